@@ -1,0 +1,30 @@
+"""Data: named sets of the papers, the user's own files, and ways to spoil images.
+
+`load(name)` gives a :class:`Dataset`; `available()` says which names can be loaded
+from here; `read_table(path)` reads a user's file; `preprocess` and `corrupt` hold the
+row-wise preparations of the papers' protocols. No learning happens here.
+"""
+
+from __future__ import annotations
+
+from kernlets.datasets import corrupt, preprocess
+from kernlets.datasets.base import Dataset
+from kernlets.datasets.catalogue import available, load
+from kernlets.datasets.files import read_table
+from kernlets.datasets.preprocess import remove_mean_and_normalize, unit_norm
+from kernlets.datasets.sources import DatasetNotFoundError
+from kernlets.datasets.table import DataFileError, Table
+
+__all__ = [
+    "DataFileError",
+    "Dataset",
+    "DatasetNotFoundError",
+    "Table",
+    "available",
+    "corrupt",
+    "load",
+    "preprocess",
+    "read_table",
+    "remove_mean_and_normalize",
+    "unit_norm",
+]

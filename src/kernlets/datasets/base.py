@@ -1,0 +1,80 @@
+"""`Dataset`: rows, labels and what is known of them, and the split per class.
+
+Where the arrays come from is in `sources.py`, which sets exist in `catalogue.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Split(NamedTuple):
+    """Training and test rows, in the order of scikit-learn's `train_test_split`."""
+
+    X_train: np.ndarray
+    X_test: np.ndarray
+    y_train: np.ndarray
+    y_test: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A data set: rows are samples, images are flattened to rows.
+
+    Sets without a published split have all their rows in `X_train` and `X_test` None;
+    sets without labels have `y_train` None; `image_shape` is None for features that
+    are not pixels.
+    """
+
+    name: str
+    X_train: np.ndarray  # (n, p)
+    y_train: np.ndarray | None  # (n,)
+    X_test: np.ndarray | None = None
+    y_test: np.ndarray | None = None
+    image_shape: tuple[int, ...] | None = None
+    description: str = ""
+
+    def split(
+        self,
+        n_train_per_class: int | float,
+        random_state: int | np.random.Generator | None = None,
+    ) -> Split:
+        """Draw the same number (int) or share (float) of each class for training.
+
+        All other rows are the test part. A published split is pooled first. Both
+        parts keep the order of the rows.
+        """
+        X, y = self._pooled()
+        rng = np.random.default_rng(random_state)
+        train = np.zeros(len(y), dtype=bool)
+        for label in np.unique(y):
+            members = np.flatnonzero(y == label)
+            count = self._train_count(n_train_per_class, len(members), label)
+            train[rng.choice(members, count, replace=False)] = True
+        return Split(X[train], X[~train], y[train], y[~train])
+
+    def _pooled(self) -> tuple[np.ndarray, np.ndarray]:
+        if self.y_train is None:
+            raise ValueError(
+                f"data set {self.name!r} has no labels to split by: "
+                "use sklearn.model_selection.train_test_split on X_train"
+            )
+        if self.X_test is None or self.y_test is None:
+            return self.X_train, self.y_train
+        return (
+            np.concatenate([self.X_train, self.X_test]),
+            np.concatenate([self.y_train, self.y_test]),
+        )
+
+    def _train_count(self, asked: int | float, size: int, label: object) -> int:
+        count = round(asked * size) if isinstance(asked, float) else int(asked)
+        if not 0 < count < size:
+            raise ValueError(
+                f"n_train_per_class={asked} leaves no training or no test row of class "
+                f"{label} of {self.name!r}, which has {size} rows: give a count from 1 "
+                f"to {size - 1} or a share between 0.0 and 1.0"
+            )
+        return count

@@ -1,0 +1,215 @@
+"""The named data sets: what each file holds and how `load` prepares it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernlets.datasets import sources
+from kernlets.datasets.base import Dataset
+from kernlets.datasets.sources import OpenML
+
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A set in the catalogue. Features that are not pixels have no image shape."""
+
+    pattern: str  # file name below the data folder, may hold wildcards
+    description: str
+    image_shape: tuple[int, ...] | None = None
+    file_white: float = 255.0  # grey level of white in the file ...
+    white: float = 1.0  # ... and in what `load` gives by default
+    openml: OpenML | None = None
+
+
+def _usps_from_openml(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Grey levels come in [-1, 1], digits as 1 to 10."""
+    return ((X + 1) / 2).astype(np.float32), y.astype(int) - 1
+
+
+def _mnist_from_openml(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return X.astype(np.uint8), y.astype(int)
+
+
+_USPS_TEST = (359, 264, 198, 166, 200, 160, 170, 147, 166, 177)
+_MNIST_TEST = (980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009)
+
+CATALOGUE: dict[str, Entry] = {
+    "digits": Entry(
+        "", "1797 digits of 8x8 pixels, bundled with scikit-learn", (8, 8), 16.0
+    ),
+    "usps": Entry(
+        "usps.npz",
+        "USPS ZIP-code digits, 7291 + 2007 of 16x16 pixels, grey range [0, 2]",
+        (16, 16),
+        file_white=1.0,
+        white=2.0,
+        openml=OpenML(41082, 7291, _USPS_TEST, _usps_from_openml),
+    ),
+    "mnist": Entry(
+        "mnist.npz",
+        "MNIST digits, 60000 + 10000 of 28x28 pixels",
+        (28, 28),
+        openml=OpenML(554, 60000, _MNIST_TEST, _mnist_from_openml),
+    ),
+    "orl": Entry(
+        "orl.npz", "ORL faces, 40 subjects x 10 images, 112x92 pixels", (112, 92)
+    ),
+    "yaleb": Entry(
+        "yaleb_images.npz", "Extended Yale B, 2414 faces of 48x42 pixels", (48, 42)
+    ),
+    "yaleb-features": Entry(
+        "yaleb_features.npz",
+        "Extended Yale B, 504 random-face features (a substitute for LC-KSVD's file)",
+    ),
+    "ar": Entry(
+        "ar_features.npz",
+        "AR faces without occlusion, 300 eigenface features (a substitute)",
+    ),
+    "ar-540": Entry(
+        "ar_randomfaces540.npz",
+        "AR faces without occlusion, 540 random-face features (a substitute)",
+    ),
+    "cifar10-airplane": Entry(
+        "cifar10_airplane.npz", "CIFAR-10 airplanes, 5000 grey of 32x32", (32, 32)
+    ),
+    "stl10": Entry(
+        "stl10_sample.npz", "STL-10, a sample of 256 RGB images, 96x96", (96, 96, 3)
+    ),
+}
+ADBENCH = "adbench/"
+IMAGE_OPTIONS = ("white", "smooth")
+
+
+def load(
+    name: str, *, download: bool = True, dtype: Any = np.float32, **options: Any
+) -> Dataset:
+    """Load a data set by name.
+
+    Looked for in the folder named by KERNLETS_DATA, then in the user's cache; usps and
+    mnist are else fetched from OpenML (unless `download=False`) and kept in the cache.
+    "digits" needs no file.
+
+    Parameters
+    ----------
+    name : str
+        A key of `available()`, "adbench/<set>" included (labels there: 1 = anomaly).
+    download : bool
+        Whether the network may be used.
+    dtype : dtype
+        Type of the rows.
+    **options
+        Images only. `white`: grey level of white, black being 0 (default 1, for usps
+        2, the range of the original files, in which the papers state noise levels).
+        `smooth`: width in pixels of a Gaussian blur with zeros around the image; LKDL's
+        USPS protocol is `load("usps", smooth=0.75)`.
+    """
+    entry = _entry(name)
+    _check_options(name, entry, options)
+    arrays = _arrays(name, entry, download)
+    X = {
+        key: _rows(arrays[key], entry, dtype, **options)
+        for key in ("X_train", "X_test")
+        if key in arrays
+    }
+    return Dataset(
+        name,
+        X["X_train"],
+        _labels(arrays.get("y_train")),
+        X.get("X_test"),
+        _labels(arrays.get("y_test")),
+        entry.image_shape,
+        entry.description,
+    )
+
+
+def available() -> dict[str, str]:
+    """Names that can be loaded from here, each with where it would come from."""
+    found = {name: _origin(name, entry) for name, entry in CATALOGUE.items()}
+    for path in sources.find(f"{ADBENCH}*.npz"):
+        found.setdefault(_adbench_name(path), str(path))
+    return {name: origin for name, origin in found.items() if origin}
+
+
+def _origin(name: str, entry: Entry) -> str:
+    if not entry.pattern:
+        return "scikit-learn"
+    path = next(sources.find(entry.pattern), None)
+    if path is not None:
+        return str(path)
+    return "OpenML (download)" if entry.openml else ""
+
+
+def _adbench_name(path: Path) -> str:
+    """ADBench files carry the collection's own number: 45_wine.npz."""
+    return ADBENCH + path.stem.split("_", 1)[-1]
+
+
+def _entry(name: str) -> Entry:
+    if name in CATALOGUE:
+        return CATALOGUE[name]
+    if name.startswith(ADBENCH):
+        pattern = f"{ADBENCH}*_{name.removeprefix(ADBENCH)}.npz"
+        return Entry(pattern, f"ADBench's {name.removeprefix(ADBENCH)}, 1 = anomaly")
+    close = get_close_matches(name, CATALOGUE, n=1)
+    guess = f"did you mean {close[0]!r}? " if close else ""
+    raise ValueError(
+        f"name={name!r} is no known data set: {guess}"
+        f"choose from {', '.join(CATALOGUE)}, adbench/<set>"
+    )
+
+
+def _check_options(name: str, entry: Entry, options: dict[str, Any]) -> None:
+    allowed = IMAGE_OPTIONS if entry.image_shape else ()
+    unknown = sorted(options.keys() - set(allowed))
+    if unknown:
+        choice = f"choose from {', '.join(allowed)}" if allowed else "it has no images"
+        raise TypeError(f"data set {name!r} takes no option {unknown[0]!r}: {choice}")
+
+
+def _arrays(name: str, entry: Entry, download: bool) -> Arrays:
+    """The set's arrays, with X and y of unsplit sets called X_train and y_train."""
+    if entry.pattern:
+        arrays = sources.arrays_of(name, entry.pattern, entry.openml, download)
+    else:
+        from sklearn.datasets import load_digits
+
+        X, y = load_digits(return_X_y=True)
+        arrays = {"X": X, "y": y}
+    renamed = {"X": "X_train", "y": "y_train"}
+    return {renamed.get(key, key): array for key, array in arrays.items()}
+
+
+def _labels(y: np.ndarray | None) -> np.ndarray | None:
+    """Signed integers: differences of unsigned labels would wrap around."""
+    return None if y is None else y.astype(np.int64)
+
+
+def _rows(
+    X: np.ndarray,
+    entry: Entry,
+    dtype: Any,
+    white: float | None = None,
+    smooth: float | None = None,
+) -> np.ndarray:
+    """Images or features as rows of the asked type, grey range and blur."""
+    rows = X.reshape(len(X), -1).astype(dtype)
+    if entry.image_shape is None:
+        return rows
+    scale = (entry.white if white is None else white) / entry.file_white
+    rows *= rows.dtype.type(scale)
+    return _blurred(rows, entry.image_shape, smooth) if smooth else rows
+
+
+def _blurred(X: np.ndarray, shape: tuple[int, ...], width: float) -> np.ndarray:
+    from scipy.ndimage import gaussian_filter
+
+    widths = (0, width, width) + (0,) * (len(shape) - 2)  # rows and colours stay apart
+    images = X.reshape(len(X), *shape)
+    return gaussian_filter(images, widths, mode="constant").reshape(X.shape)

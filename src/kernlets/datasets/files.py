@@ -1,0 +1,197 @@
+"""`read_table`: a user's file or folder as rows and labels.
+
+Here are the choice of the reader, the array formats (.npz, .npy, .mat) and the checks
+that all formats share. Columns of text (.csv, .tsv) and of Parquet are in `columns.py`,
+folders of images in `pictures.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from kernlets.datasets import columns, pictures
+from kernlets.datasets.preprocess import as_float
+from kernlets.datasets.table import (
+    DataFileError,
+    Request,
+    Table,
+    label_column,
+    reading,
+)
+
+#: Names under which array files usually keep (rows, labels), in order of preference.
+ARRAY_NAMES = (("X", "y"), ("X_train", "y_train"), ("data", "target"), ("fea", "gnd"))
+
+
+def read_table(
+    path: str | Path,
+    label: str | int | bool | None = None,
+    *,
+    key: str | None = None,
+    size: tuple[int, int] | None = None,
+    color: bool = False,
+) -> Table:
+    """Read rows, and labels where there are any, from a file or a folder of images.
+
+    Parameters
+    ----------
+    path : path
+        `.npz`, `.npy` (memory-mapped), `.csv`, `.tsv`, `.parquet`, `.mat`, or a folder
+        of images with one sub-folder per class.
+    label : str, int, False or None
+        Name or index of the label column (for `.npz` and `.mat`: name of the array, or
+        column of X). None takes the usual names, else a last column of text; False
+        reads no labels.
+    key : str
+        `.npz` and `.mat`: name of the array of rows. Labels are then looked for under
+        the same name with y in the place of X ("X_test", "y_test").
+    size : (height, width)
+        Folders: resize all images to this.
+    color : bool
+        Folders: keep red, green and blue instead of grey.
+
+    Returns
+    -------
+    Table
+        `X`, `y` (or None), `feature_names`, `image_shape`. X is float32 or float64;
+        a memory map keeps the type it is stored in.
+
+    Raises
+    ------
+    DataFileError
+        One line naming the file and the remedy.
+    """
+    path = Path(path)
+    reader = _reader(path)
+    with reading(path):
+        table = reader(path, Request(label, key, size, color))
+    return _checked(path, table)
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """All arrays of an .npz file; never runs pickled code."""
+    with reading(path), np.load(path, allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def _reader(path: Path) -> Callable[[Path, Request], Table]:
+    if not path.exists():
+        raise DataFileError(path, "does not exist: check the path")
+    if path.is_dir():
+        return pictures.read_folder
+    if path.suffix.lower() not in READERS:
+        known = ", ".join(READERS)
+        raise DataFileError(path, f"is none of {known} or a folder: convert it")
+    if path.stat().st_size == 0:
+        raise DataFileError(path, "is empty: write or download it again")
+    return READERS[path.suffix.lower()]
+
+
+def _checked(path: Path, table: Table) -> Table:
+    X, y, names, shape = table
+    if X.ndim < 2 or X.dtype.kind not in "fiub":
+        raise DataFileError(
+            path, f"rows of shape {X.shape} and type {X.dtype}: needs a numeric matrix"
+        )
+    if X.size == 0:
+        raise DataFileError(path, f"has shape {X.shape}: needs at least one number")
+    if X.ndim > 2:
+        X, shape = X.reshape(len(X), -1), X.shape[1:]
+    if y is not None and len(y) != len(X):
+        advice = "transpose it" if len(y) == X.shape[1] else "give one label per row"
+        raise DataFileError(path, f"{len(X)} rows but {len(y)} labels: {advice}")
+    return Table(X if isinstance(X, np.memmap) else as_float(X), y, names, shape)
+
+
+def _read_npy(path: Path, request: Request) -> Table:
+    return _split_column(path, np.lib.format.open_memmap(path, mode="r"), request)
+
+
+def _read_npz(path: Path, request: Request) -> Table:
+    return _from_arrays(path, read_arrays(path), request)
+
+
+def _read_mat(path: Path, request: Request) -> Table:
+    from scipy.io import loadmat
+    from scipy.sparse import issparse
+
+    try:
+        content = loadmat(path)
+    except NotImplementedError as error:
+        raise DataFileError(
+            path, "is a MATLAB v7.3 file: save it again in MATLAB with the flag -v7"
+        ) from error
+    dense = {k: v.toarray() if issparse(v) else v for k, v in content.items()}
+    arrays = {k: v for k, v in dense.items() if isinstance(v, np.ndarray)}
+    return _from_arrays(path, arrays, request)
+
+
+def _from_arrays(path: Path, arrays: dict[str, np.ndarray], request: Request) -> Table:
+    rows, labels = _array_names(path, arrays, request.key)
+    if isinstance(request.label, int):  # False included
+        return _split_column(path, arrays[rows], request)
+    if request.label is not None:
+        labels = _present(path, arrays, request.label)
+    y = _plain_labels(arrays[labels]) if labels in arrays else None
+    return Table(arrays[rows], y)
+
+
+def _array_names(
+    path: Path, arrays: dict[str, np.ndarray], key: str | None
+) -> tuple[str, str]:
+    """Names of the array of rows and of the labels that usually go with it."""
+    if key is not None:
+        usual = key.replace("X", "y", 1) if "X" in key else "y"
+        return _present(path, arrays, key), dict(ARRAY_NAMES).get(key, usual)
+    for names in ARRAY_NAMES:
+        if names[0] in arrays:
+            return names
+    matrices = [name for name, a in arrays.items() if a.ndim > 1 and min(a.shape) > 1]
+    if len(matrices) == 1:
+        return matrices[0], "y"
+    raise DataFileError(
+        path, f"has no array called X: name one of {_listed(arrays)} with key="
+    )
+
+
+def _present(path: Path, arrays: dict[str, np.ndarray], name: str) -> str:
+    if name not in arrays:
+        raise DataFileError(
+            path, f"has no array {name!r}: choose from {_listed(arrays)}"
+        )
+    return name
+
+
+def _listed(arrays: dict[str, np.ndarray]) -> str:
+    return ", ".join(arrays) or "(none)"
+
+
+def _plain_labels(y: np.ndarray) -> np.ndarray:
+    """Labels as one axis; MATLAB cells of strings become strings."""
+    y = y.ravel()
+    if y.dtype == object:
+        return np.array([str(np.squeeze(cell)) for cell in y])
+    return np.char.strip(y) if y.dtype.kind == "U" else y
+
+
+def _split_column(path: Path, X: np.ndarray, request: Request) -> Table:
+    """Take the labels out of a column of X when an index was given."""
+    width = X.shape[1] if X.ndim == 2 else 0
+    column = label_column(path, None, [True] * width, request)
+    if column is None:
+        return Table(X, None)
+    X = np.asarray(X)  # without one column it cannot stay a memory map
+    return Table(np.delete(X, column, axis=1), X[:, column].copy())
+
+
+READERS: dict[str, Callable[[Path, Request], Table]] = {
+    ".npz": _read_npz,
+    ".npy": _read_npy,
+    ".csv": columns.read_text,
+    ".tsv": columns.read_text,
+    ".parquet": columns.read_parquet,
+    ".mat": _read_mat,
+}

@@ -1,0 +1,145 @@
+"""Where the arrays of a named set are: the data folder, the user's cache, OpenML.
+
+The folder named by the environment variable KERNLETS_DATA comes first, then
+$XDG_CACHE_HOME/kernlets (~/.cache/kernlets), then, for the sets that OpenML has, a
+download that is kept in the cache. All three hold the same .npz layout.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from http.client import HTTPException
+from pathlib import Path
+
+import numpy as np
+
+from kernlets.datasets.files import read_arrays
+from kernlets.datasets.table import DataFileError
+
+DATA_VARIABLE = "KERNLETS_DATA"
+
+
+class DatasetNotFoundError(FileNotFoundError):
+    """A named set that is nowhere: says where it was looked for and what to do."""
+
+
+@dataclass(frozen=True)
+class OpenML:
+    """How an OpenML set becomes the arrays of our .npz file."""
+
+    data_id: int
+    n_train: int  # the leading rows are the training part
+    test_counts: tuple[int, ...]  # per class, to see that the rows are in that order
+    convert: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+def data_folder() -> Path | None:
+    """The folder named by KERNLETS_DATA, or None."""
+    value = os.environ.get(DATA_VARIABLE)
+    return Path(value).expanduser() if value else None
+
+
+def cache_folder() -> Path:
+    """The user's cache, by the XDG convention."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "kernlets"
+
+
+def folders() -> list[Path]:
+    """Where to look, in order."""
+    given = data_folder()
+    return [cache_folder()] if given is None else [given, cache_folder()]
+
+
+def find(pattern: str) -> Iterator[Path]:
+    """Files matching a glob pattern, ignoring case, in order of preference."""
+    parent, name = os.path.split(pattern)
+    for folder in folders():
+        if (folder / parent).is_dir():
+            for path in sorted((folder / parent).iterdir()):
+                if fnmatchcase(path.name.lower(), name.lower()):
+                    yield path
+
+
+def arrays_of(
+    name: str, pattern: str, openml: OpenML | None, download: bool
+) -> dict[str, np.ndarray]:
+    """The arrays of set `name`, from the first place that has them."""
+    for path in find(pattern):
+        return _with_rows(path, read_arrays(path))
+    if openml is not None and download:
+        return _fetch(name, pattern, openml)
+    raise DatasetNotFoundError(_absent(name, pattern))
+
+
+def _with_rows(path: Path, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    if arrays.keys().isdisjoint({"X", "X_train"}):
+        raise DataFileError(path, "has no array X or X_train: put the set's own file")
+    return arrays
+
+
+def _absent(name: str, pattern: str) -> str:
+    where = ", ".join(str(folder / pattern) for folder in folders())
+    hint = "" if data_folder() else f" ({DATA_VARIABLE} is not set)"
+    return (
+        f"data set {name!r} was not found at {where}{hint}: put the file there or set "
+        f"{DATA_VARIABLE} to the folder that has it"
+    )
+
+
+def _fetch(name: str, pattern: str, openml: OpenML) -> dict[str, np.ndarray]:
+    from sklearn.datasets import fetch_openml
+
+    try:
+        X, y = fetch_openml(
+            data_id=openml.data_id,
+            return_X_y=True,
+            as_frame=False,
+            parser="liac-arff",  # the parser that does without pandas
+            cache=False,  # kept in our own cache instead
+        )
+    except (OSError, ValueError, HTTPException) as error:
+        raise DatasetNotFoundError(
+            f"{_absent(name, pattern)}, or connect to the network "
+            f"(OpenML: {type(error).__name__}: {error})"
+        ) from error
+    arrays = _published_split(name, *openml.convert(X, y), openml)
+    _keep(cache_folder() / pattern, arrays)
+    return arrays
+
+
+def _published_split(
+    name: str, X: np.ndarray, y: np.ndarray, openml: OpenML
+) -> dict[str, np.ndarray]:
+    n = openml.n_train
+    if tuple(np.bincount(y[n:])) != openml.test_counts:
+        raise DatasetNotFoundError(
+            f"OpenML's set {openml.data_id} is not the published split of {name!r}: "
+            f"put {name}.npz into the folder named by {DATA_VARIABLE}"
+        )
+    return {"X_train": X[:n], "y_train": y[:n], "X_test": X[n:], "y_test": y[n:]}
+
+
+def _keep(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    try:
+        save_arrays(path, arrays)
+    except OSError as error:
+        warnings.warn(f"{path}: not kept for the next time ({error})", stacklevel=2)
+
+
+def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Write an .npz file so that it is either whole or not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+        os.replace(partial, path)
+    except BaseException:
+        os.unlink(partial)
+        raise

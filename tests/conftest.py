@@ -1,0 +1,54 @@
+"""Fixtures shared by all tests: random numbers, the data folder, array libraries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+SEED = 20170405
+
+
+@dataclass(frozen=True)
+class ArrayLibrary:
+    """One array library as tests see it: made from and turned into NumPy arrays."""
+
+    name: str
+    asarray: Callable[[Any], Any]
+    to_numpy: Callable[[Any], np.ndarray]
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """A fresh generator with a fixed seed."""
+    return np.random.default_rng(SEED)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of the papers' data sets; tests that need it skip without it.
+
+    With KERNLETS_REQUIRE_DATA=1 they fail instead, so that no run that should have the
+    data passes by skipping.
+    """
+    folder = os.environ.get("KERNLETS_DATA", "")
+    if folder and any(Path(folder).glob("*.npz")):
+        return Path(folder)
+    reason = f"no data sets in KERNLETS_DATA={folder!r}"
+    if os.environ.get("KERNLETS_REQUIRE_DATA") == "1":
+        pytest.fail(f"{reason}, but KERNLETS_REQUIRE_DATA=1")
+    pytest.skip(reason)
+
+
+@pytest.fixture(params=["numpy", "torch"])
+def xp(request: pytest.FixtureRequest) -> ArrayLibrary:
+    """Each array library that is installed."""
+    if request.param == "numpy":
+        return ArrayLibrary("numpy", np.asarray, np.asarray)
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    return ArrayLibrary("torch", torch.asarray, lambda a: a.detach().cpu().numpy())

@@ -1,0 +1,402 @@
+"""Reading users' files: one real file of every kind, whole and damaged."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse
+
+from kernlets.datasets import DataFileError, read_table
+
+X = np.array([[1.0, 2.5], [3.0, -4.0], [5.0, 6.0]])
+WORDS = np.array(["cat", "dog", "cat"])
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def failure(path: Path, **options: object) -> str:
+    """The message of the refusal: one line that starts with the file's path."""
+    with pytest.raises(DataFileError) as caught:
+        read_table(path, **options)
+    message = str(caught.value)
+    assert "\n" not in message and message.startswith(str(path))
+    return message
+
+
+# -- arrays -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("names", [("X", "y"), ("X_train", "y_train"), ("fea", "gnd")])
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_npz_by_the_usual_names(tmp_path: Path, names, save) -> None:
+    save(tmp_path / "d.npz", **dict(zip(names, (X, WORDS), strict=True)))
+    table = read_table(tmp_path / "d.npz")
+    np.testing.assert_array_equal(table.X, X)
+    np.testing.assert_array_equal(table.y, WORDS)
+    assert table.feature_names is None and table.image_shape is None
+    assert table.class_names == ["cat", "dog"]
+
+
+def test_npz_by_key_finds_the_labels_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "d.npz"
+    np.savez(path, X_train=X, y_train=[0, 1, 0], X_test=X[:2], y_test=[1, 0], Z=X + 1)
+    assert read_table(path).y.tolist() == [0, 1, 0]
+    assert read_table(path, key="X_test").y.tolist() == [1, 0]
+    other = read_table(path, key="Z")
+    np.testing.assert_array_equal(other.X, X + 1)
+    assert other.y is None
+    assert read_table(path, key="Z", label="y_train").y.tolist() == [0, 1, 0]
+    assert "choose from X_train, y_train" in failure(path, key="W")
+    assert "no array 'w'" in failure(path, label="w")
+
+
+def test_npz_with_one_matrix_needs_no_name(tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", pixels=X, y=[1, 2, 3])
+    table = read_table(tmp_path / "d.npz")
+    np.testing.assert_array_equal(table.X, X)
+    assert table.y.tolist() == [1, 2, 3]
+    np.savez(tmp_path / "two.npz", a=X, b=X)
+    assert "name one of a, b with key=" in failure(tmp_path / "two.npz")
+
+
+def test_images_are_flattened_and_bytes_become_float32(tmp_path: Path) -> None:
+    images = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    np.savez(tmp_path / "d.npz", X=images)
+    table = read_table(tmp_path / "d.npz")
+    assert table.X.shape == (2, 12) and table.X.dtype == np.float32
+    assert table.image_shape == (3, 4) and table.y is None
+
+
+def test_npy_is_memory_mapped(tmp_path: Path) -> None:
+    path = tmp_path / "d.npy"
+    np.save(path, X.astype(np.float32))
+    table = read_table(path)
+    assert isinstance(table.X, np.memmap) and table.X.dtype == np.float32
+    np.testing.assert_array_equal(table.X, X)
+    assert table.y is None and table.class_names is None
+
+
+def test_npy_label_by_column_index(tmp_path: Path) -> None:
+    path = tmp_path / "d.npy"
+    np.save(path, np.column_stack([X, [7, 8, 7]]))
+    table = read_table(path, label=-1)
+    np.testing.assert_array_equal(table.X, X)
+    assert table.y.tolist() == [7, 8, 7]
+    assert "label=3 is outside" in failure(path, label=3)
+    assert "give its index" in failure(path, label="class")
+
+
+def test_mat_with_rows_labels_and_cells(tmp_path: Path) -> None:
+    cells = np.array(WORDS, dtype=object).reshape(-1, 1)
+    scipy.io.savemat(tmp_path / "d.mat", {"X": X, "y": [[4], [5], [4]], "names": cells})
+    assert read_table(tmp_path / "d.mat").y.tolist() == [4, 5, 4]
+    table = read_table(tmp_path / "d.mat", label="names")
+    assert table.y.tolist() == WORDS.tolist()
+    np.testing.assert_array_equal(table.X, X)
+
+
+def test_mat_sparse_matrix_becomes_dense(tmp_path: Path) -> None:
+    scipy.io.savemat(tmp_path / "d.mat", {"fea": scipy.sparse.csc_matrix(X)})
+    np.testing.assert_array_equal(read_table(tmp_path / "d.mat").X, X)
+
+
+def test_mat_with_samples_in_columns_is_explained(tmp_path: Path) -> None:
+    scipy.io.savemat(tmp_path / "d.mat", {"X": X.T, "y": [1, 2, 3]})
+    assert "2 rows but 3 labels: transpose it" in failure(tmp_path / "d.mat")
+
+
+def test_mat_v73_says_how_to_save(tmp_path: Path) -> None:
+    header = b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM"
+    (tmp_path / "d.mat").write_bytes(header + bytes(400))
+    assert "-v7" in failure(tmp_path / "d.mat")
+
+
+def test_label_count_must_match(tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", X=np.ones((3, 4)), y=[1, 2])
+    assert "3 rows but 2 labels: give one label" in failure(tmp_path / "d.npz")
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        (np.ones(3), "needs a numeric matrix"),
+        (np.ones((3, 2), dtype=complex), "needs a numeric matrix"),
+        (np.array([["1", "2"]]), "needs a numeric matrix"),
+        (np.ones((0, 4)), "at least one number"),
+        (np.ones((0, 4, 4)), "at least one number"),
+        (np.array([[{}, 1]], dtype=object), "Python objects are not read"),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".npz", ".npy"])
+def test_arrays_that_are_no_rows(tmp_path: Path, rows, reason, suffix) -> None:
+    path = tmp_path / f"d{suffix}"
+    if suffix == ".npz":
+        np.savez(path, X=rows)
+    else:
+        np.save(path, rows)
+    assert reason in failure(path)
+
+
+# -- text ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["label", "Class", "TARGET", "y"])
+@pytest.mark.parametrize(
+    ("suffix", "mark"), [(".csv", ","), (".tsv", "\t"), (".csv", ";")]
+)
+def test_text_with_header_and_usual_label(tmp_path: Path, name, suffix, mark) -> None:
+    lines = [
+        ["a", name, "b"],
+        ["1", "cat", "2.5"],
+        ["3", "dog", "-4"],
+        ["5", "cat", "6"],
+    ]
+    path = written(tmp_path / f"d{suffix}", "\n".join(mark.join(row) for row in lines))
+    table = read_table(path)
+    np.testing.assert_array_equal(table.X, X)
+    assert table.y.tolist() == WORDS.tolist()
+    assert table.feature_names == ["a", "b"]
+
+
+def test_text_without_header_takes_a_last_column_of_words(tmp_path: Path) -> None:
+    path = written(tmp_path / "d.csv", "1,2.5,cat\n3,-4,dog\n5,6,cat\n")
+    table = read_table(path)
+    np.testing.assert_array_equal(table.X, X)
+    assert table.y.tolist() == WORDS.tolist() and table.feature_names is None
+
+
+def test_text_of_numbers_has_no_labels_unless_asked(tmp_path: Path) -> None:
+    path = written(tmp_path / "d.csv", "1,2.5,1\n3,-4,0\n5,6,1\n")
+    assert read_table(path).y is None and read_table(path).X.shape == (3, 3)
+    table = read_table(path, label=-1)
+    np.testing.assert_array_equal(table.X, X)
+    assert table.y.dtype == np.int64 and table.y.tolist() == [1, 0, 1]
+
+
+def test_text_label_by_name_and_label_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "d.csv", "0,1,kind\n1,2.5,1.5\n3,-4,2.5\n")
+    table = read_table(path, label="kind")
+    assert table.feature_names == ["0", "1"] and table.y.tolist() == [1.5, 2.5]
+    numbers = written(tmp_path / "n.csv", "a,y\n1,2\n3,4\n")
+    assert read_table(numbers).y.tolist() == [2, 4]
+    assert read_table(numbers, label=False).feature_names == ["a", "y"]
+    assert "choose from a, y" in failure(numbers, label="z")
+
+
+def test_text_with_quotes_blank_lines_mark_and_crlf(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_bytes(
+        '\ufeff"a","b","label"\r\n\r\n1,"2.5","cat, black"\r\n3,-4,dog\r\n\r\n'.encode()
+    )
+    table = read_table(path)
+    np.testing.assert_array_equal(table.X, X[:2])
+    assert table.feature_names == ["a", "b"] and table.y.tolist() == [
+        "cat, black",
+        "dog",
+    ]
+
+
+def test_text_index_column_is_left_out(tmp_path: Path) -> None:
+    path = written(tmp_path / "d.csv", ",a,b,label\nr0,1,2.5,cat\nr1,3,-4,dog\n")
+    table = read_table(path)
+    np.testing.assert_array_equal(table.X, X[:2])
+    assert table.feature_names == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a,b\n1,2\n3,four\n", "column 'b', line 3: 'four' is not a number"),
+        ("a,b\n1,2\n3,\n", "column 'b', line 3: '' is not a number"),
+        ("1,2\n3,4\nx,6\n", "column 0, line 3: 'x' is not a number"),
+        ("1,x\n3,4\n5,6\n", "column 1, line 1: 'x' is not a number"),
+        ("a,b\n1,2\n\n3\n", "line 4 has 1 cells instead of 2"),
+        ("a,b,label\n1,2,c\n3,4,5,d\n", "line 3 has 4 cells instead of 3"),
+        ("a,b\n1,2,3\n", "names 2 columns but has 3"),
+        ("a,label\n1,c\n2,\n", "data row 2 has an empty label"),
+        ("label\nc\nd\n", "no column besides the labels"),
+        ("a,b\n", "no rows of data"),
+        ("\n\n", "no rows of data"),
+    ],
+)
+def test_text_culprit_is_named(tmp_path: Path, text: str, reason: str) -> None:
+    assert reason in failure(written(tmp_path / "d.csv", text))
+
+
+def test_text_in_another_encoding(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_bytes("a,label\n1,\u00e9t\u00e9\n".encode("latin-1"))
+    assert "UTF-8" in failure(tmp_path / "d.csv")
+
+
+# -- Parquet ------------------------------------------------------------------------
+
+
+def parquet(path: Path, **columns: object) -> Path:
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(arrow.table(columns), path)
+    return path
+
+
+def test_parquet(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "d.parquet", a=X[:, 0], b=X[:, 1], kind=WORDS)
+    table = read_table(path)
+    np.testing.assert_array_equal(table.X, X)
+    assert table.y.tolist() == WORDS.tolist() and table.feature_names == ["a", "b"]
+    by_name = read_table(path.parent / "d.parquet", label="kind")
+    assert by_name.y.tolist() == WORDS.tolist()
+
+
+def test_parquet_keeps_float32_and_integer_labels(tmp_path: Path) -> None:
+    floats = X.astype(np.float32)
+    path = parquet(tmp_path / "d.parquet", y=[1, 2, 1], a=floats[:, 0], b=floats[:, 1])
+    table = read_table(path)
+    assert table.X.dtype == np.float32 and table.y.tolist() == [1, 2, 1]
+
+
+def test_parquet_culprits(tmp_path: Path) -> None:
+    words = parquet(tmp_path / "w.parquet", a=["x", "y"], b=[1.0, 2.0])
+    assert "column 'a' holds string" in failure(words)
+    holes = parquet(tmp_path / "h.parquet", a=[1.0, None], y=[0, 1])
+    assert "column 'a', row 1 is empty" in failure(holes)
+
+
+# -- folders of images --------------------------------------------------------------
+
+
+def image_folder(path: Path, shapes: dict[str, tuple[int, int]]) -> Path:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    for number, (name, (height, width)) in enumerate(shapes.items()):
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        grey = np.full((height, width), 51 * number, dtype=np.uint8)
+        image.fromarray(grey).save(path / name)
+    return path
+
+
+def test_images_by_class(tmp_path: Path) -> None:
+    names = ("cat/b.png", "cat/a.PNG", "dog/a.pgm")
+    folder = image_folder(tmp_path / "set", dict.fromkeys(names, (4, 3)))
+    (folder / "cat" / "Thumbs.db").write_bytes(b"not an image")
+    (folder / ".hidden").mkdir()
+    table = read_table(folder)
+    assert table.y.tolist() == ["cat", "cat", "dog"]
+    assert table.X.shape == (3, 12) and table.X.dtype == np.float32
+    np.testing.assert_allclose(table.X[:, 0], [0.2, 0.0, 0.4], rtol=1e-6)
+    assert table.image_shape == (4, 3)
+    assert read_table(folder, label=False).y is None
+    assert read_table(folder, color=True).image_shape == (4, 3, 3)
+
+
+def test_images_without_classes_have_no_labels(tmp_path: Path) -> None:
+    folder = image_folder(tmp_path / "set", {"a.png": (2, 2), "b.png": (2, 2)})
+    table = read_table(folder)
+    assert table.y is None and table.X.shape == (2, 4)
+
+
+def test_images_of_several_sizes(tmp_path: Path) -> None:
+    folder = image_folder(tmp_path / "set", {"c/a.png": (4, 3), "c/b.png": (5, 3)})
+    with pytest.raises(DataFileError, match=r"b\.png: has shape \(5, 3\).*size="):
+        read_table(folder)
+    assert read_table(folder, size=(6, 2)).image_shape == (6, 2)
+
+
+def test_sixteen_bit_images_are_not_clipped(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    deep = np.array([[0, 13107], [26214, 65535]], dtype=np.uint16)
+    (tmp_path / "c").mkdir()
+    image.fromarray(deep).save(tmp_path / "c" / "a.png")
+    np.testing.assert_allclose(read_table(tmp_path).X, [[0, 0.2, 0.4, 1]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".jpg"])
+def test_truncated_image_is_named(tmp_path: Path, suffix: str, rng) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    (tmp_path / "c").mkdir()
+    path = tmp_path / "c" / f"a{suffix}"
+    image.fromarray(rng.integers(0, 255, (64, 64), dtype=np.uint8)).save(path)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(DataFileError, match=r"a\.\w+: cannot be read"):
+        read_table(tmp_path)
+
+
+def test_folders_without_images(tmp_path: Path) -> None:
+    pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    assert "one sub-folder per class" in failure(tmp_path)
+    folder = image_folder(tmp_path / "set", {"cat/a.png": (2, 2)})
+    (folder / "dog").mkdir()
+    assert "no image in 'dog'" in failure(folder)
+
+
+# -- damage of every kind -----------------------------------------------------------
+
+
+def whole_file(path: Path) -> Path:
+    """A file of 200 x 20 numbers of the kind its suffix names."""
+    rows = np.random.default_rng(0).standard_normal((200, 20))
+    if path.suffix == ".npz":
+        np.savez_compressed(path, X=rows)
+    elif path.suffix == ".npy":
+        np.save(path, rows)
+    elif path.suffix == ".mat":
+        scipy.io.savemat(path, {"X": rows}, do_compression=True)
+    else:
+        parquet(path, **{f"c{j}": column for j, column in enumerate(rows.T)})
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".npy", ".mat", ".parquet"])
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.97])
+def test_truncated_binary_file(tmp_path: Path, suffix: str, share: float) -> None:
+    path = whole_file(tmp_path / f"d{suffix}")
+    assert read_table(path).X.shape == (200, 20)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    assert "again" in failure(path)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv", ".tsv", ".mat", ".parquet"])
+def test_empty_file(tmp_path: Path, suffix: str) -> None:
+    assert "is empty" in failure(written(tmp_path / f"d{suffix}", ""))
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv", ".mat", ".parquet"])
+def test_file_of_another_kind(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"d{suffix}"
+    path.write_bytes(bytes(range(256)) * 8)
+    failure(path)
+
+
+def test_array_files_under_each_others_name(tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", X=X)
+    (tmp_path / "d.npz").rename(tmp_path / "d.npy")
+    failure(tmp_path / "d.npy")
+    np.save(tmp_path / "e.npy", X)
+    (tmp_path / "e.npy").rename(tmp_path / "e.npz")
+    failure(tmp_path / "e.npz")
+
+
+def test_missing_and_unknown_files(tmp_path: Path) -> None:
+    assert "does not exist" in failure(tmp_path / "no.csv")
+    assert "is none of .npz" in failure(written(tmp_path / "d.xls", "1,2"))
+
+
+@pytest.mark.parametrize(
+    ("library", "name"), [("pyarrow.parquet", "d.parquet"), ("PIL", "")]
+)
+def test_missing_library_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str, name: str
+) -> None:
+    path = written(tmp_path / name, "x") if name else tmp_path
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(
+        ImportError, match=r"pip install 'kernlets\[(parquet|images)\]'"
+    ):
+        read_table(path)
