@@ -1,0 +1,43 @@
+"""Kernel dictionary learning at scale, in the style of scikit-learn.
+
+Names are loaded when they are first used, so that ``import kernlets`` is quick and
+loads no heavy library.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "kernels": (
+        "Linear Polynomial RBF Laplacian Matern RationalQuadratic Sigmoid Cosine "
+        "Chi2 Intersection Callable Precomputed"
+    ),
+    "maps": "NystroemMap",
+    "pursuits": "OMP Lasso Threshold",
+    "learners": "KSVD MOD",
+    "classifiers": "ResidualClassifier",
+    "persistence": "save load",
+    "config": "options",
+}
+_MODULES = ("datasets", "metrics", "plotting")
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+__all__ = ["__version__", *_HOME_OF, *_MODULES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f".{name}", __name__)
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'kernlets' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{_HOME_OF[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

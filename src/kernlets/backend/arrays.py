@@ -1,0 +1,173 @@
+"""Which arrays: NumPy or torch, their dtype and device, and what input is accepted.
+
+Generic code takes its functions from `namespace(X)` (the array API) and comes back
+here for the few things that standard leaves out.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace as namespace
+from scipy import sparse
+from sklearn.utils.validation import check_array, validate_data
+
+from ..config import options
+from ..core import Array
+
+FLOATS = (np.float64, np.float32)
+
+
+def is_torch(X: Any) -> bool:
+    """Whether X is a torch tensor; torch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(X, torch.Tensor)
+
+
+def is_array(X: Any) -> bool:
+    """Whether X is a NumPy array or a torch tensor."""
+    return isinstance(X, np.ndarray) or is_torch(X)
+
+
+def to_numpy(X: Array) -> np.ndarray:
+    """X in host memory as a NumPy array."""
+    return X.detach().cpu().numpy() if is_torch(X) else np.asarray(X)
+
+
+def as_like(values: Any, like: Array) -> Array:
+    """`values` as an array of the kind, dtype and device of `like`."""
+    if is_torch(like):
+        import torch
+
+        return torch.as_tensor(values, dtype=like.dtype, device=like.device)
+    return np.asarray(values, dtype=like.dtype)
+
+
+def move_like(values: np.ndarray, like: Array) -> Array:
+    """A NumPy array with its own dtype, moved to where `like` is."""
+    if is_torch(like):
+        import torch
+
+        return torch.as_tensor(values, device=like.device)
+    return values
+
+
+def index_like(values: Any, like: Array) -> Array:
+    """Integer indices that can be used on `like`."""
+    if is_torch(like):
+        import torch
+
+        return torch.as_tensor(values, dtype=torch.long, device=like.device)
+    return np.asarray(values, dtype=np.intp)
+
+
+def empty(shape: tuple[int, ...], like: Array) -> Array:
+    """An uninitialised array of the kind, dtype and device of `like`."""
+    return like.new_empty(shape) if is_torch(like) else np.empty(shape, like.dtype)
+
+
+def as_float(X: Array) -> Array:
+    """X in float32 or float64; everything that is neither becomes float64."""
+    if is_torch(X):
+        return X if X.is_floating_point() else X.double()
+    if sparse.issparse(X):
+        return X if X.dtype in FLOATS else X.astype(np.float64)
+    return np.asarray(X, dtype=X.dtype if X.dtype in FLOATS else np.float64)
+
+
+def double(X: Array) -> Array:
+    """X in float64, for factorisations that need it."""
+    return X.double() if is_torch(X) else np.asarray(X, dtype=np.float64)
+
+
+def eps(X: Array) -> float:
+    """Machine precision of the dtype of X."""
+    return float(namespace(X).finfo(X.dtype).eps)
+
+
+def row_norms(X: Array) -> Array:  # (n,)
+    """Squared Euclidean norms of the rows."""
+    if is_torch(X):
+        return (X * X).sum(1)
+    return np.einsum("ij,ij->i", X, X)
+
+
+def check_rows(
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool = False,
+    accept_sparse: bool = False,
+    ensure_min_samples: int = 1,
+) -> Array:
+    """X as a finite two-dimensional floating-point array, or an error with advice.
+
+    Memory maps are not read here: their blocks are converted as they are used.
+    """
+    if is_torch(X) or isinstance(X, np.memmap):
+        X = _check_plain(X, ensure_min_samples)
+        _check_features(estimator, X, reset)
+    else:
+        X = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            dtype=FLOATS,
+            accept_sparse="csr" if accept_sparse else False,
+            ensure_min_samples=ensure_min_samples,
+        )
+    return to_device(X)
+
+
+def to_device(X: Array) -> Array:
+    """X on the device named in the options, if one is named."""
+    if options.device is None or not isinstance(X, np.ndarray):
+        return X
+    import torch
+
+    return torch.as_tensor(X, device=options.device)
+
+
+def check_points(points: Any, like: Array, name: str) -> Array:  # (m, p)
+    """User-given rows (landmarks, atoms) that must fit the samples `like`."""
+    if is_torch(points):
+        points = to_numpy(points)
+    points = check_array(points, dtype=FLOATS, input_name=name)
+    if points.shape[1] != like.shape[1]:
+        raise ValueError(
+            f"{name} has {points.shape[1]} columns but X has {like.shape[1]} features"
+        )
+    return as_like(points, like)
+
+
+def _check_plain(X: Array, ensure_min_samples: int) -> Array:
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got X of shape {tuple(X.shape)}. Reshape your data "
+            "with X.reshape(n_samples, n_features)"
+        )
+    if X.shape[0] < ensure_min_samples or X.shape[1] < 1:
+        raise ValueError(
+            f"X has {X.shape[0]} sample(s) and {X.shape[1]} feature(s); a minimum of "
+            f"{ensure_min_samples} sample(s) and 1 feature is required"
+        )
+    if isinstance(X, np.memmap):
+        return X
+    if X.is_complex():
+        raise ValueError("Complex data not supported: pass real values")
+    X = as_float(X)
+    if not bool(X.isfinite().all()):
+        raise ValueError("X contains NaN or infinity: remove or impute such values")
+    return X
+
+
+def _check_features(estimator: Any, X: Array, reset: bool) -> None:
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+    elif X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is "
+            f"expecting {estimator.n_features_in_} features as input"
+        )

@@ -1,0 +1,76 @@
+"""Which loop: the closed table of hot operations.
+
+Each call goes to the best implementation for the arrays at hand: torch tensors to
+`hot.torch_`, NumPy arrays to `hot.numba_` (or to `hot.reference` when the option
+``loops="reference"`` asks for it). The implementations are imported on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from ..config import options
+from ..core import Array
+from .arrays import eps, is_torch
+
+OPERATIONS = ("omp", "lasso", "subtract_codes", "ksvd_sweep")
+
+
+def implementation(name: str, array: Array) -> Any:
+    """The function behind a hot operation for arrays like this one."""
+    if name not in OPERATIONS:
+        raise KeyError(name)
+    if is_torch(array):
+        home = "torch_"
+    else:
+        home = "reference" if options.loops == "reference" else "numba_"
+    return getattr(importlib.import_module(f"kernlets.hot.{home}"), name)
+
+
+def omp(
+    gram: Array,  # (m, m)
+    corr: Array,  # (n, m)
+    energy: Array,  # (n,)
+    width: int,
+    tol: float,
+) -> tuple[Array, Array, Array]:
+    """Indices (n, width), values (n, width) and squared residuals (n,) by OMP."""
+    return implementation("omp", corr)(gram, corr, energy, width, tol)
+
+
+def lasso(
+    gram: Array,  # (m, m)
+    corr: Array,  # (n, m)
+    alpha: float,
+    positive: bool,
+    max_iter: int,
+    tol: float,
+) -> Array:  # (n, m)
+    """Codes that minimise ½ γᵀGγ − γᵀc + alpha‖γ‖₁."""
+    solve = implementation("lasso", corr)
+    # below the rounding of the dtype descent never rests, and errors pile up
+    return solve(gram, corr, alpha, positive, max_iter, max(tol, 4 * eps(corr)))
+
+
+def subtract_codes(
+    X: Array,  # (n, p)
+    indices: Array,  # (n, width)
+    values: Array,  # (n, width)
+    atoms: Array,  # (m, p)
+) -> Array:  # (n, p)
+    """The residuals X − Γ·atoms."""
+    return implementation("subtract_codes", X)(X, indices, values, atoms)
+
+
+def ksvd_sweep(
+    residual: Array,  # (n, p)
+    atoms: Array,  # (m, p)
+    indices: Array,  # (n, width)
+    values: Array,  # (n, width)
+    order: Array,  # (m,)
+    exact: bool,
+) -> None:
+    """One K-SVD pass, in place in residual, atoms and values."""
+    sweep = implementation("ksvd_sweep", residual)
+    sweep(residual, atoms, indices, values, order, exact)

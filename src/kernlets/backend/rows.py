@@ -1,0 +1,133 @@
+"""Where the rows are: one block loop for arrays, memory maps and blocks on disk.
+
+`map_rows` and `sum_rows` are the only two loops over row blocks in the library.
+A source of rows is an array, a memory map, or an iterable of such blocks.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..config import options
+from ..core import Array
+from .arrays import as_float, empty, is_array, is_torch
+from .threads import parallel
+
+Result = TypeVar("Result")
+
+CACHE_BYTES = 4 * 2**20  # blocks of about this size keep products near the caches
+MIN_ROWS = 512  # below this a matrix product is no longer efficient
+
+
+def is_blocks(X: Any) -> bool:
+    """Whether X is an iterable of row blocks rather than one array."""
+    if is_array(X) or isinstance(X, (str, bytes)) or hasattr(X, "__array__"):
+        return False
+    if isinstance(X, (list, tuple)):
+        return len(X) > 0 and all(is_array(x) and x.ndim == 2 for x in X)
+    return isinstance(X, Iterable) and not hasattr(X, "shape")
+
+
+def block_rows(row_bytes: int) -> int:
+    """Rows per block when each row needs `row_bytes` of working memory."""
+    if options.block_rows is not None:
+        return options.block_rows
+    afford = options.memory // (2 * options.n_threads * max(row_bytes, 1))
+    return max(1, min(afford, max(MIN_ROWS, CACHE_BYTES // max(row_bytes, 1))))
+
+
+def slices(n: int, row_bytes: int) -> list[slice]:
+    """Consecutive slices of 0..n, independent of the number of threads used."""
+    step = block_rows(row_bytes)
+    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
+
+
+def iter_blocks(X: Any, row_bytes: int) -> Iterator[Array]:
+    """Row blocks of any source, as floating-point arrays."""
+    for part in X if is_blocks(X) else [X]:
+        for rows in slices(part.shape[0], row_bytes):
+            yield _read(part, rows)
+
+
+def _read(X: Array, rows: slice) -> Array:
+    """One block in floating point; a block from disk is checked as it is read."""
+    block = as_float(X[rows])
+    if isinstance(X, np.memmap) and not np.isfinite(block).all():
+        raise ValueError(
+            f"X contains NaN or infinity in rows {rows.start} to {rows.stop - 1}: "
+            "remove or impute such values"
+        )
+    return block
+
+
+def map_blocks(f: Callable[[Array], Result], X: Array, row_bytes: int) -> list[Result]:
+    """[f(block) for the blocks of rows of one array], on threads for NumPy arrays."""
+    parts = slices(X.shape[0], row_bytes) or [slice(0, 0)]
+
+    def run(rows: slice) -> Result:
+        return f(_read(X, rows))
+
+    # torch brings threads of its own
+    return [run(rows) for rows in parts] if is_torch(X) else parallel(run, parts)
+
+
+def map_rows(f: Callable[[Array], Array], X: Any, row_bytes: int) -> Any:
+    """f over blocks of rows, results stacked in one array.
+
+    For an iterable of blocks the result is a generator with one result per block.
+    """
+    if is_blocks(X):
+        return (map_rows(f, block, row_bytes) for block in X)
+    stacked = _Stacked(X.shape[0])
+    parts = slices(X.shape[0], row_bytes) or [slice(0, 0)]
+
+    def run(rows: slice) -> None:
+        stacked.put(rows, f(_read(X, rows)))
+
+    if is_torch(X):
+        for rows in parts:
+            run(rows)
+    else:
+        parallel(run, parts)
+    return stacked.array
+
+
+class _Stacked:
+    """An array filled block by block, allocated when the first block is known."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self._lock = threading.Lock()
+        self.array: Any = None
+
+    def put(self, rows: slice, part: Array) -> None:
+        with self._lock:
+            if self.array is None:
+                shape = (self._n, *part.shape[1:])
+                self.array = empty(shape, like=part)
+        self.array[rows] = part
+
+
+def sum_rows(f: Callable[[Array], Any], X: Any, row_bytes: int) -> Any:
+    """Σ f(block) over blocks of rows, added in the order of the rows."""
+    total = None
+    for batch in _batches(iter_blocks(X, row_bytes)):
+        for part in parallel(f, batch):
+            total = part if total is None else total + part
+    return total
+
+
+def _batches(blocks: Iterator[Array]) -> Iterator[list[Array]]:
+    """Groups of blocks, one per thread, so that few are in memory at once."""
+    group: list[Array] = []
+    for block in blocks:
+        group.append(block)
+        if len(group) == options.n_threads:
+            yield group
+            group = []
+    if group:
+        yield group

@@ -1,0 +1,108 @@
+"""Options of the library: how much memory, how many threads, which loops.
+
+`options` is both the current setting and a context manager::
+
+    with kernlets.options(memory="2GB", n_threads=1):
+        model.fit(X, y)
+
+    kernlets.options.set(memory="8GB")  # for the rest of the process
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_SIZE = re.compile(r"\s*([\d.]+)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
+LOOPS = ("auto", "numba", "reference")
+
+
+def parse_bytes(size: int | str) -> int:
+    """Bytes of ``"2GB"``, ``"512 MiB"`` or a plain number."""
+    if isinstance(size, (int, float)):
+        return int(size)
+    match = _SIZE.fullmatch(size)
+    if match is None:
+        raise ValueError(f"memory={size!r} is not a size; write e.g. '2GB' or '512MB'")
+    number, unit, binary = match.groups()
+    factor = _UNITS[unit.upper()]
+    if binary:
+        factor = 1024 ** ("KMGT".index(unit.upper()) + 1)
+    return int(float(number) * factor)
+
+
+def _available_cores() -> int:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    cores = cores or os.cpu_count() or 1
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return min(cores, int(limit)) if limit.isdigit() and int(limit) else cores
+
+
+def _default_memory() -> int:
+    """Half of the machine's memory."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, ValueError, OSError):
+        return 2 * 10**9
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The values behind `options`."""
+
+    memory: int  # bytes a single call may allocate for its own use
+    n_threads: int
+    block_rows: int | None = None  # rows per block; None: chosen from `memory`
+    device: str | None = None  # move NumPy input to this torch device
+    loops: str = "auto"  # which implementation of the hot loops on NumPy arrays
+
+
+_base = Settings(memory=_default_memory(), n_threads=_available_cores())
+_local: ContextVar[Settings | None] = ContextVar("kernlets_options", default=None)
+
+
+def _checked(changes: dict[str, Any]) -> dict[str, Any]:
+    known = {field.name for field in fields(Settings)}
+    for name, value in changes.items():
+        if name not in known:
+            raise TypeError(f"unknown option {name!r}; there are {sorted(known)}")
+        if name in ("n_threads", "block_rows") and value is not None and value < 1:
+            raise ValueError(f"{name}={value!r} must be at least 1")
+        if name == "loops" and value not in LOOPS:
+            raise ValueError(f"loops={value!r} must be one of {LOOPS}")
+    if "memory" in changes:
+        changes = {**changes, "memory": parse_bytes(changes["memory"])}
+    return changes
+
+
+class Options:
+    """The current settings, read as attributes, changed for a block or for good."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_local.get() or _base, name)
+
+    def __repr__(self) -> str:
+        return f"options({_local.get() or _base})"
+
+    @contextmanager
+    def __call__(self, **changes: Any) -> Iterator[Options]:
+        current = _local.get() or _base
+        token = _local.set(replace(current, **_checked(changes)))
+        try:
+            yield self
+        finally:
+            _local.reset(token)
+
+    def set(self, **changes: Any) -> None:
+        """Change the settings of the whole process."""
+        global _base
+        _base = replace(_base, **_checked(changes))
+
+
+options = Options()

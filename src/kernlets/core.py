@@ -1,0 +1,260 @@
+"""The contracts of the house: what a kernel, a dictionary, a coder, an update is.
+
+A pursuit never needs the samples or the atoms, only inner products. So a dictionary
+is anything that answers three questions (Gram matrix, correlations, energies), and
+everything else in the library is written against the classes below.
+
+There is no algorithm here, and nothing but NumPy, SciPy and scikit-learn is imported.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+Array = Any  # a NumPy array or a torch tensor; both go through the array API
+
+UNUSED = -1  # atom index of an empty slot in SparseCodes
+
+
+class Kernel(BaseEstimator, ABC):
+    """A positive semi-definite function κ(x, y) = ⟨φ(x), φ(y)⟩ on rows.
+
+    Parameters are constructor arguments, so that grid search reaches them by name
+    (``nystroemmap__kernel__sigma``).
+    """
+
+    differentiable: ClassVar[bool] = False
+    """Whether `pull` is defined."""
+
+    @abstractmethod
+    def __call__(
+        self,
+        X: Array,  # (n, p)
+        Y: Array | None = None,  # (m, p), X itself if None
+    ) -> Array:  # (n, m)
+        """The matrix of κ(xᵢ, yⱼ)."""
+
+    @abstractmethod
+    def diag(self, X: Array) -> Array:  # (n,)
+        """The energies κ(xᵢ, xᵢ) without the rest of the matrix."""
+
+    def pull(
+        self,
+        X: Array,  # (n, p)
+        Y: Array,  # (m, p)
+        W: Array,  # (n, m)
+    ) -> Array:  # (n, p)
+        """Weighted gradients Σⱼ Wᵢⱼ ∂κ(xᵢ, yⱼ)/∂xᵢ."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no gradient; use a differentiable kernel "
+            "such as RBF or Polynomial"
+        )
+
+    def bound(self, X: Array) -> Kernel:
+        """This kernel with parameters left as None set from the data, else itself."""
+        return self
+
+    def take(self, X: Array, indices: Array) -> Array:
+        """The samples `indices` of X in the form `__call__` takes them as Y."""
+        return X[indices]
+
+    def __add__(self, other: Kernel | float) -> Kernel:
+        from .kernels.compose import Sum, as_kernel
+
+        return Sum(self, as_kernel(other))
+
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        from .kernels.compose import Product, as_kernel
+
+        return Product(self, as_kernel(other))
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+
+@dataclass(frozen=True)
+class SparseCodes:
+    """n sparse vectors over m atoms, at most `width` non-zeros each, fixed width.
+
+    Empty slots have index `UNUSED` and value 0.
+    """
+
+    indices: Array  # (n, width) integers
+    values: Array  # (n, width)
+    n_atoms: int
+    residual: Array | None = None  # (n,) squared error of each sample, where known
+
+    def __len__(self) -> int:
+        return self.indices.shape[0]
+
+    @property
+    def width(self) -> int:
+        return self.indices.shape[1]
+
+    def uses(self) -> np.ndarray:  # (m,)
+        """In how many samples each atom has a non-zero coefficient."""
+        indices, values = _numpy(self.indices), _numpy(self.values)
+        live = (indices >= 0) & (values != 0)
+        return np.bincount(indices[live], minlength=self.n_atoms)
+
+    def tocsr(self) -> sparse.csr_array:
+        """The codes as a SciPy CSR matrix of shape (n, n_atoms)."""
+        indices, values = _numpy(self.indices), _numpy(self.values)
+        live = indices >= 0
+        starts = np.concatenate([[0], np.cumsum(live.sum(axis=1))])
+        shape = (len(self), self.n_atoms)
+        codes = sparse.csr_array((values[live], indices[live], starts), shape=shape)
+        codes.sort_indices()
+        return codes
+
+    def toarray(self) -> Array:  # (n, m)
+        """The codes as a dense array of the same kind as the values."""
+        if isinstance(self.values, np.ndarray):
+            return self.tocsr().toarray()
+        rows = self.values.new_zeros((len(self), self.n_atoms + 1))
+        slots = self.indices.where(self.indices >= 0, self.n_atoms).long()
+        rows.scatter_(1, slots, self.values)
+        return rows[:, : self.n_atoms].contiguous()
+
+
+def _numpy(array: Array) -> np.ndarray:
+    return array if isinstance(array, np.ndarray) else array.detach().cpu().numpy()
+
+
+class Dictionary(ABC):
+    """m atoms in some inner-product space, known through what they answer.
+
+    `coordinates` are what an atom update works in: the rows of X themselves for an
+    explicit dictionary, coefficients over the anchors for a kernel dictionary.
+    """
+
+    @property
+    @abstractmethod
+    def n_atoms(self) -> int:
+        """m."""
+
+    @property
+    @abstractmethod
+    def row_bytes(self) -> int:
+        """Working memory that `correlate` needs for one sample."""
+
+    @abstractmethod
+    def gram(self) -> Array:  # (m, m)
+        """Inner products of the atoms."""
+
+    @abstractmethod
+    def correlate(self, X: Array) -> Array:  # (n, m)
+        """Inner products of the samples with the atoms."""
+
+    @abstractmethod
+    def energy(self, X: Array) -> Array:  # (n,)
+        """Squared norms of the samples."""
+
+    @abstractmethod
+    def coordinates(self, X: Array) -> Array:  # (n, r)
+        """The samples in the coordinates in which the atoms are written."""
+
+    @abstractmethod
+    def metric(self) -> Array | None:  # (r, r), None for the identity
+        """The matrix M with ⟨u, v⟩ = u M vᵀ for u, v in coordinates."""
+
+    @property
+    @abstractmethod
+    def weights(self) -> Array:  # (m, r)
+        """The atoms in coordinates."""
+
+    @abstractmethod
+    def with_weights(self, weights: Array) -> Dictionary:
+        """The same space with other atoms."""
+
+
+class SparseCoder(BaseEstimator, ABC):
+    """A pursuit: a value without data, from inner products to sparse codes."""
+
+    @abstractmethod
+    def solve(
+        self,
+        gram: Array,  # (m, m), unit diagonal
+        corr: Array,  # (n, m)
+        energy: Array,  # (n,)
+    ) -> SparseCodes:
+        """Sparse codes of n samples, with their squared residuals."""
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Samples together with their codes: what an update that needs all codes gets."""
+
+    X: Array  # (n, p)
+    codes: SparseCodes
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Sums over coded samples: all that a least-squares update needs.
+
+    They add up over blocks of rows, so updates built on them run out of core and
+    distributed.
+    """
+
+    codes_gram: Array  # (m, m)   ΓᵀΓ
+    cross: Array  # (m, r)   Γᵀ · coordinates(X)
+    uses: np.ndarray  # (m,)     samples that use the atom
+    error: float  # Σ squared residuals
+    n_samples: int
+    worst: Array  # (w, p) the worst represented samples, worst first
+    worst_error: np.ndarray  # (w,)
+
+    def __add__(self, other: Statistics) -> Statistics:
+        errors = np.concatenate([self.worst_error, other.worst_error])
+        keep = np.argsort(-errors, kind="stable")[: max(len(self), len(other))]
+        return Statistics(
+            codes_gram=self.codes_gram + other.codes_gram,
+            cross=self.cross + other.cross,
+            uses=self.uses + other.uses,
+            error=self.error + other.error,
+            n_samples=self.n_samples + other.n_samples,
+            worst=_stack(self.worst, other.worst)[keep],
+            worst_error=errors[keep],
+        )
+
+    def __len__(self) -> int:
+        return len(self.worst_error)
+
+
+def _stack(first: Array, second: Array) -> Array:
+    if isinstance(first, np.ndarray):
+        return np.concatenate([first, second])
+    from array_api_compat import array_namespace
+
+    return array_namespace(first).concat([first, second])
+
+
+@dataclass(frozen=True)
+class Step:
+    """What an update returns: the new dictionary and its total squared error."""
+
+    dictionary: Dictionary
+    error: float
+
+
+class AtomUpdate(BaseEstimator, ABC):
+    """One pass over the atoms with the codes fixed."""
+
+    needs: ClassVar[Literal["codes", "statistics"]] = "codes"
+    """What `step` gets: `Coded` (all samples and codes at once) or `Statistics`."""
+
+    @abstractmethod
+    def step(
+        self,
+        dictionary: Dictionary,
+        coded: Coded | Statistics,
+        rng: np.random.Generator,
+    ) -> Step:
+        """The dictionary after one update."""

@@ -1,0 +1,306 @@
+"""Numba twins of the hot operations, for NumPy arrays; the only home of numba.
+
+Each function is serial and releases the interpreter lock: threads over row blocks
+are in `kernlets.backend.threads`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from .reference import UNUSED
+from .reference import ksvd_sweep as _reference_sweep
+
+_jit = njit(nogil=True, fastmath=True, cache=True)
+_SEGMENT = 64  # atoms searched together for the largest correlation
+
+
+def omp(
+    gram: np.ndarray, corr: np.ndarray, energy: np.ndarray, width: int, tol: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """OMP by partial Cholesky of the Gram matrix: no solve until the end.
+
+    Step t adds one row v_t = (G[k] − Σ_s v_s[k] v_s) / ν with ν² = G_kk − Σ_s v_s[k]²,
+    after which the correlations lose c_t v_t and the energy c_t², c_t = α_k / ν.
+    """
+    n, m = corr.shape
+    indices = np.empty((n, width), dtype=np.int32)
+    values = np.empty((n, width), dtype=corr.dtype)
+    residual = np.empty(n, dtype=corr.dtype)
+    left = np.empty(m, dtype=corr.dtype)
+    bits = left.view(f"i{corr.dtype.itemsize}")
+    rows = np.empty((width, m), dtype=corr.dtype)
+    eps = corr.dtype.type(np.finfo(corr.dtype).eps)
+    _omp_samples(
+        np.ascontiguousarray(gram),
+        corr,
+        energy,
+        corr.dtype.type(tol),
+        eps,
+        left,
+        bits,
+        bits.dtype.type(np.iinfo(bits.dtype).max),
+        rows,
+        indices,
+        values,
+        residual,
+    )
+    return indices, values, residual
+
+
+@_jit
+def _omp_samples(
+    gram, corr, energy, tol, eps, left, bits, mask, rows, indices, values, residual
+):
+    m, width = len(gram), indices.shape[1]
+    parts = np.empty(width, corr.dtype)
+    for i in range(len(corr)):
+        for a in range(m):
+            left[a] = corr[i, a]
+        error = energy[i]
+        stop = max(tol, 4 * eps * error)
+        t = 0
+        while t < width and error > stop:
+            k = _largest(bits, mask)
+            if _chosen(indices[i], t, k):  # rounding left something at a used atom
+                for s in range(t):
+                    left[indices[i, s]] = 0
+                k = _largest(bits, mask)
+            norm = gram[k, k]
+            for s in range(t):
+                norm -= rows[s, k] * rows[s, k]
+            if left[k] == 0 or norm <= 10 * eps * gram[k, k]:
+                break
+            inverse = 1 / np.sqrt(norm)
+            part = left[k] * inverse
+            _orthogonal_row(gram[k], rows, t, k, inverse)
+            new = rows[t]
+            for a in range(m):
+                left[a] -= part * new[a]
+            indices[i, t] = k
+            parts[t] = part
+            error = max(error - part * part, 0 * error)
+            t += 1
+        _back_substitute(rows, parts, t, indices[i], values[i])
+        residual[i] = error
+
+
+@_jit
+def _largest(bits, mask):
+    """Index of the largest |value|.
+
+    Magnitudes of floats are ordered like their bits without the sign, and unlike a
+    floating-point maximum an integer one is turned into vector instructions.
+    """
+    m = len(bits)
+    best, start = mask * 0 - 1, 0
+    for begin in range(0, m, _SEGMENT):
+        top = mask * 0
+        if begin + _SEGMENT <= m:
+            for a in range(_SEGMENT):
+                top = max(top, bits[begin + a] & mask)
+        else:
+            for a in range(begin, m):
+                top = max(top, bits[a] & mask)
+        if top > best:
+            best, start = top, begin
+    for a in range(start, m):
+        if bits[a] & mask == best:
+            return a
+    return start
+
+
+@_jit
+def _chosen(support, t, k):
+    for s in range(t):
+        if support[s] == k:
+            return True
+    return False
+
+
+@_jit
+def _orthogonal_row(gram_row, rows, t, k, inverse):
+    """rows[t] = (gram_row − Σ_{s<t} rows[s, k] rows[s]) · inverse, four at a time."""
+    m = len(gram_row)
+    new = rows[t]
+    for a in range(m):
+        new[a] = gram_row[a] * inverse
+    s = 0
+    while s + 4 <= t:
+        f0, f1 = rows[s, k] * inverse, rows[s + 1, k] * inverse
+        f2, f3 = rows[s + 2, k] * inverse, rows[s + 3, k] * inverse
+        r0, r1, r2, r3 = rows[s], rows[s + 1], rows[s + 2], rows[s + 3]
+        for a in range(m):
+            new[a] -= f0 * r0[a] + f1 * r1[a] + f2 * r2[a] + f3 * r3[a]
+        s += 4
+    while s < t:
+        f0, r0 = rows[s, k] * inverse, rows[s]
+        for a in range(m):
+            new[a] -= f0 * r0[a]
+        s += 1
+
+
+@_jit
+def _back_substitute(rows, parts, t, support, coefs):
+    for s in range(t - 1, -1, -1):
+        total = parts[s]
+        for u in range(s + 1, t):
+            total -= rows[s, support[u]] * coefs[u]
+        coefs[s] = total / rows[s, support[s]]
+    for s in range(t, len(support)):
+        support[s] = UNUSED
+        coefs[s] = 0
+
+
+def lasso(
+    gram: np.ndarray,
+    corr: np.ndarray,
+    alpha: float,
+    positive: bool,
+    max_iter: int,
+    tol: float,
+) -> np.ndarray:
+    """Coordinate descent that visits only the active atoms between full passes."""
+    codes = np.zeros_like(corr)
+    kind = corr.dtype.type
+    gram = np.ascontiguousarray(gram)
+    _lasso_samples(gram, corr.copy(), kind(alpha), positive, max_iter, kind(tol), codes)
+    return codes
+
+
+@_jit
+def _lasso_samples(gram, left, alpha, positive, max_iter, tol, codes):
+    m = len(gram)
+    everything = np.arange(m)
+    active = np.empty(m, np.int64)
+    for i in range(len(left)):
+        stop = tol * np.abs(left[i]).max()
+        done = 0
+        while done < max_iter:
+            moved = _lasso_pass(gram, left[i], codes[i], everything, m, alpha, positive)
+            done += 1
+            if moved <= stop:
+                break
+            n_active = 0
+            for j in range(m):
+                if codes[i, j] != 0:
+                    active[n_active] = j
+                    n_active += 1
+            while moved > stop and done < max_iter:
+                moved = _lasso_pass(
+                    gram, left[i], codes[i], active, n_active, alpha, positive
+                )
+                done += 1
+
+
+@_jit
+def _lasso_pass(gram, left, code, visit, n_visit, alpha, positive):
+    """One pass of coordinate descent over visit[:n_visit]; the largest move."""
+    moved = alpha * 0
+    for v in range(n_visit):
+        j = visit[v]
+        value = left[j] + gram[j, j] * code[j]
+        size = value if positive else abs(value)
+        new = max(size - alpha, alpha * 0) / gram[j, j]
+        if value < 0:
+            new = -new
+        delta = new - code[j]
+        if delta != 0:
+            code[j] = new
+            row = gram[j]
+            for a in range(len(left)):
+                left[a] -= delta * row[a]
+            moved = max(moved, abs(delta))
+    return moved
+
+
+@_jit
+def subtract_codes(X, indices, values, atoms):
+    """The residuals X − Γ·atoms."""
+    out = X.copy()
+    for i in range(len(X)):
+        row = out[i]
+        for w in range(indices.shape[1]):
+            if indices[i, w] >= 0:
+                value, atom = values[i, w], atoms[indices[i, w]]
+                for a in range(len(row)):
+                    row[a] -= value * atom[a]
+    return out
+
+
+def ksvd_sweep(
+    residual: np.ndarray,
+    atoms: np.ndarray,
+    indices: np.ndarray,
+    values: np.ndarray,
+    order: np.ndarray,
+    exact: bool,
+) -> None:
+    """Approximate K-SVD sweep; the exact one is bound by LAPACK and stays in NumPy."""
+    if exact:
+        _reference_sweep(residual, atoms, indices, values, order, exact)
+    else:
+        starts, places = _users(indices, len(atoms))
+        _approximate_sweep(residual, atoms, values, order, starts, places)
+
+
+@_jit
+def _users(indices, m):
+    """Slots (flat positions in `indices`) grouped by atom: starts (m + 1), places."""
+    n, width = indices.shape
+    starts = np.zeros(m + 1, np.int64)
+    for i in range(n):
+        for w in range(width):
+            if indices[i, w] >= 0:
+                starts[indices[i, w] + 1] += 1
+    for j in range(m):
+        starts[j + 1] += starts[j]
+    ends = starts[:-1].copy()
+    places = np.empty(starts[m], np.int64)
+    for i in range(n):
+        for w in range(width):
+            j = indices[i, w]
+            if j >= 0:
+                places[ends[j]] = i * width + w
+                ends[j] += 1
+    return starts, places
+
+
+@_jit
+def _approximate_sweep(residual, atoms, values, order, starts, places):
+    """Reads each user's residual row twice and writes it once."""
+    p, width = atoms.shape[1], values.shape[1]
+    new = np.empty(p, atoms.dtype)
+    for j in order:
+        old = atoms[j]
+        power = values[0, 0] * 0
+        for a in range(p):
+            new[a] = 0
+        for place in places[starts[j] : starts[j + 1]]:
+            i, w = place // width, place % width
+            coef, row = values[i, w], residual[i]
+            power += coef * coef
+            for a in range(p):
+                new[a] += coef * row[a]
+        norm, along = power * 0, power * 0
+        for a in range(p):
+            new[a] += power * old[a]
+            norm += new[a] * new[a]
+        if norm == 0:
+            continue
+        scale = 1 / np.sqrt(norm)
+        for a in range(p):
+            new[a] *= scale
+            along += new[a] * old[a]
+        for place in places[starts[j] : starts[j + 1]]:
+            i, w = place // width, place % width
+            coef, row = values[i, w], residual[i]
+            fresh = coef * along
+            for a in range(p):
+                fresh += row[a] * new[a]
+            for a in range(p):
+                row[a] += coef * old[a] - fresh * new[a]
+            values[i, w] = fresh
+        for a in range(p):
+            old[a] = new[a]

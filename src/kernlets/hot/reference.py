@@ -1,0 +1,139 @@
+"""Every hot operation in a few plain NumPy lines: the specification.
+
+The fast twins in this folder have the same names, arguments and results. Contract
+tests hold all of them to what is written here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+UNUSED = -1
+
+
+def stop_level(energy: float, tol: float, eps: float) -> float:
+    """Squared residual at which a pursuit stops: `tol`, or rounding of the energy."""
+    return max(tol, 4 * eps * energy)
+
+
+def omp(
+    gram: np.ndarray,  # (m, m) unit diagonal
+    corr: np.ndarray,  # (n, m)
+    energy: np.ndarray,  # (n,)
+    width: int,
+    tol: float,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Orthogonal matching pursuit, sample by sample, as in the textbook.
+
+    Returns indices (n, width), values (n, width) and squared residuals (n,).
+    """
+    n, eps = len(corr), np.finfo(corr.dtype).eps
+    indices = np.full((n, width), UNUSED, dtype=np.int32)
+    values = np.zeros((n, width), dtype=corr.dtype)
+    residual = energy.copy()
+    for i in range(n):
+        support: list[int] = []
+        coefs = values[i, :0]
+        while len(support) < width and residual[i] > stop_level(energy[i], tol, eps):
+            left = corr[i] - coefs @ gram[support]
+            left[support] = 0
+            best = int(np.argmax(np.abs(left)))
+            if left[best] == 0 or _dependent(gram, support, best, 10 * eps):
+                break
+            support.append(best)
+            coefs = np.linalg.solve(gram[np.ix_(support, support)], corr[i, support])
+            residual[i] = max(energy[i] - coefs @ corr[i, support], 0)
+        indices[i, : len(support)] = support
+        values[i, : len(support)] = coefs
+    return indices, values, residual
+
+
+def _dependent(gram: np.ndarray, support: list[int], new: int, tiny: float) -> bool:
+    """Whether the new atom lies in the span of the support, up to rounding."""
+    inside = gram[support, new]
+    part = inside @ np.linalg.solve(gram[np.ix_(support, support)], inside)
+    return bool(gram[new, new] - part <= tiny * gram[new, new])
+
+
+def lasso(
+    gram: np.ndarray,  # (m, m)
+    corr: np.ndarray,  # (n, m)
+    alpha: float,
+    positive: bool,
+    max_iter: int,
+    tol: float,
+) -> np.ndarray:  # (n, m)
+    """argmin over γ of ½ γᵀGγ − γᵀc + alpha‖γ‖₁ by cyclic coordinate descent.
+
+    Stops when no coefficient of a sample moved by more than tol · max|c|.
+    """
+    codes = np.zeros_like(corr)
+    for code, left in zip(codes, corr.copy(), strict=True):  # left = c − Gγ
+        scale = np.abs(left).max(initial=0)
+        for _ in range(max_iter):
+            moved = 0.0
+            for j in range(len(gram)):
+                delta = shrink(left[j] + gram[j, j] * code[j], alpha, positive)
+                delta = delta / gram[j, j] - code[j]
+                if delta != 0:
+                    code[j] += delta
+                    left -= delta * gram[j]
+                    moved = max(moved, abs(delta))
+            if moved <= tol * scale:
+                break
+    return codes
+
+
+def shrink(value: float, alpha: float, positive: bool) -> float:
+    """Soft threshold: the proximal map of alpha|·|, one-sided if positive."""
+    if positive:
+        return max(value - alpha, 0)
+    return np.sign(value) * max(abs(value) - alpha, 0)
+
+
+def subtract_codes(
+    X: np.ndarray,  # (n, p)
+    indices: np.ndarray,  # (n, width)
+    values: np.ndarray,  # (n, width)
+    atoms: np.ndarray,  # (m, p)
+) -> np.ndarray:  # (n, p)
+    """The residuals X − Γ·atoms."""
+    used = np.where(indices >= 0, indices, 0)
+    return X - np.einsum("nw,nwp->np", values, atoms[used])
+
+
+def ksvd_sweep(
+    residual: np.ndarray,  # (n, p) changed in place
+    atoms: np.ndarray,  # (m, p) changed in place
+    indices: np.ndarray,  # (n, width)
+    values: np.ndarray,  # (n, width) changed in place
+    order: np.ndarray,  # (m,) the atoms in the order they are updated
+    exact: bool,
+) -> None:
+    """One K-SVD pass: each atom with its coefficients is the best rank-one fit.
+
+    `exact` takes the leading singular pair of the samples' error without the atom,
+    otherwise one step of alternation towards it (approximate K-SVD).
+    """
+    for j in order:
+        rows, slots = np.nonzero(indices == j)
+        if len(rows) == 0:
+            continue
+        coefs = values[rows, slots]
+        error = residual[rows] + np.outer(coefs, atoms[j])
+        atom = _leading_direction(error, atoms[j]) if exact else coefs @ error
+        norm = np.sqrt(atom @ atom)
+        if norm == 0:
+            continue
+        atoms[j] = atom / norm
+        values[rows, slots] = error @ atoms[j]
+        residual[rows] = error - np.outer(values[rows, slots], atoms[j])
+
+
+def _leading_direction(error: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """Leading right singular vector, on the side of `like`."""
+    small = error @ error.T if error.shape[0] < error.shape[1] else error.T @ error
+    vector = np.linalg.eigh(small.astype(np.float64))[1][:, -1].astype(error.dtype)
+    if error.shape[0] < error.shape[1]:
+        vector = vector @ error
+    return vector if vector @ like >= 0 else -vector

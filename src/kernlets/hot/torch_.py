@@ -1,0 +1,132 @@
+"""torch twins of the hot operations, batched over samples; the only home of torch."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .reference import UNUSED
+
+
+def omp(
+    gram: Tensor,  # (m, m)
+    corr: Tensor,  # (n, m)
+    energy: Tensor,  # (n,)
+    width: int,
+    tol: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """OMP of all samples in step, by partial Cholesky of the Gram matrix.
+
+    See `kernlets.hot.numba_.omp` for the recursion. A sample that has stopped takes
+    steps of length zero.
+    """
+    (n, m), eps = corr.shape, torch.finfo(corr.dtype).eps
+    indices = torch.full((n, width), UNUSED, dtype=torch.int64, device=corr.device)
+    rows = corr.new_zeros((n, width, m))
+    parts, factor = corr.new_zeros((n, width)), corr.new_zeros((n, width, width))
+    left, error = corr.clone(), energy.clone()
+    stop = (4 * eps * energy).clamp(min=tol)
+    live = torch.ones(n, dtype=torch.bool, device=corr.device)
+    sample = torch.arange(n, device=corr.device)
+    for t in range(width):
+        k = left.abs().argmax(dim=1)
+        seen = rows[sample, :t, k]  # (n, t)
+        norm = gram[k, k] - (seen * seen).sum(1)
+        value = left[sample, k]
+        live &= (error > stop) & (norm > 10 * eps * gram[k, k]) & (value != 0)
+        if not live.any():
+            break
+        inverse = torch.where(live, norm.clamp(min=eps).rsqrt(), 0)
+        new = gram[k] - torch.einsum("nt,ntm->nm", seen, rows[:, :t])
+        rows[:, t] = new * inverse[:, None]
+        parts[:, t] = value * inverse
+        factor[:, t, :t], factor[:, t, t] = seen, torch.where(live, norm.sqrt(), 1)
+        left -= parts[:, t, None] * rows[:, t]
+        left.scatter_(1, k[:, None], 0)
+        left.scatter_(1, indices[:, :t].clamp(min=0), 0)
+        error = (error - parts[:, t] ** 2).clamp(min=0)
+        indices[:, t] = torch.where(live, k, UNUSED)
+    return indices, _coefficients(factor, parts, indices), error
+
+
+def _coefficients(factor: Tensor, parts: Tensor, indices: Tensor) -> Tensor:
+    """Solve Lᵀγ = parts, with the identity in the slots that are not used."""
+    used = indices >= 0
+    both = used[:, :, None] & used[:, None, :]
+    identity = torch.eye(parts.shape[1], dtype=parts.dtype, device=parts.device)
+    lower = torch.where(both, factor, identity)
+    solved = torch.linalg.solve_triangular(lower.mT, parts[:, :, None], upper=True)
+    return torch.where(used, solved[:, :, 0], 0)
+
+
+def lasso(
+    gram: Tensor,
+    corr: Tensor,
+    alpha: float,
+    positive: bool,
+    max_iter: int,
+    tol: float,
+) -> Tensor:
+    """Coordinate descent, one atom at a time for all samples at once."""
+    codes, left = torch.zeros_like(corr), corr.clone()
+    stop = tol * corr.abs().amax(dim=1)
+    diagonal = gram.diagonal()
+    for _ in range(max_iter):
+        before = codes.clone()
+        for j in range(gram.shape[0]):
+            value = left[:, j] + diagonal[j] * codes[:, j]
+            size = value if positive else value.abs()
+            new = (size - alpha).clamp(min=0) * value.sign() / diagonal[j]
+            left -= (new - codes[:, j])[:, None] * gram[j]
+            codes[:, j] = new
+        if bool(((codes - before).abs().amax(dim=1) <= stop).all()):
+            break
+    return codes
+
+
+def subtract_codes(X: Tensor, indices: Tensor, values: Tensor, atoms: Tensor) -> Tensor:
+    """The residuals X − Γ·atoms."""
+    dense = X.new_zeros((X.shape[0], atoms.shape[0]))
+    dense.scatter_add_(1, indices.clamp(min=0), values)
+    return X - dense @ atoms
+
+
+def ksvd_sweep(
+    residual: Tensor,
+    atoms: Tensor,
+    indices: Tensor,
+    values: Tensor,
+    order: Tensor,
+    exact: bool,
+) -> None:
+    """K-SVD sweep, atom by atom; in place in residual, atoms and values."""
+    width = indices.shape[1]
+    flat = indices.reshape(-1)
+    places = torch.argsort(flat, stable=True)
+    starts = torch.searchsorted(
+        flat[places], torch.arange(atoms.shape[0] + 1, device=flat.device)
+    ).tolist()
+    for j in order.tolist():
+        users = places[starts[j] : starts[j + 1]]
+        if len(users) == 0:
+            continue
+        rows, slots = users // width, users % width
+        coefs = values[rows, slots]
+        error = residual[rows] + torch.outer(coefs, atoms[j])
+        atom = _leading_direction(error, atoms[j]) if exact else coefs @ error
+        norm = atom.norm()
+        if norm == 0:
+            continue
+        atoms[j] = atom / norm
+        fresh = error @ atoms[j]
+        values[rows, slots] = fresh
+        residual[rows] = error - torch.outer(fresh, atoms[j])
+
+
+def _leading_direction(error: Tensor, like: Tensor) -> Tensor:
+    """Leading right singular vector, on the side of `like`."""
+    small = error @ error.T if error.shape[0] < error.shape[1] else error.T @ error
+    vector = torch.linalg.eigh(small.double())[1][:, -1].to(error.dtype)
+    if error.shape[0] < error.shape[1]:
+        vector = vector @ error
+    return vector if vector @ like >= 0 else -vector

@@ -1,0 +1,7 @@
+"""Dictionary learners."""
+
+from .batch import KSVD, MOD
+
+LEARNERS = {"ksvd": KSVD, "mod": MOD}
+
+__all__ = ["KSVD", "LEARNERS", "MOD"]

@@ -1,0 +1,140 @@
+"""What all dictionary learners share once they are fitted, and the way to fit."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from ..backend.arrays import check_rows, is_torch, to_numpy
+from ..backend.random import generator
+from ..backend.rows import map_rows
+from ..core import Array, AtomUpdate, Dictionary, SparseCoder, SparseCodes
+from ..pursuits import OMP, encode
+from .loop import Monitor, alternate
+
+POSITIVE = Interval(Integral, 1, None, closed="left")
+
+
+class DictionaryLearner(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
+    """Alternates between sparse codes and atoms; subclasses say how atoms move.
+
+    A subclass gives `_first_dictionary` and `_atom_update`. It must have the
+    parameters named in `_parameter_constraints`.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [POSITIVE, None],
+        "n_nonzero_coefs": [POSITIVE, None],
+        "coder": [SparseCoder, None],
+        "max_iter": [POSITIVE],
+        "random_state": ["random_state", np.random.Generator],
+        "verbose": ["verbose"],
+        "callback": [Callable, None],
+        "sparse_output": ["boolean"],
+    }
+
+    @abstractmethod
+    def _first_dictionary(self, X: Array, rng: np.random.Generator) -> Dictionary:
+        """The dictionary before the first iteration."""
+
+    @abstractmethod
+    def _atom_update(self) -> AtomUpdate:
+        """How atoms are updated."""
+
+    def fit(self, X: Any, y: Any = None) -> DictionaryLearner:
+        """Learn a dictionary for the rows of X; y is ignored."""
+        self._validate_params()
+        X = check_rows(self, X, reset=True)
+        rng = generator(self.random_state)
+        dictionary = self._first_dictionary(X, rng)
+        self.coder_ = self._coder(dictionary.n_atoms, X.shape[1])
+        name = type(self).__name__
+        monitor = Monitor(self.max_iter, bool(self.verbose), self.callback, name)
+        self.dictionary_ = alternate(
+            dictionary, X, self.coder_, self._atom_update(), rng, monitor
+        )
+        self.history_ = monitor.history
+        self.n_iter_ = len(monitor.history["objective"])
+        return self
+
+    def _n_atoms(self, n_usable: int, n_features: int) -> int:
+        """n_components, or its default, checked against the samples there are."""
+        if self.n_components is None:
+            return max(1, min(2 * n_features, n_usable // 4, 500))
+        return int(self.n_components)
+
+    def _coder(self, n_atoms: int, n_features: int) -> SparseCoder:
+        if self.coder is not None:
+            if self.n_nonzero_coefs is not None:
+                raise ValueError(
+                    "n_nonzero_coefs and coder are both given: set the sparsity in "
+                    "the coder and leave n_nonzero_coefs out"
+                )
+            return self.coder
+        width = self.n_nonzero_coefs
+        if width is None:
+            width = min(5, max(1, n_features // 4), n_atoms)
+        elif width > n_atoms:
+            raise ValueError(
+                f"n_nonzero_coefs={width} is more than the {n_atoms} atoms: lower it "
+                "or raise n_components"
+            )
+        return OMP(width)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.dictionary_.n_atoms
+
+    def encode(self, X: Any) -> SparseCodes:
+        """Sparse codes of the rows of X, with their squared residuals."""
+        check_is_fitted(self)
+        X = check_rows(self, X)
+        return encode(self.dictionary_, self.coder_, X)
+
+    def transform(self, X: Any) -> Any:
+        """Codes of the rows of X: dense (n, m), or CSR with ``sparse_output``."""
+        codes = self.encode(X)
+        return codes.tocsr() if self.sparse_output else codes.toarray()
+
+    def reconstruction_error(self, X: Any, per_sample: bool = False) -> Any:
+        """Mean squared residual ‖x − Dγ‖² of the rows of X, or one per sample."""
+        check_is_fitted(self)
+        X = check_rows(self, X)
+
+        def errors(block: Array) -> Array:
+            return encode(self.dictionary_, self.coder_, block).residual
+
+        residual = map_rows(errors, X, self.dictionary_.row_bytes)
+        return residual if per_sample else float(to_numpy(residual).mean())
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the reconstruction error, so that grid search can rank learners."""
+        return -self.reconstruction_error(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "dictionary_")
+
+
+def dense_codes(codes: Any, like: Array) -> Array:
+    """Codes given by a user (dense, sparse or SparseCodes) as something to multiply."""
+    if isinstance(codes, SparseCodes):
+        return codes.toarray() if is_torch(like) else codes.tocsr()
+    return codes

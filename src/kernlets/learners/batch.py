@@ -1,0 +1,160 @@
+"""Linear dictionary learners that see all samples in every iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ..core import Array, AtomUpdate, SparseCoder
+from ..dictionaries import ExplicitDictionary
+from ..updates import KSVDUpdate, MODUpdate
+from .base import DictionaryLearner, dense_codes
+from .start import STARTS, nonzero_rows, start_atoms
+
+
+class LinearLearner(DictionaryLearner):
+    """A learner whose atoms are rows of a matrix in the space of the samples."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **DictionaryLearner._parameter_constraints,
+        "init": [StrOptions(set(STARTS)), "array-like"],
+    }
+
+    def _first_dictionary(
+        self, X: Array, rng: np.random.Generator
+    ) -> ExplicitDictionary:
+        if self.n_components is None and not isinstance(self.init, str):
+            n_atoms = len(self.init)
+        else:
+            n_atoms = self._n_atoms(len(nonzero_rows(X)), X.shape[1])
+        return ExplicitDictionary(start_atoms(self.init, X, n_atoms, rng))
+
+    @property
+    def components_(self) -> Array:  # (m, p)
+        """The atoms, unit norm, one per row."""
+        check_is_fitted(self)
+        return self.dictionary_.atoms
+
+    def inverse_transform(self, codes: Any) -> Array:  # (n, p)
+        """The samples that codes stand for: codes · atoms."""
+        return dense_codes(codes, self.components_) @ self.components_
+
+
+class KSVD(LinearLearner):
+    """K-SVD: sparse codes by a pursuit, atoms by rank-one fits. LKDL eq. (2).
+
+    Minimises Σ‖xᵢ − Σⱼ γᵢⱼ dⱼ‖² with at most `n_nonzero_coefs` non-zeros per sample.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of atoms. Default: twice the number of features, but at most a quarter
+        of the samples and at most 500.
+    n_nonzero_coefs : int, optional
+        Non-zeros per sample of the default coder, `OMP`. Default: 5, but at most a
+        quarter of the features.
+    coder : SparseCoder, optional
+        Another pursuit: `OMP`, `Lasso`, `Threshold`.
+    max_iter : int
+        Iterations of coding and updating.
+    init : {"samples", "kmeans", "svd", "normal"} or array of shape (m, p)
+        The first atoms.
+    update : {"approximate", "exact"} or KSVDUpdate
+        One step of alternation per atom, or its singular value decomposition.
+    random_state : int, RandomState, Generator or None
+    verbose : bool
+        Print the error of each iteration.
+    callback : callable, optional
+        Called after each iteration with a dict (``iteration``, ``objective``,
+        ``dictionary``); a true result stops the fit.
+    sparse_output : bool
+        Let `transform` return a CSR matrix.
+
+    Attributes
+    ----------
+    components_ : array (m, p)
+    dictionary_ : ExplicitDictionary
+    history_ : dict with ``objective`` (mean squared error after each update) and
+        ``seconds`` since the start of the fit
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> from kernlets import KSVD, datasets
+    >>> digits = datasets.load("digits")
+    >>> learner = KSVD(n_components=50, n_nonzero_coefs=4, random_state=0)
+    >>> learner.fit(digits.X_train).transform(digits.X_test).shape[1]
+    50
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LinearLearner._parameter_constraints,
+        "update": [StrOptions({"approximate", "exact"}), KSVDUpdate],
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        n_nonzero_coefs: int | None = None,
+        coder: SparseCoder | None = None,
+        max_iter: int = 10,
+        init: Any = "samples",
+        update: Literal["approximate", "exact"] | KSVDUpdate = "approximate",
+        random_state: Any = None,
+        verbose: bool = False,
+        callback: Callable[[dict[str, Any]], Any] | None = None,
+        sparse_output: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.coder = coder
+        self.max_iter = max_iter
+        self.init = init
+        self.update = update
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+        self.sparse_output = sparse_output
+
+    def _atom_update(self) -> AtomUpdate:
+        if isinstance(self.update, KSVDUpdate):
+            return self.update
+        return KSVDUpdate(exact=self.update == "exact")
+
+
+class MOD(LinearLearner):
+    """Method of optimal directions: all atoms at once by least squares, LKDL eq. (4).
+
+    Works from sums over blocks of samples, so that X may be a memory map.
+
+    Parameters and attributes are those of `KSVD`, without `update`.
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        n_nonzero_coefs: int | None = None,
+        coder: SparseCoder | None = None,
+        max_iter: int = 10,
+        init: Any = "samples",
+        random_state: Any = None,
+        verbose: bool = False,
+        callback: Callable[[dict[str, Any]], Any] | None = None,
+        sparse_output: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.coder = coder
+        self.max_iter = max_iter
+        self.init = init
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+        self.sparse_output = sparse_output
+
+    def _atom_update(self) -> AtomUpdate:
+        return MODUpdate()

@@ -1,0 +1,82 @@
+"""THE alternation: code the samples, update the atoms, note what happened."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..backend.rows import sum_rows
+from ..core import Array, AtomUpdate, Coded, Dictionary, SparseCoder, Statistics
+from ..pursuits import encode
+from ..updates.statistics import statistics
+
+
+@dataclass
+class Monitor:
+    """Keeps the history, shows progress, and asks the callback whether to go on."""
+
+    max_iter: int
+    verbose: bool = False
+    callback: Callable[[dict[str, Any]], Any] | None = None
+    title: str = ""
+    history: dict[str, list[float]] = field(
+        default_factory=lambda: {"objective": [], "seconds": []}
+    )
+
+    def __post_init__(self) -> None:
+        self._began = time.perf_counter()
+
+    def __call__(self, iteration: int, dictionary: Dictionary, error: float) -> bool:
+        """Note one iteration; True when the callback wants to stop."""
+        self.history["objective"].append(error)
+        self.history["seconds"].append(time.perf_counter() - self._began)
+        if self.verbose:
+            print(
+                f"{self.title} {iteration + 1}/{self.max_iter}: mean squared error "
+                f"{error:.6g}, {self.history['seconds'][-1]:.2f} s",
+                flush=True,
+            )
+        if self.callback is None:
+            return False
+        state = {"iteration": iteration, "objective": error, "dictionary": dictionary}
+        return bool(self.callback(state))
+
+
+def alternate(
+    dictionary: Dictionary,
+    X: Array,
+    coder: SparseCoder,
+    update: AtomUpdate,
+    rng: np.random.Generator,
+    monitor: Monitor,
+) -> Dictionary:
+    """Code and update `monitor.max_iter` times.
+
+    The objective noted is the mean squared error per sample after the update, before
+    useless atoms are replaced.
+    """
+    for iteration in range(monitor.max_iter):
+        coded = _coded(dictionary, X, coder, update)
+        step = update.step(dictionary, coded, rng)
+        dictionary = step.dictionary
+        n = coded.n_samples if isinstance(coded, Statistics) else len(coded.codes)
+        if monitor(iteration, dictionary, max(step.error, 0.0) / n):
+            break
+    return dictionary
+
+
+def _coded(
+    dictionary: Dictionary, X: Array, coder: SparseCoder, update: AtomUpdate
+) -> Coded | Statistics:
+    """What the update needs: all codes, or sums over blocks of rows."""
+    if update.needs == "codes":
+        return Coded(X, encode(dictionary, coder, X))
+
+    def block_statistics(block: Array) -> Statistics:
+        return statistics(dictionary, block, encode(dictionary, coder, block))
+
+    return sum_rows(block_statistics, X, dictionary.row_bytes)

@@ -1,0 +1,10 @@
+"""Pursuits: from inner products (gram, correlations, energies) to sparse codes."""
+
+from .encode import encode
+from .lasso import Lasso
+from .omp import OMP
+from .threshold import Threshold
+
+CODERS = {"omp": OMP, "lasso": Lasso, "threshold": Threshold}
+
+__all__ = ["CODERS", "OMP", "Lasso", "Threshold", "encode"]

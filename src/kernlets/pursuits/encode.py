@@ -1,0 +1,68 @@
+"""Codes of many samples over a dictionary, block of rows by block of rows."""
+
+from __future__ import annotations
+
+from ..backend.arrays import empty, namespace
+from ..backend.rows import map_blocks
+from ..core import UNUSED, Array, Dictionary, SparseCoder, SparseCodes
+
+
+def encode(dictionary: Dictionary, coder: SparseCoder, X: Array) -> SparseCodes:
+    """Sparse codes of the rows of X.
+
+    Correlations exist for one block at a time, small enough to stay in the caches
+    between the matrix product and the pursuit.
+    """
+    gram = dictionary.gram()
+
+    def code(block: Array) -> SparseCodes:
+        return coder.solve(gram, dictionary.correlate(block), dictionary.energy(block))
+
+    return concatenate(map_blocks(code, X, dictionary.row_bytes))
+
+
+def concatenate(parts: list[SparseCodes]) -> SparseCodes:
+    """The codes of several blocks as one, as wide as the widest."""
+    if len(parts) == 1:
+        return parts[0]
+    width = max(part.width for part in parts)
+    concat = namespace(parts[0].values).concat
+    return SparseCodes(
+        indices=concat([_widened(part.indices, width, UNUSED) for part in parts]),
+        values=concat([_widened(part.values, width, 0) for part in parts]),
+        n_atoms=parts[0].n_atoms,
+        residual=concat([part.residual for part in parts]),
+    )
+
+
+def _widened(array: Array, width: int, fill: int) -> Array:
+    if array.shape[1] == width:
+        return array
+    wide = empty((array.shape[0], width), like=array)
+    wide[:, : array.shape[1]] = array
+    wide[:, array.shape[1] :] = fill
+    return wide
+
+
+def squared_residual(
+    gram: Array,  # (m, m)
+    corr: Array,  # (n, m)
+    energy: Array,  # (n,)
+    codes: Array,  # (n, m)
+) -> Array:  # (n,)
+    """‖x − Dγ‖² = ‖x‖² − 2⟨γ, c⟩ + γᵀGγ, never below zero."""
+    xp = namespace(corr)
+    fit = xp.sum(codes * (2 * corr - codes @ gram), axis=1)
+    return xp.clip(energy - fit, 0, None)
+
+
+def pack(dense: Array, residual: Array) -> SparseCodes:
+    """Dense codes as fixed-width sparse ones, in the order of the atoms."""
+    xp = namespace(dense)
+    live = dense != 0
+    width = max(1, int(xp.max(xp.sum(xp.astype(live, xp.int64), axis=1))))
+    # a stable sort on "is zero" brings the non-zeros to the front in order
+    order = xp.argsort(xp.astype(~live, xp.int8), axis=1, stable=True)[:, :width]
+    values = xp.take_along_axis(dense, order, axis=1)
+    indices = xp.where(values != 0, order, UNUSED)
+    return SparseCodes(indices, values, dense.shape[1], residual)

@@ -1,0 +1,45 @@
+"""Orthogonal matching pursuit."""
+
+from __future__ import annotations
+
+from ..backend import ops
+from ..core import Array, SparseCoder, SparseCodes
+
+
+class OMP(SparseCoder):
+    """Greedy codes: argmin ‖x − Dγ‖² with at most `n_nonzero_coefs` non-zeros.
+
+    Eq. (1) of LKDL; with a kernel dictionary the same routine is the kernel OMP of
+    its Table I, since only inner products enter.
+
+    Parameters
+    ----------
+    n_nonzero_coefs : int, optional
+        Largest number of non-zeros. Default: no limit if `tol` is given, otherwise a
+        tenth of the number of atoms, at least 1.
+    tol : float, optional
+        Stop as soon as the squared residual of a sample is at most this.
+    """
+
+    def __init__(
+        self, n_nonzero_coefs: int | None = None, tol: float | None = None
+    ) -> None:
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.tol = tol
+
+    def solve(self, gram: Array, corr: Array, energy: Array) -> SparseCodes:
+        width = self._width(gram.shape[0])
+        indices, values, residual = ops.omp(gram, corr, energy, width, self.tol or 0.0)
+        return SparseCodes(indices, values, gram.shape[0], residual)
+
+    def _width(self, n_atoms: int) -> int:
+        if self.tol is not None and not self.tol >= 0:
+            raise ValueError(f"tol={self.tol!r} must be at least 0")
+        if self.n_nonzero_coefs is None:
+            return n_atoms if self.tol is not None else max(1, n_atoms // 10)
+        if not 1 <= self.n_nonzero_coefs <= n_atoms:
+            raise ValueError(
+                f"n_nonzero_coefs={self.n_nonzero_coefs!r} must be between 1 and the "
+                f"number of atoms, {n_atoms}: lower it or raise n_components"
+            )
+        return int(self.n_nonzero_coefs)

@@ -1,0 +1,58 @@
+"""Codes by thresholding the correlations: exact for orthonormal atoms."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ..backend.arrays import namespace
+from ..core import Array, SparseCoder, SparseCodes
+from .encode import pack, squared_residual
+
+
+class Threshold(SparseCoder):
+    """Each correlation c on its own: soft, hard or the k largest.
+
+    For orthonormal atoms ``"soft"`` solves ½‖x − Dγ‖² + alpha‖γ‖₁, ``"hard"`` solves
+    ½‖x − Dγ‖² + ½ alpha²‖γ‖₀, and ``"top-k"`` is the best code with k non-zeros.
+
+    Parameters
+    ----------
+    alpha : float
+        Threshold; with kind ``"top-k"`` the number of codes kept.
+    kind : {"soft", "hard", "top-k"}
+    """
+
+    def __init__(
+        self, alpha: float = 0.1, kind: Literal["soft", "hard", "top-k"] = "soft"
+    ) -> None:
+        self.alpha = alpha
+        self.kind = kind
+
+    def solve(self, gram: Array, corr: Array, energy: Array) -> SparseCodes:
+        codes = self._shrunk(corr)
+        return pack(codes, squared_residual(gram, corr, energy, codes))
+
+    def _shrunk(self, corr: Array) -> Array:
+        xp = namespace(corr)
+        size = xp.abs(corr)
+        if not self.alpha >= 0:
+            raise ValueError(f"alpha={self.alpha!r} must be at least 0")
+        if self.kind == "soft":
+            return xp.sign(corr) * xp.clip(size - self.alpha, 0, None)
+        zero = xp.zeros_like(corr)
+        if self.kind == "hard":
+            return xp.where(size > self.alpha, corr, zero)
+        if self.kind != "top-k":
+            raise ValueError(f"kind={self.kind!r} must be 'soft', 'hard' or 'top-k'")
+        return self._largest(corr, size)
+
+    def _largest(self, corr: Array, size: Array) -> Array:
+        if not 1 <= self.alpha <= corr.shape[1]:
+            raise ValueError(
+                f"alpha={self.alpha!r} with kind='top-k' is a number of codes between "
+                f"1 and {corr.shape[1]}, the number of atoms"
+            )
+        xp = namespace(corr)
+        order = xp.argsort(size, axis=1, descending=True, stable=True)
+        ranks = xp.argsort(order, axis=1, stable=True)
+        return xp.where(ranks < self.alpha, corr, xp.zeros_like(corr))

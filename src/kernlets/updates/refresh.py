@@ -1,0 +1,54 @@
+"""Replacing atoms that do no work by samples that are badly represented."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..backend.arrays import eps, index_like, namespace, to_numpy
+from ..core import Array, Dictionary
+
+
+def useless_atoms(
+    gram: Array,  # (m, m)
+    uses: np.ndarray,  # (m,)
+    min_uses: int,
+    max_coherence: float,
+) -> np.ndarray:
+    """Atoms used fewer than `min_uses` times, and all but one of near-equal ones."""
+    coherence = np.abs(np.tril(to_numpy(gram), -1))
+    useless = uses < min_uses
+    for j in np.flatnonzero((coherence > max_coherence).any(axis=1)):
+        earlier = coherence[j, :j] > max_coherence
+        useless[j] |= bool((earlier & ~useless[:j]).any())
+    return np.flatnonzero(useless)
+
+
+def refresh(
+    dictionary: Dictionary,
+    uses: np.ndarray,  # (m,)
+    worst: Array,  # (w, p) samples, worst represented first
+    worst_error: np.ndarray,  # (w,)
+    min_uses: int = 4,
+    max_coherence: float = 0.99,
+) -> Dictionary:
+    """Put the worst represented samples, normalised, in place of useless atoms.
+
+    The practice of K-SVD as published by its authors; a sample that is already
+    represented to rounding never becomes an atom.
+    """
+    places = useless_atoms(dictionary.gram(), uses, min_uses, max_coherence)
+    energy = to_numpy(dictionary.energy(worst))
+    good = np.flatnonzero(worst_error > 10 * eps(worst) * energy)[: len(places)]
+    if len(good) == 0:
+        return dictionary
+    chosen = worst[index_like(good, worst)]
+    weights = namespace(dictionary.weights).asarray(dictionary.weights, copy=True)
+    places = index_like(places[: len(good)], weights)
+    weights[places] = sample_atoms(dictionary, chosen)
+    return dictionary.with_weights(weights)
+
+
+def sample_atoms(dictionary: Dictionary, X: Array) -> Array:  # (n, r)
+    """Samples as atoms of unit norm, in the dictionary's coordinates."""
+    norms = namespace(X).sqrt(dictionary.energy(X))
+    return dictionary.coordinates(X) / norms[:, None]

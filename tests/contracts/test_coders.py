@@ -1,0 +1,121 @@
+"""What every pursuit promises, on every array library."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from kernlets import OMP, Lasso, Threshold
+from kernlets.backend.rows import slices
+from kernlets.config import options
+from kernlets.dictionaries import ExplicitDictionary
+from kernlets.pursuits import CODERS, encode
+
+INSTANCES = [
+    OMP(4),
+    OMP(tol=1.0),
+    OMP(6, tol=2.0),
+    Lasso(0.2, tol=1e-10, max_iter=10**5),
+    Lasso(0.2, positive=True, tol=1e-10, max_iter=10**5),
+    Threshold(0.3),
+    Threshold(0.3, kind="hard"),
+    Threshold(3, kind="top-k"),
+]
+
+
+@pytest.fixture(params=INSTANCES, ids=str)
+def coder(request):
+    return request.param
+
+
+def problem(rng, n=40, p=12, m=20, dtype=np.float64):
+    atoms = rng.standard_normal((m, p))
+    atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
+    return rng.standard_normal((n, p)).astype(dtype), atoms.astype(dtype)
+
+
+def test_every_coder_is_tested():
+    assert {type(coder) for coder in INSTANCES} == set(CODERS.values())
+
+
+def test_residual_is_that_of_the_codes(coder, xp, rng):
+    X, atoms = problem(rng)
+    codes = encode(ExplicitDictionary(xp.asarray(atoms)), coder, xp.asarray(X))
+    dense = xp.to_numpy(codes.toarray())
+    np.testing.assert_allclose(
+        xp.to_numpy(codes.residual), ((X - dense @ atoms) ** 2).sum(1), atol=1e-10
+    )
+    np.testing.assert_allclose(codes.tocsr().toarray(), dense)
+    np.testing.assert_array_equal(codes.uses(), (dense != 0).sum(0))
+
+
+def test_dtype_is_kept(coder, xp, rng):
+    X, atoms = problem(rng, dtype=np.float32)
+    codes = encode(ExplicitDictionary(xp.asarray(atoms)), coder, xp.asarray(X))
+    assert xp.to_numpy(codes.values).dtype == np.float32
+    assert xp.to_numpy(codes.residual).dtype == np.float32
+    assert xp.to_numpy(codes.toarray()).dtype == np.float32
+
+
+def test_libraries_agree(coder, xp, rng):
+    X, atoms = problem(rng)
+    codes = encode(ExplicitDictionary(xp.asarray(atoms)), coder, xp.asarray(X))
+    with options(loops="reference"):
+        expected = encode(ExplicitDictionary(atoms), coder, X).toarray()
+    np.testing.assert_allclose(xp.to_numpy(codes.toarray()), expected, atol=1e-7)
+
+
+def test_blocks_and_threads_change_nothing(coder, rng):
+    X, atoms = problem(rng, n=101)
+    dictionary = ExplicitDictionary(atoms)
+    whole = encode(dictionary, coder, X).toarray()
+    for block_rows, n_threads in ((7, 1), (7, 3), (100, 2)):
+        with options(block_rows=block_rows, n_threads=n_threads):
+            assert len(slices(101, 8)) > 1
+            found = encode(dictionary, coder, X).toarray()
+        np.testing.assert_allclose(found, whole, atol=1e-12)
+
+
+def test_zero_samples_have_zero_codes(coder, xp, rng):
+    X, atoms = problem(rng)
+    X[3] = 0
+    codes = encode(ExplicitDictionary(xp.asarray(atoms)), coder, xp.asarray(X))
+    assert (xp.to_numpy(codes.toarray())[3] == 0).all()
+    assert xp.to_numpy(codes.residual)[3] == 0
+
+
+def test_clone(coder):
+    assert repr(clone(coder)) == repr(coder)
+
+
+def test_thresholds_are_exact_for_orthonormal_atoms(xp, rng):
+    X, _ = problem(rng)
+    atoms = np.linalg.qr(rng.standard_normal((12, 12)))[0]
+    dictionary, X = ExplicitDictionary(xp.asarray(atoms)), xp.asarray(X)
+
+    def codes(coder):
+        return xp.to_numpy(encode(dictionary, coder, X).toarray())
+
+    np.testing.assert_allclose(codes(Threshold(0.4)), codes(Lasso(0.4)), atol=1e-6)
+    np.testing.assert_allclose(codes(Threshold(3, kind="top-k")), codes(OMP(3)))
+
+
+@pytest.mark.parametrize(
+    ("coder", "name"),
+    [
+        (OMP(0), "n_nonzero_coefs"),
+        (OMP(21), "n_nonzero_coefs"),
+        (OMP(2, tol=-1), "tol"),
+        (Lasso(-1), "alpha"),
+        (Lasso(float("nan")), "alpha"),
+        (Threshold(-1), "alpha"),
+        (Threshold(30, kind="top-k"), "alpha"),
+        (Threshold(1, kind="firm"), "kind"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_named(coder, name, rng):
+    X, atoms = problem(rng)
+    with pytest.raises(ValueError, match=name):
+        encode(ExplicitDictionary(atoms), coder, X)

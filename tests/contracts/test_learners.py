@@ -1,0 +1,163 @@
+"""What every dictionary learner promises, on every array library."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernlets import KSVD, OMP, Lasso, options
+from kernlets.core import SparseCodes
+from kernlets.learners import LEARNERS
+
+
+@pytest.fixture(params=LEARNERS)
+def Learner(request):
+    return LEARNERS[request.param]
+
+
+def samples(rng, n=120, p=8, dtype=np.float64):
+    atoms = rng.standard_normal((12, p))
+    codes = np.where(rng.random((n, 12)) < 0.2, rng.standard_normal((n, 12)), 0)
+    return (codes @ atoms + 0.05 * rng.standard_normal((n, p))).astype(dtype)
+
+
+def test_learning_lowers_the_error(Learner, xp, rng):
+    X = xp.asarray(samples(rng))
+    learner = Learner(n_components=12, n_nonzero_coefs=2, random_state=0).fit(X)
+    objective = learner.history_["objective"]
+    assert objective[-1] < 0.7 * objective[0]
+    assert len(objective) == len(learner.history_["seconds"]) == learner.n_iter_ == 10
+
+
+def test_fitted_things_fit_together(Learner, xp, rng):
+    X = samples(rng)
+    learner = Learner(12, 2, max_iter=3, random_state=0).fit(xp.asarray(X))
+    codes = learner.transform(xp.asarray(X))
+    assert codes.shape == (120, 12)
+    assert ((xp.to_numpy(codes) != 0).sum(1) <= 2).all()
+    sparse = learner.encode(xp.asarray(X))
+    assert isinstance(sparse, SparseCodes)
+    np.testing.assert_allclose(xp.to_numpy(sparse.toarray()), xp.to_numpy(codes))
+    errors = xp.to_numpy(learner.reconstruction_error(xp.asarray(X), per_sample=True))
+    assert errors.shape == (120,)
+    mean = learner.reconstruction_error(xp.asarray(X))
+    assert mean == pytest.approx(errors.mean())
+    assert learner.score(xp.asarray(X)) == -mean
+
+
+def test_dtype_is_kept(Learner, xp, rng):
+    X = xp.asarray(samples(rng, dtype=np.float32))
+    learner = Learner(6, 2, max_iter=2, random_state=0).fit(X)
+    assert xp.to_numpy(learner.transform(X)).dtype == np.float32
+    assert xp.to_numpy(learner.dictionary_.weights).dtype == np.float32
+
+
+def test_libraries_agree(Learner, xp, rng):
+    X = samples(rng)
+    with options(loops="reference"):
+        expected = Learner(10, 2, max_iter=4, random_state=3).fit(X)
+    found = Learner(10, 2, max_iter=4, random_state=3).fit(xp.asarray(X))
+    np.testing.assert_allclose(
+        xp.to_numpy(found.dictionary_.weights), expected.dictionary_.weights, atol=1e-7
+    )
+
+
+def test_seed_decides_and_threads_do_not(Learner, rng):
+    X = samples(rng, n=300)
+
+    def atoms(seed, n_threads):
+        with options(n_threads=n_threads, block_rows=50):
+            return Learner(10, 2, max_iter=3, random_state=seed).fit(X).dictionary_
+
+    first = atoms(1, 1)
+    np.testing.assert_array_equal(first.weights, atoms(1, 4).weights)
+    assert np.abs(first.weights - atoms(2, 1).weights).max() > 1e-3
+
+
+def test_atoms_have_unit_norm(Learner, xp, rng):
+    X = xp.asarray(samples(rng))
+    learner = Learner(12, 2, max_iter=3, random_state=0).fit(X)
+    gram = xp.to_numpy(learner.dictionary_.gram())
+    np.testing.assert_allclose(np.diag(gram), 1, rtol=1e-10)
+
+
+def test_other_coders(Learner, rng):
+    X = samples(rng)
+    learner = Learner(12, coder=Lasso(0.1), max_iter=3, random_state=0).fit(X)
+    assert learner.coder_.alpha == 0.1
+    with pytest.raises(ValueError, match="n_nonzero_coefs and coder"):
+        Learner(12, 3, coder=OMP(3)).fit(X)
+
+
+def test_sparse_output(Learner, rng):
+    X = samples(rng)
+    learner = Learner(12, 2, random_state=0, max_iter=2).fit(X)
+    dense = learner.transform(X)
+    codes = learner.set_params(sparse_output=True).transform(X)
+    assert codes.format == "csr"
+    np.testing.assert_array_equal(codes.toarray(), dense)
+
+
+def test_callback_sees_each_iteration_and_can_stop(Learner, rng):
+    seen = []
+
+    def stop_at_third(state):
+        seen.append((state["iteration"], state["objective"]))
+        return len(seen) == 3
+
+    learner = Learner(6, 2, callback=stop_at_third, random_state=0).fit(samples(rng))
+    assert [i for i, _ in seen] == [0, 1, 2]
+    assert learner.n_iter_ == 3
+    assert learner.history_["objective"] == [error for _, error in seen]
+
+
+def test_verbose_prints_the_error(Learner, rng, capsys):
+    Learner(6, 2, max_iter=2, verbose=True, random_state=0).fit(samples(rng))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 and Learner.__name__ in lines[0] and "1/2" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("params", "name"),
+    [
+        ({"n_components": 0}, "n_components"),
+        ({"n_components": 1000}, "n_components"),
+        ({"n_components": "many"}, "n_components"),
+        ({"n_components": 5, "n_nonzero_coefs": 6}, "n_nonzero_coefs"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"init": "magic"}, "init"),
+        ({"coder": "omp"}, "coder"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_named(Learner, params, name, rng):
+    with pytest.raises(ValueError, match=name):
+        Learner(**params).fit(samples(rng))
+
+
+def test_bad_samples(Learner, xp, rng):
+    X = samples(rng)
+    X[3, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        Learner(5).fit(xp.asarray(X))
+    with pytest.raises(ValueError, match="2D"):
+        Learner(5).fit(xp.asarray(X[0]))
+    with pytest.raises(ValueError, match="non-zero"):
+        Learner(5).fit(xp.asarray(np.zeros((9, 4))))
+    learner = Learner(5, random_state=0, max_iter=1).fit(xp.asarray(samples(rng)))
+    with pytest.raises(ValueError, match="features"):
+        learner.transform(xp.asarray(np.ones((3, 2))))
+
+
+def test_awkward_samples_give_finite_models(Learner, xp, rng):
+    X = samples(rng)
+    X[:40] = X[0]  # duplicates
+    X[40:50] = 0  # zero rows
+    X[:, 1] = 3.0  # a constant feature
+    learner = Learner(20, 3, random_state=0).fit(xp.asarray(X))
+    assert np.isfinite(xp.to_numpy(learner.dictionary_.weights)).all()
+    assert np.isfinite(xp.to_numpy(learner.transform(xp.asarray(X)))).all()
+
+
+def test_repr_of_defaults():
+    assert repr(KSVD()) == "KSVD()"

@@ -1,0 +1,192 @@
+"""Every implementation of every hot operation does what the reference says."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+
+from kernlets.backend.ops import OPERATIONS
+from kernlets.hot import reference
+
+HOMES = ("reference", "numba_", "torch_")
+DTYPES = (np.float64, np.float32)
+
+
+@pytest.fixture(params=HOMES)
+def home(request):
+    if request.param == "torch_":
+        pytest.importorskip("torch", reason="torch is not installed")
+    return importlib.import_module(f"kernlets.hot.{request.param}")
+
+
+def call(home, name, *args):
+    """Run one operation on NumPy arrays wherever it lives; in-place changes return."""
+    if not home.__name__.endswith("torch_"):
+        return getattr(home, name)(*args)
+    import torch
+
+    tensors = [torch.as_tensor(a) if isinstance(a, np.ndarray) else a for a in args]
+    result = getattr(home, name)(*tensors)
+    if isinstance(result, tuple):
+        return tuple(part.numpy() for part in result)
+    return None if result is None else result.numpy()
+
+
+def problem(rng, n=60, p=20, m=30, dtype=np.float64):
+    atoms = rng.standard_normal((m, p))
+    atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
+    X = rng.standard_normal((n, p))
+    return X.astype(dtype), atoms.astype(dtype)
+
+
+def products(X, atoms):
+    return atoms @ atoms.T, X @ atoms.T, (X * X).sum(1)
+
+
+def dense(indices, values, m):
+    codes = np.zeros((len(indices), m), values.dtype)
+    for code, where, value in zip(codes, indices, values, strict=True):
+        code[where[where >= 0]] = value[where >= 0]
+    return codes
+
+
+def test_every_operation_has_every_implementation(home):
+    assert all(callable(getattr(home, name)) for name in OPERATIONS)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_omp_is_the_textbook_algorithm(home, rng, dtype):
+    X, atoms = problem(rng, dtype=dtype)
+    expected = reference.omp(*products(X, atoms), 6, 0.0)
+    found = call(home, "omp", *products(X, atoms), 6, 0.0)
+    tolerance = 1e-10 if dtype == np.float64 else 2e-3
+    assert found[1].dtype == dtype
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_allclose(found[1], expected[1], rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(found[2], expected[2], rtol=tolerance, atol=tolerance)
+
+
+def test_omp_residual_is_orthogonal_to_the_chosen_atoms(home, rng):
+    X, atoms = problem(rng)
+    indices, values, error = call(home, "omp", *products(X, atoms), 5, 0.0)
+    left = X - dense(indices, values, len(atoms)) @ atoms
+    chosen = np.take_along_axis(left @ atoms.T, indices.astype(int), axis=1)
+    np.testing.assert_allclose(chosen, 0, atol=1e-12)
+    np.testing.assert_allclose(error, (left**2).sum(1), rtol=1e-10)
+
+
+def test_omp_stops_at_the_error_asked_for(home, rng):
+    X, atoms = problem(rng)
+    indices, values, error = call(home, "omp", *products(X, atoms), 20, 4.0)
+    steps = (indices >= 0).sum(1)
+    assert (error <= 4.0).all() and steps.min() < steps.max()
+    _, _, before = call(home, "omp", *products(X, atoms), int(steps.max()) - 1, 4.0)
+    assert (before[steps == steps.max()] > 4.0).all()
+
+
+def test_omp_of_an_atom_is_that_atom(home, rng):
+    _, atoms = problem(rng)
+    indices, values, error = call(home, "omp", *products(3 * atoms, atoms), 4, 0.0)
+    np.testing.assert_allclose(dense(indices, values, 30), 3 * np.eye(30), atol=1e-12)
+    assert (indices[:, 1:] == -1).all() and error.max() < 1e-12
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_omp_survives_zero_signals_ties_and_repeated_atoms(home, rng, dtype):
+    X, atoms = problem(rng, n=8, p=4, m=6, dtype=dtype)
+    atoms = np.concatenate([atoms, atoms, -atoms])  # every atom three times
+    X[0] = 0
+    indices, values, error = call(home, "omp", *products(X, atoms), 10, 0.0)
+    assert (indices[0] == -1).all() and (values[0] == 0).all() and error[0] == 0
+    assert np.isfinite(values).all()
+    for row in indices:
+        used = row[row >= 0]
+        assert len(set(used % 6)) == len(used)  # no atom and its copy together
+    left = X - dense(indices, values, 18) @ atoms
+    assert np.abs(left).max() < (1e-10 if dtype == np.float64 else 1e-4)
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_lasso_meets_the_optimality_conditions(home, rng, positive, dtype):
+    X, atoms = problem(rng, dtype=dtype)
+    gram, corr, _ = products(X, atoms)
+    tol = 8 * np.finfo(dtype).eps  # as fine as the dtype allows
+    codes = call(home, "lasso", gram, corr, 0.3, positive, 5000, float(tol))
+    slope = corr - codes @ gram
+    tolerance = 1e-10 if dtype == np.float64 else 1e-4
+    assert codes.dtype == dtype
+    assert not positive or (codes >= 0).all()
+    np.testing.assert_allclose(
+        slope[codes != 0], 0.3 * np.sign(codes[codes != 0]), atol=tolerance
+    )
+    limit = slope if positive else np.abs(slope)
+    assert (limit[codes == 0] <= 0.3 + tolerance).all()
+    assert 0 < (codes != 0).mean() < 1
+
+
+def test_lasso_is_scikit_learns(home, rng):
+    from sklearn.linear_model import Lasso
+
+    X, atoms = problem(rng, n=10)
+    gram, corr, _ = products(X, atoms)
+    codes = call(home, "lasso", gram, corr, 0.2, False, 5000, 1e-9)
+    peer = Lasso(alpha=0.2 / X.shape[1], fit_intercept=False, tol=1e-12, max_iter=10**5)
+    np.testing.assert_allclose(codes, peer.fit(atoms.T, X.T).coef_, atol=1e-6)
+
+
+def test_subtract_codes(home, rng):
+    X, atoms = problem(rng)
+    indices, values, _ = reference.omp(*products(X, atoms), 5, 6.0)
+    assert (indices == -1).any()
+    expected = X - dense(indices, values, 30) @ atoms
+    found = call(home, "subtract_codes", X, indices.astype(np.int64), values, atoms)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def swept(home, rng, exact, dtype=np.float64):
+    X, atoms = problem(rng, n=200, m=15, dtype=dtype)
+    indices, values, _ = reference.omp(*products(X, atoms), 3, 2.0)
+    indices = indices.astype(np.int64)
+    indices[indices == 7] = -1  # an atom that nobody uses
+    values[indices == -1] = 0
+    residual = X - dense(indices, values, 15) @ atoms
+    before = {"values": values.copy(), "atoms": atoms.copy(), "X": X}
+    order = np.random.default_rng(5).permutation(15)
+    call(home, "ksvd_sweep", residual, atoms, indices, values, order, exact)
+    return X, atoms, indices, values, residual, before
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sweep_is_the_reference_sweep(home, rng, exact, dtype):
+    seed = rng.integers(2**31)
+    found = swept(home, np.random.default_rng(seed), exact, dtype)
+    expected = swept(reference, np.random.default_rng(seed), exact, dtype)
+    tolerance = 1e-9 if dtype == np.float64 else 2e-4
+    for ours, theirs in zip(found[1:5], expected[1:5], strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=tolerance)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_sweep_keeps_supports_and_norms_and_never_raises_the_error(home, rng, exact):
+    X, atoms, indices, values, residual, before = swept(home, rng, exact)
+    np.testing.assert_allclose((atoms**2).sum(1), 1)
+    np.testing.assert_array_equal(values[indices == -1], 0)
+    np.testing.assert_array_equal(atoms[7], before["atoms"][7])
+    left = X - dense(indices, values, 15) @ atoms
+    np.testing.assert_allclose(residual, left, atol=1e-10)
+    old = X - dense(indices, before["values"], 15) @ before["atoms"]
+    assert (left**2).sum() < (old**2).sum()
+
+
+def test_exact_sweep_takes_the_leading_singular_pair(home, rng):
+    X, atoms = problem(rng, n=50, m=1)
+    indices, values = np.zeros((50, 1), np.int64), X @ atoms.T
+    residual = X - values @ atoms
+    call(home, "ksvd_sweep", residual, atoms, indices, values, np.array([0]), True)
+    left, scale, right = np.linalg.svd(X)
+    expected = scale[0] * np.outer(left[:, 0], right[0])
+    np.testing.assert_allclose(values @ atoms, expected, atol=1e-10)

@@ -1,0 +1,127 @@
+"""The plan of the house: who may import whom, and where heavy libraries live."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import kernlets
+
+ROOT = Path(kernlets.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+
+# Each part with the parts it may import from, besides itself.
+GROUND = {"core", "config", "backend"}
+ALLOWED = {
+    "core": {"kernels"},  # only inside the operators + and *, see LATE
+    "config": set(),
+    "hot": set(),
+    "backend": {"core", "config", "hot"},
+    "kernels": GROUND,
+    "landmarks": GROUND | {"kernels"},
+    "maps": GROUND | {"kernels", "landmarks"},
+    "metrics": GROUND | {"kernels", "maps"},
+    "dictionaries": GROUND | {"kernels"},
+    "pursuits": GROUND,
+    "updates": GROUND | {"dictionaries", "pursuits"},
+    "learners": GROUND | {"kernels", "dictionaries", "pursuits", "updates"},
+    "classifiers": GROUND | {"kernels", "dictionaries", "pursuits", "learners"},
+    "datasets": {"config"},
+    "plotting": GROUND | {"dictionaries"},
+    "registry": {
+        "kernels",
+        "landmarks",
+        "maps",
+        "pursuits",
+        "updates",
+        "learners",
+        "classifiers",
+        "dictionaries",
+        "core",
+    },
+    "persistence": {"core", "config", "registry"},
+}
+TOP = {"report", "experiments", "cli", "__main__", "__init__"}  # may import anything
+LATE = {("core", "kernels")}  # allowed inside functions only
+HOMES = {
+    "numba": {"hot/numba_.py"},
+    "torch": {"hot/torch_.py", "backend/arrays.py"},
+    "triton": {"hot/triton_.py"},
+    "dask": {"backend/dask_rows.py"},
+    "distributed": {"backend/dask_rows.py"},
+}
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imported_parts(path: Path, node: ast.AST) -> list[str]:
+    """First-level parts of kernlets named by one import statement."""
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom) and node.level == 0:
+        names = [node.module or ""]
+    elif isinstance(node, ast.ImportFrom):
+        package = ["kernlets", *path.relative_to(ROOT).parts[:-1]]
+        base = package[: len(package) - node.level + 1]
+        stem = [*base, *(node.module.split(".") if node.module else [])]
+        names = (
+            [".".join([*stem, alias.name]) for alias in node.names]
+            if len(stem) == 1
+            else [".".join(stem)]
+        )
+    else:
+        return []
+    return [n.split(".")[1] for n in names if n.startswith("kernlets.")]
+
+
+def top_level_nodes(tree: ast.Module) -> set[ast.AST]:
+    late = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for inner in ast.walk(node)
+    }
+    return set(ast.walk(tree)) - late
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_follow_the_plan(path):
+    part = part_of(path)
+    if part in TOP:
+        return
+    assert part in ALLOWED, f"{part} has no place in the plan"
+    tree = ast.parse(path.read_text())
+    early = top_level_nodes(tree)
+    for node in ast.walk(tree):
+        for target in imported_parts(path, node):
+            if target == part or not (ROOT / target).exists() | (
+                ROOT / f"{target}.py"
+            ).exists():
+                continue
+            assert target in ALLOWED[part], f"{path.name} imports {target}"
+            if (part, target) in LATE:
+                assert node not in early, f"{path.name} imports {target} at the top"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_heavy_libraries_have_one_home(path):
+    here = path.relative_to(ROOT).as_posix()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names = [node.module or ""]
+        for name in names:
+            library = name.split(".")[0]
+            assert here in HOMES.get(library, {here}), f"{here} imports {library}"
+
+
+def test_hot_loops_know_arrays_only():
+    for path in (ROOT / "hot").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            assert set(imported_parts(path, node)) <= {"hot"}, path.name

@@ -1,0 +1,99 @@
+"""The residual classifier."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernlets import KSVD, MOD, ResidualClassifier, options
+from kernlets.pursuits import OMP, encode
+
+
+def classes(rng, n=60, p=10):
+    """Three classes, each near its own two-dimensional subspace."""
+    bases = rng.standard_normal((3, 2, p))
+    X = [rng.standard_normal((n, 2)) @ b for b in bases]
+    X = np.concatenate(X) + 0.05 * rng.standard_normal((3 * n, p))
+    return X, np.repeat(["pear", "apple", "fig"], n)
+
+
+def test_separates_subspaces_with_any_labels(xp, rng):
+    X, y = classes(rng)
+    model = ResidualClassifier(KSVD(4, 2, random_state=0)).fit(xp.asarray(X[::2]), y[::2])
+    assert model.classes_.tolist() == ["apple", "fig", "pear"]
+    assert (model.predict(xp.asarray(X[1::2])) == y[1::2]).mean() > 0.97
+
+
+def test_torch_labels_come_back_as_torch(rng):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    X, y = classes(rng)
+    y = torch.as_tensor(np.unique(y, return_inverse=True)[1] - 1)  # -1, 0, 1
+    model = ResidualClassifier(MOD(4, 2, random_state=0)).fit(torch.as_tensor(X), y)
+    found = model.predict(torch.as_tensor(X))
+    assert isinstance(found, torch.Tensor) and (found == y).double().mean() > 0.97
+
+
+def test_residuals_are_those_of_the_dictionaries(rng):
+    X, y = classes(rng)
+    model = ResidualClassifier(KSVD(4, 2, random_state=0)).fit(X, y)
+    naive = np.stack(
+        [encode(one.dictionary_, OMP(2), X).residual for one in model.learners_], axis=1
+    )
+    np.testing.assert_allclose(model.residuals(X), naive)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[naive.argmin(1)])
+    np.testing.assert_allclose(model.decision_function(X), -naive)
+
+
+def test_each_class_is_fitted_on_its_own_rows(rng):
+    X, y = classes(rng)
+    model = ResidualClassifier(KSVD(4, 2, random_state=0)).fit(X, y)
+    alone = KSVD(4, 2, random_state=0).fit(X[y == "fig"])
+    np.testing.assert_allclose(model.learners_[1].components_, alone.components_)
+
+
+def test_probabilities_rank_like_residuals(rng):
+    X, y = classes(rng)
+    model = ResidualClassifier(KSVD(4, 2, random_state=0)).fit(X, y)
+    chances = model.predict_proba(X)
+    np.testing.assert_allclose(chances.sum(1), 1)
+    np.testing.assert_array_equal(chances.argmax(1), model.residuals(X).argmin(1))
+
+
+def test_two_classes_have_one_decision_value(rng):
+    X, y = classes(rng)
+    keep = y != "fig"
+    model = ResidualClassifier(KSVD(4, 2, random_state=0)).fit(X[keep], y[keep])
+    decision = model.decision_function(X[keep])
+    assert decision.shape == (120,)
+    labels = model.classes_[(decision > 0).astype(int)]
+    np.testing.assert_array_equal(labels, model.predict(X[keep]))
+
+
+def test_small_class_gets_fewer_atoms_with_a_warning(rng):
+    X, y = classes(rng)
+    few = np.concatenate([np.arange(60), np.arange(60, 65)])
+    with pytest.warns(UserWarning, match="5 samples, fewer than n_components=8"):
+        model = ResidualClassifier(KSVD(8, 6, random_state=0)).fit(X[few], y[few])
+    assert [len(one.components_) for one in model.learners_] == [5, 8]
+
+
+def test_threads_do_not_change_the_model(rng):
+    X, y = classes(rng)
+
+    def fitted(n_threads):
+        with options(n_threads=n_threads):
+            return ResidualClassifier(KSVD(6, 2, random_state=0)).fit(X, y)
+
+    np.testing.assert_array_equal(fitted(1).residuals(X), fitted(3).residuals(X))
+
+
+def test_bad_input_is_named(rng):
+    X, y = classes(rng)
+    with pytest.raises(ValueError, match="one class only"):
+        ResidualClassifier().fit(X[:60], y[:60])
+    with pytest.raises(ValueError, match="180 samples but y has 179"):
+        ResidualClassifier().fit(X, y[:-1])
+    with pytest.raises(ValueError, match="learner"):
+        ResidualClassifier("ksvd").fit(X, y)
+    with pytest.raises(ValueError, match="continuous"):
+        ResidualClassifier().fit(X, rng.standard_normal(180))

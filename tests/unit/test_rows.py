@@ -1,0 +1,129 @@
+"""The block loop, threads and options."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from kernlets import MOD, options
+from kernlets.backend.rows import block_rows, map_rows, slices, sum_rows
+from kernlets.backend.threads import parallel, serial_blas
+from kernlets.config import parse_bytes
+
+
+def blas_threads():
+    return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+
+
+def test_slices_cover_the_rows_once():
+    with options(block_rows=7):
+        assert [list(range(20))[s] for s in slices(20, 8)] == [
+            list(range(7)),
+            list(range(7, 14)),
+            list(range(14, 20)),
+        ]
+
+
+def test_blocks_obey_the_memory_option():
+    with options(memory="1MB", n_threads=2):
+        assert block_rows(10_000) * 10_000 * 2 * 2 <= 10**6
+    with options(memory="1KB"):
+        assert block_rows(10**6) == 1
+
+
+def test_map_and_sum_rows(xp, rng):
+    X = rng.standard_normal((50, 3))
+    with options(block_rows=8, n_threads=3):
+        doubled = map_rows(lambda block: 2 * block, xp.asarray(X), 24)
+        total = sum_rows(lambda block: block.T @ block, xp.asarray(X), 24)
+    np.testing.assert_allclose(xp.to_numpy(doubled), 2 * X)
+    np.testing.assert_allclose(xp.to_numpy(total), X.T @ X)
+
+
+def test_iterators_of_blocks_are_mapped_lazily(rng):
+    X = rng.standard_normal((30, 3))
+    blocks = (X[i : i + 10] for i in range(0, 30, 10))
+    results = map_rows(lambda block: block + 1, blocks, 24)
+    np.testing.assert_allclose(next(results), X[:10] + 1)
+    np.testing.assert_allclose(np.concatenate(list(results)), X[10:] + 1)
+
+
+def test_memory_map_is_checked_where_it_is_read(tmp_path, rng):
+    X = rng.standard_normal((40, 4)).astype(np.float32)
+    X[33, 1] = np.inf
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    with options(block_rows=10), pytest.raises(ValueError, match="rows 30 to 39"):
+        map_rows(lambda block: block, mapped, 16)
+
+
+def test_learning_from_a_memory_map_is_learning_from_the_array(tmp_path, rng):
+    X = rng.standard_normal((200, 6))
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    with options(block_rows=37):
+        found = MOD(8, 2, random_state=0, max_iter=3).fit(mapped).components_
+    expected = MOD(8, 2, random_state=0, max_iter=3).fit(X).components_
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+def test_parallel_keeps_order_and_limits_blas():
+    before = blas_threads()
+    with options(n_threads=3):
+        results = parallel(lambda i: (i, threading.get_ident(), blas_threads()), range(9))
+    assert [r[0] for r in results] == list(range(9))
+    assert all(r[2] == [1] * len(before) for r in results)
+    assert blas_threads() == before
+
+
+def test_nested_parallel_is_serial_and_options_travel():
+    def outer(_):
+        inner = parallel(lambda i: threading.get_ident(), range(3))
+        return options.block_rows, set(inner) == {threading.get_ident()}
+
+    with options(n_threads=2, block_rows=5):
+        assert parallel(outer, range(4)) == [(5, True)] * 4
+
+
+def test_errors_come_through_and_blas_is_restored():
+    before = blas_threads()
+
+    def fail(i):
+        raise KeyError(i)
+
+    with options(n_threads=2), pytest.raises(KeyError):
+        parallel(fail, range(4))
+    assert blas_threads() == before
+
+
+def test_serial_blas_counts_its_users():
+    before = blas_threads()
+    with serial_blas:
+        with serial_blas:
+            pass
+        assert blas_threads() == [1] * len(before)
+    assert blas_threads() == before
+
+
+def test_sizes():
+    assert parse_bytes("2GB") == 2 * 10**9
+    assert parse_bytes("512 MiB") == 512 * 2**20
+    assert parse_bytes(7) == 7
+    with pytest.raises(ValueError, match="2GB"):
+        parse_bytes("lots")
+
+
+def test_options_are_checked_and_scoped():
+    before = options.n_threads
+    with pytest.raises(TypeError, match="unknown option"):
+        options(colour=1).__enter__()
+    with pytest.raises(ValueError, match="n_threads"):
+        options(n_threads=0).__enter__()
+    with pytest.raises(ValueError, match="loops"):
+        options(loops="cython").__enter__()
+    with options(n_threads=9):
+        assert options.n_threads == 9
+    assert options.n_threads == before
