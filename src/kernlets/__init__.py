@@ -18,8 +18,8 @@ _HOMES = {
     ),
     "maps": "NystroemMap",
     "pursuits": "OMP Lasso Threshold",
-    "learners": "KSVD MOD",
-    "classifiers": "ResidualClassifier",
+    "learners": "KSVD MOD KernelKSVD KernelMOD",
+    "classifiers": "ResidualClassifier SRCClassifier",
     "persistence": "save load",
     "config": "options",
 }

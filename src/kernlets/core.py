@@ -160,9 +160,16 @@ class Dictionary(ABC):
     def coordinates(self, X: Array) -> Array:  # (n, r)
         """The samples in the coordinates in which the atoms are written."""
 
+    def cross(self, codes: SparseCodes, X: Array) -> Array:  # (m, r)
+        """Γᵀ · coordinates(X), with Γ kept sparse on NumPy."""
+        coordinates = self.coordinates(X)
+        if isinstance(coordinates, np.ndarray):
+            return codes.tocsr().T @ coordinates
+        return codes.toarray().T @ coordinates
+
     @abstractmethod
-    def metric(self) -> Array | None:  # (r, r), None for the identity
-        """The matrix M with ⟨u, v⟩ = u M vᵀ for u, v in coordinates."""
+    def dual(self) -> Array:  # (m, r)
+        """Inner products of the atoms with the unit vectors of the coordinates."""
 
     @property
     @abstractmethod
@@ -172,6 +179,10 @@ class Dictionary(ABC):
     @abstractmethod
     def with_weights(self, weights: Array) -> Dictionary:
         """The same space with other atoms."""
+
+    def rescaled(self, factors: Array) -> Dictionary:  # factors: (m,)
+        """Each atom times its factor."""
+        return self.with_weights(self.weights * factors[:, None])
 
 
 class SparseCoder(BaseEstimator, ABC):

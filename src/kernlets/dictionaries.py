@@ -1,15 +1,26 @@
 """Dictionaries: what answers a pursuit's questions.
 
 `ExplicitDictionary` has its atoms as rows of a matrix. `KernelDictionary` has them
-as combinations of φ(anchors) in the feature space of a kernel.
+as combinations of φ(anchors) in the feature space of a kernel; `GramDictionary` is
+the same while it is trained, with the kernel matrix at hand.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from .backend.arrays import namespace, row_norms
-from .core import Array, Dictionary, Kernel
+import numpy as np
+
+from .backend.arrays import (
+    diagonal,
+    empty,
+    index_like,
+    namespace,
+    row_norms,
+    to_numpy,
+)
+from .core import Array, Dictionary, Kernel, SparseCodes
+from .kernels import Precomputed
 
 
 @dataclass(frozen=True)
@@ -42,8 +53,8 @@ class ExplicitDictionary(Dictionary):
     def coordinates(self, X: Array) -> Array:
         return X
 
-    def metric(self) -> None:
-        return None
+    def dual(self) -> Array:
+        return self.atoms
 
     def with_weights(self, weights: Array) -> ExplicitDictionary:
         return replace(self, atoms=weights)
@@ -56,6 +67,8 @@ class KernelDictionary(Dictionary):
     kernel: Kernel
     anchors: Array  # (r, p)
     coefs: Array  # (m, r)
+    known_gram: Array | None = None  # (m, m), where training has left it
+    typical_energy: float | None = None  # stands in where κ(x, x) cannot be known
 
     @property
     def n_atoms(self) -> int:
@@ -70,15 +83,26 @@ class KernelDictionary(Dictionary):
         return sum(self.coefs.shape) * self.coefs.dtype.itemsize
 
     def metric(self) -> Array:  # (r, r)
+        """K(Z, Z)."""
         return self.kernel(self.anchors)
 
+    def dual(self) -> Array:  # (m, r)
+        return self.coefs @ self.metric()
+
     def gram(self) -> Array:
-        return self.coefs @ self.metric() @ self.coefs.T
+        if self.known_gram is not None:
+            return self.known_gram
+        return self.dual() @ self.coefs.T
 
     def correlate(self, X: Array) -> Array:
         return self.kernel(X, self.anchors) @ self.coefs.T
 
     def energy(self, X: Array) -> Array:
+        """κ(x, x); of rows of a precomputed K(X_new, X) only the typical value."""
+        if isinstance(self.kernel, Precomputed) and self.typical_energy is not None:
+            energy = empty((X.shape[0],), like=self.coefs)
+            energy[...] = self.typical_energy
+            return energy
         return self.kernel.diag(X)
 
     def coordinates(self, X: Array) -> Array:  # (n, r)
@@ -87,4 +111,79 @@ class KernelDictionary(Dictionary):
         return self.kernel(X, self.anchors) @ xp.linalg.pinv(self.metric())
 
     def with_weights(self, weights: Array) -> KernelDictionary:
-        return replace(self, coefs=weights)
+        return replace(self, coefs=weights, known_gram=None)
+
+
+@dataclass(frozen=True)
+class GramDictionary(Dictionary):
+    """A kernel dictionary while it is trained: anchors are the training samples.
+
+    Samples are given by their row numbers, coordinates are unit vectors, and the
+    kernel matrix is never multiplied again: `products` follow the atoms.
+    """
+
+    matrix: Array  # (N, N) K(X, X)
+    coefs: Array  # (m, N)
+    products: Array  # (m, N) coefs · K: correlations of all atoms with all samples
+
+    @classmethod
+    def of_samples(cls, matrix: Array, rows: Array) -> GramDictionary:
+        """Atoms φ(x)/‖φ(x)‖ of some training rows: their products are rows of K."""
+        chosen = matrix[rows]
+        scale = namespace(matrix).sqrt(diagonal(matrix)[rows])[:, None]
+        coefs = empty((len(rows), matrix.shape[0]), like=matrix)
+        coefs[...] = 0
+        coefs[np.arange(len(rows)), rows] = 1
+        return cls(matrix, coefs / scale, chosen / scale)
+
+    @property
+    def n_atoms(self) -> int:
+        return self.coefs.shape[0]
+
+    @property
+    def weights(self) -> Array:  # (m, N)
+        return self.coefs
+
+    @property
+    def row_bytes(self) -> int:
+        return 2 * self.n_atoms * self.coefs.dtype.itemsize
+
+    def dual(self) -> Array:  # (m, N)
+        return self.products
+
+    def gram(self) -> Array:
+        return self.products @ self.coefs.T
+
+    def correlate(self, X: Array) -> Array:
+        xp = namespace(self.products)
+        return xp.asarray(self.products[:, X].T, copy=True)
+
+    def energy(self, X: Array) -> Array:
+        return diagonal(self.matrix)[X]
+
+    def coordinates(self, X: Array) -> Array:  # (n, N)
+        unit = empty((len(X), self.matrix.shape[0]), like=self.matrix)
+        unit[...] = 0
+        unit[np.arange(len(X)), X] = 1
+        return unit
+
+    def cross(self, codes: SparseCodes, X: Array) -> Array:  # (m, N)
+        """Γᵀ spread over the rows: no unit vector is formed."""
+        cross = empty(self.coefs.shape, like=self.coefs)
+        cross[...] = 0
+        cross[:, X] = codes.toarray().T
+        return cross
+
+    def with_weights(self, weights: Array) -> GramDictionary:
+        """New atoms; only rows that changed are multiplied by K."""
+        xp = namespace(weights)
+        changed = to_numpy(xp.any(weights != self.coefs, axis=1)).nonzero()[0]
+        rows = index_like(changed, weights)
+        products = xp.asarray(self.products, copy=True)
+        if len(changed):
+            products[rows] = weights[rows] @ self.matrix
+        return replace(self, coefs=weights, products=products)
+
+    def rescaled(self, factors: Array) -> GramDictionary:
+        coefs, products = (a * factors[:, None] for a in (self.coefs, self.products))
+        return replace(self, coefs=coefs, products=products)

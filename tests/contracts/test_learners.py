@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -12,7 +15,13 @@ from kernlets.learners import LEARNERS
 
 @pytest.fixture(params=LEARNERS)
 def Learner(request):
-    return LEARNERS[request.param]
+    """The learner's class, with atoms and non-zeros as the first two arguments."""
+    Class = LEARNERS[request.param]
+    if "kernel" not in inspect.signature(Class).parameters:
+        return Class
+    learner = partial(Class, "poly:2")
+    learner.__name__ = Class.__name__
+    return learner
 
 
 def samples(rng, n=120, p=8, dtype=np.float64):

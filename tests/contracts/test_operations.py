@@ -137,6 +137,15 @@ def test_lasso_is_scikit_learns(home, rng):
     np.testing.assert_allclose(codes, peer.fit(atoms.T, X.T).coef_, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_l1_distances(home, rng, dtype):
+    X, Y = rng.standard_normal((7, 5)).astype(dtype), rng.random((4, 5)).astype(dtype)
+    found = call(home, "l1_distances", X, Y)
+    naive = [[sum(abs(a - b) for a, b in zip(x, y, strict=True)) for y in Y] for x in X]
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, naive, rtol=1e-5)
+
+
 def test_subtract_codes(home, rng):
     X, atoms = problem(rng)
     indices, values, _ = reference.omp(*products(X, atoms), 5, 6.0)
@@ -190,3 +199,43 @@ def test_exact_sweep_takes_the_leading_singular_pair(home, rng):
     left, scale, right = np.linalg.svd(X)
     expected = scale[0] * np.outer(left[:, 0], right[0])
     np.testing.assert_allclose(values @ atoms, expected, atol=1e-10)
+
+
+def gram_problem(rng, dtype=np.float64):
+    """Kernel and explicit form of one problem, with the linear kernel."""
+    X, atoms = problem(rng, n=80, m=15, dtype=dtype)
+    coefs = rng.standard_normal((15, 80)).astype(dtype)
+    atoms = coefs @ X
+    scale = np.linalg.norm(atoms, axis=1, keepdims=True)
+    coefs, atoms = coefs / scale, atoms / scale
+    indices, values, _ = reference.omp(*products(X, atoms), 3, 2.0)
+    return X, coefs, atoms, indices.astype(np.int64), values
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gram_sweep_is_the_explicit_sweep_in_feature_space(home, rng, exact, dtype):
+    X, coefs, atoms, indices, values = gram_problem(rng, dtype)
+    order = rng.permutation(15)
+    residual = X - dense(indices, values, 15) @ atoms
+    explicit = atoms.copy(), values.copy()
+    reference.ksvd_sweep(residual, explicit[0], indices, explicit[1], order, exact)
+    matrix, gram = X @ X.T, atoms @ atoms.T
+    products_ = coefs @ matrix
+    call(
+        home,
+        "gram_sweep",
+        matrix,
+        coefs,
+        products_,
+        gram,
+        indices,
+        values,
+        order,
+        exact,
+    )
+    tolerance = 1e-9 if dtype == np.float64 else 2e-3
+    np.testing.assert_allclose(coefs @ X, explicit[0], atol=tolerance)
+    np.testing.assert_allclose(values, explicit[1], atol=tolerance)
+    np.testing.assert_allclose(products_, explicit[0] @ X.T, atol=10 * tolerance)
+    np.testing.assert_allclose(gram, explicit[0] @ explicit[0].T, atol=tolerance)

@@ -41,7 +41,7 @@ ALLOWED = {
         "dictionaries",
         "core",
     },
-    "persistence": {"core", "config", "registry"},
+    "persistence": GROUND | {"registry"},
 }
 TOP = {"report", "experiments", "cli", "__main__", "__init__"}  # may import anything
 LATE = {("core", "kernels")}  # allowed inside functions only

@@ -34,8 +34,10 @@ def test_import_loads_nothing_heavy():
 
 
 def test_names_load_without_heavy_libraries():
-    names = ", ".join(n for n in kernlets.__all__ if n not in ("__version__", "plotting"))
-    _, heavy = run(SCRIPT.replace("import kernlets", f"from kernlets import {names}", 1))
+    left_out = {"__version__", "plotting"}
+    names = ", ".join(name for name in kernlets.__all__ if name not in left_out)
+    everything = f"from kernlets import {names}"
+    _, heavy = run(SCRIPT.replace("import kernlets", everything, 1))
     assert heavy == []
 
 

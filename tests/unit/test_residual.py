@@ -19,7 +19,8 @@ def classes(rng, n=60, p=10):
 
 def test_separates_subspaces_with_any_labels(xp, rng):
     X, y = classes(rng)
-    model = ResidualClassifier(KSVD(4, 2, random_state=0)).fit(xp.asarray(X[::2]), y[::2])
+    model = ResidualClassifier(KSVD(4, 2, random_state=0))
+    model.fit(xp.asarray(X[::2]), y[::2])
     assert model.classes_.tolist() == ["apple", "fig", "pear"]
     assert (model.predict(xp.asarray(X[1::2])) == y[1::2]).mean() > 0.97
 

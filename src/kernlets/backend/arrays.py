@@ -87,6 +87,17 @@ def eps(X: Array) -> float:
     return float(namespace(X).finfo(X.dtype).eps)
 
 
+def inner(A: Array, B: Array) -> float:
+    """Σ AᵢⱼBᵢⱼ, with the sum over rows in float64."""
+    rows = (A * B).sum(1) if is_torch(A) else np.einsum("ij,ij->i", A, B)
+    return float(double(rows).sum())
+
+
+def diagonal(M: Array) -> Array:  # (n,)
+    """The diagonal of a square matrix."""
+    return M.diagonal() if is_torch(M) else np.diagonal(M)
+
+
 def row_norms(X: Array) -> Array:  # (n,)
     """Squared Euclidean norms of the rows."""
     if is_torch(X):

@@ -14,7 +14,14 @@ from ..config import options
 from ..core import Array
 from .arrays import eps, is_torch
 
-OPERATIONS = ("omp", "lasso", "subtract_codes", "ksvd_sweep")
+OPERATIONS = (
+    "omp",
+    "lasso",
+    "l1_distances",
+    "subtract_codes",
+    "ksvd_sweep",
+    "gram_sweep",
+)
 
 
 def implementation(name: str, array: Array) -> Any:
@@ -53,6 +60,11 @@ def lasso(
     return solve(gram, corr, alpha, positive, max_iter, max(tol, 4 * eps(corr)))
 
 
+def l1_distances(X: Array, Y: Array) -> Array:  # (n, m)
+    """Σ |xᵢ − yⱼ| over the features."""
+    return implementation("l1_distances", X)(X, Y)
+
+
 def subtract_codes(
     X: Array,  # (n, p)
     indices: Array,  # (n, width)
@@ -74,3 +86,18 @@ def ksvd_sweep(
     """One K-SVD pass, in place in residual, atoms and values."""
     sweep = implementation("ksvd_sweep", residual)
     sweep(residual, atoms, indices, values, order, exact)
+
+
+def gram_sweep(
+    matrix: Array,  # (N, N)
+    coefs: Array,  # (m, N)
+    products: Array,  # (m, N)
+    gram: Array,  # (m, m)
+    indices: Array,  # (N, width)
+    values: Array,  # (N, width)
+    order: Array,  # (m,)
+    exact: bool,
+) -> None:
+    """One K-SVD pass in feature space, in place in coefs, products, gram, values."""
+    sweep = implementation("gram_sweep", matrix)
+    sweep(matrix, coefs, products, gram, indices, values, order, exact)

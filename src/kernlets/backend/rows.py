@@ -54,7 +54,12 @@ def iter_blocks(X: Any, row_bytes: int) -> Iterator[Array]:
 
 
 def _read(X: Array, rows: slice) -> Array:
-    """One block in floating point; a block from disk is checked as it is read."""
+    """One block in floating point; a block from disk is checked as it is read.
+
+    Samples that are not rows of numbers (row numbers, strings) stay as they are.
+    """
+    if X.ndim == 1:
+        return X[rows]
     block = as_float(X[rows])
     if isinstance(X, np.memmap) and not np.isfinite(block).all():
         raise ValueError(

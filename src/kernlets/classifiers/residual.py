@@ -7,25 +7,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import (
-    as_like,
-    check_rows,
-    index_like,
-    is_torch,
-    move_like,
-    namespace,
-    to_numpy,
-)
+from ..backend.arrays import as_like, index_like, namespace
 from ..backend.random import generator
 from ..backend.threads import parallel
-from ..core import Array
+from ..core import Array, Kernel
+from ..kernels import Precomputed, resolve
+from ..kernels.samples import check_samples
 from ..learners import KSVD
+from .labels import ResidualVoting, checked_labels
 
 
-class ResidualClassifier(ClassifierMixin, BaseEstimator):
+class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
     """One dictionary per class; a sample goes to the class that represents it best.
 
     The distributive scheme of LKDL, section IV-D: r_c = ‖f − D_c γ_c‖², argmin over c.
@@ -45,6 +39,7 @@ class ResidualClassifier(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : array of labels
     learners_ : list of fitted learners, one per class
+    class_rows_ : list of arrays, the training rows of each class
     temperature_ : float
         Mean squared training residual, the unit in which `predict_proba` measures.
     """
@@ -63,22 +58,19 @@ class ResidualClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> ResidualClassifier:
         """Learn one dictionary for the rows of each class."""
         self._validate_params()
-        X = check_rows(self, X, reset=True, ensure_min_samples=2)
-        labels = _checked_labels(y, X.shape[0])
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                "y has one class only; a classifier needs at least 2 classes. For a "
-                "single class use the learner itself, e.g. KSVD"
-            )
         learner = KSVD() if self.learner is None else self.learner
+        kernel = kernel_of(learner)
+        X = check_samples(self, X, kernel, reset=True, ensure_min_samples=2)
+        labels = checked_labels(self, y, X.shape[0])
+        self.classes_, codes = np.unique(labels, return_inverse=True)
         members = [np.flatnonzero(codes == c) for c in range(len(self.classes_))]
         seeds = generator(self.random_state).integers(2**31, size=len(members))
 
         def fit_class(job: tuple[np.ndarray, int]) -> Any:
             rows, seed = job
-            return _prepared(learner, len(rows), seed).fit(X[index_like(rows, X)])
+            return _prepared(learner, len(rows), seed).fit(_part(X, rows, kernel))
 
+        self.class_rows_ = members
         self.learners_ = parallel(fit_class, zip(members, seeds.tolist(), strict=True))
         errors = [fitted.history_["objective"][-1] for fitted in self.learners_]
         sizes = [len(rows) for rows in members]
@@ -88,24 +80,13 @@ class ResidualClassifier(ClassifierMixin, BaseEstimator):
     def residuals(self, X: Any) -> Array:  # (n, n_classes)
         """Squared residual of each sample over the dictionary of each class."""
         check_is_fitted(self)
-        X = check_rows(self, X)
-        columns = [
-            fitted.reconstruction_error(X, per_sample=True) for fitted in self.learners_
-        ]
+        kernel = kernel_of(self.learners_[0])
+        X = check_samples(self, X, kernel)
+        columns = []
+        for fitted, rows in zip(self.learners_, self.class_rows_, strict=True):
+            known = X[:, rows] if isinstance(kernel, Precomputed) else X
+            columns.append(fitted.reconstruction_error(known, per_sample=True))
         return namespace(columns[0]).stack(columns, axis=1)
-
-    def predict(self, X: Any) -> Array:  # (n,)
-        """The label with the smallest residual."""
-        best = to_numpy(self.residuals(X)).argmin(axis=1)
-        labels = self.classes_[best]
-        return move_like(labels, X) if labels.dtype.kind in "iufb" else labels
-
-    def decision_function(self, X: Any) -> Array:  # (n, n_classes), (n,) for two
-        """Minus the residuals; with two classes, how much better the second fits."""
-        residuals = self.residuals(X)
-        if residuals.shape[1] == 2:
-            return residuals[:, 0] - residuals[:, 1]
-        return -residuals
 
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
         """softmax(−r / temperature_): a ranking between 0 and 1, not calibrated.
@@ -123,27 +104,20 @@ class ResidualClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # scikit-learn's check has samples in the plane, where a few atoms of any
-        # class represent every sample: sparse residuals need room
-        tags.classifier_tags.poor_score = True
+        tags.input_tags.pairwise = isinstance(kernel_of(self.learner), Precomputed)
         return tags
 
 
-def _checked_labels(y: Any, n_samples: int) -> np.ndarray:
-    if y is None:
-        raise ValueError(
-            "This ResidualClassifier estimator requires y to be passed, but the "
-            "target y is None"
-        )
-    labels = column_or_1d(to_numpy(y) if is_torch(y) else y, warn=True)
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError("y contains NaN or infinity: remove those samples")
-    check_classification_targets(labels)
-    if len(labels) != n_samples:
-        raise ValueError(
-            f"X has {n_samples} samples but y has {len(labels)}: they must be equal"
-        )
-    return labels
+def kernel_of(learner: Any) -> Kernel | None:
+    """The kernel that a kernel learner works with, None for a linear one."""
+    kernel = getattr(learner, "kernel", None)
+    return None if kernel is None else resolve(kernel)
+
+
+def _part(X: Array, rows: np.ndarray, kernel: Kernel | None) -> Array:
+    """The training samples of one class; of a precomputed matrix rows and columns."""
+    part = X[index_like(rows, X)]
+    return part[:, index_like(rows, X)] if isinstance(kernel, Precomputed) else part
 
 
 def _prepared(learner: BaseEstimator, n_samples: int, seed: int) -> Any:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from scipy.linalg import solve_triangular
 
+from . import reference
 from .reference import UNUSED
-from .reference import ksvd_sweep as _reference_sweep
 
 _jit = njit(nogil=True, fastmath=True, cache=True)
 _SEGMENT = 64  # atoms searched together for the largest correlation
@@ -215,6 +216,24 @@ def _lasso_pass(gram, left, code, visit, n_visit, alpha, positive):
     return moved
 
 
+def l1_distances(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """Σ |xᵢ − yⱼ|."""
+    return _l1_distances(np.ascontiguousarray(X), np.ascontiguousarray(Y))
+
+
+@_jit
+def _l1_distances(X, Y):
+    out = np.empty((len(X), len(Y)), X.dtype)
+    for i in range(len(X)):
+        x = X[i]
+        for j in range(len(Y)):
+            y, total = Y[j], out[i, j] * 0
+            for a in range(len(x)):
+                total += abs(x[a] - y[a])
+            out[i, j] = total
+    return out
+
+
 @_jit
 def subtract_codes(X, indices, values, atoms):
     """The residuals X − Γ·atoms."""
@@ -239,7 +258,7 @@ def ksvd_sweep(
 ) -> None:
     """Approximate K-SVD sweep; the exact one is bound by LAPACK and stays in NumPy."""
     if exact:
-        _reference_sweep(residual, atoms, indices, values, order, exact)
+        reference.ksvd_sweep(residual, atoms, indices, values, order, exact)
     else:
         starts, places = _users(indices, len(atoms))
         _approximate_sweep(residual, atoms, values, order, starts, places)
@@ -304,3 +323,143 @@ def _approximate_sweep(residual, atoms, values, order, starts, places):
             values[i, w] = fresh
         for a in range(p):
             old[a] = new[a]
+
+
+def gram_sweep(
+    matrix: np.ndarray,
+    coefs: np.ndarray,
+    products: np.ndarray,
+    gram: np.ndarray,
+    indices: np.ndarray,
+    values: np.ndarray,
+    order: np.ndarray,
+    exact: bool,
+) -> None:
+    """Approximate sweep in feature space; the exact one stays in NumPy.
+
+    The sweep itself needs `products` and `gram` only. What it mixed is noted, and
+    the coefficients follow at the end by one triangular solve.
+    """
+    if exact:
+        reference.gram_sweep(
+            matrix, coefs, products, gram, indices, values, order, exact
+        )
+        return
+    mixing = np.zeros_like(gram)
+    use = np.zeros_like(values)
+    moved = np.zeros(len(gram), dtype=np.bool_)
+    users = _users(indices, len(gram))
+    _gram_sweep(
+        matrix, products, gram, indices, values, order, users, mixing, use, moved
+    )
+    _mix_coefs(coefs, indices, use, order, mixing, moved)
+
+
+@_jit
+def _gram_sweep(
+    matrix, products, gram, indices, values, order, users_of, mixing, use, moved
+):
+    starts, places = users_of
+    (m, n), width = products.shape, values.shape[1]
+    new, inner = np.empty(n, matrix.dtype), np.empty(m, matrix.dtype)
+    for j in order:
+        users = places[starts[j] : starts[j + 1]]
+        mixed = mixing[j]
+        for place in users:
+            i, w = place // width, place % width
+            use[i, w] = values[i, w]
+            for v in range(width):
+                if v != w and indices[i, v] >= 0:
+                    mixed[indices[i, v]] += values[i, w] * values[i, v]
+        _atom_products(new, matrix, products, values, users, width, mixed)
+        energy = _inner_products(
+            inner, new, products, gram, values, users, width, mixed
+        )
+        if len(users) == 0 or energy <= 0:
+            for k in range(m):
+                mixed[k] = 0
+            continue
+        moved[j] = True
+        scale = 1 / np.sqrt(energy)
+        for k in range(m):
+            mixed[k] *= scale
+            gram[j, k] = gram[k, j] = scale * inner[k]
+        gram[j, j] = 1
+        for a in range(n):
+            products[j, a] = scale * new[a]
+        for place in users:
+            i, w = place // width, place % width
+            use[i, w] *= scale
+            fresh = products[j, i]
+            for v in range(width):
+                if v != w and indices[i, v] >= 0:
+                    fresh -= values[i, v] * gram[j, indices[i, v]]
+            values[i, w] = fresh
+
+
+@_jit
+def _atom_products(new, matrix, products, values, users, width, mixed):
+    """new = Σ_users g K[i] − Σ_k mixed[k] products[k], four atoms at a time."""
+    n = len(new)
+    for a in range(n):
+        new[a] = 0
+    for place in users:
+        g, row = values[place // width, place % width], matrix[place // width]
+        for a in range(n):
+            new[a] += g * row[a]
+    used = np.flatnonzero(mixed)
+    t = 0
+    while t + 4 <= len(used):
+        f0, f1 = mixed[used[t]], mixed[used[t + 1]]
+        f2, f3 = mixed[used[t + 2]], mixed[used[t + 3]]
+        r0, r1 = products[used[t]], products[used[t + 1]]
+        r2, r3 = products[used[t + 2]], products[used[t + 3]]
+        for a in range(n):
+            new[a] -= f0 * r0[a] + f1 * r1[a] + f2 * r2[a] + f3 * r3[a]
+        t += 4
+    while t < len(used):
+        f0, r0 = mixed[used[t]], products[used[t]]
+        for a in range(n):
+            new[a] -= f0 * r0[a]
+        t += 1
+
+
+@_jit
+def _inner_products(inner, new, products, gram, values, users, width, mixed):
+    """inner = ⟨d_k, new⟩ for all atoms; returns ⟨new, new⟩."""
+    m = len(gram)
+    energy = mixed[0] * 0
+    for k in range(m):
+        total, row = energy * 0, gram[k]
+        for a in range(m):
+            total -= row[a] * mixed[a]
+        row = products[k]
+        for place in users:
+            total += values[place // width, place % width] * row[place // width]
+        inner[k] = total
+        energy -= mixed[k] * total
+    for place in users:
+        energy += values[place // width, place % width] * new[place // width]
+    return energy
+
+
+def _mix_coefs(
+    coefs: np.ndarray,  # (m, N) changed in place
+    indices: np.ndarray,
+    use: np.ndarray,
+    order: np.ndarray,
+    mixing: np.ndarray,  # (m, m)
+    moved: np.ndarray,  # (m,)
+) -> None:
+    """A = use − L A − U A_old, with L the atoms updated earlier and U those later."""
+    earlier = np.tril(mixing[np.ix_(order, order)], -1)
+    later = np.triu(mixing[np.ix_(order, order)], 1)
+    np.fill_diagonal(earlier, 1)
+    np.fill_diagonal(later, np.where(moved[order], 0, -1))  # an unmoved atom stays
+    for start in range(0, coefs.shape[1], 512):
+        rows = slice(start, start + 512)
+        fresh = reference.spread(indices[rows], use[rows], len(coefs)).T
+        right = fresh[order] - later @ coefs[order, rows]
+        coefs[order, rows] = solve_triangular(
+            earlier, right, lower=True, unit_diagonal=True, check_finite=False
+        )

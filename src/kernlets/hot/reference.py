@@ -91,6 +91,11 @@ def shrink(value: float, alpha: float, positive: bool) -> float:
     return np.sign(value) * max(abs(value) - alpha, 0)
 
 
+def l1_distances(X: np.ndarray, Y: np.ndarray) -> np.ndarray:  # (n, m)
+    """Σ |xᵢ − yⱼ| over the features."""
+    return np.stack([np.abs(x - Y).sum(axis=1) for x in X])
+
+
 def subtract_codes(
     X: np.ndarray,  # (n, p)
     indices: np.ndarray,  # (n, width)
@@ -128,6 +133,68 @@ def ksvd_sweep(
         atoms[j] = atom / norm
         values[rows, slots] = error @ atoms[j]
         residual[rows] = error - np.outer(values[rows, slots], atoms[j])
+
+
+def gram_sweep(
+    matrix: np.ndarray,  # (N, N) K(X, X)
+    coefs: np.ndarray,  # (m, N) changed in place
+    products: np.ndarray,  # (m, N) coefs · matrix, changed in place
+    gram: np.ndarray,  # (m, m) of the atoms, changed in place
+    indices: np.ndarray,  # (N, width)
+    values: np.ndarray,  # (N, width) changed in place
+    order: np.ndarray,  # (m,)
+    exact: bool,
+) -> None:
+    """`ksvd_sweep` in the feature space of a kernel, atoms written over the samples.
+
+    The new atom is d = Σᵢ gᵢ eᵢ over its users, eᵢ = φ(xᵢ) − Σ_{k≠j} γᵢₖ dₖ. Its
+    products with all samples are combinations of rows of K and of the products of
+    the other atoms, so K is never multiplied by a vector.
+    """
+    for j in order:
+        rows, slots = np.nonzero(indices == j)
+        if len(rows) == 0:
+            continue
+        others = spread(indices[rows], values[rows], len(gram))
+        others[:, j] = 0
+        use = values[rows, slots]
+        if exact:
+            use = _leading_use(matrix, products, gram, rows, others, use)
+        mixed = use @ others
+        atom_products = use @ matrix[rows] - mixed @ products
+        atom_coefs = -mixed @ coefs
+        atom_coefs[rows] += use
+        inner = products[:, rows] @ use - gram @ mixed
+        energy = use @ atom_products[rows] - mixed @ inner
+        if energy <= 0:
+            continue
+        scale = 1 / np.sqrt(energy)
+        products[j], coefs[j] = scale * atom_products, scale * atom_coefs
+        gram[j] = gram[:, j] = scale * inner
+        gram[j, j] = 1
+        values[rows, slots] = products[j, rows] - others @ gram[j]
+
+
+def spread(indices: np.ndarray, values: np.ndarray, m: int) -> np.ndarray:  # (n, m)
+    """Fixed-width codes as a dense array."""
+    dense = np.zeros((len(indices), m + 1), dtype=values.dtype)
+    np.put_along_axis(dense, np.where(indices >= 0, indices, m), values, axis=1)
+    return dense[:, :m]
+
+
+def _leading_use(
+    matrix: np.ndarray,
+    products: np.ndarray,
+    gram: np.ndarray,
+    rows: np.ndarray,
+    others: np.ndarray,
+    like: np.ndarray,
+) -> np.ndarray:
+    """Leading eigenvector of the inner products ⟨eᵢ, eᵢ'⟩, on the side of `like`."""
+    shared = others @ products[:, rows]
+    inner = matrix[np.ix_(rows, rows)] - shared - shared.T + others @ gram @ others.T
+    vector = np.linalg.eigh(inner.astype(np.float64))[1][:, -1].astype(inner.dtype)
+    return vector if vector @ like >= 0 else -vector
 
 
 def _leading_direction(error: np.ndarray, like: np.ndarray) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -84,6 +86,11 @@ def lasso(
     return codes
 
 
+def l1_distances(X: Tensor, Y: Tensor) -> Tensor:
+    """Σ |xᵢ − yⱼ|."""
+    return torch.cdist(X, Y, p=1.0)
+
+
 def subtract_codes(X: Tensor, indices: Tensor, values: Tensor, atoms: Tensor) -> Tensor:
     """The residuals X − Γ·atoms."""
     dense = X.new_zeros((X.shape[0], atoms.shape[0]))
@@ -100,17 +107,7 @@ def ksvd_sweep(
     exact: bool,
 ) -> None:
     """K-SVD sweep, atom by atom; in place in residual, atoms and values."""
-    width = indices.shape[1]
-    flat = indices.reshape(-1)
-    places = torch.argsort(flat, stable=True)
-    starts = torch.searchsorted(
-        flat[places], torch.arange(atoms.shape[0] + 1, device=flat.device)
-    ).tolist()
-    for j in order.tolist():
-        users = places[starts[j] : starts[j + 1]]
-        if len(users) == 0:
-            continue
-        rows, slots = users // width, users % width
+    for j, rows, slots in _users(indices, atoms.shape[0], order):
         coefs = values[rows, slots]
         error = residual[rows] + torch.outer(coefs, atoms[j])
         atom = _leading_direction(error, atoms[j]) if exact else coefs @ error
@@ -121,6 +118,69 @@ def ksvd_sweep(
         fresh = error @ atoms[j]
         values[rows, slots] = fresh
         residual[rows] = error - torch.outer(fresh, atoms[j])
+
+
+def _users(
+    indices: Tensor, m: int, order: Tensor
+) -> Iterator[tuple[int, Tensor, Tensor]]:
+    """Each used atom in order, with the rows and slots where it is used."""
+    width = indices.shape[1]
+    flat = indices.reshape(-1)
+    places = torch.argsort(flat, stable=True)
+    atoms = torch.arange(m + 1, device=flat.device)
+    starts = torch.searchsorted(flat[places], atoms).tolist()
+    for j in order.tolist():
+        users = places[starts[j] : starts[j + 1]]
+        if len(users):
+            yield j, users // width, users % width
+
+
+def gram_sweep(
+    matrix: Tensor,
+    coefs: Tensor,
+    products: Tensor,
+    gram: Tensor,
+    indices: Tensor,
+    values: Tensor,
+    order: Tensor,
+    exact: bool,
+) -> None:
+    """K-SVD sweep in feature space; see the reference."""
+    for j, rows, slots in _users(indices, gram.shape[0], order):
+        others = values.new_zeros((len(rows), gram.shape[0]))
+        others.scatter_add_(1, indices[rows].clamp(min=0), values[rows])
+        others[:, j] = 0
+        use = values[rows, slots]
+        if exact:
+            use = _leading_use(matrix, products, gram, rows, others, use)
+        mixed = use @ others
+        atom_products = use @ matrix[rows] - mixed @ products
+        atom_coefs = -mixed @ coefs
+        atom_coefs[rows] += use
+        inner = products[:, rows] @ use - gram @ mixed
+        energy = use @ atom_products[rows] - mixed @ inner
+        if energy <= 0:
+            continue
+        scale = energy.rsqrt()
+        products[j], coefs[j] = scale * atom_products, scale * atom_coefs
+        gram[j], gram[:, j] = scale * inner, scale * inner
+        gram[j, j] = 1
+        values[rows, slots] = products[j, rows] - others @ gram[j]
+
+
+def _leading_use(
+    matrix: Tensor,
+    products: Tensor,
+    gram: Tensor,
+    rows: Tensor,
+    others: Tensor,
+    like: Tensor,
+) -> Tensor:
+    """Leading eigenvector of the users' inner products, on the side of `like`."""
+    shared = others @ products[:, rows]
+    inner = matrix[rows][:, rows] - shared - shared.T + others @ gram @ others.T
+    vector = torch.linalg.eigh(inner.double())[1][:, -1].to(inner.dtype)
+    return vector if vector @ like >= 0 else -vector
 
 
 def _leading_direction(error: Tensor, like: Tensor) -> Tensor:

@@ -59,16 +59,26 @@ class DictionaryLearner(
         self._validate_params()
         X = check_rows(self, X, reset=True)
         rng = generator(self.random_state)
-        dictionary = self._first_dictionary(X, rng)
-        self.coder_ = self._coder(dictionary.n_atoms, X.shape[1])
+        start = self._first_dictionary(X, rng)
+        self.dictionary_ = self._learn(start, X, X.shape[1], rng)
+        return self
+
+    def _learn(
+        self, start: Dictionary, X: Array, n_features: int, rng: np.random.Generator
+    ) -> Any:
+        """Run the alternation and note its history; the dictionary it ends with."""
+        self.coder_ = self._coder(start.n_atoms, n_features)
         name = type(self).__name__
         monitor = Monitor(self.max_iter, bool(self.verbose), self.callback, name)
-        self.dictionary_ = alternate(
-            dictionary, X, self.coder_, self._atom_update(), rng, monitor
-        )
+        update = self._atom_update()
+        learned = alternate(start, X, self.coder_, update, rng, monitor)
         self.history_ = monitor.history
         self.n_iter_ = len(monitor.history["objective"])
-        return self
+        return learned
+
+    def _checked(self, X: Any) -> Array:
+        """New samples in the form the dictionary takes them."""
+        return check_rows(self, X)
 
     def _n_atoms(self, n_usable: int, n_features: int) -> int:
         """n_components, or its default, checked against the samples there are."""
@@ -101,7 +111,7 @@ class DictionaryLearner(
     def encode(self, X: Any) -> SparseCodes:
         """Sparse codes of the rows of X, with their squared residuals."""
         check_is_fitted(self)
-        X = check_rows(self, X)
+        X = self._checked(X)
         return encode(self.dictionary_, self.coder_, X)
 
     def transform(self, X: Any) -> Any:
@@ -112,7 +122,7 @@ class DictionaryLearner(
     def reconstruction_error(self, X: Any, per_sample: bool = False) -> Any:
         """Mean squared residual ‖x − Dγ‖² of the rows of X, or one per sample."""
         check_is_fitted(self)
-        X = check_rows(self, X)
+        X = self._checked(X)
 
         def errors(block: Array) -> Array:
             return encode(self.dictionary_, self.coder_, block).residual

@@ -11,7 +11,6 @@ from ..backend.arrays import (
     as_like,
     check_points,
     index_like,
-    is_array,
     namespace,
     row_norms,
     to_numpy,

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import singledispatch
+
 import numpy as np
 
 from ..backend import ops
-from ..backend.arrays import index_like, namespace, row_norms, to_numpy
-from ..core import Array, AtomUpdate, Coded, Dictionary, Step
+from ..backend.arrays import diagonal, index_like, namespace, row_norms, to_numpy
+from ..backend.rows import slices
+from ..core import Array, AtomUpdate, Coded, Dictionary, SparseCodes, Step
+from ..dictionaries import ExplicitDictionary, GramDictionary
+from ..pursuits.encode import squared_residual
 from .refresh import refresh
 
 
@@ -38,16 +44,10 @@ class KSVDUpdate(AtomUpdate):
     def step(
         self, dictionary: Dictionary, coded: Coded, rng: np.random.Generator
     ) -> Step:
-        X, codes = coded.X, coded.codes
-        xp = namespace(X)
-        atoms = xp.asarray(dictionary.weights, copy=True)
-        values = xp.asarray(codes.values, copy=True)
-        residual = ops.subtract_codes(X, codes.indices, values, atoms)
-        order = index_like(rng.permutation(codes.n_atoms), X)
-        ops.ksvd_sweep(residual, atoms, codes.indices, values, order, self.exact)
-        errors = to_numpy(row_norms(residual))
-        dictionary = dictionary.with_weights(atoms)
-        dictionary = self._refreshed(dictionary, X, codes.uses(), errors)
+        order = rng.permutation(dictionary.n_atoms)
+        dictionary, errors = sweep(dictionary, coded, order, self.exact)
+        uses = coded.codes.uses()
+        dictionary = self._refreshed(dictionary, coded.X, uses, errors)
         return Step(dictionary, float(errors.sum(dtype=np.float64)))
 
     def _refreshed(
@@ -62,3 +62,60 @@ class KSVDUpdate(AtomUpdate):
             self.min_uses,
             self.max_coherence,
         )
+
+
+@singledispatch
+def sweep(
+    dictionary: Dictionary, coded: Coded, order: np.ndarray, exact: bool
+) -> tuple[Dictionary, np.ndarray]:
+    """The dictionary after one pass over the atoms, and the samples' errors (n,)."""
+    raise TypeError(f"no K-SVD sweep for {type(dictionary).__name__}")
+
+
+@sweep.register
+def _(
+    dictionary: ExplicitDictionary, coded: Coded, order: np.ndarray, exact: bool
+) -> tuple[ExplicitDictionary, np.ndarray]:
+    X, codes = coded.X, coded.codes
+    atoms, values = _copy(dictionary.atoms), _copy(codes.values)
+    residual = ops.subtract_codes(X, codes.indices, values, atoms)
+    ops.ksvd_sweep(residual, atoms, codes.indices, values, index_like(order, X), exact)
+    return dictionary.with_weights(atoms), to_numpy(row_norms(residual))
+
+
+@sweep.register
+def _(
+    dictionary: GramDictionary, coded: Coded, order: np.ndarray, exact: bool
+) -> tuple[GramDictionary, np.ndarray]:
+    # working state as large as a good part of K: overwritten, not copied
+    codes, values = coded.codes, _copy(coded.codes.values)
+    gram, order = dictionary.gram(), index_like(order, dictionary.coefs)
+    ops.gram_sweep(
+        dictionary.matrix,
+        dictionary.coefs,
+        dictionary.products,
+        gram,
+        codes.indices,
+        values,
+        order,
+        exact,
+    )
+    return dictionary, _gram_errors(dictionary, gram, replace(codes, values=values))
+
+
+def _gram_errors(
+    dictionary: GramDictionary, gram: Array, codes: SparseCodes
+) -> np.ndarray:  # (N,)
+    """Squared errors of all training samples, in blocks of rows."""
+    errors = np.empty(len(codes))
+    for rows in slices(len(codes), 4 * dictionary.row_bytes):
+        part = SparseCodes(codes.indices[rows], codes.values[rows], codes.n_atoms)
+        corr = dictionary.products[:, rows].T
+        energy = diagonal(dictionary.matrix)[rows]
+        residual = squared_residual(gram, corr, energy, part.toarray())
+        errors[rows] = to_numpy(residual)
+    return errors
+
+
+def _copy(array: Array) -> Array:
+    return namespace(array).asarray(array, copy=True)

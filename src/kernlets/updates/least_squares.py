@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..backend.arrays import double, is_torch, namespace
+from ..backend.arrays import diagonal, double, inner, namespace
 from ..core import Array, AtomUpdate, Dictionary, Statistics, Step
 from .refresh import refresh
+
+COLUMNS = 1024  # right-hand sides solved at once, so that float64 copies stay small
 
 
 class MODUpdate(AtomUpdate):
@@ -32,8 +34,9 @@ class MODUpdate(AtomUpdate):
         self, dictionary: Dictionary, coded: Statistics, rng: np.random.Generator
     ) -> Step:
         weights = least_squares(coded.codes_gram, coded.cross, dictionary.weights)
-        error = coded.error + _change(coded, dictionary.weights, weights, dictionary)
-        dictionary = _normalized(dictionary.with_weights(weights), dictionary)
+        moved = dictionary.with_weights(weights)
+        error = coded.error + _fit(coded, moved) - _fit(coded, dictionary)
+        dictionary = _normalized(moved, dictionary)
         dictionary = refresh(
             dictionary,
             coded.uses,
@@ -56,34 +59,27 @@ def least_squares(
     values, vectors = xp.linalg.eigh(gram)
     cut = xp.max(xp.abs(values)) * gram.shape[0] * xp.finfo(gram.dtype).eps
     inverse = xp.where(values > cut, 1 / xp.where(values > cut, values, 1.0), 0.0)
-    gap = double(cross) - gram @ double(start)
-    step = (vectors * inverse) @ (vectors.T @ gap)
-    return xp.astype(double(start) + step, start.dtype)
+    inverse = (vectors * inverse) @ vectors.T
+    solution = xp.asarray(start, copy=True)
+    for begin in range(0, start.shape[1], COLUMNS):
+        columns = slice(begin, begin + COLUMNS)
+        gap = double(cross[:, columns]) - gram @ double(start[:, columns])
+        solution[:, columns] += xp.astype(inverse @ gap, start.dtype)
+    return solution
 
 
-def _change(
-    coded: Statistics, before: Array, after: Array, dictionary: Dictionary
-) -> float:
-    """Change of the squared error when the atoms move at fixed codes."""
-    return _quadratic(coded, after, dictionary) - _quadratic(coded, before, dictionary)
-
-
-def _quadratic(coded: Statistics, weights: Array, dictionary: Dictionary) -> float:
-    """⟨ΓᵀΓ W − 2 Γᵀ coordinates, W⟩ in the metric: the error less the energy."""
-    weights = double(weights)
-    metric = dictionary.metric()
-    gap = double(coded.codes_gram) @ weights - 2 * double(coded.cross)
-    if metric is not None:
-        gap = gap @ double(metric)
-    return float((gap * weights).sum())
+def _fit(coded: Statistics, dictionary: Dictionary) -> float:
+    """⟨ΓᵀΓ, gram⟩ − 2⟨Γᵀ coordinates, dual⟩: the squared error less the energy."""
+    spread = (double(coded.codes_gram) * double(dictionary.gram())).sum()
+    return float(spread) - 2 * inner(coded.cross, dictionary.dual())
 
 
 def _normalized(dictionary: Dictionary, previous: Dictionary) -> Dictionary:
     """Unit norms; an atom that came out as zero keeps its previous direction."""
     xp = namespace(dictionary.weights)
-    gram = dictionary.gram()
-    energy = gram.diagonal() if is_torch(gram) else np.diagonal(gram)
+    energy = diagonal(dictionary.gram())
     zero = energy <= 0
-    weights = xp.where(zero[:, None], previous.weights, dictionary.weights)
-    norms = xp.sqrt(xp.where(zero, 1.0, energy))
-    return dictionary.with_weights(weights / norms[:, None])
+    if bool(xp.any(zero)):
+        weights = xp.where(zero[:, None], previous.weights, dictionary.weights)
+        dictionary = dictionary.with_weights(weights)
+    return dictionary.rescaled(1 / xp.sqrt(xp.where(zero, 1.0, energy)))

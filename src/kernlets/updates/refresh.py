@@ -38,7 +38,8 @@ def refresh(
     """
     places = useless_atoms(dictionary.gram(), uses, min_uses, max_coherence)
     energy = to_numpy(dictionary.energy(worst))
-    good = np.flatnonzero(worst_error > 10 * eps(worst) * energy)[: len(places)]
+    rounding = 10 * eps(dictionary.weights) * energy
+    good = np.flatnonzero(worst_error > rounding)[: len(places)]
     if len(good) == 0:
         return dictionary
     chosen = worst[index_like(good, worst)]
@@ -50,5 +51,5 @@ def refresh(
 
 def sample_atoms(dictionary: Dictionary, X: Array) -> Array:  # (n, r)
     """Samples as atoms of unit norm, in the dictionary's coordinates."""
-    norms = namespace(X).sqrt(dictionary.energy(X))
-    return dictionary.coordinates(X) / norms[:, None]
+    energy = dictionary.energy(X)
+    return dictionary.coordinates(X) / namespace(energy).sqrt(energy)[:, None]

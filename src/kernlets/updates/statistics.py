@@ -12,10 +12,9 @@ def statistics(dictionary: Dictionary, X: Array, codes: SparseCodes) -> Statisti
     """ΓᵀΓ, Γᵀ·coordinates(X), uses, error and the worst samples of one block."""
     errors = to_numpy(codes.residual)
     worst = np.argsort(-errors, kind="stable")[: codes.n_atoms]
-    codes_gram, cross = _products(codes, dictionary.coordinates(X))
     return Statistics(
-        codes_gram=codes_gram,
-        cross=cross,
+        codes_gram=_codes_gram(codes),
+        cross=dictionary.cross(codes, X),
         uses=codes.uses(),
         error=float(errors.sum(dtype=np.float64)),
         n_samples=len(codes),
@@ -24,10 +23,10 @@ def statistics(dictionary: Dictionary, X: Array, codes: SparseCodes) -> Statisti
     )
 
 
-def _products(codes: SparseCodes, coordinates: Array) -> tuple[Array, Array]:
-    """ΓᵀΓ and Γᵀ·coordinates, with Γ kept sparse on NumPy."""
-    if is_torch(coordinates):
+def _codes_gram(codes: SparseCodes) -> Array:  # (m, m)
+    """ΓᵀΓ, with Γ kept sparse on NumPy."""
+    if is_torch(codes.values):
         dense = codes.toarray()
-        return dense.T @ dense, dense.T @ coordinates
+        return dense.T @ dense
     sparse = codes.tocsr()
-    return (sparse.T @ sparse).toarray(), sparse.T @ coordinates
+    return (sparse.T @ sparse).toarray()

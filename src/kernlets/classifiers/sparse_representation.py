@@ -1,0 +1,116 @@
+"""Sparse-representation classification: the training samples are the dictionary."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..backend.arrays import as_like, empty, index_like, namespace, to_numpy
+from ..backend.rows import map_rows
+from ..core import Array, Kernel, SparseCoder, SparseCodes
+from ..dictionaries import KernelDictionary
+from ..kernels import resolve
+from ..kernels.samples import check_samples
+from ..pursuits import OMP
+from .labels import ResidualVoting, checked_labels
+
+
+class SRCClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
+    """Code a sample over all training samples, keep the class that explains most.
+
+    The atoms are φ(xᵢ)/‖φ(xᵢ)‖ for all training samples; with the codes γ of a sample,
+    r_c = ‖φ(x) − Σ_{i in c} γᵢ dᵢ‖² and the smallest r_c wins. No training, but the
+    kernel matrix of the training samples must fit in memory.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+    n_nonzero_coefs : int, optional
+        Non-zeros of the default coder `OMP`. Default: 30, but at most half of the
+        training samples.
+    coder : SparseCoder, optional
+        Another pursuit, e.g. `Lasso` as in the original method.
+
+    Attributes
+    ----------
+    classes_ : array of labels
+    dictionary_ : KernelDictionary
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [str, Kernel, callable],
+        "n_nonzero_coefs": [int, None],
+        "coder": [SparseCoder, None],
+    }
+
+    def __init__(
+        self,
+        kernel: Any = "linear",
+        n_nonzero_coefs: int | None = None,
+        coder: SparseCoder | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.coder = coder
+
+    def fit(self, X: Any, y: Any) -> SRCClassifier:
+        """Keep the training samples as atoms of unit norm."""
+        self._validate_params()
+        kernel = resolve(self.kernel)
+        X = check_samples(self, X, kernel, reset=True, ensure_min_samples=2)
+        self.classes_, codes = np.unique(
+            checked_labels(self, y, X.shape[0]), return_inverse=True
+        )
+        self.kernel_ = kernel.bound(X)
+        matrix = map_rows(lambda rows: self.kernel_(rows, X), X, 8 * X.shape[0])
+        energy = to_numpy(self.kernel_.diag(X))
+        usable = np.flatnonzero(energy > 0)
+        self._keep(X, matrix, usable, energy[usable])
+        self.atom_classes_ = codes[usable]
+        limit = max(1, len(usable) // 2)
+        self.coder_ = self.coder or OMP(self.n_nonzero_coefs or min(30, limit))
+        return self
+
+    def _keep(
+        self, X: Array, matrix: Array, usable: np.ndarray, energy: np.ndarray
+    ) -> None:
+        rows = index_like(usable, X)
+        scale = as_like(1 / np.sqrt(energy), matrix)
+        coefs = namespace(matrix).eye(len(usable), dtype=matrix.dtype)
+        self.dictionary_ = KernelDictionary(
+            self.kernel_,
+            self.kernel_.take(X, rows),
+            as_like(coefs, matrix) * scale,
+            known_gram=matrix[rows][:, rows] * scale * scale[:, None],
+            typical_energy=float(energy.mean()),
+        )
+
+    def residuals(self, X: Any) -> Array:  # (n, n_classes)
+        """Squared residual of each sample with the codes of one class only."""
+        check_is_fitted(self)
+        X = check_samples(self, X, self.kernel_)
+        dictionary, gram = self.dictionary_, self.dictionary_.gram()
+
+        def block(rows: Array) -> Array:
+            corr, energy = dictionary.correlate(rows), dictionary.energy(rows)
+            codes = self.coder_.solve(gram, corr, energy)
+            return self._class_residuals(codes, gram, corr, energy)
+
+        return map_rows(block, X, 3 * dictionary.row_bytes)
+
+    def _class_residuals(
+        self, codes: SparseCodes, gram: Array, corr: Array, energy: Array
+    ) -> Array:  # (n, n_classes)
+        """‖x‖² − 2⟨γ_c, corr_c⟩ + γ_cᵀ G γ_c, class by class."""
+        xp = namespace(corr)
+        dense = codes.toarray()
+        out = empty((corr.shape[0], len(self.classes_)), like=corr)
+        for c in range(len(self.classes_)):
+            atoms = index_like(np.flatnonzero(self.atom_classes_ == c), corr)
+            part = dense[:, atoms]
+            fit = part * (2 * corr[:, atoms] - part @ gram[atoms][:, atoms])
+            out[:, c] = energy - xp.sum(fit, axis=1)
+        return xp.clip(out, 0, None)

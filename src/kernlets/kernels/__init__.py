@@ -1,0 +1,32 @@
+"""Kernels κ(x, y): by class (``RBF(sigma=2.0)``) or by name (``resolve("rbf:2")``)."""
+
+from .compose import Constant, Normalized, Product, Sum, as_kernel
+from .dot import Cosine, Dot, Linear, Polynomial, Sigmoid
+from .given import Callable, Precomputed
+from .histogram import Chi2, Intersection
+from .radial import RBF, Laplacian, Matern, Radial, RationalQuadratic
+from .resolve import KERNELS, resolve
+
+__all__ = [
+    "KERNELS",
+    "RBF",
+    "Callable",
+    "Chi2",
+    "Constant",
+    "Cosine",
+    "Dot",
+    "Intersection",
+    "Laplacian",
+    "Linear",
+    "Matern",
+    "Normalized",
+    "Polynomial",
+    "Precomputed",
+    "Product",
+    "Radial",
+    "RationalQuadratic",
+    "Sigmoid",
+    "Sum",
+    "as_kernel",
+    "resolve",
+]

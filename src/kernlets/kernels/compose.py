@@ -1,0 +1,184 @@
+"""Kernels made of kernels: sums and products, also with numbers; normalisation.
+
+Samples need not be rows of numbers here, as long as the parts understand them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from numbers import Real
+from typing import ClassVar
+
+import numpy as np
+
+from ..backend.arrays import as_float, as_like, is_torch, namespace
+from ..backend.rows import map_rows
+from ..core import Array, Kernel
+from .family import Family, no_overflow
+from .given import floats_like, length
+from .pairs import times
+
+
+def as_kernel(value: Kernel | float) -> Kernel:
+    """A kernel as it is, a number as a constant kernel."""
+    if isinstance(value, Kernel):
+        return value
+    if isinstance(value, Real):
+        return Constant(float(value))
+    raise TypeError(f"a kernel combines with kernels and numbers, not with {value!r}")
+
+
+class _Pair(Kernel):
+    """Two kernels on the same samples."""
+
+    def __init__(self, first: Kernel, second: Kernel) -> None:
+        self.first = first
+        self.second = second
+
+    @property
+    def differentiable(self) -> bool:  # type: ignore[override]
+        return self.first.differentiable and self.second.differentiable
+
+    @abstractmethod
+    def combine(self, a: Array, b: Array) -> Array:
+        """κ from the values of both kernels; may overwrite the NumPy array a."""
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
+        first, second = _owned(self.first, X, Y), self.second(X, Y)
+        with no_overflow(self):
+            return self.combine(first, second)
+
+    def diag(self, X: Array) -> Array:  # (n,)
+        first, second = self.first.diag(X) * 1.0, self.second.diag(X)
+        with no_overflow(self):
+            return self.combine(first, second)
+
+    def bound(self, X: Array) -> Kernel:
+        first, second = self.first.bound(X), self.second.bound(X)
+        unchanged = first is self.first and second is self.second
+        return self if unchanged else type(self)(first, second)
+
+    def take(self, X: Array, indices: Array) -> Array:
+        part = self.second if isinstance(self.first, Constant) else self.first
+        return part.take(X, indices)
+
+
+class Sum(_Pair):
+    """κ = κ₁ + κ₂, also written ``first + second``."""
+
+    def combine(self, a: Array, b: Array) -> Array:
+        return a + b if is_torch(a) else np.add(a, b, out=a)
+
+    def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
+        return self.first.pull(X, Y, W) + self.second.pull(X, Y, W)
+
+
+class Product(_Pair):
+    """κ = κ₁ · κ₂, also written ``first * second``; ``2.0 * kernel`` scales one."""
+
+    def combine(self, a: Array, b: Array) -> Array:
+        return times(a, b)
+
+    def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
+        pulled = self.first.pull(X, Y, W * self.second(X, Y))
+        return pulled + self.second.pull(X, Y, W * self.first(X, Y))
+
+
+class Constant(Kernel):
+    """κ(x, y) = value: what a number becomes in ``2.0 * kernel`` and ``kernel + 1``.
+
+    The matrix is a read-only view of one number.
+
+    Parameters
+    ----------
+    value : float, default=1.0
+        Not negative.
+    """
+
+    differentiable: ClassVar[bool] = True
+
+    def __init__(self, value: float = 1.0) -> None:
+        self.value = value
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
+        return self._filled(X, (length(X), length(X if Y is None else Y)))
+
+    def diag(self, X: Array) -> Array:  # (n,)
+        return self._filled(X, (length(X),))
+
+    def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
+        return namespace(X).zeros_like(as_float(X))
+
+    def _filled(self, X: Array, shape: tuple[int, ...]) -> Array:
+        if not 0 <= self.value < np.inf:
+            raise ValueError(
+                f"Constant: value={self.value!r} must be 0 or a positive number, or "
+                "the kernel would not be positive semi-definite"
+            )
+        value = floats_like(self.value, X)
+        return value.expand(shape) if is_torch(value) else np.broadcast_to(value, shape)
+
+
+class Normalized(Kernel):
+    """κ(x, y)/√(κ(x, x) κ(y, y)), and 0 where κ(x, x) = 0: samples of unit norm.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel to normalise.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    @property
+    def differentiable(self) -> bool:  # type: ignore[override]
+        return self.kernel.differentiable
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
+        left = self._inverse_norms(X)
+        right = left if Y is None else self._inverse_norms(Y)
+        return times(times(_owned(self.kernel, X, Y), left[:, None]), right)
+
+    def diag(self, X: Array) -> Array:  # (n,)
+        norms = self.kernel.diag(X)
+        return namespace(norms).astype(norms > 0, norms.dtype)
+
+    def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
+        """With a = κ(x, x), κ̃ = κ/√(a b): ∂κ̃ = ∂κ/√(a b) - κ̃ ∂a/(2a)."""
+        left, right = self._inverse_norms(X), self._inverse_norms(Y)
+        pulled = self.kernel.pull(X, Y, W * left[:, None] * right)
+        shares = namespace(W).vecdot(W, self(X, Y)) * left * left
+        return pulled - shares[:, None] * self._half_energy_gradient(X)
+
+    def bound(self, X: Array) -> Kernel:
+        kernel = self.kernel.bound(X)
+        return self if kernel is self.kernel else type(self)(kernel)
+
+    def take(self, X: Array, indices: Array) -> Array:
+        return self.kernel.take(X, indices)
+
+    def _inverse_norms(self, X: Array) -> Array:  # (n,)
+        energies = self.kernel.diag(X)
+        xp = namespace(energies)
+        if bool(xp.any(energies < 0)):
+            raise ValueError(
+                f"Normalized: {self.kernel!r} gives negative κ(x, x) and cannot be "
+                "normalised; use a positive semi-definite kernel"
+            )
+        return 1.0 / xp.sqrt(xp.where(energies > 0, energies, np.inf))
+
+    def _half_energy_gradient(self, X: Array) -> Array:  # (n, p)
+        """∂κ(x, y)/∂x at y = x, half the gradient of κ(x, x) as κ is symmetric."""
+
+        def block(rows: Array) -> Array:
+            eye = namespace(rows).eye(rows.shape[0], dtype=rows.dtype)
+            return self.kernel.pull(rows, rows, as_like(eye, rows))
+
+        return map_rows(block, X, row_bytes=8 * X.shape[1])
+
+
+def _owned(kernel: Kernel, X: Array, Y: Array | None) -> Array:  # (n, m)
+    """A block that may be overwritten; other kernels may return what is not theirs."""
+    K = kernel(X, Y)
+    return K if isinstance(kernel, (Family, _Pair, Normalized)) else K * 1.0

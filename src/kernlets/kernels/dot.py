@@ -1,0 +1,177 @@
+"""Kernels of the inner product s = xᵀy: linear, polynomial, sigmoid; cosine."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from ..backend.arrays import is_torch, namespace
+from ..core import Array, Kernel
+from .family import Family, Identity, positive, reset
+from .pairs import energies, products, times
+
+
+class Dot(Family):
+    """κ(x, y) = profile(s), s = xᵀy; a subclass gives `profile` and `slope`."""
+
+    accept_sparse: ClassVar[bool] = True
+
+    def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)
+        return products(X, Y)
+
+    def own(self, X: Array) -> Array:  # (n,)
+        return energies(X)
+
+    def spread(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
+        """Σⱼ Vᵢⱼ yⱼ."""
+        return V @ Y
+
+
+class Linear(Identity, Dot):
+    """κ(x, y) = xᵀy."""
+
+
+class Polynomial(Dot):
+    """κ(x, y) = (scale · xᵀy + coef0)^degree.
+
+    Parameters
+    ----------
+    degree : int, default=2
+        At least 1.
+    coef0 : float, default=0.0
+        0 for the homogeneous kernel; negative values are refused, for the kernel would
+        not be positive semi-definite.
+    scale : float, default=1.0
+        Factor of the inner product (scikit-learn calls it ``gamma``).
+    """
+
+    def __init__(self, degree: int = 2, coef0: float = 0.0, scale: float = 1.0) -> None:
+        self.degree = degree
+        self.coef0 = coef0
+        self.scale = scale
+
+    def profile(self, s: Array) -> Array:
+        return power(self._base(s), self.degree)
+
+    def slope(self, s: Array) -> Array:
+        raised = power(self._base(s), self.degree - 1)
+        raised *= self.degree * float(self.scale)
+        return raised
+
+    def _base(self, s: Array) -> Array:
+        self._check()
+        return _affine(s, float(self.scale), float(self.coef0))
+
+    def _check(self) -> None:
+        positive(self, "scale")
+        if not isinstance(self.degree, Integral) or self.degree < 1:
+            raise ValueError(
+                f"Polynomial: degree={self.degree!r} must be a whole number from 1"
+            )
+        if not isinstance(self.coef0, Real) or not 0 <= self.coef0 < np.inf:
+            raise ValueError(
+                f"Polynomial: coef0={self.coef0!r} must be 0 or a positive number"
+            )
+
+
+class Sigmoid(Dot):
+    """κ(x, y) = tanh(scale · xᵀy + coef0).
+
+    Not positive semi-definite in general: methods that factor a kernel matrix cut its
+    negative eigenvalues off.
+
+    Parameters
+    ----------
+    scale : float, default=None
+        Factor of the inner product; None means 1/p.
+    coef0 : float, default=1.0
+        Offset.
+    """
+
+    psd: ClassVar[bool] = False
+
+    def __init__(self, scale: float | None = None, coef0: float = 1.0) -> None:
+        self.scale = scale
+        self.coef0 = coef0
+
+    @property
+    def unset(self) -> bool:
+        return self.scale is None
+
+    def with_rate(self, rate: float) -> Kernel:
+        return reset(self, scale=rate)
+
+    def default_rate(self, X: Array) -> float:
+        return 1.0 / X.shape[1]
+
+    def profile(self, s: Array) -> Array:
+        s = _affine(s, positive(self, "scale"), float(self.coef0))
+        return s.tanh() if is_torch(s) else np.tanh(s, out=s)
+
+    def slope(self, s: Array) -> Array:
+        t = self.profile(s)
+        return (1.0 - t * t) * positive(self, "scale")
+
+
+class Cosine(Identity):
+    """κ(x, y) = xᵀy/(|x||y|), and 0 where a row is zero."""
+
+    accept_sparse: ClassVar[bool] = True
+
+    def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)
+        unit = _unit_rows(X)
+        return products(unit, unit if Y is X else _unit_rows(Y))
+
+    def own(self, X: Array) -> Array:  # (n,)
+        lengths = energies(X)
+        return namespace(lengths).astype(lengths > 0, lengths.dtype)
+
+    def spread(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
+        """(I - uᵢuᵢᵀ)/|xᵢ| · Σⱼ Vᵢⱼ yⱼ/|yⱼ|, with uᵢ = xᵢ/|xᵢ|."""
+        unit = _unit_rows(X)
+        pulled = V @ _unit_rows(Y)
+        along = namespace(X).vecdot(pulled, unit)
+        return (pulled - along[:, None] * unit) * _inverse_lengths(X)[:, None]
+
+    def extent(self, X: Array) -> Array:  # (n,)
+        return energies(self._rows(X, "X"))
+
+
+def _affine(s: Array, scale: float, offset: float) -> Array:
+    """scale · s + offset, in place, without the passes that change nothing."""
+    if scale != 1.0:
+        s *= scale
+    if offset != 0.0:
+        s += offset
+    return s
+
+
+def power(s: Array, exponent: int) -> Array:
+    """s^exponent by repeated squaring, in place on NumPy arrays."""
+    if exponent == 0:
+        return namespace(s).ones_like(s)
+    result = None
+    while True:
+        exponent, odd = divmod(exponent, 2)
+        if odd and exponent == 0:
+            return s if result is None else times(result, s)
+        if odd:
+            result = s * 1.0 if result is None else times(result, s)
+        s = times(s, s)
+
+
+def _inverse_lengths(X: Array) -> Array:  # (n,)
+    """1/|xᵢ|, and 0 for zero rows."""
+    lengths = energies(X)
+    xp = namespace(lengths)
+    return 1.0 / xp.sqrt(xp.where(lengths > 0, lengths, np.inf))
+
+
+def _unit_rows(X: Array) -> Array:  # (n, p)
+    factors = _inverse_lengths(X)
+    if sparse.issparse(X):
+        return sparse.csr_array(X).multiply(factors[:, None]).tocsr()
+    return X * factors[:, None]

@@ -1,0 +1,146 @@
+"""Kernels that are given: a function on any kind of samples, or the matrix itself.
+
+Samples need not be rows of numbers: whatever has a length and can be sliced will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable as Function
+from typing import Any
+
+import numpy as np
+
+from ..backend.arrays import FLOATS, as_float, as_like, is_array, is_torch, namespace
+from ..core import Array, Kernel
+
+
+class Callable(Kernel):
+    """A kernel given as a function, on samples of any kind.
+
+    Parameters
+    ----------
+    function : callable
+        On blocks, ``function(X, Y) -> (n, m)``, or with `pairwise` on two samples,
+        ``function(x, y) -> float``. It must be symmetric and positive semi-definite.
+    pairwise : bool, default=False
+        Which of the two it is.
+    diagonal : callable, default=None
+        ``diagonal(X) -> (n,)`` for κ(x, x); by default `function` is asked sample by
+        sample.
+    gradient : callable, default=None
+        ``gradient(X, Y, W) -> (n, p)``, see `Kernel.pull`.
+
+    Examples
+    --------
+    Strings compared by the letters they share:
+
+    >>> from kernlets import Callable
+    >>> kernel = Callable(lambda x, y: float(len(set(x) & set(y))), pairwise=True)
+    >>> kernel(["kernel", "lets"]).tolist()
+    [[5.0, 2.0], [2.0, 4.0]]
+    """
+
+    def __init__(
+        self,
+        function: Function[..., Any],
+        pairwise: bool = False,
+        diagonal: Function[[Any], Any] | None = None,
+        gradient: Function[[Any, Any, Any], Any] | None = None,
+    ) -> None:
+        self.function = function
+        self.pairwise = pairwise
+        self.diagonal = diagonal
+        self.gradient = gradient
+
+    @property
+    def differentiable(self) -> bool:  # type: ignore[override]
+        return self.gradient is not None
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
+        shape = (length(X), length(X if Y is None else Y))
+        if not self.pairwise:
+            K = self.function(X, X if Y is None else Y)
+        elif Y is None:
+            K = self._symmetric(X)
+        else:
+            K = [[float(self.function(x, y)) for y in Y] for x in X]
+        return self._checked(K, X, shape)
+
+    def diag(self, X: Array) -> Array:  # (n,)
+        if self.diagonal is not None:
+            values = self.diagonal(X)
+        elif self.pairwise:
+            values = [float(self.function(x, x)) for x in X]
+        else:
+            ones = (X[i : i + 1] for i in range(length(X)))
+            values = [float(self.function(one, one)[0][0]) for one in ones]
+        return self._checked(values, X, (length(X),))
+
+    def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
+        gradient = super().pull if self.gradient is None else self.gradient
+        return gradient(X, Y, W)
+
+    def take(self, X: Array, indices: Array) -> Array:
+        return X[indices] if hasattr(X, "shape") else [X[i] for i in indices]
+
+    def _symmetric(self, X: Array) -> np.ndarray:  # (n, n)
+        K = np.empty((length(X), length(X)))
+        for i, x in enumerate(X):
+            for j in range(i + 1):
+                K[i, j] = K[j, i] = float(self.function(x, X[j]))
+        return K
+
+    def _checked(self, values: Any, X: Array, shape: tuple[int, ...]) -> Array:
+        values = floats_like(values, X)
+        if tuple(values.shape) != shape:
+            raise ValueError(
+                f"Callable: function returned shape {tuple(values.shape)} where "
+                f"{shape} was expected; set pairwise=True if it takes two samples"
+            )
+        if not bool(namespace(values).all(namespace(values).isfinite(values))):
+            raise ValueError("Callable: function returned NaN or infinity")
+        return values
+
+
+class Precomputed(Kernel):
+    """The matrix itself: X holds the rows K(X_new, X_train).
+
+    Samples are known by their index among the training samples only, so that is what
+    `take` gives and what ``kernel(X, indices)`` expects.
+    """
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
+        X = as_float(X if is_array(X) else np.asarray(X))
+        if Y is None:
+            return X
+        if len(getattr(Y, "shape", (0,))) != 1:
+            raise ValueError(
+                "Precomputed: Y must be the indices of training samples, the columns "
+                f"of X; got an array of shape {tuple(Y.shape)}"
+            )
+        return X[:, Y]
+
+    def diag(self, X: Array) -> Array:  # (n,)
+        if X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"Precomputed: X of shape {tuple(X.shape)} holds K(X_new, X_train) but "
+                "not κ(x, x) of the new samples; only the square K(X, X) has a "
+                "diagonal. Where it is needed for new samples use a kernel function, "
+                "e.g. Callable"
+            )
+        return X.diagonal()
+
+    def take(self, X: Array, indices: Array) -> Array:
+        return indices
+
+
+def length(X: Any) -> int:
+    """How many samples X holds."""
+    return X.shape[0] if hasattr(X, "shape") else len(X)
+
+
+def floats_like(values: Any, X: Any) -> Array:
+    """Floats of the kind and dtype of X, or NumPy's where X does not hold floats."""
+    if is_torch(X) or getattr(X, "dtype", None) in FLOATS:
+        return as_like(values, as_float(X[:0]))
+    return as_float(np.asarray(values))

@@ -1,0 +1,238 @@
+"""Kernels of a distance: RBF, Matérn, rational quadratic; Laplacian (L1).
+
+A radial kernel is two functions of the squared distance s = |x - y|². A bandwidth left
+as None is set by `bound` from the data, gamma = 1/(p·var(X)), and is 1/p in a kernel
+that is called without being bound, as in scikit-learn's pairwise kernels.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import ClassVar
+
+import numpy as np
+
+from ..backend.arrays import is_torch, namespace
+from ..core import Array, Kernel
+from .family import Exponential, Family, decay, positive, reset, variance
+from .pairs import (
+    centred,
+    energies,
+    feature_pull,
+    l1_distances,
+    squared_distances,
+    zeros,
+)
+
+
+class Radial(Family):
+    """κ(x, y) = profile(s), s = |x - y|²; a subclass gives `profile` and `slope`."""
+
+    accept_sparse: ClassVar[bool] = True
+
+    def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)
+        return squared_distances(X, Y)
+
+    def own(self, X: Array) -> Array:  # (n,)
+        return zeros(X)
+
+    def spread(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
+        """Σⱼ Vᵢⱼ · 2(xᵢ - yⱼ)."""
+        X, Y = centred(X, Y)
+        pulled = X * V.sum(1)[:, None]
+        pulled -= V @ Y
+        pulled *= 2.0
+        return pulled
+
+    def extent(self, X: Array) -> Array:  # (n,)
+        return energies(self._rows(X, "X"))
+
+
+class RBF(Exponential, Radial):
+    """κ(x, y) = exp(-|x - y|²/(2σ²)) = exp(-γ|x - y|²).
+
+    Parameters
+    ----------
+    sigma : float, default=None
+        Width σ.
+    gamma : float, default=None
+        γ = 1/(2σ²), scikit-learn's spelling. Give one of the two, or neither to have
+        it set from the data.
+    """
+
+    def __init__(self, sigma: float | None = None, gamma: float | None = None) -> None:
+        self.sigma = sigma
+        self.gamma = gamma
+        self._check_spelling()
+
+    def _check_spelling(self) -> None:
+        if self.sigma is not None and self.gamma is not None:
+            raise ValueError(
+                f"RBF: sigma={self.sigma!r} and gamma={self.gamma!r} are two "
+                "spellings of one parameter; set one of them to None"
+            )
+
+    @property
+    def unset(self) -> bool:
+        return self.sigma is None and self.gamma is None
+
+    def with_rate(self, rate: float) -> Kernel:
+        return reset(self, gamma=rate)
+
+    @property
+    def rate(self) -> float:
+        self._check_spelling()
+        if self.sigma is None:
+            return positive(self, "gamma")
+        sigma = positive(self, "sigma")
+        return positive(self, "sigma", 0.5 / sigma / sigma)
+
+
+class _LengthScale(Radial):
+    """A radial kernel with a length scale l, where l² = 1/(2γ) by analogy with RBF."""
+
+    length_scale: float | None
+
+    @property
+    def unset(self) -> bool:
+        return self.length_scale is None
+
+    def with_rate(self, rate: float) -> Kernel:
+        return reset(self, length_scale=sqrt(0.5 / rate))
+
+
+class Matern(_LengthScale):
+    """Matérn kernel, a polynomial of r = √(2ν)·|x - y|/l times exp(-r).
+
+    κ = e⁻ʳ (ν = 1/2), (1 + r) e⁻ʳ (ν = 3/2), (1 + r + r²/3) e⁻ʳ (ν = 5/2).
+
+    Parameters
+    ----------
+    length_scale : float, default=None
+        l; None sets it from the data.
+    nu : {0.5, 1.5, 2.5}, default=1.5
+        Smoothness. With 0.5 the kernel has no gradient at x = y; 0 is taken there.
+    """
+
+    def __init__(self, length_scale: float | None = None, nu: float = 1.5) -> None:
+        self.length_scale = length_scale
+        self.nu = nu
+
+    def profile(self, s: Array) -> Array:
+        r = self._radius(s)
+        if self.nu == 0.5:
+            return decay(r)
+        factor = r + 1.0 if self.nu == 1.5 else _horner(r)
+        factor *= decay(r)
+        return factor
+
+    def slope(self, s: Array) -> Array:
+        """dκ/ds: -a² e⁻ʳ times 1/(2r), 1/2 and (1 + r)/6, with r = a·|x - y|."""
+        r = self._radius(s)
+        factor = -(self._frequency() ** 2)
+        if self.nu == 0.5:
+            return _reciprocal(r) * decay(r) * (factor / 2)
+        if self.nu == 1.5:
+            return decay(r) * (factor / 2)
+        return (r + 1.0) * decay(r) * (factor / 6)
+
+    def _radius(self, s: Array) -> Array:
+        """r = √(a²s)."""
+        s *= self._frequency() ** 2
+        return s.sqrt() if is_torch(s) else np.sqrt(s, out=s)
+
+    def _frequency(self) -> float:
+        """a = √(2ν)/l."""
+        if self.nu not in (0.5, 1.5, 2.5):
+            raise ValueError(f"Matern: nu={self.nu!r} must be one of 0.5, 1.5, 2.5")
+        return sqrt(2.0 * self.nu) / positive(self, "length_scale")
+
+
+class RationalQuadratic(_LengthScale):
+    """κ(x, y) = (1 + |x - y|²/(2αl²))^(-α), a mixture of RBF kernels.
+
+    Parameters
+    ----------
+    length_scale : float, default=None
+        l; None sets it from the data.
+    alpha : float, default=1.0
+        Small values mix more widths; the limit of large ones is RBF with σ = l.
+    """
+
+    def __init__(self, length_scale: float | None = None, alpha: float = 1.0) -> None:
+        self.length_scale = length_scale
+        self.alpha = alpha
+
+    def profile(self, s: Array) -> Array:
+        return self._raised(s, 0.0)
+
+    def slope(self, s: Array) -> Array:
+        raised = self._raised(s, 1.0)
+        raised *= -0.5 / positive(self, "length_scale") ** 2
+        return raised
+
+    def _raised(self, s: Array, more: float) -> Array:
+        """(1 + s/(2αl²))^(-α - more)."""
+        alpha = positive(self, "alpha")
+        s *= 0.5 / (alpha * positive(self, "length_scale") ** 2)
+        s += 1.0
+        if is_torch(s):
+            return s ** -(alpha + more)
+        s **= -(alpha + more)
+        return s
+
+
+class Laplacian(Exponential):
+    """κ(x, y) = exp(-γ Σ|x - y|), with the L1 distance as in scikit-learn.
+
+    Parameters
+    ----------
+    gamma : float, default=None
+        γ. None sets it from the data to 1/(p·std(X)): as for RBF the exponent of two
+        random rows is then about 1 whatever the number and unit of the features.
+
+    Notes
+    -----
+    Where two rows agree in a feature there is no gradient; `pull` takes 0.
+    """
+
+    def __init__(self, gamma: float | None = None) -> None:
+        self.gamma = gamma
+
+    @property
+    def unset(self) -> bool:
+        return self.gamma is None
+
+    def with_rate(self, rate: float) -> Kernel:
+        return reset(self, gamma=rate)
+
+    def default_rate(self, X: Array) -> float:
+        return 1.0 / (X.shape[1] * sqrt(variance(X) or 1.0))
+
+    @property
+    def rate(self) -> float:
+        return positive(self, "gamma")
+
+    def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)
+        return l1_distances(X, Y)
+
+    def own(self, X: Array) -> Array:  # (n,)
+        return zeros(X)
+
+    def spread(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
+        sign = namespace(X).sign
+        return feature_pull(X, Y, V, lambda x, y: sign(x - y))
+
+
+def _horner(r: Array) -> Array:
+    """1 + r + r²/3 with one temporary."""
+    value = r / 3.0
+    value += 1.0
+    value *= r
+    value += 1.0
+    return value
+
+
+def _reciprocal(r: Array) -> Array:
+    """1/r, and 0 at r = 0."""
+    return 1.0 / namespace(r).where(r > 0, r, np.inf)

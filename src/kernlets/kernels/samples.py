@@ -1,0 +1,68 @@
+"""Samples as a kernel takes them: rows of numbers, or anything that can be indexed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..backend.arrays import check_rows, is_array, is_torch, to_device
+from ..core import Array, Kernel
+from .given import Callable, Precomputed
+
+
+def check_samples(
+    estimator: Any,
+    X: Any,
+    kernel: Kernel | None,
+    *,
+    reset: bool = False,
+    ensure_min_samples: int = 1,
+) -> Array:
+    """X checked for an estimator that uses `kernel`.
+
+    A kernel given as a function takes samples of any kind (strings, graphs, matrices);
+    they become an array along their first axis and are otherwise left alone.
+    """
+    if isinstance(kernel, Callable) and not is_table(X):
+        return as_sequence(X)
+    X = check_rows(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse=getattr(kernel, "accept_sparse", False),
+        ensure_min_samples=ensure_min_samples,
+    )
+    if reset and isinstance(kernel, Precomputed) and X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"Precomputed: X of shape {tuple(X.shape)} is not the square matrix "
+            "K(X, X) of the training samples"
+        )
+    return X
+
+
+def is_table(X: Any) -> bool:
+    """Whether X can be read as rows of numbers."""
+    if is_torch(X):
+        return X.ndim == 2
+    if not is_array(X):
+        X = np.asarray(X, dtype=None if _is_regular(X) else object)
+    return X.dtype.kind in "fiub" and X.ndim == 2
+
+
+def _is_regular(X: Any) -> bool:
+    """Whether NumPy can make an array of X without refusing ragged samples."""
+    try:
+        np.asarray(X)
+    except ValueError:
+        return False
+    return True
+
+
+def as_sequence(X: Any) -> Array:
+    """Samples of any kind as an array along its first axis."""
+    if is_array(X):
+        return to_device(X)
+    samples = np.empty(len(X), dtype=object)
+    samples[:] = list(X)
+    return samples

@@ -1,0 +1,242 @@
+"""Exact kernel dictionary learning: atoms are combinations of all training samples.
+
+The kernel matrix of the training samples is formed once and held in memory. Where it
+does not fit, `NystroemMap` followed by a linear learner is the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ..backend.arrays import diagonal, index_like, namespace, to_numpy
+from ..backend.random import generator
+from ..backend.rows import map_rows
+from ..config import options
+from ..core import Array, AtomUpdate, Kernel, SparseCoder
+from ..dictionaries import GramDictionary, KernelDictionary
+from ..kernels import Precomputed, resolve
+from ..kernels.samples import check_samples
+from ..updates import KSVDUpdate, MODUpdate
+from .base import DictionaryLearner
+
+
+class KernelLearner(DictionaryLearner):
+    """A learner in the feature space of a kernel, with the training set as anchors."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **DictionaryLearner._parameter_constraints,
+        "kernel": [str, Kernel, callable],
+        "init": [StrOptions({"samples"}), "array-like"],
+    }
+
+    def fit(self, X: Any, y: Any = None) -> KernelLearner:
+        """Learn a dictionary for φ of the samples in X; y is ignored."""
+        self._validate_params()
+        kernel = resolve(self.kernel)
+        X = check_samples(self, X, kernel, reset=True)
+        self.kernel_ = kernel.bound(X)
+        matrix = _kernel_matrix(self.kernel_, X, type(self).__name__)
+        rng = generator(self.random_state)
+        start = self._first_dictionary(matrix, rng)
+        rows = index_like(np.arange(X.shape[0]), matrix)
+        n_features = X.shape[1] if X.ndim == 2 else X.shape[0]
+        trained = self._learn(start, rows, n_features, rng)
+        self.dictionary_ = KernelDictionary(
+            self.kernel_,
+            self.kernel_.take(X, rows),
+            trained.coefs,
+            known_gram=trained.gram(),
+            typical_energy=float(to_numpy(diagonal(matrix)).mean()),
+        )
+        return self
+
+    def _first_dictionary(
+        self, matrix: Array, rng: np.random.Generator
+    ) -> GramDictionary:
+        if not isinstance(self.init, str):
+            return self._given_dictionary(matrix)
+        usable = np.flatnonzero(to_numpy(diagonal(matrix)) > 0)
+        n_atoms = self._n_atoms(len(usable), len(usable))
+        if n_atoms > len(usable):
+            raise ValueError(
+                f"n_components={n_atoms} atoms cannot be drawn from {len(usable)} "
+                "non-zero samples (in feature space): lower n_components"
+            )
+        chosen = rng.choice(usable, n_atoms, replace=False)
+        return GramDictionary.of_samples(matrix, index_like(chosen, matrix))
+
+    def _given_dictionary(self, matrix: Array) -> GramDictionary:
+        """`init` as row numbers of training samples."""
+        rows = np.asarray(self.init)
+        wanted = self.n_components or len(rows)
+        inside = rows.ndim == 1 and rows.dtype.kind in "iu"
+        if not inside or len(rows) != wanted or rows.max() >= matrix.shape[0]:
+            raise ValueError(
+                f"init must be 'samples' or {wanted} row numbers of training samples, "
+                f"below {matrix.shape[0]}"
+            )
+        return GramDictionary.of_samples(matrix, index_like(rows, matrix))
+
+    def _checked(self, X: Any) -> Array:
+        return check_samples(self, X, self.kernel_)
+
+    @property
+    def anchors_(self) -> Array:
+        """The training samples (their row numbers if the kernel is precomputed)."""
+        check_is_fitted(self)
+        return self.dictionary_.anchors
+
+    @property
+    def coefs_(self) -> Array:  # (m, N)
+        """Atom j is Σᵢ coefs_[j, i] φ(anchors_[i])."""
+        check_is_fitted(self)
+        return self.dictionary_.coefs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(resolve(self.kernel), Precomputed)
+        return tags
+
+
+def _kernel_matrix(kernel: Kernel, X: Array, who: str) -> Array:  # (N, N)
+    """K(X, X), block by block, if it fits into the memory option."""
+    n = X.shape[0]
+    itemsize = X.dtype.itemsize if X.dtype.itemsize in (4, 8) and X.ndim > 1 else 8
+    _refuse_large(n, itemsize, who)
+    if isinstance(kernel, Precomputed):
+        return namespace(X).asarray(X, copy=False)
+    Y = kernel.take(X, index_like(np.arange(n), X)) if X.ndim == 1 else X
+    matrix = map_rows(lambda block: kernel(block, Y), X, n * itemsize)
+    energy = diagonal(matrix)
+    if bool((energy < 0).any()):
+        raise ValueError(
+            f"kernel={kernel!r} is not positive semi-definite on these samples: "
+            "κ(x, x) is negative for some; use another kernel"
+        )
+    return matrix
+
+
+def _refuse_large(n: int, itemsize: int, who: str) -> None:
+    need = 1.3 * itemsize * n * n
+    if need <= options.memory:
+        return
+    advised = min(n, max(100, int(options.memory / (16 * itemsize * n))))
+    raise MemoryError(
+        f"{who} needs about {need / 1e9:.1f} GB for the kernel matrix of {n} samples, "
+        f"over the memory option of {options.memory / 1e9:.1f} GB. Use make_pipeline("
+        f"NystroemMap(kernel, n_landmarks={advised}), KSVD(...)), pass float32, or "
+        "raise it with kernlets.options(memory=...)"
+    )
+
+
+class KernelKSVD(KernelLearner):
+    """Kernel K-SVD: minimises Σ‖φ(xᵢ) − Φ(X)Aᵀγᵢ‖² with sparse γᵢ. LKDL eq. (14).
+
+    The products of atoms and samples, K·A, are kept up to date atom by atom, so that
+    one iteration costs about m·N·(m + q) operations instead of m·N².
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+        E.g. ``"poly:2"``, ``RBF(sigma=2)``, ``"precomputed"`` (fit on K(X, X),
+        transform on K(X_new, X)) or a function of two blocks of samples; with a
+        function the samples may be strings, graphs, matrices.
+    n_components : int, optional
+        Number of atoms. Default: a quarter of the samples, at most 500.
+    n_nonzero_coefs, coder, max_iter, random_state, verbose, callback, sparse_output
+        As in `KSVD`.
+    init : "samples" or array of row numbers
+        Training samples that are the first atoms.
+    update : {"approximate", "exact"} or KSVDUpdate
+
+    Attributes
+    ----------
+    anchors_ : the training samples
+    coefs_ : array (m, N)
+    dictionary_ : KernelDictionary
+    kernel_ : Kernel
+    history_, n_iter_ : as in `KSVD`
+
+    Examples
+    --------
+    >>> from kernlets import KernelKSVD, datasets
+    >>> digits = datasets.load("digits")
+    >>> learner = KernelKSVD("poly:2", 30, n_nonzero_coefs=3, random_state=0)
+    >>> learner.fit(digits.X_train[:200]).transform(digits.X_test[:5]).shape
+    (5, 30)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **KernelLearner._parameter_constraints,
+        "update": [StrOptions({"approximate", "exact"}), KSVDUpdate],
+    }
+
+    def __init__(
+        self,
+        kernel: str | Kernel | Callable[..., Any] = "rbf",
+        n_components: int | None = None,
+        n_nonzero_coefs: int | None = None,
+        coder: SparseCoder | None = None,
+        max_iter: int = 10,
+        init: Any = "samples",
+        update: Literal["approximate", "exact"] | KSVDUpdate = "approximate",
+        random_state: Any = None,
+        verbose: bool = False,
+        callback: Callable[[dict[str, Any]], Any] | None = None,
+        sparse_output: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.coder = coder
+        self.max_iter = max_iter
+        self.init = init
+        self.update = update
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+        self.sparse_output = sparse_output
+
+    def _atom_update(self) -> AtomUpdate:
+        if isinstance(self.update, KSVDUpdate):
+            return self.update
+        return KSVDUpdate(exact=self.update == "exact")
+
+
+class KernelMOD(KernelLearner):
+    """Kernel method of optimal directions: A = (ΓᵀΓ)⁺Γᵀ, LKDL section III-B.
+
+    Parameters and attributes are those of `KernelKSVD`, without `update`.
+    """
+
+    def __init__(
+        self,
+        kernel: str | Kernel | Callable[..., Any] = "rbf",
+        n_components: int | None = None,
+        n_nonzero_coefs: int | None = None,
+        coder: SparseCoder | None = None,
+        max_iter: int = 10,
+        init: Any = "samples",
+        random_state: Any = None,
+        verbose: bool = False,
+        callback: Callable[[dict[str, Any]], Any] | None = None,
+        sparse_output: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.coder = coder
+        self.max_iter = max_iter
+        self.init = init
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+        self.sparse_output = sparse_output
+
+    def _atom_update(self) -> AtomUpdate:
+        return MODUpdate()

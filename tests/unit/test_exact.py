@@ -1,0 +1,267 @@
+"""Exact kernel dictionary learning against linear and naive forms."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.model_selection import GridSearchCV
+
+from kernlets import (
+    KSVD,
+    MOD,
+    OMP,
+    RBF,
+    Callable,
+    KernelKSVD,
+    KernelMOD,
+    Lasso,
+    Polynomial,
+    ResidualClassifier,
+    SRCClassifier,
+    options,
+)
+from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
+from kernlets.pursuits import encode
+
+PAIRS = [(KSVD, KernelKSVD, {}), (KSVD, KernelKSVD, {"update": "exact"})]
+PAIRS += [(MOD, KernelMOD, {})]
+
+
+def factor(K):
+    """Rows whose inner products are K: exact virtual samples, eq. (16) of LKDL."""
+    values, vectors = np.linalg.eigh(K)
+    return vectors * np.sqrt(np.clip(values, 0, None))
+
+
+@pytest.fixture
+def X(rng):
+    return rng.standard_normal((120, 8))
+
+
+@pytest.fixture
+def start(rng):
+    return rng.permutation(120)[:15]
+
+
+@pytest.mark.parametrize(("Linear", "Kernelized", "params"), PAIRS)
+def test_linear_kernel_is_the_linear_algorithm(Linear, Kernelized, params, X, start):
+    common = {"n_components": 15, "n_nonzero_coefs": 3, "random_state": 0, **params}
+    linear = Linear(init=X[start], **common).fit(X)
+    kernel = Kernelized("linear", init=start, **common).fit(X)
+    np.testing.assert_allclose(
+        kernel.history_["objective"], linear.history_["objective"], rtol=1e-9
+    )
+    np.testing.assert_allclose(kernel.coefs_ @ X, linear.components_, atol=1e-8)
+    np.testing.assert_allclose(kernel.transform(X), linear.transform(X), atol=1e-8)
+    np.testing.assert_allclose(
+        kernel.reconstruction_error(X, per_sample=True),
+        linear.reconstruction_error(X, per_sample=True),
+        atol=1e-8,
+    )
+
+
+@pytest.mark.parametrize(("Linear", "Kernelized", "params"), PAIRS)
+@pytest.mark.parametrize("kernel", [RBF(2.0), Polynomial(2, coef0=1.0)])
+def test_exact_virtual_samples_give_the_kernel_method(
+    Linear, Kernelized, params, kernel, X, start
+):
+    common = {"n_components": 15, "n_nonzero_coefs": 3, "random_state": 0, **params}
+    virtual = factor(kernel(X))
+    linear = Linear(init=virtual[start], **common).fit(virtual)
+    exact = Kernelized(kernel, init=start, **common).fit(X)
+    np.testing.assert_allclose(
+        exact.history_["objective"], linear.history_["objective"], rtol=1e-7
+    )
+
+
+def naive_kernel_omp(kernel, Z, A, x, q):
+    """Table I of LKDL, term by term, with no Gram matrix of atoms."""
+    K, k = kernel(Z), kernel(x[None], Z)[0]
+    support, gamma = [], np.zeros(0)
+    for _ in range(q):
+        S = A[support]
+        scores = [k @ a - gamma @ (S @ K @ a) for a in A]
+        scores = [0 if j in support else abs(s) for j, s in enumerate(scores)]
+        support.append(int(np.argmax(scores)))
+        S = A[support]
+        gamma = np.linalg.solve(S @ K @ S.T, S @ k)
+    code = np.zeros(len(A))
+    code[support] = gamma
+    return code
+
+
+def test_kernel_omp_is_table_one(rng, X):
+    kernel = Polynomial(2, coef0=0.5)
+    A = rng.standard_normal((10, 30))
+    A /= np.sqrt(np.einsum("ij,jk,ik->i", A, kernel(X[:30]), A))[:, None]
+    codes = encode(KernelDictionary(kernel, X[:30], A), OMP(3), X[30:50]).toarray()
+    naive = [naive_kernel_omp(kernel, X[:30], A, x, 3) for x in X[30:50]]
+    np.testing.assert_allclose(codes, naive, atol=1e-9)
+
+
+def test_kernel_lasso_is_the_lasso_on_virtual_samples(rng, X):
+    kernel = RBF(3.0)
+    virtual = factor(kernel(X))
+    A = rng.standard_normal((10, 120))
+    A /= np.sqrt(np.einsum("ij,jk,ik->i", A, kernel(X), A))[:, None]
+    coder = Lasso(0.05, tol=1e-10, max_iter=10**4)
+    found = encode(KernelDictionary(kernel, X, A), coder, X).toarray()
+    expected = encode(ExplicitDictionary(A @ virtual), coder, virtual).toarray()
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("Learner", [KernelKSVD, KernelMOD])
+def test_precomputed_is_the_kernel(Learner, X, start):
+    kernel, new = RBF(2.0), X[:20] + 0.1
+    common = {"init": start, "n_nonzero_coefs": 3, "random_state": 0}
+    plain = Learner(kernel, **common).fit(X)
+    given = Learner("precomputed", **common).fit(kernel(X))
+    np.testing.assert_allclose(given.coefs_, plain.coefs_, atol=1e-10)
+    codes = given.transform(kernel(new, X))
+    np.testing.assert_allclose(codes, plain.transform(new), atol=1e-9)
+    np.testing.assert_allclose(  # κ(x, x) = 1 for every sample, so errors agree too
+        given.reconstruction_error(kernel(new, X), per_sample=True),
+        plain.reconstruction_error(new, per_sample=True),
+        atol=1e-9,
+    )
+    with pytest.raises(ValueError, match="square"):
+        Learner("precomputed").fit(X)
+
+
+def test_precomputed_in_the_residual_classifier_and_grid_search(rng):
+    X = np.concatenate([rng.standard_normal((40, 6)), rng.standard_normal((40, 6)) + 2])
+    y = np.repeat([0, 1], 40)
+    kernel = RBF(2.0)
+    plain = ResidualClassifier(KernelKSVD(kernel, 8, 2, random_state=0)).fit(X, y)
+    given = ResidualClassifier(KernelKSVD("precomputed", 8, 2, random_state=0))
+    given.fit(kernel(X), y)
+    new = X + 0.1
+    np.testing.assert_array_equal(given.predict(kernel(new, X)), plain.predict(new))
+    search = GridSearchCV(given, {"learner__n_nonzero_coefs": [1, 2]}, cv=3)
+    assert search.fit(kernel(X), y).best_score_ > 0.7
+
+
+def shared_pairs(a, b):
+    """How many pairs of neighbouring letters two words share: a string kernel."""
+    left, right = ([w[i : i + 2] for i in range(len(w) - 1)] for w in (a, b))
+    return float(sum(left.count(p) * right.count(p) for p in set(left)))
+
+
+WORDS = ["banana", "bandana", "cabana", "anna", "hannah", "savanna", "manna"]
+OTHER = ["kernel", "colonel", "sternum", "tern", "kern", "eternal", "lantern"]
+
+
+def test_strings_through_a_callable():
+    kernel = Callable(shared_pairs, pairwise=True)
+    learner = KernelKSVD(kernel, 4, 2, random_state=0, max_iter=3).fit(WORDS + OTHER)
+    assert learner.transform(["nanna", "turn"]).shape == (2, 4)
+    model = ResidualClassifier(KernelKSVD(kernel, 3, 2, random_state=0, max_iter=3))
+    model.fit(WORDS + OTHER, ["a"] * 7 + ["e"] * 7)
+    assert model.predict(["banan", "internal"]).tolist() == ["a", "e"]
+
+
+def test_matrices_through_a_callable(rng):
+    def log_euclidean(A, B):
+        def logs(stack):
+            values, vectors = np.linalg.eigh(stack)
+            logs = np.einsum("nij,nj,nkj->nik", vectors, np.log(values), vectors)
+            return logs.reshape(len(stack), -1)
+
+        return np.exp(logs(A) @ logs(B).T / 10)
+
+    half = rng.standard_normal((50, 3, 3))
+    spd = half @ half.transpose(0, 2, 1) + 0.5 * np.eye(3)
+    learner = KernelMOD(log_euclidean, 10, 2, random_state=0).fit(spd)
+    assert learner.history_["objective"][-1] < learner.history_["objective"][0]
+    assert learner.transform(spd[:4]).shape == (4, 10)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly:2", "rbf:2"])
+def test_sparse_rows(kernel, X, start):
+    X = np.where(np.abs(X) > 1, X, 0)
+    params = {"init": start, "n_nonzero_coefs": 2, "random_state": 0}
+    dense = KernelKSVD(kernel, **params).fit(X)
+    rows = sparse.csr_array(X)
+    found = KernelKSVD(kernel, **params).fit(rows)
+    np.testing.assert_allclose(found.coefs_, dense.coefs_, atol=1e-9)
+    np.testing.assert_allclose(found.transform(rows), dense.transform(X), atol=1e-9)
+
+
+def test_float32_follows_float64(X, start):
+    params = {"init": start, "n_nonzero_coefs": 3, "random_state": 0, "max_iter": 5}
+    double = KernelKSVD("poly:2", **params).fit(X)
+    single = KernelKSVD("poly:2", **params).fit(X.astype(np.float32))
+    assert single.coefs_.dtype == np.float32
+    np.testing.assert_allclose(
+        single.history_["objective"], double.history_["objective"], rtol=1e-4
+    )
+
+
+def test_products_do_not_drift(rng):
+    """K·A is updated atom by atom: after many sweeps it is still K·A."""
+    from kernlets.core import Coded
+    from kernlets.dictionaries import GramDictionary
+    from kernlets.updates import KSVDUpdate
+
+    X = rng.standard_normal((200, 8)).astype(np.float32)
+    K, rows = RBF(2.0)(X), np.arange(200)
+    dictionary = GramDictionary.of_samples(K, rows[:20])
+    for _ in range(30):
+        codes = encode(dictionary, OMP(3), rows)
+        dictionary = KSVDUpdate().step(dictionary, Coded(rows, codes), rng).dictionary
+    exact = dictionary.coefs.astype(float) @ K.astype(float)
+    np.testing.assert_allclose(dictionary.products, exact, atol=1e-4)
+
+
+def test_memory_is_little_more_than_the_kernel_matrix(rng):
+    X = rng.standard_normal((1500, 10)).astype(np.float32)
+    learner = KernelKSVD("rbf", 100, 4, max_iter=2, random_state=0)
+    learner.fit(X[:50].repeat(4, axis=0))  # compile first
+    with options(n_threads=1, block_rows=64):
+        tracemalloc.start()
+        learner.fit(X)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 1.3 * 4 * 1500**2
+
+
+def test_too_large_is_refused_with_advice(rng):
+    X = rng.standard_normal((1000, 3))
+    with options(memory="5MB"), pytest.raises(MemoryError, match="NystroemMap") as info:
+        KernelKSVD().fit(X)
+    assert "1000 samples" in str(info.value) and "memory" in str(info.value)
+
+
+def test_bad_init(X):
+    for bad in ([[1, 2]], [0.5, 1.0], [0, 500]):
+        with pytest.raises(ValueError, match="init"):
+            KernelKSVD(init=bad).fit(X)
+
+
+def test_src_with_a_linear_kernel_is_the_naive_form(rng):
+    X, y = rng.standard_normal((30, 10)), np.repeat(["b", "a", "c"], 10)
+    new = rng.standard_normal((12, 10))
+    model = SRCClassifier("linear", n_nonzero_coefs=6).fit(X, y)
+    atoms = X / np.linalg.norm(X, axis=1, keepdims=True)
+    codes = encode(ExplicitDictionary(atoms), OMP(6), new).toarray()
+    naive = np.stack(
+        [
+            ((new - np.where(y == c, codes, 0) @ atoms) ** 2).sum(1)
+            for c in model.classes_
+        ],
+        axis=1,
+    )
+    np.testing.assert_allclose(model.residuals(new), naive, atol=1e-10)
+    np.testing.assert_array_equal(model.predict(new), model.classes_[naive.argmin(1)])
+
+
+def test_src_separates_with_kernels_and_torch(xp, rng):
+    angle = rng.uniform(0, 2 * np.pi, 200)
+    y = np.arange(200) % 2
+    circles = np.stack([np.cos(angle), np.sin(angle)], axis=1) * (1 + y)[:, None]
+    X = xp.asarray(circles + 0.05 * rng.standard_normal((200, 2)))
+    model = SRCClassifier(RBF(0.3), n_nonzero_coefs=5).fit(X[:100], y[:100])
+    assert (xp.to_numpy(model.predict(X[100:])) == y[100:]).mean() > 0.97
