@@ -265,7 +265,7 @@ class AtomUpdate(BaseEstimator, ABC):
     def step(
         self,
         dictionary: Dictionary,
-        coded: Coded | Statistics,
+        coded: Any,  # what it `needs`
         rng: np.random.Generator,
     ) -> Step:
         """The dictionary after one update."""

@@ -23,7 +23,8 @@ class ResidualVoting:
 
     def predict(self, X: Any) -> Array:  # (n,)
         """The label with the smallest residual."""
-        labels = self.classes_[to_numpy(self.residuals(X)).argmin(axis=1)]
+        best = to_numpy(self.residuals(X)).argmin(axis=1)
+        labels = self.classes_[best]
         return move_like(labels, X) if labels.dtype.kind in "iufb" else labels
 
     def decision_function(self, X: Any) -> Array:  # (n, n_classes), (n,) for two

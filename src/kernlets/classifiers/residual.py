@@ -14,7 +14,7 @@ from ..backend.random import generator
 from ..backend.threads import parallel
 from ..core import Array, Kernel
 from ..kernels import Precomputed, resolve
-from ..kernels.samples import check_samples
+from ..kernels.samples import check_samples, describe_input
 from ..learners import KSVD
 from .labels import ResidualVoting, checked_labels
 
@@ -103,9 +103,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
 
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(kernel_of(self.learner), Precomputed)
-        return tags
+        return describe_input(super().__sklearn_tags__(), kernel_of(self.learner))
 
 
 def kernel_of(learner: Any) -> Kernel | None:

@@ -13,7 +13,7 @@ from ..backend.rows import map_rows
 from ..core import Array, Kernel, SparseCoder, SparseCodes
 from ..dictionaries import KernelDictionary
 from ..kernels import resolve
-from ..kernels.samples import check_samples
+from ..kernels.samples import check_samples, describe_input
 from ..pursuits import OMP
 from .labels import ResidualVoting, checked_labels
 
@@ -100,6 +100,9 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
             return self._class_residuals(codes, gram, corr, energy)
 
         return map_rows(block, X, 3 * dictionary.row_bytes)
+
+    def __sklearn_tags__(self) -> Any:
+        return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
 
     def _class_residuals(
         self, codes: SparseCodes, gram: Array, corr: Array, energy: Array

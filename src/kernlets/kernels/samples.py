@@ -41,6 +41,13 @@ def check_samples(
     return X
 
 
+def describe_input(tags: Any, kernel: Kernel | None) -> Any:
+    """scikit-learn's tags of an estimator, with what its kernel takes as samples."""
+    tags.input_tags.pairwise = isinstance(kernel, Precomputed)
+    tags.input_tags.sparse = getattr(kernel, "accept_sparse", False)
+    return tags
+
+
 def is_table(X: Any) -> bool:
     """Whether X can be read as rows of numbers."""
     if is_torch(X):

@@ -20,7 +20,7 @@ from ..config import options
 from ..core import Array, AtomUpdate, Kernel, SparseCoder
 from ..dictionaries import GramDictionary, KernelDictionary
 from ..kernels import Precomputed, resolve
-from ..kernels.samples import check_samples
+from ..kernels.samples import check_samples, describe_input
 from ..updates import KSVDUpdate, MODUpdate
 from .base import DictionaryLearner
 
@@ -98,9 +98,7 @@ class KernelLearner(DictionaryLearner):
         return self.dictionary_.coefs
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(resolve(self.kernel), Precomputed)
-        return tags
+        return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
 
 
 def _kernel_matrix(kernel: Kernel, X: Array, who: str) -> Array:  # (N, N)

@@ -1,0 +1,23 @@
+"""Measurements of kernlets beside its peers: ``python -m benchmarks [names...]``.
+
+One file per benchmark (problem, methods, parameter grid, targets), and what they
+share: `base` the contracts, `runner` the timing, `memory` the peak of a fresh process,
+`machine` what it ran on, `tables` and `page` the output. Nothing heavy is imported
+here, so that `__main__` can set the number of threads first.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .base import Benchmark
+
+NAMES = ("omp", "ksvd", "lkdl-mnist", "exact-kernel")
+
+
+def load(name: str) -> Benchmark:
+    """The benchmark of this name, from the file of this name."""
+    module = importlib.import_module(f".{name.replace('-', '_')}", __name__)
+    return module.BENCHMARK

@@ -1,0 +1,39 @@
+"""Digits: MNIST from the data folder, or the small set bundled with scikit-learn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .base import SEED, Skip
+
+
+@dataclass(frozen=True)
+class Digits:
+    X_train: np.ndarray  # (n, p), float32, unit l2 norm
+    y_train: np.ndarray  # (n,)
+    X_test: np.ndarray
+    y_test: np.ndarray
+
+
+def load_digits(name: str, n_train: int) -> Digits:
+    """`n_train` training rows, drawn with a fixed seed where there are more."""
+    from kernlets import datasets
+
+    try:
+        data = datasets.load(name, download=False)
+    except datasets.DatasetNotFoundError as error:
+        raise Skip(f"{name} is not in the folder named by KERNLETS_DATA") from error
+    if data.X_test is None:
+        X_train, X_test, y_train, y_test = data.split(0.7, random_state=SEED)
+    else:
+        X_train, X_test, y_train, y_test = (
+            data.X_train,
+            data.X_test,
+            data.y_train,
+            data.y_test,
+        )
+    rows = np.sort(np.random.default_rng(SEED).permutation(len(X_train))[:n_train])
+    X_train, X_test = datasets.unit_norm(X_train[rows]), datasets.unit_norm(X_test)
+    return Digits(X_train, y_train[rows], X_test, y_test)

@@ -1,0 +1,139 @@
+"""Results as tables: Markdown for files, rich for the terminal, from the same rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .runner import Record
+
+
+@dataclass(frozen=True)
+class Table:
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+
+    def markdown(self) -> str:
+        lines = [self.header, ["---"] * len(self.header), *self.rows]
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+    def print(self) -> None:
+        from rich.console import Console
+        from rich.table import Table as RichTable
+
+        table = RichTable(*self.header, title=self.title, title_justify="left")
+        for row in self.rows:
+            table.add_row(*row)
+        console = Console()
+        if not console.is_terminal:
+            console.width = 200  # nobody's window: do not squeeze the columns
+        console.print(table)
+
+
+def tables(results: Record) -> list[Table]:
+    """The measurements, then the targets, each only where there is something."""
+    ours, cases = results["ours"], results["cases"]
+    measured = [case for case in cases if case["methods"]]
+    found = [_measurements(results["title"], ours, measured)] if measured else []
+    if any(case["targets"] for case in measured):
+        found.append(_targets(measured))
+    return found
+
+
+def markdown(results: Record) -> str:
+    """All tables of a benchmark, what it is about and on what it ran."""
+    parts = [table.markdown() for table in tables(results)]
+    parts += [f"* not run: {line}" for line in skipped(results)]
+    return "\n\n".join([results["about"], *parts, _footer(results)]) + "\n"
+
+
+def skipped(results: Record) -> list[str]:
+    """One line for each method that did not run, with its reason."""
+    return [
+        f"{method} at {label(case['case'])}: {reason}"
+        for case in results["cases"]
+        for method, reason in case["skipped"].items()
+    ]
+
+
+def label(case: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in case.items())
+
+
+def _measurements(title: str, ours: str, cases: list[Record]) -> Table:
+    names = _figure_names(cases)
+    header = ["case", "method", "seconds", "min - max", f"speed of {ours}"]
+    header += ["target", "peak MB (data)", *names]
+    rows = [
+        _row(case, method, ours, names) for case in cases for method in case["methods"]
+    ]
+    return Table(title, header, rows)
+
+
+def _figure_names(cases: list[Record]) -> list[str]:
+    """Names of all figures, in order of appearance."""
+    records = [record for case in cases for record in case["methods"].values()]
+    return list(dict.fromkeys(name for r in records for name in r["figures"]))
+
+
+def _row(case: Record, method: str, ours: str, names: list[str]) -> list[str]:
+    record = case["methods"][method]
+    seconds = record["all_seconds"]
+    scaled = "" if record["share"] == 1 else " (scaled)"
+    speed = f"speed: {method}"
+    goals = [goal["target"] for goal in case["targets"] if goal["figure"] == speed]
+    return [
+        label(case["case"]) if method == ours else "",
+        method,
+        number(record["seconds"]) + scaled,
+        f"{number(min(seconds), 3)} - {number(max(seconds), 3)}",
+        _times(case["figures"].get(speed)),
+        ", ".join(goals),
+        _memory(record),
+        *(number(record["figures"].get(name)) for name in names),
+    ]
+
+
+def _times(ratio: float | None) -> str:
+    return "" if ratio is None else f"× {number(ratio, 3)}"
+
+
+def _memory(record: Record) -> str:
+    if "peak_mb" not in record:
+        return ""
+    return f"{record['peak_mb']:.0f} ({record['data_mb']:.0f})"
+
+
+def _targets(cases: list[Record]) -> Table:
+    rows = [
+        [
+            label(case["case"]),
+            goal["figure"],
+            number(goal["measured"], digits=6),
+            goal["target"],
+            {True: "yes", False: "NO", None: "not measured"}[goal["met"]],
+        ]
+        for case in cases
+        for goal in case["targets"]
+    ]
+    return Table("targets", ["case", "figure", "measured", "target", "met"], rows)
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Up to `digits` significant digits, never in scientific notation above 1."""
+    if value is None:
+        return ""
+    return f"{value:.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
+
+
+def _footer(results: Record) -> str:
+    machine = results["machine"]
+    versions = ", ".join(f"{k} {v}" for k, v in machine["versions"].items() if v)
+    quick = "Quick run on tiny sizes: ratios mean nothing. " * results["quick"]
+    return (
+        f"Measured {results['date']} on {machine['processor']}, {machine['threads']} "
+        f"threads, Python {machine['python']}, {'; '.join(machine['blas'])}; "
+        f"{versions}. {quick}Seconds are medians, without data and warm-up; the "
+        "methods took turns."
+    )

@@ -1,0 +1,131 @@
+"""The benchmarks run (tiny sizes, peers optional) and judge what they measured."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def benchmarks() -> Any:
+    """The folder beside `src`, whichever way pytest was started."""
+    sys.path.insert(0, str(ROOT))
+    try:
+        yield importlib.import_module("benchmarks")
+    finally:
+        sys.path.remove(str(ROOT))
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def quick_omp(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str]:
+    out = tmp_path_factory.mktemp("results")
+    done = run("omp", "--quick", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    return json.loads((out / "omp.json").read_text()), (out / "omp.md").read_text()
+
+
+def test_quick_run_times_ours_and_scikit_learn(quick_omp: Any) -> None:
+    results, table = quick_omp
+    (case,) = results["cases"]
+    for name in ("kernlets", "scikit-learn"):
+        assert min(case["methods"][name]["all_seconds"]) > 0
+        assert f"| {name} |" in table
+    assert set(case["methods"]) | set(case["skipped"]) == {
+        "kernlets",
+        "SPAMS",
+        "scikit-learn",
+        "scikit-learn, 2 jobs",
+    }
+
+
+def test_codes_of_ours_and_scikit_learn_have_equal_error(quick_omp: Any) -> None:
+    figures = quick_omp[0]["cases"][0]["figures"]
+    assert figures["error: scikit-learn"] == pytest.approx(1, abs=1e-4)
+
+
+def test_record_names_seed_versions_threads_but_no_machine(quick_omp: Any) -> None:
+    results, _ = quick_omp
+    machine = results["machine"]
+    assert machine["threads"] == 2
+    assert machine["versions"]["numpy"]
+    assert results["cases"][0]["seed"] == 0
+    assert os.uname().nodename not in json.dumps(results)
+    assert str(ROOT) not in json.dumps(results)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
+def test_peak_memory_sees_an_array(benchmarks: Any) -> None:
+    omp = benchmarks.load("omp")
+    memory = importlib.import_module("benchmarks.memory")
+    quick = memory.peak_of(omp, 0, omp.ours, quick=True)
+    large = memory.peak_of(omp, 0, omp.ours, quick=False)
+    data = 20000 * 256 * 4 / 1e6  # of the first case of the grid
+    assert data <= large["data_mb"] < data + 20
+    assert large["peak_mb"] >= large["data_mb"]
+    assert quick["peak_mb"] < 20
+
+
+def test_unknown_name_is_refused_with_the_known_ones() -> None:
+    done = run("speed")
+    assert done.returncode == 2
+    assert "choose from omp" in done.stderr
+
+
+def test_missing_module_is_a_reason_to_skip(benchmarks: Any) -> None:
+    base = importlib.import_module("benchmarks.base")
+    with pytest.raises(base.Skip, match=r"no_such_peer.*pip install"):
+        base.require("no_such_peer")
+
+
+@pytest.mark.parametrize(
+    ("sense", "bound", "good", "bad"),
+    [(">=", 1.5, 1.5, 1.4), ("<=", 40, 40, 41), ("≈", 1e-4, 0.99995, 0.9998)],
+)
+def test_target(
+    benchmarks: Any, sense: str, bound: float, good: float, bad: float
+) -> None:
+    target = importlib.import_module("benchmarks.base").Target("x", sense, bound)
+    assert target.met(good)
+    assert not target.met(bad)
+
+
+def test_scaled_share_and_speed(benchmarks: Any) -> None:
+    runner = importlib.import_module("benchmarks.runner")
+    mine = runner._summary([(1.0, {"error": 2.0}), (3.0, {"error": 2.0})], share=1.0)
+    peer = runner._summary([(1.0, {"error": 4.0})], share=0.1)
+    figures = runner.compared({"us": mine, "them": peer}, "us")
+    assert figures["speed: them"] == pytest.approx(5)
+    assert figures["error: them"] == pytest.approx(0.5)
+
+
+def test_page_section_is_replaced(
+    benchmarks: Any, quick_omp: Any, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("a\n<!-- omp -->\nold\n<!-- end -->\nb <!-- end -->\n")
+    importlib.import_module("benchmarks.page").update(page, quick_omp[0])
+    text = page.read_text()
+    assert text.startswith("a\n<!-- omp -->\n")
+    assert text.endswith("<!-- end -->\nb <!-- end -->\n")
+    assert "old" not in text
+    assert "| scikit-learn |" in text
