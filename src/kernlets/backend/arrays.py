@@ -141,6 +141,24 @@ def to_device(X: Array) -> Array:
     return torch.as_tensor(X, device=options.device)
 
 
+def check_device(device: str | None) -> str | None:
+    """The name of a torch device that can be used, or an error that says why not."""
+    if device is None:
+        return None
+    try:
+        import torch
+
+        torch.empty(0, device=device)
+    except ImportError:
+        raise ImportError(
+            f"device={device!r} needs: pip install 'kernlets[torch]'"
+        ) from None
+    except (RuntimeError, AssertionError) as error:  # torch raises both
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"device={device!r} cannot be used: {reason}") from error
+    return device
+
+
 def check_points(points: Any, like: Array, name: str) -> Array:  # (m, p)
     """User-given rows (landmarks, atoms) that must fit the samples `like`."""
     if is_torch(points):

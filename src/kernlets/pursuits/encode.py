@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..backend.arrays import empty, namespace
 from ..backend.rows import map_blocks
+from ..backend.threads import serial_blas
 from ..core import UNUSED, Array, Dictionary, SparseCoder, SparseCodes
 
 
@@ -13,12 +14,14 @@ def encode(dictionary: Dictionary, coder: SparseCoder, X: Array) -> SparseCodes:
     Correlations exist for one block at a time, small enough to stay in the caches
     between the matrix product and the pursuit.
     """
-    gram = dictionary.gram()
 
     def code(block: Array) -> SparseCodes:
         return coder.solve(gram, dictionary.correlate(block), dictionary.energy(block))
 
-    return concatenate(map_blocks(code, X, dictionary.row_bytes))
+    # threads that BLAS wakes for the Gram matrix would spin beside those of the blocks
+    with serial_blas:
+        gram = dictionary.gram()
+        return concatenate(map_blocks(code, X, dictionary.row_bytes))
 
 
 def concatenate(parts: list[SparseCodes]) -> SparseCodes:

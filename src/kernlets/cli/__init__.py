@@ -1,0 +1,5 @@
+"""The command ``kernlets``."""
+
+from .app import app, main
+
+__all__ = ["app", "main"]

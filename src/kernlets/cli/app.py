@@ -1,0 +1,205 @@
+"""The commands: their signatures and help. What they do is in the modules beside.
+
+Nothing heavy is imported before a command runs, so that ``--help`` is quick.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import __version__
+from . import options as o
+from .frame import Commands
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Entry point of the command ``kernlets``."""
+    app(prog_name="kernlets")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"kernlets {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _top(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="show the version"
+        ),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="show the traceback of an error")
+    ] = False,
+) -> None:
+    """Sparse dictionaries in the feature space of a kernel."""
+
+
+@app.command()
+def fit(
+    data: o.Data,
+    model: o.ModelOut,
+    label: o.Label = None,
+    unsupervised: o.Unsupervised = False,
+    test: o.Test = None,
+    method: o.Method = "lkdl",
+    map_: o.Map = None,
+    kernel: o.Kernel = None,
+    landmarks: o.Landmarks = None,
+    n_landmarks: o.NLandmarks = None,
+    n_components: o.NComponents = None,
+    atoms: o.Atoms = None,
+    sparsity: o.Sparsity = None,
+    iterations: o.Iterations = None,
+    normalize: o.Normalize = True,
+    seed: o.Seed = 0,
+    set_: o.Setting = None,
+    key: o.Key = None,
+    size: o.Size = None,
+    memory: o.Memory = None,
+    threads: o.Threads = None,
+    device: o.Device = None,
+    quiet: o.Quiet = False,
+) -> None:
+    """Fit a model to DATA and save it.
+
+    With labels it becomes a classifier, with one dictionary per class.
+
+    Without labels it becomes one dictionary.
+    """
+    from .build import Recipe
+    from .jobs import Source, fit_model, session
+
+    recipe = Recipe(
+        method=method,
+        map=map_,
+        kernel=kernel,
+        landmarks=landmarks,
+        n_landmarks=n_landmarks,
+        n_components=n_components,
+        atoms=atoms,
+        sparsity=sparsity,
+        iterations=iterations,
+        normalize=normalize,
+        seed=seed,
+        settings=tuple(set_ or ()),
+    )
+    source = Source(data, label, key, size, use_labels=not unsupervised)
+    with session(memory, threads, device):
+        fit_model(recipe, source, model, test, quiet)
+
+
+@app.command()
+def predict(
+    model: o.Model,
+    data: o.Data,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help=".csv, .npy or .npz; printed if absent"),
+    ] = None,
+    label: o.Label = None,
+    key: o.Key = None,
+    size: o.Size = None,
+    memory: o.Memory = None,
+    threads: o.Threads = None,
+) -> None:
+    """Predict the class of every row of DATA."""
+    from .jobs import Source, predict_rows, session
+
+    with session(memory, threads):
+        predict_rows(model, Source(data, label, key, size), output)
+
+
+@app.command()
+def score(
+    model: o.Model,
+    data: o.Data,
+    label: o.Label = None,
+    key: o.Key = None,
+    size: o.Size = None,
+    memory: o.Memory = None,
+    threads: o.Threads = None,
+) -> None:
+    """Accuracy of a classifier, reconstruction error of a dictionary, on DATA."""
+    from .jobs import Source, score_rows, session
+
+    with session(memory, threads):
+        score_rows(model, Source(data, label, key, size))
+
+
+@app.command()
+def transform(
+    model: o.Model,
+    data: o.Data,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help=".npz (sparse, for scipy.sparse.load_npz), .npy or .csv (dense)",
+        ),
+    ],
+    label: o.Label = None,
+    key: o.Key = None,
+    size: o.Size = None,
+    memory: o.Memory = None,
+    threads: o.Threads = None,
+) -> None:
+    """Write the sparse code of every row of DATA.
+
+    A classifier gives the codes over the dictionaries of all classes, side by side.
+    """
+    from .jobs import Source, session, transform_rows
+
+    with session(memory, threads):
+        transform_rows(model, Source(data, label, key, size), output)
+
+
+@app.command()
+def info(model: o.Model) -> None:
+    """Show what a model file holds."""
+    from .show import show_info
+
+    show_info(model)
+
+
+@app.command("list")
+def list_(
+    kind: Annotated[
+        str | None, typer.Argument(help="e.g. kernels; everything if absent")
+    ] = None,
+) -> None:
+    """List kernels, landmark samplers, maps, pursuits, learners and classifiers."""
+    from .show import show_tables
+
+    show_tables(kind)
+
+
+@app.command()
+def demo(
+    out: o.DemoOut = Path("."),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="fewer samples and settings")
+    ] = False,
+    open_browser: Annotated[
+        bool, typer.Option("--open", help="show the report in a browser")
+    ] = False,
+) -> None:
+    """Linear and kernel dictionaries on handwritten digits, compared."""
+    from ..report.demo import run_demo
+
+    run_demo(out, quick, open_browser)

@@ -1,0 +1,58 @@
+"""What all commands share: one-line errors and warnings, and where ``--debug`` stands.
+
+Exit codes: 0 when all went well, 1 for an error in data, model or parameters, 2 for a
+command line that cannot be understood.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+#: Errors that mean something to a user; all others are worth a report.
+FORESEEN = (ValueError, TypeError, ImportError)
+
+
+class Commands(TyperGroup):
+    """A group of commands that never shows a traceback unless asked to."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Let ``--debug`` stand anywhere: a stable sort brings it to the front."""
+        return super().parse_args(ctx, sorted(args, key="--debug".__ne__))
+
+    def invoke(self, ctx: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            try:
+                return super().invoke(ctx)
+            except Exception as error:
+                if ctx.params["debug"] or _belongs_to_typer(error):
+                    raise
+                typer.echo(f"error: {_explain(error)}", err=True)
+                raise typer.Exit(1) from error
+
+
+def _belongs_to_typer(error: Exception) -> bool:
+    """Usage errors, exits, interruptions and closed pipes are typer's to handle."""
+    is_exit = hasattr(error, "exit_code")
+    return is_exit or isinstance(error, (typer.Abort, BrokenPipeError))
+
+
+def _explain(error: Exception) -> str:
+    """The message on one line."""
+    if isinstance(error, OSError) and error.filename is not None:
+        text = f"{error.filename}: {error.strerror}"
+    elif isinstance(error, MemoryError):
+        text = f"not enough memory ({error}): use fewer samples, landmarks or atoms"
+    elif isinstance(error, FORESEEN):
+        text = str(error)
+    else:
+        text = f"{type(error).__name__}: {error} (--debug shows where it comes from)"
+    return " ".join(text.split())
+
+
+def _show_warning(message: Any, *_: Any, **__: Any) -> None:
+    typer.echo(f"warning: {' '.join(str(message).split())}", err=True)

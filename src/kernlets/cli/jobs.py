@@ -1,0 +1,158 @@
+"""What the commands do: read, fit, predict, score, transform, write."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
+
+from ..backend.arrays import check_device, is_torch, to_numpy
+from ..config import options
+from ..datasets import DataFileError, Table, read_table
+from ..persistence import load, save
+from .build import Recipe
+from .output import check_folder, check_table, write_codes, write_labels
+from .parts import fitted_learners
+from .progress import progress
+from .show import show_facts, size_text
+
+
+@dataclass(frozen=True)
+class Source:
+    """Data to read, and how."""
+
+    path: Path
+    label: str | None = None
+    key: str | None = None
+    size: tuple[int, int] | None = None
+    use_labels: bool = True
+
+    def read(self, n_features: int | None = None, labelled: bool = False) -> Table:
+        """Rows, as wide as a model expects them, and labels where there are any."""
+        column = _column(self.label)
+        rows = read_table(self.path, column, key=self.key, size=self.size)
+        if n_features is not None and rows.X.shape[1] != n_features:
+            raise DataFileError(
+                self.path,
+                f"has {rows.X.shape[1]} features, the model {n_features}: give the "
+                "same columns, and name the label column with --label",
+            )
+        if labelled and rows.y is None:
+            raise DataFileError(self.path, "has no labels: name them with --label")
+        return rows if self.use_labels else rows._replace(y=None)
+
+
+def _column(label: str | None) -> str | int | None:
+    """A label column by index where it is a number, else by name."""
+    if label is None or not label.removeprefix("-").isdecimal():
+        return label
+    return int(label)
+
+
+def session(
+    memory: str | None, threads: int | None, device: str | None = None
+) -> AbstractContextManager[Any]:
+    """The library's options for the time of one command."""
+    changes = {"memory": memory, "n_threads": threads, "device": check_device(device)}
+    return options(**{name: v for name, v in changes.items() if v is not None})
+
+
+def fit_model(
+    recipe: Recipe, source: Source, path: Path, test: Path | None, quiet: bool
+) -> None:
+    """Fit, save, and say what came out. All input is read before the fit begins."""
+    check_folder(path)
+    train = source.read()
+    labelled = train.y is not None
+    held_out = None
+    if test is not None:
+        held_out = replace(source, path=test).read(train.X.shape[1], labelled)
+    model = recipe.build(labelled)
+    began = time.perf_counter()
+    with progress(model, max(_count_classes(train), 1), quiet):
+        model.fit(train.X, train.y)
+    seconds = time.perf_counter() - began
+    save(model, path)
+    facts = {} if quiet else _fit_facts(model, train, seconds, path)
+    show_facts(facts | (_score_facts(model, held_out) if held_out else {}))
+
+
+def _count_classes(rows: Table) -> int:
+    return 0 if rows.y is None else len(np.unique(rows.y))
+
+
+def _fit_facts(model: Any, rows: Table, seconds: float, path: Path) -> dict[str, str]:
+    counts = [part.dictionary_.n_atoms for part in fitted_learners(model)]
+    atoms = "-".join(map(str, sorted({min(counts), max(counts)})))
+    unlabelled = "none: one dictionary for all rows (name labels with --label)"
+    return {
+        "rows": "{} of {} features".format(*rows.X.shape),
+        "classes": str(_count_classes(rows) or unlabelled),
+        "atoms": f"{atoms} for each class" if len(counts) > 1 else atoms,
+        "training": f"{seconds:.2f} s",
+        "model": f"{path} ({size_text(path.stat().st_size)})",
+    }
+
+
+def predict_rows(path: Path, source: Source, output: Path | None) -> None:
+    """Labels of rows, to a file or to standard output."""
+    if output is not None:
+        check_table(output)
+    model = _load(path)
+    if not is_classifier(model):
+        raise ValueError(
+            f"{path}: was fitted without labels and predicts none: use `kernlets "
+            "transform`, or fit again with --label"
+        )
+    labels = _predicted(model, source.read(model.n_features_in_).X)
+    if output is None:
+        print("\n".join(map(str, labels)))
+    else:
+        write_labels(output, labels)
+
+
+def score_rows(path: Path, source: Source) -> None:
+    """How well a model does on rows."""
+    model = _load(path)
+    rows = source.read(model.n_features_in_, labelled=is_classifier(model))
+    show_facts(_score_facts(model, rows))
+
+
+def _score_facts(model: Any, rows: Table) -> dict[str, str]:
+    """Accuracy of a classifier, mean squared error of a dictionary."""
+    if not is_classifier(model):
+        return {"mean squared error": f"{-model.score(rows.X):.6g}"}
+    labels, predicted = np.asarray(rows.y), _predicted(model, rows.X)
+    if (labels.dtype.kind in "UO") != (predicted.dtype.kind in "UO"):
+        labels, predicted = labels.astype(str), predicted.astype(str)
+    hits = int(np.count_nonzero(labels == predicted))
+    return {"accuracy": f"{hits / len(labels):.4f} ({hits} of {len(labels)})"}
+
+
+def transform_rows(path: Path, source: Source, output: Path) -> None:
+    """Sparse codes of rows, to a file."""
+    check_table(output)
+    model = _load(path)
+    X = source.read(model.n_features_in_).X
+    features = model[:-1].transform(X) if isinstance(model, Pipeline) else X
+    parts = [learner.encode(features).tocsr() for learner in fitted_learners(model)]
+    write_codes(output, sparse.hstack(parts, format="csr"))
+
+
+def _load(path: Path) -> Any:
+    model = load(path)
+    if not hasattr(model, "n_features_in_"):
+        raise ValueError(f"{path}: holds {type(model).__name__}, not a fitted model")
+    return model
+
+
+def _predicted(model: Any, X: np.ndarray) -> np.ndarray:
+    labels = model.predict(X)
+    return to_numpy(labels) if is_torch(labels) else labels

@@ -1,0 +1,130 @@
+"""Arguments and options of the commands, as annotations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def _number(text: str) -> float:
+    """A count as int, a share as float."""
+    return float(text) if "." in text else int(text)
+
+
+def _size(text: str) -> tuple[int, int]:
+    height, width = text.lower().split("x")
+    return int(height), int(width)
+
+
+Data = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help=".npz, .npy, .csv, .tsv, .parquet, .mat, or a folder of images with one "
+        "sub-folder per class",
+    ),
+]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="file that `kernlets fit` wrote")
+]
+ModelOut = Annotated[
+    Path, typer.Option("--model", "-m", help="file to save the model in")
+]
+
+# how data are read
+Label = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="label column or array, by name or index"),
+]
+Unsupervised = Annotated[
+    bool,
+    typer.Option("--unsupervised", help="leave labels out: one dictionary for all"),
+]
+Key = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help=".npz and .mat: array that holds the rows"),
+]
+Size = Annotated[
+    Any | None,
+    typer.Option(parser=_size, metavar="HxW", help="resize images, e.g. 28x28"),
+]
+Test = Annotated[
+    Path | None, typer.Option(metavar="DATA", help="data to report the accuracy on")
+]
+
+# how it is computed
+Memory = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="memory budget, e.g. 2GB; half of all if absent"),
+]
+Threads = Annotated[
+    int | None, typer.Option(min=1, help="threads; all cores if absent")
+]
+Device = Annotated[str | None, typer.Option(help="torch device to fit on, e.g. cuda")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="no progress and no summary")
+]
+
+# what is fitted
+Method = Annotated[
+    str,
+    typer.Option(
+        help="lkdl (a Nyström map, then K-SVD), or a learner or classifier that "
+        "`kernlets list` shows"
+    ),
+]
+Map = Annotated[
+    str | None,
+    typer.Option("--map", help="feature map in front of a linear method"),
+]
+Kernel = Annotated[
+    str | None,
+    typer.Option(help="e.g. poly:2, rbf, rbf:0.5, chi2; poly:2 if absent"),
+]
+Landmarks = Annotated[
+    str | None, typer.Option(help="sampler of the map, e.g. kmeans; coreset if absent")
+]
+NLandmarks = Annotated[
+    Any | None,
+    typer.Option(parser=_number, metavar="N", help="count, or share such as 0.2"),
+]
+NComponents = Annotated[
+    Any | None,
+    typer.Option(
+        parser=_number,
+        metavar="N",
+        help="dimension of the mapped rows, or share of the energy such as 0.99",
+    ),
+]
+Atoms = Annotated[
+    int | None, typer.Option(min=1, help="atoms of the dictionary of each class")
+]
+Sparsity = Annotated[
+    int | None, typer.Option(min=1, help="non-zeros in the code of a row")
+]
+Iterations = Annotated[
+    int | None, typer.Option(min=1, help="iterations of the learner")
+]
+Normalize = Annotated[
+    bool,
+    typer.Option(
+        help="scale every row to unit norm first: right for images, histograms and "
+        "polynomial kernels; switch it off where the norm tells classes apart"
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, help="seed of all random choices")]
+Setting = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="any parameter by its scikit-learn name or the end of it, e.g. "
+        "init=kmeans or nystroemmap__kernel__degree=3; may be repeated",
+    ),
+]
+
+DemoOut = Annotated[
+    Path, typer.Option(help="folder for kernlets-demo.html, or an .html file")
+]

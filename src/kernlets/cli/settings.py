@@ -1,0 +1,56 @@
+"""``--set NAME=VALUE``: any parameter of a model, by its name or the end of it."""
+
+from __future__ import annotations
+
+from ast import literal_eval
+from difflib import get_close_matches
+from typing import Any
+
+from ..kernels import resolve
+from ..registry import table
+
+
+def apply_setting(model: Any, setting: str) -> None:
+    """Set one parameter of the model.
+
+    NAME is a name that `set_params` knows, or an end of one that no other parameter
+    shares: ``max_iter`` for ``residualclassifier__learner__max_iter``. VALUE is a
+    Python literal; anything else is text.
+    """
+    name, equals, text = setting.partition("=")
+    if not equals or not name:
+        raise ValueError(f"--set {setting}: write it as NAME=VALUE")
+    full = _full_name(model, name.strip())
+    model.set_params(**{full: _value(full.rpartition("__")[2], text.strip())})
+
+
+def _full_name(model: Any, name: str) -> str:
+    names = model.get_params(deep=True)
+    if name in names:
+        return name
+    ends = [known for known in names if known.endswith(f"__{name}")]
+    if len(ends) == 1:
+        return ends[0]
+    if ends:
+        raise ValueError(f"--set {name} is not unique: choose from {', '.join(ends)}")
+    raise ValueError(f"--set {name}: no such parameter; {_hint(name, list(names))}")
+
+
+def _hint(name: str, names: list[str]) -> str:
+    """Parameters with a similar last part."""
+    last = {known.rpartition("__")[2] for known in names}
+    close = set(get_close_matches(name.rpartition("__")[2], last, n=3))
+    near = [known for known in names if known.rpartition("__")[2] in close]
+    return f"near are {', '.join(near)}" if near else f"there are {', '.join(names)}"
+
+
+def _value(parameter: str, text: str) -> Any:
+    """The value meant; kernels and coders may be given by name."""
+    if parameter == "kernel":
+        return resolve(text)
+    if parameter == "coder" and text in table("pursuits"):
+        return table("pursuits")[text]()
+    try:
+        return literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text

@@ -1,0 +1,73 @@
+"""What commands show on standard output: facts, line by line, and tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ..persistence import info
+from ..registry import TABLES, summary, table
+
+SHOWN = 10  # classes named by `info` before it only counts
+OTHER_NAMES = {"samplers": "landmarks", "coders": "pursuits"}
+
+
+def size_text(n_bytes: int) -> str:
+    """A size as people read it."""
+    size, unit = float(n_bytes), "B"
+    for larger in ("kB", "MB", "GB"):
+        if size < 1000:
+            break
+        size, unit = size / 1000, larger
+    return f"{size:.3g} {unit}"
+
+
+def show_facts(facts: dict[str, str]) -> None:
+    """Names and values, one pair per line."""
+    width = max(map(len, facts), default=0)
+    for name, value in facts.items():
+        typer.echo(f"{name:<{width}}  {value}")
+
+
+def show_info(path: Path) -> None:
+    """What a model file holds."""
+    found = info(path)
+    facts = {
+        "model": found["model"],
+        "features": str(found["n_features"]),
+        "classes": _classes_text(found["classes"]),
+        "written by": f"kernlets {found['library_version']}, "
+        f"scikit-learn {found['sklearn_version']}",
+        "format": f"{found['format']}, version {found['format_version']}",
+        "size": size_text(found["bytes"]),
+        "sha256": found["checksum"],
+        "arrays": str(len(found["arrays"])),
+    }
+    show_facts(facts)
+    for name, shape in found["arrays"].items():
+        typer.echo(f"  {shape:<20}  {name}")
+
+
+def _classes_text(classes: list[Any] | None) -> str:
+    if classes is None:
+        return "none"
+    names = ", ".join(map(str, classes[:SHOWN]))
+    return f"{len(classes)}: {names}{', ...' if len(classes) > SHOWN else ''}"
+
+
+def show_tables(kind: str | None) -> None:
+    """Everything registered, or everything of one kind."""
+    kinds = list(TABLES) if kind is None else [OTHER_NAMES.get(kind, kind)]
+    if kinds[0] not in TABLES:
+        raise typer.BadParameter(f"choose from {', '.join(TABLES)}", param_hint="KIND")
+    console = Console(highlight=False)
+    for shown in kinds:
+        grid = Table.grid(padding=(0, 2))
+        for name, entry in table(shown).items():
+            grid.add_row(f"  {name}", summary(entry))
+        console.print(f"[bold]{shown}[/bold]")
+        console.print(grid)

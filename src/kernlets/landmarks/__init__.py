@@ -1,0 +1,26 @@
+"""Which samples stand for all: landmarks of a Nyström map.
+
+A sampler is a function ``(kernel, X, m, rng, **options) -> indices or points``;
+`SAMPLERS` lists those with a name. Options go in by `functools.partial`, for instance
+``partial(coreset, replace=True)``.
+"""
+
+from .kmeans import kmeans
+from .leverage import leverage, leverage_scores
+from .rpcholesky import rpcholesky
+from .select import SAMPLERS, Landmarks, choose
+from .weighted import column_norm, coreset, diagonal, uniform
+
+__all__ = [
+    "SAMPLERS",
+    "Landmarks",
+    "choose",
+    "column_norm",
+    "coreset",
+    "diagonal",
+    "kmeans",
+    "leverage",
+    "leverage_scores",
+    "rpcholesky",
+    "uniform",
+]

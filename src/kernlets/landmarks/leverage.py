@@ -1,0 +1,86 @@
+"""Landmarks by approximate ridge leverage scores.
+
+Musco and Musco, "Recursive sampling for the Nyström method", 2017, with one uniform
+pilot sample instead of the recursion. Beyond the samplers of LKDL.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..backend.arrays import (
+    as_like,
+    double,
+    eps,
+    index_like,
+    namespace,
+    row_norms,
+    to_numpy,
+)
+from ..backend.rows import map_rows
+from ..core import Array, Kernel
+from .weighted import draw
+
+MAX_PILOT = 2048
+MIN_PILOT = 512
+
+
+def leverage(
+    kernel: Kernel,
+    X: Array,
+    m: int,
+    rng: np.random.Generator,
+    *,
+    n_pilot: int | None = None,
+    regularization: float | None = None,
+) -> np.ndarray:
+    """pᵢ ∝ the ridge leverage score of xᵢ: how hard it is to predict from the others.
+
+    See `leverage_scores`. The pilot has 2m samples by default, at least 512 and at
+    most 2048, and all samples where there are fewer.
+    """
+    n = X.shape[0]
+    if n_pilot is None:
+        n_pilot = min(max(2 * m, MIN_PILOT), MAX_PILOT)
+    pilot = rng.choice(n, min(n_pilot, n), replace=False)
+    scores = leverage_scores(kernel, X, pilot, m, regularization)
+    return draw(scores, m, rng)
+
+
+def leverage_scores(
+    kernel: Kernel,
+    X: Array,
+    pilot: np.ndarray,  # (s,) indices
+    m: int,
+    regularization: float | None = None,
+) -> np.ndarray:  # (n,)
+    """ℓᵢ = (κ(xᵢ, xᵢ) − kᵢₛ (Kₛₛ + λ s/n I)⁻¹ kₛᵢ) / λ, the pilot S drawn uniformly.
+
+    With all samples as the pilot this is the exact score (K (K + λI)⁻¹)ᵢᵢ. By default
+    λ is the tail of the spectrum over q = m/2 (at most half the pilot),
+    λ = Σ_{j>q} σⱼ / q, estimated from the pilot; the scores then sum to 2q at most.
+    """
+    share, rows = len(pilot) / X.shape[0], index_like(pilot, X)
+    columns = kernel.take(X, rows)
+    gram = double(kernel(X[rows], columns))
+    values, vectors = namespace(gram).linalg.eigh(gram)
+    energy = kernel.diag(X)
+    ridge = regularization
+    if ridge is None:
+        ridge = _tail(to_numpy(values), m, eps(energy)) / share
+    whitener = as_like(vectors / (values + ridge * share) ** 0.5, X)
+
+    def explained(block: Array) -> Array:
+        return row_norms(kernel(block, columns) @ whitener)
+
+    known = map_rows(explained, X, row_bytes=2 * len(pilot) * X.dtype.itemsize)
+    unexplained = to_numpy(double(energy)) - to_numpy(known)
+    return np.clip(unexplained / ridge, 0.0, 1.0)
+
+
+def _tail(values: np.ndarray, m: int, precision: float) -> float:
+    """Σ_{j>q} σⱼ / q of the pilot's spectrum (ascending), never quite zero."""
+    q = max(1, min(m, len(values)) // 2)
+    tail = float(np.maximum(values[: len(values) - q], 0.0).sum()) / q
+    floor = len(values) * precision * max(float(values[-1]), 0.0)
+    return max(tail, floor, np.finfo(np.float64).tiny)

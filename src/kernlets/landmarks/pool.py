@@ -1,0 +1,69 @@
+"""Rows kept from blocks that are seen once: mini-batch LKDL, LKDL section IV-E.
+
+How many landmarks a block gives, and which of the earlier ones make room for them.
+Which rows of a block are taken is the sampler's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..backend.arrays import index_like, namespace
+from ..core import Array
+
+Sample = Callable[[Array, int], tuple[Array, np.ndarray | None]]
+
+
+class Pool:
+    """At any time `target(n)` of the n rows seen, every block with its fair share.
+
+    When a block of b rows arrives as the last of n, about b/n of the pool come from
+    it, and random others of the pool make room.
+    """
+
+    def __init__(
+        self,
+        sample: Sample,  # (block, m) -> m rows, their indices in the block or None
+        target: Callable[[int], int],
+        rng: np.random.Generator,
+    ) -> None:
+        self._sample, self._target, self._rng = sample, target, rng
+        self.rows: Array | None = None  # (m, p)
+        self.indices: np.ndarray | None = np.empty(0, dtype=np.intp)
+        self.n_seen = 0
+
+    def __len__(self) -> int:
+        return 0 if self.rows is None else self.rows.shape[0]
+
+    def add(self, block: Array) -> None:
+        """Take landmarks from one more block."""
+        n_take, n_keep = self._shares(block.shape[0])
+        kept = np.sort(self._rng.choice(len(self), n_keep, replace=False))
+        if n_take:
+            rows, indices = self._sample(block, n_take)
+        else:
+            rows, indices = block[:0], np.empty(0, dtype=np.intp)
+        self._join(kept, rows, indices)
+        self.n_seen += block.shape[0]
+
+    def _shares(self, n_block: int) -> tuple[int, int]:
+        """How many rows to take from a block of this size, and how many to keep."""
+        n = self.n_seen + n_block
+        size = self._target(n)
+        # rounded at random, so that blocks of a single row also get their share
+        n_take = int(size * n_block / n + self._rng.random())
+        n_keep = min(max(size - n_take, 0), len(self))
+        return min(size - n_keep, n_block), n_keep
+
+    def _join(self, kept: np.ndarray, rows: Array, indices: np.ndarray | None) -> None:
+        if self.rows is not None:
+            old = self.rows[index_like(kept, self.rows)]
+            rows = namespace(rows).concat([old, rows])
+        self.rows = rows
+        if indices is None or self.indices is None:
+            self.indices = None  # points that are no samples have no index
+        else:
+            new = indices + self.n_seen
+            self.indices = np.concatenate([self.indices[kept], new])

@@ -1,0 +1,127 @@
+"""Landmarks by randomly pivoted Cholesky, many pivots at a time.
+
+Chen, Epperly, Tropp and Webber, "Randomly pivoted Cholesky", 2022; Epperly, Tropp and
+Webber, "Embrace rejection", 2024. Beyond the samplers of LKDL.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..backend.arrays import (
+    as_like,
+    double,
+    empty,
+    eps,
+    index_like,
+    row_norms,
+    to_numpy,
+)
+from ..config import options
+from ..core import Array, Kernel
+
+
+def rpcholesky(
+    kernel: Kernel,
+    X: Array,
+    m: int,
+    rng: np.random.Generator,
+    *,
+    block: int | None = None,
+) -> np.ndarray:  # (≤ m,)
+    """m pivots, each drawn with probability ∝ what those before leave unexplained.
+
+    A round proposes `block` pivots from the residual diagonal d = diag(K − F Fᵀ) and
+    keeps each with probability (its residual given those kept) / (its d), which gives
+    exactly the law of drawing one by one. Pivots come in the order of drawing; fewer
+    than m when the residual vanishes, for then they explain all of K.
+
+    Needs an (n, m) matrix in memory.
+    """
+    _check_memory(X, m)
+    factor = _Factor(kernel, X, m)
+    block = block or min(max(m // 10, 1), 200)
+    while len(factor.pivots) < m and not factor.is_complete():
+        proposed = factor.propose(block, rng)
+        gram = factor.gram(proposed)
+        kept, lower = _accept(gram, factor.floor, rng)
+        factor.extend(proposed[kept], lower)
+        factor.forget(proposed[gram.diagonal() <= factor.floor])
+    return np.array(factor.pivots, dtype=np.intp)
+
+
+def _check_memory(X: Array, m: int) -> None:
+    need = X.shape[0] * m * X.dtype.itemsize
+    if need > options.memory:
+        raise ValueError(
+            f"landmarks='rpcholesky' with n_landmarks={m} needs {need / 1e9:.1f} GB: "
+            "lower n_landmarks, raise options(memory=...), or use "
+            "landmarks='leverage' or 'kmeans'"
+        )
+
+
+def _accept(
+    gram: np.ndarray,  # (b, b) residual kernel matrix of the proposals
+    floor: float,
+    rng: np.random.Generator,
+) -> tuple[list[int], np.ndarray]:  # (a,), (a, a)
+    """Which proposals are kept, and the Cholesky factor L of their residuals."""
+    left, before = gram.copy(), gram.diagonal()
+    kept: list[int] = []
+    columns = np.empty((len(gram), 0))
+    for i, luck in enumerate(rng.random(len(gram))):
+        if left[i, i] > floor and luck * before[i] < left[i, i]:
+            column = left[:, i] / np.sqrt(left[i, i])
+            left -= np.outer(column, column)
+            kept.append(i)
+            columns = np.column_stack([columns, column])
+    return kept, np.tril(columns[kept])
+
+
+class _Factor:
+    """The growing factor F with K ≈ F Fᵀ, and the diagonal of what is left."""
+
+    def __init__(self, kernel: Kernel, X: Array, m: int) -> None:
+        self._kernel, self._X = kernel, X
+        self._F = empty((X.shape[0], m), like=X)
+        self.pivots: list[int] = []
+        energy = kernel.diag(X)
+        self.residual = to_numpy(energy).astype(np.float64)
+        self.floor = 10 * eps(energy) * float(self.residual.mean())  # rounding level
+
+    def is_complete(self) -> bool:
+        return bool(self.residual.mean() <= self.floor)
+
+    def propose(self, block: int, rng: np.random.Generator) -> np.ndarray:
+        share = self.residual / self.residual.sum()
+        return rng.choice(len(share), block, p=share)
+
+    def gram(self, rows: np.ndarray) -> np.ndarray:  # (b, b)
+        """(K − F Fᵀ) at these rows and columns."""
+        return to_numpy(double(self._left(index_like(rows, self._X), rows)))
+
+    def extend(self, pivots: np.ndarray, lower: np.ndarray) -> None:
+        """Append the columns of new pivots, orthogonalised by L⁻ᵀ, while room lasts."""
+        if not len(pivots):
+            return
+        start = len(self.pivots)
+        pivots = pivots[: self._F.shape[1] - start]
+        lower = lower[: len(pivots), : len(pivots)]
+        new = self._left(slice(None), pivots) @ as_like(np.linalg.inv(lower).T, self._F)
+        self._F[:, start : start + len(pivots)] = new
+        self.pivots += pivots.tolist()
+        self.residual = np.maximum(self.residual - to_numpy(row_norms(new)), 0.0)
+        self.forget(pivots)
+
+    def forget(self, rows: np.ndarray) -> None:
+        """Draw these no more: they are pivots, or rounding is all they have left."""
+        self.residual[rows] = 0.0
+
+    def _left(self, rows: Any, columns: np.ndarray) -> Array:
+        """(K − F Fᵀ) at these rows and columns."""
+        taken = index_like(columns, self._X)
+        F = self._F[:, : len(self.pivots)]
+        K = self._kernel(self._X[rows], self._kernel.take(self._X, taken))
+        return K - F[rows] @ F[taken].T

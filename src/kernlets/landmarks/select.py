@@ -1,0 +1,274 @@
+"""From what users ask for to landmarks: names, functions, indices, points; any X.
+
+`SAMPLERS` is the list of samplers that have a name; a new one is entered here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from math import sqrt
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils import assert_all_finite
+
+from ..backend.arrays import as_float, check_points, index_like, to_numpy
+from ..backend.rows import is_blocks, map_rows
+from ..config import options
+from ..core import Array, Kernel
+from .kmeans import kmeans
+from .leverage import leverage
+from .pool import Pool, Sample
+from .rpcholesky import rpcholesky
+from .weighted import column_norm, coreset, diagonal, uniform
+
+Sampler = Callable[[Kernel, Array, int, np.random.Generator], Array]
+
+SAMPLERS: dict[str, Sampler] = {
+    "uniform": uniform,
+    "diagonal": diagonal,
+    "column-norm": column_norm,
+    "kmeans": kmeans,
+    "coreset": coreset,
+    "leverage": leverage,
+    "rpcholesky": rpcholesky,
+}
+NEED_VECTORS = (kmeans, coreset)  # no use for samples known by their kernel only
+
+N_PROBE = 2048  # rows on which the error of a map is estimated
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """Landmarks, and where they come from."""
+
+    rows: Array  # (c, p) as samples
+    points: Array  # the same as the second argument of the kernel
+    indices: np.ndarray | None  # (c,) rows of X; None for points that are no samples
+    probe: Array | None = None  # (≤ 2048, p) rows of a stream, for error estimates
+
+
+def choose(
+    landmarks: Any,
+    kernel: Kernel,
+    X: Any,
+    n_landmarks: int | float | None,
+    rng: np.random.Generator,
+) -> Landmarks:
+    """The landmarks that `landmarks` and `n_landmarks` ask for.
+
+    Parameters
+    ----------
+    landmarks : str, callable, 1-D array of int or 2-D array
+        Name of a sampler, a sampler ``(kernel, X, m, rng) -> indices or points``,
+        indices of rows of X, or points.
+    kernel : Kernel
+    X : array, memory map or iterable of blocks of rows
+        Blocks are read once, each giving its share of landmarks. So are memory maps
+        larger than a quarter of the memory budget, unless all rows are equally
+        likely: then only the rows that are drawn are read.
+    n_landmarks : int, float or None
+        Count, fraction of the samples, or `default_count`.
+    rng : Generator
+    """
+    if is_blocks(X):
+        return _from_stream(landmarks, kernel, X, n_landmarks, rng)
+    if not _is_sampler(landmarks):
+        return _given(landmarks, kernel, X, n_landmarks)
+    sampler = find_sampler(landmarks)
+    m = count(n_landmarks, X.shape[0])
+    _check_vectors(sampler, kernel, X)
+    if isinstance(X, np.memmap) and sampler is not uniform:
+        if X.size * as_float(X[:1]).itemsize > options.memory // 4:
+            return _from_stream(sampler, kernel, _pieces(X), m, rng)
+        X = _loaded(X)
+    return _landmarks(kernel, X, sampler(kernel, X, m, rng))
+
+
+def find_sampler(landmarks: str | Sampler) -> Sampler:
+    """The sampler of this name; a function is one already."""
+    if callable(landmarks):
+        return landmarks
+    if landmarks in SAMPLERS:
+        return SAMPLERS[landmarks]
+    close = get_close_matches(landmarks, SAMPLERS, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    raise ValueError(
+        f"landmarks={landmarks!r} is not a sampler: {hint}there are "
+        f"{', '.join(SAMPLERS)}; or pass indices of samples or an array of points"
+    )
+
+
+def default_count(n: int) -> int:
+    """10 √n landmarks, at least 100 and at most 2000, and never more than samples."""
+    return min(n, max(100, min(2000, round(10 * sqrt(n)))))
+
+
+def count(n_landmarks: int | float | None, n: int) -> int:
+    """How many landmarks that is for n samples."""
+    m = _at_most(n_landmarks, n)
+    if isinstance(n_landmarks, Integral) and m < n_landmarks:
+        raise ValueError(
+            f"n_landmarks={n_landmarks} is more than the {n} samples: lower "
+            f"n_landmarks to at most {n}, or give a fraction such as 0.2"
+        )
+    return m
+
+
+def spread_rows(n: int, m: int = N_PROBE) -> np.ndarray:
+    """At most m indices, evenly spread over 0..n-1."""
+    return np.unique(np.linspace(0, n - 1, min(n, m)).round().astype(np.intp))
+
+
+def known_by_index(kernel: Kernel, X: Array) -> bool:
+    """Whether samples have no vectors, only their places in a precomputed matrix."""
+    return kernel.take(X, index_like([0], X)).ndim == 1
+
+
+def _is_sampler(landmarks: Any) -> bool:
+    return isinstance(landmarks, str) or callable(landmarks)
+
+
+def _at_most(n_landmarks: int | float | None, n: int) -> int:
+    if n_landmarks is None:
+        return default_count(n)
+    if isinstance(n_landmarks, Integral):
+        return min(int(n_landmarks), n)
+    return max(1, round(float(n_landmarks) * n))
+
+
+def _check_vectors(sampler: Sampler, kernel: Kernel, X: Array) -> None:
+    if sampler in NEED_VECTORS and known_by_index(kernel, X):
+        raise ValueError(
+            f"landmarks={sampler.__name__!r} needs sample vectors, which a precomputed "
+            "kernel does not have: use 'uniform', 'column-norm' or 'rpcholesky'"
+        )
+
+
+def _landmarks(kernel: Kernel, X: Array, chosen: Array) -> Landmarks:
+    """Indices or points, as a sampler returns them, made into landmarks."""
+    if chosen.ndim == 1:
+        return _from_indices(kernel, X, np.sort(to_numpy(chosen)))
+    if known_by_index(kernel, X):
+        raise ValueError(
+            "landmarks are points, but a precomputed kernel knows samples by their "
+            "index only: give indices of rows of X"
+        )
+    return Landmarks(chosen, chosen, None)
+
+
+def _from_indices(kernel: Kernel, X: Array, indices: np.ndarray) -> Landmarks:
+    places = index_like(indices, X)
+    rows = as_float(X[places])
+    if isinstance(X, np.memmap):
+        assert_all_finite(rows, input_name="X")
+    points = kernel.take(X, places) if known_by_index(kernel, X) else rows
+    return Landmarks(rows, points, indices)
+
+
+def _given(
+    landmarks: Any, kernel: Kernel, X: Array, n_landmarks: int | float | None
+) -> Landmarks:
+    """Landmarks that the user has chosen: indices of rows of X, or points."""
+    values = _checked_values(landmarks, n_landmarks)
+    if values.ndim == 2:
+        points = check_points(values, as_float(X[:1]), "landmarks")
+        return _landmarks(kernel, X, points)
+    if values.min() < 0 or values.max() >= X.shape[0]:
+        raise ValueError(
+            f"landmarks has indices from {values.min()} to {values.max()}, but X has "
+            f"rows 0 to {X.shape[0] - 1}"
+        )
+    return _from_indices(kernel, X, values)
+
+
+def _checked_values(landmarks: Any, n_landmarks: int | float | None) -> np.ndarray:
+    values = to_numpy(landmarks)
+    is_indices = values.ndim == 1 and np.issubdtype(values.dtype, np.integer)
+    if not (is_indices or values.ndim == 2) or not len(values):
+        raise ValueError(
+            "landmarks must be a name, a function, whole numbers (indices of rows of "
+            f"X) or points of shape (c, p); got {values.dtype} of shape {values.shape}"
+        )
+    if n_landmarks not in (None, len(values)):
+        raise ValueError(
+            f"n_landmarks={n_landmarks}, but {len(values)} landmarks are given: leave "
+            "n_landmarks out"
+        )
+    return values
+
+
+def _from_stream(
+    landmarks: Any,
+    kernel: Kernel,
+    blocks: Iterable[Array],
+    n_landmarks: int | float | None,
+    rng: np.random.Generator,
+) -> Landmarks:
+    """Landmarks from blocks of rows that are read once."""
+    blocks = _with_vectors(kernel, blocks)
+    probe = Pool(_taker(uniform, kernel, rng), lambda n: min(n, N_PROBE), rng)
+    if not _is_sampler(landmarks):
+        return _given_beside(landmarks, n_landmarks, blocks, probe)
+    taker = _taker(find_sampler(landmarks), kernel, rng)
+    pool = Pool(taker, partial(_at_most, n_landmarks), rng)
+    for block in blocks:
+        pool.add(block)
+        probe.add(block)
+    count(n_landmarks, pool.n_seen)
+    return Landmarks(pool.rows, pool.rows, pool.indices, probe.rows)
+
+
+def _given_beside(
+    landmarks: Any,
+    n_landmarks: int | float | None,
+    blocks: Iterable[Array],
+    probe: Pool,
+) -> Landmarks:
+    """Points that the user has chosen, and a probe from the blocks."""
+    values = _checked_values(landmarks, n_landmarks)
+    if values.ndim == 1:
+        raise ValueError(
+            "landmarks are indices of rows, but X is an iterable of blocks: pass the "
+            "rows themselves as landmarks, or X as one array or memory map"
+        )
+    for block in blocks:
+        probe.add(block)
+    points = check_points(values, probe.rows, "landmarks")
+    return Landmarks(points, points, None, probe.rows)
+
+
+def _taker(sampler: Sampler, kernel: Kernel, rng: np.random.Generator) -> Sample:
+    """The sampler as a pool uses it: rows of a block, and their indices in it."""
+
+    def take(block: Array, m: int) -> tuple[Array, np.ndarray | None]:
+        found = _landmarks(kernel, block, sampler(kernel, block, m, rng))
+        return found.rows, found.indices
+
+    return take
+
+
+def _with_vectors(kernel: Kernel, blocks: Iterable[Array]) -> Iterator[Array]:
+    for block in blocks:
+        if known_by_index(kernel, block):
+            raise ValueError(
+                "a precomputed kernel needs the whole matrix: pass X as one array or "
+                "memory map, not as blocks"
+            )
+        yield block
+
+
+def _pieces(X: np.memmap) -> Iterator[np.ndarray]:
+    """A memory map in pieces of an eighth of the memory budget."""
+    row_bytes = X.shape[1] * as_float(X[:1]).itemsize
+    step = max(1, options.memory // (8 * row_bytes))
+    return (_loaded(X[i : i + step]) for i in range(0, X.shape[0], step))
+
+
+def _loaded(X: np.memmap) -> np.ndarray:
+    """A memory map in memory, as finite floating-point numbers."""
+    return map_rows(np.asarray, X, row_bytes=8 * X.shape[1])

@@ -1,0 +1,183 @@
+"""Codecs of plain values: numbers, text, containers, arrays, random generators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..backend.arrays import is_torch, to_numpy
+from .codec import Codec, Decoder, Node, Place
+
+Parts = dict[str, Node]
+CSR_PARTS = ("data", "indices", "indptr")
+MT_WORDS = 624  # length of the state of NumPy's Mersenne twister
+
+
+def _exactly(*types: type) -> Callable[[Any], bool]:
+    return lambda value: type(value) in types
+
+
+def _instance(*types: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, types)
+
+
+def _is_finite_float(value: Any) -> bool:
+    return type(value) is float and math.isfinite(value)
+
+
+def _write_dict(value: dict[Any, Any], place: Place) -> Parts:
+    keys = place.items(value)
+    values = [place.child(str(key), item) for key, item in value.items()]
+    return {"keys": keys, "values": values}
+
+
+def _read_dict(node: Parts, decoder: Decoder) -> dict[Any, Any]:
+    keys, values = decoder.decode(node["keys"]), decoder.decode(node["values"])
+    return dict(zip(keys, values, strict=True))
+
+
+def _is_plain(dtype: np.dtype) -> bool:
+    """A type of numbers that safetensors knows."""
+    return dtype.kind in "biuf" and dtype.itemsize <= 8
+
+
+def _plain_dtype(name: str) -> np.dtype:
+    dtype = np.dtype(name)
+    if not _is_plain(dtype):
+        raise ValueError(f"dtype {name!r}")
+    return dtype
+
+
+def _write_scalar(value: np.generic, place: Place) -> Parts:
+    return {"dtype": value.dtype.name, "value": place.child("value", value.item())}
+
+
+def _read_scalar(node: Parts, decoder: Decoder) -> np.generic:
+    return _plain_dtype(node["dtype"]).type(decoder.decode(node["value"]))
+
+
+def _write_array(array: np.ndarray, place: Place) -> Parts:
+    """The order in memory is kept: products round differently in the other one."""
+    turned = array.flags.f_contiguous and not array.flags.c_contiguous
+    plain = np.asarray(array.T if turned else array, order="C")
+    return {"tensor": place.tensor(plain), "turned": turned}
+
+
+def _read_array(node: Parts, decoder: Decoder) -> np.ndarray:
+    array = np.require(decoder.tensors[node["tensor"]], requirements=["A", "W"])
+    return array.T if node["turned"] else array
+
+
+def _write_cells(array: np.ndarray, place: Place) -> Parts:
+    values = place.items(array.ravel().tolist())
+    return {"dtype": array.dtype.str, "shape": list(array.shape), "values": values}
+
+
+def _read_cells(node: Parts, decoder: Decoder) -> np.ndarray:
+    values = decoder.decode(node["values"])
+    cells = np.empty(len(values), dtype=object)
+    cells[:] = values
+    dtype = np.dtype(node["dtype"])
+    if dtype.kind not in "UO":
+        raise ValueError(f"dtype {node['dtype']!r}")
+    return cells.astype(dtype).reshape(node["shape"])
+
+
+def _write_csr(matrix: Any, place: Place) -> Parts:
+    csr = matrix.tocsr()
+    parts = place.children({part: getattr(csr, part) for part in CSR_PARTS})
+    return {"shape": list(csr.shape), **parts}
+
+
+def _read_csr(node: Parts, decoder: Decoder) -> sparse.csr_array:
+    parts = tuple(decoder.decode(node[part]) for part in CSR_PARTS)
+    matrix = sparse.csr_array(parts, shape=tuple(node["shape"]))
+    matrix.check_format(full_check=True)
+    return matrix
+
+
+def _is_default_generator(value: Any) -> bool:
+    """PCG64: any state of it is valid, which cannot be said of the others."""
+    is_generator = isinstance(value, np.random.Generator)
+    return is_generator and type(value.bit_generator) is np.random.PCG64
+
+
+def _write_generator(value: np.random.Generator, place: Place) -> Parts:
+    return {"state": place.child("state", value.bit_generator.state)}
+
+
+def _read_generator(node: Parts, decoder: Decoder) -> np.random.Generator:
+    bits = np.random.PCG64()
+    bits.state = decoder.decode(node["state"])
+    return np.random.Generator(bits)
+
+
+def _write_random_state(value: np.random.RandomState, place: Place) -> Parts:
+    return {"state": place.child("state", value.get_state())}
+
+
+def _read_random_state(node: Parts, decoder: Decoder) -> np.random.RandomState:
+    state = decoder.decode(node["state"])
+    # NumPy does not check these, and would read past the end of its own state
+    if len(state[1]) != MT_WORDS or not 0 <= state[2] <= MT_WORDS:
+        raise ValueError("random state out of range")
+    random = np.random.RandomState()
+    random.set_state(state)
+    return random
+
+
+def _is_number_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and _is_plain(value.dtype)
+
+
+def _is_cell_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "UO"
+
+
+VALUES = (
+    Codec(None, _exactly(type(None), bool, int), lambda value, _: value),
+    Codec(None, _instance(str), lambda value, _: str(value)),
+    Codec(None, _is_finite_float, lambda value, _: value),
+    Codec(
+        "float",
+        _exactly(float),
+        lambda value, _: {"value": repr(value)},
+        lambda node, _: float(node["value"]),
+    ),
+    Codec(None, _exactly(list), lambda value, place: place.items(value)),
+    Codec(
+        "tuple",
+        _exactly(tuple),
+        lambda value, place: {"items": place.items(value)},
+        lambda node, decoder: tuple(decoder.decode(node["items"])),
+    ),
+    Codec("dict", _exactly(dict), _write_dict, _read_dict),
+    Codec(
+        "scalar",
+        lambda value: isinstance(value, np.generic) and _is_plain(value.dtype),
+        _write_scalar,
+        _read_scalar,
+    ),
+    Codec("array", _is_number_array, _write_array, _read_array),
+    # a model that was fitted on torch tensors is loaded as one on NumPy arrays
+    Codec("array", is_torch, lambda value, place: _write_array(to_numpy(value), place)),
+    Codec("cells", _is_cell_array, _write_cells, _read_cells),
+    Codec("csr", sparse.issparse, _write_csr, _read_csr),
+    Codec(
+        "dtype",
+        lambda value: isinstance(value, np.dtype) and _is_plain(value),
+        lambda value, _: {"name": value.name},
+        lambda node, _: _plain_dtype(node["name"]),
+    ),
+    Codec("generator", _is_default_generator, _write_generator, _read_generator),
+    Codec(
+        "random state",
+        _exactly(np.random.RandomState),
+        _write_random_state,
+        _read_random_state,
+    ),
+)

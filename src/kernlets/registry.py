@@ -1,0 +1,89 @@
+"""What is registered: the tables of names by kind, and the classes a file may name.
+
+Each package keeps a table from names to classes or functions. A new entry there is
+listed by the command line and can be saved and loaded; nothing has to be added here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterator
+from dataclasses import is_dataclass
+from functools import lru_cache
+from typing import Any
+
+from . import _HOMES
+
+#: kind, which is the name of its package -> the table there
+TABLES = {
+    "kernels": "KERNELS",
+    "landmarks": "SAMPLERS",
+    "maps": "MAPS",
+    "pursuits": "CODERS",
+    "updates": "UPDATES",
+    "learners": "LEARNERS",
+    "classifiers": "CLASSIFIERS",
+}
+
+#: scikit-learn's classes that may stand beside ours in a model.
+SKLEARN = (
+    "decomposition.PCA",
+    "linear_model.LinearRegression",
+    "linear_model.LogisticRegression",
+    "linear_model.Ridge",
+    "linear_model.RidgeClassifier",
+    "pipeline.FeatureUnion",
+    "pipeline.Pipeline",
+    "preprocessing.LabelBinarizer",
+    "preprocessing.LabelEncoder",
+    "preprocessing.MaxAbsScaler",
+    "preprocessing.MinMaxScaler",
+    "preprocessing.Normalizer",
+    "preprocessing.RobustScaler",
+    "preprocessing.StandardScaler",
+    "svm.LinearSVC",
+)
+
+
+def table(kind: str) -> dict[str, Any]:
+    """Names and what they stand for, of one kind in `TABLES`."""
+    return getattr(_module(kind), TABLES[kind])
+
+
+def summary(entry: Any) -> str:
+    """First line of the docstring."""
+    return (inspect.getdoc(entry) or "").partition("\n")[0]
+
+
+@lru_cache(maxsize=1)
+def storable() -> dict[str, type]:
+    """The closed list of classes that a model file may name."""
+    ours = {f"kernlets.{cls.__name__}": cls for cls in _own_classes()}
+    theirs = {f"sklearn.{name}": _sklearn_class(name) for name in SKLEARN}
+    return {**ours, **theirs}
+
+
+def _own_classes() -> Iterator[type]:
+    """Estimators and records in the name space of every package that holds some."""
+    homes = {*_HOMES, *TABLES, "core", "dictionaries"} - {"config", "persistence"}
+    for home in sorted(homes):
+        registered = table(home).values() if home in TABLES else ()
+        for value in (*vars(_module(home)).values(), *registered):
+            if isinstance(value, type) and _is_storable(value):
+                yield value
+
+
+def _is_storable(cls: type) -> bool:
+    is_ours = cls.__module__.startswith("kernlets.") and not inspect.isabstract(cls)
+    is_record = is_dataclass(cls) or hasattr(cls, "_fields")
+    return is_ours and (is_record or hasattr(cls, "get_params"))
+
+
+def _module(home: str) -> Any:
+    return importlib.import_module(f".{home}", __package__)
+
+
+def _sklearn_class(name: str) -> type:
+    module, _, cls = name.partition(".")
+    return getattr(importlib.import_module(f"sklearn.{module}"), cls)

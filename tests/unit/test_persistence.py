@@ -1,0 +1,564 @@
+"""Model files: what goes in comes out, and no damaged or hostile file is believed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from safetensors.numpy import load_file
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import LabelEncoder, Normalizer, StandardScaler
+from sklearn.svm import LinearSVC
+
+from kernlets import (
+    KSVD,
+    MOD,
+    OMP,
+    RBF,
+    Lasso,
+    NystroemMap,
+    Polynomial,
+    ResidualClassifier,
+    load,
+    registry,
+    save,
+)
+from kernlets import (
+    Callable as CallableKernel,
+)
+from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
+from kernlets.persistence import ModelFileError, PersistenceError, info
+
+Rows = tuple[np.ndarray, np.ndarray]
+
+
+@pytest.fixture
+def rows(rng: np.random.Generator) -> Rows:
+    """Two classes of 60 samples, labels as text."""
+    X = rng.standard_normal((120, 12))
+    X[:60] += 1.0
+    return X, np.repeat(["cat", "dog"], 60)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a.model"
+
+
+def again(model: Any, path: Path) -> Any:
+    save(model, path)
+    return load(path)
+
+
+def carried(value: Any, path: Path) -> Any:
+    """A value after a journey as an attribute of a model."""
+    model = Normalizer()
+    model.value_ = value
+    return again(model, path).value_
+
+
+# ----------------------------------------------------------------- round trips
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("learner", [KSVD, MOD])
+def test_learners_come_back_bit_by_bit(
+    learner: type, dtype: type, rows: Rows, path: Path
+) -> None:
+    X = rows[0].astype(dtype)
+    model = learner(10, 3, random_state=0).fit(X)
+    loaded = again(model, path)
+    assert type(loaded) is learner
+    assert loaded.get_params() == model.get_params()
+    assert vars(loaded).keys() == vars(model).keys()
+    assert loaded.history_ == model.history_
+    assert loaded.components_.dtype == dtype
+    assert_array_equal(loaded.components_, model.components_)
+    assert_array_equal(loaded.transform(X), model.transform(X))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_pipeline_predicts_the_same(dtype: type, rows: Rows, path: Path) -> None:
+    X, y = rows[0].astype(dtype), rows[1]
+    model = make_pipeline(
+        StandardScaler(),
+        NystroemMap(Polynomial(2) + 0.5 * RBF(2.0), n_landmarks=30, random_state=0),
+        ResidualClassifier(KSVD(8, 2, coder=None, random_state=0)),
+    ).fit(X, y)
+    loaded = again(model, path)
+    assert_array_equal(loaded.predict(X), model.predict(X))
+    assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+    assert loaded.decision_function(X).dtype == dtype
+    assert loaded.classes_.dtype == y.dtype
+    refitted = clone(loaded).fit(X, y)
+    assert_array_equal(refitted.decision_function(X), model.decision_function(X))
+
+
+def _registered() -> list[tuple[str, str]]:
+    kinds = [kind for kind in registry.TABLES if kind != "landmarks"]
+    return [(kind, name) for kind in kinds for name in registry.table(kind)]
+
+
+@pytest.mark.parametrize(("kind", "name"), _registered())
+def test_every_registered_class_can_be_saved(
+    kind: str, name: str, rows: Rows, path: Path
+) -> None:
+    X, y = rows
+    model = registry.table(kind)[name]()
+    if "random_state" in model.get_params():
+        model.set_params(random_state=0)
+    if hasattr(model, "fit"):
+        model.fit(X, y)
+    loaded = again(model, path)
+    assert repr(loaded) == repr(model)
+    for method in ("transform", "predict"):
+        if hasattr(model, method):
+            expected = getattr(model, method)(X)
+            assert_array_equal(getattr(loaded, method)(X), expected)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PCA(3),
+        FeatureUnion([("pca", PCA(2)), ("same", Normalizer())]),
+        make_pipeline(KSVD(5, 2, random_state=0), LogisticRegression()),
+        make_pipeline(StandardScaler(), RidgeClassifier()),
+        LinearSVC(random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_parts_from_scikit_learn(model: Any, rows: Rows, path: Path) -> None:
+    X, y = rows
+    model.fit(X, y)
+    loaded = again(model, path)
+    method = "predict" if hasattr(model, "predict") else "transform"
+    assert_array_equal(getattr(loaded, method)(X), getattr(model, method)(X))
+
+
+def test_all_named_classes_of_scikit_learn_exist() -> None:
+    classes = registry.storable()
+    for name in registry.SKLEARN:
+        assert issubclass(classes[f"sklearn.{name}"], BaseEstimator)
+
+
+def test_dictionaries_can_be_saved_alone(rows: Rows, path: Path) -> None:
+    X = rows[0]
+    explicit = again(ExplicitDictionary(X[:4]), path)
+    assert_array_equal(explicit.gram(), ExplicitDictionary(X[:4]).gram())
+    kernel = KernelDictionary(RBF(2.0), X[:9], X[:4, :9])
+    assert_array_equal(again(kernel, path).correlate(X), kernel.correlate(X))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        0,
+        -(2**70),
+        0.1,
+        math.inf,
+        -math.inf,
+        "κ(x, y) \n \" '",
+        [],
+        [1, [2.5, None]],
+        (1, ("a", [])),
+        {"a": 1, 2: {"@": "array"}, (3, "b"): [None]},
+        np.float32(0.1),
+        np.float64(math.inf),
+        np.int8(-3),
+        np.bool_(True),
+        np.dtype("float32"),
+        OMP(3, tol=0.1),
+        [("lasso", Lasso(0.2))],
+    ],
+    ids=repr,
+)
+def test_values_keep_type_and_content(value: Any, path: Path) -> None:
+    loaded = carried(value, path)
+    assert type(loaded) is type(value)
+    assert repr(loaded) == repr(value)
+
+
+def test_not_a_number(path: Path) -> None:
+    assert math.isnan(carried(math.nan, path))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ">f8", "i1", "i8", "u4", "?"])
+def test_arrays_keep_values_and_order(dtype: str, order: Any, path: Path) -> None:
+    array = np.array(np.arange(24).reshape(2, 3, 4) % 7, dtype=dtype, order=order)
+    loaded = carried(array, path)
+    assert_array_equal(loaded, array)
+    assert loaded.dtype == array.dtype.newbyteorder("=")
+    assert loaded.flags.c_contiguous == array.flags.c_contiguous
+    loaded[...] = 0  # and can be written to
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array(3.5),
+        np.zeros((0, 3)),
+        np.arange(12.0).reshape(3, 4)[:, ::-2],
+        np.array(["a", "bcd", "κ"]),
+        np.array([["x"], ["y"]]),
+        np.array(["cat", 3, None], dtype=object),
+    ],
+    ids=["scalar", "empty", "strided", "text", "text column", "objects"],
+)
+def test_unusual_arrays(array: np.ndarray, path: Path) -> None:
+    loaded = carried(array, path)
+    assert (loaded.dtype, loaded.shape) == (array.dtype, array.shape)
+    assert loaded.tolist() == array.tolist()
+
+
+def test_sparse_matrices(path: Path) -> None:
+    matrix = sparse.random_array((5, 7), density=0.3, rng=0, format="csr")
+    assert_array_equal(carried(matrix, path).toarray(), matrix.toarray())
+
+
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
+def test_random_generators_go_on_where_they_were(make: Any, path: Path) -> None:
+    random = make(3)
+    random.normal(size=5)
+    loaded = carried(random, path)
+    assert_array_equal(loaded.normal(size=9), random.normal(size=9))
+
+
+def test_torch_tensors_become_arrays(rows: Rows, path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    X = torch.as_tensor(rows[0])
+    model = KSVD(6, 2, random_state=0).fit(X)
+    loaded = again(model, path)
+    assert isinstance(loaded.components_, np.ndarray)
+    assert_array_equal(loaded.components_, model.components_.numpy())
+    assert_array_equal(loaded.transform(rows[0]) != 0, model.transform(X).numpy() != 0)
+
+
+def test_shared_arrays_are_stored_once(path: Path) -> None:
+    array = np.ones((100, 100))
+    assert carried([array, {"again": array}], path)[1]["again"].sum() == 1e4
+    assert path.stat().st_size < 1.5 * array.nbytes
+
+
+def test_the_same_model_gives_the_same_bytes(rows: Rows, path: Path) -> None:
+    model = KSVD(4, 2, random_state=0).fit(rows[0])
+    save(model, path)
+    first = path.read_bytes()
+    save(load(path), path)
+    assert path.read_bytes() == first
+
+
+def test_other_tools_can_read_the_arrays(rows: Rows, path: Path) -> None:
+    model = KSVD(4, 2, random_state=0).fit(rows[0])
+    save(model, path)
+    arrays = load_file(path)
+    assert_array_equal(arrays["dictionary_.atoms"], model.components_)
+
+
+def test_info_tells_what_is_inside(rows: Rows, path: Path) -> None:
+    X, y = rows
+    save(ResidualClassifier(MOD(4, 2)).fit(X, y), path)
+    found = info(path)
+    assert (found["format"], found["format_version"]) == ("kernlets-model", "1")
+    assert found["classes"] == ["cat", "dog"]
+    assert found["n_features"] == 12
+    assert found["bytes"] == path.stat().st_size
+    assert "MOD(n_components=4, n_nonzero_coefs=2)" in found["model"]
+    assert found["arrays"]["learners_.1.dictionary_.atoms"] == "F64 (4, 12)"
+
+
+# ------------------------------------------------------- what cannot be saved
+
+
+class _Own(BaseEstimator):
+    pass
+
+
+def _cycle() -> Normalizer:
+    model = Normalizer()
+    model.self_ = model
+    return model
+
+
+@pytest.mark.parametrize(
+    ("model", "problem"),
+    [
+        (NystroemMap(lambda X, Y: X @ Y.T), "kernel: a builtins.function"),
+        (NystroemMap(CallableKernel(np.dot)), "kernel.function: a "),
+        (make_pipeline(_Own()), "steps.0.1: _Own is not a class"),
+        (_cycle(), "it contains itself"),
+        ({"a": 1}, "a dict is no estimator"),
+        (np.ones(3), "a ndarray is no estimator"),
+    ],
+    ids=["function", "callable kernel", "own class", "cycle", "dict", "array"],
+)
+def test_what_cannot_be_saved_is_named(model: Any, problem: str, path: Path) -> None:
+    with pytest.raises(PersistenceError, match=problem) as caught:
+        save(model, path)
+    assert "joblib.dump" in str(caught.value)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "value", [b"bytes", 1j, {1}, np.longdouble(1), np.array([1j]), np.array([b"a"])]
+)
+def test_other_values_are_refused(value: Any, path: Path) -> None:
+    with pytest.raises(PersistenceError, match="value_: a "):
+        carried(value, path)
+
+
+def test_a_callback_stays_behind(rows: Rows, path: Path) -> None:
+    model = KSVD(4, 2, callback=print)
+    with pytest.warns(UserWarning, match="callback is not part of a model file"):
+        save(model, path)
+    assert load(path).callback is None
+    assert model.callback is print
+
+
+# ------------------------------------------------------------------- the file
+
+
+def test_a_failed_save_leaves_the_old_file(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(OMP(2), path)
+    before = path.read_bytes()
+
+    def broken(handle: int) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(OSError, match="no space"):
+        save(OMP(3), path)
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_killed_save_leaves_the_old_file(path: Path) -> None:
+    """A real process dies between writing and renaming."""
+    save(OMP(2), path)
+    script = (
+        "import os, signal, sys; from kernlets import OMP, save\n"
+        "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "save(OMP(3), sys.argv[1])"
+    )
+    killed = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
+    assert killed.returncode < 0
+    assert load(path).n_nonzero_coefs == 2
+
+
+def test_saving_through_a_link_keeps_it(tmp_path: Path, path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    save(OMP(2), link)
+    assert link.is_symlink()
+    assert load(path).n_nonzero_coefs == 2
+
+
+def test_the_usual_permissions(tmp_path: Path, path: Path) -> None:
+    (tmp_path / "usual").touch()
+    save(OMP(2), path)
+    usual = stat.S_IMODE((tmp_path / "usual").stat().st_mode)
+    assert stat.S_IMODE(path.stat().st_mode) == usual
+
+
+def test_a_missing_file_is_an_ordinary_error(path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        load(path)
+
+
+# ------------------------------------------------- damaged and hostile files
+
+
+def small_file(path: Path) -> bytes:
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    save(ResidualClassifier(KSVD(2, 1, random_state=0)).fit(X, X[:, 0] > 0), path)
+    return path.read_bytes()
+
+
+def refused(path: Path, data: bytes) -> str:
+    path.write_bytes(data)
+    with pytest.raises(ModelFileError) as caught:
+        load(path)
+    message = str(caught.value)
+    assert str(path) in message
+    assert "\n" not in message
+    return message
+
+
+def places(data: bytes, rng: np.random.Generator) -> list[int]:
+    """All of the beginning, up to the tree, and 400 others."""
+    start = data.index(b'"tree"')
+    return [*range(start), *rng.choice(np.arange(start, len(data)), 400, False)]
+
+
+def test_changed_bytes_are_noticed(path: Path, rng: np.random.Generator) -> None:
+    data = small_file(path)
+    for place in places(data, rng):
+        changed = bytearray(data)
+        changed[place] ^= int(rng.integers(1, 256))
+        refused(path, bytes(changed))
+
+
+def test_changed_bits_are_noticed(path: Path, rng: np.random.Generator) -> None:
+    data = small_file(path)
+    for place in places(data, rng):
+        changed = bytearray(data)
+        changed[place] ^= 1 << int(rng.integers(8))
+        refused(path, bytes(changed))
+
+
+def test_truncations_are_noticed(path: Path, rng: np.random.Generator) -> None:
+    data = small_file(path)
+    for length in [*places(data, rng), len(data) - 1]:
+        refused(path, data[:length])
+    refused(path, data + b" ")
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"\x80\x04K*.", b"\xff" * 100])
+def test_other_files_are_no_models(data: bytes, path: Path) -> None:
+    assert "is not a model file" in refused(path, data)
+
+
+def test_safetensors_of_others_are_no_models(path: Path) -> None:
+    from safetensors.numpy import save_file
+
+    save_file({"a": np.ones(3)}, path)
+    assert "is not a model file" in refused(path, path.read_bytes())
+
+
+def forge(data: bytes, change: Callable[[dict[str, str]], Any]) -> bytes:
+    """A file with changed metadata and a checksum that is right again."""
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    change(header["__metadata__"])
+    header["__metadata__"]["checksum"] = "0" * 64
+    text = json.dumps(header, separators=(",", ":")).encode()
+    blank = len(text).to_bytes(8, "little") + text + data[8 + size :]
+    digest = hashlib.sha256(blank).hexdigest().encode()
+    return blank.replace(b"0" * 64, digest, 1)
+
+
+def forged_tree(data: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
+    def change_tree(metadata: dict[str, str]) -> None:
+        tree = json.loads(metadata["tree"])
+        change(tree)
+        metadata["tree"] = json.dumps(tree)
+
+    return forge(data, change_tree)
+
+
+def test_forging_works(path: Path) -> None:
+    """The tests below would mean nothing if every forged file were refused."""
+    data = small_file(path)
+    path.write_bytes(forge(data, lambda metadata: None))
+    assert len(load(path).learners_) == 2
+    path.write_bytes(forged_tree(data, lambda t: t["state"].update(new_=1)))
+    assert load(path).new_ == 1
+
+
+def test_a_later_version_asks_for_an_upgrade(path: Path) -> None:
+    data = forge(small_file(path), lambda m: m.update(format_version="3"))
+    message = refused(path, data)
+    assert "file version 3, this library reads up to 1: upgrade kernlets" in message
+
+
+@pytest.mark.parametrize(
+    "name", ["subprocess.Popen", "builtins.eval", "kernlets.save", "sklearn.svm.SVC"]
+)
+def test_only_listed_classes_are_built(name: str, path: Path) -> None:
+    data = forged_tree(small_file(path), lambda tree: tree.update({"class": name}))
+    assert f"unknown class '{name}'" in refused(path, data)
+
+
+HOSTILE: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "unknown tag": lambda t: t["state"].update(x_={"@": "code", "text": "exit()"}),
+    "no tag": lambda t: t["state"].update(x_={"text": "exit()"}),
+    "a method": lambda t: t["state"].update(predict=3),
+    "not a name": lambda t: t["state"].update({"a b": 3}),
+    "unknown parameter": lambda t: t["params"].update(shell=True),
+    "missing array": lambda t: t["state"].update(
+        x_={"@": "array", "tensor": "nowhere", "turned": False}
+    ),
+    "object dtype": lambda t: t["state"].update(
+        x_={"@": "scalar", "dtype": "object", "value": 1}
+    ),
+    "huge shape": lambda t: t["state"].update(
+        x_={"@": "cells", "dtype": "O", "shape": [2**60], "values": ["a"]}
+    ),
+    "unhashable key": lambda t: t["state"].update(
+        x_={"@": "dict", "keys": [[1]], "values": [1]}
+    ),
+    "random state": lambda t: t["state"].update(
+        x_={
+            "@": "random state",
+            "state": {"@": "tuple", "items": ["MT19937", [0] * 624, 10**6, 0, 0.0]},
+        }
+    ),
+    "no parts": lambda t: t.clear(),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_trees_are_refused(name: str, path: Path) -> None:
+    data = forged_tree(small_file(path), HOSTILE[name])
+    assert "cannot be rebuilt" in refused(path, data)
+
+
+def test_a_tree_too_deep_is_refused(path: Path) -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    data = forge(small_file(path), lambda metadata: metadata.update(tree=deep))
+    assert "cannot be rebuilt" in refused(path, data)
+
+
+def test_a_cache_folder_in_a_file_is_ignored(path: Path) -> None:
+    """scikit-learn would unpickle what it finds there."""
+    save(make_pipeline(Normalizer()), path)
+    data = forged_tree(
+        path.read_bytes(), lambda tree: tree["params"].update(memory="/elsewhere")
+    )
+    path.write_bytes(data)
+    assert load(path).memory is None
+
+
+def test_names_of_storable_classes_are_unique() -> None:
+    names = [cls.__name__ for cls in set(registry._own_classes())]
+    assert len(names) == len(set(names))
+
+
+def test_a_new_registered_class_is_storable(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Fresh(OMP):
+        """One file, one name."""
+
+    Fresh.__module__ = "kernlets.pursuits.fresh"
+    monkeypatch.setitem(registry.table("pursuits"), "fresh", Fresh)
+    registry.storable.cache_clear()
+    try:
+        assert type(again(Fresh(2), path)) is Fresh
+    finally:
+        registry.storable.cache_clear()
+
+
+def test_label_encoders(path: Path) -> None:
+    encoder = LabelEncoder().fit(["b", "a", "b"])
+    assert again(encoder, path).inverse_transform([0, 1]).tolist() == ["a", "b"]
