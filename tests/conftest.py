@@ -45,10 +45,17 @@ def shared_data() -> Path:
     pytest.skip(reason)
 
 
-@pytest.fixture(params=["numpy", "torch"])
+@pytest.fixture(params=["numpy", "torch", "cuda"])
 def xp(request: pytest.FixtureRequest) -> ArrayLibrary:
-    """Each array library that is installed."""
+    """Each array library that is installed, torch also on a GPU where there is one."""
     if request.param == "numpy":
         return ArrayLibrary("numpy", np.asarray, np.asarray)
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    return ArrayLibrary("torch", torch.asarray, lambda a: a.detach().cpu().numpy())
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    device = "cuda" if request.param == "cuda" else "cpu"
+
+    def asarray(values: Any) -> Any:
+        return torch.asarray(values, device=device)
+
+    return ArrayLibrary(request.param, asarray, lambda a: a.detach().cpu().numpy())

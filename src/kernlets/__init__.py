@@ -16,12 +16,16 @@ _HOMES = {
         "Linear Polynomial RBF Laplacian Matern RationalQuadratic Sigmoid Cosine "
         "Chi2 Intersection Callable Precomputed"
     ),
-    "maps": "NystroemMap",
+    "maps": (
+        "NystroemMap IKAMap FourierMap FastfoodMap HybridMap PolynomialSketchMap"
+    ),
     "pursuits": "OMP Lasso Threshold",
-    "learners": "KSVD MOD KernelKSVD KernelMOD",
+    "learners": "KSVD MOD KernelKSVD KernelMOD ReducedKernelDL",
     "classifiers": "ResidualClassifier SRCClassifier",
+    "outliers": "DictionaryOutlierDetector",
     "persistence": "save load",
     "config": "options",
+    "backend.rows": "Blocks",
 }
 _MODULES = ("datasets", "metrics", "plotting")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -99,9 +99,10 @@ class SparseCodes:
 
     def uses(self) -> np.ndarray:  # (m,)
         """In how many samples each atom has a non-zero coefficient."""
-        indices, values = _numpy(self.indices), _numpy(self.values)
-        live = (indices >= 0) & (values != 0)
-        return np.bincount(indices[live], minlength=self.n_atoms)
+        live = self.indices[(self.indices >= 0) & (self.values != 0)]
+        if isinstance(live, np.ndarray):
+            return np.bincount(live, minlength=self.n_atoms)
+        return _numpy(live.bincount(minlength=self.n_atoms))  # counted where it is
 
     def tocsr(self) -> sparse.csr_array:
         """The codes as a SciPy CSR matrix of shape (n, n_atoms)."""

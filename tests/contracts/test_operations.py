@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 import importlib
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
+from kernlets.backend import ops
 from kernlets.backend.ops import OPERATIONS
 from kernlets.hot import reference
 
-HOMES = ("reference", "numba_", "torch_")
+HOMES = ("reference", "numba_", "torch_", "cuda")
 DTYPES = (np.float64, np.float32)
+
+
+class OnGPU:
+    """The torch twins with their arguments on a GPU: Triton's where there is one."""
+
+    __name__ = "kernlets.hot.torch_"
+    device = "cuda"
+
+    def __getattr__(self, name):
+        return getattr(importlib.import_module(self.__name__), name)
 
 
 @pytest.fixture(params=HOMES)
 def home(request):
-    if request.param == "torch_":
-        pytest.importorskip("torch", reason="torch is not installed")
+    if request.param in ("torch_", "cuda"):
+        torch = pytest.importorskip("torch", reason="torch is not installed")
+        if request.param == "cuda" and not torch.cuda.is_available():
+            pytest.skip("no GPU")
+    if request.param == "cuda":
+        return OnGPU()
     return importlib.import_module(f"kernlets.hot.{request.param}")
 
 
@@ -27,11 +45,18 @@ def call(home, name, *args):
         return getattr(home, name)(*args)
     import torch
 
-    tensors = [torch.as_tensor(a) if isinstance(a, np.ndarray) else a for a in args]
-    result = getattr(home, name)(*tensors)
+    device = "cuda" if isinstance(home, OnGPU) else "cpu"
+    moved = [
+        torch.as_tensor(a, device=device) if isinstance(a, np.ndarray) else a
+        for a in args
+    ]
+    result = getattr(home, name)(*moved)
+    for before, after in zip(args, moved, strict=True):
+        if isinstance(before, np.ndarray):
+            before[...] = after.cpu().numpy()
     if isinstance(result, tuple):
-        return tuple(part.numpy() for part in result)
-    return None if result is None else result.numpy()
+        return tuple(part.cpu().numpy() for part in result)
+    return None if result is None else result.cpu().numpy()
 
 
 def problem(rng, n=60, p=20, m=30, dtype=np.float64):
@@ -146,6 +171,35 @@ def test_l1_distances(home, rng, dtype):
     np.testing.assert_allclose(found, naive, rtol=1e-5)
 
 
+def naive_hadamard(X):
+    """Entry (i, j) of H is −1 to the number of ones that i and j share."""
+    d = X.shape[1]
+    signs = [[(-1) ** (i & j).bit_count() for j in range(d)] for i in range(d)]
+    return X.astype(np.float64) @ np.array(signs, dtype=np.float64)
+
+
+@pytest.mark.parametrize("d", [1, 2, 4, 8, 16, 32, 128, 512])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_fwht(home, rng, d, dtype):
+    X = rng.standard_normal((5, d)).astype(dtype)
+    expected = naive_hadamard(X)
+    call(home, "fwht", X)
+    np.testing.assert_allclose(X, expected, atol=2 * d * np.finfo(dtype).eps)
+
+
+def test_fwht_twice_is_d_times_the_identity(home, rng):
+    X = rng.standard_normal((3, 64))
+    twice = X.copy()
+    call(home, "fwht", twice)
+    call(home, "fwht", twice)
+    np.testing.assert_allclose(twice, 64 * X, atol=1e-12)
+
+
+def test_fwht_wants_a_power_of_two(rng):
+    with pytest.raises(ValueError, match="12 columns.*pad"):
+        ops.fwht(rng.standard_normal((3, 12)))
+
+
 def test_subtract_codes(home, rng):
     X, atoms = problem(rng)
     indices, values, _ = reference.omp(*products(X, atoms), 5, 6.0)
@@ -239,3 +293,33 @@ def test_gram_sweep_is_the_explicit_sweep_in_feature_space(home, rng, exact, dty
     np.testing.assert_allclose(values, explicit[1], atol=tolerance)
     np.testing.assert_allclose(products_, explicit[0] @ X.T, atol=10 * tolerance)
     np.testing.assert_allclose(gram, explicit[0] @ explicit[0].T, atol=tolerance)
+
+
+def test_fused_omp_in_tritons_interpreter():
+    """The CUDA program without a GPU, where Triton can be had at all."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("triton", reason="triton is not installed")
+    done = subprocess.run(
+        [sys.executable, "-c", FUSED],
+        env={**os.environ, "TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+FUSED = """
+import numpy as np, torch
+from kernlets.hot import reference, triton_
+rng = np.random.default_rng(0)
+atoms = rng.standard_normal((30, 20))
+atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
+X = rng.standard_normal((12, 20))
+X[0], X[1] = 0, 2 * atoms[3]
+args = [a.astype(np.float32) for a in (atoms @ atoms.T, X @ atoms.T, (X * X).sum(1))]
+expected = reference.omp(*args, 5, 0.3)
+found = triton_.omp(*map(torch.as_tensor, args), 5, 0.3)
+np.testing.assert_array_equal(found[0], expected[0])
+np.testing.assert_allclose(found[1], expected[1], atol=1e-4)
+np.testing.assert_allclose(found[2], expected[2], atol=1e-4)
+"""

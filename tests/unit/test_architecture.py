@@ -28,6 +28,7 @@ ALLOWED = {
     "updates": GROUND | {"dictionaries", "pursuits"},
     "learners": GROUND | {"kernels", "dictionaries", "pursuits", "updates"},
     "classifiers": GROUND | {"kernels", "dictionaries", "pursuits", "learners"},
+    "outliers": GROUND | {"learners"},
     "datasets": {"config"},
     "plotting": GROUND | {"dictionaries"},
     "registry": {

@@ -27,7 +27,7 @@ from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
 from kernlets.pursuits import encode
 
 PAIRS = [(KSVD, KernelKSVD, {}), (KSVD, KernelKSVD, {"update": "exact"})]
-PAIRS += [(MOD, KernelMOD, {})]
+PAIRS += [(KSVD, KernelKSVD, {"update": "parallel"}), (MOD, KernelMOD, {})]
 
 
 def factor(K):

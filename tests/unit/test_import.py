@@ -15,7 +15,7 @@ import json, sys, time
 began = time.perf_counter()
 import kernlets
 seconds = time.perf_counter() - began
-heavy = {"numba", "torch", "triton", "dask", "distributed", "matplotlib", "pandas"}
+heavy = {"numba", "torch", "triton", "dask", "distributed", "matplotlib"}
 print(json.dumps([seconds, sorted(heavy & set(sys.modules))]))
 """
 

@@ -10,7 +10,7 @@ from kernlets.core import Coded
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.learners.start import STARTS
 from kernlets.pursuits import encode
-from kernlets.updates import KSVDUpdate, MODUpdate
+from kernlets.updates import KSVDUpdate, MODUpdate, ParallelKSVDUpdate
 from kernlets.updates.refresh import refresh, useless_atoms
 from kernlets.updates.statistics import statistics
 
@@ -74,6 +74,34 @@ def test_ksvd_step_reports_its_error_and_never_raises_it(coded, rng, exact):
     assert step.error < error_at_fixed_codes(dictionary, X, codes)
     np.testing.assert_allclose((step.dictionary.atoms**2).sum(1), 1)
     assert np.abs(dictionary.atoms - step.dictionary.atoms).max() > 0.01  # a new one
+
+
+def test_parallel_step_is_the_naive_formula(coded, rng):
+    dictionary, X, codes = coded
+    dense, atoms = codes.toarray(), dictionary.atoms
+    residual = X - dense @ atoms
+    expected = np.stack(
+        [
+            sum(g * (r + g * atom) for g, r in zip(dense[:, j], residual, strict=True))
+            for j, atom in enumerate(atoms)
+        ]
+    )
+    step = ParallelKSVDUpdate(min_uses=0, max_coherence=2).step(
+        dictionary, statistics(dictionary, X, codes), rng
+    )
+    np.testing.assert_allclose(step.dictionary.atoms, unit(expected), atol=1e-9)
+    assert step.error == pytest.approx((residual**2).sum())
+
+
+def test_parallel_ksvd_learns_about_as_well(rng):
+    X = rng.standard_normal((400, 10)) @ rng.standard_normal((10, 10))
+    swept, parallel = (
+        KSVD(20, 3, max_iter=15, update=update, random_state=0).fit(X)
+        for update in ("approximate", "parallel")
+    )
+    error = parallel.reconstruction_error(X)
+    assert error < 1.1 * swept.reconstruction_error(X)
+    assert error < 0.8 * parallel.history_["objective"][0]
 
 
 def test_ksvd_step_does_not_write_to_its_input(coded, rng):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from kernlets import MOD, options
+from kernlets import KSVD, MOD, Blocks, options
 from kernlets.backend.rows import block_rows, map_rows, slices, sum_rows
 from kernlets.backend.threads import parallel, serial_blas
 from kernlets.config import parse_bytes
@@ -69,6 +69,44 @@ def test_learning_from_a_memory_map_is_learning_from_the_array(tmp_path, rng):
         found = MOD(8, 2, random_state=0, max_iter=3).fit(mapped).components_
     expected = MOD(8, 2, random_state=0, max_iter=3).fit(X).components_
     np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("learner", [MOD(8, 2), KSVD(8, 2, update="parallel")])
+def test_learning_from_blocks_is_learning_from_the_array(learner, rng):
+    X = rng.standard_normal((200, 6))
+    atoms = X[:8]
+    learner = learner.set_params(init=atoms, random_state=0, max_iter=3)
+    expected = learner.fit(X).components_
+    reads = []
+
+    def read():
+        reads.append(1)
+        return (X[i : i + 37] for i in range(0, 200, 37))
+
+    found = learner.fit(Blocks(read)).components_
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+    assert len(reads) == 4  # a look at the first block, then one pass an iteration
+    codes = np.concatenate(list(learner.transform(read())))
+    np.testing.assert_allclose(codes, learner.transform(X), atol=1e-10)
+
+
+def test_blocks_that_cannot_serve_are_refused(rng):
+    X = rng.standard_normal((50, 6))
+    with pytest.raises(ValueError, match="update='parallel'"):
+        KSVD(8, 2).fit([X, X])
+    with pytest.raises(ValueError, match="only once"):
+        MOD(8, 2).fit(iter([X, X]))
+    with pytest.raises(ValueError, match="features"):
+        MOD(8, 2).fit([X, X[:, :5]])
+
+
+def test_an_error_in_a_block_comes_through(rng):
+    def read():
+        yield rng.standard_normal((50, 6))
+        raise OSError("disk gone")
+
+    with pytest.raises(OSError, match="disk gone"):
+        MOD(8, 2, random_state=0).fit(Blocks(read))
 
 
 def test_parallel_keeps_order_and_limits_blas():

@@ -159,6 +159,15 @@ def check_device(device: str | None) -> str | None:
     return device
 
 
+def device_memory(X: Array) -> int:
+    """Bytes of the GPU that X is on; 0 for arrays in host memory."""
+    if not is_torch(X) or not X.is_cuda:
+        return 0
+    import torch
+
+    return torch.cuda.get_device_properties(X.device).total_memory
+
+
 def check_points(points: Any, like: Array, name: str) -> Array:  # (m, p)
     """User-given rows (landmarks, atoms) that must fit the samples `like`."""
     if is_torch(points):

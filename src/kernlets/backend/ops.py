@@ -18,6 +18,7 @@ OPERATIONS = (
     "omp",
     "lasso",
     "l1_distances",
+    "fwht",
     "subtract_codes",
     "ksvd_sweep",
     "gram_sweep",
@@ -63,6 +64,13 @@ def lasso(
 def l1_distances(X: Array, Y: Array) -> Array:  # (n, m)
     """Σ |xᵢ − yⱼ| over the features."""
     return implementation("l1_distances", X)(X, Y)
+
+
+def fwht(X: Array) -> None:  # (n, d)
+    """X ← X H in place, H the Hadamard matrix; d must be a power of two."""
+    if X.shape[1].bit_count() != 1:
+        raise ValueError(f"X has {X.shape[1]} columns, not a power of two: pad it")
+    implementation("fwht", X)(X)
 
 
 def subtract_codes(

@@ -6,20 +6,23 @@ A source of rows is an array, a memory map, or an iterable of such blocks.
 
 from __future__ import annotations
 
+import contextvars
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ..config import options
 from ..core import Array
-from .arrays import as_float, empty, is_array, is_torch
+from .arrays import as_float, device_memory, empty, is_array, is_torch
 from .threads import parallel
 
 Result = TypeVar("Result")
 
 CACHE_BYTES = 4 * 2**20  # blocks of about this size keep products near the caches
+GPU_SHARE = 64  # a block with all that is derived from it takes this part of a GPU
 MIN_ROWS = 512  # below this a matrix product is no longer efficient
 
 
@@ -32,6 +35,20 @@ def is_blocks(X: Any) -> bool:
     return isinstance(X, Iterable) and not hasattr(X, "shape")
 
 
+class Blocks:
+    """Row blocks that can be read again: ``Blocks(read)`` with a function of nothing.
+
+    For data larger than memory that are generated or read from files: `read` returns
+    a fresh iterator of two-dimensional arrays at each pass.
+    """
+
+    def __init__(self, read: Callable[[], Iterable[Array]]) -> None:
+        self.read = read
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter(self.read())
+
+
 def block_rows(row_bytes: int) -> int:
     """Rows per block when each row needs `row_bytes` of working memory."""
     if options.block_rows is not None:
@@ -40,17 +57,34 @@ def block_rows(row_bytes: int) -> int:
     return max(1, min(afford, max(MIN_ROWS, CACHE_BYTES // max(row_bytes, 1))))
 
 
-def slices(n: int, row_bytes: int) -> list[slice]:
-    """Consecutive slices of 0..n, independent of the number of threads used."""
+def slices(n: int, row_bytes: int, like: Array | None = None) -> list[slice]:
+    """Consecutive slices of 0..n, independent of the number of threads used.
+
+    On a GPU (of `like`) blocks are as large as its memory allows.
+    """
     step = block_rows(row_bytes)
+    if options.block_rows is None and like is not None:
+        room = device_memory(like) // GPU_SHARE
+        step = max(step, room // max(row_bytes, 1))
     return [slice(i, min(i + step, n)) for i in range(0, n, step)]
 
 
 def iter_blocks(X: Any, row_bytes: int) -> Iterator[Array]:
     """Row blocks of any source, as floating-point arrays."""
-    for part in X if is_blocks(X) else [X]:
-        for rows in slices(part.shape[0], row_bytes):
+    for part in _ahead(X) if is_blocks(X) else [X]:
+        for rows in slices(part.shape[0], row_bytes, part):
             yield _read(part, rows)
+
+
+def _ahead(blocks: Iterable[Array]) -> Iterator[Array]:
+    """The same blocks, the next one being read while one is worked on."""
+    source = iter(blocks)
+    context = contextvars.copy_context()
+    with ThreadPoolExecutor(1, thread_name_prefix="kernlets-reader") as reader:
+        coming = reader.submit(context.run, next, source, None)
+        while (block := coming.result()) is not None:
+            coming = reader.submit(context.run, next, source, None)
+            yield block
 
 
 def _read(X: Array, rows: slice) -> Array:
@@ -71,7 +105,7 @@ def _read(X: Array, rows: slice) -> Array:
 
 def map_blocks(f: Callable[[Array], Result], X: Array, row_bytes: int) -> list[Result]:
     """[f(block) for the blocks of rows of one array], on threads for NumPy arrays."""
-    parts = slices(X.shape[0], row_bytes) or [slice(0, 0)]
+    parts = slices(X.shape[0], row_bytes, X) or [slice(0, 0)]
 
     def run(rows: slice) -> Result:
         return f(_read(X, rows))
@@ -88,7 +122,7 @@ def map_rows(f: Callable[[Array], Array], X: Any, row_bytes: int) -> Any:
     if is_blocks(X):
         return (map_rows(f, block, row_bytes) for block in X)
     stacked = _Stacked(X.shape[0])
-    parts = slices(X.shape[0], row_bytes) or [slice(0, 0)]
+    parts = slices(X.shape[0], row_bytes, X) or [slice(0, 0)]
 
     def run(rows: slice) -> None:
         stacked.put(rows, f(_read(X, rows)))

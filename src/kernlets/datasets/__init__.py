@@ -11,6 +11,7 @@ from kernlets.datasets import corrupt, preprocess
 from kernlets.datasets.base import Dataset
 from kernlets.datasets.catalogue import available, load
 from kernlets.datasets.files import read_table
+from kernlets.datasets.patches import distance_percentile, whitened_patches
 from kernlets.datasets.preprocess import remove_mean_and_normalize, unit_norm
 from kernlets.datasets.sources import DatasetNotFoundError
 from kernlets.datasets.table import DataFileError, Table
@@ -22,9 +23,11 @@ __all__ = [
     "Table",
     "available",
     "corrupt",
+    "distance_percentile",
     "load",
     "preprocess",
     "read_table",
     "remove_mean_and_normalize",
     "unit_norm",
+    "whitened_patches",
 ]

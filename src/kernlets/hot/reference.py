@@ -7,6 +7,7 @@ tests hold all of them to what is written here.
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import hadamard
 
 UNUSED = -1
 
@@ -94,6 +95,11 @@ def shrink(value: float, alpha: float, positive: bool) -> float:
 def l1_distances(X: np.ndarray, Y: np.ndarray) -> np.ndarray:  # (n, m)
     """Σ |xᵢ − yⱼ| over the features."""
     return np.stack([np.abs(x - Y).sum(axis=1) for x in X])
+
+
+def fwht(X: np.ndarray) -> None:  # (n, d) changed in place
+    """X ← X H with the Hadamard matrix H of order d, a power of two, entries ±1."""
+    X[:] = X @ hadamard(X.shape[1], dtype=X.dtype)
 
 
 def subtract_codes(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+from types import ModuleType
 
 import torch
 from torch import Tensor
@@ -22,6 +24,10 @@ def omp(
     See `kernlets.hot.numba_.omp` for the recursion. A sample that has stopped takes
     steps of length zero.
     """
+    if corr.is_cuda and corr.dtype == torch.float32:
+        fused = _fused()
+        if fused is not None and fused.fits(corr.shape[1], width):
+            return fused.omp(gram, corr, energy, width, tol)
     (n, m), eps = corr.shape, torch.finfo(corr.dtype).eps
     indices = torch.full((n, width), UNUSED, dtype=torch.int64, device=corr.device)
     rows = corr.new_zeros((n, width, m))
@@ -49,6 +55,16 @@ def omp(
         error = (error - parts[:, t] ** 2).clamp(min=0)
         indices[:, t] = torch.where(live, k, UNUSED)
     return indices, _coefficients(factor, parts, indices), error
+
+
+@lru_cache(maxsize=1)
+def _fused() -> ModuleType | None:
+    """The Triton twins, where Triton is installed."""
+    try:
+        from . import triton_
+    except ImportError:
+        return None
+    return triton_
 
 
 def _coefficients(factor: Tensor, parts: Tensor, indices: Tensor) -> Tensor:
@@ -89,6 +105,22 @@ def lasso(
 def l1_distances(X: Tensor, Y: Tensor) -> Tensor:
     """Σ |xᵢ − yⱼ|."""
     return torch.cdist(X, Y, p=1.0)
+
+
+def fwht(X: Tensor) -> None:
+    """X ← X H as two small matrix products, for H = H_a ⊗ H_b with ab = d."""
+    n, d = X.shape
+    bits = d.bit_length() - 1
+    left, right = _hadamard(bits // 2, X), _hadamard(bits - bits // 2, X)
+    X.copy_((left @ (X.reshape(n, len(left), len(right)) @ right)).reshape(n, d))
+
+
+def _hadamard(bits: int, like: Tensor) -> Tensor:
+    matrix = like.new_ones((1, 1))
+    step = like.new_tensor([[1, 1], [1, -1]])
+    for _ in range(bits):
+        matrix = torch.kron(matrix, step)
+    return matrix
 
 
 def subtract_codes(X: Tensor, indices: Tensor, values: Tensor, atoms: Tensor) -> Tensor:

@@ -12,17 +12,24 @@ from sklearn.exceptions import ConvergenceWarning
 from ..backend.arrays import as_like, to_numpy
 from ..core import Array, Kernel
 
-PLUS_PLUS = 0  # more centres than this start from random samples: k-means++ is slow
 LARGE = 4e12  # multiplications over which mini-batches replace full passes
 
 
 def kmeans(
-    kernel: Kernel, X: Array, m: int, rng: np.random.Generator, *, max_iter: int = 10
+    kernel: Kernel,
+    X: Array,
+    m: int,
+    rng: np.random.Generator,
+    *,
+    init: str = "random",
+    max_iter: int = 10,
 ) -> Array:  # (m, p)
     """The m centres of one k-means run on X; the kernel plays no part.
 
-    A few iterations are enough for landmarks. With m = n each sample is its own
-    centre. For very large X mini-batches of samples replace passes over all of them.
+    A few iterations from random samples are enough for landmarks;
+    ``init="k-means++"`` lowers the error further where m is small, at the cost of a
+    slow start. With m = n each sample is its own centre. For very large X mini-batches
+    of samples replace passes over all of them.
     """
     if m == X.shape[0]:
         return X
@@ -31,7 +38,7 @@ def kmeans(
     model = KMeans if work <= LARGE else MiniBatchKMeans
     clusters = model(
         n_clusters=m,
-        init="k-means++" if m <= PLUS_PLUS else "random",
+        init=init,
         n_init=1,
         max_iter=max_iter,
         random_state=int(rng.integers(2**31)),

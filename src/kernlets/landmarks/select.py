@@ -75,6 +75,22 @@ def choose(
         Count, fraction of the samples, or `default_count`.
     rng : Generator
     """
+    found = _choose(landmarks, kernel, X, n_landmarks, rng)
+    if found.rows.shape[0] == 0:
+        raise ValueError(
+            f"landmarks={landmarks!r} found no sample worth choosing: the kernel is "
+            "zero on X, check it for zero rows"
+        )
+    return found
+
+
+def _choose(
+    landmarks: Any,
+    kernel: Kernel,
+    X: Any,
+    n_landmarks: int | float | None,
+    rng: np.random.Generator,
+) -> Landmarks:
     if is_blocks(X):
         return _from_stream(landmarks, kernel, X, n_landmarks, rng)
     if not _is_sampler(landmarks):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import as_like, index_like, row_norms, to_numpy
+from ..backend.arrays import as_like, eps, index_like, row_norms, to_numpy
 from ..backend.rows import map_rows
 from ..core import Array, Kernel
 from ..kernels.pairs import energies
@@ -83,10 +83,10 @@ def coreset(
 def coreset_weights(X: Array) -> np.ndarray:  # (n, p) -> (n,)
     """‖xᵢ‖² − ⟨xᵢ, μ⟩²/‖μ‖² = ‖xᵢ − γᵢμ‖² at the least-squares γᵢ = ⟨xᵢ, μ⟩/‖μ‖²."""
     mean = as_like(X.mean(0), X).reshape(-1)
-    energy = float(mean @ mean)
-    along = X @ mean
-    gone = along * along / energy if energy > 0 else 0.0 * along
-    return _weights(energies(X) - gone)
+    own, along, energy = energies(X), X @ mean, float(mean @ mean)
+    if energy <= (10 * eps(own)) ** 2 * float(own.mean()):
+        return _weights(own)  # centred data: what is left of the mean is rounding
+    return _weights(own - along * along / energy)
 
 
 def _weights(values: Any) -> np.ndarray:  # (n,)

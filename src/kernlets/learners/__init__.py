@@ -2,12 +2,14 @@
 
 from .batch import KSVD, MOD
 from .exact import KernelKSVD, KernelMOD
+from .reduced import ReducedKernelDL
 
 LEARNERS = {
     "ksvd": KSVD,
     "mod": MOD,
     "kernel-ksvd": KernelKSVD,
     "kernel-mod": KernelMOD,
+    "reduced": ReducedKernelDL,
 }
 
-__all__ = ["KSVD", "LEARNERS", "MOD", "KernelKSVD", "KernelMOD"]
+__all__ = ["KSVD", "LEARNERS", "MOD", "KernelKSVD", "KernelMOD", "ReducedKernelDL"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -13,16 +13,18 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import check_rows, is_torch, to_numpy
 from ..backend.random import generator
-from ..backend.rows import map_rows
+from ..backend.rows import Blocks, is_blocks, map_rows
 from ..core import Array, AtomUpdate, Dictionary, SparseCoder, SparseCodes
 from ..pursuits import OMP, encode
+from ..updates import KSVDUpdate, ParallelKSVDUpdate
 from .loop import Monitor, alternate
 
+KSVD_UPDATES = [StrOptions({"approximate", "exact", "parallel"}), AtomUpdate]
 POSITIVE = Interval(Integral, 1, None, closed="left")
 
 
@@ -55,13 +57,36 @@ class DictionaryLearner(
         """How atoms are updated."""
 
     def fit(self, X: Any, y: Any = None) -> DictionaryLearner:
-        """Learn a dictionary for the rows of X; y is ignored."""
+        """Learn a dictionary for the rows of X; y is ignored.
+
+        X may be a list of row blocks or `Blocks` where the update needs sums over
+        samples only (`MOD`, ``update="parallel"``); the first atoms then come from
+        the first block.
+        """
         self._validate_params()
-        X = check_rows(self, X, reset=True)
+        X, first = self._training_rows(X)
         rng = generator(self.random_state)
-        start = self._first_dictionary(X, rng)
-        self.dictionary_ = self._learn(start, X, X.shape[1], rng)
+        start = self._first_dictionary(first, rng)
+        self.dictionary_ = self._learn(start, X, first.shape[1], rng)
         return self
+
+    def _training_rows(self, X: Any) -> tuple[Any, Array]:
+        """X checked, array or blocks, and rows to draw the first atoms from."""
+        if not is_blocks(X):
+            X = check_rows(self, X, reset=True)
+            return X, X
+        if self._atom_update().needs != "statistics":
+            raise ValueError(
+                f"{type(self).__name__} with update={self.update!r} needs all codes at "
+                "once and cannot learn from blocks: set update='parallel' or use MOD"
+            )
+        if isinstance(X, Iterator):
+            raise ValueError(
+                "X is an iterator that can be read only once: pass a list of blocks, "
+                "or kernlets.Blocks(function) with a function that returns one"
+            )
+        first = check_rows(self, next(iter(X)), reset=True)
+        return Blocks(lambda: (check_rows(self, block) for block in X)), first
 
     def _learn(
         self, start: Dictionary, X: Array, n_features: int, rng: np.random.Generator
@@ -115,7 +140,12 @@ class DictionaryLearner(
         return encode(self.dictionary_, self.coder_, X)
 
     def transform(self, X: Any) -> Any:
-        """Codes of the rows of X: dense (n, m), or CSR with ``sparse_output``."""
+        """Codes of the rows of X: dense (n, m), or CSR with ``sparse_output``.
+
+        For an iterable of blocks, a generator with the codes of each.
+        """
+        if is_blocks(X):
+            return (self.transform(block) for block in X)
         codes = self.encode(X)
         return codes.tocsr() if self.sparse_output else codes.toarray()
 
@@ -141,6 +171,15 @@ class DictionaryLearner(
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "dictionary_")
+
+
+def ksvd_update(update: str | AtomUpdate) -> AtomUpdate:
+    """The K-SVD update of a name in `KSVD_UPDATES`."""
+    if isinstance(update, AtomUpdate):
+        return update
+    if update == "parallel":
+        return ParallelKSVDUpdate()
+    return KSVDUpdate(exact=update == "exact")
 
 
 def dense_codes(codes: Any, like: Array) -> Array:

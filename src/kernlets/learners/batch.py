@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core import Array, AtomUpdate, SparseCoder
 from ..dictionaries import ExplicitDictionary
-from ..updates import KSVDUpdate, MODUpdate
-from .base import DictionaryLearner, dense_codes
+from ..updates import MODUpdate
+from .base import KSVD_UPDATES, DictionaryLearner, dense_codes, ksvd_update
 from .start import STARTS, nonzero_rows, start_atoms
 
 
@@ -63,8 +63,9 @@ class KSVD(LinearLearner):
         Iterations of coding and updating.
     init : {"samples", "kmeans", "svd", "normal"} or array of shape (m, p)
         The first atoms.
-    update : {"approximate", "exact"} or KSVDUpdate
-        One step of alternation per atom, or its singular value decomposition.
+    update : {"approximate", "exact", "parallel"} or AtomUpdate
+        Per atom one step of alternation, or its singular value decomposition; or one
+        step for all atoms at once, which suits a GPU and data on disk.
     random_state : int, RandomState, Generator or None
     verbose : bool
         Print the error of each iteration.
@@ -93,7 +94,7 @@ class KSVD(LinearLearner):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearLearner._parameter_constraints,
-        "update": [StrOptions({"approximate", "exact"}), KSVDUpdate],
+        "update": KSVD_UPDATES,
     }
 
     def __init__(
@@ -103,7 +104,7 @@ class KSVD(LinearLearner):
         coder: SparseCoder | None = None,
         max_iter: int = 10,
         init: Any = "samples",
-        update: Literal["approximate", "exact"] | KSVDUpdate = "approximate",
+        update: str | AtomUpdate = "approximate",
         random_state: Any = None,
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
@@ -121,9 +122,7 @@ class KSVD(LinearLearner):
         self.sparse_output = sparse_output
 
     def _atom_update(self) -> AtomUpdate:
-        if isinstance(self.update, KSVDUpdate):
-            return self.update
-        return KSVDUpdate(exact=self.update == "exact")
+        return ksvd_update(self.update)
 
 
 class MOD(LinearLearner):

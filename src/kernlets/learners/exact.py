@@ -7,7 +7,7 @@ does not fit, `NystroemMap` followed by a linear learner is the way.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
@@ -21,8 +21,8 @@ from ..core import Array, AtomUpdate, Kernel, SparseCoder
 from ..dictionaries import GramDictionary, KernelDictionary
 from ..kernels import Precomputed, resolve
 from ..kernels.samples import check_samples, describe_input
-from ..updates import KSVDUpdate, MODUpdate
-from .base import DictionaryLearner
+from ..updates import MODUpdate
+from .base import KSVD_UPDATES, DictionaryLearner, ksvd_update
 
 
 class KernelLearner(DictionaryLearner):
@@ -150,7 +150,7 @@ class KernelKSVD(KernelLearner):
         As in `KSVD`.
     init : "samples" or array of row numbers
         Training samples that are the first atoms.
-    update : {"approximate", "exact"} or KSVDUpdate
+    update : {"approximate", "exact", "parallel"} or AtomUpdate
 
     Attributes
     ----------
@@ -171,7 +171,7 @@ class KernelKSVD(KernelLearner):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelLearner._parameter_constraints,
-        "update": [StrOptions({"approximate", "exact"}), KSVDUpdate],
+        "update": KSVD_UPDATES,
     }
 
     def __init__(
@@ -182,7 +182,7 @@ class KernelKSVD(KernelLearner):
         coder: SparseCoder | None = None,
         max_iter: int = 10,
         init: Any = "samples",
-        update: Literal["approximate", "exact"] | KSVDUpdate = "approximate",
+        update: str | AtomUpdate = "approximate",
         random_state: Any = None,
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
@@ -201,9 +201,7 @@ class KernelKSVD(KernelLearner):
         self.sparse_output = sparse_output
 
     def _atom_update(self) -> AtomUpdate:
-        if isinstance(self.update, KSVDUpdate):
-            return self.update
-        return KSVDUpdate(exact=self.update == "exact")
+        return ksvd_update(self.update)
 
 
 class KernelMOD(KernelLearner):

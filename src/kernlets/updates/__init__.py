@@ -1,8 +1,20 @@
 """Atom updates: the dictionary after the codes are fixed."""
 
-from .ksvd import KSVDUpdate
+from .anchors import AnchorDescent, AnchoredUpdate
+from .ksvd import KSVDUpdate, ParallelKSVDUpdate
 from .least_squares import MODUpdate
 
-UPDATES = {"ksvd": KSVDUpdate, "mod": MODUpdate}
+UPDATES = {
+    "ksvd": KSVDUpdate,
+    "ksvd-parallel": ParallelKSVDUpdate,
+    "mod": MODUpdate,
+}
 
-__all__ = ["UPDATES", "KSVDUpdate", "MODUpdate"]
+__all__ = [
+    "UPDATES",
+    "AnchorDescent",
+    "AnchoredUpdate",
+    "KSVDUpdate",
+    "MODUpdate",
+    "ParallelKSVDUpdate",
+]

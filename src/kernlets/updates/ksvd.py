@@ -10,9 +10,18 @@ import numpy as np
 from ..backend import ops
 from ..backend.arrays import diagonal, index_like, namespace, row_norms, to_numpy
 from ..backend.rows import slices
-from ..core import Array, AtomUpdate, Coded, Dictionary, SparseCodes, Step
+from ..core import (
+    Array,
+    AtomUpdate,
+    Coded,
+    Dictionary,
+    SparseCodes,
+    Statistics,
+    Step,
+)
 from ..dictionaries import ExplicitDictionary, GramDictionary
 from ..pursuits.encode import squared_residual
+from .least_squares import normalized
 from .refresh import refresh
 
 
@@ -62,6 +71,44 @@ class KSVDUpdate(AtomUpdate):
             self.min_uses,
             self.max_coherence,
         )
+
+
+class ParallelKSVDUpdate(AtomUpdate):
+    """All atoms at once: dⱼ ∝ Σᵢ gᵢⱼ (rᵢ + gᵢⱼ dⱼ), each with the old other atoms.
+
+    The approximate K-SVD step without its order, so that it is one matrix product:
+    dⱼ ∝ (ΓᵀX)ⱼ − Σ_{k≠j} (ΓᵀΓ)ⱼₖ dₖ. It needs sums over samples only, and so runs out
+    of core and fast on a GPU. Unlike the sweep it may raise the error at fixed codes;
+    the objective it reports is that of the codes it was given.
+
+    Parameters
+    ----------
+    min_uses, max_coherence : int, float
+        As in `KSVDUpdate`.
+    """
+
+    needs = "statistics"
+
+    def __init__(self, min_uses: int = 4, max_coherence: float = 0.99) -> None:
+        self.min_uses = min_uses
+        self.max_coherence = max_coherence
+
+    def step(
+        self, dictionary: Dictionary, coded: Statistics, rng: np.random.Generator
+    ) -> Step:
+        power = diagonal(coded.codes_gram)[:, None]
+        weights = dictionary.weights
+        moved = coded.cross - coded.codes_gram @ weights + power * weights
+        dictionary = normalized(dictionary.with_weights(moved), dictionary)
+        dictionary = refresh(
+            dictionary,
+            coded.uses,
+            coded.worst,
+            coded.worst_error,
+            self.min_uses,
+            self.max_coherence,
+        )
+        return Step(dictionary, coded.error)
 
 
 @singledispatch

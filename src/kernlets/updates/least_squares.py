@@ -36,7 +36,7 @@ class MODUpdate(AtomUpdate):
         weights = least_squares(coded.codes_gram, coded.cross, dictionary.weights)
         moved = dictionary.with_weights(weights)
         error = coded.error + _fit(coded, moved) - _fit(coded, dictionary)
-        dictionary = _normalized(moved, dictionary)
+        dictionary = normalized(moved, dictionary)
         dictionary = refresh(
             dictionary,
             coded.uses,
@@ -74,7 +74,7 @@ def _fit(coded: Statistics, dictionary: Dictionary) -> float:
     return float(spread) - 2 * inner(coded.cross, dictionary.dual())
 
 
-def _normalized(dictionary: Dictionary, previous: Dictionary) -> Dictionary:
+def normalized(dictionary: Dictionary, previous: Dictionary) -> Dictionary:
     """Unit norms; an atom that came out as zero keeps its previous direction."""
     xp = namespace(dictionary.weights)
     energy = diagonal(dictionary.gram())

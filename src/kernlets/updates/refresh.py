@@ -15,11 +15,11 @@ def useless_atoms(
     max_coherence: float,
 ) -> np.ndarray:
     """Atoms used fewer than `min_uses` times, and all but one of near-equal ones."""
-    coherence = np.abs(np.tril(to_numpy(gram), -1))
+    xp = namespace(gram)
+    close = xp.tril(xp.abs(gram), k=-1) > max_coherence
     useless = uses < min_uses
-    for j in np.flatnonzero((coherence > max_coherence).any(axis=1)):
-        earlier = coherence[j, :j] > max_coherence
-        useless[j] |= bool((earlier & ~useless[:j]).any())
+    for j in np.flatnonzero(to_numpy(xp.any(close, axis=1))):
+        useless[j] |= bool((to_numpy(close[j, :j]) & ~useless[:j]).any())
     return np.flatnonzero(useless)
 
 

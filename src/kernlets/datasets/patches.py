@@ -1,0 +1,81 @@
+"""Small patches of photographs, prepared as in the IKA paper, section 4.1."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from kernlets.datasets.catalogue import load
+from kernlets.datasets.preprocess import unit_norm
+
+RandomState = int | np.random.Generator | None
+
+
+def whitened_patches(
+    n_patches: int = 100_000,
+    size: int = 7,
+    random_state: RandomState = None,
+    name: str = "stl10",
+) -> np.ndarray:  # (n_patches, size²)
+    """Grey patches at random places of the images, whitened, of unit length.
+
+    Contrast is normalized per image, all patches are whitened together by their
+    principal components, and each is divided by its length.
+    """
+    data = load(name, white=255.0, dtype=np.float64)
+    shape = data.image_shape
+    if shape is None:
+        raise ValueError(f"name={name!r} has no images: use 'stl10' or 'mnist'")
+    images = data.X_train.reshape(-1, *shape)
+    grey = images.mean(axis=-1) if len(shape) == 3 else images
+    rows = random_patches(normalized_contrast(grey), n_patches, size, random_state)
+    return unit_norm(whitened(rows)).astype(np.float32)
+
+
+def normalized_contrast(images: np.ndarray) -> np.ndarray:  # (n, height, width)
+    """(I − mean(I)) / √(var(I) + 10) for each image, grey levels from 0 to 255."""
+    mean = images.mean(axis=(1, 2), keepdims=True)
+    variance = images.var(axis=(1, 2), keepdims=True)
+    return (images - mean) / np.sqrt(variance + 10.0)
+
+
+def random_patches(
+    images: np.ndarray,  # (n, height, width)
+    n_patches: int,
+    size: int,
+    random_state: RandomState = None,
+) -> np.ndarray:  # (n_patches, size²)
+    """Square patches at random places of random images, as rows."""
+    if not 1 <= size <= min(images.shape[1:]):
+        raise ValueError(
+            f"size={size} does not fit into images of {images.shape[1:]} pixels: give "
+            f"1 to {min(images.shape[1:])}"
+        )
+    windows = sliding_window_view(images, (size, size), axis=(1, 2))
+    rng = np.random.default_rng(random_state)
+    places = tuple(rng.integers(limit, size=n_patches) for limit in windows.shape[:3])
+    return windows[places].reshape(n_patches, size * size)
+
+
+def whitened(X: np.ndarray) -> np.ndarray:  # (n, p)
+    """(X − mean) V Λ^(-1/2) with the covariance V Λ Vᵀ: principal components scaled.
+
+    Directions without variance become zero.
+    """
+    centred = X - X.mean(axis=0)
+    values, vectors = np.linalg.eigh(centred.T @ centred / len(X))
+    live = values > values[-1] * len(values) * np.finfo(np.float64).eps
+    scales = np.where(live, np.where(live, values, 1.0) ** -0.5, 0.0)
+    return centred @ (vectors * scales)
+
+
+def distance_percentile(
+    X: np.ndarray,
+    percent: float = 10.0,
+    n_pairs: int = 100_000,
+    random_state: RandomState = None,
+) -> float:
+    """Percentile of |x − y|² over random pairs of rows: σ² of the IKA experiments."""
+    rng = np.random.default_rng(random_state)
+    first, second = X[rng.integers(len(X), size=(2, n_pairs))]
+    return float(np.percentile(((first - second) ** 2).sum(axis=1), percent))

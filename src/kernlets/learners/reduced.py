@@ -1,0 +1,352 @@
+"""Reduced kernel dictionary learning: atoms over a few anchors that are learned.
+
+Here: which anchors to begin with, the first atoms, the estimator. How atoms and
+anchors are updated is in `updates/anchors.py`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ..backend.arrays import (
+    as_like,
+    check_points,
+    check_rows,
+    eps,
+    index_like,
+    namespace,
+    row_norms,
+    to_numpy,
+)
+from ..backend.random import generator
+from ..backend.rows import map_rows
+from ..core import Array, AtomUpdate, Kernel, SparseCoder
+from ..dictionaries import KernelDictionary
+from ..kernels import Precomputed, resolve
+from ..pursuits import OMP
+from ..updates import AnchorDescent, AnchoredUpdate
+from ..updates.anchors import AnchoredDictionary
+from .base import POSITIVE, DictionaryLearner
+from .batch import KSVD
+from .start import STARTS, nonzero_rows
+
+DRAWN = ("kmeans", "samples")  # names of `STARTS` that serve as anchors
+
+
+class ReducedKernelDL(DictionaryLearner):
+    """Kernel dictionary whose atoms are combinations of φ(anchors), few and learned.
+
+    Minimises ‖φ(Y) − Γ A φ(D)‖² + linear_weight · ‖Y − X D‖² over sparse codes Γ,
+    coefficients A and, with `optimize_anchors`, the anchors D: RKDL-D, ORKDL-D and
+    MORKDL-D, eqs. (3) and (8) of "Reduced Kernel Dictionary Learning". Time and
+    memory grow with the number of samples, not with its square. `rkdl_d`, `orkdl_d`
+    and `morkdl_d` build the methods with the settings of the paper.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+        On rows of numbers; differentiable if the anchors are to move.
+    n_components, n_nonzero_coefs, coder, max_iter, random_state, verbose, callback,
+    sparse_output
+        As in `KSVD`.
+    init : {"samples", "normal"} or array of row numbers
+        The first atoms: training samples projected on the span of the anchors, or
+        normal coefficients.
+    anchors : {"dictionary", "kmeans", "samples"}, linear learner or array (n, p)
+        The first anchors. "dictionary": atoms of `KSVD`, brought to the typical norm of
+        the samples and turned to the side of their mean, where κ is larger. Atoms of a
+        learner given as an object are taken as they are.
+    n_anchors : int, optional
+        Default: twice the number of atoms, but at least 50 and at most one per sample.
+    optimize_anchors : bool or AnchorDescent
+        Move the anchors after each update of the atoms: True for three steps of
+        L-BFGS, ``AnchorDescent(n_steps=3, rate=5e-4)`` for plain steps as published.
+    linear_weight : float
+        λ of the linear term, which keeps the anchors a dictionary of the samples. Its
+        codes are those of the learner in `anchors`, else `OMP` with up to 5 non-zeros.
+    restrict : bool
+        Keep at most `n_nonzero_coefs` non-zeros while atoms are updated. The authors'
+        program does not: their Table I, and `history_` then, is the error of codes
+        that have become dense.
+
+    Attributes
+    ----------
+    anchors_ : array (n, p)
+    coefs_ : array (m, n)
+    dictionary_ : KernelDictionary
+    kernel_ : Kernel
+    history_ : dict
+        ``objective`` (mean squared error in feature space) and ``seconds``; with a
+        `linear_weight` also ``mixed``, the objective of eq. (8) per sample.
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> from kernlets import ReducedKernelDL, datasets
+    >>> digits = datasets.load("digits")
+    >>> learner = ReducedKernelDL("poly:2", 30, 3, n_anchors=60, random_state=0)
+    >>> learner.fit(digits.X_train).transform(digits.X_train[:5]).shape
+    (5, 30)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **DictionaryLearner._parameter_constraints,
+        "kernel": [str, Kernel, callable],
+        "init": [StrOptions({"samples", "normal"}), "array-like"],
+        "anchors": [StrOptions({"dictionary", *DRAWN}), BaseEstimator, "array-like"],
+        "n_anchors": [POSITIVE, None],
+        "optimize_anchors": ["boolean", AnchorDescent],
+        "linear_weight": [Interval(Real, 0, None, closed="left")],
+        "restrict": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        kernel: str | Kernel | Callable[..., Any] = "rbf",
+        n_components: int | None = None,
+        n_nonzero_coefs: int | None = None,
+        coder: SparseCoder | None = None,
+        max_iter: int = 10,
+        init: Any = "samples",
+        anchors: Any = "dictionary",
+        n_anchors: int | None = None,
+        optimize_anchors: bool | AnchorDescent = False,
+        linear_weight: float = 0.0,
+        restrict: bool = True,
+        random_state: Any = None,
+        verbose: bool = False,
+        callback: Callable[[dict[str, Any]], Any] | None = None,
+        sparse_output: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.coder = coder
+        self.max_iter = max_iter
+        self.init = init
+        self.anchors = anchors
+        self.n_anchors = n_anchors
+        self.optimize_anchors = optimize_anchors
+        self.linear_weight = linear_weight
+        self.restrict = restrict
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+        self.sparse_output = sparse_output
+
+    @classmethod
+    def rkdl_d(
+        cls,
+        kernel: Any = "rbf",
+        n_anchors: int = 50,
+        n_nonzero_linear: int = 5,
+        **params: Any,
+    ) -> ReducedKernelDL:
+        """RKDL-D as published, section III-A: anchors by linear K-SVD, then fixed.
+
+        20 atoms, 4 non-zeros, 50 anchors learned with 5 non-zeros, everything from
+        random starts; `params` are those of the constructor.
+        """
+        linear = KSVD(n_anchors, n_nonzero_linear, init="normal")
+        sizes = {"n_components": 20, "n_nonzero_coefs": 4}
+        return cls(kernel, **{**sizes, "init": "normal", "anchors": linear, **params})
+
+    @classmethod
+    def orkdl_d(
+        cls, kernel: Any = "rbf", rate: float = 5e-4, **params: Any
+    ) -> ReducedKernelDL:
+        """ORKDL-D as published, section III-B: `rkdl_d` and 3 gradient steps on D."""
+        descent = {"optimize_anchors": AnchorDescent(n_steps=3, rate=rate)}
+        return cls.rkdl_d(kernel, **{**descent, **params})
+
+    @classmethod
+    def morkdl_d(
+        cls, kernel: Any = "rbf", rate: float = 5e-4, **params: Any
+    ) -> ReducedKernelDL:
+        """MORKDL-D as published, section III-C: `orkdl_d` with a linear term, λ = 1."""
+        return cls.orkdl_d(kernel, rate, **{"linear_weight": 1.0, **params})
+
+    def fit(self, X: Any, y: Any = None) -> ReducedKernelDL:
+        """Learn anchors and a dictionary for φ of the rows of X; y is ignored."""
+        self._validate_params()
+        kernel = resolve(self.kernel)
+        self._check_together(kernel)
+        X = check_rows(self, X, reset=True)
+        self.kernel_ = kernel.bound(X)
+        rng = generator(self.random_state)
+        start = self._first_dictionary(X, rng)
+        rows = index_like(np.arange(X.shape[0]), X)
+        trained = self._learn(start, rows, X.shape[1], rng)
+        self._note_mixed(trained)
+        self._warn_of_collisions(*trained.basis.shape)
+        self.dictionary_ = KernelDictionary(
+            self.kernel_, trained.anchors, trained.coefs, known_gram=trained.gram()
+        )
+        return self
+
+    def _check_together(self, kernel: Kernel) -> None:
+        """Parameters that exclude each other."""
+        if isinstance(kernel, Precomputed):
+            raise ValueError(
+                "kernel='precomputed' knows no samples between which anchors could "
+                "lie: use KernelKSVD"
+            )
+        if self.optimize_anchors and not kernel.differentiable:
+            raise ValueError(
+                f"optimize_anchors needs a differentiable kernel, kernel={kernel!r} is "
+                "not: set optimize_anchors=False or use e.g. RBF or Polynomial"
+            )
+        if self.linear_weight and not self.optimize_anchors:
+            raise ValueError(
+                f"linear_weight={self.linear_weight} acts on anchors that move: set "
+                "optimize_anchors=True"
+            )
+
+    def _first_dictionary(
+        self, X: Array, rng: np.random.Generator
+    ) -> AnchoredDictionary:
+        energies = map_rows(self.kernel_.diag, X, X.shape[1] * X.dtype.itemsize)
+        n_usable = int((energies > 0).sum())
+        n_atoms = self._checked_n_atoms(n_usable, X.shape[1])
+        anchors = self._first_anchors(X, n_atoms, rng)
+        n_drawn = n_atoms if _is(self.init, "normal") else 0
+        coefs = as_like(rng.standard_normal((n_drawn, len(anchors))), anchors)
+        start = AnchoredDictionary.spanned(self.kernel_, X, energies, anchors, coefs)
+        if n_drawn == 0:
+            rows = self._first_rows(start, n_atoms, rng)
+            start = start.with_weights(start.features[index_like(rows, X)])
+        return start.unit()
+
+    def _checked_n_atoms(self, n_usable: int, n_features: int) -> int:
+        if self.n_components is None and not isinstance(self.init, str):
+            return len(self.init)
+        n_atoms = self._n_atoms(n_usable, n_features)
+        if n_atoms > n_usable:
+            raise ValueError(
+                f"n_components={n_atoms} is more than the {n_usable} non-zero samples "
+                "(in feature space): lower n_components"
+            )
+        return n_atoms
+
+    def _first_rows(
+        self, start: AnchoredDictionary, n_atoms: int, rng: np.random.Generator
+    ) -> np.ndarray:  # (m,)
+        """Numbers of the training samples that become the first atoms."""
+        if not isinstance(self.init, str):
+            return self._given_rows(n_atoms, len(start.features))
+        inside = to_numpy(row_norms(start.features))
+        rounding = 10 * eps(start.features) * to_numpy(start.energies)
+        usable = np.flatnonzero(inside > rounding)
+        if n_atoms > len(usable):
+            raise ValueError(
+                f"n_components={n_atoms} atoms cannot be drawn from the {len(usable)} "
+                "samples that φ(anchors) see: lower n_components, raise n_anchors or "
+                "take a wider kernel"
+            )
+        return rng.choice(usable, n_atoms, replace=False)
+
+    def _given_rows(self, n_atoms: int, n_samples: int) -> np.ndarray:
+        rows = np.asarray(self.init)
+        whole = rows.ndim == 1 and rows.dtype.kind in "iu"
+        if not whole or len(rows) != n_atoms or rows.max() >= n_samples:
+            raise ValueError(
+                f"init must be 'samples', 'normal' or {n_atoms} row numbers of "
+                f"training samples, below {n_samples}"
+            )
+        return rows
+
+    def _first_anchors(
+        self, X: Array, n_atoms: int, rng: np.random.Generator
+    ) -> Array:  # (n, p)
+        self.linear_coder_ = OMP(max(1, min(5, X.shape[1] // 4)))
+        if isinstance(self.anchors, BaseEstimator):
+            return self._learned(clone(self.anchors), X, rng).components_
+        if not isinstance(self.anchors, str):
+            return check_points(self.anchors, X, "anchors")
+        n_anchors = self._n_anchors(len(nonzero_rows(X)), n_atoms)
+        if self.anchors in DRAWN:
+            return STARTS[self.anchors](X, n_anchors, rng)
+        learner = KSVD(n_anchors, max_iter=self.max_iter)
+        return facing(self._learned(learner, X, rng).components_, X)
+
+    def _n_anchors(self, n_usable: int, n_atoms: int) -> int:
+        if self.n_anchors is None:
+            return min(n_usable, max(50, 2 * n_atoms))
+        if self.n_anchors > n_usable:
+            raise ValueError(
+                f"n_anchors={self.n_anchors} is more than the {n_usable} non-zero "
+                "samples: lower it"
+            )
+        return int(self.n_anchors)
+
+    def _learned(self, learner: Any, X: Array, rng: np.random.Generator) -> Any:
+        """A linear learner fitted to X; its coder also serves the linear term."""
+        if learner.random_state is None:
+            learner.set_params(random_state=int(rng.integers(2**31)))
+        self.linear_coder_ = learner.fit(X).coder_
+        return learner
+
+    def _atom_update(self) -> AtomUpdate:
+        descent = self.optimize_anchors
+        if isinstance(descent, (bool, np.bool_)):
+            descent = AnchorDescent() if descent else None
+        return AnchoredUpdate(
+            self.restrict, descent, self.linear_weight, self.linear_coder_
+        )
+
+    def _note_mixed(self, trained: AnchoredDictionary) -> None:
+        if not self.linear_weight:
+            return
+        weight = self.linear_weight / len(trained.features)
+        pairs = zip(self.history_["objective"], trained.linear_errors, strict=True)
+        self.history_["mixed"] = [error + weight * linear for error, linear in pairs]
+
+    def _warn_of_collisions(self, n_anchors: int, rank: int) -> None:
+        """Say that anchors are too many, unless their number was left to us."""
+        asked = self.n_anchors is not None or not isinstance(self.anchors, str)
+        if asked and rank < n_anchors:
+            warnings.warn(
+                f"φ of the {n_anchors} anchors spans {rank} dimensions only, to "
+                "rounding: anchors coincide, or there are more than the kernel can "
+                "tell apart; the rest was left out. Lower n_anchors, or pass float64",
+                stacklevel=3,
+            )
+
+    @property
+    def anchors_(self) -> Array:  # (n, p)
+        """The points whose φ the atoms are made of."""
+        check_is_fitted(self)
+        return self.dictionary_.anchors
+
+    @property
+    def coefs_(self) -> Array:  # (m, n)
+        """Atom j is Σᵢ coefs_[j, i] φ(anchors_[i])."""
+        check_is_fitted(self)
+        return self.dictionary_.coefs
+
+
+def facing(
+    atoms: Array,  # (n, p), unit norm
+    X: Array,  # (N, p)
+) -> Array:  # (n, p)
+    """Atoms with the samples' typical norm, on the side of their mean.
+
+    A linear dictionary knows neither length nor sign of its atoms, a kernel sees both:
+    an RBF anchor opposite to the samples is far from all of them.
+    """
+    xp = namespace(X)
+    side = xp.where(atoms @ xp.mean(X, axis=0) < 0, -1.0, 1.0)
+    typical = xp.sqrt(xp.mean(row_norms(X)))
+    return as_like(side * typical, atoms)[:, None] * atoms
+
+
+def _is(value: Any, name: str) -> bool:
+    return isinstance(value, str) and value == name

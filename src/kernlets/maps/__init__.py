@@ -1,0 +1,27 @@
+"""Feature maps: samples to vectors whose inner products approximate a kernel."""
+
+from .fastfood import FastfoodMap
+from .fourier import FourierMap
+from .hybrid import HybridMap
+from .ika import IKAMap
+from .nystroem import NystroemMap
+from .sketch import PolynomialSketchMap
+
+MAPS = {
+    "nystroem": NystroemMap,
+    "ika": IKAMap,
+    "fourier": FourierMap,
+    "fastfood": FastfoodMap,
+    "hybrid": HybridMap,
+    "sketch": PolynomialSketchMap,
+}
+
+__all__ = [
+    "MAPS",
+    "FastfoodMap",
+    "FourierMap",
+    "HybridMap",
+    "IKAMap",
+    "NystroemMap",
+    "PolynomialSketchMap",
+]

@@ -1,0 +1,80 @@
+"""What the feature maps share: checked rows from any source, transform by blocks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils.validation import check_is_fitted
+
+from ..backend.arrays import check_rows
+from ..backend.rows import is_blocks, map_rows
+from ..core import Array
+
+
+class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+    """A map ψ with ⟨ψ(x), ψ(y)⟩ ≈ κ(x, y), applied to blocks of rows.
+
+    A subclass gives `fit`, `_features` and `_row_bytes`. X may be an array, a torch
+    tensor, a memory map or an iterable of blocks of rows.
+    """
+
+    @abstractmethod
+    def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
+        """ψ of one block of checked rows."""
+
+    @property
+    @abstractmethod
+    def _row_bytes(self) -> int:
+        """Working memory of `_features` for one row."""
+
+    @property
+    @abstractmethod
+    def _n_features_out(self) -> int:
+        """k."""
+
+    @property
+    def _accept_sparse(self) -> bool:
+        return False
+
+    def transform(self, X: Any) -> Any:
+        """The features ψ of the rows of X.
+
+        For an iterable of blocks, a generator with one array per block.
+        """
+        check_is_fitted(self)
+        return map_rows(self._features, self._rows(X), self._row_bytes)
+
+    def _rows(self, X: Any, reset: bool = False) -> Any:
+        """X checked: one array, or a generator of checked blocks."""
+        if is_blocks(X):
+            return self._blocks(X, reset)
+        return check_rows(self, X, reset=reset, accept_sparse=self._accept_sparse)
+
+    def _blocks(self, blocks: Any, reset: bool) -> Iterator[Array]:
+        for block in blocks:
+            yield check_rows(self, block, reset=reset)
+            reset = False
+
+    def _first_rows(self, X: Any) -> tuple[Array, Any]:
+        """The first block, which sets the number of features, and all checked rows."""
+        rows = self._rows(X, reset=True)
+        if not is_blocks(X):
+            return rows, rows
+        head = next(rows, None)
+        if head is None:
+            raise ValueError("X is an iterable without blocks: give at least one")
+        return head, chain([head], rows)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = self._accept_sparse
+        return tags

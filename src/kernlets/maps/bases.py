@@ -1,0 +1,77 @@
+"""Basis functions for `IKAMap` that are not kernel functions: units of a layer.
+
+A unit is a function of ⟨w, x⟩ and an offset t. What is drawn for each kind, and its
+value; how the units are combined is in `ika.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import pi
+
+import numpy as np
+
+from ..backend.arrays import as_like, index_like, namespace
+from ..core import Array, Kernel
+from .frequencies import frequencies
+
+
+def _relu(s: Array) -> Array:
+    """max(s, 0)."""
+    return s * (s > 0)
+
+
+def _sigmoid(s: Array) -> Array:
+    """1/(1 + exp(−s)), by tanh, which cannot overflow."""
+    return 0.5 + 0.5 * namespace(s).tanh(0.5 * s)
+
+
+def _cosine(s: Array) -> Array:
+    return namespace(s).cos(s)
+
+
+UNITS: dict[str, Callable[[Array], Array]] = {
+    "relu": _relu,
+    "sigmoid": _sigmoid,
+    "cosine": _cosine,
+}
+
+
+def units(
+    kind: str,
+    X: Array,  # (n, p)
+    filters: Array,  # (m, p)
+    offsets: Array,  # (m,)
+) -> Array:  # (n, m)
+    """unit(⟨wⱼ, xᵢ⟩ − tⱼ)."""
+    return UNITS[kind](X @ as_like(filters, X).T - as_like(offsets, X))
+
+
+def at_samples(
+    filters: Array,  # (m, p)
+    sample: Array,  # (S, p)
+    rng: np.random.Generator,
+) -> tuple[Array, Array]:  # (m, p), (m,)
+    """Filters and offsets such that ⟨w, x⟩ has unit variance and tⱼ lies in the data.
+
+    Each unit turns on at a sample of its own, drawn at random.
+    """
+    xp, m = namespace(filters), filters.shape[0]
+    along = sample @ filters.T
+    spread = xp.std(along, axis=0)
+    factors = 1.0 / xp.where(spread > 0, spread, xp.ones_like(spread))
+    chosen = index_like(rng.integers(sample.shape[0], size=m), along)
+    offsets = along[chosen, index_like(np.arange(m), along)]
+    return filters * factors[:, None], offsets * factors
+
+
+def random_waves(
+    kernel: Kernel,
+    m: int,
+    sample: Array,  # (S, p)
+    rng: np.random.Generator,
+) -> tuple[Array, Array]:  # (m, p), (m,)
+    """Frequencies of the kernel's spectral measure, and random phases."""
+    omega = frequencies(kernel, m, sample.shape[1], "plain", rng)
+    phases = rng.uniform(0.0, 2 * pi, m)
+    return as_like(omega, sample), as_like(phases, sample)

@@ -1,0 +1,145 @@
+"""Random frequencies of shift-invariant kernels, and the waves that they make.
+
+By Bochner's theorem κ(x − y) = E cos(ωᵀ(x − y)) over the kernel's spectral measure.
+For RBF, Matérn and rational quadratic kernels ω is a standard normal vector times a
+random radius; for the Laplacian its components are independent Cauchy variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import pi, sqrt
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import gammaincinv, ndtri
+from scipy.stats import qmc
+
+from ..backend.arrays import empty, namespace
+from ..core import Array, Kernel
+from ..kernels import RBF, Laplacian, Matern, RationalQuadratic
+from ..kernels.family import positive
+
+Sampling = Literal["plain", "orthogonal", "quasi"]
+SAMPLINGS = ("plain", "orthogonal", "quasi")
+
+
+def _rbf(kernel: RBF, u: np.ndarray) -> np.ndarray:
+    """1/σ."""
+    return np.full(len(u), sqrt(2.0 * kernel.rate))
+
+
+def _matern(kernel: Matern, u: np.ndarray) -> np.ndarray:
+    """√(2ν/χ²)/l with 2ν degrees of freedom: ω follows a multivariate t."""
+    nu, length_scale = positive(kernel, "nu"), positive(kernel, "length_scale")
+    return np.sqrt(nu / gammaincinv(nu, u)) / length_scale
+
+
+def _rational_quadratic(kernel: RationalQuadratic, u: np.ndarray) -> np.ndarray:
+    """√(Γ(α)/α)/l, a gamma mixture of widths."""
+    alpha, length_scale = positive(kernel, "alpha"), positive(kernel, "length_scale")
+    return np.sqrt(gammaincinv(alpha, u) / alpha) / length_scale
+
+
+RADII: dict[type[Kernel], Callable[[Any, np.ndarray], np.ndarray]] = {
+    RBF: _rbf,
+    Matern: _matern,
+    RationalQuadratic: _rational_quadratic,
+}
+
+
+def radii(kernel: Kernel, u: np.ndarray) -> np.ndarray:  # (n,) in (0, 1) -> (n,)
+    """Factors that turn standard normal vectors into frequencies of the kernel."""
+    if type(kernel) not in RADII:
+        names = ", ".join(kind.__name__ for kind in RADII)
+        raise ValueError(
+            f"kernel={kernel!r} has no random frequencies here: use {names} (or "
+            "Laplacian with FourierMap), or NystroemMap, which takes any kernel"
+        )
+    return RADII[type(kernel)](kernel, u)
+
+
+def frequencies(
+    kernel: Kernel, n: int, p: int, sampling: Sampling, rng: np.random.Generator
+) -> np.ndarray:  # (n, p)
+    """n frequencies ω, each from the spectral measure of the kernel.
+
+    ``"plain"``: independent; ``"orthogonal"``: at right angles within groups of p,
+    with independent lengths (Yu et al., 2016); ``"quasi"``: from a scrambled Sobol
+    sequence, which fills the space more evenly (Yang et al., 2014).
+    """
+    if isinstance(kernel, Laplacian):
+        return _cauchy(kernel, n, p, sampling, rng)
+    u = uniform(n, p + 1, sampling, rng)
+    normal = ndtri(u[:, :p])
+    if sampling == "orthogonal":
+        normal = _orthogonalized(normal)
+    return normal * radii(kernel, u[:, p])[:, None]
+
+
+def _cauchy(
+    kernel: Laplacian, n: int, p: int, sampling: Sampling, rng: np.random.Generator
+) -> np.ndarray:
+    if sampling == "orthogonal":
+        raise ValueError(
+            "sampling='orthogonal' needs a kernel of the Euclidean distance, which "
+            "Laplacian (L1) is not: use 'plain' or 'quasi', or Matern(nu=0.5)"
+        )
+    return kernel.rate * np.tan(pi * (uniform(n, p, sampling, rng) - 0.5))
+
+
+def uniform(
+    n: int, p: int, sampling: Sampling, rng: np.random.Generator
+) -> np.ndarray:  # (n, p)
+    """Points of the open unit cube, so that inverse distribution functions exist."""
+    if sampling == "quasi":
+        if p > qmc.Sobol.MAXDIM:
+            raise ValueError(
+                f"sampling='quasi' takes at most {qmc.Sobol.MAXDIM - 1} features: use "
+                "'plain' or 'orthogonal'"
+            )
+        # a full power of two, so that the sequence is balanced, cut to the first n
+        u = qmc.Sobol(p, seed=rng).random_base2((n - 1).bit_length())[:n]
+    else:
+        u = rng.random((n, p))
+    edge = np.finfo(np.float64).epsneg
+    return np.clip(u, edge, 1.0 - edge)
+
+
+def _orthogonalized(normal: np.ndarray) -> np.ndarray:  # (n, p)
+    """Gram-Schmidt within groups of p rows, each keeping its length.
+
+    The new directions depend on the old directions only, hence not on the lengths,
+    and each row stays a standard normal vector.
+    """
+    p = normal.shape[1]
+    lengths = np.linalg.norm(normal, axis=1, keepdims=True)
+    groups = (normal[i : i + p] for i in range(0, len(normal), p))
+    return lengths * np.concatenate([_gram_schmidt(group) for group in groups])
+
+
+def _gram_schmidt(rows: np.ndarray) -> np.ndarray:  # (m, p), m ≤ p
+    """Orthonormal rows; the sign of each, which LAPACK leaves open, is the given."""
+    Q, R = np.linalg.qr(rows.T)
+    return (Q * np.sign(np.diagonal(R))).T
+
+
+def n_waves(k: int) -> int:
+    """Frequencies for k features, which come in pairs but for the last of an odd k."""
+    return -(-k // 2)
+
+
+def waves(angles: Array, k: int, phase: float) -> Array:  # (n, ⌈k/2⌉) -> (n, k)
+    """√(2/k) [cos, sin] of the angles: rows of length 1, LKDL Algorithm 2.
+
+    For odd k the last frequency has a cosine only, which is unbiased when `phase` is
+    uniform on the circle; lengths are then 1 in the mean.
+    """
+    xp, (n, h) = namespace(angles), angles.shape
+    if k % 2:
+        angles[:, -1] += phase
+    out = empty((n, k), like=angles)
+    out[:, :h] = xp.cos(angles)
+    out[:, h:] = xp.sin(angles[:, : k - h])
+    out *= sqrt(2.0 / k)
+    return out

@@ -1,0 +1,111 @@
+"""`HybridMap`: Nyström for the head of the spectrum, random features for the rest."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ..backend.arrays import as_like, double, namespace
+from ..backend.random import generator
+from ..core import Array, Kernel
+from .base import FeatureMap
+from .fourier import FourierMap
+from .frequencies import SAMPLINGS, Sampling
+from .nystroem import NystroemMap
+
+
+class HybridMap(FeatureMap):
+    """Virtual samples of Nyström, followed by random features of what they miss.
+
+    With the Nyström map f(x) = P k(x), k(x) = K(X_R, x), and Fourier features z,
+
+        h(x) = [f(x), z(x) − Z_Rᵀ Pᵀ f(x)],    Z_R = z(X_R),
+
+    removes from z what the landmarks X_R explain. As E z(x)ᵀz(y) = κ(x, y), the second
+    part has the residual kernel κ(x, y) − f(x)ᵀf(y) as its mean: h is unbiased like
+    random features, with a variance that is small where Nyström is good.
+
+    Parameters
+    ----------
+    kernel : Kernel or str
+        RBF, Laplacian, Matern or RationalQuadratic.
+    landmarks, n_landmarks, n_components
+        Of the head, as in `NystroemMap`.
+    n_random : int
+        Number of random features.
+    sampling : {"plain", "orthogonal", "quasi"}
+        As in `FourierMap`.
+    random_state : int, RandomState, Generator or None
+
+    Attributes
+    ----------
+    head_ : NystroemMap
+    tail_ : FourierMap
+    removal_ : array (k, n_random)
+        P Z_R: what is subtracted from the random features per virtual feature.
+    landmarks_, landmark_indices_, eigenvalues_, kernel_
+        Those of the head.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **NystroemMap._parameter_constraints,
+        "kernel": [Kernel, str],
+        "n_random": [Interval(Integral, 1, None, closed="left")],
+        "sampling": [StrOptions(set(SAMPLINGS))],
+    }
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "rbf",
+        landmarks: Any = "uniform",
+        n_landmarks: int | float | None = None,
+        n_components: int | float | None = None,
+        n_random: int = 100,
+        sampling: Sampling = "plain",
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.landmarks = landmarks
+        self.n_landmarks = n_landmarks
+        self.n_components = n_components
+        self.n_random = n_random
+        self.sampling = sampling
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> HybridMap:
+        """Choose landmarks, draw frequencies, and find what the two have in common."""
+        self._validate_params()
+        _, rows = self._first_rows(X)
+        rng = generator(self.random_state)
+        self.head_ = NystroemMap(
+            kernel=self.kernel,
+            landmarks=self.landmarks,
+            n_landmarks=self.n_landmarks,
+            n_components=self.n_components,
+            random_state=int(rng.integers(2**31)),
+        ).fit(rows)
+        self.kernel_ = self.head_.kernel_
+        self.landmarks_ = self.head_.landmarks_
+        self.landmark_indices_ = self.head_.landmark_indices_
+        self.eigenvalues_ = self.head_.eigenvalues_
+        seed = int(rng.integers(2**31))
+        self.tail_ = FourierMap(self.kernel_, self.n_random, self.sampling, seed)
+        Z = self.tail_.fit_transform(self.landmarks_)
+        removal = double(self.head_.projection_).T @ double(Z)
+        self.removal_ = as_like(removal, Z)
+        return self
+
+    def _features(self, X: Array) -> Array:  # (n, p) -> (n, k + n_random)
+        head, tail = self.head_.transform(X), self.tail_.transform(X)
+        tail -= head @ self.removal_
+        return namespace(head).concat([head, tail], axis=1)
+
+    @property
+    def _row_bytes(self) -> int:
+        return self.head_._row_bytes + self.tail_._row_bytes
+
+    @property
+    def _n_features_out(self) -> int:
+        return sum(self.removal_.shape)

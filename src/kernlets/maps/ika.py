@@ -1,0 +1,274 @@
+"""`IKAMap`: the leading eigenfunctions of a kernel, in any space of functions.
+
+Units that may stand for kernel functions are in `bases.py`, filters that are moved by
+gradient in `refine.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ..backend.arrays import as_like, eps, index_like, is_array, namespace
+from ..backend.random import generator
+from ..backend.rows import map_rows
+from ..core import Array, Kernel
+from ..kernels import Precomputed, resolve
+from ..landmarks import choose
+from ..landmarks.select import count, spread_rows
+from .base import FeatureMap
+from .bases import UNITS, at_samples, random_waves, units
+from .eigenfunctions import (
+    Sample,
+    draw_sample,
+    gathered,
+    orthonormal,
+    projected_gram,
+)
+from .factor import check_definite, n_kept, trace_error
+from .refine import refined_filters
+from .spectral import all_eigenpairs
+
+
+class IKAMap(FeatureMap):
+    """IKA: eigenfunctions of a kernel as combinations of freely chosen functions.
+
+    For basis functions b₁ … b_n and a sample of S rows, B = b(sample), G = K(sample):
+
+        P = BᵀB/S,  M = BᵀGB/S²,  M v = λ P v,    ψ(x) = (√λᵢ Σⱼ vᵢⱼ bⱼ(x))ᵢ
+
+    for the m largest λ: IKA, Algorithm 1 and equation (5). On the sample ψψᵀ = Π G Π,
+    Π the projector on the range of B, which is the best of all B W Bᵀ, so that IKA
+    with kernel functions at the landmarks is at least as good there as Nyström. On new
+    rows too if S is large: with less than 10 n rows Nyström wins.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable
+        The kernel to approximate.
+    basis : {"kernel", "relu", "sigmoid", "cosine"} or callable
+        What the bⱼ are: κ(x, zⱼ) at landmarks zⱼ; max(0, s) or 1/(1 + e⁻ˢ) of
+        s = (⟨zⱼ, x⟩ − ⟨zⱼ, xⱼ⟩)/std, where xⱼ is a random row; cosines with random
+        frequencies of the kernel; or a function of a block of rows with one column per
+        bⱼ, such as the `transform` of another map.
+    landmarks, n_landmarks
+        The filters zⱼ and their number n, as in `NystroemMap`. (The functions of
+        "cosine" have no landmarks, only a number.)
+    n_components : int, float or None
+        Number of features m: a count, the smallest that keeps this share of Σλ, or None
+        for all that are more than rounding.
+    n_samples : int
+        S, or all rows where there are fewer. Time grows with S², memory with S.
+    refine_filters : int
+        Steps of L-BFGS on the landmarks of ``basis="kernel"``, towards the smallest
+        Frobenius error on the sample; each costs several passes over G.
+    random_state : int, RandomState, Generator or None
+
+    Attributes
+    ----------
+    eigenvalues_ : array (m,)
+        λ, largest first.
+    projection_ : array (n, m)
+        Columns √λᵢ vᵢ: ψ(X) = b(X) @ projection_.
+    landmarks_ : array (n, p)
+        Filters (frequencies for "cosine"); None with a basis given as a function.
+    landmark_indices_ : array (n,) or None
+        Their rows in X, where they are samples.
+    offsets_ : array (n,) or None
+        ⟨zⱼ, xⱼ⟩/std or phases of units.
+    n_samples_ : int
+        Rows in the sample.
+    kernel_ : Kernel
+        The kernel with all parameters set.
+    kernel_error_ : float
+        Relative trace error Σ(κ(x, x) − ‖ψ(x)‖²) / Σκ(x, x) on at most 2048 rows of
+        the sample.
+
+    Notes
+    -----
+    G is never held, only a block of its rows. P is never formed: B goes through a
+    singular value decomposition with a cut at 1e-9 (float32: at the rounding of B), so
+    that linearly dependent functions do no harm.
+
+    Examples
+    --------
+    >>> from kernlets import IKAMap, NystroemMap, datasets, metrics
+    >>> X = datasets.load("digits").X_train
+    >>> maps = [
+    ...     each("rbf", n_landmarks=50, random_state=0).fit(X[:1500])
+    ...     for each in (NystroemMap, IKAMap)
+    ... ]
+    >>> errors = [metrics.kernel_error(each, X[1500:]).frobenius for each in maps]
+    >>> errors[1] < errors[0]
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [Kernel, str, callable],
+        "basis": [StrOptions({"kernel", *UNITS}), callable],
+        "landmarks": [str, callable, "array-like"],
+        "n_landmarks": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="right"),
+            None,
+        ],
+        "n_components": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+            None,
+        ],
+        "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "refine_filters": [Interval(Integral, 0, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    landmarks_: Array | None
+    landmark_indices_: np.ndarray | None
+    offsets_: Array | None
+
+    def __init__(
+        self,
+        kernel: Kernel | str | Callable[..., Any] = "rbf",
+        basis: str | Callable[[Array], Array] = "kernel",
+        landmarks: Any = "uniform",
+        n_landmarks: int | float | None = None,
+        n_components: int | float | None = None,
+        n_samples: int = 10_000,
+        refine_filters: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.basis = basis
+        self.landmarks = landmarks
+        self.n_landmarks = n_landmarks
+        self.n_components = n_components
+        self.n_samples = n_samples
+        self.refine_filters = refine_filters
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> IKAMap:
+        """Draw a sample, choose the functions, solve the eigenproblem."""
+        self._validate_params()
+        head, rows = self._first_rows(X)
+        self.kernel_ = resolve(self.kernel).bound(head)
+        rng = generator(self.random_state)
+        rows, places = gathered(rows, self.n_samples, rng)
+        self._check_landmarks(places)
+        sample = draw_sample(self.kernel_, rows, self.n_samples, rng)
+        self._choose_functions(rows, sample, rng)
+        if places is not None and self.landmark_indices_ is not None:
+            self.landmark_indices_ = places[self.landmark_indices_]
+        if self.refine_filters:
+            self._refine(sample)
+        self._solve(sample)
+        return self
+
+    def _check_landmarks(self, places: np.ndarray | None) -> None:
+        is_given = not (isinstance(self.landmarks, str) or callable(self.landmarks))
+        if places is not None and is_given and np.ndim(self.landmarks) == 1:
+            raise ValueError(
+                "landmarks are indices of rows, but X is an iterable of blocks: pass "
+                "the rows themselves as landmarks, or X as one array or memory map"
+            )
+
+    def _choose_functions(
+        self, rows: Array, sample: Sample, rng: np.random.Generator
+    ) -> None:
+        """Set landmarks and offsets."""
+        self.landmarks_ = self.landmark_indices_ = self.offsets_ = None
+        if callable(self.basis):
+            return
+        if self.basis == "cosine":
+            m = count(self.n_landmarks, sample.rows.shape[0])
+            waves = random_waves(self.kernel_, m, sample.rows, rng)
+            self.landmarks_, self.offsets_ = waves
+            return
+        found = choose(self.landmarks, self.kernel_, rows, self.n_landmarks, rng)
+        self.landmarks_, self.landmark_indices_ = found.points, found.indices
+        if self.basis != "kernel":
+            units_ = at_samples(found.rows, sample.rows, rng)
+            self.landmarks_, self.offsets_ = units_
+
+    def _refine(self, sample: Sample) -> None:
+        if self.basis != "kernel" or not self.kernel_.differentiable:
+            raise ValueError(
+                f"refine_filters={self.refine_filters} needs basis='kernel' and a "
+                "differentiable kernel such as RBF or Polynomial: set it to 0, or "
+                "change them"
+            )
+        self.landmarks_ = refined_filters(
+            self.kernel_, sample.rows, self.landmarks_, self.refine_filters
+        )
+        self.landmark_indices_ = None
+
+    def _solve(self, sample: Sample) -> None:
+        """The generalized eigenproblem (5), in an orthonormal basis of range(B)."""
+        width = sample.rows if self.landmarks_ is None else self.landmarks_
+        B = map_rows(self._functions, sample.rows, row_bytes=16 * max(width.shape))
+        U, R = orthonormal(B)
+        self.n_samples_ = S = U.shape[0]
+        pairs = all_eigenpairs(projected_gram(self.kernel_, sample, as_like(U, B)) / S)
+        check_definite(pairs, 10 * eps(B), getattr(self.kernel_, "psd", True))
+        m = n_kept(pairs.values, self._checked_components(B), 10 * eps(B))
+        vectors = pairs.vectors[:, :m] * (S * pairs.values[:m]) ** 0.5
+        self.eigenvalues_ = as_like(pairs.values[:m], B)
+        self.projection_ = as_like(R @ vectors, B)
+        probe = index_like(spread_rows(S), B)
+        F = B[probe] @ self.projection_
+        self.kernel_error_ = trace_error(sample.energies[probe], F)
+
+    def _checked_components(self, B: Array) -> int | float | None:
+        m, n = self.n_components, B.shape[1]
+        if isinstance(m, Integral) and m > n:
+            raise ValueError(
+                f"n_components={m} is more than the {n} basis functions: lower it or "
+                "raise n_landmarks"
+            )
+        return m
+
+    def _functions(self, X: Array) -> Array:  # (n, p) -> (n, n_functions)
+        """b(X)."""
+        if callable(self.basis):
+            return _checked(self.basis(X), X)
+        if self.basis == "kernel":
+            return self.kernel_(X, self.landmarks_)
+        return units(self.basis, X, self.landmarks_, self.offsets_)
+
+    def _features(self, X: Array) -> Array:  # (n, p) -> (n, m)
+        return self._functions(X) @ self.projection_
+
+    @property
+    def _row_bytes(self) -> int:
+        n, m = self.projection_.shape
+        return (2 * n + m) * self.projection_.dtype.itemsize
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.projection_.shape[1]
+
+    @property
+    def _accept_sparse(self) -> bool:
+        can = getattr(resolve(self.kernel), "accept_sparse", False)
+        return can and self.basis == "kernel"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(resolve(self.kernel), Precomputed)
+        return tags
+
+
+def _checked(values: Any, X: Array) -> Array:  # (n, n_functions)
+    """What a basis given as a function returns for the rows X."""
+    if not is_array(values) or values.ndim != 2 or values.shape[0] != X.shape[0]:
+        raise ValueError(
+            "basis must return an array with one row per row of X and one column per "
+            f"function; for {X.shape[0]} rows it returned {np.shape(values)}"
+        )
+    values = as_like(values, X)
+    if not bool(namespace(values).all(namespace(values).isfinite(values))):
+        raise ValueError("basis returned NaN or infinity: bound it or scale X")
+    return values

@@ -1,0 +1,286 @@
+"""`NystroemMap`: virtual samples from a few columns of the kernel matrix.
+
+Which landmarks, and how rows from a stream reach a sampler, is in `landmarks/`; the
+eigenvalue solvers are in `spectral.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ..backend.arrays import (
+    as_float,
+    as_like,
+    double,
+    index_like,
+)
+from ..backend.random import generator
+from ..backend.rows import is_blocks, map_rows, sum_rows
+from ..core import Array, Kernel
+from ..kernels import Precomputed, resolve
+from ..landmarks import Landmarks, choose
+from ..landmarks.select import known_by_index, spread_rows
+from .base import FeatureMap
+from .factor import (
+    check_definite,
+    in_float64,
+    inverse_root,
+    kernel_matrix,
+    n_kept,
+    rounding,
+    trace_error,
+)
+from .spectral import all_eigenpairs, is_worth_it, leading_eigenpairs
+
+
+class NystroemMap(FeatureMap):
+    """Nyström's virtual samples, on which linear methods act as kernel methods.
+
+    With landmarks X_R, C = K(X, X_R) and W = K(X_R, X_R) = V Σ Vᵀ, the map is
+
+        F = C V_k Σ_k^(-1/2),    so that    F Fᵀ = C W_k⁺ Cᵀ ≈ K(X, X),
+
+    LKDL equations (19) to (23); rows are samples.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable
+        For instance ``RBF(sigma=1.0)``, ``"poly:2"`` or ``"precomputed"``. Bandwidths
+        left open are set from the data (from the first block of a stream).
+    landmarks : str, callable or array
+        How landmarks are chosen: ``"uniform"``, ``"diagonal"``, ``"column-norm"``,
+        ``"kmeans"``, ``"coreset"``, ``"leverage"``, ``"rpcholesky"``; a function
+        ``(kernel, X, m, rng) -> indices or points``; indices of rows of X; or points.
+    n_landmarks : int, float or None
+        Their count c, or the fraction of the samples. Default: 10 √n, at least 100 and
+        at most 2000.
+    n_components : int, float or None
+        Length k of the virtual samples: a count; the smallest that keeps this share of
+        the trace of W; or None for the numerical rank of W. Directions that are
+        nothing but rounding are always left out, so that F may have fewer columns.
+    truncation : {"landmarks", "samples"}
+        Whether the k leading eigenvectors of W are kept, equation (21), or those of
+        the full matrix C W⁺ Cᵀ: its best approximation of rank k, at the cost of all
+        eigenvectors of W and one more pass over the samples.
+    eigen_solver : {"auto", "full", "randomized"}
+        All eigenpairs of W in float64, or the leading `n_components` by a block Krylov
+        method; "auto" takes the faster one.
+    random_state : int, RandomState, Generator or None
+
+    Attributes
+    ----------
+    landmarks_ : array (c, p)
+        The landmarks; indices of training samples for a precomputed kernel.
+    landmark_indices_ : array (c,) or None
+        Their rows in X, where they are samples.
+    n_landmarks_ : int
+    eigenvalues_ : array (k,)
+        Of W, or of C W⁺ Cᵀ with ``truncation="samples"``; largest first.
+    projection_ : array (c, k)
+        V_k Σ_k^(-1/2): ``kernel_(X, landmarks_) @ projection_`` are the virtual
+        samples.
+    kernel_ : Kernel
+        The kernel with all parameters set.
+    kernel_error_ : float
+        Relative trace error Σ(κ(x, x) − ‖f(x)‖²) / Σκ(x, x): over all samples after
+        `fit_transform`, over at most 2048 evenly spread ones after `fit`.
+
+    Notes
+    -----
+    X may be an array, a torch tensor, a memory map or an iterable of blocks of rows.
+    Blocks are read once by `fit` (mini-batch LKDL, section IV-E), each giving its share
+    of landmarks; `transform` then returns a generator of blocks.
+
+    Examples
+    --------
+    >>> from kernlets import NystroemMap, datasets
+    >>> X = datasets.load("digits").X_train
+    >>> virtual = NystroemMap("poly:2", n_landmarks=0.2, random_state=0).fit(X)
+    >>> virtual.transform(X).shape[0] == len(X), virtual.kernel_error_ < 0.05
+    (True, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [Kernel, str, callable],
+        "landmarks": [str, callable, "array-like"],
+        "n_landmarks": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="right"),
+            None,
+        ],
+        "n_components": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+            None,
+        ],
+        "truncation": [StrOptions({"landmarks", "samples"})],
+        "eigen_solver": [StrOptions({"auto", "full", "randomized"})],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        kernel: Kernel | str | Callable[..., Any] = "rbf",
+        landmarks: Any = "uniform",
+        n_landmarks: int | float | None = None,
+        n_components: int | float | None = None,
+        truncation: Literal["landmarks", "samples"] = "landmarks",
+        eigen_solver: Literal["auto", "full", "randomized"] = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.landmarks = landmarks
+        self.n_landmarks = n_landmarks
+        self.n_components = n_components
+        self.truncation = truncation
+        self.eigen_solver = eigen_solver
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> NystroemMap:
+        """Choose landmarks among the rows of X and factor their kernel matrix."""
+        rows, found = self._prepare(X)
+        if self.truncation == "samples":
+            again = self._rows(X) if is_blocks(X) else rows
+            self._rotate(sum_rows(self._features_gram, again, self._row_bytes))
+        probe, energies = self._probe(rows, found)
+        F = map_rows(self._features, probe, self._row_bytes)
+        self.kernel_error_ = trace_error(energies, F)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Fit and return the virtual samples of X, with C computed only once."""
+        if is_blocks(X):
+            _refuse_iterator(X, "fit_transform")
+            return self.fit(X).transform(X)
+        rows, _ = self._prepare(X)
+        F = map_rows(self._features, rows, self._row_bytes)
+        if self.truncation == "samples":
+            turn = self._rotate(sum_rows(_gram, F, self._row_bytes))
+            F = map_rows(lambda block: block @ turn, F, self._row_bytes)
+        self.kernel_error_ = trace_error(self._energies(rows), F)
+        return F
+
+    def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
+        """Virtual samples K(X, X_R) V_k Σ_k^(-1/2), equations (22) and (23)."""
+        return self.kernel_(X, self.landmarks_) @ self.projection_
+
+    def _features_gram(self, X: Array) -> Array:  # (n, p) -> (k, k)
+        return _gram(self._features(X))
+
+    @property
+    def _row_bytes(self) -> int:
+        c, k = self.projection_.shape
+        return (2 * c + k) * self.projection_.dtype.itemsize
+
+    def _prepare(self, X: Any) -> tuple[Any, Landmarks]:
+        """All of fit but the error: the checked rows of X, and their landmarks."""
+        self._validate_params()
+        if is_blocks(X) and self.truncation == "samples":
+            _refuse_iterator(X, "truncation='samples'")
+        head, rows = self._first_rows(X)
+        self.kernel_ = resolve(self.kernel).bound(head)
+        _check_square(self.kernel_, head)
+        rng = generator(self.random_state)
+        found = choose(self.landmarks, self.kernel_, rows, self.n_landmarks, rng)
+        self._factor(found, rng)
+        return rows, found
+
+    def _factor(self, found: Landmarks, rng: np.random.Generator) -> None:
+        """W = V Σ Vᵀ and the projection V_k Σ_k^(-1/2), equations (20) and (21)."""
+        self.landmarks_, self.landmark_indices_ = found.points, found.indices
+        self.n_landmarks_ = found.points.shape[0]
+        randomized = self._is_randomized(self.n_landmarks_)
+        # all eigenvalues are wanted down to rounding, so W is computed in float64 too
+        W = kernel_matrix(self.kernel_, found if randomized else in_float64(found))
+        tolerance = rounding(W, found.rows)
+        pairs = (
+            leading_eigenpairs(W, self.n_components, rng)
+            if randomized
+            else all_eigenpairs(W)
+        )
+        check_definite(pairs, tolerance, getattr(self.kernel_, "psd", True))
+        wanted = self.n_components if self.truncation == "landmarks" else None
+        k = n_kept(pairs.values, wanted, tolerance)
+        self.eigenvalues_ = as_like(pairs.values[:k], found.rows)
+        self.projection_ = inverse_root(pairs, k, found.rows)
+
+    def _is_randomized(self, c: int) -> bool:
+        """Which eigenvalue solver to use for c landmarks."""
+        k = self.n_components
+        if isinstance(k, Integral) and k > c:
+            raise ValueError(
+                f"n_components={k} is more than the {c} landmarks: lower it or raise "
+                "n_landmarks"
+            )
+        possible = isinstance(k, Integral) and self.truncation == "landmarks"
+        if self.eigen_solver == "randomized" and not possible:
+            raise ValueError(
+                "eigen_solver='randomized' finds a given number of eigenvectors of W: "
+                "set n_components to a count and truncation to 'landmarks', or use "
+                "eigen_solver='full'"
+            )
+        if self.eigen_solver == "auto":
+            return possible and is_worth_it(c, k)
+        return self.eigen_solver == "randomized"
+
+    def _rotate(self, gram: Array) -> Array:  # (r, r) -> (r, k)
+        """Turn to the leading eigenvectors of FᵀF, those of the best rank k of FFᵀ."""
+        pairs = all_eigenpairs(gram)
+        k = n_kept(pairs.values, self.n_components, rounding(self.projection_))
+        turn = as_like(pairs.vectors[:, :k], self.projection_)
+        self.projection_ = self.projection_ @ turn
+        self.eigenvalues_ = as_like(pairs.values[:k], turn)
+        return turn
+
+    def _probe(self, rows: Any, found: Landmarks) -> tuple[Array, Array]:
+        """Rows to estimate the error on, and their energies."""
+        if found.probe is not None:
+            return found.probe, self.kernel_.diag(found.probe)
+        places = index_like(spread_rows(rows.shape[0]), rows)
+        if known_by_index(self.kernel_, rows):
+            return rows[places], self.kernel_.diag(rows)[places]
+        probe = as_float(rows[places])
+        return probe, self.kernel_.diag(probe)
+
+    def _energies(self, X: Array) -> Array:  # (n,)
+        if known_by_index(self.kernel_, X):
+            return self.kernel_.diag(X)
+        return map_rows(self.kernel_.diag, X, self._row_bytes)
+
+    @property
+    def _accept_sparse(self) -> bool:
+        return getattr(resolve(self.kernel), "accept_sparse", False)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.projection_.shape[1]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(resolve(self.kernel), Precomputed)
+        return tags
+
+
+def _gram(F: Array) -> Array:  # (n, k) -> (k, k)
+    return double(F.T @ F)
+
+
+def _refuse_iterator(X: Any, what: str) -> None:
+    if iter(X) is X:
+        raise ValueError(
+            f"X is an iterator that can be read only once, but {what} reads it twice: "
+            "pass a list of blocks, a memory map or an object with __iter__"
+        )
+
+
+def _check_square(kernel: Kernel, X: Array) -> None:
+    if X.shape[0] != X.shape[1] and known_by_index(kernel, X):
+        raise ValueError(
+            f"X has shape {tuple(X.shape)}, but a precomputed kernel is fitted on the "
+            "square matrix K(X, X)"
+        )

@@ -1,0 +1,139 @@
+"""Eigenpairs of a kernel matrix: all of them, or the leading ones by block Krylov.
+
+Everything is matrix products, Cholesky factors and one eigenproblem of small size, so
+the same lines run on NumPy arrays and torch tensors. What is done with the eigenpairs
+(rank cut, virtual samples) is in `nystroem.py`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..backend.arrays import as_like, double, empty, eps, namespace
+from ..core import Array
+
+DEPTH = 9  # blocks in the Krylov space
+SPARE = 8  # columns per block beyond a quarter of the pairs asked for
+LARGE = 1500  # rows from which on the randomized solver can be the faster one
+ILL = 1e-5  # smallest ratio of pivots with which Cholesky factors are trusted
+
+
+class Spectrum(NamedTuple):
+    """Eigenpairs of a symmetric matrix, largest first, and the lowest value seen."""
+
+    values: Array  # (k,) float64
+    vectors: Array  # (c, k)
+    lowest: float
+
+
+def all_eigenpairs(W: Array) -> Spectrum:  # (c, c)
+    """All eigenpairs, in float64 whatever the dtype of W."""
+    values, vectors = _eigh(double(W))
+    return Spectrum(values, vectors, float(values[-1]))
+
+
+def leading_eigenpairs(W: Array, k: int, rng: np.random.Generator) -> Spectrum:
+    """The k largest eigenpairs of W by Rayleigh-Ritz on a block Krylov space.
+
+    The space is spanned by Ω, WΩ, …, W⁸Ω for a random Ω of k/4 + 8 columns: some 2¼ k
+    vectors, every product with W used for both the space and the projection of W
+    on it. Products run in the dtype of W; Gram matrices and the small eigenproblem
+    in float64. Musco and Musco, "Randomized block Krylov methods", 2015.
+
+    For a positive semi-definite W the captured trace is never above that of the
+    exact pairs; on slowly decaying spectra it falls short by less than 0.1 %.
+    """
+    block = block_size(k)
+    if DEPTH * block >= W.shape[0]:
+        return _first(all_eigenpairs(W), k)
+    basis, image = _krylov(W, block, rng)
+    if not _is_orthonormal(basis, rng):
+        return _first(all_eigenpairs(W), k)
+    projected = double(basis.T @ image)
+    values, vectors = _eigh((projected + projected.T) / 2)
+    ritz = basis @ as_like(vectors[:, :k], basis)
+    return Spectrum(values[:k], ritz, float(values[-1]))
+
+
+def block_size(k: int) -> int:
+    """Columns of one Krylov block when k eigenpairs are wanted."""
+    return -(-k // 4) + SPARE
+
+
+def is_worth_it(c: int, k: int) -> bool:
+    """Whether the Krylov space is so much smaller than W that it saves time."""
+    return c >= LARGE and 2 * DEPTH * block_size(k) <= c
+
+
+def _first(pairs: Spectrum, k: int) -> Spectrum:
+    return Spectrum(pairs.values[:k], pairs.vectors[:, :k], pairs.lowest)
+
+
+def _eigh(A: Array) -> tuple[Array, Array]:
+    """Eigenpairs of a symmetric matrix, largest first."""
+    xp = namespace(A)
+    values, vectors = xp.linalg.eigh(A)
+    return xp.flip(values, axis=0), xp.flip(vectors, axis=1)
+
+
+def _krylov(
+    W: Array, block: int, rng: np.random.Generator
+) -> tuple[Array, Array]:  # (c, d), (c, d)
+    """An orthonormal basis of the block Krylov space, and W times it."""
+    xp, c = namespace(W), W.shape[0]
+    basis, image = (empty((c, DEPTH * block), like=W) for _ in range(2))
+    Y, largest = _random(c, block, W, rng), 0.0
+    for start in range(0, DEPTH * block, block):
+        now = slice(start, start + block)
+        basis[:, now] = _orthonormal(Y, basis[:, :start])
+        image[:, now] = W @ basis[:, now]
+        # at low rank nothing new is left but rounding; make it random rounding
+        largest = max(largest, float(xp.max(xp.abs(image[:, now]))))
+        scale = eps(W) * largest or 1.0
+        Y = image[:, now] + scale * _random(c, block, W, rng)
+    return basis, image
+
+
+def _random(c: int, block: int, like: Array, rng: np.random.Generator) -> Array:
+    return as_like(rng.standard_normal((c, block), dtype=np.float32), like)
+
+
+def _orthonormal(Y: Array, basis: Array) -> Array:  # (c, b), (c, d) -> (c, b)
+    """Y made orthogonal to the basis and then orthonormal; twice is enough."""
+    for _ in range(2):
+        Y = _unit(Y - basis @ (basis.T @ Y))
+    return Y
+
+
+def _unit(Y: Array) -> Array:  # (c, b)
+    """An orthonormal basis of the columns of Y.
+
+    Y L⁻ᵀ with L Lᵀ = YᵀY is four times as fast as Householder's QR, which steps in
+    where Y is too ill-conditioned for the squares in YᵀY.
+    """
+    xp = namespace(Y)
+    wide = double(Y)
+    lower = _cholesky(wide.T @ wide)
+    if lower is None:
+        return as_like(xp.linalg.qr(wide)[0], Y)
+    return Y @ as_like(xp.linalg.inv(lower).T, Y)
+
+
+def _cholesky(gram: Array) -> Array | None:  # (b, b)
+    """The Cholesky factor, None unless the matrix is well-conditioned."""
+    xp = namespace(gram)
+    try:
+        lower = xp.linalg.cholesky(gram)
+    except (np.linalg.LinAlgError, RuntimeError):  # NumPy's, torch's
+        return None
+    pivots = xp.linalg.diagonal(lower)
+    return lower if float(xp.min(pivots)) > ILL * float(xp.max(pivots)) else None
+
+
+def _is_orthonormal(basis: Array, rng: np.random.Generator) -> bool:
+    """Whether BᵀB x = x for a random x, to half the digits of the dtype."""
+    x = as_like(rng.standard_normal(basis.shape[1]), basis)
+    gap = basis.T @ (basis @ x) - x
+    return float(gap @ gap) <= eps(basis) * float(x @ x)

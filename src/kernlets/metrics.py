@@ -1,0 +1,130 @@
+"""How well a feature map does: the error of the kernel it stands for.
+
+Errors of learned dictionaries are methods of the learners.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .backend.arrays import double, index_like, is_array, row_norms, to_numpy
+from .backend.random import generator
+from .core import Array, Kernel
+from .kernels import resolve
+
+GROUPS = 20  # parts of the sample, left out one by one for the standard errors
+
+
+@dataclass(frozen=True)
+class KernelError:
+    """Errors of F Fᵀ against K, with standard errors where rows were sampled."""
+
+    frobenius: float  # ‖K − F Fᵀ‖_F / ‖K‖_F, LKDL equation (29)
+    trace: float  # Σ(κ(x, x) − ‖f(x)‖²) / Σκ(x, x)
+    frobenius_std: float  # 0 if all rows were used
+    trace_std: float
+    n_rows: int  # rows that were used
+
+
+def kernel_error(
+    virtual: Any,
+    X: Array,
+    kernel: Kernel | str | None = None,
+    n_max: int = 2000,
+    random_state: Any = None,
+) -> KernelError:
+    """Error of the kernel matrix of X as virtual samples give it.
+
+    Parameters
+    ----------
+    virtual : fitted map, or array (n, k)
+        Something with `transform`, or the virtual samples of X themselves.
+    X : array (n, p)
+        The square kernel matrix for a precomputed kernel.
+    kernel : Kernel or str, optional
+        The kernel to compare with; by default the one of the map.
+    n_max : int
+        Up to so many rows the errors are exact; of more, this many are drawn, and the
+        standard errors are those of the jackknife over 20 groups of rows.
+    random_state : int, RandomState, Generator or None
+
+    Examples
+    --------
+    >>> from kernlets import NystroemMap, datasets, metrics
+    >>> X = datasets.load("digits").X_train
+    >>> rough = NystroemMap("poly:2", n_landmarks=50, random_state=0).fit(X)
+    >>> fine = NystroemMap("poly:2", n_landmarks=500, random_state=0).fit(X)
+    >>> errors = [metrics.kernel_error(m, X).frobenius for m in (rough, fine)]
+    >>> errors[0] > 3 * errors[1]
+    True
+    """
+    kernel = _kernel_of(virtual, X, kernel)
+    n = X.shape[0]
+    rows = np.arange(n)
+    if n > n_max:
+        rows = generator(random_state).choice(n, n_max, replace=False)
+    places = index_like(rows, X)
+    F = virtual[places] if is_array(virtual) else virtual.transform(X[places])
+    sums = _group_sums(kernel, X, rows, F)
+    frobenius, trace = _errors(sums, n)
+    left_out = np.array([_errors(sums.without(g), n) for g in range(len(sums.size))])
+    spread = len(left_out) - 1 if len(left_out) > 1 else 0
+    std = np.sqrt(spread * (1 - len(rows) / n)) * left_out.std(axis=0)
+    return KernelError(frobenius, trace, float(std[0]), float(std[1]), len(rows))
+
+
+class _Sums(NamedTuple):
+    """Sums over pairs of rows by groups of rows (g, g), and over single rows (g,)."""
+
+    kernel_pairs: np.ndarray  # Σ κ(x, y)², x ≠ y
+    error_pairs: np.ndarray  # Σ (κ(x, y) − ⟨f(x), f(y)⟩)², x ≠ y
+    kernel_own: np.ndarray  # Σ κ(x, x)²
+    error_own: np.ndarray
+    energy: np.ndarray  # Σ κ(x, x)
+    lost: np.ndarray  # Σ κ(x, x) − ‖f(x)‖²
+    size: np.ndarray
+
+    def without(self, group: int) -> _Sums:
+        """The sums with one group of rows left out."""
+        keep = np.arange(len(self.size)) != group
+        return _Sums(*(s[keep][:, keep] if s.ndim == 2 else s[keep] for s in self))
+
+
+def _group_sums(kernel: Kernel, X: Array, rows: np.ndarray, F: Array) -> _Sums:
+    groups = np.array_split(np.arange(len(rows)), min(GROUPS, len(rows)))
+    starts = [group[0] for group in groups]
+    columns = kernel.take(X, index_like(rows, X))
+    F = to_numpy(double(F))
+    energy = to_numpy(double(kernel.diag(X)))[rows]
+    lost = energy - row_norms(F)
+    pairs = []
+    for group in groups:
+        K = to_numpy(double(kernel(X[index_like(rows[group], X)], columns)))
+        for values in (K, K - F[group] @ F.T):
+            values[np.arange(len(group)), group] = 0.0
+            pairs.append(np.add.reduceat((values**2).sum(axis=0), starts))
+    own = [np.add.reduceat(v, starts) for v in (energy**2, lost**2, energy, lost)]
+    sizes = np.array([len(group) for group in groups])
+    return _Sums(np.array(pairs[::2]), np.array(pairs[1::2]), *own, sizes)
+
+
+def _errors(sums: _Sums, n: int) -> tuple[float, float]:
+    """Both errors for all n rows, from the rows in the sums."""
+    s = int(sums.size.sum())
+    pairs = n * (n - 1) / max(s * (s - 1), 1)
+    error = pairs * sums.error_pairs.sum() + n / s * sums.error_own.sum()
+    total = pairs * sums.kernel_pairs.sum() + n / s * sums.kernel_own.sum()
+    return float(np.sqrt(error / total)), float(sums.lost.sum() / sums.energy.sum())
+
+
+def _kernel_of(virtual: Any, X: Array, kernel: Kernel | str | None) -> Kernel:
+    if kernel is not None:
+        return resolve(kernel).bound(X)
+    if not hasattr(virtual, "kernel_"):
+        raise ValueError(
+            "kernel=None: give the kernel that the virtual samples stand for"
+        )
+    return virtual.kernel_

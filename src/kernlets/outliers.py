@@ -1,0 +1,156 @@
+"""Outlier detection: what a dictionary learned from the data represents badly."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from .backend.arrays import check_rows, index_like, namespace, to_numpy
+from .backend.random import generator
+from .core import Array
+from .learners import ReducedKernelDL
+
+
+class DictionaryOutlierDetector(OutlierMixin, BaseEstimator):
+    """The abnormality of a sample is its reconstruction error ‖φ(x) − Dγ‖².
+
+    Methods follow scikit-learn (low scores are abnormal, predictions are 1 and -1),
+    attributes follow PyOD (high scores are abnormal, labels are 0 and 1).
+
+    Parameters
+    ----------
+    learner : dictionary learner or Pipeline that ends in one, optional
+        Default: `ReducedKernelDL` with an RBF kernel, 20 atoms, 4 non-zeros and 50
+        anchors by k-means, the sizes of its paper, or fewer where samples are few.
+    contamination : float
+        Share of outliers among the training samples, from 0 to 0.5.
+    standardize : bool
+        Bring the features to mean 0 and variance 1 first.
+    trim : bool
+        Learn twice, the second time without the share `contamination` of the samples
+        that the first dictionary represents worst, lest they become atoms.
+    random_state : int, RandomState, Generator or None
+        Seeds a learner that has no ``random_state`` of its own.
+
+    Attributes
+    ----------
+    learner_ : the fitted learner
+    offset_ : float
+        `decision_function` is `score_samples` minus this.
+    decision_scores_ : array (n,), reconstruction errors of the training samples
+    threshold_ : float, the error above which a sample is an outlier
+    labels_ : array (n,), 1 for outliers among the training samples, else 0
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import DictionaryOutlierDetector
+    >>> X = np.random.default_rng(0).standard_normal((200, 3))
+    >>> X[0] = 9
+    >>> int(DictionaryOutlierDetector(random_state=0).fit(X).decision_scores_.argmax())
+    0
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "learner": [BaseEstimator, None],
+        "contamination": [Interval(Real, 0, 0.5, closed="right")],
+        "standardize": ["boolean"],
+        "trim": ["boolean"],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        learner: BaseEstimator | None = None,
+        contamination: float = 0.1,
+        standardize: bool = True,
+        trim: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.learner = learner
+        self.contamination = contamination
+        self.standardize = standardize
+        self.trim = trim
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> DictionaryOutlierDetector:
+        """Learn what is normal from the rows of X; y is ignored."""
+        self._validate_params()
+        X = check_rows(self, X, reset=True, ensure_min_samples=2)
+        self._measure_features(X)
+        X = self._standardized(X)
+        learner = self._seeded(len(X))
+        self.learner_ = clone(learner).fit(X)
+        if self.trim:
+            self.learner_ = clone(learner).fit(X[self._normal_rows(X)])
+        scores = self._errors(X)
+        self.decision_scores_ = scores
+        self.threshold_ = self._quantile(scores)
+        self.offset_ = -self.threshold_
+        self.labels_ = (to_numpy(scores) > self.threshold_).astype(int)
+        return self
+
+    def score_samples(self, X: Any) -> Array:  # (n,)
+        """Minus the reconstruction error: the lower, the more abnormal."""
+        check_is_fitted(self)
+        return -self._errors(self._standardized(check_rows(self, X)))
+
+    def decision_function(self, X: Any) -> Array:  # (n,)
+        """`score_samples` shifted so that outliers are negative."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> Array:  # (n,)
+        """-1 for outliers, 1 for inliers."""
+        decision = self.decision_function(X)
+        xp = namespace(decision)
+        return 1 - 2 * xp.astype(decision < 0, xp.int64)
+
+    def _measure_features(self, X: Array) -> None:
+        xp = namespace(X)
+        deviation = xp.std(X, axis=0)
+        self.mean_ = xp.mean(X, axis=0)
+        self.scale_ = xp.where(deviation > 0, deviation, 1.0)
+
+    def _standardized(self, X: Array) -> Array:
+        return (X - self.mean_) / self.scale_ if self.standardize else X
+
+    def _seeded(self, n_samples: int) -> Any:
+        seed = int(generator(self.random_state).integers(2**31))
+        learner = _default_learner(n_samples) if self.learner is None else self.learner
+        learner = clone(learner)
+        last = learner[-1] if isinstance(learner, Pipeline) else learner
+        if last.get_params(deep=False).get("random_state", seed) is None:
+            last.set_params(random_state=seed)
+        return learner
+
+    def _normal_rows(self, X: Array) -> Array:
+        errors = self._errors(X)
+        kept = np.flatnonzero(to_numpy(errors) <= self._quantile(errors))
+        return index_like(kept, X)
+
+    def _errors(self, X: Array) -> Array:  # (n,)
+        learner = self.learner_
+        if isinstance(learner, Pipeline):
+            X, learner = learner[:-1].transform(X), learner[-1]
+        return learner.reconstruction_error(X, per_sample=True)
+
+    def _quantile(self, errors: Array) -> float:
+        """The error that the share `contamination` of the samples exceeds."""
+        return float(np.quantile(to_numpy(errors), 1 - self.contamination))
+
+
+def _default_learner(n_samples: int) -> ReducedKernelDL:
+    n_atoms = max(1, min(20, n_samples // 5))
+    return ReducedKernelDL(
+        "rbf",
+        n_components=n_atoms,
+        n_nonzero_coefs=min(4, n_atoms),
+        anchors="kmeans",
+        n_anchors=max(1, min(50, n_samples // 2)),
+    )

@@ -1,0 +1,225 @@
+"""Pictures of dictionaries and of results, on Matplotlib axes.
+
+Every function takes an optional `ax`, draws on it and returns it. Matplotlib is the
+extra ``plot`` and is loaded when a new axes is needed; no other module of the library
+imports it. The HTML report draws its own pictures (`kernlets.report.charts`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import ceil, prod
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "mosaic",
+    "plot_accuracy",
+    "plot_history",
+    "plot_kernel_error",
+    "plot_residuals",
+    "show_atoms",
+]
+
+Curve = Mapping[float, float | Sequence[float]]  # x -> y, or y of several seeds
+
+
+def show_atoms(
+    learner: Any,
+    image_shape: tuple[int, ...],
+    ax: Any = None,
+    n_atoms: int | None = None,
+    n_columns: int | None = None,
+) -> Any:
+    """Show atoms as a mosaic of images, grey at zero, each scaled to its own range.
+
+    Parameters
+    ----------
+    learner : fitted learner, ResidualClassifier, pipeline ending in one, or array
+        An array holds one atom per row. A classifier shows one row per class.
+    image_shape : (height, width) or (height, width, 3)
+    ax : Axes, optional
+    n_atoms : int, optional
+        Show the first ones only (of each class).
+    n_columns : int, optional
+        Images per row of the mosaic. Default: a square, or one row per class.
+    """
+    groups = [np.asarray(atoms)[:n_atoms] for atoms in _atoms(learner)]
+    _check_image_shape(groups[0], image_shape)
+    if n_columns is None and len(groups) > 1:
+        n_columns = max(map(len, groups))
+        groups = [_padded(atoms, n_columns) for atoms in groups]
+    picture = mosaic(np.concatenate(groups), image_shape, n_columns)
+    ax = _axes(ax)
+    ax.imshow(picture, cmap="gray", vmin=0.0, vmax=1.0, interpolation="nearest")
+    ax.set_axis_off()
+    return ax
+
+
+def mosaic(
+    atoms: np.ndarray,  # (m, p)
+    image_shape: tuple[int, ...],
+    n_columns: int | None = None,
+) -> np.ndarray:
+    """Atoms side by side in one image in [0, 1]: 0.5 is zero, gaps are white."""
+    atoms = np.asarray(atoms, dtype=float)
+    n_columns = n_columns or ceil(len(atoms) ** 0.5)
+    n_rows = ceil(len(atoms) / n_columns)
+    largest = np.nanmax(np.abs(atoms), axis=1, keepdims=True, initial=0.0)
+    tiles = 0.5 + 0.5 * atoms / np.where(largest == 0, 1.0, largest)
+    tiles = np.nan_to_num(tiles, nan=1.0).reshape(-1, *image_shape)
+    height, width, *channels = image_shape
+    shape = n_rows * (height + 1) - 1, n_columns * (width + 1) - 1
+    picture = np.ones((*shape, *channels))
+    for index, tile in enumerate(tiles):
+        top, left = np.multiply(divmod(index, n_columns), (height + 1, width + 1))
+        picture[top : top + height, left : left + width] = tile
+    return picture
+
+
+def plot_history(
+    learner: Any, ax: Any = None, x: str = "iteration", **line: Any
+) -> Any:
+    """Objective of each iteration, against the iteration or (``x="seconds"``) time.
+
+    `learner` is a fitted learner or its `history_`.
+    """
+    history = getattr(learner, "history_", learner)
+    objective = history["objective"]
+    ax = _axes(ax)
+    positions = {
+        "iteration": range(1, len(objective) + 1),
+        "seconds": history.get("seconds"),
+    }
+    if positions.get(x) is None:
+        raise ValueError(f"x={x!r} must be 'iteration' or 'seconds'")
+    ax.plot(list(positions[x]), objective, **{"marker": ".", **line})
+    ax.set(xlabel=x, ylabel="mean squared error")
+    return _finished(ax, legend="label" in line)
+
+
+def plot_kernel_error(
+    errors: Mapping[str, Curve],
+    ax: Any = None,
+    lower_bound: Curve | None = None,
+) -> Any:
+    """Error of the kernel approximation against the number of landmarks.
+
+    `errors` maps a sampler's name to {n_landmarks: error}; `lower_bound` is the best
+    rank-c approximation (LKDL, Fig. 1a).
+    """
+    ax = plot_accuracy(errors, ax)
+    if lower_bound:
+        points = sorted(lower_bound.items())
+        ax.plot(*zip(*points, strict=True), "k--", lw=1, label="best rank c")
+    ax.set(
+        xlabel="number of landmarks",
+        ylabel="relative error of the kernel matrix",
+        yscale="log",
+    )
+    return _finished(ax)
+
+
+def plot_accuracy(
+    accuracy: Mapping[str, Curve],
+    ax: Any = None,
+    xlabel: str = "",
+    ylabel: str = "accuracy",
+) -> Any:
+    """One line per method; the values of several seeds become a mean and a band.
+
+    `accuracy` maps a method's name to {corruption level: value or values}.
+    """
+    ax = _axes(ax)
+    for name, curve in accuracy.items():
+        x = sorted(curve)
+        values = [np.atleast_1d(np.asarray(curve[level], float)) for level in x]
+        mean = np.array([v.mean() for v in values])
+        spread = np.array([v.std() for v in values])
+        (line,) = ax.plot(x, mean, marker="o", ms=4, label=name)
+        if spread.any():
+            colour = line.get_color()
+            ax.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.15)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    return _finished(ax)
+
+
+def plot_residuals(
+    residuals: Sequence[float],
+    ax: Any = None,
+    classes: Sequence[Any] | None = None,
+    truth: Any = None,
+) -> Any:
+    """The residuals of one sample over the classes: smallest is the answer.
+
+    The answer's bar is dark; the true class, when it is another, is hatched.
+    """
+    residuals = np.asarray(residuals, dtype=float)
+    names = [str(c) for c in (range(len(residuals)) if classes is None else classes)]
+    ax = _axes(ax)
+    bars = ax.bar(names, residuals, color="0.75")
+    bars[int(residuals.argmin())].set_color("0.2")
+    if str(truth) in names:
+        bars[names.index(str(truth))].set_hatch("//")
+    ax.set(xlabel="class", ylabel="squared residual")
+    return ax
+
+
+def _atoms(learner: Any) -> list[Any]:
+    """Arrays of atoms, one per class where there are classes."""
+    while hasattr(learner, "steps"):
+        learner = learner.steps[-1][1]
+    if hasattr(learner, "learners_"):
+        return [_components(fitted) for fitted in learner.learners_]
+    if hasattr(learner, "fit"):
+        return [_components(learner)]
+    return [np.atleast_2d(np.asarray(learner))]
+
+
+def _components(learner: Any) -> Any:
+    if not hasattr(learner, "components_"):
+        raise TypeError(
+            f"{type(learner).__name__} has no atoms that are rows of a matrix "
+            "(components_): fit it first, or pass an array of images"
+        )
+    atoms = learner.components_
+    return atoms if isinstance(atoms, np.ndarray) else atoms.detach().cpu().numpy()
+
+
+def _check_image_shape(atoms: np.ndarray, image_shape: tuple[int, ...]) -> None:
+    if atoms.shape[1] != prod(image_shape):
+        raise ValueError(
+            f"image_shape={image_shape} has {prod(image_shape)} values but an atom has "
+            f"{atoms.shape[1]}: give the shape of the training images. Atoms behind a "
+            "feature map are not images; show the map's landmarks_ instead"
+        )
+
+
+def _padded(atoms: np.ndarray, n_rows: int) -> np.ndarray:
+    """Rows of NaN (drawn white) below, so that each class starts a new line."""
+    return np.pad(
+        np.asarray(atoms, dtype=float),
+        ((0, n_rows - len(atoms)), (0, 0)),
+        constant_values=np.nan,
+    )
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError(
+            "plotting needs Matplotlib: pip install 'kernlets[plot]'"
+        ) from error
+    return pyplot.subplots(layout="constrained")[1]
+
+
+def _finished(ax: Any, legend: bool = True) -> Any:
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(alpha=0.25)
+    if legend:
+        ax.legend(frameon=False)
+    return ax

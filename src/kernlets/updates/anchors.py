@@ -1,0 +1,354 @@
+"""Kernel dictionaries over few anchors: their atoms' update, and anchors that move.
+
+Everything lives in the span of φ(anchors). In an orthonormal basis of it samples and
+atoms are short rows of numbers, so the K-SVD sweep of explicit dictionaries serves
+unchanged. Which anchors to begin with is in `learners/reduced.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.base import BaseEstimator
+
+from ..backend import ops
+from ..backend.arrays import (
+    as_like,
+    double,
+    eps,
+    index_like,
+    inner,
+    namespace,
+    row_norms,
+    to_numpy,
+)
+from ..backend.rows import map_rows, sum_rows
+from ..core import Array, Coded, Dictionary, Kernel, SparseCoder, SparseCodes, Step
+from ..dictionaries import ExplicitDictionary
+from ..pursuits import encode
+from .ksvd import KSVDUpdate
+from .statistics import statistics
+
+
+@dataclass(frozen=True)
+class AnchoredDictionary(Dictionary):
+    """Atoms in the span of φ(anchors) while they are trained, N samples given by row.
+
+    With K(D, D) = V Λ Vᵀ the rows of Λ^(-1/2) Vᵀ φ(D) are orthonormal. In that basis a
+    sample is K(y, D) V Λ^(-1/2), and `outside` is what lies beyond the span.
+    """
+
+    kernel: Kernel
+    samples: Array  # (N, p)
+    energies: Array  # (N,) κ(y, y)
+    anchors: Array  # (n, p)
+    basis: Array  # (n, r) V Λ^(-1/2)
+    features: Array  # (N, r)
+    outside: Array  # (N,) squared distances to the span
+    atoms: Array  # (m, r)
+    linear_errors: tuple[float, ...] = ()  # ‖Y − XD‖² noted so far
+
+    @classmethod
+    def spanned(
+        cls,
+        kernel: Kernel,
+        samples: Array,  # (N, p)
+        energies: Array,  # (N,)
+        anchors: Array,  # (n, p)
+        coefs: Array,  # (m, n)
+    ) -> AnchoredDictionary:
+        """Atoms Σᵢ coefs[j, i] φ(anchorᵢ), whatever their norms."""
+        metric = kernel(double(anchors))
+        inverse = inverse_root(metric, eps(anchors))
+        basis = as_like(inverse, anchors)
+        row_bytes = (samples.shape[1] + 2 * len(anchors)) * anchors.dtype.itemsize
+        features = map_rows(
+            lambda block: kernel(block, anchors) @ basis, samples, row_bytes
+        )
+        outside = namespace(features).clip(energies - row_norms(features), 0, None)
+        atoms = as_like(double(coefs) @ metric @ inverse, anchors)
+        return cls(kernel, samples, energies, anchors, basis, features, outside, atoms)
+
+    @property
+    def n_atoms(self) -> int:
+        return self.atoms.shape[0]
+
+    @property
+    def coefs(self) -> Array:  # (m, n)
+        """The atoms over φ(anchors)."""
+        return self.atoms @ self.basis.T
+
+    @property
+    def weights(self) -> Array:  # (m, r)
+        return self.atoms
+
+    @property
+    def row_bytes(self) -> int:
+        return sum(self.atoms.shape) * self.atoms.dtype.itemsize
+
+    def gram(self) -> Array:
+        return self.atoms @ self.atoms.T
+
+    def correlate(self, X: Array) -> Array:
+        return self.features[X] @ self.atoms.T
+
+    def energy(self, X: Array) -> Array:
+        return self.energies[X]
+
+    def coordinates(self, X: Array) -> Array:  # (n, r)
+        return self.features[X]
+
+    def dual(self) -> Array:  # (m, r)
+        return self.atoms
+
+    def with_weights(self, weights: Array) -> AnchoredDictionary:
+        return replace(self, atoms=weights)
+
+    def unit(self) -> AnchoredDictionary:
+        """Atoms of norm 1, aⱼᵀ K(D, D) aⱼ = 1."""
+        xp = namespace(self.atoms)
+        norms = xp.sqrt(row_norms(self.atoms))
+        return self.rescaled(1 / xp.where(norms > 0, norms, 1.0))
+
+    def with_anchors(self, anchors: Array) -> AnchoredDictionary:
+        """The same coefficients over other anchors."""
+        moved = self.spanned(
+            self.kernel, self.samples, self.energies, anchors, self.coefs
+        )
+        return replace(moved, linear_errors=self.linear_errors)
+
+    def inside(self, codes: SparseCodes) -> Array:  # (N,)
+        """Squared errors within the span, ‖f − Γ·atoms‖²."""
+        residual = ops.subtract_codes(
+            self.features, codes.indices, codes.values, self.atoms
+        )
+        return row_norms(residual)
+
+
+def inverse_root(metric: Array, precision: float) -> Array:  # (n, n) -> (n, r)
+    """V Λ^(-1/2) of the eigenpairs above rounding: anchors that collide drop out."""
+    xp = namespace(metric)
+    values, vectors = xp.linalg.eigh(metric)
+    kept = values > values[-1] * (len(values) * precision)
+    return vectors[:, kept] / xp.sqrt(values[kept])
+
+
+@dataclass(frozen=True)
+class Slope:
+    """The value of an objective and its gradient in the anchors."""
+
+    value: float
+    gradient: Array  # (n, p)
+
+    def __add__(self, other: Slope) -> Slope:
+        return Slope(self.value + other.value, self.gradient + other.gradient)
+
+
+class KernelTerm:
+    """f(D) = ‖φ(Y) − Γ A φ(D)‖², coefficients A and codes Γ fixed; RKDL eq. (3).
+
+    With W = ΓA it is Σκ(y, y) − 2⟨W, K(Y, D)⟩ + ⟨WᵀW, K(D, D)⟩. Both kernel matrices
+    are pulled for all anchors at once; K(D, D) depends on each anchor through a row
+    and a column, hence the factor 2, on the diagonal as well.
+    """
+
+    def __init__(self, dictionary: AnchoredDictionary, codes: SparseCodes) -> None:
+        self.kernel, self.samples = dictionary.kernel, dictionary.samples
+        self.energy = float(double(dictionary.energies).sum())
+        self.weights = codes.toarray() @ dictionary.coefs  # (N, n)
+        self.spread = self.weights.T @ self.weights
+        columns = self.samples.shape[1] + 4 * self.weights.shape[1]
+        self._row_bytes = columns * self.weights.dtype.itemsize
+
+    def __call__(self, anchors: Array) -> Slope:
+        rows = index_like(np.arange(len(self.weights)), anchors)
+        data = sum_rows(lambda part: self._data(anchors, part), rows, self._row_bytes)
+        own = inner(self.spread, self.kernel(anchors))
+        gradient = self.kernel.pull(anchors, anchors, self.spread) - data.gradient
+        return Slope(self.energy - 2 * data.value + own, 2 * gradient)
+
+    def _data(self, anchors: Array, rows: Array) -> Slope:
+        """⟨W, K(Y, D)⟩ of some rows."""
+        samples, weights = self.samples[rows], self.weights[rows]
+        value = inner(weights, self.kernel(samples, anchors))
+        return Slope(value, self.kernel.pull(anchors, samples, weights.T))
+
+
+class LinearTerm:
+    """weight · ‖Y − X D‖² with sparse codes X of the samples over the anchors, eq. (8).
+
+    The codes are found for anchors of unit norm and scaled back, so that the norms of
+    the anchors, which a kernel sees, stay free.
+    """
+
+    def __init__(
+        self, samples: Array, anchors: Array, coder: SparseCoder, weight: float
+    ) -> None:
+        xp = namespace(anchors)
+        norms = xp.sqrt(row_norms(anchors))
+        norms = xp.where(norms > 0, norms, 1.0)[:, None]
+        units = ExplicitDictionary(anchors / norms)
+        sums = sum_rows(
+            lambda block: statistics(units, block, encode(units, coder, block)),
+            samples,
+            units.row_bytes,
+        )
+        self.codes_gram = sums.codes_gram / norms / norms.T  # XᵀX
+        self.cross = sums.cross / norms  # XᵀY
+        self.weight = weight
+        self.energy = sums.error
+        self.energy -= self._fit(anchors)  # now ‖Y‖²
+
+    def _fit(self, anchors: Array) -> float:
+        return inner(self.codes_gram @ anchors - 2 * self.cross, anchors)
+
+    def error(self, anchors: Array) -> float:
+        """‖Y − X D‖²."""
+        return self.energy + self._fit(anchors)
+
+    def __call__(self, anchors: Array) -> Slope:
+        gradient = self.codes_gram @ anchors - self.cross
+        return Slope(self.weight * self.error(anchors), 2 * self.weight * gradient)
+
+
+class AnchorDescent(BaseEstimator):
+    """How anchors move after each update of the atoms.
+
+    Parameters
+    ----------
+    n_steps : int
+        Steps per iteration.
+    rate : float, optional
+        Length γ of plain gradient steps D ← D − γ ∂f/∂D as published. Without it the
+        steps are those of L-BFGS with a line search: nothing to tune, and f only falls.
+    """
+
+    def __init__(self, n_steps: int = 3, rate: float | None = None) -> None:
+        self.n_steps = n_steps
+        self.rate = rate
+
+    def run(
+        self,
+        objective: Callable[[Array], Slope],
+        anchors: Array,  # (n, p)
+    ) -> Array:  # (n, p)
+        """The anchors after `n_steps` steps down the objective."""
+        if not self.n_steps >= 1:
+            raise ValueError(
+                f"AnchorDescent: n_steps={self.n_steps!r} must be 1 or more"
+            )
+        if self.rate is None:
+            return _line_searched(objective, anchors, int(self.n_steps))
+        for _ in range(self.n_steps):
+            anchors = anchors - float(self.rate) * objective(anchors).gradient
+        return anchors
+
+
+def _line_searched(
+    objective: Callable[[Array], Slope], anchors: Array, n_steps: int
+) -> Array:
+    """L-BFGS in units of the anchors' typical norm, the length of its first trial."""
+    unit = float(double(row_norms(anchors)).mean()) ** 0.5 or 1.0
+
+    def evaluate(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        slope = objective(_like(flat))
+        return slope.value, unit * to_numpy(double(slope.gradient)).ravel()
+
+    def _like(flat: np.ndarray) -> Array:
+        return as_like(unit * flat.reshape(anchors.shape), anchors)
+
+    options = {"maxiter": n_steps, "maxfun": 5 * n_steps, "ftol": 0.0, "gtol": 0.0}
+    start = to_numpy(double(anchors)).ravel() / unit
+    found = minimize(evaluate, start, jac=True, method="L-BFGS-B", options=options)
+    return _like(found.x)
+
+
+class AnchoredUpdate(KSVDUpdate):
+    """K-SVD sweep in the span of the anchors, RKDL eqs. (4) and (5), then the anchors.
+
+    Parameters
+    ----------
+    restrict : bool
+        Update the samples that use an atom, as the sparsity constraint of eq. (3)
+        demands; otherwise all of them, which makes the codes dense.
+    descent : AnchorDescent, optional
+        How the anchors move; they stay without it.
+    linear_weight, linear_coder : float, SparseCoder
+        λ in eq. (8), and the pursuit for the codes X there.
+    exact, min_uses, max_coherence
+        As in `KSVDUpdate`; the samples that replace atoms are those worst represented
+        within the span.
+    """
+
+    def __init__(
+        self,
+        restrict: bool = True,
+        descent: AnchorDescent | None = None,
+        linear_weight: float = 0.0,
+        linear_coder: SparseCoder | None = None,
+        exact: bool = False,
+        min_uses: int = 4,
+        max_coherence: float = 0.99,
+    ) -> None:
+        super().__init__(exact, min_uses, max_coherence)
+        self.restrict = restrict
+        self.descent = descent
+        self.linear_weight = linear_weight
+        self.linear_coder = linear_coder
+
+    def step(
+        self, dictionary: AnchoredDictionary, coded: Coded, rng: np.random.Generator
+    ) -> Step:
+        codes = coded.codes if self.restrict else _widened(coded.codes)
+        dictionary, codes = self._swept(dictionary, codes, rng)
+        if self.descent is not None:
+            dictionary = self._descended(dictionary, codes)
+        errors = to_numpy(dictionary.inside(codes))
+        total = errors.sum(dtype=np.float64) + float(double(dictionary.outside).sum())
+        dictionary = self._refreshed(
+            dictionary.unit(), coded.X, coded.codes.uses(), errors
+        )
+        return Step(dictionary.unit(), float(total))
+
+    def _swept(
+        self,
+        dictionary: AnchoredDictionary,
+        codes: SparseCodes,
+        rng: np.random.Generator,
+    ) -> tuple[AnchoredDictionary, SparseCodes]:
+        """Atoms and the coefficients that go with them, one atom after the other."""
+        xp = namespace(dictionary.atoms)
+        order = index_like(rng.permutation(dictionary.n_atoms), dictionary.atoms)
+        atoms, values = (
+            xp.asarray(array, copy=True) for array in (dictionary.atoms, codes.values)
+        )
+        residual = ops.subtract_codes(dictionary.features, codes.indices, values, atoms)
+        ops.ksvd_sweep(residual, atoms, codes.indices, values, order, self.exact)
+        return dictionary.with_weights(atoms), replace(codes, values=values)
+
+    def _descended(
+        self, dictionary: AnchoredDictionary, codes: SparseCodes
+    ) -> AnchoredDictionary:
+        terms: list[Any] = [KernelTerm(dictionary, codes)]
+        if self.linear_weight:
+            samples, anchors = dictionary.samples, dictionary.anchors
+            coder = self.linear_coder
+            terms.append(LinearTerm(samples, anchors, coder, self.linear_weight))
+
+        def objective(anchors: Array) -> Slope:
+            first, *rest = (term(anchors) for term in terms)
+            return sum(rest, first)
+
+        moved = dictionary.with_anchors(self.descent.run(objective, dictionary.anchors))
+        noted = tuple(term.error(moved.anchors) for term in terms[1:])
+        return replace(moved, linear_errors=dictionary.linear_errors + noted)
+
+
+def _widened(codes: SparseCodes) -> SparseCodes:
+    """The codes with a slot for every atom, zero where it was not used."""
+    slots = np.tile(np.arange(codes.n_atoms), (len(codes), 1))
+    return SparseCodes(as_like(slots, codes.indices), codes.toarray(), codes.n_atoms)

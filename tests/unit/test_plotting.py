@@ -1,0 +1,125 @@
+"""Every plotting function draws what it is given on the axes it is given."""
+
+from __future__ import annotations
+
+import builtins
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kernlets import KSVD, ResidualClassifier, plotting
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+
+@pytest.fixture
+def ax():
+    from matplotlib import pyplot
+
+    figure, ax = pyplot.subplots()
+    yield ax
+    pyplot.close(figure)
+
+
+@pytest.fixture
+def rows():
+    return np.random.default_rng(0).standard_normal((60, 12))
+
+
+def test_mosaic_puts_each_atom_at_its_place():
+    atoms = np.array([[0, 2.0, 0, -2.0], [1.0, 0, 0, 0], [0, 0, 0, 0]])
+    picture = plotting.mosaic(atoms, (2, 2), n_columns=2)
+    assert picture.shape == (5, 5)
+    np.testing.assert_allclose(picture[:2, :2], [[0.5, 1.0], [0.5, 0.0]])
+    np.testing.assert_allclose(picture[:2, 3:], [[1.0, 0.5], [0.5, 0.5]])
+    np.testing.assert_allclose(picture[3:, :2], 0.5)  # a zero atom is grey
+    np.testing.assert_allclose(picture[2], 1.0)  # gap
+    np.testing.assert_allclose(picture[3:, 3:], 1.0)  # no fourth atom
+
+
+def test_mosaic_of_colour_images():
+    assert plotting.mosaic(np.ones((3, 12)), (2, 2, 3)).shape == (5, 5, 3)
+
+
+def test_show_atoms_of_learner_and_array_agree(ax, rows):
+    learner = KSVD(6, 2, max_iter=2, random_state=0).fit(rows)
+    assert plotting.show_atoms(learner, (3, 4), ax) is ax
+    plotting.show_atoms(learner.components_, (3, 4), ax)
+    first, second = (image.get_array() for image in ax.get_images())
+    np.testing.assert_array_equal(first, second)
+
+
+def test_show_atoms_gives_each_class_a_row(ax, rows):
+    labels = np.arange(60) % 3
+    model = make_pipeline(StandardScaler(), ResidualClassifier(KSVD(5, 2, max_iter=1)))
+    plotting.show_atoms(model.fit(rows, labels), (3, 4), ax, n_atoms=4)
+    (image,) = ax.get_images()
+    assert image.get_array().shape == (3 * 4 - 1, 4 * 5 - 1)
+
+
+def test_show_atoms_refuses_what_is_no_image(ax, rows):
+    with pytest.raises(ValueError, match="landmarks_"):
+        plotting.show_atoms(rows, (8, 8), ax)
+    with pytest.raises(TypeError, match="fit it first"):
+        plotting.show_atoms(StandardScaler(), (3, 4), ax)
+
+
+def test_plot_history(ax, rows):
+    learner = KSVD(6, 2, max_iter=3, random_state=0).fit(rows)
+    plotting.plot_history(learner, ax, label="K-SVD")
+    plotting.plot_history(learner.history_, ax, x="seconds")
+    iterations, seconds = ax.get_lines()
+    np.testing.assert_array_equal(iterations.get_xdata(), [1, 2, 3])
+    np.testing.assert_array_equal(seconds.get_xdata(), learner.history_["seconds"])
+    np.testing.assert_array_equal(iterations.get_ydata(), learner.history_["objective"])
+    with pytest.raises(ValueError, match="x='minutes'"):
+        plotting.plot_history(learner, ax, x="minutes")
+
+
+def test_plot_accuracy_shows_mean_and_spread(ax):
+    plotting.plot_accuracy({"a": {0.5: [0.7, 0.9], 0.0: [1.0, 1.0]}, "b": {0: 0.5}}, ax)
+    line, other = ax.get_lines()
+    np.testing.assert_allclose(line.get_xydata(), [[0.0, 1.0], [0.5, 0.8]])
+    assert len(ax.collections) == 1  # the second method has one seed
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b"]
+
+
+def test_plot_kernel_error(ax):
+    errors = {"uniform": {10: 0.2, 20: 0.1}, "kmeans": {10: 0.1, 20: 0.05}}
+    assert plotting.plot_kernel_error(errors, ax, {10: 0.05, 20: 0.01}) is ax
+    assert ax.get_yscale() == "log"
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names == ["uniform", "kmeans", "best rank c"]
+
+
+def test_plot_residuals_marks_the_answer(ax):
+    plotting.plot_residuals([0.5, 0.1, 0.3], ax, classes="abc", truth="c")
+    heights = [bar.get_height() for bar in ax.patches]
+    assert heights == [0.5, 0.1, 0.3]
+    answer = ax.patches[1].get_facecolor()
+    assert all(bar.get_facecolor() != answer for bar in ax.patches[::2])
+    assert ax.patches[2].get_hatch()
+
+
+def test_new_axes_when_none_is_given():
+    from matplotlib import pyplot
+
+    ax = plotting.plot_residuals([1.0, 2.0])
+    assert ax in ax.figure.axes
+    pyplot.close(ax.figure)
+
+
+def test_advice_without_matplotlib(monkeypatch):
+    real_import = builtins.__import__
+
+    def without_matplotlib(name, *args, **kwargs):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real_import(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without_matplotlib)
+    with pytest.raises(ImportError, match=r"pip install 'kernlets\[plot\]'"):
+        plotting.plot_residuals([1.0, 2.0])

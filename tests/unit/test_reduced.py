@@ -1,0 +1,418 @@
+"""Reduced kernel dictionary learning against exact, naive and numerical forms."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import kernlets
+from kernlets import (
+    KSVD,
+    MOD,
+    OMP,
+    RBF,
+    Callable,
+    KernelKSVD,
+    Linear,
+    Polynomial,
+    ReducedKernelDL,
+    options,
+)
+from kernlets.core import Coded, SparseCodes
+from kernlets.kernels import Normalized
+from kernlets.learners.reduced import facing
+from kernlets.pursuits import encode
+from kernlets.updates import AnchorDescent, AnchoredUpdate
+from kernlets.updates.anchors import AnchoredDictionary, KernelTerm, LinearTerm
+
+KERNELS = [RBF(1.5), Polynomial(3, coef0=1.0, scale=0.3)]
+COMPOSED = [Normalized(Polynomial(2, coef0=0.5)), 0.5 * RBF(2.0) + Linear()]
+
+
+@pytest.fixture
+def X(rng):
+    return rng.standard_normal((90, 6))
+
+
+def trained(kernel, X, anchors, rng, n_atoms=7, width=2):
+    """A dictionary over the anchors and the codes of the samples over it."""
+    coefs = rng.standard_normal((n_atoms, len(anchors)))
+    energies = kernel.diag(X)
+    dictionary = AnchoredDictionary.spanned(kernel, X, energies, anchors, coefs).unit()
+    rows = np.arange(len(X))
+    return dictionary, rows, encode(dictionary, OMP(width), rows)
+
+
+def naive_objective(kernel, X, D, A, Z):
+    """Tr[K_YY − 2 K_YD A Z + ZᵀAᵀ K_DD A Z] in the paper's shapes: A (n, p), Z (p, N)."""
+    K_YD, K_DD = kernel(X, D), kernel(D)
+    AZ = A @ Z
+    return np.trace(kernel(X) - 2 * K_YD @ AZ + AZ.T @ K_DD @ AZ)
+
+
+def central_differences(f, D, h=1e-5):
+    slope = np.empty_like(D)
+    for place in np.ndindex(D.shape):
+        up, down = D.copy(), D.copy()
+        up[place] += h
+        down[place] -= h
+        slope[place] = (f(up) - f(down)) / (2 * h)
+    return slope
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, *COMPOSED], ids=repr)
+def test_gradient_is_that_of_the_naive_trace(kernel, X, rng):
+    D = rng.standard_normal((9, 6))
+    dictionary, _, codes = trained(kernel, X, D, rng)
+    A, Z = dictionary.coefs.T, codes.toarray().T
+    slope = KernelTerm(dictionary, codes)(D)
+
+    def naive(moved):
+        return naive_objective(kernel, X, moved, A, Z)
+
+    assert slope.value == pytest.approx(naive(D), rel=1e-10)
+    expected = central_differences(naive, D)
+    np.testing.assert_allclose(
+        slope.gradient, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max()
+    )
+
+
+def test_gradient_is_that_of_the_paper_element_by_element(X, rng):
+    """g_ij = Tr[A Z (Zᵀ Aᵀ ∂K_DD − 2 ∂K_YD)], with both matrices (6), (7) written out."""
+    kernel, D = RBF(gamma=0.1), rng.standard_normal((5, 6))
+    dictionary, _, codes = trained(kernel, X, D, rng)
+    AZ = dictionary.coefs.T @ codes.toarray().T
+    slope = KernelTerm(dictionary, codes)(D).gradient
+    for j, i in np.ndindex(D.shape):
+        dYD, dDD = np.zeros((len(X), 5)), np.zeros((5, 5))
+        dYD[:, j] = -0.2 * kernel(X, D)[:, j] * (D[j, i] - X[:, i])
+        change = -0.2 * kernel(D)[:, j] * (D[j, i] - D[:, i])
+        dDD[:, j] += change
+        dDD[j] += change
+        assert slope[j, i] == pytest.approx(np.trace(AZ @ (AZ.T @ dDD - 2 * dYD)))
+
+
+def test_gradient_is_autograd(X, rng):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    kernel, D = RBF(1.5), rng.standard_normal((9, 6))
+    dictionary, _, codes = trained(kernel, X, D, rng)
+    moving = torch.asarray(D).requires_grad_()
+    W = torch.asarray(codes.toarray() @ dictionary.coefs)
+    value = -2 * (W * kernel(torch.asarray(X), moving)).sum()
+    (value + (W.T @ W * kernel(moving)).sum()).backward()
+    slope = KernelTerm(dictionary, codes)(D).gradient
+    np.testing.assert_allclose(slope, moving.grad.numpy(), atol=1e-9)
+
+
+def test_linear_term_is_the_weighted_residual(X, rng):
+    D = 3 * rng.standard_normal((9, 6))
+    term = LinearTerm(X, D, OMP(2), weight=0.7)
+    norms = np.linalg.norm(D, axis=1)
+    gram, corr = (D / norms[:, None]) @ (D / norms[:, None]).T, X @ (D.T / norms)
+    codes = OMP(2).solve(gram, corr, (X**2).sum(1)).toarray() / norms
+
+    def naive(moved):
+        return 0.7 * ((X - codes @ moved) ** 2).sum()
+
+    slope = term(D)
+    assert slope.value == pytest.approx(naive(D))
+    assert term(D + 0.1).value == pytest.approx(naive(D + 0.1))
+    expected = central_differences(naive, D)
+    np.testing.assert_allclose(slope.gradient, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_published_steps_are_plain_gradient_steps(X, rng):
+    dictionary, _, codes = trained(KERNELS[0], X, X[:9], rng)
+    term, D = KernelTerm(dictionary, codes), X[:9]
+    for _ in range(3):
+        D = D - 0.01 * term(D).gradient
+    found = AnchorDescent(n_steps=3, rate=0.01).run(term, X[:9])
+    np.testing.assert_allclose(found, D)
+    with pytest.raises(ValueError, match="n_steps"):
+        AnchorDescent(n_steps=0).run(term, X[:9])
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_line_search_goes_down_whatever_the_unit_of_the_data(scale, X, rng):
+    X = scale * X
+    dictionary, _, codes = trained(RBF(1.5 * scale), X, X[:9], rng)
+    term, D, values = KernelTerm(dictionary, codes), X[:9], []
+    for _ in range(5):
+        values.append(term(D).value)
+        D = AnchorDescent(n_steps=2).run(term, D)
+    assert (np.diff(values) < 0).all()
+    assert values[-1] < 0.95 * values[0]
+
+
+def naive_sweep(K_DD, K_YD, A, Z, order, restrict):
+    """Algorithm 1 with the sign of eq. (4) put right, in the paper's shapes."""
+    A, Z = A.copy(), Z.copy()
+    for j in order:
+        users = np.flatnonzero(Z[j]) if restrict else np.arange(Z.shape[1])
+        if not Z[j].any():
+            continue
+        others = np.delete(np.arange(len(Z)), j)
+        R = A[:, others] @ Z[np.ix_(others, users)]
+        z = Z[j, users]
+        a = (np.linalg.solve(K_DD, K_YD[users].T) - R) @ z / (z @ z)
+        A[:, j] = a / np.sqrt(a @ K_DD @ a)
+        Z[j, users] = (K_YD[users] - R.T @ K_DD) @ A[:, j]
+    return A, Z
+
+
+@pytest.mark.parametrize("restrict", [True, False])
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_update_is_algorithm_one(kernel, restrict, X, rng):
+    D = X[:9] + 0.1
+    dictionary, rows, codes = trained(kernel, X, D, rng)
+    A, Z = dictionary.coefs.T, codes.toarray().T
+    before = naive_objective(kernel, X, D, A, Z)
+    order = np.random.default_rng(5).permutation(7)
+    A, Z = naive_sweep(kernel(D), kernel(X, D), A, Z, order, restrict)
+    update = AnchoredUpdate(restrict, min_uses=0, max_coherence=2)
+    step = update.step(dictionary, Coded(rows, codes), np.random.default_rng(5))
+    np.testing.assert_allclose(step.dictionary.coefs.T, A, atol=1e-8)
+    assert step.error == pytest.approx(naive_objective(kernel, X, D, A, Z))
+    assert step.error < before
+    assert ((Z != 0).sum(0) <= 2).all() == restrict
+
+
+@pytest.mark.parametrize("weight", [0.0, 2.0])
+def test_update_with_moving_anchors_reports_its_objective(weight, X, rng):
+    kernel = KERNELS[0]
+    dictionary, rows, codes = trained(kernel, X, X[:9], rng)
+    fixed = AnchoredUpdate(min_uses=0, max_coherence=2)
+    moving = AnchoredUpdate(
+        descent=AnchorDescent(),
+        linear_weight=weight,
+        linear_coder=OMP(2),
+        min_uses=0,
+        max_coherence=2,
+    )
+    still, moved = (
+        update.step(dictionary, Coded(rows, codes), np.random.default_rng(5))
+        for update in (fixed, moving)
+    )
+    assert (moved.error < still.error) or weight
+    assert len(moved.dictionary.linear_errors) == (weight > 0)
+    np.testing.assert_allclose(np.diag(moved.dictionary.gram()), 1)
+    A = moved.dictionary.coefs
+    np.testing.assert_allclose(
+        np.diag(A @ kernel(moved.dictionary.anchors) @ A.T), 1, rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("kernel", [RBF(1.5), Polynomial(2, coef0=1.0)], ids=repr)
+@pytest.mark.filterwarnings("ignore:φ of the")  # 90 anchors, 28 dimensions
+def test_anchors_at_all_samples_are_exact_kernel_ksvd(kernel, X, rng):
+    start = rng.permutation(90)[:12]
+    common = {"init": start, "n_nonzero_coefs": 3, "random_state": 0, "max_iter": 8}
+    exact = KernelKSVD(kernel, **common).fit(X)
+    found = ReducedKernelDL(kernel, anchors=X, **common).fit(X)
+    np.testing.assert_allclose(
+        found.history_["objective"], exact.history_["objective"], rtol=1e-7
+    )
+    new = rng.standard_normal((20, 6))
+    np.testing.assert_allclose(found.transform(new), exact.transform(new), atol=1e-6)
+    np.testing.assert_allclose(
+        found.reconstruction_error(new, per_sample=True),
+        exact.reconstruction_error(new, per_sample=True),
+        atol=1e-7,
+    )
+
+
+@pytest.mark.parametrize("optimize", [False, True])
+@pytest.mark.parametrize("anchors", ["dictionary", "kmeans", "samples", MOD(15, 2)])
+def test_invariants_of_a_fitted_model(anchors, optimize, X):
+    kernel = RBF(1.5)
+    model = ReducedKernelDL(
+        kernel,
+        8,
+        3,
+        anchors=anchors,
+        n_anchors=15,
+        optimize_anchors=optimize,
+        random_state=0,
+    ).fit(X)
+    A, D = model.coefs_, model.anchors_
+    assert A.shape == (8, 15) and D.shape == (15, 6)
+    np.testing.assert_allclose(np.diag(A @ kernel(D) @ A.T), 1, rtol=1e-9)
+    assert ((model.transform(X) != 0).sum(1) <= 3).all()
+    K_YD = kernel(X, D)
+    bound = 1 - np.einsum("ij,ji->i", K_YD, np.linalg.solve(kernel(D), K_YD.T))
+    errors = model.reconstruction_error(X, per_sample=True)
+    assert (errors >= bound - 1e-9).all()
+    assert model.history_["objective"][-1] >= bound.mean() - 1e-9
+    codes = model.transform(X)
+    naive = 1 - 2 * (codes * (K_YD @ A.T)).sum(1)
+    naive += np.einsum("ij,jk,ik->i", codes, A @ kernel(D) @ A.T, codes)
+    np.testing.assert_allclose(errors, naive, atol=1e-9)
+
+
+def test_order_of_the_anchors_does_not_matter(X, rng):
+    D = X[:20] + 0.1 * rng.standard_normal((20, 6))
+    mixed = rng.permutation(20)
+    common = {
+        "n_nonzero_coefs": 2,
+        "init": np.arange(30, 38),
+        "optimize_anchors": AnchorDescent(3, rate=1e-3),
+        "random_state": 0,
+    }
+    one = ReducedKernelDL("rbf:2", anchors=D, **common).fit(X)
+    other = ReducedKernelDL("rbf:2", anchors=D[mixed], **common).fit(X)
+    np.testing.assert_allclose(other.anchors_, one.anchors_[mixed], atol=1e-9)
+    np.testing.assert_allclose(other.coefs_, one.coefs_[:, mixed], atol=1e-6)
+    np.testing.assert_allclose(other.transform(X), one.transform(X), atol=1e-7)
+
+
+def test_anchors_that_coincide_are_left_out_with_a_warning(X, rng):
+    D = X[:20]
+    common = {"n_nonzero_coefs": 2, "init": np.arange(30, 38), "random_state": 0}
+    plain = ReducedKernelDL("rbf:2", anchors=D, **common).fit(X)
+    with pytest.warns(UserWarning, match=r"25 anchors spans 20.*n_anchors"):
+        twice = ReducedKernelDL("rbf:2", anchors=[*D, *D[:5]], **common).fit(X)
+    np.testing.assert_allclose(twice.transform(X), plain.transform(X), atol=1e-7)
+    assert np.isfinite(twice.coefs_).all()
+
+
+def test_no_warning_about_a_number_we_chose(X):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ReducedKernelDL("poly:2", 5, 2, random_state=0).fit(X)
+
+
+def test_dense_codes_are_the_authors_reading(X):
+    common = {"max_iter": 4, "random_state": 0}
+    kept, dense = (
+        ReducedKernelDL("rbf:2", 8, 2, n_anchors=15, restrict=restrict, **common)
+        for restrict in (True, False)
+    )
+    kept.fit(X)
+    dense.fit(X)
+    assert dense.history_["objective"][0] < kept.history_["objective"][0]
+    assert dense.history_["objective"][-1] < dense.reconstruction_error(X)
+
+
+def test_mixed_objective_is_noted_and_pulls_the_anchors_to_the_samples(X):
+    def fitted(weight):
+        return ReducedKernelDL(
+            RBF(2.0),
+            8,
+            2,
+            anchors=KSVD(15, 2),
+            optimize_anchors=True,
+            linear_weight=weight,
+            random_state=0,
+        ).fit(X)
+
+    mixed, plain = fitted(5.0), fitted(0.0)
+    assert "mixed" not in plain.history_
+    history = mixed.history_
+    linear = (np.array(history["mixed"]) - history["objective"]) / 5.0
+    last = LinearTerm(X, mixed.anchors_, OMP(2), 1.0).error(mixed.anchors_) / len(X)
+    other = LinearTerm(X, plain.anchors_, OMP(2), 1.0).error(plain.anchors_) / len(X)
+    assert last < other
+    assert linear[-1] == pytest.approx(last, rel=0.05)  # one more coding
+
+
+def test_moving_anchors_lower_the_error(X):
+    common = {"n_anchors": 10, "anchors": "samples", "random_state": 0}
+    still = ReducedKernelDL("rbf:2", 8, 3, **common).fit(X)
+    moved = ReducedKernelDL("rbf:2", 8, 3, optimize_anchors=True, **common).fit(X)
+    assert moved.reconstruction_error(X) < 0.9 * still.reconstruction_error(X)
+
+
+def test_facing_turns_and_stretches(rng):
+    X = rng.standard_normal((50, 4)) + 2
+    atoms = rng.standard_normal((6, 4))
+    atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
+    turned = facing(atoms, X)
+    assert (turned @ X.mean(0) >= 0).all()
+    np.testing.assert_allclose((turned**2).sum(1), (X**2).sum(1).mean())
+    np.testing.assert_allclose(
+        np.abs(turned @ atoms.T).max(1) ** 2, (X**2).sum(1).mean()
+    )
+
+
+def test_named_methods_have_the_published_settings():
+    plain = ReducedKernelDL.rkdl_d(RBF(gamma=0.1), random_state=3)
+    assert (plain.n_components, plain.n_nonzero_coefs, plain.max_iter) == (20, 4, 10)
+    assert (plain.anchors.n_components, plain.anchors.n_nonzero_coefs) == (50, 5)
+    assert not plain.optimize_anchors and plain.random_state == 3
+    moving = ReducedKernelDL.orkdl_d("rbf", rate=6e-4, n_components=10)
+    assert moving.optimize_anchors.get_params() == {"n_steps": 3, "rate": 6e-4}
+    assert moving.n_components == 10 and moving.linear_weight == 0
+    assert ReducedKernelDL.morkdl_d().linear_weight == 1
+
+
+def test_torch_moves_the_anchors_as_numpy_does(X):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    model = ReducedKernelDL(
+        RBF(2.0),
+        8,
+        2,
+        anchors="samples",
+        n_anchors=12,
+        optimize_anchors=AnchorDescent(3, rate=1e-3),
+        linear_weight=0.5,
+        random_state=0,
+    )
+    with options(loops="reference"):
+        expected = kernlets.ReducedKernelDL(**model.get_params(deep=False)).fit(X)
+    found = model.fit(torch.asarray(X))
+    assert isinstance(found.anchors_, torch.Tensor)
+    np.testing.assert_allclose(found.anchors_.numpy(), expected.anchors_, atol=1e-9)
+    np.testing.assert_allclose(
+        found.history_["mixed"], expected.history_["mixed"], rtol=1e-9
+    )
+
+
+def test_float32_moves_in_float32(X):
+    model = ReducedKernelDL("rbf:2", 8, 2, optimize_anchors=True, random_state=0)
+    single = model.fit(X.astype(np.float32)).history_["objective"]
+    assert model.anchors_.dtype == model.coefs_.dtype == np.float32
+    double = model.fit(X).history_["objective"]
+    np.testing.assert_allclose(single[:2], double[:2], rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"kernel": "precomputed"}, "KernelKSVD"),
+        (
+            {"kernel": Callable(lambda a, b: a @ b.T), "optimize_anchors": True},
+            "differentiable",
+        ),
+        ({"linear_weight": 1.0}, "optimize_anchors=True"),
+        ({"n_anchors": 91}, "n_anchors=91"),
+        ({"anchors": "magic"}, "anchors"),
+        ({"anchors": np.ones((4, 5))}, "anchors has 5 columns"),
+        ({"init": [0, 500]}, "init"),
+        ({"init": [0.5, 1.0]}, "init"),
+        ({"kernel": RBF(1e-3), "n_components": 20, "n_anchors": 5}, "wider kernel"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_named(params, message, X):
+    with pytest.raises(ValueError, match=message):
+        ReducedKernelDL(**params, random_state=0).fit(X)
+
+
+def test_saved_and_loaded(tmp_path, X):
+    model = ReducedKernelDL.orkdl_d("rbf:2", 1e-4, n_anchors=12, random_state=0)
+    model.set_params(n_components=8, n_nonzero_coefs=2).fit(X)
+    kernlets.save(model, tmp_path / "model")
+    again = kernlets.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    assert again.optimize_anchors.rate == 1e-4
+
+
+def test_codes_of_all_atoms_keep_their_values(rng):
+    from kernlets.updates.anchors import _widened
+
+    codes = SparseCodes(np.array([[2, 0], [1, -1]]), np.array([[3.0, 4], [5, 0]]), 4)
+    wide = _widened(codes)
+    np.testing.assert_array_equal(wide.toarray(), codes.toarray())
+    assert wide.width == 4

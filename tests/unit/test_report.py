@@ -1,0 +1,261 @@
+"""The demonstration runs, counts rightly, and its page needs nothing but itself."""
+
+from __future__ import annotations
+
+import io
+import re
+import zlib
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from kernlets.report import charts, demo, machine, measure, page, pictures, trial
+from kernlets.report.choice import folds, grid, score
+from kernlets.report.methods import LINEAR, LKDL, METHODS, UNTRAINED, classifier
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """One quick run: its result, its page and what it printed."""
+    folder = tmp_path_factory.mktemp("demo")
+    console = Console(file=io.StringIO(), width=80)
+    result = demo.run_demo(folder, quick=True, console=console)
+    return result, result.path.read_text("utf-8"), console.file.getvalue()
+
+
+def test_demo_writes_its_page_and_nothing_else(quick):
+    result, *_ = quick
+    assert [p.name for p in result.path.parent.iterdir()] == ["kernlets-demo.html"]
+    assert result.path.stat().st_mode & 0o444 == 0o444
+
+
+def test_demo_prints_the_accuracies(quick):
+    result, _, printed = quick
+    for method in METHODS:
+        (line,) = (row for row in printed.splitlines() if row.startswith(method))
+        values = list(map(float, line.removeprefix(method).split()))
+        expected = [
+            100 * result.accuracy(method, c).mean() for c in result.plan.corruptions()
+        ]
+        np.testing.assert_allclose(values[: len(expected)], expected, atol=0.051)
+        assert len(values) == len(expected) + 3  # two times and memory
+        assert values[-1] > 0
+
+
+def test_demo_table_fits_80_columns(quick):
+    assert "…" not in quick[2]
+
+
+def test_demo_accuracies_are_those_of_the_models(quick):
+    result, *_ = quick
+    data, corruption = result.data, result.plan.corruptions()[1]
+    X = corruption(data.X_test, result.plan.seeds[0])
+    for method in METHODS:
+        (only,) = result.of(method)
+        right = sum(only.model.predict(X) == data.y_test) / len(data.y_test)
+        assert only.accuracy[corruption] == pytest.approx(right)
+        assert min(only.fit_seconds, only.predict_seconds) > 0
+
+
+def test_kernel_dictionary_beats_the_linear_one_under_corruption(quick):
+    result, *_ = quick
+    for corruption in result.plan.corruptions()[1:]:
+        kernel, linear = (result.accuracy(m, corruption)[0] for m in (LKDL, LINEAR))
+        assert kernel > linear
+
+
+def test_kernel_errors_lie_above_the_best_rank(quick):
+    result, *_ = quick
+    assert list(result.kernel_errors) == trial.samplers()
+    for curve in result.kernel_errors.values():
+        for count, errors in curve.items():
+            assert min(errors) > result.best_rank[count] > 0
+
+
+class Elements(HTMLParser):
+    """Collects elements, checks that they are closed in order."""
+
+    VOID = {"meta", "img"}
+
+    def __init__(self):
+        super().__init__()
+        self.found, self.open = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_page_is_well_formed_and_self_contained(quick):
+    _, text, _ = quick
+    elements = Elements()
+    elements.feed(text)
+    assert elements.open == []
+    for tag, attributes in elements.found:
+        assert tag not in {"script", "link", "iframe", "object", "base"}
+        for name in {"src", "href", "srcset", "poster"} & attributes.keys():
+            assert attributes[name].startswith("data:")
+        if tag == "img":
+            assert attributes["alt"]
+        if attributes.get("role") == "img":
+            assert attributes["aria-label"]
+    assert not re.search(r"https?://|@import|url\(", text)
+
+
+def test_page_shows_every_method_and_section(quick):
+    result, text, _ = quick
+    for words in (
+        *METHODS,
+        *trial.samplers(),
+        "best rank c",
+        "Misread",
+        "scikit-learn",
+    ):
+        assert words in text
+    for method in METHODS:
+        mean = 100 * result.accuracy(method, trial.Corruption()).mean()
+        assert f"{mean:.1f}" in text
+    assert text.count("<h1>") == 1
+
+
+def test_page_names_no_host_and_no_folder(quick):
+    import platform
+
+    result, text, _ = quick
+    assert str(result.path.parent) not in text
+    assert platform.node() not in re.sub(r"base64,[^\"]*", "", text).split()
+
+
+def test_half_written_page_is_never_seen(tmp_path, monkeypatch):
+    path = tmp_path / "page.html"
+    page.write_page(path, "old")
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        page.write_page(path, "new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_out_may_be_a_file(tmp_path):
+    assert demo._page_path(tmp_path / "x.html") == (tmp_path / "x.html").resolve()
+    assert demo._page_path(tmp_path).name == "kernlets-demo.html"
+
+
+def test_text_is_escaped_and_markup_is_not():
+    inner = page.tag("b", "<&>", title='"')
+    assert page.html("a < b", inner) == ('a &lt; b<b title="&quot;">&lt;&amp;&gt;</b>')
+
+
+def test_png_can_be_read_back():
+    image = np.array([[0.0, 0.5, 1.0], [1.0, -3.0, 7.0]])
+    data = pictures.png(image)
+    PIL = pytest.importorskip("PIL.Image")
+    read = np.asarray(PIL.open(io.BytesIO(data)))
+    np.testing.assert_array_equal(read, [[0, 128, 255], [255, 0, 255]])
+    assert zlib.crc32(data[-8:-4]) == int.from_bytes(data[-4:], "big")
+
+
+def test_scale_is_linear_or_logarithmic():
+    assert charts.Scale(0, 10, 100, 0)(2.5) == 75
+    assert charts.Scale(1, 100, 0, 10, log=True)(10) == 5
+    assert charts.Scale(0, 1, 0, 1).ticks() == [0, 0.2, 0.4, 0.6, 0.8, 1]
+    assert charts.Scale(0.05, 1, 0, 1, log=True).ticks() == [0.05, 0.1, 0.2, 0.5, 1]
+
+
+def test_line_chart_draws_every_point():
+    curves = {"a": {1: [0.5, 0.7], 2: [0.1, 0.1]}, "b": {1: [0.2], 2: [0.4]}}
+    drawn = charts.line_chart(curves, "x", "y")
+    titles = re.findall(r"<title>(.*?)</title>", drawn)
+    assert titles == ["a, 1: 0.6", "a, 2: 0.1", "b, 1: 0.2", "b, 2: 0.4"]
+    assert drawn.count('class="band') == 1
+
+
+def test_bar_heights_are_proportional():
+    drawn = charts.bar_chart([1.0, 2.0], "ab", "two bars", {1: "answer"}, height=114)
+    assert re.findall(r'height="([\d.]+)"', drawn) == ["50.0", "100.0"]
+    assert drawn.count('class="answer"') == 1
+
+
+def test_peak_memory_is_that_of_the_work(tmp_path, monkeypatch):
+    source = (
+        "import numpy as np\ndef use(mb):\n    return lambda: np.ones(mb * 125_000)"
+    )
+    (tmp_path / "user.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    small, large = (measure.peak_memory("user:use", mb) for mb in (1, 200))
+    assert 199e6 < large < 220e6
+    assert small < 20e6
+    with pytest.raises(RuntimeError, match="no_such"):
+        measure.peak_memory("user:no_such")
+
+
+def test_versions_and_machine():
+    assert machine.versions()["numpy"] == np.__version__
+    assert set(machine.machine()) == {"system", "processor", "threads", "memory"}
+
+
+def test_untrained_atoms_are_training_samples():
+    data = trial.digits()
+    model = METHODS[UNTRAINED](0).fit(data.X_train, data.y_train)
+    X = model[:-1].transform(data.X_train)
+    atoms = np.concatenate([fitted.components_ for fitted in model[-1].learners_])
+    np.testing.assert_allclose((atoms @ X.T).max(axis=1), 1.0, atol=1e-5)
+
+
+def test_corruption_leaves_clean_images_alone():
+    X = trial.digits().X_test
+    assert trial.Corruption()(X, 0) is X
+    lost = trial.Corruption("missing", 0.5)(X, 0)
+    assert np.all((lost == 0) | (lost == X))
+    assert str(trial.Corruption("missing", 0.5)) == "missing 50%"
+
+
+def test_choice_uses_the_training_half_only():
+    data = trial.digits()
+    held_out = {row.tobytes() for row in data.X_test}
+    for part in folds(data):
+        seen = {row.tobytes() for row in np.concatenate([part.X_train, part.X_test])}
+        assert not seen & held_out
+        assert len(part.y_train) + len(part.y_test) == len(data.y_train)
+
+
+def test_choice_scores_a_setting():
+    part = next(folds(trial.digits()))
+    setting = {"residualclassifier__learner__n_components": 10}
+    value = score(LINEAR, setting, [part], [trial.Corruption()])
+    assert 0.8 < value < 1
+    names = {key for setting in grid(LKDL) for key in setting}
+    assert "nystroemmap__kernel__degree" in names
+
+
+def test_a_new_method_is_one_line(monkeypatch, tmp_path):
+    from kernlets import MOD
+
+    extra = {"MOD": lambda seed: classifier(MOD(20, 2, max_iter=2, random_state=seed))}
+    monkeypatch.setitem(METHODS, "MOD", extra["MOD"])
+    monkeypatch.setattr(demo, "_peaks", lambda bar: dict.fromkeys(METHODS))
+    monkeypatch.setattr(trial, "samplers", lambda: ["uniform"])
+    console = Console(file=io.StringIO(), width=80)
+    result = demo.run_demo(tmp_path, quick=True, console=console)
+    assert re.search(r"^MOD .*\?", console.file.getvalue(), flags=re.MULTILINE)
+    assert "atoms of MOD" in result.path.read_text("utf-8")
+
+
+def test_recorded_terminal_needs_no_font_from_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.setattr(demo, "_peaks", lambda bar: dict.fromkeys(METHODS, 10**6))
+    monkeypatch.setattr(trial, "samplers", lambda: ["uniform"])
+    svg = demo.record_terminal(tmp_path / "demo.svg", quick=True).read_text("utf-8")
+    assert "LKDL" in svg
+    assert "@font-face" not in svg
+    assert not re.search(r"(src|href)=\"http|url\(\"http", svg)
+    assert str(tmp_path) not in svg
