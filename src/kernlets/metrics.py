@@ -69,11 +69,10 @@ def kernel_error(
     places = index_like(rows, X)
     F = virtual[places] if is_array(virtual) else virtual.transform(X[places])
     sums = _group_sums(kernel, X, rows, F)
-    frobenius, trace = _errors(sums, n)
-    left_out = np.array([_errors(sums.without(g), n) for g in range(len(sums.size))])
-    spread = len(left_out) - 1 if len(left_out) > 1 else 0
-    std = np.sqrt(spread * (1 - len(rows) / n)) * left_out.std(axis=0)
-    return KernelError(frobenius, trace, float(std[0]), float(std[1]), len(rows))
+    if not sums.energy.any():
+        raise ValueError("kernel is zero on X, so that no error is relative to it")
+    std = _jackknife(sums, n) if len(rows) < n else (0.0, 0.0)
+    return KernelError(*_errors(sums, n), *std, len(rows))
 
 
 class _Sums(NamedTuple):
@@ -118,6 +117,15 @@ def _errors(sums: _Sums, n: int) -> tuple[float, float]:
     error = pairs * sums.error_pairs.sum() + n / s * sums.error_own.sum()
     total = pairs * sums.kernel_pairs.sum() + n / s * sums.kernel_own.sum()
     return float(np.sqrt(error / total)), float(sums.lost.sum() / sums.energy.sum())
+
+
+def _jackknife(sums: _Sums, n: int) -> tuple[float, float]:
+    """Standard errors of both errors, from leaving out one group after the other."""
+    g = len(sums.size)
+    left_out = np.array([_errors(sums.without(group), n) for group in range(g)])
+    share = sums.size.sum() / n  # of the rows: nothing is uncertain when all are used
+    frobenius, trace = np.sqrt((g - 1) * (1 - share)) * left_out.std(axis=0)
+    return float(frobenius), float(trace)
 
 
 def _kernel_of(virtual: Any, X: Array, kernel: Kernel | str | None) -> Kernel:

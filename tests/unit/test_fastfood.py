@@ -14,14 +14,16 @@ from kernlets.metrics import kernel_error
 
 
 def explicit_frequencies(fitted, p) -> np.ndarray:  # (⌈k/2⌉, p)
-    """S H G Π H B / (√d ‖g‖) with full matrices, cut to the features there are."""
-    d = fitted.signs_.shape[1]
+    """V by products of full matrices, cut to the features there are."""
+    d = fitted.diagonals_.shape[2]
     H, blocks = hadamard(d).astype(float), []
-    for signs, order, gains in zip(
-        fitted.signs_, fitted.orders_, fitted.gains_, strict=True
-    ):
-        P = np.eye(d)[order]
-        blocks.append(H @ np.diag(gains) @ P @ H @ np.diag(signs))
+    for block, diagonals in enumerate(fitted.diagonals_):
+        V = H @ np.diag(diagonals[0])
+        if fitted.orders_ is not None:
+            V = np.eye(d)[fitted.orders_[block]] @ V
+        for diagonal in diagonals[1:]:
+            V = H @ np.diag(diagonal) @ V
+        blocks.append(V)
     V = np.concatenate(blocks)[: len(fitted.lengths_)]
     return fitted.lengths_[:, None] * V[:, :p]
 
@@ -39,13 +41,12 @@ def test_map_is_the_product_of_matrices(rng, p, k, gains):
     np.testing.assert_allclose(fitted.transform(X), sqrt(2 / k) * naive, atol=1e-12)
 
 
-@pytest.mark.parametrize("gains", ["signs", "normal"])
 @pytest.mark.parametrize("p", [3, 8])
-def test_each_frequency_is_normal(p, gains):
+def test_each_frequency_is_normal_with_normal_gains(p):
     """Also where the rows are padded to a power of two."""
     omega = []
     for seed in range(500):
-        fitted = FastfoodMap(RBF(sigma=0.5), 10, gains, random_state=seed)
+        fitted = FastfoodMap(RBF(sigma=0.5), 10, "normal", random_state=seed)
         fitted.fit(np.ones((1, p)))
         omega.append(explicit_frequencies(fitted, p)[seed % 5] * 0.5)
     assert stats.kstest(np.concatenate(omega), "norm").pvalue > 1e-3
@@ -53,6 +54,14 @@ def test_each_frequency_is_normal(p, gains):
     assert stats.kstest(lengths, "chi", args=(p,)).pvalue > 1e-3
     covariance = np.cov(np.transpose(omega))
     np.testing.assert_allclose(covariance, np.eye(p), atol=5 * sqrt(2 / 500))
+
+
+@pytest.mark.parametrize("p", [1, 64, 100])
+def test_one_coordinate_of_all_frequencies_is_normal_with_signs(p):
+    """Sums of signs have steps; mixed three times they are no longer to be seen."""
+    fitted = FastfoodMap(RBF(sigma=0.5), 4000, random_state=0).fit(np.ones((1, p)))
+    values = explicit_frequencies(fitted, p)[:, -1] * 0.5
+    assert stats.kstest(values, "norm").pvalue > 1e-3
 
 
 def test_lengths_are_those_of_gaussian_vectors_and_rows_orthogonal(rng):
@@ -81,20 +90,21 @@ def test_products_are_unbiased_with_normal_gains(rng, kernel, p):
 @pytest.mark.parametrize("p", [1, 3, 64])
 def test_bias_with_signs_is_small(rng, p):
     X = rng.standard_normal((6, p)) / sqrt(p)
-    F = FastfoodMap(RBF(sigma=1.0), 200_000, random_state=0).fit_transform(X)
-    np.testing.assert_allclose(F @ F.T, RBF(sigma=1.0)(X, X), atol=0.01)
+    X[:, 0] = np.linspace(0, 30, 6)  # rows that are far apart on one axis
+    F = FastfoodMap(RBF(sigma=1.0), 100_000, random_state=0).fit_transform(X)
+    np.testing.assert_allclose(F @ F.T, RBF(sigma=1.0)(X, X), atol=0.015)
 
 
 @pytest.mark.parametrize("p", [5, 20, 64, 100])
-@pytest.mark.parametrize("k", [32, 256])
+@pytest.mark.parametrize("k", [32, 512])
 def test_error_is_at_most_that_of_fourier_features(rng, p, k):
-    """Within 10 % is asked for; orthogonal rows are below."""
+    """Within 10 % is asked for; with all orthogonal rows in use it is well below."""
     X = rng.standard_normal((100, p)) / sqrt(p)
     errors = {}
     for kind in (FourierMap, FastfoodMap):
         maps = (kind(RBF(sigma=1.0), k, random_state=s).fit(X) for s in range(20))
         errors[kind] = np.mean([kernel_error(each, X).frobenius for each in maps])
-    assert errors[FastfoodMap] < (1.1 if k < p else 0.9) * errors[FourierMap]
+    assert errors[FastfoodMap] < (1.1 if k == 32 else 0.9) * errors[FourierMap]
 
 
 def test_error_halves_with_four_times_the_features(rng):

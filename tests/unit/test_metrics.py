@@ -62,5 +62,7 @@ def test_few_rows():
 
 
 def test_needs_a_kernel(X):
+    with pytest.raises(ValueError, match="kernel is zero"):
+        kernel_error(np.zeros((3, 1)), np.zeros((3, 2)), "linear")
     with pytest.raises(ValueError, match="kernel=None"):
         kernel_error(X, X)

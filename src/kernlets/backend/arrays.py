@@ -159,6 +159,14 @@ def check_device(device: str | None) -> str | None:
     return device
 
 
+def synchronize() -> None:
+    """Wait for the GPU named in the options, so that seconds are those of the work."""
+    if options.device is not None and options.device.startswith("cuda"):
+        import torch
+
+        torch.cuda.synchronize(options.device)
+
+
 def device_memory(X: Array) -> int:
     """Bytes of the GPU that X is on; 0 for arrays in host memory."""
     if not is_torch(X) or not X.is_cuda:

@@ -190,6 +190,25 @@ def list_(
 
 
 @app.command()
+def bench(
+    device: o.Device = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="also write a JSON file")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="small sizes, to try it")
+    ] = False,
+    threads: o.Threads = None,
+) -> None:
+    """Measure this machine: seconds of each job beside its matrix products alone."""
+    from .benches import show_bench
+    from .jobs import session
+
+    with session(None, threads):
+        show_bench(device, quick, output)
+
+
+@app.command()
 def demo(
     out: o.DemoOut = Path("."),
     quick: Annotated[

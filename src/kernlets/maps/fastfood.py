@@ -17,7 +17,6 @@ from ..kernels import resolve
 from .base import FeatureMap
 from .frequencies import n_waves, radii, uniform, waves
 
-
 MIN_ORDER = 64  # of Hadamard matrices with ±1 as gains
 
 
@@ -26,12 +25,13 @@ class FastfoodMap(FeatureMap):
 
     For a power of two d ≥ p, the d frequencies of one block are the rows of
 
-        V = S H G Π H B / (√d ‖g‖),
+        V = S H G Π H B / (√d ‖g‖)    or    S H D₃ H D₂ H D₁ / d^(3/2),
 
-    with random signs B, a permutation Π, random gains G = diag(g), the Hadamard matrix
-    H by the fast Walsh-Hadamard transform, and lengths S drawn as those of d-vectors
-    from the spectral measure (χ with d degrees of freedom times 1/σ for RBF). Features
-    are √(2/k) [cos Vx, sin Vx]. LKDL section IV-F; Le, Sarlós and Smola, 2013.
+    with random signs B and Dᵢ, a permutation Π, normal gains G = diag(g), the Hadamard
+    matrix H by the fast Walsh-Hadamard transform, and lengths S drawn as those of
+    d-vectors from the spectral measure (χ with d degrees of freedom times 1/σ for RBF).
+    Features are √(2/k) [cos Vx, sin Vx]. LKDL section IV-F; Le, Sarlós and Smola,
+    2013; Yu et al., 2016.
 
     Faster than `FourierMap` from about p = 256 on.
 
@@ -44,21 +44,20 @@ class FastfoodMap(FeatureMap):
         Number of features k; of the last block of V as many rows are used as are
         needed. An odd k ends with a single cosine of random phase.
     gains : {"signs", "normal"}
-        ±1, which makes the rows of a block orthogonal, as in structured orthogonal
-        features (Yu et al., 2016); or normal as in the Fastfood paper. With "normal"
-        each row is exactly a frequency of the kernel and inner products are unbiased,
-        but the common gains of a block cost accuracy: on USPS (p = 256) the error is
-        1.07, 1.2 and 1.4 times that of `FourierMap` at k = 64, 256 and 1024. With
-        "signs" it is 0.95, 0.8 and 0.45 times; the bias, of order 1/d, is kept small
-        by taking d ≥ 64.
+        ``"normal"`` is Fastfood as published, the first V: each row is exactly a
+        frequency of the kernel, for any p, and inner products are unbiased, but the
+        gains that a block has in common cost accuracy. On USPS (p = 256, σ = 1) its
+        error is 1.07, 1.2 and 1.4 times that of `FourierMap` at k = 64, 256 and 1024.
+        ``"signs"`` is the second V, with orthogonal rows (structured orthogonal
+        features): 0.95, 0.8 and 0.45 times. Its bias is kept small by d ≥ 64.
     random_state : int, RandomState, Generator or None
 
     Attributes
     ----------
-    signs_, gains_ : arrays (n_blocks, d)
-        Diagonals of B and of G / (√d ‖g‖).
-    orders_ : array of int (n_blocks, d)
-        The permutations.
+    diagonals_ : array (n_blocks, 2 or 3, d)
+        Those of B and G, or of D₁, D₂ and D₃; the last with the divisor.
+    orders_ : array of int (n_blocks, d) or None
+        The permutations, with normal gains.
     lengths_ : array (⌈k/2⌉,)
         The diagonal of S.
     phase_ : float
@@ -99,19 +98,28 @@ class FastfoodMap(FeatureMap):
         head, _ = self._first_rows(X)
         self.kernel_ = resolve(self.kernel).bound(head)
         rng, h, d = generator(self.random_state), n_waves(self.n_components), self._d
-        shape = (-(-h // d), d)
-        signs, gains = rng.choice([-1.0, 1.0], (2, *shape))
-        if self.gains == "normal":
-            gains = rng.standard_normal(shape)
-        gains /= np.sqrt(d) * np.linalg.norm(gains, axis=1, keepdims=True)
         u = uniform(h, 1, "plain", rng)[:, 0]
         lengths = np.sqrt(rng.chisquare(d, h)) * radii(self.kernel_, u)
-        self.signs_, self.gains_ = as_like(signs, head), as_like(gains, head)
         self.lengths_ = as_like(lengths, head)
-        orders = rng.permuted(np.broadcast_to(np.arange(d), shape), axis=1)
-        self.orders_ = index_like(orders, head)
+        self._draw_blocks(-(-h // d), head, rng)
         self.phase_ = rng.uniform(0.0, 2.0 * pi)
         return self
+
+    def _draw_blocks(
+        self, n_blocks: int, like: Array, rng: np.random.Generator
+    ) -> None:
+        """Set the diagonals, scaled so that projections are on unit vectors."""
+        d, is_normal = self._d, self.gains == "normal"
+        diagonals = rng.choice([-1.0, 1.0], (n_blocks, 2 if is_normal else 3, d))
+        self.orders_ = None
+        if is_normal:
+            diagonals[:, 1] = rng.standard_normal((n_blocks, d))
+            orders = rng.permuted(np.tile(np.arange(d), (n_blocks, 1)), axis=1)
+            self.orders_ = index_like(orders, like)
+        norms = np.linalg.norm(diagonals[:, 1:], axis=2, keepdims=True)
+        diagonals[:, 1:] /= norms
+        diagonals[:, -1] /= np.sqrt(d)
+        self.diagonals_ = as_like(diagonals, like)
 
     @property
     def _d(self) -> int:
@@ -121,35 +129,36 @@ class FastfoodMap(FeatureMap):
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
         angles = empty((X.shape[0], self.lengths_.shape[0]), like=X)
-        X, d = self._padded(X), self.signs_.shape[1]
+        X, d = self._padded(X), self._d
         lengths = as_like(self.lengths_, X)
-        for block, order in enumerate(self.orders_):
+        for block in range(self.diagonals_.shape[0]):
             now = slice(block * d, (block + 1) * d)
             used = lengths[now]
-            projected = self._projected(X, block, order)[:, : used.shape[0]]
-            angles[:, now] = projected * used
+            angles[:, now] = self._projected(X, block)[:, : used.shape[0]] * used
         return waves(angles, self.n_components, self.phase_)
 
-    def _projected(self, X: Array, block: int, order: Array) -> Array:  # (n, d)
-        """X Bᵀ Hᵀ Πᵀ Gᵀ Hᵀ: row by row the projections on unit vectors."""
-        Y = X * as_like(self.signs_[block], X)
+    def _projected(self, X: Array, block: int) -> Array:  # (n, d)
+        """The rows of X on the unit vectors of one block."""
+        first, *others = as_like(self.diagonals_[block], X)
+        Y = X * first
         ops.fwht(Y)
-        Y = namespace(Y).take(Y, order, axis=1)
-        Y *= as_like(self.gains_[block], X)
-        ops.fwht(Y)
+        if self.orders_ is not None:
+            Y = namespace(Y).take(Y, self.orders_[block], axis=1)
+        for diagonal in others:
+            Y *= diagonal
+            ops.fwht(Y)
         return Y
 
     def _padded(self, X: Array) -> Array:  # (n, p) -> (n, d)
         """Zeros after the features, up to a power of two; rows in one piece each."""
-        (n, p), d = X.shape, self.signs_.shape[1]
+        (n, p), d = X.shape, self._d
         Y = empty((n, d), like=X)
         Y[:, :p], Y[:, p:] = X, 0.0
         return Y
 
     @property
     def _row_bytes(self) -> int:
-        d, k = self.signs_.shape[1], self._n_features_out
-        return (4 * d + 2 * k) * self.signs_.dtype.itemsize
+        return (4 * self._d + 2 * self.n_components) * self.lengths_.dtype.itemsize
 
     @property
     def _n_features_out(self) -> int:

@@ -1,0 +1,1 @@
+"""Measured runs of the library: what takes how long, and against which floor."""
