@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .base import Benchmark
 
-NAMES = ("omp", "ksvd", "lkdl-mnist", "exact-kernel")
+NAMES = (
+    "omp",
+    "ksvd",
+    "lkdl-mnist",
+    "exact-kernel",
+    "fastfood",
+    "rkdl",
+    "rkdl-scale",
+    "outliers",
+)
 
 
 def load(name: str) -> Benchmark:

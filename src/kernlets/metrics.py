@@ -61,6 +61,10 @@ def kernel_error(
     >>> errors[0] > 3 * errors[1]
     True
     """
+    if n_max < 2:
+        raise ValueError(
+            f"n_max={n_max} must be at least 2: errors are of pairs of rows"
+        )
     kernel = _kernel_of(virtual, X, kernel)
     n = X.shape[0]
     rows = np.arange(n)
@@ -101,13 +105,19 @@ def _group_sums(kernel: Kernel, X: Array, rows: np.ndarray, F: Array) -> _Sums:
     lost = energy - row_norms(F)
     pairs = []
     for group in groups:
-        K = to_numpy(double(kernel(X[index_like(rows[group], X)], columns)))
+        K = to_numpy(kernel(X[index_like(rows[group], X)], columns)).astype(np.float64)
         for values in (K, K - F[group] @ F.T):
             values[np.arange(len(group)), group] = 0.0
             pairs.append(np.add.reduceat((values**2).sum(axis=0), starts))
-    own = [np.add.reduceat(v, starts) for v in (energy**2, lost**2, energy, lost)]
-    sizes = np.array([len(group) for group in groups])
-    return _Sums(np.array(pairs[::2]), np.array(pairs[1::2]), *own, sizes)
+    return _Sums(
+        kernel_pairs=np.array(pairs[::2]),
+        error_pairs=np.array(pairs[1::2]),
+        kernel_own=np.add.reduceat(energy**2, starts),
+        error_own=np.add.reduceat(lost**2, starts),
+        energy=np.add.reduceat(energy, starts),
+        lost=np.add.reduceat(lost, starts),
+        size=np.array([len(group) for group in groups]),
+    )
 
 
 def _errors(sums: _Sums, n: int) -> tuple[float, float]:

@@ -88,7 +88,7 @@ class DictionaryOutlierDetector(OutlierMixin, BaseEstimator):
         learner = self._seeded(len(X))
         self.learner_ = clone(learner).fit(X)
         if self.trim:
-            self.learner_ = clone(learner).fit(X[self._normal_rows(X)])
+            self.learner_ = learner.fit(X[self._normal_rows(X)])
         scores = self._errors(X)
         self.decision_scores_ = scores
         self.threshold_ = self._quantile(scores)
@@ -134,18 +134,19 @@ class DictionaryOutlierDetector(OutlierMixin, BaseEstimator):
         kept = np.flatnonzero(to_numpy(errors) <= self._quantile(errors))
         return index_like(kept, X)
 
+    def _quantile(self, errors: Array) -> float:
+        """The error that the share `contamination` of the samples exceeds."""
+        return float(np.quantile(to_numpy(errors), 1 - self.contamination))
+
     def _errors(self, X: Array) -> Array:  # (n,)
         learner = self.learner_
         if isinstance(learner, Pipeline):
             X, learner = learner[:-1].transform(X), learner[-1]
         return learner.reconstruction_error(X, per_sample=True)
 
-    def _quantile(self, errors: Array) -> float:
-        """The error that the share `contamination` of the samples exceeds."""
-        return float(np.quantile(to_numpy(errors), 1 - self.contamination))
-
 
 def _default_learner(n_samples: int) -> ReducedKernelDL:
+    """φ(x) has norm 1 for RBF, so that no outlier, however far, outweighs the rest."""
     n_atoms = max(1, min(20, n_samples // 5))
     return ReducedKernelDL(
         "rbf",

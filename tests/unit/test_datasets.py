@@ -45,15 +45,17 @@ def test_digits_are_scikit_learns_in_the_unit_interval() -> None:
     X, y = load_digits(return_X_y=True)
     assert digits.X_train.dtype == np.float32
     assert digits.image_shape == (8, 8)
-    assert digits.X_test is None and digits.y_test is None
-    np.testing.assert_array_equal(digits.X_train, X / 16)  # exact in binary
-    np.testing.assert_array_equal(digits.y_train, y)
+    assert len(digits.X_train) == 898 and len(digits.X_test) == 899
+    rows = np.concatenate([digits.X_train, digits.X_test])
+    np.testing.assert_array_equal(rows, X / 16)  # exact in binary
+    labels = np.concatenate([digits.y_train, digits.y_test])
+    np.testing.assert_array_equal(labels, y)
 
 
 def test_dtype_and_white_are_options() -> None:
     raw = datasets.load("digits", white=16, dtype=np.float64)
     assert raw.X_train.dtype == np.float64
-    np.testing.assert_array_equal(raw.X_train, load_digits().data)
+    np.testing.assert_array_equal(raw.X_train, load_digits().data[:898])
 
 
 def test_smoothing_is_a_gaussian_with_zeros_around() -> None:

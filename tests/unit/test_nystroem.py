@@ -200,12 +200,20 @@ def test_leading_eigenpairs_at_low_rank(case, dtype, rng):
     )
 
 
-def test_auto_chooses_by_size(X, rng):
-    virtual = NystroemMap(n_components=20)
-    assert virtual._is_randomized(5000) and not virtual._is_randomized(500)
-    assert not NystroemMap(n_components=2000)._is_randomized(5000)
-    assert not NystroemMap(n_components=0.9)._is_randomized(5000)
-    assert not NystroemMap(n_components=20, truncation="samples")._is_randomized(5000)
+@pytest.mark.parametrize(
+    ("params", "c", "n_leading"),
+    [
+        ({"n_components": 20}, 5000, 20),
+        ({"n_components": 20}, 500, None),
+        ({"n_components": 2000}, 5000, None),
+        ({"n_components": 0.9}, 5000, None),
+        ({"n_components": 20, "truncation": "samples"}, 5000, None),
+        ({"n_components": 20, "eigen_solver": "full"}, 5000, None),
+        ({"n_components": 20, "eigen_solver": "randomized"}, 500, 20),
+    ],
+)
+def test_choice_of_the_solver(params, c, n_leading):
+    assert NystroemMap(**params)._n_leading(c) == n_leading
 
 
 # Singular, indefinite and otherwise difficult

@@ -396,6 +396,7 @@ def test_float32_moves_in_float32(X):
         ({"anchors": "magic"}, "anchors"),
         ({"anchors": np.ones((4, 5))}, "anchors has 5 columns"),
         ({"init": [0, 500]}, "init"),
+        ({"init": "anchors", "n_components": 9, "n_anchors": 5}, "init='anchors'"),
         ({"init": [0.5, 1.0]}, "init"),
         ({"kernel": RBF(1e-3), "n_components": 20, "n_anchors": 5}, "wider kernel"),
     ],

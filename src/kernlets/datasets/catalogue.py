@@ -42,7 +42,7 @@ _MNIST_TEST = (980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009)
 
 CATALOGUE: dict[str, Entry] = {
     "digits": Entry(
-        "", "1797 digits of 8x8 pixels, bundled with scikit-learn", (8, 8), 16.0
+        "", "898 + 899 digits of 8x8 pixels, bundled with scikit-learn", (8, 8), 16.0
     ),
     "usps": Entry(
         "usps.npz",
@@ -181,7 +181,9 @@ def _arrays(name: str, entry: Entry, download: bool) -> Arrays:
         from sklearn.datasets import load_digits
 
         X, y = load_digits(return_X_y=True)
-        arrays = {"X": X, "y": y}
+        half = len(X) // 2  # other writers in the second half, as scikit-learn splits it
+        arrays = {"X_train": X[:half], "y_train": y[:half]}
+        arrays |= {"X_test": X[half:], "y_test": y[half:]}
     renamed = {"X": "X_train", "y": "y_train"}
     return {renamed.get(key, key): array for key, array in arrays.items()}
 

@@ -285,6 +285,6 @@ def _pieces(X: np.memmap) -> Iterator[np.ndarray]:
     return (_loaded(X[i : i + step]) for i in range(0, X.shape[0], step))
 
 
-def _loaded(X: np.memmap) -> np.ndarray:
+def _loaded(X: np.ndarray) -> np.ndarray:
     """A memory map in memory, as finite floating-point numbers."""
     return map_rows(np.asarray, X, row_bytes=8 * X.shape[1])

@@ -57,9 +57,9 @@ class ReducedKernelDL(DictionaryLearner):
     n_components, n_nonzero_coefs, coder, max_iter, random_state, verbose, callback,
     sparse_output
         As in `KSVD`.
-    init : {"samples", "normal"} or array of row numbers
+    init : {"samples", "anchors"} or array of row numbers
         The first atoms: training samples projected on the span of the anchors, or
-        normal coefficients.
+        some of the anchors themselves.
     anchors : {"dictionary", "kmeans", "samples"}, linear learner or array (n, p)
         The first anchors. "dictionary": atoms of `KSVD`, brought to the typical norm of
         the samples and turned to the side of their mean, where κ is larger. Atoms of a
@@ -100,7 +100,7 @@ class ReducedKernelDL(DictionaryLearner):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DictionaryLearner._parameter_constraints,
         "kernel": [str, Kernel, callable],
-        "init": [StrOptions({"samples", "normal"}), "array-like"],
+        "init": [StrOptions({"samples", "anchors"}), "array-like"],
         "anchors": [StrOptions({"dictionary", *DRAWN}), BaseEstimator, "array-like"],
         "n_anchors": [POSITIVE, None],
         "optimize_anchors": ["boolean", AnchorDescent],
@@ -152,12 +152,12 @@ class ReducedKernelDL(DictionaryLearner):
     ) -> ReducedKernelDL:
         """RKDL-D as published, section III-A: anchors by linear K-SVD, then fixed.
 
-        20 atoms, 4 non-zeros, 50 anchors learned with 5 non-zeros, everything from
-        random starts; `params` are those of the constructor.
+        20 atoms, 4 non-zeros, 50 anchors learned with 5 non-zeros from a random start,
+        some of them as first atoms; `params` are those of the constructor.
         """
         linear = KSVD(n_anchors, n_nonzero_linear, init="normal")
         sizes = {"n_components": 20, "n_nonzero_coefs": 4}
-        return cls(kernel, **{**sizes, "init": "normal", "anchors": linear, **params})
+        return cls(kernel, **{**sizes, "init": "anchors", "anchors": linear, **params})
 
     @classmethod
     def orkdl_d(
@@ -217,10 +217,10 @@ class ReducedKernelDL(DictionaryLearner):
         n_usable = int((energies > 0).sum())
         n_atoms = self._checked_n_atoms(n_usable, X.shape[1])
         anchors = self._first_anchors(X, n_atoms, rng)
-        n_drawn = n_atoms if _is(self.init, "normal") else 0
-        coefs = as_like(rng.standard_normal((n_drawn, len(anchors))), anchors)
+        chosen = self._first_anchor_atoms(n_atoms, len(anchors), rng)
+        coefs = as_like(np.eye(len(anchors))[chosen], anchors)
         start = AnchoredDictionary.spanned(self.kernel_, X, energies, anchors, coefs)
-        if n_drawn == 0:
+        if len(chosen) == 0:
             rows = self._first_rows(start, n_atoms, rng)
             start = start.with_weights(start.features[index_like(rows, X)])
         return start.unit()
@@ -235,6 +235,19 @@ class ReducedKernelDL(DictionaryLearner):
                 "(in feature space): lower n_components"
             )
         return n_atoms
+
+    def _first_anchor_atoms(
+        self, n_atoms: int, n_anchors: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Numbers of the anchors that become the first atoms, none if samples do."""
+        if not isinstance(self.init, str) or self.init != "anchors":
+            return np.arange(0)
+        if n_atoms > n_anchors:
+            raise ValueError(
+                f"init='anchors' cannot give n_components={n_atoms} atoms from "
+                f"{n_anchors} anchors: raise n_anchors or set init='samples'"
+            )
+        return rng.choice(n_anchors, n_atoms, replace=False)
 
     def _first_rows(
         self, start: AnchoredDictionary, n_atoms: int, rng: np.random.Generator
@@ -258,7 +271,7 @@ class ReducedKernelDL(DictionaryLearner):
         whole = rows.ndim == 1 and rows.dtype.kind in "iu"
         if not whole or len(rows) != n_atoms or rows.max() >= n_samples:
             raise ValueError(
-                f"init must be 'samples', 'normal' or {n_atoms} row numbers of "
+                f"init must be 'samples', 'anchors' or {n_atoms} row numbers of "
                 f"training samples, below {n_samples}"
             )
         return rows
@@ -346,7 +359,3 @@ def facing(
     side = xp.where(atoms @ xp.mean(X, axis=0) < 0, -1.0, 1.0)
     typical = xp.sqrt(xp.mean(row_norms(X)))
     return as_like(side * typical, atoms)[:, None] * atoms
-
-
-def _is(value: Any, name: str) -> bool:
-    return isinstance(value, str) and value == name

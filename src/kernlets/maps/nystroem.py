@@ -35,7 +35,7 @@ from .factor import (
     rounding,
     trace_error,
 )
-from .spectral import all_eigenpairs, is_worth_it, leading_eigenpairs
+from .spectral import Spectrum, all_eigenpairs, is_worth_it, leading_eigenpairs
 
 
 class NystroemMap(FeatureMap):
@@ -194,39 +194,42 @@ class NystroemMap(FeatureMap):
         """W = V Σ Vᵀ and the projection V_k Σ_k^(-1/2), equations (20) and (21)."""
         self.landmarks_, self.landmark_indices_ = found.points, found.indices
         self.n_landmarks_ = found.points.shape[0]
-        randomized = self._is_randomized(self.n_landmarks_)
-        # all eigenvalues are wanted down to rounding, so W is computed in float64 too
-        W = kernel_matrix(self.kernel_, found if randomized else in_float64(found))
-        tolerance = rounding(W, found.rows)
-        pairs = (
-            leading_eigenpairs(W, self.n_components, rng)
-            if randomized
-            else all_eigenpairs(W)
-        )
+        pairs, tolerance = self._eigenpairs(found, rng)
         check_definite(pairs, tolerance, getattr(self.kernel_, "psd", True))
         wanted = self.n_components if self.truncation == "landmarks" else None
         k = n_kept(pairs.values, wanted, tolerance)
         self.eigenvalues_ = as_like(pairs.values[:k], found.rows)
         self.projection_ = inverse_root(pairs, k, found.rows)
 
-    def _is_randomized(self, c: int) -> bool:
-        """Which eigenvalue solver to use for c landmarks."""
-        k = self.n_components
-        if isinstance(k, Integral) and k > c:
+    def _eigenpairs(
+        self, found: Landmarks, rng: np.random.Generator
+    ) -> tuple[Spectrum, float]:
+        """Eigenpairs of W, and the share of the largest value that is rounding."""
+        k = self._n_leading(self.n_landmarks_)
+        # where all eigenvalues are wanted, down to rounding, W too is in float64
+        W = kernel_matrix(self.kernel_, in_float64(found) if k is None else found)
+        pairs = all_eigenpairs(W) if k is None else leading_eigenpairs(W, k, rng)
+        return pairs, rounding(W, found.rows)
+
+    def _n_leading(self, c: int) -> int | None:
+        """How many eigenpairs of c the randomized solver is to find; None: all."""
+        k = int(self.n_components) if isinstance(self.n_components, Integral) else None
+        if k is not None and k > c:
             raise ValueError(
                 f"n_components={k} is more than the {c} landmarks: lower it or raise "
                 "n_landmarks"
             )
-        possible = isinstance(k, Integral) and self.truncation == "landmarks"
-        if self.eigen_solver == "randomized" and not possible:
+        if self.truncation == "samples":
+            k = None
+        if self.eigen_solver == "randomized" and k is None:
             raise ValueError(
                 "eigen_solver='randomized' finds a given number of eigenvectors of W: "
                 "set n_components to a count and truncation to 'landmarks', or use "
                 "eigen_solver='full'"
             )
-        if self.eigen_solver == "auto":
-            return possible and is_worth_it(c, k)
-        return self.eigen_solver == "randomized"
+        if self.eigen_solver == "full" or k is None:
+            return None
+        return k if self.eigen_solver == "randomized" or is_worth_it(c, k) else None
 
     def _rotate(self, gram: Array) -> Array:  # (r, r) -> (r, k)
         """Turn to the leading eigenvectors of FᵀF, those of the best rank k of FFᵀ."""

@@ -1,0 +1,209 @@
+"""Reduced kernel dictionary learning: errors beside the paper's, and what brings what.
+
+Seconds and memory as the samples grow are in `rkdl_scale.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import mean, pstdev
+from typing import Any
+
+import numpy as np
+
+from .base import Benchmark, Case, Figures, Method, Skip, Target
+
+ROUNDS = 5
+SIZES = {"n_components": 20, "n_nonzero_coefs": 4}
+RATE = {"mnist-4": 5e-4, "cifar-airplane": 6e-4}  # the paper's learning rates
+EXACT = 8.04  # error of exact kernel dictionary learning on digit 4, re-measured
+
+# 1000 × ‖φ(Y) − φ(D)AZ‖ / √(mN): Table I, then re-measured independently with codes
+# that become dense (the authors' program) and with the sparsity constraint kept
+TABLE = {
+    ("mnist-4", "KDL"): (8.081, 8.04, 8.04),
+    ("mnist-4", "RKDL-D"): (7.970, 8.09, 8.50),
+    ("mnist-4", "ORKDL-D"): (7.859, 7.96, 8.39),
+    ("mnist-4", "MORKDL-D"): (7.846, 7.99, 8.41),
+    ("cifar-airplane", "KDL"): (3.373, 3.35, 3.35),
+    ("cifar-airplane", "RKDL-D"): (3.285, 3.37, 3.51),
+    ("cifar-airplane", "ORKDL-D"): (3.250, 3.31, 3.45),
+    ("cifar-airplane", "MORKDL-D"): (3.238, 3.32, 3.46),
+}
+
+
+def signals(name: str) -> np.ndarray:  # (N, m), float32, unit norm
+    """Digit 4 of MNIST ("label 5" of the paper), CIFAR-10 airplanes, or a small set."""
+    from kernlets import datasets
+
+    source = {"mnist-4": "mnist", "cifar-airplane": "cifar10-airplane"}.get(name, name)
+    try:
+        data = datasets.load(source, download=False)
+    except datasets.DatasetNotFoundError as error:
+        raise Skip(f"{source} is not in the folder named by KERNLETS_DATA") from error
+    X = data.X_train if data.y_train is None else data.X_train[data.y_train == 4]
+    return datasets.unit_norm(X)
+
+
+@dataclass(frozen=True)
+class Problem:
+    Y: np.ndarray
+    case: Case
+
+    @property
+    def rate(self) -> float:
+        return RATE.get(self.case["data"], 5e-4)
+
+
+def kernel() -> Any:
+    from kernlets import RBF
+
+    return RBF(gamma=0.1)  # exp(−d²/10)
+
+
+def published(name: str, **changes: Any) -> Callable[[Problem, int], Any]:
+    """One of the paper's methods with its own settings, but for some changes."""
+
+    def build(problem: Problem, seed: int) -> Any:
+        from kernlets import ReducedKernelDL
+
+        rate = {} if name == "rkdl_d" else {"rate": problem.rate}
+        restrict = problem.case["codes"] == "sparse"
+        params = {"restrict": restrict, "random_state": seed, **changes}
+        return getattr(ReducedKernelDL, name)(kernel(), **rate, **params)
+
+    return build
+
+
+def turned(problem: Problem, seed: int) -> Any:
+    """RKDL-D whose first anchors are turned to the side of the signals' mean."""
+    from kernlets import KSVD
+    from kernlets.learners.reduced import facing
+
+    linear = KSVD(50, 5, init="normal", random_state=seed).fit(problem.Y)
+    anchors = facing(linear.components_, problem.Y)
+    return reduced(anchors=anchors, n_anchors=None)(problem, seed)
+
+
+def reduced(**changes: Any) -> Callable[[Problem, int], Any]:
+    """The library's own settings at the paper's sizes."""
+
+    def build(problem: Problem, seed: int) -> Any:
+        from kernlets import ReducedKernelDL
+
+        params = {**SIZES, "n_anchors": 50, "random_state": seed, **changes}
+        return ReducedKernelDL(kernel(), **params)
+
+    return build
+
+
+def plain_steps(problem: Problem, seed: int) -> Any:
+    from kernlets.updates import AnchorDescent
+
+    steps = AnchorDescent(n_steps=3, rate=problem.rate)
+    return reduced(optimize_anchors=steps)(problem, seed)
+
+
+def more_steps(problem: Problem, seed: int) -> Any:
+    from kernlets.updates import AnchorDescent
+
+    return reduced(optimize_anchors=AnchorDescent(n_steps=10))(problem, seed)
+
+
+def exact(problem: Problem, seed: int) -> Any:
+    from kernlets import KernelKSVD
+
+    return KernelKSVD(kernel(), **SIZES, random_state=seed)
+
+
+METHODS: dict[str, Callable[[Problem, int], Any]] = {
+    "KDL": exact,
+    "RKDL-D": published("rkdl_d"),
+    "ORKDL-D": published("orkdl_d"),
+    "MORKDL-D": published("morkdl_d"),
+    "RKDL-D, first atoms samples": published("rkdl_d", init="samples"),
+    "and anchors turned to the mean": turned,
+    "and K-SVD started at samples (default)": reduced(),
+    "and 3 plain gradient steps": plain_steps,
+    "or 3 line-searched steps": reduced(optimize_anchors=True),
+    "or 10 line-searched steps": more_steps,
+    "anchors by k-means": reduced(anchors="kmeans"),
+    "anchors by k-means, 3 line-searched steps": reduced(
+        anchors="kmeans", optimize_anchors=True
+    ),
+    "anchors random samples": reduced(anchors="samples"),
+    "anchors random samples, 3 line-searched steps": reduced(
+        anchors="samples", optimize_anchors=True
+    ),
+}
+PAPER = ("RKDL-D", "ORKDL-D", "MORKDL-D")
+OURS = tuple(name for name in METHODS if name not in PAPER)  # exact KDL among them
+
+
+class Kernlets(Method):
+    name = "kernlets"
+    memory = False
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        small = problem.case["data"] == "digits"
+        self.seeds = range(1 if small else ROUNDS)
+
+    def run(self) -> list[float]:
+        """The error of each round as the paper states it, times 1000."""
+        Y, build = self.problem.Y, METHODS[self.problem.case["method"]]
+        fitted = (build(self.problem, seed).fit(Y) for seed in self.seeds)
+        last = [model.history_["objective"][-1] for model in fitted]
+        return [1000 * (error / Y.shape[1]) ** 0.5 for error in last]
+
+    def figures(self, result: list[float]) -> Figures:
+        found = {"error": mean(result), "spread": pstdev(result)}
+        case = self.problem.case
+        known = TABLE.get((case["data"], case["method"]))
+        if known is None:
+            return found
+        again = known[2] if case["codes"] == "sparse" else known[1]
+        ratio = found["error"] / again
+        return {**found, "published": known[0], "re-measured": again, "ratio": ratio}
+
+
+class RKDL(Benchmark):
+    name = "rkdl"
+    title = "Reduced kernel dictionary learning: errors"
+    about = (
+        "Signals of unit norm, kernel exp(−d²/10), 50 anchors, 20 atoms, 4 non-zeros, "
+        "10 iterations; 3 gradient steps per iteration, linear weight 1 and 5 linear "
+        "non-zeros where they apply. The error is 1000 ‖φ(Y) − φ(D)AZ‖/√(mN) after "
+        "the last update, mean and standard deviation of 5 rounds (seconds are those "
+        "of all rounds). Codes 'dense' is the authors' reading, in which the update "
+        "of an atom changes all signals; 'sparse' keeps the constraint. RKDL-D, "
+        "ORKDL-D and MORKDL-D are as published, from random starts, and should be "
+        "within 3 % of the re-measured values. The other rows, codes sparse, add one "
+        "thing at a time; the settings of the library should beat exact KDL's "
+        "re-measured 8.04 on digit 4."
+    )
+    grid = tuple(
+        {"data": data, "method": method, "codes": codes}
+        for data in ("mnist-4", "cifar-airplane")
+        for method, codes in (
+            *((name, codes) for name in PAPER for codes in ("sparse", "dense")),
+            *((name, "sparse") for name in OURS),
+        )
+    )
+    quick_grid = ({"data": "digits", "method": "ORKDL-D", "codes": "dense"},)
+    methods = (Kernlets,)
+    repeats = 1
+
+    def problem(self, case: Case) -> Problem:
+        return Problem(signals(case["data"]), case)
+
+    def targets(self, case: Case) -> list[Target]:
+        if case["method"] in PAPER:
+            return [Target("ratio", "≈", 0.03)]
+        if case["data"] == "mnist-4" and "line-searched" in case["method"]:
+            return [Target("error", "<=", EXACT)]
+        return []
+
+
+BENCHMARK = RKDL()
