@@ -86,7 +86,9 @@ class ScikitLearnExtra(Features):
     repeats = 3
 
     def make(self, k: int) -> Any:
-        extra = require("sklearn_extra.kernel_approximation")
+        extra = require(
+            "sklearn_extra.kernel_approximation", "pip install scikit-learn-extra"
+        )
         return extra.Fastfood(sigma=2**-0.5, n_components=k, random_state=SEED)
 
 

@@ -48,7 +48,7 @@ TOP = {"report", "experiments", "cli", "__main__", "__init__"}  # may import any
 LATE = {("core", "kernels")}  # allowed inside functions only
 HOMES = {
     "numba": {"hot/numba_.py"},
-    "torch": {"hot/torch_.py", "backend/arrays.py"},
+    "torch": {"hot/torch_.py", "hot/triton_.py", "backend/arrays.py"},
     "triton": {"hot/triton_.py"},
     "dask": {"backend/dask_rows.py"},
     "distributed": {"backend/dask_rows.py"},

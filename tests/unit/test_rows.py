@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from kernlets import KSVD, MOD, Blocks, options
+from kernlets import KSVD, MOD, Blocks, NystroemMap, options
 from kernlets.backend.rows import block_rows, map_rows, slices, sum_rows
 from kernlets.backend.threads import parallel, serial_blas
 from kernlets.config import parse_bytes
@@ -107,6 +107,29 @@ def test_an_error_in_a_block_comes_through(rng):
 
     with pytest.raises(OSError, match="disk gone"):
         MOD(8, 2, random_state=0).fit(Blocks(read))
+
+
+@pytest.mark.parametrize("kind", ["array", "memmap", "blocks"])
+def test_rows_of_the_host_work_on_a_device(kind, tmp_path, rng):
+    """torch's "cpu" stands for a GPU here: NumPy goes in, blocks move, torch is out."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    X = rng.standard_normal((200, 6))
+    np.save(tmp_path / "X.npy", X)
+    source = {
+        "array": X,
+        "memmap": np.load(tmp_path / "X.npy", mmap_mode="r"),
+        "blocks": [X[:90], X[90:]],
+    }[kind]
+    features = NystroemMap("poly:2", X[:20], random_state=0)
+    learner = MOD(init=X[:8], n_nonzero_coefs=2, max_iter=3, random_state=0)
+    expected = learner.fit(X).components_, features.fit(X).transform(X)
+    with options(device="cpu", block_rows=50):
+        atoms, virtual = learner.fit(source).components_, features.fit(source)
+        virtual = virtual.transform(source)
+        virtual = torch.cat(list(virtual)) if kind == "blocks" else virtual
+    assert isinstance(atoms, torch.Tensor) and isinstance(virtual, torch.Tensor)
+    np.testing.assert_allclose(atoms, expected[0], atol=1e-9)
+    np.testing.assert_allclose(virtual @ virtual.T, expected[1] @ expected[1].T)
 
 
 def test_parallel_keeps_order_and_limits_blas():

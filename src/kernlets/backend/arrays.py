@@ -112,6 +112,7 @@ def check_rows(
     reset: bool = False,
     accept_sparse: bool = False,
     ensure_min_samples: int = 1,
+    streamed: bool = False,
 ) -> Array:
     """X as a finite two-dimensional floating-point array, or an error with advice.
 
@@ -129,16 +130,30 @@ def check_rows(
             accept_sparse="csr" if accept_sparse else False,
             ensure_min_samples=ensure_min_samples,
         )
-    return to_device(X)
+    return to_device(X, streamed)
 
 
-def to_device(X: Array) -> Array:
-    """X on the device named in the options, if one is named."""
-    if options.device is None or not isinstance(X, np.ndarray):
+def to_device(X: Array, streamed: bool = False) -> Array:
+    """X on the device named in the options, if one is named.
+
+    Memory maps stay on disk; their blocks are moved one by one. A streamed block goes
+    through page-locked memory on a stream of its own, beside the work on others.
+    """
+    skip = options.device is None or not isinstance(X, np.ndarray)
+    if skip or isinstance(X, np.memmap):
         return X
     import torch
 
-    return torch.as_tensor(X, device=options.device)
+    if not X.flags.writeable:
+        X = X.copy()  # torch would warn
+    if not (streamed and options.device.startswith("cuda")):
+        return torch.as_tensor(X, device=options.device)
+    stream = torch.cuda.Stream(options.device)
+    with torch.cuda.stream(stream):
+        pinned = torch.as_tensor(X).pin_memory()
+        moved = pinned.to(options.device, non_blocking=True)
+    stream.synchronize()
+    return moved
 
 
 def check_device(device: str | None) -> str | None:

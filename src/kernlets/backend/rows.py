@@ -16,7 +16,7 @@ import numpy as np
 
 from ..config import options
 from ..core import Array
-from .arrays import as_float, device_memory, empty, is_array, is_torch
+from .arrays import as_float, device_memory, empty, is_array, is_torch, to_device
 from .threads import parallel
 
 Result = TypeVar("Result")
@@ -81,9 +81,13 @@ def _ahead(blocks: Iterable[Array]) -> Iterator[Array]:
     source = iter(blocks)
     context = contextvars.copy_context()
     with ThreadPoolExecutor(1, thread_name_prefix="kernlets-reader") as reader:
-        coming = reader.submit(context.run, next, source, None)
+
+        def read() -> Array | None:
+            return context.run(next, source, None)
+
+        coming = reader.submit(read)
         while (block := coming.result()) is not None:
-            coming = reader.submit(context.run, next, source, None)
+            coming = reader.submit(read)
             yield block
 
 
@@ -95,12 +99,14 @@ def _read(X: Array, rows: slice) -> Array:
     if X.ndim == 1:
         return X[rows]
     block = as_float(X[rows])
-    if isinstance(X, np.memmap) and not np.isfinite(block).all():
+    if not isinstance(X, np.memmap):
+        return block
+    if not np.isfinite(block).all():
         raise ValueError(
             f"X contains NaN or infinity in rows {rows.start} to {rows.stop - 1}: "
             "remove or impute such values"
         )
-    return block
+    return to_device(block, streamed=True)
 
 
 def map_blocks(f: Callable[[Array], Result], X: Array, row_bytes: int) -> list[Result]:
@@ -120,7 +126,7 @@ def map_rows(f: Callable[[Array], Array], X: Any, row_bytes: int) -> Any:
     For an iterable of blocks the result is a generator with one result per block.
     """
     if is_blocks(X):
-        return (map_rows(f, block, row_bytes) for block in X)
+        return (map_rows(f, block, row_bytes) for block in _ahead(X))
     stacked = _Stacked(X.shape[0])
     parts = slices(X.shape[0], row_bytes, X) or [slice(0, 0)]
 

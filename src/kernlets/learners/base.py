@@ -86,7 +86,11 @@ class DictionaryLearner(
                 "or kernlets.Blocks(function) with a function that returns one"
             )
         first = check_rows(self, next(iter(X)), reset=True)
-        return Blocks(lambda: (check_rows(self, block) for block in X)), first
+
+        def checked() -> Iterator[Array]:
+            return (check_rows(self, block, streamed=True) for block in X)
+
+        return Blocks(checked), first
 
     def _learn(
         self, start: Dictionary, X: Array, n_features: int, rng: np.random.Generator

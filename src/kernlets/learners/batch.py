@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from ..backend.arrays import to_device
 from ..core import Array, AtomUpdate, SparseCoder
 from ..dictionaries import ExplicitDictionary
 from ..updates import MODUpdate
@@ -31,7 +32,8 @@ class LinearLearner(DictionaryLearner):
             n_atoms = len(self.init)
         else:
             n_atoms = self._n_atoms(len(nonzero_rows(X)), X.shape[1])
-        return ExplicitDictionary(start_atoms(self.init, X, n_atoms, rng))
+        # a memory map is still on the host here
+        return ExplicitDictionary(to_device(start_atoms(self.init, X, n_atoms, rng)))
 
     @property
     def components_(self) -> Array:  # (m, p)

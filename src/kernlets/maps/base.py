@@ -60,7 +60,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _blocks(self, blocks: Any, reset: bool) -> Iterator[Array]:
         for block in blocks:
-            yield check_rows(self, block, reset=reset)
+            yield check_rows(self, block, reset=reset, streamed=True)
             reset = False
 
     def _first_rows(self, X: Any) -> tuple[Array, Any]:

@@ -99,10 +99,10 @@ class IKAMap(FeatureMap):
     >>> from kernlets import IKAMap, NystroemMap, datasets, metrics
     >>> X = datasets.load("digits").X_train
     >>> maps = [
-    ...     each("rbf", n_landmarks=50, random_state=0).fit(X[:1500])
+    ...     each("rbf", n_landmarks=50, random_state=0).fit(X[:700])
     ...     for each in (NystroemMap, IKAMap)
     ... ]
-    >>> errors = [metrics.kernel_error(each, X[1500:]).frobenius for each in maps]
+    >>> errors = [metrics.kernel_error(each, X[700:]).frobenius for each in maps]
     >>> errors[1] < errors[0]
     True
     """

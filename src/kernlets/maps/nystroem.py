@@ -18,6 +18,7 @@ from ..backend.arrays import (
     as_like,
     double,
     index_like,
+    to_device,
 )
 from ..backend.random import generator
 from ..backend.rows import is_blocks, map_rows, sum_rows
@@ -192,14 +193,15 @@ class NystroemMap(FeatureMap):
 
     def _factor(self, found: Landmarks, rng: np.random.Generator) -> None:
         """W = V Σ Vᵀ and the projection V_k Σ_k^(-1/2), equations (20) and (21)."""
-        self.landmarks_, self.landmark_indices_ = found.points, found.indices
+        self.landmarks_ = to_device(found.points)  # from the host, of a memory map
+        self.landmark_indices_ = found.indices
         self.n_landmarks_ = found.points.shape[0]
         pairs, tolerance = self._eigenpairs(found, rng)
         check_definite(pairs, tolerance, getattr(self.kernel_, "psd", True))
         wanted = self.n_components if self.truncation == "landmarks" else None
         k = n_kept(pairs.values, wanted, tolerance)
-        self.eigenvalues_ = as_like(pairs.values[:k], found.rows)
-        self.projection_ = inverse_root(pairs, k, found.rows)
+        self.eigenvalues_ = to_device(as_like(pairs.values[:k], found.rows))
+        self.projection_ = to_device(inverse_root(pairs, k, found.rows))
 
     def _eigenpairs(
         self, found: Landmarks, rng: np.random.Generator
@@ -247,7 +249,7 @@ class NystroemMap(FeatureMap):
         places = index_like(spread_rows(rows.shape[0]), rows)
         if known_by_index(self.kernel_, rows):
             return rows[places], self.kernel_.diag(rows)[places]
-        probe = as_float(rows[places])
+        probe = to_device(as_float(rows[places]))
         return probe, self.kernel_.diag(probe)
 
     def _energies(self, X: Array) -> Array:  # (n,)

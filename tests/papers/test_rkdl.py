@@ -1,0 +1,87 @@
+"""Reduced kernel dictionary learning on the paper's data, with its parameters.
+
+Errors are 1000 · ‖φ(Y) − φ(D)AZ‖ / √(mN) after ten iterations, mean of five rounds,
+beside independent re-measurements of both readings of the paper (see `restrict`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernlets import RBF, KernelKSVD, ReducedKernelDL, datasets
+
+pytestmark = pytest.mark.slow
+
+KERNEL = RBF(gamma=0.1)  # exp(−d²/10)
+RATE = {"mnist": 5e-4, "cifar": 6e-4}
+SPARSE = {
+    ("mnist", "rkdl_d"): 8.50,
+    ("mnist", "orkdl_d"): 8.39,
+    ("mnist", "morkdl_d"): 8.41,
+    ("cifar", "rkdl_d"): 3.51,
+    ("cifar", "orkdl_d"): 3.45,
+    ("cifar", "morkdl_d"): 3.46,
+}
+DENSE = {
+    ("mnist", "rkdl_d"): 8.09,
+    ("mnist", "orkdl_d"): 7.96,
+    ("mnist", "morkdl_d"): 7.99,
+    ("cifar", "rkdl_d"): 3.37,
+    ("cifar", "orkdl_d"): 3.31,
+    ("cifar", "morkdl_d"): 3.32,
+}
+EXACT = {"mnist": 8.04, "cifar": 3.35}
+
+
+@pytest.fixture(scope="module")
+def signals(shared_data):
+    """Digit 4 of MNIST and the airplanes of CIFAR-10, unit norm."""
+    mnist, planes = datasets.load("mnist"), datasets.load("cifar10-airplane")
+    return {
+        "mnist": datasets.unit_norm(mnist.X_train[mnist.y_train == 4]),
+        "cifar": datasets.unit_norm(planes.X_train),
+    }
+
+
+def mean_error(build, Y, rounds=5):
+    last = [build(seed).fit(Y).history_["objective"][-1] for seed in range(rounds)]
+    return float(np.mean(1000 * np.sqrt(np.array(last) / Y.shape[1])))
+
+
+@pytest.mark.parametrize("restrict", [True, False], ids=["sparse", "dense"])
+@pytest.mark.parametrize(("data", "method"), SPARSE)
+def test_published_methods_have_the_known_errors(data, method, restrict, signals):
+    def build(seed):
+        rate = {} if method == "rkdl_d" else {"rate": RATE[data]}
+        make = getattr(ReducedKernelDL, method)
+        return make(KERNEL, **rate, restrict=restrict, random_state=seed)
+
+    known = SPARSE if restrict else DENSE
+    assert mean_error(build, signals[data]) == pytest.approx(
+        known[data, method], rel=0.03
+    )
+
+
+@pytest.mark.parametrize("data", EXACT)
+def test_exact_kernel_ksvd_has_the_known_error(data, signals):
+    def build(seed):
+        return KernelKSVD(KERNEL, 20, 4, random_state=seed)
+
+    assert mean_error(build, signals[data]) == pytest.approx(EXACT[data], rel=0.03)
+
+
+@pytest.mark.parametrize("anchors", ["dictionary", "kmeans", "samples"])
+def test_fifty_anchors_beat_the_exact_error_from_any_start(anchors, signals):
+    def build(seed):
+        return ReducedKernelDL(
+            KERNEL,
+            20,
+            4,
+            anchors=anchors,
+            n_anchors=50,
+            optimize_anchors=True,
+            random_state=seed,
+        )
+
+    assert mean_error(build, signals["mnist"], rounds=3) < EXACT["mnist"]
