@@ -20,7 +20,7 @@ _HOMES = {
         "NystroemMap IKAMap FourierMap FastfoodMap HybridMap PolynomialSketchMap"
     ),
     "pursuits": "OMP Lasso Threshold",
-    "learners": "KSVD MOD KernelKSVD KernelMOD ReducedKernelDL",
+    "learners": "KSVD MOD OrthogonalDictionary KernelKSVD KernelMOD ReducedKernelDL",
     "classifiers": "ResidualClassifier SRCClassifier",
     "outliers": "DictionaryOutlierDetector",
     "persistence": "save load",

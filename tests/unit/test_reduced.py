@@ -25,7 +25,8 @@ from kernlets.kernels import Normalized
 from kernlets.learners.reduced import facing
 from kernlets.pursuits import encode
 from kernlets.updates import AnchorDescent, AnchoredUpdate
-from kernlets.updates.anchors import AnchoredDictionary, KernelTerm, LinearTerm
+from kernlets.updates.anchored import AnchoredDictionary, _widened
+from kernlets.updates.anchors import KernelTerm, LinearTerm
 
 KERNELS = [RBF(1.5), Polynomial(3, coef0=1.0, scale=0.3)]
 COMPOSED = [Normalized(Polynomial(2, coef0=0.5)), 0.5 * RBF(2.0) + Linear()]
@@ -43,6 +44,12 @@ def trained(kernel, X, anchors, rng, n_atoms=7, width=2):
     dictionary = AnchoredDictionary.spanned(kernel, X, energies, anchors, coefs).unit()
     rows = np.arange(len(X))
     return dictionary, rows, encode(dictionary, OMP(width), rows)
+
+
+def term_of(dictionary, codes):
+    weights = codes.toarray() @ dictionary.coefs
+    samples, energies = dictionary.samples, dictionary.energies
+    return KernelTerm(dictionary.kernel, samples, energies, weights)
 
 
 def naive_objective(kernel, X, D, A, Z):
@@ -67,7 +74,7 @@ def test_gradient_is_that_of_the_naive_trace(kernel, X, rng):
     D = rng.standard_normal((9, 6))
     dictionary, _, codes = trained(kernel, X, D, rng)
     A, Z = dictionary.coefs.T, codes.toarray().T
-    slope = KernelTerm(dictionary, codes)(D)
+    slope = term_of(dictionary, codes)(D)
 
     def naive(moved):
         return naive_objective(kernel, X, moved, A, Z)
@@ -84,7 +91,7 @@ def test_gradient_is_that_of_the_paper_element_by_element(X, rng):
     kernel, D = RBF(gamma=0.1), rng.standard_normal((5, 6))
     dictionary, _, codes = trained(kernel, X, D, rng)
     AZ = dictionary.coefs.T @ codes.toarray().T
-    slope = KernelTerm(dictionary, codes)(D).gradient
+    slope = term_of(dictionary, codes)(D).gradient
     for j, i in np.ndindex(D.shape):
         dYD, dDD = np.zeros((len(X), 5)), np.zeros((5, 5))
         dYD[:, j] = -0.2 * kernel(X, D)[:, j] * (D[j, i] - X[:, i])
@@ -102,7 +109,7 @@ def test_gradient_is_autograd(X, rng):
     W = torch.asarray(codes.toarray() @ dictionary.coefs)
     value = -2 * (W * kernel(torch.asarray(X), moving)).sum()
     (value + (W.T @ W * kernel(moving)).sum()).backward()
-    slope = KernelTerm(dictionary, codes)(D).gradient
+    slope = term_of(dictionary, codes)(D).gradient
     np.testing.assert_allclose(slope, moving.grad.numpy(), atol=1e-9)
 
 
@@ -125,7 +132,7 @@ def test_linear_term_is_the_weighted_residual(X, rng):
 
 def test_published_steps_are_plain_gradient_steps(X, rng):
     dictionary, _, codes = trained(KERNELS[0], X, X[:9], rng)
-    term, D = KernelTerm(dictionary, codes), X[:9]
+    term, D = term_of(dictionary, codes), X[:9]
     for _ in range(3):
         D = D - 0.01 * term(D).gradient
     found = AnchorDescent(n_steps=3, rate=0.01).run(term, X[:9])
@@ -140,7 +147,7 @@ def test_line_search_goes_down_whatever_the_unit_of_the_data(X, rng):
         kernel, first = RBF(1.5 * scale), samples[:9]
         again = np.random.default_rng(0)
         dictionary, _, codes = trained(kernel, samples, first, again)
-        term, D, values = KernelTerm(dictionary, codes), first, []
+        term, D, values = term_of(dictionary, codes), first, []
         for _ in range(6):
             values.append(term(D).value)
             D = AnchorDescent(n_steps=3).run(term, D)
@@ -394,6 +401,7 @@ def test_float32_moves_in_float32(X):
         ({"linear_weight": 1.0}, "optimize_anchors=True"),
         ({"n_anchors": 91}, "n_anchors=91"),
         ({"anchors": "magic"}, "anchors"),
+        ({"anchors": np.ones((4, 6)), "n_anchors": 5}, "n_anchors=5"),
         ({"anchors": np.ones((4, 5))}, "anchors has 5 columns"),
         ({"init": [0, 500]}, "init"),
         ({"init": "anchors", "n_components": 9, "n_anchors": 5}, "init='anchors'"),
@@ -417,8 +425,6 @@ def test_saved_and_loaded(tmp_path, X):
 
 
 def test_codes_of_all_atoms_keep_their_values(rng):
-    from kernlets.updates.anchors import _widened
-
     codes = SparseCodes(np.array([[2, 0], [1, -1]]), np.array([[3.0, 4], [5, 0]]), 4)
     wide = _widened(codes)
     np.testing.assert_array_equal(wide.toarray(), codes.toarray())

@@ -144,8 +144,8 @@ def to_device(X: Array, streamed: bool = False) -> Array:
         return X
     import torch
 
-    if not X.flags.writeable:
-        X = X.copy()  # torch would warn
+    if not X.flags.writeable or min(X.strides, default=0) < 0:
+        X = X.copy()  # torch would warn or refuse
     if not (streamed and options.device.startswith("cuda")):
         return torch.as_tensor(X, device=options.device)
     stream = torch.cuda.Stream(options.device)

@@ -1,7 +1,7 @@
 """Reduced kernel dictionary learning: atoms over a few anchors that are learned.
 
 Here: which anchors to begin with, the first atoms, the estimator. How atoms and
-anchors are updated is in `updates/anchors.py`.
+anchors are updated is in `updates/anchored.py` and `anchors.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ..dictionaries import KernelDictionary
 from ..kernels import Precomputed, resolve
 from ..pursuits import OMP
 from ..updates import AnchorDescent, AnchoredUpdate
-from ..updates.anchors import AnchoredDictionary
+from ..updates.anchored import AnchoredDictionary
 from .base import POSITIVE, DictionaryLearner
 from .batch import KSVD
 from .start import STARTS, nonzero_rows
@@ -71,7 +71,7 @@ class ReducedKernelDL(DictionaryLearner):
         L-BFGS, ``AnchorDescent(n_steps=3, rate=5e-4)`` for plain steps as published.
     linear_weight : float
         λ of the linear term, which keeps the anchors a dictionary of the samples. Its
-        codes are those of the learner in `anchors`, else `OMP` with up to 5 non-zeros.
+        codes have as many non-zeros as those of the learner in `anchors`, else up to 5.
     restrict : bool
         Keep at most `n_nonzero_coefs` non-zeros while atoms are updated. The authors'
         program does not: their Table I, and `history_` then, is the error of codes
@@ -279,11 +279,22 @@ class ReducedKernelDL(DictionaryLearner):
     def _first_anchors(
         self, X: Array, n_atoms: int, rng: np.random.Generator
     ) -> Array:  # (n, p)
-        self.linear_coder_ = OMP(max(1, min(5, X.shape[1] // 4)))
         if isinstance(self.anchors, BaseEstimator):
-            return self._learned(clone(self.anchors), X, rng).components_
-        if not isinstance(self.anchors, str):
-            return check_points(self.anchors, X, "anchors")
+            anchors = self._learned(clone(self.anchors), X, rng).components_
+        elif isinstance(self.anchors, str):
+            return self._named_anchors(X, n_atoms, rng)
+        else:
+            anchors = check_points(self.anchors, X, "anchors")
+        if self.n_anchors not in (None, len(anchors)):
+            raise ValueError(
+                f"n_anchors={self.n_anchors} but anchors has {len(anchors)}: leave "
+                "n_anchors out"
+            )
+        return anchors
+
+    def _named_anchors(
+        self, X: Array, n_atoms: int, rng: np.random.Generator
+    ) -> Array:  # (n, p)
         n_anchors = self._n_anchors(len(nonzero_rows(X)), n_atoms)
         if self.anchors in DRAWN:
             return STARTS[self.anchors](X, n_anchors, rng)
@@ -301,19 +312,17 @@ class ReducedKernelDL(DictionaryLearner):
         return int(self.n_anchors)
 
     def _learned(self, learner: Any, X: Array, rng: np.random.Generator) -> Any:
-        """A linear learner fitted to X; its coder also serves the linear term."""
         if learner.random_state is None:
             learner.set_params(random_state=int(rng.integers(2**31)))
-        self.linear_coder_ = learner.fit(X).coder_
-        return learner
+        return learner.fit(X)
 
     def _atom_update(self) -> AtomUpdate:
         descent = self.optimize_anchors
         if isinstance(descent, (bool, np.bool_)):
             descent = AnchorDescent() if descent else None
-        return AnchoredUpdate(
-            self.restrict, descent, self.linear_weight, self.linear_coder_
-        )
+        width = getattr(self.anchors, "n_nonzero_coefs", None)
+        coder = None if width is None else OMP(width)
+        return AnchoredUpdate(self.restrict, descent, self.linear_weight, coder)
 
     def _note_mixed(self, trained: AnchoredDictionary) -> None:
         if not self.linear_weight:

@@ -1,13 +1,16 @@
 """Atom updates: the dictionary after the codes are fixed."""
 
-from .anchors import AnchorDescent, AnchoredUpdate
+from .anchored import AnchoredUpdate
+from .anchors import AnchorDescent
 from .ksvd import KSVDUpdate, ParallelKSVDUpdate
 from .least_squares import MODUpdate
+from .orthogonal import OrthogonalUpdate
 
 UPDATES = {
     "ksvd": KSVDUpdate,
     "ksvd-parallel": ParallelKSVDUpdate,
     "mod": MODUpdate,
+    "orthogonal": OrthogonalUpdate,
 }
 
 __all__ = [
@@ -16,5 +19,6 @@ __all__ = [
     "AnchoredUpdate",
     "KSVDUpdate",
     "MODUpdate",
+    "OrthogonalUpdate",
     "ParallelKSVDUpdate",
 ]

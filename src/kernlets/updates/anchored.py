@@ -25,6 +25,7 @@ from ..backend.arrays import (
 )
 from ..backend.rows import map_rows
 from ..core import Array, Coded, Dictionary, Kernel, SparseCoder, SparseCodes, Step
+from ..pursuits import OMP
 from .anchors import AnchorDescent, KernelTerm, LinearTerm, Slope
 from .ksvd import KSVDUpdate
 
@@ -108,9 +109,7 @@ class AnchoredDictionary(Dictionary):
         """Atoms of norm 1, aⱼᵀ K(D, D) aⱼ = 1."""
         xp = namespace(self.atoms)
         norms = xp.sqrt(row_norms(self.atoms))
-        return self.with_weights(
-            self.atoms / xp.where(norms > 0, norms, 1.0)[:, None]
-        )
+        return self.with_weights(self.atoms / xp.where(norms > 0, norms, 1.0)[:, None])
 
     def with_anchors(self, anchors: Array) -> AnchoredDictionary:
         """The same coefficients over other anchors."""
@@ -146,7 +145,8 @@ class AnchoredUpdate(KSVDUpdate):
     descent : AnchorDescent, optional
         How the anchors move; they stay without it.
     linear_weight, linear_coder : float, SparseCoder
-        λ in eq. (8), and the pursuit for the codes X there.
+        λ in eq. (8), and the pursuit for the codes X there: by default `OMP` with 5
+        non-zeros, but at most a quarter of the features.
     exact, min_uses, max_coherence
         As in `KSVDUpdate`; the samples that replace atoms are those worst represented
         within the span.
@@ -168,19 +168,16 @@ class AnchoredUpdate(KSVDUpdate):
         self.linear_weight = linear_weight
         self.linear_coder = linear_coder
 
-    def step(
-        self, dictionary: Any, coded: Coded, rng: np.random.Generator
-    ) -> Step:
+    def step(self, dictionary: Any, coded: Coded, rng: np.random.Generator) -> Step:
         codes = coded.codes if self.restrict else _widened(coded.codes)
         dictionary, codes = self._swept(dictionary, codes, rng)
         if self.descent is not None:
             dictionary = self._descended(dictionary, codes, self.descent)
         errors = to_numpy(dictionary.inside(codes))
         total = errors.sum(dtype=np.float64) + float(double(dictionary.outside).sum())
-        dictionary = self._refreshed(
-            dictionary.unit(), coded.X, coded.codes.uses(), errors
-        )
-        return Step(dictionary.unit(), float(total))
+        uses = coded.codes.uses()
+        fresh: Any = self._refreshed(dictionary.unit(), coded.X, uses, errors)
+        return Step(fresh.unit(), float(total))
 
     def _swept(
         self,
@@ -204,15 +201,27 @@ class AnchoredUpdate(KSVDUpdate):
         codes: SparseCodes,
         descent: AnchorDescent,
     ) -> AnchoredDictionary:
-        terms = [self._kernel_term(dictionary, codes), *self._linear_term(dictionary)]
+        start, samples = dictionary.anchors, dictionary.samples
+        weights = codes.toarray() @ dictionary.coefs
+        kernel = KernelTerm(dictionary.kernel, samples, dictionary.energies, weights)
+        linear = self._linear_term(samples, start)
 
         def objective(anchors: Array) -> Slope:
-            first, *rest = (term(anchors) for term in terms)
-            return sum(rest, first)
+            slope = kernel(anchors)
+            return slope if linear is None else slope + linear(anchors)
 
-        moved = dictionary.with_anchors(descent.run(objective, dictionary.anchors))
-        noted = tuple(term.error(moved.anchors) for term in terms[1:])
-        return replace(moved, linear_errors=dictionary.linear_errors + noted)
+        moved = dictionary.with_anchors(descent.run(objective, start))
+        if linear is None:
+            return moved
+        noted = (*moved.linear_errors, linear.error(moved.anchors))
+        return replace(moved, linear_errors=noted)
+
+    def _linear_term(self, samples: Array, anchors: Array) -> LinearTerm | None:
+        if not self.linear_weight:
+            return None
+        width = max(1, min(5, samples.shape[1] // 4, len(anchors)))
+        coder = OMP(width) if self.linear_coder is None else self.linear_coder
+        return LinearTerm(samples, anchors, coder, self.linear_weight)
 
 
 def _widened(codes: SparseCodes) -> SparseCodes:

@@ -35,7 +35,7 @@ class MODUpdate(AtomUpdate):
     ) -> Step:
         weights = least_squares(coded.codes_gram, coded.cross, dictionary.weights)
         moved = dictionary.with_weights(weights)
-        error = coded.error + _fit(coded, moved) - _fit(coded, dictionary)
+        error = coded.error + fit_term(coded, moved) - fit_term(coded, dictionary)
         dictionary = normalized(moved, dictionary)
         dictionary = refresh(
             dictionary,
@@ -68,7 +68,7 @@ def least_squares(
     return solution
 
 
-def _fit(coded: Statistics, dictionary: Dictionary) -> float:
+def fit_term(coded: Statistics, dictionary: Dictionary) -> float:
     """⟨ΓᵀΓ, gram⟩ − 2⟨Γᵀ coordinates, dual⟩: the squared error less the energy."""
     spread = (double(coded.codes_gram) * double(dictionary.gram())).sum()
     return float(spread) - 2 * inner(coded.cross, dictionary.dual())

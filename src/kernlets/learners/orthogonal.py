@@ -1,0 +1,114 @@
+"""Orthonormal atoms: coding is one product and a threshold, updating one small SVD."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from ..backend.arrays import as_like
+from ..core import Array, AtomUpdate, SparseCoder
+from ..dictionaries import ExplicitDictionary
+from ..pursuits import Threshold
+from ..updates.orthogonal import OrthogonalUpdate, nearest_orthonormal
+from .batch import LinearLearner
+
+
+class OrthogonalDictionary(LinearLearner):
+    """Orthonormal atoms Z for sparse codes Γ; K-SAD eqs. (5) and (6) without labels.
+
+    Minimises ½‖X − ΓZ‖² + alpha‖Γ‖₁, or ‖X − ΓZ‖² with `n_nonzero_coefs` non-zeros per
+    sample, subject to ZZᵀ = I. Both steps have closed solutions: codes are thresholded
+    correlations, atoms come from a Procrustes problem, `OrthogonalUpdate`. Works from
+    sums over blocks of samples, so that X may be a memory map.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of atoms, at most the number of features. Default: as many as there are
+        features, but no more than samples and than 500.
+    n_nonzero_coefs : int, optional
+        Keep this many of the largest correlations of each sample: the best code of
+        that size, since the atoms are orthonormal.
+    coder : SparseCoder, optional
+        Another pursuit.
+    alpha : float
+        Soft threshold of the correlations if neither of the two is given.
+    max_iter, init, random_state, verbose, callback, sparse_output
+        As in `KSVD`. The first atoms are made orthonormal.
+
+    Attributes
+    ----------
+    components_ : array (m, p)
+    dictionary_, history_, n_iter_ : as in `KSVD`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import OrthogonalDictionary, datasets
+    >>> X = datasets.load("digits").X_train
+    >>> atoms = OrthogonalDictionary(20, random_state=0).fit(X).components_
+    >>> bool(np.allclose(atoms @ atoms.T, np.eye(20), atol=1e-5))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LinearLearner._parameter_constraints,
+        "alpha": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        n_nonzero_coefs: int | None = None,
+        coder: SparseCoder | None = None,
+        alpha: float = 0.1,
+        max_iter: int = 20,
+        init: Any = "samples",
+        random_state: Any = None,
+        verbose: bool = False,
+        callback: Callable[[dict[str, Any]], Any] | None = None,
+        sparse_output: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.coder = coder
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.init = init
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+        self.sparse_output = sparse_output
+
+    def _n_atoms(self, n_usable: int, n_features: int) -> int:
+        if self.n_components is None:
+            return max(1, min(n_features, n_usable, 500))
+        return int(self.n_components)
+
+    def _first_dictionary(
+        self, X: Array, rng: np.random.Generator
+    ) -> ExplicitDictionary:
+        start = super()._first_dictionary(X, rng)
+        m, p = start.atoms.shape
+        if m > p:
+            raise ValueError(
+                f"n_components={m} atoms cannot be orthonormal in {p} dimensions: lower "
+                f"n_components to at most {p}, or put a feature map such as "
+                "NystroemMap in front"
+            )
+        return start.with_weights(as_like(nearest_orthonormal(start.atoms), X))
+
+    def _coder(self, n_atoms: int, n_features: int) -> SparseCoder:
+        if self.coder is None and self.n_nonzero_coefs is None:
+            return Threshold(self.alpha)
+        coder = super()._coder(n_atoms, n_features)
+        if self.n_nonzero_coefs is None:
+            return coder
+        return Threshold(self.n_nonzero_coefs, "top-k")
+
+    def _atom_update(self) -> AtomUpdate:
+        return OrthogonalUpdate()
