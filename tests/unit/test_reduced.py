@@ -408,7 +408,7 @@ def test_float32_moves_in_float32(X):
         ({"init": [0.5, 1.0]}, "init"),
         ({"kernel": RBF(1e-3), "n_components": 20, "n_anchors": 5}, "wider kernel"),
     ],
-    ids=str,
+    ids=lambda value: ",".join(value) if isinstance(value, dict) else value,
 )
 def test_bad_parameters_are_named(params, message, X):
     with pytest.raises(ValueError, match=message):
