@@ -21,13 +21,13 @@ _HOMES = {
     ),
     "pursuits": "OMP Lasso Threshold",
     "learners": "KSVD MOD OrthogonalDictionary KernelKSVD KernelMOD ReducedKernelDL",
-    "classifiers": "ResidualClassifier SRCClassifier",
+    "classifiers": "ResidualClassifier SRCClassifier KSADClassifier",
     "outliers": "DictionaryOutlierDetector",
     "persistence": "save load",
     "config": "options",
     "backend.rows": "Blocks",
 }
-_MODULES = ("datasets", "metrics", "plotting")
+_MODULES = ("datasets", "metrics", "plotting", "preimage")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = ["__version__", *_HOME_OF, *_MODULES]

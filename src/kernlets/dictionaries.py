@@ -8,6 +8,7 @@ the same while it is trained, with the kernel matrix at hand.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from .backend.arrays import (
 )
 from .core import Array, Dictionary, Kernel, SparseCodes
 from .kernels import Precomputed
+from .preimage import Preimages, preimages
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,38 @@ class KernelDictionary(Dictionary):
 
     def with_weights(self, weights: Array) -> KernelDictionary:
         return replace(self, coefs=weights, known_gram=None)
+
+    @classmethod
+    def behind(
+        cls, feature_map: Any, dictionary: ExplicitDictionary
+    ) -> KernelDictionary:
+        """Atoms learned on the features of a Nyström or IKA map, in feature space.
+
+        Both maps are ψ(x) = K(x, Z)P, so that an atom d in features stands for
+        Σᵢ (Pd)ᵢ φ(zᵢ), with P = `projection_` and Z = `landmarks_`.
+        """
+        anchors = getattr(feature_map, "landmarks_", None)
+        units = getattr(feature_map, "offsets_", None) is not None
+        if anchors is None or units or not hasattr(feature_map, "projection_"):
+            raise TypeError(
+                f"features of {feature_map!r} are not made of κ(x, landmark): use a "
+                "fitted NystroemMap, or IKAMap with basis='kernel'"
+            )
+        coefs = dictionary.atoms @ feature_map.projection_.T
+        return cls(feature_map.kernel_, anchors, coefs)
+
+    def preimages(self, method: str = "auto", **options: Any) -> Preimages:
+        """Points that look like the atoms; see `kernlets.preimage`.
+
+        Sign and length of an atom are arbitrary, so it is first turned to the side of
+        the anchors and given their typical norm in feature space.
+        """
+        xp = namespace(self.coefs)
+        dual, energy = self.dual(), self.kernel.diag(self.anchors)
+        size = xp.sqrt(xp.mean(energy) / xp.sum(dual * self.coefs, axis=1))
+        scale = xp.where(xp.sum(dual, axis=1) < 0, -size, size)
+        coefs = self.coefs * scale[:, None]
+        return preimages(self.kernel, self.anchors, coefs, method, **options)
 
 
 @dataclass(frozen=True)

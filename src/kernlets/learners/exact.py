@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import diagonal, index_like, namespace, to_numpy
 from ..backend.random import generator
@@ -23,9 +22,10 @@ from ..kernels import Precomputed, resolve
 from ..kernels.samples import check_samples, describe_input
 from ..updates import MODUpdate
 from .base import KSVD_UPDATES, DictionaryLearner, ksvd_update
+from .kernel_atoms import KernelAtoms
 
 
-class KernelLearner(DictionaryLearner):
+class KernelLearner(KernelAtoms, DictionaryLearner):
     """A learner in the feature space of a kernel, with the training set as anchors."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -85,18 +85,6 @@ class KernelLearner(DictionaryLearner):
     def _checked(self, X: Any) -> Array:
         return check_samples(self, X, self.kernel_)
 
-    @property
-    def anchors_(self) -> Array:
-        """The training samples (their row numbers if the kernel is precomputed)."""
-        check_is_fitted(self)
-        return self.dictionary_.anchors
-
-    @property
-    def coefs_(self) -> Array:  # (m, N)
-        """Atom j is Σᵢ coefs_[j, i] φ(anchors_[i])."""
-        check_is_fitted(self)
-        return self.dictionary_.coefs
-
     def __sklearn_tags__(self) -> Any:
         return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
 
@@ -154,7 +142,7 @@ class KernelKSVD(KernelLearner):
 
     Attributes
     ----------
-    anchors_ : the training samples
+    anchors_ : the training samples (row numbers if the kernel is precomputed)
     coefs_ : array (m, N)
     dictionary_ : KernelDictionary
     kernel_ : Kernel

@@ -96,8 +96,8 @@ class OrthogonalDictionary(LinearLearner):
         m, p = start.atoms.shape
         if m > p:
             raise ValueError(
-                f"n_components={m} atoms cannot be orthonormal in {p} dimensions: lower "
-                f"n_components to at most {p}, or put a feature map such as "
+                f"n_components={m} atoms cannot be orthonormal in {p} dimensions: "
+                f"lower n_components to at most {p}, or put a feature map such as "
                 "NystroemMap in front"
             )
         return start.with_weights(as_like(nearest_orthonormal(start.atoms), X))

@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import (
     as_like,
@@ -36,12 +35,13 @@ from ..updates import AnchorDescent, AnchoredUpdate
 from ..updates.anchored import AnchoredDictionary
 from .base import POSITIVE, DictionaryLearner
 from .batch import KSVD
+from .kernel_atoms import KernelAtoms
 from .start import STARTS, nonzero_rows
 
 DRAWN = ("kmeans", "samples")  # names of `STARTS` that serve as anchors
 
 
-class ReducedKernelDL(DictionaryLearner):
+class ReducedKernelDL(KernelAtoms, DictionaryLearner):
     """Kernel dictionary whose atoms are combinations of φ(anchors), few and learned.
 
     Minimises ‖φ(Y) − Γ A φ(D)‖² + linear_weight · ‖Y − X D‖² over sparse codes Γ,
@@ -341,18 +341,6 @@ class ReducedKernelDL(DictionaryLearner):
                 "tell apart; the rest was left out. Lower n_anchors, or pass float64",
                 stacklevel=3,
             )
-
-    @property
-    def anchors_(self) -> Array:  # (n, p)
-        """The points whose φ the atoms are made of."""
-        check_is_fitted(self)
-        return self.dictionary_.anchors
-
-    @property
-    def coefs_(self) -> Array:  # (m, n)
-        """Atom j is Σᵢ coefs_[j, i] φ(anchors_[i])."""
-        check_is_fitted(self)
-        return self.dictionary_.coefs
 
 
 def facing(

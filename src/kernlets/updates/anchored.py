@@ -26,7 +26,7 @@ from ..backend.arrays import (
 from ..backend.rows import map_rows
 from ..core import Array, Coded, Dictionary, Kernel, SparseCoder, SparseCodes, Step
 from ..pursuits import OMP
-from .anchors import AnchorDescent, KernelTerm, LinearTerm, Slope
+from .anchors import AnchorDescent, KernelTerm, LinearTerm, Mixed
 from .ksvd import KSVDUpdate
 
 
@@ -127,10 +127,15 @@ class AnchoredDictionary(Dictionary):
 
 
 def inverse_root(metric: Array, precision: float) -> Array:  # (n, n) -> (n, r)
-    """V Λ^(-1/2) of the eigenpairs above rounding: anchors that collide drop out."""
+    """V Λ^(-1/2) of the eigenpairs above rounding: anchors that collide drop out.
+
+    Two roundings count: that of `metric` itself, in float64, and the `precision` of the
+    numbers that are going to be multiplied by the result.
+    """
     xp = namespace(metric)
     values, vectors = xp.linalg.eigh(metric)
-    kept = values > values[-1] * (len(values) * precision)
+    cut = max(len(values) * eps(metric), 4 * precision)
+    kept = values > values[-1] * cut
     return vectors[:, kept] / xp.sqrt(values[kept])
 
 
@@ -205,11 +210,7 @@ class AnchoredUpdate(KSVDUpdate):
         weights = codes.toarray() @ dictionary.coefs
         kernel = KernelTerm(dictionary.kernel, samples, dictionary.energies, weights)
         linear = self._linear_term(samples, start)
-
-        def objective(anchors: Array) -> Slope:
-            slope = kernel(anchors)
-            return slope if linear is None else slope + linear(anchors)
-
+        objective = kernel if linear is None else Mixed(kernel, linear)
         moved = dictionary.with_anchors(descent.run(objective, start))
         if linear is None:
             return moved

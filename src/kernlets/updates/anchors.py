@@ -6,8 +6,9 @@ dictionary whose anchors they are is in `anchored.py`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -29,18 +30,19 @@ from ..pursuits import encode
 from .statistics import statistics
 
 
-@dataclass(frozen=True)
-class Slope:
-    """The value of an objective and its gradient in the anchors."""
+class Objective(ABC):
+    """A function of the anchors that falls as they improve."""
 
-    value: float
-    gradient: Array  # (n, p)
+    @abstractmethod
+    def value(self, anchors: Array) -> float:
+        """f(D)."""
 
-    def __add__(self, other: Slope) -> Slope:
-        return Slope(self.value + other.value, self.gradient + other.gradient)
+    @abstractmethod
+    def gradient(self, anchors: Array) -> Array:  # (n, p)
+        """∂f/∂D."""
 
 
-class KernelTerm:
+class KernelTerm(Objective):
     """f(D) = ‖φ(Y) − Γ A φ(D)‖², coefficients A and codes Γ fixed; RKDL eq. (3).
 
     With W = ΓA it is Σκ(y, y) − 2⟨W, K(Y, D)⟩ + ⟨WᵀW, K(D, D)⟩. Both kernel matrices
@@ -60,24 +62,34 @@ class KernelTerm:
         self.energy = float(double(energies).sum())
         self.weights = weights
         self.spread = weights.T @ weights
-        columns = self.samples.shape[1] + 4 * self.weights.shape[1]
-        self._row_bytes = columns * self.weights.dtype.itemsize
 
-    def __call__(self, anchors: Array) -> Slope:
-        rows = index_like(np.arange(len(self.weights)), anchors)
-        data = sum_rows(lambda part: self._data(anchors, part), rows, self._row_bytes)
+    def value(self, anchors: Array) -> float:
+        def shared(samples: Array, weights: Array) -> float:
+            return inner(weights, self.kernel(samples, anchors))
+
         own = inner(self.spread, self.kernel(anchors))
-        gradient = self.kernel.pull(anchors, anchors, self.spread) - data.gradient
-        return Slope(self.energy - 2 * data.value + own, 2 * gradient)
+        return self.energy - 2 * self._summed(shared) + own
 
-    def _data(self, anchors: Array, rows: Array) -> Slope:
-        """⟨W, K(Y, D)⟩ of some rows."""
-        samples, weights = self.samples[rows], self.weights[rows]
-        value = inner(weights, self.kernel(samples, anchors))
-        return Slope(value, self.kernel.pull(anchors, samples, weights.T))
+    def gradient(self, anchors: Array) -> Array:
+        def pulled(samples: Array, weights: Array) -> Array:
+            return self.kernel.pull(anchors, samples, weights.T)
+
+        own = self.kernel.pull(anchors, anchors, self.spread)
+        return 2 * (own - self._summed(pulled))
+
+    def _summed(self, f: Callable[[Array, Array], Any]) -> Any:
+        """Σ f(samples, weights) over blocks of rows."""
+        n_samples, n_anchors = self.weights.shape
+        columns = self.samples.shape[1] + 4 * n_anchors
+        rows = index_like(np.arange(n_samples), self.weights)
+        return sum_rows(
+            lambda part: f(self.samples[part], self.weights[part]),
+            rows,
+            columns * self.weights.dtype.itemsize,
+        )
 
 
-class LinearTerm:
+class LinearTerm(Objective):
     """weight · ‖Y − X D‖² with sparse codes X of the samples over the anchors, eq. (8).
 
     The codes are found for anchors of unit norm and scaled back, so that the norms of
@@ -99,8 +111,7 @@ class LinearTerm:
         self.codes_gram = sums.codes_gram / norms / norms.T  # XᵀX
         self.cross = sums.cross / norms  # XᵀY
         self.weight = weight
-        self.energy = sums.error
-        self.energy -= self._fit(anchors)  # now ‖Y‖²
+        self.energy = sums.error - self._fit(anchors)  # ‖Y‖²
 
     def _fit(self, anchors: Array) -> float:
         return inner(self.codes_gram @ anchors - 2 * self.cross, anchors)
@@ -109,9 +120,25 @@ class LinearTerm:
         """‖Y − X D‖²."""
         return self.energy + self._fit(anchors)
 
-    def __call__(self, anchors: Array) -> Slope:
-        gradient = self.codes_gram @ anchors - self.cross
-        return Slope(self.weight * self.error(anchors), 2 * self.weight * gradient)
+    def value(self, anchors: Array) -> float:
+        return self.weight * self.error(anchors)
+
+    def gradient(self, anchors: Array) -> Array:
+        return 2 * self.weight * (self.codes_gram @ anchors - self.cross)
+
+
+class Mixed(Objective):
+    """The sum of two objectives."""
+
+    def __init__(self, first: Objective, second: Objective) -> None:
+        self.first = first
+        self.second = second
+
+    def value(self, anchors: Array) -> float:
+        return self.first.value(anchors) + self.second.value(anchors)
+
+    def gradient(self, anchors: Array) -> Array:
+        return self.first.gradient(anchors) + self.second.gradient(anchors)
 
 
 class AnchorDescent(BaseEstimator):
@@ -130,11 +157,7 @@ class AnchorDescent(BaseEstimator):
         self.n_steps = n_steps
         self.rate = rate
 
-    def run(
-        self,
-        objective: Callable[[Array], Slope],
-        anchors: Array,  # (n, p)
-    ) -> Array:  # (n, p)
+    def run(self, objective: Objective, anchors: Array) -> Array:  # (n, p)
         """The anchors after `n_steps` steps down the objective."""
         if not self.n_steps >= 1:
             raise ValueError(
@@ -143,24 +166,24 @@ class AnchorDescent(BaseEstimator):
         if self.rate is None:
             return _line_searched(objective, anchors, int(self.n_steps))
         for _ in range(self.n_steps):
-            anchors = anchors - float(self.rate) * objective(anchors).gradient
+            anchors = anchors - float(self.rate) * objective.gradient(anchors)
         return anchors
 
 
-def _line_searched(
-    objective: Callable[[Array], Slope], anchors: Array, n_steps: int
-) -> Array:
+def _line_searched(objective: Objective, anchors: Array, n_steps: int) -> Array:
     """L-BFGS in units of the anchors' typical norm, the length of its first trial."""
     unit = float(double(row_norms(anchors)).mean()) ** 0.5 or 1.0
 
-    def evaluate(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        slope = objective(_like(flat))
-        return slope.value, unit * to_numpy(double(slope.gradient)).ravel()
-
-    def _like(flat: np.ndarray) -> Array:
+    def points(flat: np.ndarray) -> Array:
         return as_like(unit * flat.reshape(anchors.shape), anchors)
+
+    def value(flat: np.ndarray) -> float:
+        return objective.value(points(flat))
+
+    def gradient(flat: np.ndarray) -> np.ndarray:
+        return unit * to_numpy(double(objective.gradient(points(flat)))).ravel()
 
     options = {"maxiter": n_steps, "maxfun": 5 * n_steps, "ftol": 0.0, "gtol": 0.0}
     start = to_numpy(double(anchors)).ravel() / unit
-    found = minimize(evaluate, start, jac=True, method="L-BFGS-B", options=options)
-    return _like(found.x)
+    found = minimize(value, start, jac=gradient, method="L-BFGS-B", options=options)
+    return points(found.x)

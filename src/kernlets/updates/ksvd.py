@@ -22,7 +22,7 @@ from ..core import (
 from ..dictionaries import ExplicitDictionary, GramDictionary
 from ..pursuits.encode import squared_residual
 from .least_squares import normalized
-from .refresh import refresh
+from .refresh import refresh, refresh_from
 
 
 class KSVDUpdate(AtomUpdate):
@@ -100,14 +100,8 @@ class ParallelKSVDUpdate(AtomUpdate):
         weights = dictionary.weights
         moved = coded.cross - coded.codes_gram @ weights + power * weights
         dictionary = normalized(dictionary.with_weights(moved), dictionary)
-        dictionary = refresh(
-            dictionary,
-            coded.uses,
-            coded.worst,
-            coded.worst_error,
-            self.min_uses,
-            self.max_coherence,
-        )
+        limits = self.min_uses, self.max_coherence
+        dictionary = refresh_from(coded, dictionary, *limits)
         return Step(dictionary, coded.error)
 
 

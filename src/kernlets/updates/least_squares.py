@@ -6,7 +6,7 @@ import numpy as np
 
 from ..backend.arrays import diagonal, double, inner, namespace
 from ..core import Array, AtomUpdate, Dictionary, Statistics, Step
-from .refresh import refresh
+from .refresh import refresh_from
 
 COLUMNS = 1024  # right-hand sides solved at once, so that float64 copies stay small
 
@@ -37,14 +37,8 @@ class MODUpdate(AtomUpdate):
         moved = dictionary.with_weights(weights)
         error = coded.error + fit_term(coded, moved) - fit_term(coded, dictionary)
         dictionary = normalized(moved, dictionary)
-        dictionary = refresh(
-            dictionary,
-            coded.uses,
-            coded.worst,
-            coded.worst_error,
-            self.min_uses,
-            self.max_coherence,
-        )
+        limits = self.min_uses, self.max_coherence
+        dictionary = refresh_from(coded, dictionary, *limits)
         return Step(dictionary, error)
 
 

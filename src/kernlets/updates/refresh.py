@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..backend.arrays import eps, index_like, namespace, to_numpy
-from ..core import Array, Dictionary
+from ..core import Array, Dictionary, Statistics
 
 
 def useless_atoms(
@@ -47,6 +47,14 @@ def refresh(
     places = index_like(places[: len(good)], weights)
     weights[places] = sample_atoms(dictionary, chosen)
     return dictionary.with_weights(weights)
+
+
+def refresh_from(
+    coded: Statistics, dictionary: Dictionary, min_uses: int, max_coherence: float
+) -> Dictionary:
+    """`refresh` with what sums over samples have kept."""
+    seen = coded.uses, coded.worst, coded.worst_error
+    return refresh(dictionary, *seen, min_uses, max_coherence)
 
 
 def sample_atoms(dictionary: Dictionary, X: Array) -> Array:  # (n, r)

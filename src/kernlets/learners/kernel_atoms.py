@@ -1,0 +1,38 @@
+"""What all learners share whose atoms are combinations of φ(anchors)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from ..core import Array
+from ..dictionaries import KernelDictionary
+from ..preimage import preimages
+from .base import dense_codes
+
+
+class KernelAtoms:
+    """Anchors and coefficients of the fitted dictionary, and the way back to points."""
+
+    dictionary_: KernelDictionary
+
+    @property
+    def anchors_(self) -> Array:  # (r, p)
+        """The points whose φ the atoms are made of."""
+        check_is_fitted(self)
+        return self.dictionary_.anchors
+
+    @property
+    def coefs_(self) -> Array:  # (m, r)
+        """Atom j is Σᵢ coefs_[j, i] φ(anchors_[i])."""
+        check_is_fitted(self)
+        return self.dictionary_.coefs
+
+    def inverse_transform(self, codes: Any) -> Array:  # (n, p)
+        """Points whose φ is near what the codes stand for, Σⱼ codes[·, j] · atomⱼ.
+
+        Pre-images are approximate: `preimage.preimages` says how near they come.
+        """
+        weights = dense_codes(codes, self.coefs_) @ self.coefs_
+        return preimages(self.dictionary_.kernel, self.anchors_, weights).points

@@ -1,0 +1,144 @@
+"""Pre-images: points x of the input space with φ(x) near Σᵢ aᵢ φ(zᵢ).
+
+Most elements of a feature space are φ of no point at all. So every method here is a
+compromise, and the feature-space distance ‖φ(x) − t‖ that it reached comes with its
+result: a bad pre-image can be seen.
+
+* ``nearest``: the anchor that is nearest in feature space.
+* ``ridge``: a linear map from feature space to points, learned on the anchors by ridge
+  regression (Bakır, Weston and Schölkopf, 2003). Any kernel.
+* ``distance``: feature-space distances to some anchors become distances between points,
+  and those give the point in closed form (Kwok and Tsang, 2004, K-SAD's choice). `RBF`,
+  `RationalQuadratic`, `Polynomial`, `Linear`.
+* ``fixed-point``: x = Σ wᵢzᵢ / Σ wᵢ, wᵢ = aᵢκ'(‖x − zᵢ‖²) (Mika et al., 1999). Kernels
+  of the distance.
+* ``gradient``: descent on ‖φ(x) − t‖² through `Kernel.pull`. Differentiable kernels.
+* ``auto``: all that apply, each iterative one from the best point so far; the smallest
+  distance wins, target by target.
+
+What samples a kernel dictionary or a Nyström map stand for is asked of them
+(`KernelDictionary.preimages`, `inverse_transform`); here are only kernels and points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..backend.arrays import as_like, index_like, namespace, to_numpy
+from ..backend.rows import map_blocks
+from ..core import Array, Kernel
+from ..kernels import Radial, resolve
+from .closed import by_distance, by_ridge, has_distances, nearest, ridge_map
+from .descent import by_fixed_point, by_gradient
+from .targets import Preimages, Settings, Targets, as_targets
+
+__all__ = ["METHODS", "Preimages", "preimages"]
+
+Method = Callable[[Targets, Array, Settings], Array]  # points to start from -> points
+
+#: name -> (whether it applies to a kernel, the method), in the order "auto" tries them
+METHODS: dict[str, tuple[Callable[[Kernel], bool], Method]] = {
+    "nearest": (lambda kernel: True, nearest),
+    "ridge": (lambda kernel: True, by_ridge),
+    "distance": (has_distances, by_distance),
+    "fixed-point": (lambda kernel: isinstance(kernel, Radial), by_fixed_point),
+    "gradient": (lambda kernel: kernel.differentiable, by_gradient),
+}
+
+
+def preimages(
+    kernel: Any,
+    anchors: Array,  # (r, p)
+    coefs: Array,  # (m, r)
+    method: str = "auto",
+    *,
+    n_neighbors: int = 10,
+    max_iter: int = 100,
+    ridge: float = 1e-3,
+    start: Array | None = None,  # (m, p)
+) -> Preimages:
+    """Points whose images are near tⱼ = Σᵢ coefs[j, i] φ(anchorᵢ).
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable
+    anchors, coefs : arrays
+    method : {"auto", "nearest", "ridge", "distance", "fixed-point", "gradient"}
+        See the top of this module.
+    n_neighbors : int
+        Anchors whose distances are used by "distance".
+    max_iter : int
+        Iterations of "fixed-point" and "gradient".
+    ridge : float
+        Weight of the penalty of "ridge", relative to the mean κ(z, z).
+    start : array, optional
+        Where "fixed-point" and "gradient" begin. Default: the best of the methods
+        that have a closed form ("auto"), or the nearest anchor.
+
+    Notes
+    -----
+    A polynomial kernel of even degree knows κ^(1/d) up to its sign only: "distance"
+    takes the non-negative root, which is right where scale · xᵀz + coef0 ≥ 0, as for
+    images without negative pixels. The other methods do not need this.
+    """
+    targets = as_targets(resolve(kernel), anchors, coefs)
+    names = _chosen(method, targets.kernel)
+    turn = ridge_map(targets, ridge) if "ridge" in names else None
+    settings = Settings(n_neighbors, max_iter, turn)
+
+    def solve(rows: Array) -> Preimages:
+        begin = None if start is None else as_like(start, targets.anchors)[rows]
+        return _best(targets.part(rows), names, settings, begin)
+
+    rows = index_like(np.arange(coefs.shape[0]), targets.anchors)
+    r, p = targets.anchors.shape
+    row_bytes = 8 * (4 * r + 2 * (n_neighbors + 4) * p)
+    return _joined(map_blocks(solve, rows, row_bytes))
+
+
+def _chosen(method: str, kernel: Kernel) -> list[str]:
+    """Names of the methods to try, in order."""
+    able = [name for name, (applies, _) in METHODS.items() if applies(kernel)]
+    if method == "auto":
+        return able
+    if method not in METHODS:
+        known = ", ".join(["auto", *METHODS])
+        raise ValueError(f"method={method!r} is unknown: choose from {known}")
+    if method not in able:
+        raise ValueError(
+            f"method={method!r} is not defined for {kernel!r}: choose from "
+            f"{', '.join(['auto', *able])}"
+        )
+    return [method]
+
+
+def _best(
+    targets: Targets, names: list[str], settings: Settings, start: Array | None
+) -> Preimages:
+    """The methods one after the other; of several, the smallest distance stays."""
+    xp = namespace(targets.anchors)
+    points = nearest(targets) if start is None else start
+    best = targets.squared_distance(points)
+    first = "nearest" if start is None else "start"
+    winners = np.full(points.shape[0], first, dtype="U11")
+    for name in names:
+        found = METHODS[name][1](targets, points, settings)
+        squared = targets.squared_distance(found)
+        better = (squared < best) | (len(names) == 1)
+        points = xp.where(better[:, None], found, points)
+        best = xp.where(better, squared, best)
+        winners[to_numpy(better)] = name
+    return Preimages(points, xp.sqrt(best), xp.sqrt(targets.energy), winners)
+
+
+def _joined(parts: list[Preimages]) -> Preimages:
+    concat = namespace(parts[0].points).concat
+    return Preimages(
+        points=concat([part.points for part in parts]),
+        distance=concat([part.distance for part in parts]),
+        norm=concat([part.norm for part in parts]),
+        method=np.concatenate([part.method for part in parts]),
+    )

@@ -1,0 +1,98 @@
+"""What pre-images are asked for, and what comes back; no method is here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..backend.arrays import as_float, as_like, double, is_array, namespace, row_norms
+from ..backend.rows import map_rows
+from ..core import Array, Kernel
+from ..kernels import Precomputed
+
+
+@dataclass(frozen=True)
+class Preimages:
+    """Points, and how near their images come to what was asked for."""
+
+    points: Array  # (m, p)
+    distance: Array  # (m,) ‖φ(x) − t‖
+    norm: Array  # (m,) ‖t‖, the unit in which to judge the distance
+    method: np.ndarray  # (m,) name of the method that found each point
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Elements t = Σᵢ coefs[·, i] φ(anchorᵢ) of a feature space."""
+
+    kernel: Kernel
+    anchors: Array  # (r, p)
+    coefs: Array  # (m, r)
+    products: Array  # (m, r) ⟨t, φ(anchor)⟩
+
+    @property
+    def energy(self) -> Array:  # (m,)
+        """‖t‖²."""
+        xp = namespace(self.coefs)
+        return xp.clip(xp.vecdot(self.coefs, self.products), 0, None)
+
+    def part(self, rows: Array) -> Targets:
+        return Targets(self.kernel, self.anchors, self.coefs[rows], self.products[rows])
+
+    def squared_distance(self, X: Array) -> Array:  # (m,)
+        """‖φ(xⱼ) − tⱼ‖², at least 0."""
+        xp = namespace(self.coefs)
+        along = xp.vecdot(self.coefs, self.kernel(X, self.anchors))
+        return xp.clip(self.kernel.diag(X) - 2 * along + self.energy, 0, None)
+
+    def gradient(self, X: Array) -> Array:  # (m, p)
+        """∂‖φ(xⱼ) − tⱼ‖²/∂xⱼ; the first part is the gradient of κ(x, x)."""
+        eye = as_like(np.eye(X.shape[0]), X)
+        own = self.kernel.pull(X, X, eye)
+        return 2 * (own - self.kernel.pull(X, self.anchors, self.coefs))
+
+    def reach(self) -> float:
+        """Root mean square distance of the anchors from their centre."""
+        xp = namespace(self.anchors)
+        spread = row_norms(self.anchors - xp.mean(self.anchors, axis=0))
+        return float(double(spread).mean()) ** 0.5
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the methods may be told, and the map that "ridge" learned."""
+
+    n_neighbors: int
+    max_iter: int
+    ridge_map: Array | None  # (r, p)
+
+
+def as_targets(kernel: Kernel, anchors: Any, coefs: Any) -> Targets:
+    anchors = anchors.toarray() if sparse.issparse(anchors) else anchors
+    if isinstance(kernel, Precomputed) or not is_array(anchors) or anchors.ndim != 2:
+        raise TypeError(
+            "pre-images are rows of numbers, so anchors must be too: a precomputed "
+            "kernel or samples such as strings have none"
+        )
+    anchors = as_float(anchors)
+    coefs = as_like(coefs, anchors)
+    if coefs.ndim != 2 or coefs.shape[1] != anchors.shape[0]:
+        raise ValueError(
+            f"coefs has shape {tuple(coefs.shape)}, but there are {anchors.shape[0]} "
+            "anchors: it needs one column for each"
+        )
+    kernel = kernel.bound(anchors)
+    products = map_rows(
+        lambda rows: kernel(rows, anchors) @ coefs.T, anchors, 8 * sum(coefs.shape)
+    )
+    return Targets(kernel, anchors, coefs, products.T)
+
+
+def admitted(kernel: Kernel, points: Array) -> Array:
+    """Points where the kernel is defined: some take no negative entries."""
+    if getattr(kernel, "non_negative", False):
+        return namespace(points).clip(points, 0, None)
+    return points
