@@ -196,7 +196,7 @@ def test_fwht_twice_is_d_times_the_identity(home, rng):
 
 
 def test_fwht_wants_a_power_of_two(rng):
-    with pytest.raises(ValueError, match="12 columns.*pad"):
+    with pytest.raises(ValueError, match=r"12 columns.*pad"):
         ops.fwht(rng.standard_normal((3, 12)))
 
 

@@ -12,15 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import (
-    as_like,
-    double,
-    inner,
-    move_like,
-    namespace,
-    row_norms,
-    to_numpy,
-)
+from ..backend.arrays import as_like, move_like, namespace, row_norms, to_numpy
 from ..backend.random import generator
 from ..core import Array, Kernel
 from ..dictionaries import ExplicitDictionary, KernelDictionary
@@ -31,7 +23,8 @@ from ..maps import NystroemMap
 from ..updates.orthogonal import nearest_orthonormal, procrustes
 from .labels import checked_labels
 from .neighbors import count_votes
-from .scatter import fisher_directions, fisher_gradient, fisher_ratio
+from .scatter import Scatter, fisher_directions
+from .turns import Turns, soft
 
 POSITIVE = Interval(Integral, 1, None, closed="left")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
@@ -86,6 +79,7 @@ class KSADClassifier(ClassifierMixin, BaseEstimator):
         Places of their labels in `classes_`.
     history_ : dict with ``objective`` and ``seconds`` of each iteration
         Of "fisher" there is one: the value is 1/tr(S_w⁻¹S_b).
+    n_iter_ : int
 
     Notes
     -----
@@ -161,6 +155,7 @@ class KSADClassifier(ClassifierMixin, BaseEstimator):
         atoms, self.codes_ = learn(F, labels, rng)
         self.dictionary_ = ExplicitDictionary(atoms)
         self.code_classes_ = labels
+        self.n_iter_ = len(self.history_["objective"])
         return self
 
     def _check_neighbors(self, n_samples: int) -> None:
@@ -184,40 +179,24 @@ class KSADClassifier(ClassifierMixin, BaseEstimator):
         began, history = time.perf_counter(), {"objective": [], "seconds": []}
         start = start_atoms("samples", F, F.shape[1], rng)
         atoms = as_like(nearest_orthonormal(start), F)
-        codes = soft(F @ atoms.T, self.beta1 / 2)
-        energy = float(double(row_norms(F)).sum())
+        turns = Turns(F, labels, self.beta1, self.beta2)
+        scatter = turns.code(atoms, None).scatter
         for _ in range(self.max_iter):
-            codes = self._training_codes(F, atoms, codes, labels)
-            cross = codes.T @ F
-            atoms = procrustes(cross, atoms)
-            fit = energy - 2 * inner(cross, atoms)
-            history["objective"].append(fit + self._penalty(codes, labels))
+            coded = turns.code(atoms, scatter)
+            atoms, scatter = procrustes(coded.cross, atoms), coded.scatter
+            history["objective"].append(turns.objective(coded, atoms))
             history["seconds"].append(time.perf_counter() - began)
         self.history_ = history
-        return atoms, self._training_codes(F, atoms, codes, labels)
-
-    def _training_codes(
-        self, F: Array, atoms: Array, codes: Array, labels: np.ndarray
-    ) -> Array:  # (n, m)
-        """T(ΦZᵀ − ½ beta2 ∇G(Q)), from the codes Q before."""
-        corr = F @ atoms.T
-        if self.beta2 > 0:
-            corr = corr - fisher_gradient(codes, labels) * (self.beta2 / 2)
-        return soft(corr, self.beta1 / 2)
-
-    def _penalty(self, codes: Array, labels: np.ndarray) -> float:
-        """‖Q‖² + beta1‖Q‖₁ + beta2 G(Q)."""
-        size = namespace(codes).abs(codes)
-        total = double(row_norms(codes)).sum() + self.beta1 * double(size.sum(1)).sum()
-        return float(total) + self.beta2 * fisher_ratio(codes, labels)
+        turns.code(atoms, scatter)
+        return atoms, turns.codes
 
     def _fisher(
         self, F: Array, labels: np.ndarray, rng: np.random.Generator
     ) -> tuple[Array, Array]:
         """The atoms that tell classes apart best, and directions of codes over them."""
-        began = time.perf_counter()
-        self.centre_ = namespace(F).mean(F, axis=0)
-        atoms, criterion = fisher_directions(F, labels, self.shrinkage)
+        began, scatter = time.perf_counter(), Scatter.of(F, labels, len(self.classes_))
+        self.centre_ = as_like(scatter.mean, F)
+        atoms, criterion = fisher_directions(F, scatter, self.shrinkage)
         seconds = time.perf_counter() - began
         self.history_ = {"objective": [1 / criterion], "seconds": [seconds]}
         return atoms, unit_rows((F - self.centre_) @ atoms.T)
@@ -239,7 +218,8 @@ class KSADClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> Array:  # (n,)
         """The label with most votes among the nearest training codes."""
-        labels = self.classes_[to_numpy(self.predict_proba(X)).argmax(axis=1)]
+        best = to_numpy(self.predict_proba(X)).argmax(axis=1)
+        labels = self.classes_[best]
         return move_like(labels, X) if labels.dtype.kind in "iufb" else labels
 
     @property
@@ -250,12 +230,6 @@ class KSADClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
-
-
-def soft(values: Array, threshold: float) -> Array:
-    """Soft threshold: the proximal map of threshold · |·|."""
-    xp = namespace(values)
-    return xp.sign(values) * xp.clip(xp.abs(values) - threshold, 0, None)
 
 
 def unit_rows(rows: Array) -> Array:

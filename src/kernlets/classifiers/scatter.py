@@ -1,7 +1,8 @@
 """How classes lie to each other: scatter within and between them, Fisher's directions.
 
-Class means, the ratio that K-SAD adds to its objective with its gradient, and the
-directions in which that ratio is best. Labels are whole numbers from 0 here.
+The ratio that K-SAD adds to its objective, its gradient, and the directions in which
+the criterion behind it is best. Everything comes from sums over the samples of each
+class. Labels are whole numbers from 0 here.
 """
 
 from __future__ import annotations
@@ -24,88 +25,106 @@ from ..core import Array
 
 
 @dataclass(frozen=True)
-class Classes:
-    """Samples by class: who belongs where, and the means."""
+class Scatter:
+    """Sums over the samples of each class, in float64; they add up over blocks."""
 
-    labels: Array  # (n,)
     counts: Array  # (C,)
-    means: Array  # (C, k)
-    mean: Array  # (k,)
+    sums: Array  # (C, k)
+    energies: Array  # (C,) Σ‖q‖²
 
     @classmethod
-    def of(cls, Q: Array, labels: np.ndarray) -> Classes:  # (n, k), (n,)
-        """The classes of the rows of Q; every label from 0 to the largest occurs."""
-        xp = namespace(Q)
-        counts = as_like(np.bincount(labels), Q)
-        means = class_sums(Q, labels) / counts[:, None]
-        return cls(index_like(labels, Q), counts, means, xp.mean(Q, axis=0))
+    def of(cls, Q: Array, labels: np.ndarray, n_classes: int) -> Scatter:
+        """The sums over the rows of Q (n, k)."""
+        columns = Q.shape[1]
+        sums = class_sums(_with_energy(Q), labels, n_classes)
+        counts = as_like(np.bincount(labels, minlength=n_classes), sums)
+        return cls(counts, sums[:, :columns], sums[:, columns])
+
+    def __add__(self, other: Scatter) -> Scatter:
+        return Scatter(
+            self.counts + other.counts,
+            self.sums + other.sums,
+            self.energies + other.energies,
+        )
+
+    @property
+    def means(self) -> Array:  # (C, k)
+        return self.sums / self.counts[:, None]
+
+    @property
+    def mean(self) -> Array:  # (k,)
+        return self.sums.sum(0) / self.counts.sum()
 
     @property
     def offsets(self) -> Array:  # (C, k)
-        """The class means seen from the mean of all samples."""
+        """Class means seen from the mean of all samples."""
         return self.means - self.mean
 
+    @property
+    def within(self) -> float:
+        """tr S_w = Σ_c v_c², the mean squared distances of classes from their means."""
+        variances = self.energies / self.counts - row_norms(self.means)
+        return max(0.0, float(variances.sum()))
 
-def class_sums(Q: Array, labels: np.ndarray) -> Array:  # (C, k)
+    @property
+    def between(self) -> float:
+        """tr S_b = Σ_c K_c‖μ_c − μ‖², K_c the size of class c."""
+        return float((self.counts * row_norms(self.offsets)).sum())
+
+    @property
+    def ratio(self) -> float:
+        """G = tr S_w / tr S_b of K-SAD section III-B, 0 where all class means agree."""
+        between = self.between
+        return self.within / between if between > 0 else 0.0
+
+    def slope(self) -> tuple[Array, Array]:  # (C,), (C, k)
+        """s and t with ∂G/∂q = s_c q − t_c for a sample q of class c.
+
+        ∂G/∂q = 2(q − μ_c)/(K_c tr S_b) − 2 (tr S_w/tr S_b²)(μ_c − μ), and 0 where all
+        class means agree.
+        """
+        unit = 2 / (self.between or np.inf)
+        scale = unit / self.counts
+        away = self.offsets * (unit * self.ratio)
+        return scale, scale[:, None] * self.means + away
+
+
+def _with_energy(Q: Array) -> Array:  # (n, k + 1)
+    wide = double(Q)
+    return namespace(wide).concat([wide, row_norms(wide)[:, None]], axis=1)
+
+
+def class_sums(Q: Array, labels: np.ndarray, n_classes: int) -> Array:  # (C, k)
     """Sums over the rows of each class."""
-    n, n_classes = len(labels), int(labels.max()) + 1
     if is_torch(Q):
         sums = Q.new_zeros((n_classes, Q.shape[1]))
         return sums.index_add_(0, index_like(labels, Q), Q)
+    n = len(labels)
     ones = np.ones(n, dtype=Q.dtype)
-    return sparse.csr_array((ones, (labels, np.arange(n)))) @ Q
-
-
-def traces(Q: Array, classes: Classes) -> tuple[float, float]:
-    """tr S_w = Σ_c v_c² and tr S_b = Σ_c K_c‖μ_c − μ‖², K-SAD section III-B.
-
-    v_c² is the mean squared distance of class c from its mean μ_c, K_c its size.
-    """
-    own = row_norms(Q - classes.means[classes.labels])
-    within = double(own / classes.counts[classes.labels]).sum()
-    between = double(classes.counts * row_norms(classes.offsets)).sum()
-    return float(within), float(between)
-
-
-def fisher_ratio(Q: Array, labels: np.ndarray) -> float:
-    """G(Q) = tr S_w / tr S_b, and 0 where all class means agree."""
-    within, between = traces(Q, Classes.of(Q, labels))
-    return within / between if between > 0 else 0.0
-
-
-def fisher_gradient(Q: Array, labels: np.ndarray) -> Array:  # (n, k)
-    """∂G/∂q = 2(q − μ_c)/(K_c tr S_b) − 2 (tr S_w/tr S_b²) (μ_c − μ)."""
-    classes = Classes.of(Q, labels)
-    within, between = traces(Q, classes)
-    if between <= 0:
-        return namespace(Q).zeros_like(Q)
-    own = (Q - classes.means[classes.labels]) / classes.counts[classes.labels][:, None]
-    away = classes.offsets * (within / between)
-    return (own - away[classes.labels]) * (2 / between)
+    members = sparse.csr_array((ones, (labels, np.arange(n))), shape=(n_classes, n))
+    return members @ Q
 
 
 def fisher_directions(
     F: Array,  # (n, k)
-    labels: np.ndarray,  # (n,)
+    scatter: Scatter,
     shrinkage: float,
 ) -> tuple[Array, float]:  # (d, k)
-    """The atoms w with the largest tr(S_w⁻¹S_b), orthonormal in S_w; and that trace.
+    """The atoms with the largest tr(S_w⁻¹S_b), orthonormal in S_w; and that trace.
 
     With S_w the mean scatter within classes plus `shrinkage` times its mean eigenvalue
     on the diagonal, and B the weighted offsets of the class means: the rows of
     Λ^(-1/2) Vᵀ B S_w⁻¹, where B S_w⁻¹ Bᵀ = V Λ Vᵀ. At most one less than classes.
     """
-    xp, classes = namespace(F), Classes.of(F, labels)
-    n, k = F.shape
-    scatter = sum_rows(lambda block: double(block.T @ block), F, 4 * k)
-    means, counts = double(classes.means), double(classes.counts)
-    scatter = (scatter - (means.T * counts) @ means) / n
-    level = float(xp.linalg.trace(scatter)) / k
-    scatter = scatter + as_like(np.eye(k) * (shrinkage * level or 1.0), scatter)
-    B = double(classes.offsets) * xp.sqrt(counts / n)[:, None]
-    solved = xp.linalg.solve(scatter, B.T)  # (k, C)
+    xp, (n, k) = namespace(F), F.shape
+    total = sum_rows(lambda block: double(block.T @ block), F, 4 * k)
+    inside = (total - (scatter.sums.T / scatter.counts) @ scatter.sums) / n
+    level = float(xp.linalg.trace(inside)) / k
+    inside = inside + as_like(np.eye(k) * (shrinkage * level or 1.0), inside)
+    B = scatter.offsets * xp.sqrt(scatter.counts / n)[:, None]
+    solved = xp.linalg.solve(inside, B.T)  # (k, C)
     values, vectors = xp.linalg.eigh(B @ solved)
-    kept = values > max(1e-9 * float(values[-1]), 0.0)
-    kept[0] = False  # the offsets add up to nothing
-    directions = (solved @ vectors[:, kept]) / xp.sqrt(values[kept])
-    return as_like(xp.flip(directions, axis=1).T, F), float(values.sum())
+    # the offsets add up to nothing, so that at least the first value is rounding
+    first = max(1, int((values <= 1e-9 * values[-1]).sum()))
+    directions = (solved @ vectors[:, first:]) / xp.sqrt(values[first:])
+    return as_like(xp.flip(directions, axis=1).T, F), float(values[first:].sum())

@@ -6,9 +6,11 @@ run: what remains is what the library adds. Peers are in the repository's benchm
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -82,7 +84,7 @@ def _floor(products: Products, repeats: int) -> float:
     for (rows, inner, columns), count in _counted(products).items():
         left = to_device(np.ones((rows, inner), dtype=np.float32))
         right = to_device(np.ones((inner, columns), dtype=np.float32))
-        total += count * timed(lambda a=left, b=right: a @ b, repeats)[0]
+        total += count * timed(partial(operator.matmul, left, right), repeats)[0]
     return total
 
 
@@ -112,13 +114,13 @@ def _encoding(dictionary: ExplicitDictionary, q: int, X: Any) -> Callable[[], An
 
 def _mnist(quick: bool, repeats: int) -> Iterator[Row]:
     """LKDL and exact kernel K-SVD on MNIST, labels out for NumPy arrays in."""
-    data = load("mnist")
+    data: Any = load("mnist")
     keep = slice(None, None, 30 if quick else None)
     X, y = unit_norm(data.X_train)[keep], data.y_train[keep]
     new, truth = unit_norm(data.X_test), data.y_test
     atoms, c, k = (50, 300, 100) if quick else (700, 3000, 784)
     on_gpu = options.device is not None and options.device.startswith("cuda")
-    learning = {"max_iter": 2, "random_state": 0}
+    learning: dict[str, Any] = {"max_iter": 2, "random_state": 0}
     learning["update"] = "parallel" if on_gpu else "approximate"
     models = {
         "LKDL, MNIST": make_pipeline(

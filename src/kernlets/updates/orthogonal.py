@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..backend.arrays import as_like, double, eps, namespace
+from ..backend.threads import serial_blas
 from ..core import Array, AtomUpdate, Dictionary, Statistics, Step
 from .least_squares import fit_term
 
@@ -48,6 +49,6 @@ def procrustes(
 
 def nearest_orthonormal(rows: Array) -> Array:  # (m, p), m ≤ p
     """The orthonormal rows nearest to some rows, the factor UVᵀ of UΣVᵀ; float64."""
-    xp = namespace(rows)
-    left, _, right = xp.linalg.svd(double(rows), full_matrices=False)
-    return left @ right
+    with serial_blas:  # threads only wait for each other in a small decomposition
+        left, _, right = namespace(rows).linalg.svd(double(rows), full_matrices=False)
+        return left @ right
