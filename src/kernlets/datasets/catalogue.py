@@ -181,7 +181,7 @@ def _arrays(name: str, entry: Entry, download: bool) -> Arrays:
         from sklearn.datasets import load_digits
 
         X, y = load_digits(return_X_y=True)
-        half = len(X) // 2  # other writers in the second half, as scikit-learn splits it
+        half = len(X) // 2  # as scikit-learn splits them: other writers in the second
         arrays = {"X_train": X[:half], "y_train": y[:half]}
         arrays |= {"X_test": X[half:], "y_test": y[half:]}
     renamed = {"X": "X_train", "y": "y_train"}
