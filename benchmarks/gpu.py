@@ -178,7 +178,7 @@ def ksad() -> Any:
         Polynomial(8, coef0=1.0),
         n_components=300,
         landmarks="uniform",
-        n_landmarks=3000,
+        n_landmarks=1500,
         max_iter=20,
         random_state=0,
     )

@@ -8,6 +8,7 @@ common and fails on what is rare: its reconstruction error is the outlier score.
 
 A linear dictionary cannot represent a curve, so its errors say little. In the feature
 space of an RBF kernel a few atoms over a few learned anchors follow the curve.
+Run with ``python examples/plot_outliers.py``.
 """
 
 import matplotlib.pyplot as plt

@@ -195,11 +195,12 @@ class KSADClassifier(ClassifierMixin, BaseEstimator):
     ) -> tuple[Array, Array]:
         """The atoms that tell classes apart best, and directions of codes over them."""
         began, scatter = time.perf_counter(), Scatter.of(F, labels, len(self.classes_))
-        self.centre_ = as_like(scatter.mean, F)
+        # in the middle of the class means: a large class must not sit at the centre
+        self.centre_ = as_like(namespace(F).mean(scatter.means, axis=0), F)
         atoms, criterion = fisher_directions(F, scatter, self.shrinkage)
         seconds = time.perf_counter() - began
         self.history_ = {"objective": [1 / criterion], "seconds": [seconds]}
-        return atoms, unit_rows((F - self.centre_) @ atoms.T)
+        return atoms, directions((F - self.centre_) @ atoms.T)
 
     def codes(self, X: Any) -> Array:  # (n, m)
         """Codes of new samples, as they are compared with those of the training set."""
@@ -208,7 +209,7 @@ class KSADClassifier(ClassifierMixin, BaseEstimator):
         atoms = self.dictionary_.atoms
         if self.dictionary == "orthogonal":
             return soft(F @ atoms.T, self.beta1 / 2)
-        return unit_rows((F - self.centre_) @ atoms.T)
+        return directions((F - self.centre_) @ atoms.T)
 
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
         """The shares of the votes."""
@@ -232,7 +233,9 @@ class KSADClassifier(ClassifierMixin, BaseEstimator):
         return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
 
 
-def unit_rows(rows: Array) -> Array:
-    """Rows of unit norm; zero rows stay."""
+def directions(rows: Array) -> Array:
+    """Rows of unit norm. Zero rows stay, and so do numbers, which have a sign only."""
+    if rows.shape[1] == 1:
+        return rows
     xp, squares = namespace(rows), row_norms(rows)
     return rows / xp.sqrt(xp.where(squares > 0, squares, 1.0))[:, None]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ..backend.rows import sum_rows
+from ..backend.threads import serial_blas
 from ..core import Array, AtomUpdate, Coded, Dictionary, SparseCoder, Statistics
 from ..pursuits import encode
 from ..updates.statistics import statistics
@@ -59,9 +61,12 @@ def alternate(
     The objective noted is the mean squared error per sample after the update, before
     useless atoms are replaced.
     """
+    # a sweep is serial with small products between: threads of BLAS would only spin
+    calm = serial_blas if update.needs == "codes" else nullcontext()
     for iteration in range(monitor.max_iter):
-        coded = _coded(dictionary, X, coder, update)
-        step = update.step(dictionary, coded, rng)
+        with calm:
+            coded = _coded(dictionary, X, coder, update)
+            step = update.step(dictionary, coded, rng)
         dictionary = step.dictionary
         n = coded.n_samples if isinstance(coded, Statistics) else len(coded.codes)
         if monitor(iteration, dictionary, max(step.error, 0.0) / n):

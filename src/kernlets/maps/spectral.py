@@ -7,11 +7,13 @@ the same lines run on NumPy arrays and torch tensors. What is done with the eige
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
 
 from ..backend.arrays import as_like, double, empty, eps, namespace
+from ..backend.threads import serial_blas
 from ..core import Array
 
 DEPTH = 9  # blocks in the Krylov space
@@ -74,7 +76,9 @@ def _first(pairs: Spectrum, k: int) -> Spectrum:
 def _eigh(A: Array) -> tuple[Array, Array]:
     """Eigenpairs of a symmetric matrix, largest first."""
     xp = namespace(A)
-    values, vectors = xp.linalg.eigh(A)
+    # threads bring little to small ones, and on a busy machine cost many times the rest
+    with serial_blas if A.shape[0] < LARGE else nullcontext():
+        values, vectors = xp.linalg.eigh(A)
     return xp.flip(values, axis=0), xp.flip(vectors, axis=1)
 
 

@@ -1,0 +1,298 @@
+"""K-SAD: scatter against loops, gradients, the alternation, and who decides."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.neighbors import KNeighborsClassifier
+
+from kernlets import KSADClassifier, NystroemMap, datasets
+from kernlets.classifiers.neighbors import count_votes, smallest
+from kernlets.classifiers.scatter import Scatter, fisher_directions
+from kernlets.classifiers.turns import Turns, soft
+from kernlets.datasets import unit_norm
+from kernlets.updates.orthogonal import nearest_orthonormal, procrustes
+
+
+def groups(rng, n=60, k=7, n_classes=4):
+    labels = np.arange(n) % n_classes
+    labels[: n // 3] = 0  # classes of unequal size
+    return rng.standard_normal((n, k)) + labels[:, None] * rng.random(k), labels
+
+
+def naive_traces(Q, labels):
+    """tr S_w and tr S_b, sample by sample and class by class."""
+    classes = sorted(set(labels))
+    mean = sum(Q) / len(Q)
+    within = between = 0.0
+    for c in classes:
+        members = [q for q, label in zip(Q, labels, strict=True) if label == c]
+        own = sum(members) / len(members)
+        within += sum(np.sum((q - own) ** 2) for q in members) / len(members)
+        between += len(members) * np.sum((own - mean) ** 2)
+    return within, between
+
+
+@pytest.fixture(scope="module")
+def digits():
+    data = datasets.load("digits")
+    X, y = unit_norm(data.X_train).astype(float), data.y_train
+    return X[:500], y[:500], X[500:800], y[500:800]
+
+
+# scatter
+
+
+def test_scatter_against_loops(xp, rng):
+    Q, labels = groups(rng)
+    scatter = Scatter.of(xp.asarray(Q), labels, 4)
+    within, between = naive_traces(Q, labels)
+    assert scatter.within == pytest.approx(within)
+    assert scatter.between == pytest.approx(between)
+    assert scatter.ratio == pytest.approx(within / between)
+
+
+def test_scatter_adds_up_over_blocks(rng):
+    Q, labels = groups(rng)
+    parts = [Scatter.of(Q[p], labels[p], 4) for p in (slice(0, 25), slice(25, None))]
+    assert (parts[0] + parts[1]).ratio == pytest.approx(Scatter.of(Q, labels, 4).ratio)
+
+
+def test_gradient_of_the_ratio(rng):
+    Q, labels = groups(rng, n=20, k=3)
+    scale, shift = Scatter.of(Q, labels, 4).slope()
+    gradient = scale[labels][:, None] * Q - shift[labels]
+    h = 1e-6
+    for i, j in np.ndindex(*Q.shape):
+        ratios = []
+        for sign in (1, -1):
+            moved = Q.copy()
+            moved[i, j] += sign * h
+            within, between = naive_traces(moved, labels)
+            ratios.append(within / between)
+        slope = (ratios[0] - ratios[1]) / (2 * h)
+        assert gradient[i, j] == pytest.approx(slope, rel=1e-5, abs=1e-9)
+
+
+def test_classes_without_difference_do_no_harm(rng):
+    Q = np.concatenate([np.eye(3), np.eye(3)])
+    scatter = Scatter.of(Q, np.array([0, 0, 0, 1, 1, 1]), 2)
+    assert scatter.ratio == 0
+    assert not np.any(scatter.slope()[0]) and not np.any(scatter.slope()[1])
+
+
+def test_fisher_directions_solve_the_eigenproblem(xp, rng):
+    F, labels = groups(rng, n=200)
+    scatter = Scatter.of(xp.asarray(F), labels, 4)
+    atoms, criterion = fisher_directions(xp.asarray(F), scatter, 0.05)
+    atoms = xp.to_numpy(atoms)
+    assert atoms.shape == (3, 7)
+    means = np.stack([F[labels == c].mean(0) for c in range(4)])
+    residual = F - means[labels]
+    inside = residual.T @ residual / 200
+    inside += 0.05 * np.trace(inside) / 7 * np.eye(7)
+    offsets = means[labels] - F.mean(0)
+    outside = offsets.T @ offsets / 200
+    np.testing.assert_allclose(atoms @ inside @ atoms.T, np.eye(3), atol=1e-9)
+    spread = atoms @ outside @ atoms.T
+    np.testing.assert_allclose(spread, np.diag(np.diag(spread)), atol=1e-9)
+    assert (np.diff(np.diag(spread)) < 0).all()
+    assert criterion == pytest.approx(np.trace(np.linalg.solve(inside, outside)))
+    assert np.trace(spread) == pytest.approx(criterion)
+
+
+# codes and atoms by turns
+
+
+def test_codes_and_sums_of_one_pass(xp, rng):
+    F, labels = groups(rng)
+    Z = nearest_orthonormal(rng.standard_normal((7, 7)))
+    turns = Turns(xp.asarray(F), labels, beta1=0.4, beta2=3.0)
+    first = turns.code(xp.asarray(Z), None)
+    Q = soft(F @ Z.T, 0.2)
+    np.testing.assert_allclose(xp.to_numpy(turns.codes), Q, atol=1e-12)
+    np.testing.assert_allclose(xp.to_numpy(first.cross), Q.T @ F, atol=1e-10)
+    again = turns.code(xp.asarray(Z), first.scatter)
+    scale, shift = Scatter.of(Q, labels, 4).slope()
+    gradient = scale[labels][:, None] * Q - shift[labels]
+    Q = soft(F @ Z.T - 1.5 * gradient, 0.2)
+    np.testing.assert_allclose(xp.to_numpy(turns.codes), Q, atol=1e-12)
+    within, between = naive_traces(Q, labels)
+    expected = ((F - Q @ Z) ** 2).sum() + 0.4 * np.abs(Q).sum() + 3 * within / between
+    assert turns.objective(again, xp.asarray(Z)) == pytest.approx(expected)
+
+
+def test_soft_threshold():
+    values = np.array([-3.0, -0.5, 0.0, 0.4, 2.0])
+    np.testing.assert_allclose(soft(values, 0.5), [-2.5, 0, 0, 0, 1.5])
+
+
+def test_objective_never_rises_without_the_fisher_term(digits):
+    X, y, *_ = digits
+    model = KSADClassifier(n_components=60, beta1=2.0, beta2=0, random_state=0)
+    objective = model.fit(X, y).history_["objective"]
+    assert len(objective) == model.n_iter_ == 20
+    assert (np.diff(objective) <= 1e-9 * objective[0]).all()
+    assert objective[-1] < 0.99 * objective[0]
+
+
+def test_fisher_term_lowers_the_ratio(digits):
+    X, y, *_ = digits
+
+    def ratio(beta2):
+        model = KSADClassifier(n_components=60, beta2=beta2, random_state=0).fit(X, y)
+        return Scatter.of(model.codes_, y, 10).ratio
+
+    assert ratio(1e6) < 0.95 * ratio(0.0)
+
+
+def test_atoms_are_orthonormal_and_optimal(digits, xp):
+    X, y, *_ = digits
+    model = KSADClassifier(n_components=50, random_state=0).fit(xp.asarray(X), y)
+    Z = xp.to_numpy(model.dictionary_.atoms)
+    np.testing.assert_allclose(Z @ Z.T, np.eye(50), atol=1e-10)
+    F, Q = (xp.to_numpy(a) for a in (model.map_.transform(xp.asarray(X)), model.codes_))
+    better = procrustes(Q.T @ F, Z)
+    nuclear = np.linalg.svd(Q.T @ F, compute_uv=False).sum()
+    assert (Q.T @ F * better).sum() == pytest.approx(nuclear, rel=1e-7)
+    assert (Q.T @ F * Z).sum() <= nuclear
+
+
+# neighbours
+
+
+@pytest.mark.parametrize("k", [1, 3, 10])
+def test_votes_are_those_of_scikit_learn(k, xp, rng):
+    points, labels = groups(rng, n=3000)
+    new = rng.standard_normal((50, 7))
+    peer = KNeighborsClassifier(k, algorithm="brute").fit(points, labels)
+    votes = count_votes(xp.asarray(new), xp.asarray(points), labels, k)
+    np.testing.assert_allclose(xp.to_numpy(votes) / k, peer.predict_proba(new))
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+@pytest.mark.parametrize("n", [7, 100, 4001])
+def test_smallest(n, count, rng):
+    values = rng.standard_normal((20, n))
+    found = np.sort(smallest(values, count), axis=1)
+    expected = np.sort(np.argsort(values, axis=1)[:, :count], axis=1)
+    np.testing.assert_array_equal(found, expected)
+
+
+# the classifier
+
+
+def test_orthogonal_atoms_have_no_say_in_the_labels(digits):
+    """Without a threshold: k-NN on codes is k-NN on features, and here on samples."""
+    X, y, X_new, _ = digits
+    X, y = X[:200], y[:200]
+    params = {"n_landmarks": 1.0, "beta1": 0, "beta2": 0, "max_iter": 3}
+    model = KSADClassifier(**params, n_neighbors=3, random_state=0).fit(X, y)
+    F, F_new = model.map_.transform(X), model.map_.transform(X_new)
+    on_features = KNeighborsClassifier(3, algorithm="brute").fit(F, y)
+    np.testing.assert_array_equal(model.predict(X_new), on_features.predict(F_new))
+    on_samples = KNeighborsClassifier(1, algorithm="brute").fit(X, y)
+    first = model.set_params(n_neighbors=1).fit(X, y)
+    assert (first.predict(X_new) == on_samples.predict(X_new)).mean() > 0.98
+
+
+def test_fisher_atoms_without_the_angle_are_discriminant_analysis(digits):
+    X, y, X_new, _ = digits
+    model = KSADClassifier(
+        dictionary="fisher", n_components=40, shrinkage=1e-6, random_state=0
+    ).fit(X, y)
+    F, F_new = model.map_.transform(X), model.map_.transform(X_new)
+    peer = LinearDiscriminantAnalysis(solver="eigen", priors=np.full(10, 0.1)).fit(F, y)
+    atoms = model.dictionary_.atoms
+    centres = np.stack([F[y == c].mean(0) for c in range(10)])
+    gaps = (F_new[:, None] - centres) @ atoms.T
+    labels = (gaps**2).sum(2).argmin(1)
+    assert (labels == peer.predict(F_new)).mean() > 0.99
+
+
+def test_both_dictionaries_read_digits(digits):
+    X, y, X_new, y_new = digits
+    scores = {
+        name: KSADClassifier(dictionary=name, random_state=0)
+        .fit(X, y)
+        .score(X_new, y_new)
+        for name in ("orthogonal", "fisher")
+    }
+    assert min(scores.values()) > 0.9, scores
+
+
+@pytest.mark.parametrize("dictionary", ["orthogonal", "fisher"])
+def test_libraries_agree(dictionary, digits, xp):
+    X, y, X_new, _ = digits
+    model = KSADClassifier(
+        n_components=40, landmarks="uniform", dictionary=dictionary, random_state=0
+    )
+    expected = model.fit(X, y).predict_proba(X_new)
+    found = model.fit(xp.asarray(X), y).predict_proba(xp.asarray(X_new))
+    assert (xp.to_numpy(found) == expected).all(axis=1).mean() > 0.99
+
+
+@pytest.mark.parametrize("dictionary", ["orthogonal", "fisher"])
+def test_float32_stays(dictionary, digits):
+    X, y, X_new, _ = digits
+    model = KSADClassifier(n_components=30, dictionary=dictionary, random_state=0)
+    model.fit(X.astype(np.float32), y)
+    assert model.codes(X_new.astype(np.float32)).dtype == np.float32
+    assert model.codes_.dtype == model.dictionary_.atoms.dtype == np.float32
+
+
+def test_labels_of_any_kind_and_unequal_classes(digits):
+    X, y, X_new, y_new = digits
+    names = np.array(["zero", "one or more"])[(y > 0).astype(int)]
+    model = KSADClassifier(dictionary="fisher", random_state=0).fit(X, names)
+    assert model.dictionary_.n_atoms == 1
+    assert model.score(X_new, np.where(y_new > 0, "one or more", "zero")) > 0.95
+
+
+def test_landmarks_follow_the_number_of_atoms(digits):
+    X, y, *_ = digits
+    few = KSADClassifier(n_components=80, max_iter=1, random_state=0).fit(X, y)
+    assert (few.map_.n_landmarks_, few.dictionary_.n_atoms) == (160, 80)
+    assert (
+        KSADClassifier(n_components=400, max_iter=1).fit(X, y).map_.n_landmarks_ == 500
+    )
+    given = KSADClassifier(n_components=20, landmarks=X[:50], max_iter=1).fit(X, y)
+    assert given.map_.n_landmarks_ == 50
+
+
+def test_atoms_in_feature_space(digits):
+    X, y, *_ = digits
+    model = KSADClassifier("rbf:1", n_components=20, random_state=0).fit(X, y)
+    in_features = model.dictionary_.correlate(model.map_.transform(X))
+    np.testing.assert_allclose(
+        model.kernel_dictionary_.correlate(X), in_features, atol=1e-8
+    )
+    assert model.kernel_dictionary_.preimages().points.shape == (20, 64)
+
+
+def test_precomputed_kernel(digits):
+    X, y, X_new, _ = digits
+    params = {"landmarks": "uniform", "n_components": 40, "random_state": 0}
+    kernel = NystroemMap("poly:8,coef0=1").fit(X).kernel_
+    expected = KSADClassifier(**params).fit(X, y).predict(X_new)
+    model = KSADClassifier("precomputed", **params).fit(kernel(X), y)
+    np.testing.assert_array_equal(model.predict(kernel(X_new, X)), expected)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n_neighbors": 501}, "n_neighbors=501 is more than the 500"),
+        ({"n_components": 501, "n_landmarks": 500}, "n_components=501"),
+        ({"beta1": -1}, "beta1"),
+        ({"shrinkage": 0}, "shrinkage"),
+        ({"dictionary": "best"}, "dictionary"),
+        ({"landmarks": "some"}, "landmarks='some'"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_named(params, message, digits):
+    X, y, *_ = digits
+    with pytest.raises(ValueError, match=message):
+        KSADClassifier(**params).fit(X, y)
