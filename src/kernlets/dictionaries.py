@@ -22,7 +22,7 @@ from .backend.arrays import (
 )
 from .core import Array, Dictionary, Kernel, SparseCodes
 from .kernels import Precomputed
-from .preimage import Preimages, preimages
+from .preimage import Preimages, over_landmarks, preimages
 
 
 @dataclass(frozen=True)
@@ -121,18 +121,10 @@ class KernelDictionary(Dictionary):
     ) -> KernelDictionary:
         """Atoms learned on the features of a Nyström or IKA map, in feature space.
 
-        Both maps are ψ(x) = K(x, Z)P, so that an atom d in features stands for
-        Σᵢ (Pd)ᵢ φ(zᵢ), with P = `projection_` and Z = `landmarks_`.
+        See `kernlets.preimage.over_landmarks`.
         """
-        anchors = getattr(feature_map, "landmarks_", None)
-        units = getattr(feature_map, "offsets_", None) is not None
-        if anchors is None or units or not hasattr(feature_map, "projection_"):
-            raise TypeError(
-                f"features of {feature_map!r} are not made of κ(x, landmark): use a "
-                "fitted NystroemMap, or IKAMap with basis='kernel'"
-            )
-        coefs = dictionary.atoms @ feature_map.projection_.T
-        return cls(feature_map.kernel_, anchors, coefs)
+        coefs = over_landmarks(feature_map, dictionary.atoms)
+        return cls(feature_map.kernel_, feature_map.landmarks_, coefs)
 
     def preimages(self, method: str = "auto", **options: Any) -> Preimages:
         """Points that look like the atoms; see `kernlets.preimage`.

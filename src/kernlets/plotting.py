@@ -13,6 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from .backend.arrays import to_numpy
+from .dictionaries import KernelDictionary
+
 __all__ = [
     "mosaic",
     "plot_accuracy",
@@ -36,8 +39,10 @@ def show_atoms(
 
     Parameters
     ----------
-    learner : fitted learner, ResidualClassifier, pipeline ending in one, or array
-        An array holds one atom per row. A classifier shows one row per class.
+    learner : fitted learner, classifier, pipeline ending in one, or array
+        An array holds one atom per row. One dictionary per class gives one row per
+        class. Of atoms in the feature space of a kernel (kernel learners, learners
+        behind a `NystroemMap`, `KSADClassifier`) the pre-images are shown.
     image_shape : (height, width) or (height, width, 3)
     ax : Axes, optional
     n_atoms : int, optional
@@ -45,7 +50,7 @@ def show_atoms(
     n_columns : int, optional
         Images per row of the mosaic. Default: a square, or one row per class.
     """
-    groups = [np.asarray(atoms)[:n_atoms] for atoms in _atoms(learner)]
+    groups = [np.asarray(atoms)[:n_atoms] for atoms in _atoms(learner, n_atoms)]
     _check_image_shape(groups[0], image_shape)
     if n_columns is None and len(groups) > 1:
         n_columns = max(map(len, groups))
@@ -166,25 +171,40 @@ def plot_residuals(
     return ax
 
 
-def _atoms(learner: Any) -> list[Any]:
+def _atoms(learner: Any, n_atoms: int | None) -> list[Any]:
     """Arrays of atoms, one per class where there are classes."""
+    before = None
     while hasattr(learner, "steps"):
-        learner = learner.steps[-1][1]
-    if hasattr(learner, "learners_"):
-        return [_components(fitted) for fitted in learner.learners_]
-    if hasattr(learner, "fit"):
-        return [_components(learner)]
-    return [np.atleast_2d(np.asarray(learner))]
+        *earlier, (_, learner) = learner.steps
+        before = earlier[-1][1] if earlier else before
+    if not hasattr(learner, "fit"):
+        return [np.atleast_2d(np.asarray(learner))]
+    learners = getattr(learner, "learners_", [learner])
+    return [_components(fitted, before, n_atoms) for fitted in learners]
 
 
-def _components(learner: Any) -> Any:
+def _components(learner: Any, before: Any, n_atoms: int | None) -> Any:
+    dictionary = _in_feature_space(learner, before)
+    if dictionary is not None:
+        some = dictionary.with_weights(dictionary.coefs[:n_atoms])
+        return to_numpy(some.preimages().points)
     if not hasattr(learner, "components_"):
         raise TypeError(
             f"{type(learner).__name__} has no atoms that are rows of a matrix "
             "(components_): fit it first, or pass an array of images"
         )
-    atoms = learner.components_
-    return atoms if isinstance(atoms, np.ndarray) else atoms.detach().cpu().numpy()
+    return to_numpy(learner.components_)
+
+
+def _in_feature_space(learner: Any, before: Any) -> KernelDictionary | None:
+    """The atoms as combinations of φ(samples), where they are that."""
+    if hasattr(learner, "kernel_dictionary_"):
+        return learner.kernel_dictionary_
+    if hasattr(learner, "coefs_"):
+        return learner.dictionary_
+    if hasattr(before, "projection_") and hasattr(learner, "components_"):
+        return KernelDictionary.behind(before, learner.dictionary_)
+    return None
 
 
 def _check_image_shape(atoms: np.ndarray, image_shape: tuple[int, ...]) -> None:
@@ -192,7 +212,7 @@ def _check_image_shape(atoms: np.ndarray, image_shape: tuple[int, ...]) -> None:
         raise ValueError(
             f"image_shape={image_shape} has {prod(image_shape)} values but an atom has "
             f"{atoms.shape[1]}: give the shape of the training images. Atoms behind a "
-            "feature map are not images; show the map's landmarks_ instead"
+            "feature map other than NystroemMap are not images"
         )
 
 

@@ -9,7 +9,15 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernlets import KSVD, ResidualClassifier, plotting
+from kernlets import (
+    KSVD,
+    RBF,
+    KernelKSVD,
+    KSADClassifier,
+    NystroemMap,
+    ResidualClassifier,
+    plotting,
+)
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -60,8 +68,23 @@ def test_show_atoms_gives_each_class_a_row(ax, rows):
     assert image.get_array().shape == (3 * 4 - 1, 4 * 5 - 1)
 
 
+def test_show_atoms_of_kernel_dictionaries_shows_preimages(ax, rows):
+    kernel = RBF(sigma=2.0)
+    exact = KernelKSVD(kernel, 5, 1, init=np.arange(5), max_iter=1).fit(rows)
+    plotting.show_atoms(exact, (3, 4), ax, n_atoms=3)
+    expected = exact.dictionary_.preimages().points[:3]
+    plotting.show_atoms(expected, (3, 4), ax)
+    mapped = make_pipeline(NystroemMap(kernel), KSVD(5, 1, max_iter=1)).fit(rows)
+    plotting.show_atoms(mapped, (3, 4), ax, n_atoms=3)
+    ksad = KSADClassifier(kernel, n_components=5).fit(rows, np.arange(60) % 3)
+    plotting.show_atoms(ksad, (3, 4), ax, n_atoms=3)
+    shown, again, *others = (image.get_array() for image in ax.get_images())
+    np.testing.assert_allclose(shown, again, atol=1e-3)
+    assert [picture.shape for picture in others] == 2 * [shown.shape]
+
+
 def test_show_atoms_refuses_what_is_no_image(ax, rows):
-    with pytest.raises(ValueError, match="landmarks_"):
+    with pytest.raises(ValueError, match="shape of the training images"):
         plotting.show_atoms(rows, (8, 8), ax)
     with pytest.raises(TypeError, match="fit it first"):
         plotting.show_atoms(StandardScaler(), (3, 4), ax)

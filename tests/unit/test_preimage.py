@@ -127,7 +127,7 @@ def test_auto_is_never_worse_than_any_method(kernel, rng):
     for name, (applies, _) in METHODS.items():
         if applies(kernel) and name not in ITERATIVE:
             alone = preimages(kernel, anchors, coefs, name)
-            assert (auto.distance <= alone.distance + 1e-9).all(), name
+            assert (auto.distance <= alone.distance + 1e-6).all(), name
     assert set(auto.method) <= set(METHODS)
 
 
@@ -165,9 +165,9 @@ def test_blocks_of_targets_change_nothing(rng):
     whole = preimages("rbf", anchors, coefs)
     with options(block_rows=7):
         parts = preimages("rbf", anchors, coefs)
-    # where ‖φ(x) − t‖² is flat, rounding moves x by the root of it
-    np.testing.assert_allclose(parts.points, whole.points, atol=1e-6)
-    np.testing.assert_allclose(parts.distance, whole.distance, atol=1e-9)
+    # iterations end when all points of a block rest, so that some go on a little
+    np.testing.assert_allclose(parts.points, whole.points, atol=1e-4)
+    np.testing.assert_allclose(parts.distance, whole.distance, rtol=1e-8)
 
 
 def test_kernels_that_take_no_negative_entries(rng):
@@ -226,6 +226,16 @@ def test_atoms_behind_a_map(Map, rng):
     if Map is NystroemMap:
         np.testing.assert_allclose(kernel_form.gram(), np.eye(20), atol=1e-6)
     assert kernel_form.preimages().points.shape == (20, 64)
+
+
+@pytest.mark.parametrize("Map", [NystroemMap, IKAMap])
+def test_inverse_transform_of_a_map(Map, xp, rng):
+    X = xp.asarray(cloud(rng, 200, 3))
+    features = Map("rbf:1.5", n_landmarks=150, random_state=0).fit(X)
+    back = features.inverse_transform(features.transform(X))
+    np.testing.assert_allclose(xp.to_numpy(back), xp.to_numpy(X), atol=0.05)
+    with pytest.raises(ValueError, match="not from this map"):
+        features.inverse_transform(X)
 
 
 def test_only_maps_made_of_kernel_functions(rng):

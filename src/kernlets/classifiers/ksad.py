@@ -176,7 +176,8 @@ class KSADClassifier(ClassifierMixin, BaseEstimator):
         self, F: Array, labels: np.ndarray, rng: np.random.Generator
     ) -> tuple[Array, Array]:
         """Atoms and codes by turns, K-SAD Algorithm 1, stage 2."""
-        began, history = time.perf_counter(), {"objective": [], "seconds": []}
+        began = time.perf_counter()
+        history: dict[str, list[float]] = {"objective": [], "seconds": []}
         start = start_atoms("samples", F, F.shape[1], rng)
         atoms = as_like(nearest_orthonormal(start), F)
         turns = Turns(F, labels, self.beta1, self.beta2)

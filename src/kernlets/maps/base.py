@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import check_rows
 from ..backend.rows import is_blocks, map_rows
-from ..core import Array
+from ..core import Array, Kernel
+from ..preimage import over_landmarks, preimages
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -78,3 +79,20 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.sparse = self._accept_sparse
         return tags
+
+
+class LandmarkMap(FeatureMap):
+    """A map ψ(x) = K(x, `landmarks_`) `projection_`, of which there is a way back."""
+
+    kernel_: Kernel
+    landmarks_: Array | None
+    projection_: Array
+
+    def inverse_transform(self, F: Array) -> Array:  # (n, k) -> (n, p)
+        """Points whose features are near the rows of F.
+
+        Pre-images are approximate: `kernlets.preimage` says how near they come.
+        """
+        check_is_fitted(self)
+        coefs = over_landmarks(self, F)
+        return preimages(self.kernel_, self.landmarks_, coefs).points

@@ -20,7 +20,7 @@ from ..core import Array, Kernel
 from ..kernels import Precomputed, resolve
 from ..landmarks import choose
 from ..landmarks.select import count, spread_rows
-from .base import FeatureMap
+from .base import LandmarkMap
 from .bases import UNITS, at_samples, random_waves, units
 from .eigenfunctions import (
     Sample,
@@ -34,7 +34,7 @@ from .refine import refined_filters
 from .spectral import all_eigenpairs
 
 
-class IKAMap(FeatureMap):
+class IKAMap(LandmarkMap):
     """IKA: eigenfunctions of a kernel as combinations of freely chosen functions.
 
     For basis functions b₁ … b_n and a sample of S rows, B = b(sample), G = K(sample):

@@ -26,7 +26,7 @@ from ..core import Array, Kernel
 from ..kernels import Precomputed, resolve
 from ..landmarks import Landmarks, choose
 from ..landmarks.select import known_by_index, spread_rows
-from .base import FeatureMap
+from .base import LandmarkMap
 from .factor import (
     check_definite,
     in_float64,
@@ -39,7 +39,7 @@ from .factor import (
 from .spectral import Spectrum, all_eigenpairs, is_worth_it, leading_eigenpairs
 
 
-class NystroemMap(FeatureMap):
+class NystroemMap(LandmarkMap):
     """Nyström's virtual samples, on which linear methods act as kernel methods.
 
     With landmarks X_R, C = K(X, X_R) and W = K(X_R, X_R) = V Σ Vᵀ, the map is

@@ -33,9 +33,9 @@ from ..core import Array, Kernel
 from ..kernels import Radial, resolve
 from .closed import by_distance, by_ridge, has_distances, nearest, ridge_map
 from .descent import by_fixed_point, by_gradient
-from .targets import Preimages, Settings, Targets, as_targets
+from .targets import WORTH, Preimages, Settings, Targets, as_targets, over_landmarks
 
-__all__ = ["METHODS", "Preimages", "preimages"]
+__all__ = ["METHODS", "Preimages", "over_landmarks", "preimages"]
 
 Method = Callable[[Targets, Array, Settings], Array]  # points to start from -> points
 
@@ -127,7 +127,8 @@ def _best(
     for name in names:
         found = METHODS[name][1](targets, points, settings)
         squared = targets.squared_distance(found)
-        better = (squared < best) | (len(names) == 1)
+        better = squared < best - WORTH * targets.energy
+        better = better | (len(names) == 1)
         points = xp.where(better[:, None], found, points)
         best = xp.where(better, squared, best)
         winners[to_numpy(better)] = name

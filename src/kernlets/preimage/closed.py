@@ -10,6 +10,7 @@ import numpy as np
 from ..backend.arrays import as_like, double, eps, namespace, row_norms
 from ..core import Array, Kernel
 from ..kernels import RBF, Linear, Polynomial, RationalQuadratic
+from ..kernels.family import positive
 from .targets import Settings, Targets, admitted
 
 FLAT = 1e-9  # share of the largest spread below which neighbours span no direction
@@ -73,7 +74,7 @@ def _(kernel: RBF, targets: Targets) -> Array:
 @squared_input_distances.register
 def _(kernel: RationalQuadratic, targets: Targets) -> Array:
     raised = _cosines(targets) ** (-1.0 / kernel.alpha)
-    return (raised - 1.0) * (2 * kernel.alpha * kernel.length_scale**2)
+    return (raised - 1.0) * (2 * kernel.alpha * positive(kernel, "length_scale") ** 2)
 
 
 @squared_input_distances.register

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ..backend.arrays import eps, namespace, row_norms
 from ..core import Array
-from .targets import Settings, Targets, admitted
+from .targets import WORTH, Settings, Targets, admitted
 
 SHORTEST = 0.01  # share of the way to the fixed point at which a point stays
+STILL = 1e-6  # part of the anchors' reach below which a gradient step is none
 
 
 def by_fixed_point(targets: Targets, start: Array, settings: Settings) -> Array:
@@ -24,7 +25,7 @@ def by_fixed_point(targets: Targets, start: Array, settings: Settings) -> Array:
         means = (weights @ anchors) / xp.where(usable, total, 1.0)[:, None]
         trial = points + share[:, None] * (means - points)
         squared = targets.squared_distance(trial)
-        better = usable & (squared < best)
+        better = usable & (squared < best - WORTH * targets.energy)
         points = xp.where(better[:, None], trial, points)
         best = xp.where(better, squared, best)
         share = xp.where(better, xp.clip(2 * share, 0, 1), share / 2)
@@ -57,7 +58,7 @@ def by_gradient(targets: Targets, start: Array, settings: Settings) -> Array:
         points = xp.where(better[:, None], trial, points)
         slope = xp.where(better[:, None], new, slope)
         best = xp.where(better, squared, best)
-        if not bool(xp.any(length * _norms(slope) > eps(points) * reach)):
+        if not bool(xp.any(length * _norms(slope) > STILL * reach)):
             break
     return points
 

@@ -13,6 +13,8 @@ from ..backend.rows import map_rows
 from ..core import Array, Kernel
 from ..kernels import Precomputed
 
+WORTH = 1e-9  # part of ‖t‖² by which ‖φ(x) − t‖² must be smaller to count as better
+
 
 @dataclass(frozen=True)
 class Preimages:
@@ -89,6 +91,28 @@ def as_targets(kernel: Kernel, anchors: Any, coefs: Any) -> Targets:
         lambda rows: kernel(rows, anchors) @ coefs.T, anchors, 8 * sum(coefs.shape)
     )
     return Targets(kernel, anchors, coefs, products.T)
+
+
+def over_landmarks(feature_map: Any, F: Array) -> Array:  # (n, k) -> (n, c)
+    """Coefficients over φ(landmarks) of what stands for the features F of a map.
+
+    The Nyström and IKA maps are ψ(x) = K(x, Z)P, so that a feature vector f stands for
+    Σᵢ (Pf)ᵢ φ(zᵢ), with P = `projection_` and Z = `landmarks_`.
+    """
+    anchors = getattr(feature_map, "landmarks_", None)
+    units = getattr(feature_map, "offsets_", None) is not None
+    if anchors is None or units or not hasattr(feature_map, "projection_"):
+        raise TypeError(
+            f"features of {feature_map!r} are not made of κ(x, landmark): use a fitted "
+            "NystroemMap, or IKAMap with basis='kernel'"
+        )
+    projection = feature_map.projection_
+    if F.ndim != 2 or F.shape[1] != projection.shape[1]:
+        raise ValueError(
+            f"features of shape {tuple(F.shape)} are not from this map, which has "
+            f"{projection.shape[1]} features"
+        )
+    return as_like(F, projection) @ projection.T
 
 
 def admitted(kernel: Kernel, points: Array) -> Array:
