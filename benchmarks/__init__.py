@@ -23,6 +23,7 @@ NAMES = (
     "rkdl",
     "rkdl-scale",
     "outliers",
+    "ksad",
 )
 
 

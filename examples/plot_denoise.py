@@ -5,8 +5,8 @@ Denoising by projection and pre-image
 A dictionary learned from clean digits represents a noisy digit by a few atoms, and the
 noise, which looks like none of them, is left out. A linear dictionary gives the cleaned
 image at once. In the feature space of an RBF kernel the cleaned digit is an element
-Σⱼ γⱼ dⱼ of that space, and `inverse_transform` finds the image that comes nearest to it:
-its pre-image. Run with ``python examples/plot_denoise.py``.
+Σⱼ γⱼ dⱼ of that space, and `inverse_transform` finds the image that comes nearest to
+it, its pre-image. Run with ``python examples/plot_denoise.py``.
 """
 
 import matplotlib.pyplot as plt

@@ -5,13 +5,13 @@ What atoms in a feature space look like
 An atom of a kernel dictionary is a combination of φ(samples), not an image. Its
 pre-image is the image whose φ comes nearest to it. Shown are the atoms of three
 dictionaries: kernel K-SVD over all samples, K-SVD behind a Nyström map, and the
-orthonormal atoms of K-SAD; under each picture how far its φ is from the atom, in units of
-the atom's norm (√2 would mean that they have nothing in common).
+orthonormal atoms of K-SAD; under each picture how far its φ is from the atom, in units
+of the atom's norm (√2 would mean that they have nothing in common).
 
 K-SVD's atoms are nearly φ of digits. The orthonormal atoms of K-SAD cannot be: φ of any
-two digits are anything but orthogonal here. Their pre-images are exaggerated digits, what
-one has that the others have not, and stay farther away. Digits of 16x16 pixels are used
-where the USPS data are at hand, else the 8x8 digits bundled with scikit-learn.
+two digits are anything but orthogonal here. Their pre-images are exaggerated digits,
+what one has that the others have not, and stay farther away. Digits of 16x16 pixels are
+used where the USPS data are at hand, else the 8x8 digits bundled with scikit-learn.
 Run with ``python examples/plot_preimages.py``.
 """
 
