@@ -11,6 +11,8 @@ and need one matrix product and no distances; ReLU units need about twice as man
 cosines with the kernel's own random frequencies many more. IKA improves any set of
 functions it is given: random Fourier features halve their error when their weights are
 fitted to the data.
+
+Run with ``python examples/plot_ika_bases.py``.
 """
 
 from math import sqrt

@@ -6,6 +6,8 @@ IKA features beside Nyström's on handwritten digits, equal numbers of features,
 linear classifier and with one dictionary per class on top. IKA's kernel matrix is
 closer to the true one by a quarter; that matters little for the labels, where the two
 differ by less than the landmarks' luck, except with very few features and dictionaries.
+
+Run with ``python examples/plot_ika_classification.py``.
 """
 
 import matplotlib.pyplot as plt

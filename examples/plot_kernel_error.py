@@ -6,6 +6,8 @@ Every feature map stands for a kernel matrix, up to an error that falls as featu
 added. Maps that look at the data (Nyström, IKA) fall much faster than random features
 when the spectrum of the kernel matrix decays, as it does for images; random features
 fall like one over the square root of their number, whatever the data.
+
+Run with ``python examples/plot_kernel_error.py``.
 """
 
 from functools import partial
