@@ -12,7 +12,12 @@ from kernlets.core import Statistics
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.pursuits import encode
 from kernlets.updates import OrthogonalUpdate
-from kernlets.updates.orthogonal import nearest_orthonormal, procrustes
+from kernlets.updates.orthogonal import (
+    by_products,
+    is_orthonormal,
+    nearest_orthonormal,
+    procrustes,
+)
 from kernlets.updates.statistics import statistics
 
 
@@ -64,6 +69,25 @@ def test_nearest_orthonormal(rng):
     assert best < min(others)
     again = nearest_orthonormal(3 * nearest)
     np.testing.assert_allclose(again, nearest, atol=1e-12)
+
+
+@pytest.mark.parametrize("condition", [1.0, 1e3, 1e7])
+def test_products_alone_give_the_same_factor(condition, xp, rng):
+    left, right = orthonormal(rng, 12, 12), orthonormal(rng, 12, 20)
+    rows = (left * np.geomspace(5.0, 5.0 / condition, 12)) @ right
+    factor = by_products(xp.asarray(rows))
+    assert is_orthonormal(factor)
+    np.testing.assert_allclose(
+        xp.to_numpy(factor), left @ right, atol=1e-14 * max(condition, 100)
+    )
+
+
+def test_rows_that_products_cannot_make_orthonormal_are_seen(xp, rng):
+    rows = rng.standard_normal((6, 8))
+    rows[5] = rows[4]
+    assert not is_orthonormal(by_products(xp.asarray(rows)))
+    nearest = xp.to_numpy(nearest_orthonormal(xp.asarray(rows)))
+    np.testing.assert_allclose(nearest @ nearest.T, np.eye(6), atol=1e-12)
 
 
 def test_update_reports_its_error(xp, rng):

@@ -42,10 +42,10 @@ def _counts(found: Array, n_classes: int, like: Array) -> Array:  # (n, k) -> (n
 
 def smallest(values: Array, count: int) -> Array:  # (n, count)
     """Places of the `count` smallest values of each row, in no order."""
-    if is_torch(values):
-        return values.topk(count, dim=1, largest=False, sorted=False).indices
     if count == 1:
         return values.argmin(axis=1)[:, None]
+    if is_torch(values):
+        return values.topk(count, dim=1, largest=False, sorted=False).indices
     n, n_values = values.shape
     n_groups = int((n_values * count) ** 0.5)
     depth = n_values // n_groups

@@ -53,7 +53,7 @@ class Dataset:
         for label in np.unique(y):
             members = np.flatnonzero(y == label)
             count = self._train_count(n_train_per_class, len(members), label)
-            train[rng.choice(members, count, replace=False)] = True
+            train[rng.permutation(members)[:count]] = True
         return Split(X[train], X[~train], y[train], y[~train])
 
     def _pooled(self) -> tuple[np.ndarray, np.ndarray]:
