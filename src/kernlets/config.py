@@ -1,4 +1,4 @@
-"""Options of the library: how much memory, how many threads, which loops.
+"""Options of the library: memory, threads, loops, device, checkpoints.
 
 `options` is both the current setting and a context manager::
 
@@ -6,16 +6,21 @@
         model.fit(X, y)
 
     kernlets.options.set(memory="8GB")  # for the rest of the process
+
+    with kernlets.options(checkpoint="run1"):  # repeat it to resume after a crash
+        model.fit(X, y)
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -52,6 +57,26 @@ def _default_memory() -> int:
         return 2 * 10**9
 
 
+class CheckpointFolder:
+    """Where the fits inside one block keep their states, a file each.
+
+    The n-th fit of a name has the n-th file of that name, so that a block that is run
+    again finds its own. Fits that run side by side need a folder each.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._counts: Counter[str] = Counter()
+
+    def numbered(self, name: str) -> Path:
+        """The place of the next fit of a name."""
+        self._counts[name] += 1
+        return self.path / f"{name}-{self._counts[name]}"
+
+    def __repr__(self) -> str:
+        return repr(str(self.path))
+
+
 @dataclass(frozen=True)
 class Settings:
     """The values behind `options`."""
@@ -61,6 +86,7 @@ class Settings:
     block_rows: int | None = None  # rows per block; None: chosen from `memory`
     device: str | None = None  # move NumPy input to this torch device
     loops: str = "auto"  # which implementation of the hot loops on NumPy arrays
+    checkpoint: CheckpointFolder | None = None  # where fits keep their states
 
 
 _base = Settings(memory=_default_memory(), n_threads=_available_cores())
@@ -78,6 +104,8 @@ def _checked(changes: dict[str, Any]) -> dict[str, Any]:
             raise ValueError(f"loops={value!r} must be one of {LOOPS}")
     if "memory" in changes:
         changes = {**changes, "memory": parse_bytes(changes["memory"])}
+    if isinstance(changes.get("checkpoint"), (str, Path)):
+        changes = {**changes, "checkpoint": CheckpointFolder(changes["checkpoint"])}
     return changes
 
 

@@ -148,6 +148,8 @@ class GramDictionary(Dictionary):
     kernel matrix is never multiplied again: `products` follow the atoms.
     """
 
+    given = ("matrix",)
+
     matrix: Array  # (N, N) K(X, X)
     coefs: Array  # (m, N)
     products: Array  # (m, N) coefs · K: correlations of all atoms with all samples

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from ..config import options
+
 
 def generator(random_state: Any) -> np.random.Generator:
     """A generator for None, a seed, a `RandomState` or a `Generator`."""
@@ -16,4 +18,9 @@ def generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state.randint(2**31, size=4))
     if random_state is not None:
         check_random_state(random_state)  # scikit-learn's own message
+    elif options.checkpoint is not None:
+        raise ValueError(
+            "random_state=None cannot be resumed from a checkpoint, where every random "
+            "choice must come out again: set random_state in all parts of the model"
+        )
     return np.random.default_rng(random_state)

@@ -18,6 +18,8 @@ from ..core import Array, Kernel
 from ..dictionaries import ExplicitDictionary, KernelDictionary
 from ..kernels import resolve
 from ..kernels.samples import check_samples, describe_input
+from ..learners.checkpoint import Checkpoint
+from ..learners.loop import Monitor
 from ..learners.start import start_atoms
 from ..maps import NystroemMap
 from ..updates.orthogonal import nearest_orthonormal, procrustes
@@ -176,18 +178,24 @@ class KSADClassifier(ClassifierMixin, BaseEstimator):
         self, F: Array, labels: np.ndarray, rng: np.random.Generator
     ) -> tuple[Array, Array]:
         """Atoms and codes by turns, K-SAD Algorithm 1, stage 2."""
-        began = time.perf_counter()
-        history: dict[str, list[float]] = {"objective": [], "seconds": []}
+        monitor = Monitor(self.max_iter)
         start = start_atoms("samples", F, F.shape[1], rng)
         atoms = as_like(nearest_orthonormal(start), F)
         turns = Turns(F, labels, self.beta1, self.beta2)
-        scatter = turns.code(atoms, None).scatter
-        for _ in range(self.max_iter):
+        checkpoint = Checkpoint.of(self, samples=F, labels=labels, start=atoms)
+        if checkpoint.state is not None:
+            atoms, scatter = turns.resume(checkpoint.state)
+            monitor.resume(checkpoint.state["history"])
+        else:
+            scatter = turns.code(atoms, None).scatter
+        for iteration in range(monitor.n_iter, self.max_iter):
             coded = turns.code(atoms, scatter)
             atoms, scatter = procrustes(coded.cross, atoms), coded.scatter
-            history["objective"].append(turns.objective(coded, atoms))
-            history["seconds"].append(time.perf_counter() - began)
-        self.history_ = history
+            monitor(iteration, atoms, turns.objective(coded, atoms))
+            state = turns.state(atoms, scatter)
+            is_last = iteration + 1 == self.max_iter
+            checkpoint.keep(done=is_last, history=monitor.history, **state)
+        self.history_ = monitor.history
         turns.code(atoms, scatter)
         return atoms, turns.codes
 

@@ -12,10 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import as_like, index_like, namespace
 from ..backend.random import generator
 from ..backend.threads import parallel
+from ..config import options
 from ..core import Array, Kernel
 from ..kernels import Precomputed, resolve
 from ..kernels.samples import check_samples, describe_input
 from ..learners import KSVD
+from ..learners.checkpoint import branches
 from .labels import ResidualVoting, checked_labels
 
 
@@ -64,14 +66,17 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
         labels = checked_labels(self, y, X.shape[0])
         self.classes_, codes = np.unique(labels, return_inverse=True)
         members = [np.flatnonzero(codes == c) for c in range(len(self.classes_))]
-        seeds = generator(self.random_state).integers(2**31, size=len(members))
+        seeds = _seeds(learner, self.random_state, len(members))
+        folders = branches(type(self).__name__, len(members))
 
-        def fit_class(job: tuple[np.ndarray, int]) -> Any:
-            rows, seed = job
-            return _prepared(learner, len(rows), seed).fit(_part(X, rows, kernel))
+        def fit_class(job: tuple[np.ndarray, int | None, Any]) -> Any:
+            rows, seed, folder = job
+            with options(checkpoint=folder):
+                fitted = _prepared(learner, len(rows), seed)
+                return fitted.fit(_part(X, rows, kernel))
 
         self.class_rows_ = members
-        self.learners_ = parallel(fit_class, zip(members, seeds.tolist(), strict=True))
+        self.learners_ = parallel(fit_class, zip(members, seeds, folders, strict=True))
         errors = [fitted.history_["objective"][-1] for fitted in self.learners_]
         sizes = [len(rows) for rows in members]
         self.temperature_ = float(np.average(errors, weights=sizes))
@@ -118,11 +123,19 @@ def _part(X: Array, rows: np.ndarray, kernel: Kernel | None) -> Array:
     return part[:, index_like(rows, X)] if isinstance(kernel, Precomputed) else part
 
 
-def _prepared(learner: BaseEstimator, n_samples: int, seed: int) -> Any:
+def _seeds(learner: BaseEstimator, random_state: Any, n: int) -> list[int | None]:
+    """Seeds for n clones of a learner that has no random state of its own."""
+    params = learner.get_params(deep=False)
+    if params.get("random_state", "none needed") is not None:
+        return [None] * n
+    return generator(random_state).integers(2**31, size=n).tolist()
+
+
+def _prepared(learner: BaseEstimator, n_samples: int, seed: int | None) -> Any:
     """A seeded clone with no more atoms (and non-zeros) than the class has samples."""
     fitted = clone(learner)
     params = fitted.get_params(deep=False)
-    if params.get("random_state", seed) is None:
+    if seed is not None:
         fitted.set_params(random_state=seed)
     wanted = params.get("n_components")
     if wanted is None or wanted <= n_samples:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from ..backend.arrays import (
 )
 from ..backend.rows import sum_rows
 from ..core import Array
+from ..learners.checkpoint import placed
 from .scatter import Scatter
 
 
@@ -68,6 +70,16 @@ class Turns:
 
         rows = index_like(np.arange(self.F.shape[0]), self.F)
         return sum_rows(block, rows, 4 * self.F.shape[1] * self.F.dtype.itemsize)
+
+    def state(self, atoms: Array, scatter: Scatter) -> dict[str, Any]:
+        """All that the next turn depends on, for a checkpoint."""
+        return {"atoms": atoms, "scatter": vars(scatter), "codes": self.codes}
+
+    def resume(self, state: dict[str, Any]) -> tuple[Array, Scatter]:
+        """Atoms and scatter of a `state`, whose codes become those here."""
+        sums = {name: placed(part, self.F) for name, part in state["scatter"].items()}
+        self.codes = placed(state["codes"], self.F)
+        return placed(state["atoms"], self.F), Scatter(**sums)
 
     def _sums(self, part: slice) -> CodeSums:
         F, codes = self.F[part], self.codes[part]

@@ -15,6 +15,7 @@ from ..backend.threads import serial_blas
 from ..core import Array, AtomUpdate, Coded, Dictionary, SparseCoder, Statistics
 from ..pursuits import encode
 from ..updates.statistics import statistics
+from .checkpoint import Checkpoint, learned_fields, with_fields
 
 
 @dataclass
@@ -32,7 +33,19 @@ class Monitor:
     def __post_init__(self) -> None:
         self._began = time.perf_counter()
 
-    def __call__(self, iteration: int, dictionary: Dictionary, error: float) -> bool:
+    def resume(self, history: dict[str, list[float]]) -> None:
+        """Go on after the iterations of an interrupted fit."""
+        self.history = history
+        self._began -= history["seconds"][-1]
+        if self.verbose:
+            print(f"{self.title}: resumed after iteration {self.n_iter}", flush=True)
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations noted so far."""
+        return len(self.history["objective"])
+
+    def __call__(self, iteration: int, dictionary: Any, error: float) -> bool:
         """Note one iteration; True when the callback wants to stop."""
         self.history["objective"].append(error)
         self.history["seconds"].append(time.perf_counter() - self._began)
@@ -55,23 +68,47 @@ def alternate(
     update: AtomUpdate,
     rng: np.random.Generator,
     monitor: Monitor,
+    checkpoint: Checkpoint | None = None,
 ) -> Dictionary:
-    """Code and update `monitor.max_iter` times.
+    """Code and update `monitor.max_iter` times, or as often as the checkpoint leaves.
 
     The objective noted is the mean squared error per sample after the update, before
     useless atoms are replaced.
     """
+    checkpoint = checkpoint or Checkpoint()
+    if checkpoint.state is not None:
+        dictionary = _resumed(dictionary, rng, monitor, checkpoint.state)
     # a sweep is serial with small products between: threads of BLAS would only spin
     calm = serial_blas if update.needs == "codes" else nullcontext()
-    for iteration in range(monitor.max_iter):
+    end = 0 if checkpoint.done else monitor.max_iter
+    for iteration in range(monitor.n_iter, end):
         with calm:
             coded = _coded(dictionary, X, coder, update)
             step = update.step(dictionary, coded, rng)
         dictionary = step.dictionary
         n = coded.n_samples if isinstance(coded, Statistics) else len(coded.codes)
-        if monitor(iteration, dictionary, max(step.error, 0.0) / n):
+        stop = monitor(iteration, dictionary, max(step.error, 0.0) / n)
+        checkpoint.keep(
+            done=stop or iteration + 1 == end,
+            dictionary=learned_fields(dictionary),
+            rng=rng,
+            history=monitor.history,
+        )
+        if stop:
             break
     return dictionary
+
+
+def _resumed(
+    start: Dictionary,
+    rng: np.random.Generator,
+    monitor: Monitor,
+    state: dict[str, Any],
+) -> Dictionary:
+    """The dictionary of an interrupted fit, with generator and history as they were."""
+    rng.bit_generator.state = state["rng"].bit_generator.state
+    monitor.resume(state["history"])
+    return with_fields(start, state["dictionary"])
 
 
 def _coded(

@@ -1,17 +1,30 @@
 """Models in files: one safetensors file each, no pickle, no code run on loading.
 
-`file.py` holds the file (header, checksum, version), `codec.py`, `values.py` and
-`objects.py` what is in it, `atomic.py` how it gets to the disk.
+`file.py` says which files there are, `container.py` how one is laid out (header,
+checksum, version), `codec.py`, `values.py` and `objects.py` what is in it, `atomic.py`
+how it gets to the disk.
 """
 
 from .codec import PersistenceError
-from .file import FORMAT_VERSION, ModelFileError, info, load, save
+from .file import (
+    FORMAT_VERSION,
+    CheckpointError,
+    ModelFileError,
+    info,
+    load,
+    load_state,
+    save,
+    save_state,
+)
 
 __all__ = [
     "FORMAT_VERSION",
+    "CheckpointError",
     "ModelFileError",
     "PersistenceError",
     "info",
     "load",
+    "load_state",
     "save",
+    "save_state",
 ]

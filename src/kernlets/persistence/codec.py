@@ -96,7 +96,8 @@ class Decoder:
         self, codecs: tuple[Codec, ...], tensors: dict[str, np.ndarray]
     ) -> None:
         self._readers = {codec.tag: codec.read for codec in codecs if codec.read}
-        self.tensors = tensors
+        self._tensors = tensors
+        self._used: set[str] = set()
 
     def decode(self, node: Node) -> Any:
         """The value of a tree."""
@@ -109,3 +110,13 @@ class Decoder:
     def children(self, nodes: dict[str, Node]) -> dict[str, Any]:
         """The values of named parts."""
         return {name: self.decode(node) for name, node in nodes.items()}
+
+    def tensor(self, name: str) -> np.ndarray:
+        """The array of a name."""
+        self._used.add(name)
+        return self._tensors[name]
+
+    def check_all_used(self) -> None:
+        """Refuse arrays that no part of the value refers to."""
+        if len(self._used) < len(self._tensors):
+            raise ValueError("it has arrays that belong to nothing")

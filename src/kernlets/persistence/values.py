@@ -68,7 +68,9 @@ def _write_array(array: np.ndarray, place: Place) -> Parts:
 
 
 def _read_array(node: Parts, decoder: Decoder) -> np.ndarray:
-    array = np.require(decoder.tensors[node["tensor"]], requirements=["A", "W"])
+    array = np.require(decoder.tensor(node["tensor"]), requirements=["A", "W"])
+    if not _is_plain(array.dtype):
+        raise ValueError(f"dtype {array.dtype}")
     return array.T if node["turned"] else array
 
 

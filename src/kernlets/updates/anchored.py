@@ -38,6 +38,8 @@ class AnchoredDictionary(Dictionary):
     sample is K(y, D) V Λ^(-1/2), and `outside` is what lies beyond the span.
     """
 
+    given = ("kernel", "samples", "energies")
+
     kernel: Kernel
     samples: Array  # (N, p)
     energies: Array  # (N,) κ(y, y)

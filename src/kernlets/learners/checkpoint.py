@@ -1,0 +1,182 @@
+"""States of unfinished fits: with ``options(checkpoint=FOLDER)`` a fit can be resumed.
+
+A loop asks for its `Checkpoint`, begins with the `state` that it finds there, and calls
+`keep` as it goes::
+
+    checkpoint = Checkpoint.of(self, samples=X, start=dictionary)
+    if checkpoint.state is not None:
+        total, rng_state = checkpoint.state["total"], ...
+    for ...:
+        checkpoint.keep(total=total, rng=rng)
+    checkpoint.keep(done=True, total=total, rng=rng)
+
+Without the option `state` is None and `keep` does nothing. How files get to the disk
+is in `persistence`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from .. import __version__
+from ..backend.arrays import is_array, is_torch, move_like, to_numpy
+from ..backend.rows import is_blocks, sum_rows
+from ..config import CheckpointFolder, options
+from ..core import Array
+
+SHARE = 0.05  # part of the time that may go into writing
+BLOCK_ROWS = 4096  # a constant: the digest must not depend on memory or threads
+IDLE = ("callback", "memory", "sparse_output", "verbose")  # parameters that fits ignore
+
+
+class Checkpoint:
+    """The state of one fit in a file, if the options name a folder for it."""
+
+    def __init__(self, path: Path | None = None, about: Any = None) -> None:
+        self._path, self._about = path, about
+        self._due = 0.0
+        self.state = None if path is None else _saved(path, about)
+
+    @classmethod
+    def of(cls, estimator: BaseEstimator, **data: Any) -> Checkpoint:
+        """That of the next fit of this class in the block of the options.
+
+        `data` are the samples and other arrays, or dictionaries of arrays, on which the
+        fit depends besides its parameters.
+        """
+        if options.checkpoint is None:
+            return cls()
+        name = type(estimator).__name__
+        path = Path(f"{options.checkpoint.numbered(name)}.checkpoint")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        about = {"kernlets": __version__, **_described_params(estimator)}
+        digests = {name: digest(value) for name, value in data.items()}
+        return cls(path, {"parameters": about, "data": digests})
+
+    @property
+    def done(self) -> bool:
+        """Whether the fit was finished and only has to be taken from the file."""
+        return self.state is not None and self.state["done"]
+
+    def keep(self, done: bool = False, **state: Any) -> None:
+        """Write the state, unless that would take more than a small part of the time.
+
+        A state that is `done` is always written.
+        """
+        began = time.perf_counter()
+        if self._path is None or not (done or began >= self._due):
+            return
+        from ..persistence import save_state
+
+        save_state({"about": self._about, "done": done, **state}, self._path)
+        now = time.perf_counter()
+        self._due = now + (now - began) / SHARE
+
+
+def branches(name: str, n: int) -> list[CheckpointFolder | None]:
+    """Folders for n fits that run side by side, each for its own block of options."""
+    if options.checkpoint is None:
+        return [None] * n
+    folder = options.checkpoint.numbered(name)
+    return [CheckpointFolder(folder / str(i)) for i in range(n)]
+
+
+def learned_fields(dictionary: Any) -> dict[str, Any]:
+    """What learning may have changed in a dictionary."""
+    names = {field.name for field in fields(dictionary)} - {*dictionary.given}
+    return {name: getattr(dictionary, name) for name in sorted(names)}
+
+
+def with_fields(start: Any, learned: dict[str, Any]) -> Any:
+    """The dictionary whose `learned_fields` these are."""
+    return replace(start, **{k: placed(v, start.weights) for k, v in learned.items()})
+
+
+def placed(value: Any, like: Array) -> Any:
+    """An array from a checkpoint, moved to where `like` is."""
+    return move_like(value, like) if isinstance(value, np.ndarray) else value
+
+
+def _saved(path: Path, about: dict[str, Any]) -> dict[str, Any] | None:
+    """The state in the file, None if there is none, refused if of another fit."""
+    for rest in path.parent.glob(f".{path.name}.*.part"):  # of a killed process
+        rest.unlink()
+    if not path.exists():
+        return None
+    from ..persistence import CheckpointError, load_state
+
+    state = load_state(path)
+    if state.get("about") == about:
+        return state
+    raise CheckpointError(
+        path,
+        f"is of another fit: {_differences(state['about'], about)}; use the same data "
+        "and parameters to resume, or another checkpoint folder",
+    )
+
+
+def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """The parameters that changed, or the first of the data that did."""
+    before, now = old["parameters"], new["parameters"]
+    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    if names:
+        changes = (f"{n} was {before.get(n)}, is {now.get(n)}" for n in names)
+        return ", ".join(changes)
+    name = next(n for n in new["data"] if old["data"].get(n) != new["data"][n])
+    return f"its {name} had other values, another type, or were on another device"
+
+
+def _described_params(estimator: BaseEstimator) -> dict[str, str]:
+    params = estimator.get_params(deep=False)
+    return {name: described(v) for name, v in params.items() if name not in IDLE}
+
+
+def described(value: Any) -> str:
+    """Text that is equal for equal parameters, in whichever process."""
+    if isinstance(value, BaseEstimator):
+        parts = (f"{k}={text}" for k, text in _described_params(value).items())
+        return f"{type(value).__name__}({', '.join(parts)})"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(described, value))}]"
+    if is_array(value):
+        return f"array {tuple(value.shape)} {digest(value)[:16]}"
+    if isinstance(value, np.random.Generator):
+        return f"generator {value.bit_generator.state}"
+    if isinstance(value, np.random.RandomState):
+        return f"random state {digest(value.get_state()[1])[:16]}"
+    is_plain = not callable(value) and type(value).__repr__ is not object.__repr__
+    return repr(value) if is_plain else _name(value)
+
+
+def _name(value: Callable[..., Any] | object) -> str:
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def digest(data: Any) -> str:
+    """SHA-256 of rows or blocks of rows, or of all arrays in a dictionary."""
+    if is_dataclass(data):
+        values = [getattr(data, field.name) for field in fields(data)]
+        parts = [digest(value).encode() for value in values if is_array(value)]
+    elif is_blocks(data) or data.ndim:
+        with options(block_rows=BLOCK_ROWS):
+            parts = sum_rows(_block_digests, data, row_bytes=0) or []
+    else:
+        parts = _block_digests(data)
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+def _block_digests(block: Array) -> list[bytes]:
+    """A list, so that those of several blocks add up."""
+    place = block.device if is_torch(block) else "host"
+    sha = hashlib.sha256(f"{place} {block.dtype} {tuple(block.shape)}".encode())
+    sha.update(np.ascontiguousarray(to_numpy(block)))
+    return [sha.digest()]

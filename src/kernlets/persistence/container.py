@@ -1,0 +1,181 @@
+"""Values in files: safetensors, with everything that is no array in its metadata.
+
+A safetensors file is a length, a JSON header and the bytes of the arrays. The header's
+``__metadata__`` holds, as text,
+
+* ``format``: the name of the `Kind`, and ``format_version``
+* ``library_version``, ``sklearn_version``: what wrote the file
+* ``checksum``: SHA-256 of the whole file with these 64 digits set to zero
+* ``tree``: the value as JSON, see `codec.py`
+
+The same value gives the same bytes. What models and checkpoints are is in `file.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sklearn
+from safetensors import numpy as safetensors
+
+from .. import __version__
+from .codec import Decoder, Encoder, PersistenceError
+from .objects import OBJECTS, UnknownClassError
+from .values import VALUES
+
+CODECS = (*OBJECTS, *VALUES)  # objects first: a named tuple is a tuple, too
+BLANK = "0" * 64
+MAX_HEADER = 100_000_000  # safetensors reads no longer ones
+MAX_MESSAGE = 400  # characters; a file must not fill the screen
+
+
+class FileError(ValueError):
+    """A file that cannot be read: one short line with the file and the remedy."""
+
+    def __init__(self, path: str | Path, problem: object) -> None:
+        text = " ".join(str(problem).split())
+        text = "".join(c if c.isprintable() else "?" for c in text)
+        if len(text) > MAX_MESSAGE:
+            text = f"{text[:MAX_MESSAGE]} ..."
+        super().__init__(f"{path}: {text}")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of files: its name and version in the header, and what errors say."""
+
+    format: str
+    version: int
+    holds: tuple[type, ...]  # what the value may be
+    error: type[FileError]
+    foreign: str  # what a file without the name is told
+    damaged: str
+
+
+def pack(value: Any, kind: Kind) -> bytes:
+    """The content of a file."""
+    encoder = Encoder(CODECS)
+    try:
+        tree = encoder.encode(value)
+    except RecursionError:
+        raise PersistenceError("", "it contains itself") from None
+    metadata = {
+        "format": kind.format,
+        "format_version": str(kind.version),
+        "library_version": __version__,
+        "sklearn_version": sklearn.__version__,
+        "checksum": BLANK,
+        "tree": json.dumps(tree, allow_nan=False),
+    }
+    head, arrays = _with_metadata(safetensors.save(encoder.tensors), metadata)
+    if len(head) > MAX_HEADER:
+        raise PersistenceError("", "it has too many parts that are no arrays")
+    digest = _field(_digest(head, arrays))
+    return b"".join([head.replace(_field(BLANK), digest, 1), arrays])
+
+
+def _with_metadata(plain: bytes, metadata: dict[str, str]) -> tuple[bytes, memoryview]:
+    """Header and arrays, with the metadata first and in order.
+
+    safetensors would shuffle them, and each file of one value would differ.
+    """
+    head, arrays = split(plain)
+    header = {"__metadata__": metadata, **json.loads(head[8:])}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # arrays stay aligned
+    return len(text).to_bytes(8, "little") + text, arrays
+
+
+def split(data: bytes) -> tuple[bytes, memoryview]:
+    """Length and header, and the bytes of the arrays."""
+    end = 8 + int.from_bytes(data[:8], "little")
+    return data[:end], memoryview(data)[end:]
+
+
+def _field(digest: str) -> bytes:
+    """The checksum as it stands in the header."""
+    return f'"checksum":"{digest}"'.encode()
+
+
+def _digest(head: bytes, arrays: memoryview) -> str:
+    sha = hashlib.sha256(head)
+    sha.update(arrays)
+    return sha.hexdigest()
+
+
+def verified(path: str | Path, data: bytes, kind: Kind) -> dict[str, str]:
+    """The metadata of an intact file of a version that can be read."""
+    head, arrays = split(data)
+    metadata = _metadata(path, head, kind)
+    version = metadata.get("format_version", "")
+    if not (version.isascii() and version.isdecimal() and len(version) < 10):
+        raise kind.error(path, kind.damaged)
+    if int(version) > kind.version:
+        raise kind.error(
+            path,
+            f"file version {version}, this library reads up to {kind.version}: "
+            "upgrade kernlets",
+        )
+    checksum = metadata.get("checksum", "")
+    blank = head.replace(_field(checksum), _field(BLANK), 1)
+    if _digest(blank, arrays) != checksum:
+        raise kind.error(path, kind.damaged)
+    return metadata
+
+
+def _metadata(path: str | Path, head: bytes, kind: Kind) -> dict[str, str]:
+    start = f'{{"__metadata__":{{"format":"{kind.format}",'.encode()
+    if not head[8:].startswith(start):
+        raise kind.error(path, kind.foreign)
+    try:
+        metadata = _parsed(head[8:])["__metadata__"]
+        if all(isinstance(text, str) for text in metadata.values()):
+            return metadata
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        pass
+    raise kind.error(path, kind.damaged)
+
+
+def _parsed(text: bytes | str) -> Any:
+    """JSON without what readers may understand in different ways."""
+    return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands twice")
+    return found
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON")
+
+
+def unpack(
+    path: str | Path, data: bytes, metadata: dict[str, str], kind: Kind
+) -> Any:
+    """The value in a verified file."""
+    try:
+        decoder = Decoder(CODECS, safetensors.load(data))
+        value = decoder.decode(_parsed(metadata["tree"]))
+        decoder.check_all_used()
+        if not isinstance(value, kind.holds):
+            raise TypeError(f"it holds a {type(value).__name__}")
+        return value
+    except UnknownClassError as error:
+        raise kind.error(path, error) from error
+    except Exception as error:  # a file made by hand can be wrong in any way
+        written = (
+            f"kernlets {metadata.get('library_version')} and scikit-learn "
+            f"{metadata.get('sklearn_version')}"
+        )
+        raise kind.error(
+            path,
+            f"cannot be rebuilt ({type(error).__name__}: {error}): it was written by "
+            f"{written}, load it with these or fit the model again",
+        ) from error
