@@ -135,6 +135,9 @@ class Dictionary(ABC):
     explicit dictionary, coefficients over the anchors for a kernel dictionary.
     """
 
+    given: ClassVar[tuple[str, ...]] = ()
+    """Fields that learning never changes: data, which a checkpoint need not hold."""
+
     @property
     @abstractmethod
     def n_atoms(self) -> int:
@@ -219,7 +222,7 @@ class Statistics:
     cross: Array  # (m, r)   Γᵀ · coordinates(X)
     uses: np.ndarray  # (m,)     samples that use the atom
     error: float  # Σ squared residuals
-    n_samples: int
+    n_samples: float
     worst: Array  # (w, p) the worst represented samples, worst first
     worst_error: np.ndarray  # (w,)
 
@@ -234,6 +237,18 @@ class Statistics:
             n_samples=self.n_samples + other.n_samples,
             worst=_stack(self.worst, other.worst)[keep],
             worst_error=errors[keep],
+        )
+
+    def faded(self, factor: float) -> Statistics:
+        """The sums times `factor`, without the worst samples: what a stream keeps."""
+        return Statistics(
+            codes_gram=self.codes_gram * factor,
+            cross=self.cross * factor,
+            uses=self.uses,
+            error=self.error * factor,
+            n_samples=self.n_samples * factor,
+            worst=self.worst[:0],
+            worst_error=self.worst_error[:0],
         )
 
     def __len__(self) -> int:

@@ -15,7 +15,7 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import check_rows
-from ..backend.rows import is_blocks, map_rows
+from ..backend.rows import Blocks, is_blocks, map_rows
 from ..core import Array, Kernel
 from ..preimage import over_landmarks, preimages
 
@@ -48,9 +48,12 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def transform(self, X: Any) -> Any:
         """The features ψ of the rows of X.
 
-        For an iterable of blocks, a generator with one array per block.
+        For an iterable of blocks, an iterable with one array per block, made as it
+        is read; it can be read again if X can.
         """
         check_is_fitted(self)
+        if is_blocks(X) and not isinstance(X, Iterator):
+            return Blocks(lambda: self.transform(iter(X)))
         return map_rows(self._features, self._rows(X), self._row_bytes)
 
     def _rows(self, X: Any, reset: bool = False) -> Any:

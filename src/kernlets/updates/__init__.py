@@ -3,13 +3,14 @@
 from .anchored import AnchoredUpdate
 from .anchors import AnchorDescent
 from .ksvd import KSVDUpdate, ParallelKSVDUpdate
-from .least_squares import MODUpdate
+from .least_squares import CoordinateUpdate, MODUpdate
 from .orthogonal import OrthogonalUpdate
 
 UPDATES = {
     "ksvd": KSVDUpdate,
     "ksvd-parallel": ParallelKSVDUpdate,
     "mod": MODUpdate,
+    "coordinate": CoordinateUpdate,
     "orthogonal": OrthogonalUpdate,
 }
 
@@ -17,6 +18,7 @@ __all__ = [
     "UPDATES",
     "AnchorDescent",
     "AnchoredUpdate",
+    "CoordinateUpdate",
     "KSVDUpdate",
     "MODUpdate",
     "OrthogonalUpdate",

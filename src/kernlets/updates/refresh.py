@@ -31,7 +31,27 @@ def refresh(
     min_uses: int = 4,
     max_coherence: float = 0.99,
 ) -> Dictionary:
-    """Put the worst represented samples, normalised, in place of useless atoms.
+    """Put the worst represented samples, normalised, in place of useless atoms."""
+    if len(worst_error) == 0:
+        return dictionary
+    seen = uses, worst, worst_error
+    places, atoms = replacements(dictionary, *seen, min_uses, max_coherence)
+    if len(places) == 0:
+        return dictionary
+    weights = namespace(dictionary.weights).asarray(dictionary.weights, copy=True)
+    weights[places] = atoms
+    return dictionary.with_weights(weights)
+
+
+def replacements(
+    dictionary: Dictionary,
+    uses: np.ndarray,  # (m,)
+    worst: Array,  # (w, p)
+    worst_error: np.ndarray,  # (w,)
+    min_uses: int,
+    max_coherence: float,
+) -> tuple[Array, Array]:
+    """Places of useless atoms, and what `refresh` puts there.
 
     The practice of K-SVD as published by its authors; a sample that is already
     represented to rounding never becomes an atom.
@@ -40,13 +60,8 @@ def refresh(
     energy = to_numpy(dictionary.energy(worst))
     rounding = 10 * eps(dictionary.weights) * energy
     good = np.flatnonzero(worst_error > rounding)[: len(places)]
-    if len(good) == 0:
-        return dictionary
-    chosen = worst[index_like(good, worst)]
-    weights = namespace(dictionary.weights).asarray(dictionary.weights, copy=True)
-    places = index_like(places[: len(good)], weights)
-    weights[places] = sample_atoms(dictionary, chosen)
-    return dictionary.with_weights(weights)
+    places = index_like(places[: len(good)], dictionary.weights)
+    return places, sample_atoms(dictionary, worst[index_like(good, worst)])
 
 
 def refresh_from(

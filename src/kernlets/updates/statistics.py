@@ -2,25 +2,62 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import NamedTuple
+
 import numpy as np
 
-from ..backend.arrays import index_like, is_torch, to_numpy
+from ..backend.arrays import index_like, is_torch, namespace, to_numpy
 from ..core import Array, Dictionary, SparseCodes, Statistics
 
 
-def statistics(dictionary: Dictionary, X: Array, codes: SparseCodes) -> Statistics:
-    """ΓᵀΓ, Γᵀ·coordinates(X), uses, error and the worst samples of one block."""
+class Seen(NamedTuple):
+    """What is noted of coded samples beside the sums for the update."""
+
+    uses: np.ndarray  # (m,)
+    error: float  # Σ squared residuals
+    n_samples: float
+    worst: Array  # (w, p) the worst represented samples, worst first
+    worst_error: np.ndarray  # (w,)
+
+
+def seen(X: Array, codes: SparseCodes) -> Seen:
+    """Uses, error and the worst samples of one block, as many as there are atoms."""
     errors = to_numpy(codes.residual)
     worst = np.argsort(-errors, kind="stable")[: codes.n_atoms]
-    return Statistics(
-        codes_gram=_codes_gram(codes),
-        cross=dictionary.cross(codes, X),
+    return Seen(
         uses=codes.uses(),
         error=float(errors.sum(dtype=np.float64)),
         n_samples=len(codes),
         worst=X[index_like(worst, X)],
         worst_error=errors[worst],
     )
+
+
+def statistics(dictionary: Dictionary, X: Array, codes: SparseCodes) -> Statistics:
+    """ΓᵀΓ, Γᵀ·coordinates(X), uses, error and the worst samples of one block."""
+    return Statistics(
+        codes_gram=_codes_gram(codes),
+        cross=dictionary.cross(codes, X),
+        **seen(X, codes)._asdict(),
+    )
+
+
+def without_atoms(
+    coded: Statistics, dictionary: Dictionary, places: Array
+) -> Statistics:
+    """The sums as if the samples had come without their parts along some atoms.
+
+    So these atoms can be replaced: nothing speaks for the old ones any more, and the
+    others do not take over what they represented.
+    """
+    xp = namespace(coded.cross)
+    codes_gram = xp.asarray(coded.codes_gram, copy=True)
+    cross = coded.cross - codes_gram[:, places] @ dictionary.weights[places]
+    codes_gram[places, :] = 0.0
+    codes_gram[:, places] = 0.0
+    cross[places] = 0.0
+    return replace(coded, codes_gram=codes_gram, cross=cross)
 
 
 def _codes_gram(codes: SparseCodes) -> Array:  # (m, m)

@@ -1,0 +1,79 @@
+"""`Forgetting`: how much each new sample of a stream takes from the weight of the past.
+
+No learner here; `online.py` and `rls.py` multiply their sums by these factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+
+#: schedule -> what is left of 1 − start after t horizons
+SCHEDULES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "constant": np.ones_like,
+    "linear": lambda t: np.clip(1 - t, 0, None),
+    "quadratic": lambda t: np.clip(1 - t, 0, None) ** 2,
+    "cubic": lambda t: np.clip(1 - t, 0, None) ** 3,
+    "exponential": lambda t: 0.5**t,
+    "hyperbolic": lambda t: 1 / (1 + t),
+}
+
+
+@dataclass(frozen=True)
+class Forgetting:
+    """A forgetting factor λ for each sample of a stream, which may rise to 1.
+
+    λᵢ = 1 − (1 − start) g(i / horizon) for the sample that comes after i others, with
+    g(t) = 1 (``"constant"``), max(1 − t, 0) to the power 1, 2, 3 (``"linear"``,
+    ``"quadratic"``, ``"cubic"``), 2⁻ᵗ (``"exponential"``) or 1 / (1 + t)
+    (``"hyperbolic"``): the schedules of RLS-DLA (Skretting and Engan, 2010).
+    The first dictionary is forgotten quickly, and learning settles later. At
+    a constant λ the learner remembers about 1 / (1 − λ) samples.
+
+    Parameters
+    ----------
+    start : float
+        The first factor, above 0 and at most 1.
+    schedule : {"constant", "linear", "quadratic", "cubic", "exponential", "hyperbolic"}
+    horizon : int, optional
+        Samples until λ is 1 (for the powers), or until half of 1 − start is left.
+        Needed by all schedules but the constant one.
+
+    Examples
+    --------
+    >>> from kernlets import Forgetting
+    >>> Forgetting(0.9, "linear", horizon=4).factors(0, 6).round(3).tolist()
+    [0.9, 0.925, 0.95, 0.975, 1.0, 1.0]
+    """
+
+    start: float = 0.99
+    schedule: str = "constant"
+    horizon: int | None = None
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.start, Real) and 0 < self.start <= 1):
+            raise ValueError(f"start={self.start!r} must be above 0 and at most 1")
+        if self.schedule not in SCHEDULES:
+            raise ValueError(
+                f"schedule={self.schedule!r} must be one of {', '.join(SCHEDULES)}"
+            )
+        if self.schedule == "constant":
+            return
+        if self.horizon is None or not self.horizon > 0:
+            raise ValueError(
+                f"schedule={self.schedule!r} with horizon={self.horizon!r}: say after "
+                "how many samples forgetting is to end, e.g. the length of the stream"
+            )
+
+    def factors(self, seen: int, count: int) -> np.ndarray:  # (count,)
+        """λ of the `count` samples that come after `seen` others."""
+        time = np.arange(seen, seen + count) / (self.horizon or 1)
+        return 1 - (1 - self.start) * SCHEDULES[self.schedule](time)
+
+
+def forgetting_of(value: float | Forgetting) -> Forgetting:
+    """A constant factor, or the schedule as it is."""
+    return value if isinstance(value, Forgetting) else Forgetting(value)
