@@ -73,6 +73,8 @@ def fit(
     memory: o.Memory = None,
     threads: o.Threads = None,
     device: o.Device = None,
+    checkpoint: o.Checkpoint = None,
+    resume: o.Resume = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Fit a model to DATA and save it.
@@ -82,7 +84,7 @@ def fit(
     Without labels it becomes one dictionary.
     """
     from .build import Recipe
-    from .jobs import Source, fit_model, session
+    from .jobs import Source, check_resume, fit_model, session
 
     recipe = Recipe(
         method=method,
@@ -99,7 +101,8 @@ def fit(
         settings=tuple(set_ or ()),
     )
     source = Source(data, label, key, size, use_labels=not unsupervised)
-    with session(memory, threads, device):
+    check_resume(checkpoint, resume)
+    with session(memory, threads, device, checkpoint):
         fit_model(recipe, source, model, test, quiet)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import typer
 from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
@@ -57,11 +58,27 @@ def _column(label: str | None) -> str | int | None:
 
 
 def session(
-    memory: str | None, threads: int | None, device: str | None = None
+    memory: str | None,
+    threads: int | None,
+    device: str | None = None,
+    checkpoint: Path | None = None,
 ) -> AbstractContextManager[Any]:
     """The library's options for the time of one command."""
     changes = {"memory": memory, "n_threads": threads, "device": check_device(device)}
+    changes["checkpoint"] = checkpoint
     return options(**{name: v for name, v in changes.items() if v is not None})
+
+
+def check_resume(checkpoint: Path | None, resume: bool) -> None:
+    """Refuse to resume from nothing, and to mix with the checkpoints of another fit."""
+    if checkpoint is None:
+        if resume:
+            raise typer.BadParameter("needs --checkpoint DIR", param_hint="--resume")
+    elif not resume and next(checkpoint.rglob("*.checkpoint"), None) is not None:
+        raise ValueError(
+            f"{checkpoint}: holds the checkpoints of a fit: add --resume to go on with "
+            "it, or name another folder"
+        )
 
 
 def fit_model(

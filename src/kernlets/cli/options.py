@@ -63,6 +63,14 @@ Threads = Annotated[
     int | None, typer.Option(min=1, help="threads; all cores if absent")
 ]
 Device = Annotated[str | None, typer.Option(help="torch device to fit on, e.g. cuda")]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="folder to keep the state of the fit in"),
+]
+Resume = Annotated[
+    bool,
+    typer.Option("--resume", help="go on from what --checkpoint holds, if anything"),
+]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="no progress and no summary")
 ]

@@ -1,0 +1,94 @@
+"""``kernlets fit --checkpoint DIR --resume`` killed at random times, real processes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from typer.testing import CliRunner
+
+from kernlets import load
+from kernlets.cli import app
+from kernlets.persistence.file import MODEL, pack
+
+FIT = ["--atoms", "24", "--iterations", "600", "--threads", "1", "--quiet"]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Four classes of 150 samples."""
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 4
+    X = rng.standard_normal((600, 30)) + 2 * np.eye(4, 30)[y]
+    np.savez(tmp_path / "data.npz", X=X, y=y)
+    return tmp_path / "data.npz"
+
+
+def command(data: Path, model: Path, *extra: Any) -> list[str]:
+    words = [sys.executable, "-m", "kernlets", "fit", data, "-m", model, *FIT, *extra]
+    return [str(word) for word in words]
+
+
+def content(path: Path) -> bytes:
+    """A model file without the seconds, which no two runs share."""
+    model = load(path)
+    for learner in model[-1].learners_:
+        learner.history_["seconds"] = []
+    return pack(model, MODEL)
+
+
+def states(folder: Path) -> dict[Path, int]:
+    """All checkpoints and when they were written."""
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*.checkpoint")}
+
+
+def kill_after(run: list[str], folder: Path, progress: bool, delay: float) -> None:
+    """Start, wait for a new state where asked to, then for the delay, and kill."""
+    before = states(folder)
+    process = subprocess.Popen(run)
+    while progress and states(folder) == before and process.poll() is None:
+        time.sleep(0.01)
+    time.sleep(delay)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL, "the fit was over before it was killed"
+
+
+def test_killed_fits_end_with_the_same_model(data: Path, tmp_path: Path) -> None:
+    whole, resumed = tmp_path / "whole.model", tmp_path / "resumed.model"
+    assert CliRunner().invoke(app, command(data, whole)[3:]).exit_code == 0
+    folder, rng = tmp_path / "states", np.random.default_rng(8)
+    run = command(data, resumed, "--checkpoint", folder, "--resume")
+    kill_after(run, folder, progress=False, delay=float(rng.uniform(0.2, 1)))
+    for delay in rng.uniform(0, 0.15, size=3):
+        kill_after(run, folder, progress=True, delay=float(delay))
+        assert not resumed.exists()
+    assert len(states(folder)) > 0
+    subprocess.run(run, check=True)
+    assert content(resumed) == content(whole)
+
+
+def test_what_resume_refuses(data: Path, tmp_path: Path) -> None:
+    def run(*words: Any) -> Any:
+        fixed = ["fit", data, "-m", tmp_path / "m", "--atoms", 9, "--iterations", 2]
+        return CliRunner().invoke(app, [str(word) for word in [*fixed, *words]])
+
+    at = ["--checkpoint", tmp_path / "states"]
+    assert run(*at).exit_code == 0
+    assert run(*at, "--resume").exit_code == 0
+    for words, message in {
+        (*at,): "holds the checkpoints of a fit: add --resume",
+        (*at, "--resume", "--sparsity", 3): "n_nonzero_coefs was None, is 3",
+        (*at, "--resume", "--seed", 1): "random_state was 0, is 1",
+        (*at, "--resume", "--kernel", "rbf"): "its samples had other values",
+        ("--resume",): "needs --checkpoint DIR",
+    }.items():
+        result = run(*words)
+        assert result.exit_code in (1, 2)
+        assert message in result.stderr
