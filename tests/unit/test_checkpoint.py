@@ -98,8 +98,8 @@ MODELS = {
     "exact update": KSVD(20, 2, max_iter=6, update="exact", random_state=1),
     "parallel update": KSVD(20, 2, max_iter=6, update="parallel", random_state=1),
     "kernel, parallel": KernelKSVD("poly:2", 9, 2, update="parallel", random_state=1),
-    "moving anchors": ReducedKernelDL(
-        "rbf:2", 8, 2, max_iter=4, optimize_anchors=True, linear_weight=1, random_state=0
+    "moving anchors": ReducedKernelDL.morkdl_d(
+        "rbf:2", n_anchors=20, n_components=8, max_iter=4, random_state=0
     ),
     "K-SAD": KSADClassifier("poly:2", max_iter=6, n_landmarks=30, random_state=0),
     "classifier": ResidualClassifier(KSVD(9, 2, max_iter=4), random_state=0),
@@ -107,7 +107,9 @@ MODELS = {
         NystroemMap("poly:2", n_landmarks=40, n_components=20, random_state=0),
         ResidualClassifier(KSVD(9, 2, max_iter=4, random_state=0)),
     ),
-    "two learners": make_pipeline(KSVD(8, 3, random_state=0), KSVD(6, 2, random_state=1)),
+    "two learners": make_pipeline(
+        KSVD(8, 3, random_state=0), KSVD(6, 2, random_state=1)
+    ),
     "outliers": DictionaryOutlierDetector(random_state=0),
 }
 

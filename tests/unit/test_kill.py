@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from typer.testing import CliRunner
 
 from kernlets import load
