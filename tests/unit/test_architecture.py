@@ -54,8 +54,8 @@ HOMES = {
     "numba": {"hot/numba_.py"},
     "torch": {"hot/torch_.py", "hot/triton_.py", "backend/arrays.py"},
     "triton": {"hot/triton_.py"},
-    "dask": {"backend/dask_rows.py"},
-    "distributed": {"backend/dask_rows.py"},
+    "dask": {"backend/dask_rows.py", "backend/dask_tasks.py"},
+    "distributed": {"backend/dask_rows.py", "backend/dask_tasks.py"},
 }
 
 

@@ -26,6 +26,12 @@ def is_torch(X: Any) -> bool:
     return torch is not None and isinstance(X, torch.Tensor)
 
 
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask array, dataframe or series; Dask is not imported for it."""
+    kinds = (kind.__module__.partition(".")[0] for kind in type(X).__mro__)
+    return "dask" in kinds and hasattr(X, "__dask_graph__")
+
+
 def is_array(X: Any) -> bool:
     """Whether X is a NumPy array or a torch tensor."""
     return isinstance(X, np.ndarray) or is_torch(X)
@@ -113,12 +119,21 @@ def check_rows(
     accept_sparse: bool = False,
     ensure_min_samples: int = 1,
     streamed: bool = False,
+    lazy: bool = False,
 ) -> Array:
     """X as a finite two-dimensional floating-point array, or an error with advice.
 
-    Memory maps are not read here: their blocks are converted as they are used.
+    Memory maps are not read here: their blocks are converted as they are used. With
+    `lazy` the same holds for `LazyRows` and Dask arrays; without it the caller needs
+    all rows in memory.
     """
-    if is_torch(X) or isinstance(X, np.memmap):
+    from .stored import LazyRows, in_memory
+
+    if is_dask(X):
+        return _check_dask(estimator, X, reset, ensure_min_samples, lazy)
+    if isinstance(X, LazyRows) and not lazy:
+        X = in_memory(X, type(estimator).__name__)
+    if is_torch(X) or isinstance(X, (np.memmap, LazyRows)):
         X = _check_plain(X, ensure_min_samples)
         _check_features(estimator, X, reset)
     else:
@@ -203,6 +218,27 @@ def check_points(points: Any, like: Array, name: str) -> Array:  # (m, p)
     return as_like(points, like)
 
 
+def _check_dask(
+    estimator: Any, X: Any, reset: bool, ensure_min_samples: int, lazy: bool
+) -> Any:
+    """A Dask array of rows with known lengths; its blocks are checked as they are."""
+    from . import dask_rows
+
+    name = type(estimator).__name__
+    if not lazy:
+        raise TypeError(
+            f"{name} needs all rows on one machine, but X is a Dask collection: pass "
+            "X.compute(), or use MOD, KSVD(update='parallel') or OnlineDictionary"
+        )
+    if options.device is not None:
+        raise ValueError(
+            f"device={options.device!r} and a Dask collection do not go together: "
+            "leave the option device out"
+        )
+    dask_rows.check_features(estimator, X, reset)
+    return _check_plain(dask_rows.as_rows(X), ensure_min_samples)
+
+
 def _check_plain(X: Array, ensure_min_samples: int) -> Array:
     if X.ndim != 2:
         raise ValueError(
@@ -214,7 +250,7 @@ def _check_plain(X: Array, ensure_min_samples: int) -> Array:
             f"X has {X.shape[0]} sample(s) and {X.shape[1]} feature(s); a minimum of "
             f"{ensure_min_samples} sample(s) and 1 feature is required"
         )
-    if isinstance(X, np.memmap):
+    if not is_torch(X):
         return X
     if X.is_complex():
         raise ValueError("Complex data not supported: pass real values")

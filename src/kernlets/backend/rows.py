@@ -1,7 +1,9 @@
-"""Where the rows are: one block loop for arrays, memory maps and blocks on disk.
+"""Where the rows are: one block loop for arrays, memory maps, streams and clusters.
 
-`map_rows` and `sum_rows` are the only two loops over row blocks in the library.
-A source of rows is an array, a memory map, or an iterable of such blocks.
+`map_rows` and `sum_rows` are the only two loops over row blocks in the library;
+`row_batches` gives the mini-batches of a stream, each a source of rows for them.
+A source of rows is an array, a memory map, `LazyRows`, an iterable of blocks of rows,
+or a Dask array, whose part of both loops is in `dask_rows.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +18,17 @@ import numpy as np
 
 from ..config import options
 from ..core import Array
-from .arrays import as_float, device_memory, empty, is_array, is_torch, to_device
+from .arrays import (
+    as_float,
+    device_memory,
+    empty,
+    index_like,
+    is_array,
+    is_dask,
+    is_torch,
+    namespace,
+)
+from .stored import LazyRows, apply_rows, is_stored, read_rows
 from .threads import parallel
 
 Result = TypeVar("Result")
@@ -73,7 +85,41 @@ def iter_blocks(X: Any, row_bytes: int) -> Iterator[Array]:
     """Row blocks of any source, as floating-point arrays."""
     for part in _ahead(X) if is_blocks(X) else [X]:
         for rows in slices(part.shape[0], row_bytes, part):
-            yield _read(part, rows)
+            yield read_rows(part, rows)
+
+
+def row_batches(X: Any, n_rows: int) -> Iterator[Array]:
+    """Consecutive batches of `n_rows` rows of any source, the last one shorter.
+
+    They do not depend on the blocks in which the rows come. Rows of a memory map are
+    not read here.
+    """
+    for part in _regrouped(X, n_rows) if is_blocks(X) else [X]:
+        for begin in range(0, part.shape[0], n_rows):
+            rows = slice(begin, min(begin + n_rows, part.shape[0]))
+            yield part.part(rows) if isinstance(part, LazyRows) else part[rows]
+
+
+def _regrouped(blocks: Iterable[Array], n_rows: int) -> Iterator[Array]:
+    """The same rows in blocks of multiples of `n_rows`, but for the last block."""
+    held: list[Array] = []
+    for block in _ahead(blocks):
+        held.append(block)
+        count = sum(part.shape[0] for part in held)
+        if count >= n_rows:
+            joined = _joined(held)
+            whole = count - count % n_rows
+            yield joined[:whole]
+            held = [joined[whole:]]
+    if held:
+        yield _joined(held)
+
+
+def _joined(parts: list[Array]) -> Array:
+    if len(parts) == 1:
+        return parts[0]
+    read = [read_rows(part, slice(0, part.shape[0])) for part in parts]
+    return namespace(read[0]).concat(read)
 
 
 def _ahead(blocks: Iterable[Array]) -> Iterator[Array]:
@@ -91,22 +137,15 @@ def _ahead(blocks: Iterable[Array]) -> Iterator[Array]:
             yield block
 
 
-def _read(X: Array, rows: slice) -> Array:
-    """One block in floating point; a block from disk is checked as it is read.
+def take_rows(X: Any, rows: np.ndarray) -> Array:
+    """The rows with these numbers, in memory and in floating point."""
+    if is_dask(X):
+        from . import dask_rows
 
-    Samples that are not rows of numbers (row numbers, strings) stay as they are.
-    """
-    if X.ndim == 1:
-        return X[rows]
-    block = as_float(X[rows])
-    if not isinstance(X, np.memmap):
-        return block
-    if not np.isfinite(block).all():
-        raise ValueError(
-            f"X contains NaN or infinity in rows {rows.start} to {rows.stop - 1}: "
-            "remove or impute such values"
-        )
-    return to_device(block, streamed=True)
+        return dask_rows.take_rows(X, rows)
+    if is_stored(X):
+        return stacked_rows(as_float, X, 8 * X.shape[1], rows)
+    return as_float(X[index_like(rows, X)])
 
 
 def map_blocks(f: Callable[[Array], Result], X: Array, row_bytes: int) -> list[Result]:
@@ -114,7 +153,7 @@ def map_blocks(f: Callable[[Array], Result], X: Array, row_bytes: int) -> list[R
     parts = slices(X.shape[0], row_bytes, X) or [slice(0, 0)]
 
     def run(rows: slice) -> Result:
-        return f(_read(X, rows))
+        return apply_rows(f, X, rows)
 
     # torch brings threads of its own
     return [run(rows) for rows in parts] if is_torch(X) else parallel(run, parts)
@@ -123,22 +162,58 @@ def map_blocks(f: Callable[[Array], Result], X: Array, row_bytes: int) -> list[R
 def map_rows(f: Callable[[Array], Array], X: Any, row_bytes: int) -> Any:
     """f over blocks of rows, results stacked in one array.
 
-    For an iterable of blocks the result is a generator with one result per block.
+    For an iterable of blocks the result is an iterable with one result per block, for
+    a Dask array another one. Where X is not in memory and the result is larger than
+    half of the memory option, it is `LazyRows`.
     """
+    if is_dask(X):
+        from . import dask_rows
+
+        return dask_rows.map_rows(f, X, row_bytes)
     if is_blocks(X):
-        return (map_rows(f, block, row_bytes) for block in _ahead(X))
-    stacked = _Stacked(X.shape[0])
-    parts = slices(X.shape[0], row_bytes, X) or [slice(0, 0)]
+        if isinstance(X, Iterator):
+            return (map_rows(f, block, row_bytes) for block in _ahead(X))
+        return Blocks(lambda: map_rows(f, iter(X), row_bytes))
+    if is_stored(X):
+        lazy = LazyRows(X, f, row_bytes)
+        if lazy.ndim == 2 and lazy.nbytes > options.memory // 2:
+            return lazy
+    return stacked_rows(f, X, row_bytes)
 
-    def run(rows: slice) -> None:
-        stacked.put(rows, f(_read(X, rows)))
 
+def stacked_rows(
+    f: Callable[[Array], Array],
+    X: Array,
+    row_bytes: int,
+    rows: np.ndarray | slice | None = None,
+) -> Array:
+    """f over blocks of some rows of one array, in memory."""
+    n = X.shape[0] if rows is None else _count(rows)
+    stacked = _Stacked(n)
+
+    def run(part: slice) -> None:
+        stacked.put(part, apply_rows(f, X, _within(rows, part)))
+
+    parts = slices(n, row_bytes, X) or [slice(0, 0)]
     if is_torch(X):
-        for rows in parts:
-            run(rows)
+        for part in parts:
+            run(part)
     else:
         parallel(run, parts)
     return stacked.array
+
+
+def _count(rows: np.ndarray | slice) -> int:
+    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+
+
+def _within(rows: np.ndarray | slice | None, part: slice) -> slice | np.ndarray:
+    """A part of rows that are given by their numbers, or are consecutive."""
+    if rows is None:
+        return part
+    if isinstance(rows, slice):
+        return slice(rows.start + part.start, rows.start + part.stop)
+    return rows[part]
 
 
 class _Stacked:
@@ -157,20 +232,44 @@ class _Stacked:
         self.array[rows] = part
 
 
-def sum_rows(f: Callable[[Array], Any], X: Any, row_bytes: int) -> Any:
-    """Σ f(block) over blocks of rows, added in the order of the rows."""
+def sum_rows(
+    f: Callable[..., Any], X: Any, row_bytes: int, numbered: bool = False
+) -> Any:
+    """Σ f(block) over blocks of rows, added in the order of the rows.
+
+    With `numbered`, Σ f(block, number of its first row).
+    """
+    if is_dask(X):
+        from . import dask_rows
+
+        return dask_rows.sum_rows(f, X, row_bytes, numbered)
+
+    def run(piece: tuple[Array, slice, int]) -> Any:
+        part, rows, first = piece
+        extra = (first + rows.start,) if numbered else ()
+        return apply_rows(lambda block: f(block, *extra), part, rows)
+
     total = None
-    for batch in _batches(iter_blocks(X, row_bytes)):
-        for part in parallel(f, batch):
+    for batch in _batches(_pieces(X, row_bytes)):
+        for part in parallel(run, batch):
             total = part if total is None else total + part
     return total
 
 
-def _batches(blocks: Iterator[Array]) -> Iterator[list[Array]]:
-    """Groups of blocks, one per thread, so that few are in memory at once."""
-    group: list[Array] = []
-    for block in blocks:
-        group.append(block)
+def _pieces(X: Any, row_bytes: int) -> Iterator[tuple[Array, slice, int]]:
+    """Parts of a source, slices of them, and the number of the parts' first row."""
+    first = 0
+    for part in _ahead(X) if is_blocks(X) else [X]:
+        for rows in slices(part.shape[0], row_bytes, part):
+            yield part, rows, first
+        first += part.shape[0]
+
+
+def _batches(pieces: Iterator[Result]) -> Iterator[list[Result]]:
+    """Groups of pieces, one per thread, so that few are in memory at once."""
+    group: list[Result] = []
+    for piece in pieces:
+        group.append(piece)
         if len(group) == options.n_threads:
             yield group
             group = []

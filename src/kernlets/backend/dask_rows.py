@@ -1,0 +1,195 @@
+"""Rows on a cluster: the two loops of `rows.py` for Dask arrays and dataframes.
+
+Each chunk of rows is worked on as an array in memory is, block by block. How the work
+reaches the chunks is in `dask_tasks.py`; these are the only files that import Dask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from functools import partial
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from dask.delayed import delayed
+from dask.sizeof import sizeof
+from sklearn.utils.validation import validate_data
+
+from ..core import Array, Statistics
+from .arrays import as_float
+from .dask_tasks import (
+    Origin,
+    each_chunk,
+    kept,
+    mapped,
+    origin,
+    packed,
+    sum_chunks,
+)
+from .rows import map_rows as map_local
+from .rows import sum_rows as sum_local
+from .stored import refuse_infinite
+
+__all__ = [
+    "as_rows",
+    "check_features",
+    "kept",
+    "map_rows",
+    "part_rows",
+    "split_rows",
+    "sum_rows",
+    "take_rows",
+]
+
+
+@sizeof.register(Statistics)
+def _size(sums: Any) -> int:
+    """Bytes of all fields, by which Dask plans what travels and what is spilled."""
+    return sum(sizeof(getattr(sums, field.name)) for field in fields(sums))
+
+
+def as_rows(X: Any) -> da.Array:
+    """A Dask array or dataframe as chunks of whole rows whose lengths are known."""
+    X = _with_lengths(X)
+    if X.dtype.kind not in "fiub":
+        raise ValueError(
+            f"X holds {X.dtype}, not real numbers: leave such columns out, or convert "
+            "them"
+        )
+    return X.rechunk({1: -1}) if X.ndim == 2 and len(X.chunks[1]) > 1 else X
+
+
+def _with_lengths(X: Any) -> da.Array:
+    if not isinstance(X, da.Array):
+        return X.to_dask_array(lengths=True)
+    if any(np.isnan(length) for length in X.chunks[0]):
+        X = X.copy()  # lengths are noted in place
+        X.compute_chunk_sizes()
+    return X
+
+
+def check_features(estimator: Any, X: Any, reset: bool) -> None:
+    """Note or compare the number of features and their names."""
+    known = X._meta if hasattr(X, "columns") else np.empty((1, *X.shape[1:]))
+    validate_data(estimator, known, reset=reset, skip_check_array=True)
+
+
+def map_rows(f: Callable[[Array], Array], X: da.Array, row_bytes: int) -> da.Array:
+    """f over the chunks, as another Dask array: nothing is computed here."""
+    like = f(as_float(np.ones((1, X.shape[1]), X.dtype)))
+    job = packed(partial(_map_chunk, f, row_bytes))
+    return mapped(Origin(origin(X).X, (*origin(X).maps, job)), like)
+
+
+def _map_chunk(
+    f: Callable[[Array], Array], row_bytes: int, chunk: np.ndarray, _: Any
+) -> Array:
+    refuse_infinite(chunk)
+    return map_local(f, chunk, row_bytes)
+
+
+def sum_rows(
+    f: Callable[..., Any], X: da.Array, row_bytes: int, numbered: bool = False
+) -> Any:
+    """Σ f(block) over all rows: chunk by chunk on the workers, then as a tree."""
+    ends = np.cumsum(X.chunks[0]).tolist()
+    spans = [
+        (end - n, end) if n else None
+        for end, n in zip(ends, X.chunks[0], strict=True)
+    ]
+    job = partial(_sum_chunk, f, row_bytes, numbered)
+    return sum_chunks(job, X, spans)
+
+
+def _sum_chunk(
+    f: Callable[..., Any],
+    row_bytes: int,
+    numbered: bool,
+    chunk: np.ndarray,
+    span: tuple[int, int],
+) -> Any:
+    refuse_infinite(chunk, slice(*span))
+
+    def shifted(block: Array, number: int) -> Any:
+        return f(block, span[0] + number)
+
+    return sum_local(shifted if numbered else f, chunk, row_bytes, numbered)
+
+
+def take_rows(X: da.Array, rows: np.ndarray) -> np.ndarray:
+    """The rows with these numbers, gathered in the order asked for."""
+    rows = np.asarray(rows)
+    order = np.argsort(rows, kind="stable")
+    ends = np.cumsum(X.chunks[0])
+    cuts = np.searchsorted(rows[order], ends)
+    parts = np.split(order, cuts[:-1])
+    wanted = [
+        rows[part] - (end - n) if len(part) else None
+        for part, end, n in zip(parts, ends, X.chunks[0], strict=True)
+    ]
+    found = each_chunk(_take_from_chunk, X, wanted)
+    taken = np.concatenate(found) if found else np.empty((0, X.shape[1]))
+    gathered = np.empty_like(taken)
+    gathered[order] = taken
+    return gathered
+
+
+def _take_from_chunk(chunk: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    refuse_infinite(chunk)
+    return as_float(chunk[rows])
+
+
+def part_rows(X: da.Array, rows: slice) -> da.Array:
+    """Consecutive rows, still made of what X is made of."""
+    first = origin(X)
+    return mapped(Origin(first.X[rows], first.maps), X._meta)
+
+
+def split_rows(X: da.Array, y: Any) -> tuple[np.ndarray, list[da.Array]]:
+    """The labels that there are, (n_classes,), and the rows of each."""
+    first = origin(X)
+    labels = _labels(first.X, y)
+    found = each_chunk(_count_labels, labels, [()] * len(labels.chunks[0]))
+    classes = np.unique(np.concatenate([values for values, _ in found]))
+    chunks, own = (A.to_delayed().ravel().tolist() for A in (first.X, labels))
+    width, pick = first.X.shape[1], delayed(_of_label, pure=False)
+
+    def members(label: Any) -> da.Array:
+        shapes = [(counts.get(label, 0), width) for _, counts in found]
+        part = da.concatenate(
+            [
+                da.from_delayed(pick(chunk, mine, label), shape, first.X.dtype)
+                for chunk, mine, shape in zip(chunks, own, shapes, strict=True)
+                if shape[0]
+            ]
+        )
+        return mapped(Origin(part, first.maps), X._meta)
+
+    return classes, [members(label) for label in classes.tolist()]
+
+
+def _count_labels(labels: np.ndarray, _: Any) -> tuple[np.ndarray, dict[Any, int]]:
+    values, counts = np.unique(labels, return_counts=True)
+    return values, dict(zip(values.tolist(), counts.tolist(), strict=True))
+
+
+def _of_label(chunk: np.ndarray, labels: np.ndarray, label: Any) -> np.ndarray:
+    return chunk[labels == label]
+
+
+def _labels(X: da.Array, y: Any) -> da.Array:
+    """Labels cut as the rows are."""
+    if dask.is_dask_collection(y):
+        y = _with_lengths(y)
+    else:
+        y = da.from_array(np.asarray(y), chunks=-1)
+    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+    if y.shape != X.shape[:1]:
+        raise ValueError(
+            f"X has {X.shape[0]} samples but y has shape {y.shape}: give one label for "
+            "each row"
+        )
+    return y.rechunk((X.chunks[0],))

@@ -1,0 +1,161 @@
+"""Rows that are not in memory: memory maps, and rows computed when they are read.
+
+How one block is read; the loops over blocks are in `rows.py`, rows on a cluster in
+`dask_rows.py`.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable
+from math import prod
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..config import options
+from ..core import Array
+from .arrays import as_float, to_device
+
+Result = TypeVar("Result")
+
+PAGE = mmap.PAGESIZE
+_CAN_RELEASE = hasattr(mmap.mmap, "madvise") and hasattr(mmap, "MADV_DONTNEED")
+
+
+class LazyRows:
+    """The rows f(source[i]), computed whenever they are read.
+
+    What `map_rows` returns where the result would not fit into the memory option. It
+    has a shape, and can be indexed by a slice or by row numbers, given to learners
+    and maps, or made an array by ``np.asarray``.
+    """
+
+    def __init__(
+        self,
+        source: Any,  # (n, p) memory map or LazyRows
+        f: Callable[[Array], Array] | None = None,  # rows -> rows, one by one
+        row_bytes: int = 8,  # working memory of f for one row
+        rows: np.ndarray | None = None,  # of the source, in order; all if None
+    ) -> None:
+        self.source, self._f, self._rows = source, f, rows
+        self.row_bytes = row_bytes
+        self._count = source.shape[0] if rows is None else len(rows)
+        first = self[:1]
+        self.shape = (self._count, *first.shape[1:])
+        self.dtype = first.dtype
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def __getitem__(self, rows: slice | np.ndarray) -> Array:
+        """Rows in memory."""
+        from .rows import stacked_rows
+
+        if isinstance(rows, slice):
+            rows = slice(*rows.indices(self._count))
+            if rows.step != 1:
+                rows = np.arange(self._count)[rows]
+        if self._rows is not None:
+            rows = self._rows[rows]
+        return stacked_rows(self._f or as_float, self.source, self.row_bytes, rows)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self[:], dtype=dtype)
+
+    def part(self, rows: slice) -> LazyRows:
+        """Consecutive rows, still not computed."""
+        if self._rows is None:
+            source = self.source
+            within = source.part(rows) if isinstance(source, LazyRows) else source[rows]
+            return LazyRows(within, self._f, self.row_bytes)
+        return LazyRows(self.source, self._f, self.row_bytes, self._rows[rows])
+
+
+def is_stored(X: Any) -> bool:
+    """Whether X has rows that are read when they are needed."""
+    return isinstance(X, (np.memmap, LazyRows))
+
+
+def read_rows(X: Array, rows: slice | np.ndarray) -> Array:
+    """One block in floating point; a block from disk is checked as it is read.
+
+    Samples that are not rows of numbers (row numbers, strings) stay as they are.
+    """
+    if X.ndim == 1:
+        return X[rows]
+    block = as_float(X[rows])
+    if not isinstance(X, np.memmap):
+        return block
+    refuse_infinite(block, rows)
+    return to_device(block, streamed=True)
+
+
+def refuse_infinite(block: Array, rows: slice | np.ndarray | None = None) -> None:
+    """Raise if a block, read from these rows where they are known, is not finite."""
+    if np.isfinite(block).all():
+        return
+    where = ""
+    if rows is not None:
+        numbers = np.r_[rows]
+        where = f" in rows {numbers[0]} to {numbers[-1]}"
+    raise ValueError(
+        f"X contains NaN or infinity{where}: remove or impute such values"
+    )
+
+
+def apply_rows(f: Callable[[Array], Result], X: Array, rows: Any) -> Result:
+    """f of one block; pages of a memory map are given back after use."""
+    try:
+        return f(read_rows(X, rows))
+    finally:
+        release(X, rows)
+
+
+def in_memory(X: Any, who: str) -> Array:
+    """X as an array, or an error if it is larger than the memory option."""
+    if X.nbytes > options.memory:
+        raise MemoryError(
+            f"{who} needs all rows in memory, {X.nbytes / 1e9:.1f} GB, over the memory "
+            f"option of {options.memory / 1e9:.1f} GB: raise it with "
+            "kernlets.options(memory=...), or use MOD or KSVD(update='parallel')"
+        )
+    return np.asarray(X)
+
+
+def release(X: Any, rows: slice | np.ndarray) -> None:
+    """Give the pages of rows of a memory map back, so that memory in use stays small.
+
+    They are read again from the file, or from the system's cache, when needed. A
+    private copy (mode "c") may hold changes that are nowhere else, and is left alone.
+    """
+    if not (_CAN_RELEASE and isinstance(X, np.memmap) and X.flags.c_contiguous):
+        return
+    buffer = getattr(X, "_mmap", None)
+    if buffer is None or X.mode not in ("r", "r+") or not X.size:
+        return
+    if not isinstance(rows, slice):
+        rows = slice(int(rows.min(initial=X.shape[0])), int(rows.max(initial=0)) + 1)
+    first, last, _ = rows.indices(X.shape[0])
+    begin = _address(X) - _address(np.frombuffer(buffer, np.uint8))
+    width = X.nbytes // X.shape[0]
+    start = (begin + first * width) // PAGE * PAGE
+    stop = min(begin + last * width, len(buffer))
+    if stop > start:
+        buffer.madvise(mmap.MADV_DONTNEED, start, stop - start)
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
