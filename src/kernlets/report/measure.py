@@ -58,14 +58,17 @@ def _child() -> None:
     target, *arguments = json.loads(sys.argv[1])
     module, _, name = target.partition(":")
     work = getattr(importlib.import_module(module), name)(*arguments)
-    print(json.dumps(_peak_during(work)))
+    print(json.dumps(watched(work)[1]))
 
 
-def _peak_during(work: Callable[[], Any]) -> int | None:
+def watched(work: Callable[[], Result]) -> tuple[Result, int | None]:
+    """What `work` returns, and the bytes that it adds to this process at its peak."""
     before = _restart_peak()
-    work()
+    result = work()
     after = _peak()
-    return None if before is None or after is None else max(0, after - before)
+    if before is None or after is None:
+        return result, None
+    return result, max(0, after - before)
 
 
 def _restart_peak() -> int | None:

@@ -1,0 +1,272 @@
+"""What the runs say: numbers beside the published ones, with a verdict each.
+
+A verdict is "reproduced" if our mean is within the metric's tolerance of the published
+number, or within two standard errors of the difference of the two means: 2 s √(1/n +
+1/r) with the standard deviation s over our n seeds and the r runs of the paper. Else
+it is "better" or "worse". It is "not comparable" where the paper's data, machine or
+text leave no common ground, which the exhibit says, and where the problem was made
+smaller than the paper's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import Any
+
+from .records import Record
+from .spec import SCALES, Derived, Exhibit, Metric
+
+VERDICTS = ("reproduced", "better", "worse", "not comparable")
+
+
+class Missing(Exception):
+    """A number that was not measured (yet)."""
+
+
+class Points:
+    """Values by curve, place and seed."""
+
+    def __init__(self, values: Mapping[tuple[str, Any], Mapping[int, Any]]) -> None:
+        self._values = values
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        return iter(self._values)
+
+    def __bool__(self) -> bool:
+        return bool(self._values)
+
+    def at(self, series: str, x: Any = None) -> dict[int, float]:
+        """Values by seed."""
+        try:
+            return dict(self._values[series, x])
+        except KeyError:
+            raise Missing(f"{series} at {x}") from None
+
+    def mean(self, series: str, x: Any = None) -> float:
+        return fmean(self.at(series, x).values())
+
+    @property
+    def series(self) -> list[str]:
+        """Names of the curves, in the order of the runs' grid."""
+        return list(dict.fromkeys(name for name, _ in self._values))
+
+    def places(self, series: str) -> list[Any]:
+        """Where a curve has values; None stands for everywhere."""
+        return [x for name, x in self._values if name == series]
+
+    def pairs(
+        self, first: tuple[str, Any], second: tuple[str, Any]
+    ) -> list[tuple[float, float]]:
+        """Values of two points, seed by seed."""
+        left, right = self.at(*first), self.at(*second)
+        common = [(left[seed], right[seed]) for seed in left if seed in right]
+        if not common:
+            raise Missing(f"{first} and {second} with the same seed")
+        return common
+
+
+@dataclass(frozen=True)
+class Row:
+    """One published number and ours; either may be missing."""
+
+    series: str
+    x: Any
+    metric: Metric
+    published: float | None
+    values: tuple[float, ...]
+    verdict: str = ""
+    why: str = ""
+
+    @property
+    def mean(self) -> float | None:
+        return fmean(self.values) if self.values else None
+
+    @property
+    def spread(self) -> float | None:
+        """Standard deviation over seeds, of two or more."""
+        return stdev(self.values) if len(self.values) > 1 else None
+
+    @property
+    def difference(self) -> float | None:
+        mean = self.mean
+        if mean is None or self.published is None:
+            return None
+        return mean - self.published
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim of the paper and whether it holds here; None: not measured."""
+
+    text: str
+    holds: bool | None
+
+
+@dataclass(frozen=True)
+class Findings:
+    """An exhibit with all that was measured for it at one scale."""
+
+    exhibit: Exhibit
+    scale: str
+    records: tuple[Record, ...]
+    points: Points
+    rows: tuple[Row, ...]
+    claims: tuple[Judged, ...]
+
+    @property
+    def verdicts(self) -> Counter[str]:
+        """How often each verdict was given, claims included."""
+        found = Counter(row.verdict for row in self.rows if row.verdict)
+        holding = [claim.holds for claim in self.claims]
+        found["reproduced"] += holding.count(True)
+        found["worse"] += holding.count(False)
+        return +found
+
+    @property
+    def skipped(self) -> list[str]:
+        """Why runs were not made, each reason once."""
+        reasons = (r.skipped or r.error for r in self.records if not r.done)
+        return sorted(set(reasons))
+
+    @property
+    def seconds(self) -> float:
+        return sum(record.seconds for record in self.records)
+
+    @property
+    def peak_bytes(self) -> int:
+        return max((record.peak_bytes or 0 for record in self.records), default=0)
+
+    @property
+    def seeds(self) -> int:
+        return len({record.cell.seed for record in self.records if record.done})
+
+
+def findings(exhibit: Exhibit, records: Iterable[Record], scale: str) -> Findings:
+    """Compare an exhibit with the records of its study at one scale."""
+    own = tuple(
+        record
+        for record in records
+        if record.cell.study == exhibit.study.name and record.cell.scale == scale
+    )
+    own = tuple(sorted(own, key=_order(exhibit, scale)))
+    points = points_of(exhibit, own)
+    smaller = "" if exhibit.study.comparable(scale) else f"problem of scale {scale}"
+    rows = (*_rows(exhibit, points, smaller), *_derived(exhibit, points, smaller))
+    claims = tuple(
+        Judged(claim.text, None if smaller else _holds(claim, points))
+        for claim in exhibit.claims
+    )
+    return Findings(exhibit, scale, own, points, rows, claims)
+
+
+def largest_scale(records: Iterable[Record]) -> str | None:
+    """The scale of the most serious runs there are."""
+    present = {record.cell.scale for record in records}
+    return next((scale for scale in reversed(SCALES) if scale in present), None)
+
+
+def _order(exhibit: Exhibit, scale: str) -> Any:
+    """By the grid, then by seed: independent of the order in which runs ended."""
+    cases = exhibit.study.cases(scale)
+    last = len(cases)
+
+    def place(record: Record) -> tuple[int, int]:
+        case = record.cell.case
+        return cases.index(case) if case in cases else last, record.cell.seed
+
+    return place
+
+
+def points_of(exhibit: Exhibit, records: Iterable[Record]) -> Points:
+    """The values that the exhibit shows."""
+    found: dict[tuple[str, Any], dict[int, Any]] = {}
+    for record in records:
+        case = record.cell.case
+        wanted = all(case.get(key) == v for key, v in exhibit.where.items())
+        if not (record.done and wanted and exhibit.value in record.values):
+            continue
+        series = str(case.get(exhibit.series, exhibit.series))
+        value = record.values[exhibit.value]
+        for x, y in _spread_out(value, exhibit, case):
+            found.setdefault((series, x), {})[record.cell.seed] = y
+    return Points(found)
+
+
+def _spread_out(value: Any, exhibit: Exhibit, case: Any) -> Iterator[tuple[Any, Any]]:
+    if exhibit.x is not None or exhibit.axes.kind == "images":
+        yield case.get(exhibit.x), value
+    elif isinstance(value, dict):
+        yield from ((_number(x), y) for x, y in value.items())
+    elif isinstance(value, list):
+        yield from enumerate(value, start=1)
+    else:
+        yield None, value
+
+
+def _number(text: str) -> Any:
+    """Places are numbers where they look like it; JSON made them text."""
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return int(value) if value.is_integer() else value
+
+
+def _rows(exhibit: Exhibit, points: Points, smaller: str) -> Iterator[Row]:
+    if exhibit.axes.kind == "images":
+        return
+    unmeasured = [place for place in exhibit.published if place not in set(points)]
+    for series, x in (*points, *unmeasured):
+        published = exhibit.published.get((series, x))
+        values = tuple(points.at(series, x).values()) if (series, x) in points else ()
+        why = exhibit.not_comparable or _reason(exhibit, series, x) or smaller
+        row = Row(series, x, exhibit.metric, published, values)
+        yield _judged(row, why, exhibit.runs)
+
+
+def _reason(exhibit: Exhibit, series: str, x: Any) -> str:
+    return exhibit.incomparable.get(series) or exhibit.incomparable.get(x, "")
+
+
+def _derived(exhibit: Exhibit, points: Points, smaller: str) -> Iterator[Row]:
+    for each in exhibit.derived:
+        values = _computed(each, points)
+        row = Row(each.label, None, each.metric, each.published, values)
+        yield _judged(row, each.not_comparable or smaller, exhibit.runs)
+
+
+def _computed(derived: Derived, points: Points) -> tuple[float, ...]:
+    try:
+        return tuple(derived.compute(points))
+    except Missing:
+        return ()
+
+
+def _judged(row: Row, why: str, runs: int) -> Row:
+    if row.difference is None or row.published is None:
+        return row
+    if why:
+        verdict = "not comparable"
+    else:
+        verdict = _verdict(row, row.difference, row.published, runs)
+    return Row(
+        row.series, row.x, row.metric, row.published, row.values, verdict, why
+    )
+
+
+def _verdict(row: Row, difference: float, published: float, runs: int) -> str:
+    noise = 2 * (row.spread or 0.0) * (1 / len(row.values) + 1 / runs) ** 0.5
+    if abs(difference) <= max(row.metric.allowed(published), noise):
+        return "reproduced"
+    ahead = difference > 0 if row.metric.better == "higher" else difference < 0
+    return "better" if ahead else "worse"
+
+
+def _holds(claim: Any, points: Points) -> bool | None:
+    try:
+        return bool(claim.holds(points))
+    except Missing:
+        return None

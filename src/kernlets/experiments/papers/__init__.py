@@ -1,0 +1,1 @@
+"""One file per paper: grids, published numbers, known deviations; no algorithm."""

@@ -1,0 +1,86 @@
+"""Findings as plain text: a line for each run, a table for each exhibit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from .findings import VERDICTS, Findings, Row, findings
+from .records import Record
+from .spec import Exhibit
+
+HEADER = ("", "", "published", "ours", "spread", "difference", "verdict")
+
+
+def line_of(record: Record) -> str:
+    """One run: its name and what came of it."""
+    if record.skipped:
+        return f"{record.cell.title}: left out, {record.skipped}"
+    if record.error:
+        return f"{record.cell.title}: FAILED, {record.error}"
+    return f"{record.cell.title}: {record.seconds:.1f} s"
+
+
+def tables(wanted: Iterable[Exhibit], records: list[Record], scale: str) -> str:
+    """All exhibits, one after the other."""
+    found = (findings(exhibit, records, scale) for exhibit in wanted)
+    return "\n\n".join(_section(each) for each in found)
+
+
+def _section(found: Findings) -> str:
+    shown = found.exhibit
+    title = f"{shown.name}: {shown.title} ({shown.metric.label})"
+    claims = [f"{held(claim.holds)}: {claim.text}" for claim in found.claims]
+    reasons = [f"left out: {reason}" for reason in found.skipped]
+    lines = aligned([HEADER, *(cells(row) for row in found.rows)])
+    return "\n".join([title, *lines, *claims, *reasons, verdict_of(found)])
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """The entries of a row, as text."""
+    verdict = f"{row.verdict}: {row.why}" if row.why and row.verdict else row.verdict
+    return (
+        row.series,
+        place(row.x),
+        number(row, row.published),
+        number(row, row.mean),
+        number(row, row.spread),
+        signed(row),
+        verdict,
+    )
+
+
+def place(x: Any) -> str:
+    return "" if x is None else f"{x:g}" if isinstance(x, float) else str(x)
+
+
+def number(row: Row, value: float | None) -> str:
+    return "" if value is None else row.metric.written(value)
+
+
+def signed(row: Row) -> str:
+    """The difference with its sign."""
+    value = row.difference
+    return "" if value is None else f"{value:+.{row.metric.digits}f}"
+
+
+def held(holds: bool | None) -> str:
+    return {True: "holds", False: "does not hold", None: "not measured"}[holds]
+
+
+def verdict_of(found: Findings) -> str:
+    """Counts of the verdicts on one line."""
+    counts = found.verdicts
+    parts = [f"{counts[name]} {name}" for name in VERDICTS if counts[name]]
+    return ", ".join(parts) or "nothing to compare"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns as wide as their longest entry; columns without any are left out."""
+    columns = [column for column in zip(*rows, strict=True) if any(column[1:])]
+    padded = []
+    for index, column in enumerate(columns):
+        width = max(map(len, column))
+        left = index == 0 or index == len(columns) - 1
+        padded.append([c.ljust(width) if left else c.rjust(width) for c in column])
+    return ["  " + "  ".join(line).rstrip() for line in zip(*padded, strict=True)]
