@@ -25,11 +25,23 @@ from .kernels import Precomputed
 from .preimage import Preimages, over_landmarks, preimages
 
 
+def _check_shape(name: str, array: Array, shape: tuple[int | None, ...]) -> None:
+    """Refuse what pursuits would read beyond the end of; None is any size."""
+    sizes = tuple(array.shape)
+    agree = [want in (None, size) for size, want in zip(sizes, shape, strict=False)]
+    if len(sizes) != len(shape) or not all(agree):
+        wanted = ", ".join("any" if want is None else str(want) for want in shape)
+        raise ValueError(f"{name} has the shape {sizes}, it must be ({wanted})")
+
+
 @dataclass(frozen=True)
 class ExplicitDictionary(Dictionary):
     """Atoms are the rows of a matrix: gram D Dᵀ, correlations X Dᵀ, energies ‖x‖²."""
 
     atoms: Array  # (m, p)
+
+    def __post_init__(self) -> None:
+        _check_shape("atoms", self.atoms, (None, None))
 
     @property
     def n_atoms(self) -> int:
@@ -71,6 +83,11 @@ class KernelDictionary(Dictionary):
     coefs: Array  # (m, r)
     known_gram: Array | None = None  # (m, m), where training has left it
     typical_energy: float | None = None  # stands in where κ(x, x) cannot be known
+
+    def __post_init__(self) -> None:
+        _check_shape("coefs", self.coefs, (None, self.anchors.shape[0]))
+        if self.known_gram is not None:
+            _check_shape("known_gram", self.known_gram, (self.n_atoms, self.n_atoms))
 
     @property
     def n_atoms(self) -> int:

@@ -1,15 +1,12 @@
-"""Model files: what goes in comes out, and no damaged or hostile file is believed."""
+"""Model files: what goes in comes out, and appears whole or not at all."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import os
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +39,7 @@ from kernlets import (
     Callable as CallableKernel,
 )
 from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
-from kernlets.persistence import ModelFileError, PersistenceError, info
+from kernlets.persistence import PersistenceError, info
 
 Rows = tuple[np.ndarray, np.ndarray]
 
@@ -220,13 +217,26 @@ def test_arrays_keep_values_and_order(dtype: str, order: Any, path: Path) -> Non
         np.array(["a", "bcd", "κ"]),
         np.array([["x"], ["y"]]),
         np.array(["cat", 3, None], dtype=object),
+        np.array([3, None], dtype=object),
     ],
-    ids=["scalar", "empty", "strided", "text", "text column", "objects"],
+    ids=["scalar", "empty", "strided", "text", "column", "objects", "no text"],
 )
 def test_unusual_arrays(array: np.ndarray, path: Path) -> None:
     loaded = carried(array, path)
     assert (loaded.dtype, loaded.shape) == (array.dtype, array.shape)
     assert loaded.tolist() == array.tolist()
+
+
+def test_arrays_with_nan(path: Path) -> None:
+    array = np.array([[np.nan, 1.0, -np.inf]])
+    assert_array_equal(carried(array, path), array)
+
+
+def test_room_in_wide_text_is_not_kept(path: Path) -> None:
+    """A file of a few bytes cannot ask for gigabytes."""
+    loaded = carried(np.array(["a", "b" * 70], dtype="U9000"), path)
+    assert loaded.tolist() == ["a", "b" * 70]
+    assert loaded.dtype == np.dtype("U70")
 
 
 def test_sparse_matrices(path: Path) -> None:
@@ -385,158 +395,7 @@ def test_a_missing_file_is_an_ordinary_error(path: Path) -> None:
         load(path)
 
 
-# ------------------------------------------------- damaged and hostile files
-
-
-def small_file(path: Path) -> bytes:
-    X = np.random.default_rng(0).standard_normal((20, 3))
-    save(ResidualClassifier(KSVD(2, 1, random_state=0)).fit(X, X[:, 0] > 0), path)
-    return path.read_bytes()
-
-
-def refused(path: Path, data: bytes) -> str:
-    path.write_bytes(data)
-    with pytest.raises(ModelFileError) as caught:
-        load(path)
-    message = str(caught.value)
-    assert str(path) in message
-    assert "\n" not in message
-    return message
-
-
-def places(data: bytes, rng: np.random.Generator) -> list[int]:
-    """All of the beginning, up to the tree, and 400 others."""
-    start = data.index(b'"tree"')
-    return [*range(start), *rng.choice(np.arange(start, len(data)), 400, False)]
-
-
-def test_changed_bytes_are_noticed(path: Path, rng: np.random.Generator) -> None:
-    data = small_file(path)
-    for place in places(data, rng):
-        changed = bytearray(data)
-        changed[place] ^= int(rng.integers(1, 256))
-        refused(path, bytes(changed))
-
-
-def test_changed_bits_are_noticed(path: Path, rng: np.random.Generator) -> None:
-    data = small_file(path)
-    for place in places(data, rng):
-        changed = bytearray(data)
-        changed[place] ^= 1 << int(rng.integers(8))
-        refused(path, bytes(changed))
-
-
-def test_truncations_are_noticed(path: Path, rng: np.random.Generator) -> None:
-    data = small_file(path)
-    for length in [*places(data, rng), len(data) - 1]:
-        refused(path, data[:length])
-    refused(path, data + b" ")
-
-
-@pytest.mark.parametrize("data", [b"", b"{}", b"\x80\x04K*.", b"\xff" * 100])
-def test_other_files_are_no_models(data: bytes, path: Path) -> None:
-    assert "is not a model file" in refused(path, data)
-
-
-def test_safetensors_of_others_are_no_models(path: Path) -> None:
-    from safetensors.numpy import save_file
-
-    save_file({"a": np.ones(3)}, path)
-    assert "is not a model file" in refused(path, path.read_bytes())
-
-
-def forge(data: bytes, change: Callable[[dict[str, str]], Any]) -> bytes:
-    """A file with changed metadata and a checksum that is right again."""
-    size = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8 : 8 + size])
-    change(header["__metadata__"])
-    header["__metadata__"]["checksum"] = "0" * 64
-    text = json.dumps(header, separators=(",", ":")).encode()
-    blank = len(text).to_bytes(8, "little") + text + data[8 + size :]
-    digest = hashlib.sha256(blank).hexdigest().encode()
-    return blank.replace(b"0" * 64, digest, 1)
-
-
-def forged_tree(data: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
-    def change_tree(metadata: dict[str, str]) -> None:
-        tree = json.loads(metadata["tree"])
-        change(tree)
-        metadata["tree"] = json.dumps(tree)
-
-    return forge(data, change_tree)
-
-
-def test_forging_works(path: Path) -> None:
-    """The tests below would mean nothing if every forged file were refused."""
-    data = small_file(path)
-    path.write_bytes(forge(data, lambda metadata: None))
-    assert len(load(path).learners_) == 2
-    path.write_bytes(forged_tree(data, lambda t: t["state"].update(new_=1)))
-    assert load(path).new_ == 1
-
-
-def test_a_later_version_asks_for_an_upgrade(path: Path) -> None:
-    data = forge(small_file(path), lambda m: m.update(format_version="3"))
-    message = refused(path, data)
-    assert "file version 3, this library reads up to 1: upgrade kernlets" in message
-
-
-@pytest.mark.parametrize(
-    "name", ["subprocess.Popen", "builtins.eval", "kernlets.save", "sklearn.svm.SVC"]
-)
-def test_only_listed_classes_are_built(name: str, path: Path) -> None:
-    data = forged_tree(small_file(path), lambda tree: tree.update({"class": name}))
-    assert f"unknown class '{name}'" in refused(path, data)
-
-
-HOSTILE: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "unknown tag": lambda t: t["state"].update(x_={"@": "code", "text": "exit()"}),
-    "no tag": lambda t: t["state"].update(x_={"text": "exit()"}),
-    "a method": lambda t: t["state"].update(predict=3),
-    "not a name": lambda t: t["state"].update({"a b": 3}),
-    "unknown parameter": lambda t: t["params"].update(shell=True),
-    "missing array": lambda t: t["state"].update(
-        x_={"@": "array", "tensor": "nowhere", "turned": False}
-    ),
-    "object dtype": lambda t: t["state"].update(
-        x_={"@": "scalar", "dtype": "object", "value": 1}
-    ),
-    "huge shape": lambda t: t["state"].update(
-        x_={"@": "cells", "dtype": "O", "shape": [2**60], "values": ["a"]}
-    ),
-    "unhashable key": lambda t: t["state"].update(
-        x_={"@": "dict", "keys": [[1]], "values": [1]}
-    ),
-    "random state": lambda t: t["state"].update(
-        x_={
-            "@": "random state",
-            "state": {"@": "tuple", "items": ["MT19937", [0] * 624, 10**6, 0, 0.0]},
-        }
-    ),
-    "no parts": lambda t: t.clear(),
-}
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_trees_are_refused(name: str, path: Path) -> None:
-    data = forged_tree(small_file(path), HOSTILE[name])
-    assert "cannot be rebuilt" in refused(path, data)
-
-
-def test_a_tree_too_deep_is_refused(path: Path) -> None:
-    deep = "[" * 100_000 + "]" * 100_000
-    data = forge(small_file(path), lambda metadata: metadata.update(tree=deep))
-    assert "cannot be rebuilt" in refused(path, data)
-
-
-def test_a_cache_folder_in_a_file_is_ignored(path: Path) -> None:
-    """scikit-learn would unpickle what it finds there."""
-    save(make_pipeline(Normalizer()), path)
-    data = forged_tree(
-        path.read_bytes(), lambda tree: tree["params"].update(memory="/elsewhere")
-    )
-    path.write_bytes(data)
-    assert load(path).memory is None
+# ----------------------------------------------------------- the list of classes
 
 
 def test_names_of_storable_classes_are_unique() -> None:

@@ -64,8 +64,8 @@ def session(
     checkpoint: Path | None = None,
 ) -> AbstractContextManager[Any]:
     """The library's options for the time of one command."""
-    changes = {"memory": memory, "n_threads": threads, "device": check_device(device)}
-    changes["checkpoint"] = checkpoint
+    changes: dict[str, Any] = {"memory": memory, "n_threads": threads}
+    changes |= {"device": check_device(device), "checkpoint": checkpoint}
     return options(**{name: v for name, v in changes.items() if v is not None})
 
 

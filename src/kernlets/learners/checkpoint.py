@@ -151,7 +151,8 @@ def described(value: Any) -> str:
     if isinstance(value, np.random.Generator):
         return f"generator {value.bit_generator.state}"
     if isinstance(value, np.random.RandomState):
-        return f"random state {digest(value.get_state()[1])[:16]}"
+        state: Any = value.get_state(legacy=False)["state"]
+        return f"random state {state['pos']} {digest(state['key'])[:16]}"
     is_plain = not callable(value) and type(value).__repr__ is not object.__repr__
     return repr(value) if is_plain else _name(value)
 
@@ -178,5 +179,5 @@ def _block_digests(block: Array) -> list[bytes]:
     """A list, so that those of several blocks add up."""
     place = block.device if is_torch(block) else "host"
     sha = hashlib.sha256(f"{place} {block.dtype} {tuple(block.shape)}".encode())
-    sha.update(np.ascontiguousarray(to_numpy(block)))
+    sha.update(np.ascontiguousarray(to_numpy(block)).data)
     return [sha.digest()]

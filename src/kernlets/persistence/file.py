@@ -96,15 +96,24 @@ def info(path: str | Path) -> dict[str, Any]:
     data = Path(path).read_bytes()
     metadata = verified(path, data, MODEL)
     model = unpack(path, data, metadata, MODEL)
-    classes = getattr(model, "classes_", None)
     return {
         **{key: value for key, value in metadata.items() if key != "tree"},
         "bytes": len(data),
-        "model": " ".join(repr(model).split()),
-        "n_features": getattr(model, "n_features_in_", None),
-        "classes": None if classes is None else classes.tolist(),
+        **_described(path, model),
         "arrays": _shapes(data),
     }
+
+
+def _described(path: str | Path, model: Any) -> dict[str, Any]:
+    classes = getattr(model, "classes_", None)
+    try:
+        return {
+            "model": " ".join(repr(model).split()),
+            "n_features": getattr(model, "n_features_in_", None),
+            "classes": None if classes is None else classes.tolist(),
+        }
+    except Exception as error:  # attributes may be anything in a file made by hand
+        raise ModelFileError(path, f"holds no valid model ({error})") from error
 
 
 def _write(data: bytes, path: str | Path) -> None:

@@ -87,6 +87,8 @@ def _read_estimator(node: dict[str, Node], decoder: Decoder) -> BaseEstimator:
     for name in state:
         if not name.isidentifier() or callable(getattr(cls, name, None)):
             raise ValueError(f"{cls.__name__}.{name} holds no data")
+    if hasattr(cls, "_parameter_constraints"):
+        estimator._validate_params()
     vars(estimator).update(state)
     return estimator
 

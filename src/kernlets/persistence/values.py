@@ -14,6 +14,7 @@ from .codec import Codec, Decoder, Node, Place
 
 Parts = dict[str, Node]
 CSR_PARTS = ("data", "indices", "indptr")
+MAX_ROOM = 64  # characters of a cell of text that need not be used
 MT_WORDS = 624  # length of the state of NumPy's Mersenne twister
 
 
@@ -64,19 +65,29 @@ def _write_array(array: np.ndarray, place: Place) -> Parts:
     """The order in memory is kept: products round differently in the other one."""
     turned = array.flags.f_contiguous and not array.flags.c_contiguous
     plain = np.asarray(array.T if turned else array, order="C")
-    return {"tensor": place.tensor(plain), "turned": turned}
+    return {"tensor": place.tensor(plain), "turned": turned, **_facts(plain)}
+
+
+def _facts(array: np.ndarray) -> Parts:
+    """What is noted of an array besides its content."""
+    finite = array.dtype.kind != "f" or bool(np.isfinite(array).all())
+    return {"dtype": array.dtype.name, "shape": [*array.shape], "finite": finite}
 
 
 def _read_array(node: Parts, decoder: Decoder) -> np.ndarray:
     array = np.require(decoder.tensor(node["tensor"]), requirements=["A", "W"])
-    if not _is_plain(array.dtype):
-        raise ValueError(f"dtype {array.dtype}")
+    _plain_dtype(array.dtype.name)
+    for name, found in _facts(array).items():
+        if node[name] != found:
+            raise ValueError(f"{name} is {found}, not {node[name]}")
     return array.T if node["turned"] else array
 
 
 def _write_cells(array: np.ndarray, place: Place) -> Parts:
-    values = place.items(array.ravel().tolist())
-    return {"dtype": array.dtype.str, "shape": list(array.shape), "values": values}
+    values = array.ravel().tolist()
+    widest = _cell_bytes(values)
+    name = array.dtype.str if array.dtype.itemsize <= widest else f"<U{widest // 4}"
+    return {"dtype": name, "shape": list(array.shape), "values": place.items(values)}
 
 
 def _read_cells(node: Parts, decoder: Decoder) -> np.ndarray:
@@ -84,9 +95,15 @@ def _read_cells(node: Parts, decoder: Decoder) -> np.ndarray:
     cells = np.empty(len(values), dtype=object)
     cells[:] = values
     dtype = np.dtype(node["dtype"])
-    if dtype.kind not in "UO":
+    if dtype.kind not in "UO" or dtype.itemsize > _cell_bytes(values):
         raise ValueError(f"dtype {node['dtype']!r}")
     return cells.astype(dtype).reshape(node["shape"])
+
+
+def _cell_bytes(values: list[Any]) -> int:
+    """What a cell may take: a small file must not become a huge array."""
+    texts = [text for text in values if isinstance(text, str)]
+    return 4 * max([MAX_ROOM, *map(len, texts)])
 
 
 def _write_csr(matrix: Any, place: Place) -> Parts:

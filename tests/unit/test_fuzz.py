@@ -1,0 +1,557 @@
+"""Damaged and hostile model files: always a `ModelFileError`, never anything else.
+
+Damage is what happens by accident (changed bytes, lost parts); the checksum tells. A
+hostile file has a checksum that is right, so that what it holds has to be judged.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+
+from kernlets import (
+    KSVD,
+    OMP,
+    RBF,
+    DictionaryOutlierDetector,
+    KernelKSVD,
+    Lasso,
+    NystroemMap,
+    ResidualClassifier,
+    load,
+    options,
+    registry,
+    save,
+)
+from kernlets.backend import ops
+from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
+from kernlets.persistence import ModelFileError, info
+from kernlets.persistence.container import MAX_MESSAGE
+
+SEED = 20250711
+KINDS = ("kernels", "maps", "pursuits", "updates", "learners", "classifiers")
+
+
+def _models() -> dict[str, Any]:
+    """One of everything that can be in a model file."""
+    found = {
+        f"{kind}: {name}": Class()
+        for kind in KINDS
+        for name, Class in registry.table(kind).items()
+    }
+    pipeline = make_pipeline(
+        Normalizer(),
+        NystroemMap(RBF(2.0) * RBF(3.0), n_landmarks=12),
+        ResidualClassifier(KSVD(4, 2)),
+    )
+    return {
+        **found,
+        "pipeline": pipeline,
+        "outliers": DictionaryOutlierDetector(),
+        "dictionary": ExplicitDictionary(np.arange(1.0, 19).reshape(3, 6)),
+    }
+
+
+MODELS = _models()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], bytes]:
+    """The file of each model, fitted and saved when first asked for."""
+    rng = np.random.default_rng(0)
+    X = rng.random((48, 6))
+    X[:24, :2] += 0.7
+    y = np.repeat(["cat", "dog"], 24)
+    path, known = tmp_path_factory.mktemp("fuzz") / "a.model", {}
+
+    def content(name: str) -> bytes:
+        if name not in known:
+            model = copy.deepcopy(MODELS[name])
+            if hasattr(model, "fit"):
+                names = [n for n in model.get_params() if n.endswith("random_state")]
+                model.set_params(**dict.fromkeys(names, 0)).fit(X, y)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                save(model, path)
+            load(path)
+            known[name] = path.read_bytes()
+        return known[name]
+
+    return content
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a.model"
+
+
+def refused(path: Path, data: bytes) -> str:
+    """The message with which a file is refused: one line, short, with the file."""
+    path.write_bytes(data)
+    with pytest.raises(ModelFileError) as caught:
+        load(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert len(message) < len(str(path)) + MAX_MESSAGE + 10
+    assert message.isprintable()
+    return message
+
+
+# ---------------------------------------------------------------------- damage
+
+
+def regions(data: bytes) -> dict[str, range]:
+    """Where what is in a file: every byte belongs to one region."""
+    tree, end = data.index(b'"tree":'), 8 + int.from_bytes(data[:8], "little")
+    arrays = data.index(b"}", data.rindex(b'"}', tree, end))  # metadata end here
+    parts = {
+        "length": range(8),
+        "metadata": range(8, tree),
+        "tree": range(tree, arrays),
+        "array names": range(arrays, end),
+        "arrays": range(end, len(data)),
+    }
+    assert sum(map(len, parts.values())) == len(data)
+    return {name: part for name, part in parts.items() if len(part)}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_changed_byte_anywhere_is_noticed(
+    name: str, files: Callable[[str], bytes], path: Path
+) -> None:
+    data, rng = files(name), np.random.default_rng(SEED)
+    for part in regions(data).values():
+        for place in rng.choice(part, min(8, len(part)), replace=False):
+            changed = bytearray(data)
+            changed[place] ^= int(rng.integers(1, 256))
+            refused(path, bytes(changed))
+            changed[place] = data[place] ^ (1 << int(rng.integers(8)))
+            refused(path, bytes(changed))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_lost_and_moved_parts_are_noticed(
+    name: str, files: Callable[[str], bytes], path: Path
+) -> None:
+    data, rng = files(name), np.random.default_rng(SEED + 1)
+    ends = [part[-1] for part in regions(data).values()]
+    for cut in [*ends, *rng.integers(len(data), size=8)]:
+        refused(path, data[:cut])  # cut short
+        refused(path, data[:cut] + bytes(len(data) - cut))  # or never written
+    for place in rng.integers(len(data), size=4):
+        refused(path, data[:place] + data[place + 1 :])
+        refused(path, data[:place] + b"0" + data[place:])
+    half = len(data) // 2
+    for other in (data[half:] + data[:half], data + b" ", data + data, data[::-1]):
+        refused(path, other)
+
+
+def test_every_byte_of_the_beginning_counts(
+    files: Callable[[str], bytes], path: Path
+) -> None:
+    """All of length and metadata: versions and checksum are read before the rest."""
+    data, rng = files("learners: ksvd"), np.random.default_rng(SEED + 2)
+    for place in range(data.index(b'"tree"')):
+        changed = bytearray(data)
+        changed[place] ^= int(rng.integers(1, 256))
+        refused(path, bytes(changed))
+        refused(path, data[:place])
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"\x80\x04K*.", b"\xff" * 100, b"PK\3\4"])
+def test_other_files_are_no_models(data: bytes, path: Path) -> None:
+    assert "is not a model file" in refused(path, data)
+
+
+def test_safetensors_of_others_are_no_models(path: Path) -> None:
+    from safetensors.numpy import save_file
+
+    save_file({"a": np.ones(3)}, path)
+    assert "is not a model file" in refused(path, path.read_bytes())
+
+
+# ------------------------------------------------------------------- forgeries
+
+
+def taken_apart(data: bytes) -> tuple[dict[str, Any], bytes]:
+    end = 8 + int.from_bytes(data[:8], "little")
+    return json.loads(data[8:end]), data[end:]
+
+
+def sealed(text: bytes, arrays: bytes) -> bytes:
+    """A file with this header and a checksum that is right."""
+    zero = b'"checksum":"' + b"0" * 64
+    blank = len(text).to_bytes(8, "little") + text + arrays
+    assert blank.count(zero) >= 1
+    digest = hashlib.sha256(blank).hexdigest().encode()
+    return blank.replace(zero, b'"checksum":"' + digest, 1)
+
+
+def forged(data: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
+    """A file whose header was changed."""
+    header, arrays = taken_apart(data)
+    change(header)
+    header["__metadata__"]["checksum"] = "0" * 64
+    return sealed(json.dumps(header, separators=(",", ":")).encode(), arrays)
+
+
+def forged_tree(data: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
+    def change_tree(header: dict[str, Any]) -> None:
+        tree = json.loads(header["__metadata__"]["tree"])
+        tree = change(tree) or tree
+        header["__metadata__"]["tree"] = json.dumps(tree)
+
+    return forged(data, change_tree)
+
+
+@pytest.fixture
+def small(files: Callable[[str], bytes]) -> bytes:
+    return files("pipeline")
+
+
+def test_forging_works(small: bytes, path: Path) -> None:
+    """The tests below would mean nothing if every forged file were refused."""
+    path.write_bytes(forged(small, lambda header: None))
+    assert len(load(path)[-1].learners_) == 2
+    path.write_bytes(forged_tree(small, lambda tree: tree["state"].update(new_=1)))
+    assert load(path).new_ == 1
+
+
+def _first_array(header: dict[str, Any]) -> dict[str, Any]:
+    """A matrix of floating-point numbers."""
+    return next(e for e in header.values() if len(e.get("shape", [])) == 2)
+
+
+def _renamed(header: dict[str, Any], name: str) -> None:
+    header[name] = header.pop(next(key for key in header if key != "__metadata__"))
+
+
+HEADERS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "huge shape": lambda h: _first_array(h).update(shape=[2**40, 2**40]),
+    "shape over 64 bits": lambda h: _first_array(h).update(shape=[2**70]),
+    "negative shape": lambda h: _first_array(h).update(shape=[-1, -6]),
+    "other shape": lambda h: _first_array(h)["shape"].reverse(),
+    "flat": lambda h: _first_array(h).update(shape=[np.prod(_first_array(h)["shape"])]),
+    "no shape": lambda h: _first_array(h).pop("shape"),
+    "text shape": lambda h: _first_array(h).update(shape="6"),
+    "nested shape": lambda h: _first_array(h).update(shape=[[[6]]]),
+    "huge offsets": lambda h: _first_array(h).update(data_offsets=[2**62, 2**63]),
+    "offsets turned": lambda h: _first_array(h)["data_offsets"].reverse(),
+    "offsets beyond": lambda h: _first_array(h).update(data_offsets=[0, 10**9]),
+    "negative offsets": lambda h: _first_array(h).update(data_offsets=[-8, 0]),
+    "integers": lambda h: _first_array(h).update(dtype="I64"),
+    "half numbers": lambda h: _first_array(h).update(dtype="BF16"),
+    "unknown dtype": lambda h: _first_array(h).update(dtype="object"),
+    "path as dtype": lambda h: _first_array(h).update(dtype="../../etc/passwd"),
+    "array by another name": lambda h: _renamed(h, "../../etc/passwd"),
+    "array without a name": lambda h: _renamed(h, ""),
+    "array that is no entry": lambda h: h.update(extra=[1, 2]),
+    "metadata is a list": lambda h: h.update(__metadata__=[["checksum", "0" * 64]]),
+    "number in metadata": lambda h: h["__metadata__"].update(size=3),
+    "version with many digits": lambda h: h["__metadata__"].update(
+        format_version="9" * 5000
+    ),
+    "version below zero": lambda h: h["__metadata__"].update(format_version="-1"),
+    "no version": lambda h: h["__metadata__"].pop("format_version"),
+    "other format": lambda h: h["__metadata__"].update(format="kernlets-checkpoint"),
+    "no tree": lambda h: h["__metadata__"].pop("tree"),
+    "tree is no JSON": lambda h: h["__metadata__"].update(tree="__import__('os')"),
+    "tree is a number": lambda h: h["__metadata__"].update(tree="3"),
+    "tree is a list": lambda h: h["__metadata__"].update(tree="[1, 2]"),
+    "tree too deep": lambda h: h["__metadata__"].update(tree="[" * 99999 + "]" * 99999),
+    "deep objects": lambda h: h["__metadata__"].update(tree='{"@":' * 99999),
+    "number too long": lambda h: h["__metadata__"].update(tree="9" * 5000),
+    "surrogates": lambda h: h["__metadata__"].update(tree='"\\ud800"'),
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_hostile_headers_are_refused(name: str, small: bytes, path: Path) -> None:
+    header, arrays = taken_apart(small)
+    HEADERS[name](header)
+    if isinstance(header["__metadata__"], dict):
+        header["__metadata__"]["checksum"] = "0" * 64
+    text = json.dumps(header, separators=(",", ":"), default=int).encode()
+    text = text.replace(b'["checksum","', b'["checksum":"')  # where it is a list
+    refused(path, sealed(text, arrays))
+
+
+def test_names_that_stand_twice_are_refused(small: bytes, path: Path) -> None:
+    """Two readers would see two models: the first or the last."""
+    header, arrays = taken_apart(small)
+    header["__metadata__"]["checksum"] = "0" * 64
+    name = next(key for key in header if key != "__metadata__")
+    text = json.dumps(header, separators=(",", ":")).encode()
+    entry = f',"{name}":{json.dumps(header[name])}}}'.encode()
+    assert "damaged" in refused(path, sealed(text[:-1] + entry, arrays))
+    tree = header["__metadata__"]["tree"]
+    header["__metadata__"]["tree"] = tree[:-1] + ', "class": "kernlets.KSVD"}'
+    text = json.dumps(header, separators=(",", ":")).encode()
+    assert "stands twice" in refused(path, sealed(text, arrays))
+
+
+@pytest.mark.parametrize("literal", ["NaN", "Infinity", "-Infinity"])
+def test_numbers_that_json_has_not_are_refused(
+    literal: str, small: bytes, path: Path
+) -> None:
+    header, arrays = taken_apart(small)
+    meta = header["__metadata__"]
+    meta["tree"] = meta["tree"].replace('"n_nonzero_coefs": 2', f'"tol": {literal}')
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text = text.replace(meta["checksum"].encode(), b"0" * 64)
+    assert f"{literal} is no JSON" in refused(path, sealed(text, arrays))
+
+
+def test_huge_headers_are_refused_at_once(small: bytes, path: Path) -> None:
+    for size in (len(small), 2**31, 2**63 - 1, 2**64 - 1):
+        refused(path, size.to_bytes(8, "little") + small[8:])
+
+
+def test_a_later_version_asks_for_an_upgrade(small: bytes, path: Path) -> None:
+    data = forged(small, lambda h: h["__metadata__"].update(format_version="3"))
+    message = refused(path, data)
+    assert "file version 3, this library reads up to 1: upgrade kernlets" in message
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "subprocess.Popen",
+        "builtins.eval",
+        "kernlets.save",
+        "kernlets.../../evil",
+        "/etc/passwd",
+        "sklearn.svm.SVC",
+        "x" * 100_000,
+        "\x1b[2J\x07",
+    ],
+    ids=lambda name: name[:20],
+)
+def test_only_listed_classes_are_built(name: str, small: bytes, path: Path) -> None:
+    data = forged_tree(small, lambda tree: tree.update({"class": name}))
+    assert "unknown class" in refused(path, data)
+
+
+def _with_value(node: Any) -> Callable[[dict[str, Any]], Any]:
+    return lambda tree: tree["state"].update(x_=node)
+
+
+TREES: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "unknown tag": _with_value({"@": "code", "text": "exit()"}),
+    "no tag": _with_value({"text": "exit()"}),
+    "path as tag": _with_value({"@": "../../evil"}),
+    "a method": lambda t: t["state"].update(predict=3),
+    "not a name": lambda t: t["state"].update({"a b": 3}),
+    "unknown parameter": lambda t: t["params"].update(shell=True),
+    "wrong parameter": lambda t: t["params"].update(steps=3),
+    "missing array": _with_value({"@": "array", "tensor": "nowhere", "turned": False}),
+    "object dtype": _with_value({"@": "scalar", "dtype": "object", "value": 1}),
+    "records as dtype": _with_value({"@": "dtype", "name": "f8,f8"}),
+    "huge shape": _with_value(
+        {"@": "cells", "dtype": "O", "shape": [2**60], "values": ["a"]}
+    ),
+    "huge cells": _with_value(
+        {"@": "cells", "dtype": "<U500000000", "shape": [1], "values": ["a"]}
+    ),
+    "unhashable key": _with_value({"@": "dict", "keys": [[1]], "values": [1]}),
+    "keys without values": _with_value({"@": "dict", "keys": [1, 2], "values": [1]}),
+    "random state": _with_value(
+        {
+            "@": "random state",
+            "state": {"@": "tuple", "items": ["MT19937", [0] * 624, 10**6, 0, 0.0]},
+        }
+    ),
+    "generator": _with_value({"@": "generator", "state": {"@": "tuple", "items": []}}),
+    "no parts": lambda t: t.clear(),
+    "unused arrays": lambda t: t["params"].update(steps=t["params"]["steps"][:1]),
+}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_hostile_trees_are_refused(name: str, small: bytes, path: Path) -> None:
+    assert "cannot be rebuilt" in refused(path, forged_tree(small, TREES[name]))
+
+
+def test_a_cache_folder_in_a_file_is_ignored(small: bytes, path: Path) -> None:
+    """scikit-learn would unpickle what it finds there."""
+    path.write_bytes(
+        forged_tree(small, lambda tree: tree["params"].update(memory="/elsewhere"))
+    )
+    assert load(path).memory is None
+
+
+# ------------------------------------------------------- arrays that do not fit
+
+
+def array_nodes(tree: Any, end: str) -> Iterator[dict[str, Any]]:
+    """The nodes of arrays whose names end so."""
+    if isinstance(tree, dict):
+        if tree.get("@") == "array" and tree["tensor"].endswith(end):
+            yield tree
+        tree = list(tree.values())
+    for part in tree if isinstance(tree, list) else ():
+        yield from array_nodes(part, end)
+
+
+MISFITS = [
+    ("learners: kernel-ksvd", "known_gram", lambda m, n: [m * n, 1]),
+    ("learners: kernel-ksvd", "known_gram", lambda m, n: [1, m * n]),
+    ("learners: kernel-ksvd", "coefs", lambda m, n: [n, m]),
+    ("classifiers: src", "known_gram", lambda m, n: [2, m * n // 2]),
+    ("learners: ksvd", "atoms", lambda m, n: [m * n]),
+    ("learners: ksvd", "atoms", lambda m, n: [1, m, n]),
+]
+
+
+@pytest.mark.parametrize("case", range(len(MISFITS)))
+def test_arrays_that_do_not_fit_together_are_refused(
+    case: int, files: Callable[[str], bytes], path: Path
+) -> None:
+    """Fast loops would read beyond the end of these."""
+    name, end, shape = MISFITS[case]
+
+    def change(header: dict[str, Any]) -> None:
+        tree = json.loads(header["__metadata__"]["tree"])
+        (node,) = array_nodes(tree, end)
+        node["shape"] = header[node["tensor"]]["shape"] = shape(*node["shape"])
+        header["__metadata__"]["tree"] = json.dumps(tree)
+
+    message = refused(path, forged(files(name), change))
+    assert f"{end} has the shape" in message
+
+
+def test_loops_are_not_given_arrays_that_disagree() -> None:
+    gram, corr = np.eye(3), np.ones((5, 4))
+    with pytest.raises(ValueError, match="correlations with 4 atoms"):
+        ops.omp(gram, corr, np.ones(5), 2, 0.0)
+    with pytest.raises(ValueError, match="correlations with 4 atoms"):
+        ops.lasso(gram, corr, 0.1, False, 9, 1e-6)
+    with pytest.raises(ValueError, match="X has 4 features, but Y has 3"):
+        ops.l1_distances(corr, gram)
+    with pytest.raises(ValueError, match="known_gram has the shape"):
+        KernelDictionary(RBF(1.0), gram, gram, known_gram=np.ones((1, 9)))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_planted_values_are_refused(
+    value: float, files: Callable[[str], bytes], path: Path
+) -> None:
+    header, arrays = taken_apart(files("learners: ksvd"))
+    planted = np.frombuffer(arrays).copy()
+    planted[7] = value
+    header["__metadata__"]["checksum"] = "0" * 64
+    text = json.dumps(header, separators=(",", ":")).encode()
+    assert "finite is False" in refused(path, sealed(text, planted.tobytes()))
+
+
+# ----------------------------------------------------- odd values in any place
+
+ODD: list[Any] = [
+    *[None, True, -1, 0, 10**18, 1e308, "x", "", [], {}, [[]]],
+    {"@": "float", "value": "nan"},
+    {"@": "tuple", "items": [1]},
+    {"@": "dtype", "name": "float64"},
+    {"@": "dict", "keys": ["a"], "values": [1]},
+    {"@": "estimator", "class": "kernlets.OMP", "params": {}, "state": {}},
+    {"@": "record", "class": "kernlets.SparseCodes", "fields": {}},
+]
+HARMLESS = ("object.__getattr__", "object.__setattr__", "builtins.id", "sys._getframe")
+
+
+class Watch:
+    """Notes what Python does behind the scenes; its hook cannot be removed again."""
+
+    def __init__(self) -> None:
+        self.events: list[str] | None = None
+        sys.addaudithook(self)
+
+    def __call__(self, event: str, args: tuple[Any, ...]) -> None:
+        if self.events is not None and not event.startswith(HARMLESS):
+            self.events.append(f"{event} {args[:1]}" if event == "open" else event)
+
+    @contextmanager
+    def watching(self) -> Iterator[list[str]]:
+        self.events = events = []
+        try:
+            yield events
+        finally:
+            self.events = None
+
+
+@pytest.fixture(scope="module")
+def watch() -> Watch:
+    return Watch()
+
+
+def places(tree: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Ways to all parts of a tree."""
+    parts = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    for key, part in parts:
+        yield (*above, key)
+        if isinstance(part, (dict, list)):
+            yield from places(part, (*above, key))
+
+
+def with_odd_value(tree: Any, rng: np.random.Generator) -> Any:
+    ways = list(places(tree))
+    *above, last = ways[rng.integers(len(ways))]
+    part = tree
+    for key in above:
+        part = part[key]
+    part[last] = ODD[rng.integers(len(ODD))]
+    return tree
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_odd_values_are_refused_or_harmless(
+    name: str, files: Callable[[str], bytes], path: Path, watch: Watch
+) -> None:
+    """No other error than ours, and nothing happens but the reading of the file."""
+    data, rng = files(name), np.random.default_rng(SEED + 3)
+    path.write_bytes(data)
+    info(path)  # whatever has to be imported
+    for _ in range(25):
+        path.write_bytes(forged_tree(data, lambda tree: with_odd_value(tree, rng)))
+        for read in (load, info):
+            with watch.watching() as events:
+                try:
+                    read(path)
+                except ModelFileError:
+                    pass
+            assert len(events) > 0  # the file was opened
+            assert [e for e in events if str(path) not in e] == []
+
+
+@pytest.mark.parametrize("coder", [OMP(2), Lasso(0.1)], ids=["omp", "lasso"])
+@pytest.mark.parametrize("kernel", ["laplacian", "chi2"])
+def test_models_that_load_do_not_crash(kernel: str, coder: Any, path: Path) -> None:
+    """Shapes forged in header and tree alike: an error at the latest when used."""
+    rng = np.random.default_rng(SEED + 4)
+    X = rng.random((30, 6))
+    save(KernelKSVD(kernel, 5, coder=coder, random_state=0).fit(X), path)
+    data, (header, _) = path.read_bytes(), taken_apart(path.read_bytes())
+    for name in [name for name in header if name != "__metadata__"]:
+        rows, columns = header[name]["shape"]
+        for shape in ([rows * columns, 1], [1, rows * columns], [1, rows, columns]):
+
+            def change(header: dict[str, Any], name=name, shape=shape) -> None:
+                tree = json.loads(header["__metadata__"]["tree"])
+                for node in array_nodes(tree, name):
+                    node["shape"] = header[name]["shape"] = shape
+                header["__metadata__"]["tree"] = json.dumps(tree)
+
+            path.write_bytes(forged(data, change))
+            with options(n_threads=1), pytest.raises(ValueError):
+                load(path).transform(X)
