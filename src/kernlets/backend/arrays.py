@@ -189,6 +189,15 @@ def check_device(device: str | None) -> str | None:
     return device
 
 
+def device_name(device: str | None) -> str:
+    """What a device is called by its maker, "cpu" without one."""
+    if device is None or not device.startswith("cuda"):
+        return device or "cpu"
+    import torch
+
+    return torch.cuda.get_device_name(device)
+
+
 def synchronize() -> None:
     """Wait for the GPU named in the options, so that seconds are those of the work."""
     if options.device is not None and options.device.startswith("cuda"):

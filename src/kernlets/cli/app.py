@@ -212,6 +212,61 @@ def bench(
 
 
 @app.command()
+def reproduce(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAMES]...",
+            help="all, a paper such as lkdl, or an experiment such as lkdl/fig1a; "
+            "the list if absent",
+        ),
+    ] = None,
+    scale: Annotated[
+        str, typer.Option(help="smoke (seconds), small (minutes) or full (the paper's)")
+    ] = "smoke",
+    out: Annotated[
+        Path, typer.Option(help="folder for results; runs it holds are not repeated")
+    ] = Path("reproduction"),
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="of each case; the paper's if absent")
+    ] = None,
+    device: o.Device = None,
+    jobs: Annotated[int, typer.Option(min=1, help="processes side by side")] = 1,
+    threads: o.Threads = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(min=0, help="seconds after which to stop; repeat it to go on"),
+    ] = None,
+) -> None:
+    """Run the papers' experiments and compare with the published numbers."""
+    from . import reproduce as r
+
+    if not names:
+        r.list_experiments()
+        return
+    job = r.Job(scale, seeds, device, jobs, threads, time_limit)
+    r.reproduce(names, job, out)
+
+
+@app.command()
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="folder that `reproduce` wrote")
+    ],
+    scale: Annotated[
+        str | None, typer.Option(help="of the runs to show; the largest if absent")
+    ] = None,
+    pages: Annotated[
+        Path | None, typer.Option(help="also write Markdown pages with figures here")
+    ] = None,
+) -> None:
+    """Write an HTML report of experiments, from the results in DIR."""
+    from . import reproduce as r
+
+    r.report(folder, scale, pages)
+
+
+@app.command()
 def demo(
     out: o.DemoOut = Path("."),
     quick: Annotated[

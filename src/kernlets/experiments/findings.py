@@ -38,7 +38,7 @@ class Points:
     def __bool__(self) -> bool:
         return bool(self._values)
 
-    def at(self, series: str, x: Any = None) -> dict[int, float]:
+    def at(self, series: str, x: Any = None) -> dict[int, Any]:
         """Values by seed."""
         try:
             return dict(self._values[series, x])
@@ -113,13 +113,31 @@ class Findings:
     scale: str
     records: tuple[Record, ...]
     points: Points
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...]  # one per curve and place
+    derived: tuple[Row, ...]  # numbers computed from those
     claims: tuple[Judged, ...]
+
+    @property
+    def compared(self) -> list[Row]:
+        """Rows for which there is a published number."""
+        return [row for row in (*self.rows, *self.derived) if row.published is not None]
+
+    @property
+    def places(self) -> list[Any]:
+        """All places on the curves, in order; None stands for everywhere."""
+        found = dict.fromkeys(row.x for row in self.rows if row.values)
+        if all(isinstance(x, (int, float)) for x in found if x is not None):
+            return sorted(found, key=lambda x: (x is None, x or 0))
+        return list(found)
+
+    def curve(self, series: str) -> dict[Any, Row]:
+        """What was measured on one curve."""
+        return {r.x: r for r in self.rows if r.series == series and r.values}
 
     @property
     def verdicts(self) -> Counter[str]:
         """How often each verdict was given, claims included."""
-        found = Counter(row.verdict for row in self.rows if row.verdict)
+        found = Counter(row.verdict for row in self.compared if row.verdict)
         holding = [claim.holds for claim in self.claims]
         found["reproduced"] += holding.count(True)
         found["worse"] += holding.count(False)
@@ -154,12 +172,13 @@ def findings(exhibit: Exhibit, records: Iterable[Record], scale: str) -> Finding
     own = tuple(sorted(own, key=_order(exhibit, scale)))
     points = points_of(exhibit, own)
     smaller = "" if exhibit.study.comparable(scale) else f"problem of scale {scale}"
-    rows = (*_rows(exhibit, points, smaller), *_derived(exhibit, points, smaller))
+    rows = tuple(_rows(exhibit, points, smaller))
+    derived = tuple(_derived(exhibit, points, smaller))
     claims = tuple(
         Judged(claim.text, None if smaller else _holds(claim, points))
         for claim in exhibit.claims
     )
-    return Findings(exhibit, scale, own, points, rows, claims)
+    return Findings(exhibit, scale, own, points, rows, derived, claims)
 
 
 def largest_scale(records: Iterable[Record]) -> str | None:

@@ -50,6 +50,7 @@ class Record:
     session: str = ""
     skipped: str = ""
     error: str = ""
+    warned: tuple[str, ...] = ()
 
     @property
     def done(self) -> bool:
@@ -78,7 +79,8 @@ class Records:
         paper = record.cell.study.partition(".")[0]
         line = {**asdict(record.cell), **asdict(record)}
         del line["cell"]
-        self.append(paper, {name: v for name, v in line.items() if v not in ("", None)})
+        kept = {name: v for name, v in line.items() if v not in ("", None, ())}
+        self.append(paper, kept)
 
     def read(self) -> list[Record]:
         """The last record of each run; one that failed does not hide one that did."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import secrets
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from ..backend.arrays import check_device, synchronize
+from ..backend.arrays import check_device, device_name, synchronize
 from ..config import options
 from ..datasets import DatasetNotFoundError
 from ..report.machine import machine, versions
@@ -85,19 +87,11 @@ def _open_session(records: Records, papers: set[str], job: Job) -> str:
         "date": time.strftime("%Y-%m-%d"),
         "machine": {**machine(), "threads": job.threads_each, "processes": job.jobs},
         "versions": versions(),
-        "device": _device_name(job.device),
+        "device": device_name(job.device),
     }
     for paper in sorted(papers):
         records.append(paper, about)
     return name
-
-
-def _device_name(device: str | None) -> str:
-    if device is None or not device.startswith("cuda"):
-        return device or "cpu"
-    from torch.cuda import get_device_name
-
-    return get_device_name(device)
 
 
 def _made(todo: list[Cell], job: Job, deadline: float | None) -> Iterator[Record]:
@@ -114,15 +108,27 @@ def _made(todo: list[Cell], job: Job, deadline: float | None) -> Iterator[Record
 def make(cell: Cell, device: str | None, threads: int) -> Record:
     """Make one run in this process; whatever goes wrong is part of the record."""
     study = studies()[cell.study]
-    with options(device=device, n_threads=threads):
+    with options(device=device, n_threads=threads), _kept_warnings() as heard:
         try:
             if study.timed:
                 _warm_up(study.name, tuple(sorted(cell.case.items())))
-            return _measured(study, cell)
+            return replace(_measured(study, cell), warned=_texts(heard))
         except (Skip, DatasetNotFoundError) as reason:
             return Record(cell, skipped=str(reason))
         except Exception as error:
             return Record(cell, error=f"{type(error).__name__}: {error}")
+
+
+@contextmanager
+def _kept_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Warnings that go into the record instead of between the lines of progress."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        yield heard
+
+
+def _texts(heard: list[warnings.WarningMessage]) -> tuple[str, ...]:
+    return tuple(sorted({f"{w.category.__name__}: {w.message}" for w in heard}))
 
 
 def _measured(study: Study, cell: Cell) -> Record:

@@ -123,7 +123,7 @@ class Claim(NamedTuple):
 
 @dataclass(frozen=True)
 class Axes:
-    """How an exhibit is drawn: "lines", "bars", "images" or, for a table, "none"."""
+    """How an exhibit is drawn: "lines", "images" or, for a table, "none"."""
 
     kind: str = "lines"
     x_label: str = ""

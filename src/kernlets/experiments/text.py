@@ -28,11 +28,12 @@ def tables(wanted: Iterable[Exhibit], records: list[Record], scale: str) -> str:
 
 
 def _section(found: Findings) -> str:
-    shown = found.exhibit
-    title = f"{shown.name}: {shown.title} ({shown.metric.label})"
+    exhibit = found.exhibit
+    title = f"{exhibit.name}: {exhibit.title} ({exhibit.metric.label})"
     claims = [f"{held(claim.holds)}: {claim.text}" for claim in found.claims]
     reasons = [f"left out: {reason}" for reason in found.skipped]
-    lines = aligned([HEADER, *(cells(row) for row in found.rows)])
+    shown = found.compared or found.rows
+    lines = aligned([HEADER, *(cells(row) for row in shown)])
     return "\n".join([title, *lines, *claims, *reasons, verdict_of(found)])
 
 

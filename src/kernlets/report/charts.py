@@ -1,6 +1,7 @@
 """Charts as inline SVG that take their colours from the page, light or dark.
 
 `line_chart` shows several curves with the spread over seeds, `bar_chart` a few bars.
+Curves and their names carry the same number, so that a script may hide them.
 Matplotlib pictures for notebooks and papers are in `kernlets.plotting`.
 """
 
@@ -63,21 +64,27 @@ def line_chart(
     curves: Mapping[str, Curve],
     x_label: str,
     y_label: str,
-    log: bool = False,
+    log: str = "",
     bound: tuple[str, Mapping[Any, float]] | None = None,
     written: Callable[[float], str] = "{:g}".format,
+    marks: Mapping[str, Mapping[Any, float]] | None = None,
 ) -> Html:
     """Means as lines, one standard deviation as a band; `bound` is a dashed line.
 
-    With `log` both axes are logarithmic.
+    `log` names the logarithmic axes: "x", "y" or "xy". `marks` are hollow points of
+    some curves, for numbers from elsewhere.
     """
     means = {name: _means(curve) for name, curve in curves.items()}
-    x_scale, y_scale = _scales([*means.values(), *([bound[1]] if bound else [])], log)
+    marks = marks or {}
+    others = [*marks.values(), *([bound[1]] if bound else [])]
+    x_scale, y_scale = _scales([*means.values(), *others], log)
     places = sorted({x for curve in means.values() for x in curve})
     layers = [_axes(x_scale, y_scale, places, x_label, y_label, written)]
     for index, (name, curve) in enumerate(curves.items()):
         layers.append(_band(curve, x_scale, y_scale, index))
         layers.append(_line(name, means[name], x_scale, y_scale, index, written))
+        found = marks.get(name, {}).items()
+        layers.extend(_hollow(name, x, y, x_scale, y_scale, index) for x, y in found)
     if bound:
         points = _points(bound[1], x_scale, y_scale)
         layers.append(tag("polyline", points=points, class_="bound"))
@@ -122,14 +129,14 @@ def _means(curve: Curve) -> dict[float, float]:
     return {x: float(np.mean(y)) for x, y in sorted(curve.items())}
 
 
-def _scales(curves: Sequence[Mapping[Any, float]], log: bool) -> tuple[Scale, Scale]:
+def _scales(curves: Sequence[Mapping[Any, float]], log: str) -> tuple[Scale, Scale]:
     x = [value for curve in curves for value in curve]
     y = [value for curve in curves for value in curve.values()]
-    margin = 0.0 if log else 0.04 * (max(y) - min(y))
+    margin = 0.0 if "y" in log else 0.04 * (max(y) - min(y))
     bottom = HEIGHT - BOTTOM
     return (
-        Scale(min(x), max(x), LEFT + 8, WIDTH - RIGHT - 8, log),
-        Scale(min(y) - margin, max(y) + margin, bottom, TOP, log),
+        Scale(min(x), max(x), LEFT + 8, WIDTH - RIGHT - 8, "x" in log),
+        Scale(min(y) - margin, max(y) + margin, bottom, TOP, "y" in log),
     )
 
 
@@ -173,7 +180,20 @@ def _line(
         _marker(index, x_scale(x), y_scale(y), f"{name}, {x:g}: {written(y)}")
         for x, y in curve.items()
     )
-    return tag("g", points, *marks, class_=f"series c{index % 8}")
+    return tag("g", points, *marks, class_=_style(index), data_series=index)
+
+
+def _style(index: int) -> str:
+    """Eight colours, then the same ones with dashed lines."""
+    return f"series c{index % 8}" + (" dashed" if index >= 8 else "")
+
+
+def _hollow(
+    name: str, x: float, y: float, x_scale: Scale, y_scale: Scale, index: int
+) -> Html:
+    title = _title(f"{name}, {x:g}, published: {y:g}")
+    circle = tag("circle", title, cx=x_scale(x), cy=y_scale(y), r=6)
+    return tag("g", circle, class_=f"hollow c{index % 8}", data_series=index)
 
 
 def _band(curve: Curve, x_scale: Scale, y_scale: Scale, index: int) -> Html:
@@ -186,7 +206,8 @@ def _band(curve: Curve, x_scale: Scale, y_scale: Scale, index: int) -> Html:
         for sign in (1, -1)
     ]
     outline = (f"{x_scale(x)},{y_scale(y)}" for x, y in edges[0] + edges[1][::-1])
-    return tag("polygon", points=" ".join(outline), class_=f"band c{index % 8}")
+    look = {"class_": f"band c{index % 8}", "data_series": index}
+    return tag("polygon", points=" ".join(outline), **look)
 
 
 def _marker(index: int, x: float, y: float, title: str) -> Html:
@@ -204,16 +225,19 @@ def _marker(index: int, x: float, y: float, title: str) -> Html:
 
 
 def _legend(names: Sequence[str], bound: str | None) -> Html:
-    items = [(_sample(i), name) for i, name in enumerate(names)]
+    items = [
+        tag("li", _sample(i), name, data_series=i) for i, name in enumerate(names)
+    ]
     if bound:
         line = tag("line", x1=1, x2=23, y1=7, y2=7, class_="bound")
-        items.append((tag("svg", line, viewBox="0 0 24 14", aria_hidden="true"), bound))
-    return tag("ul", *(tag("li", key, name) for key, name in items), class_="legend")
+        key = tag("svg", line, viewBox="0 0 24 14", aria_hidden="true")
+        items.append(tag("li", key, bound))
+    return tag("ul", *items, class_="legend")
 
 
 def _sample(index: int) -> Html:
     line = tag("polyline", points="1,7 23,7")
-    drawn = tag("g", line, _marker(index, 12, 7, ""), class_=f"series c{index % 8}")
+    drawn = tag("g", line, _marker(index, 12, 7, ""), class_=_style(index))
     return tag("svg", drawn, viewBox="0 0 24 14", aria_hidden="true")
 
 

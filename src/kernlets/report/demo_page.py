@@ -178,7 +178,7 @@ def _kernel_section(result: DemoResult) -> Html:
         result.kernel_errors,
         "number of landmarks",
         "relative trace error",
-        log=True,
+        log="xy",
         bound=("best rank c", result.best_rank),
     )
     text = paragraph(

@@ -1,4 +1,7 @@
-"""Building blocks of a self-contained HTML page: no script, no request, no dependency.
+"""Building blocks of a self-contained HTML page: no request, no dependency.
+
+Nothing needs a script; `interactive` adds the one in `page.js`, for tables that sort
+and filter and curves that hide.
 
 Blocks take text or blocks and return `Html`; text is escaped, `Html` is not. Charts
 are in `charts.py`, pictures in `pictures.py`, the looks in `style.css`.
@@ -59,6 +62,7 @@ def table(
     rows: Iterable[Sequence[Part]],
     note: Part = "",
     strong: Iterable[tuple[int, int]] = (),
+    class_: str | None = None,
 ) -> Html:
     """A table whose first column names the rows; `strong` cells stand out."""
     marked = set(strong)
@@ -67,7 +71,7 @@ def table(
         tag("tr", *_cells(cells, {j for i, j in marked if i == index}))
         for index, cells in enumerate(rows)
     )
-    written = tag("table", tag("thead", head), tag("tbody", *body))
+    written = tag("table", tag("thead", head), tag("tbody", *body), class_=class_)
     return html(tag("div", written, class_="scroll"), tag("p", note, class_="note"))
 
 
@@ -92,9 +96,9 @@ def numbers(items: Mapping[str, Part]) -> Html:
     return tag("ul", *tiles, class_="numbers")
 
 
-def page(title: str, lead: Part, *parts: Part) -> Html:
+def page(title: str, lead: Part, *parts: Part, interactive: bool = False) -> Html:
     """The whole document."""
-    style = Html(files(__package__).joinpath("style.css").read_text("utf-8"))
+    style = _own_file("style.css")
     head = html(
         Html('<meta charset="utf-8">'),
         Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
@@ -102,8 +106,14 @@ def page(title: str, lead: Part, *parts: Part) -> Html:
         tag("style", style),
     )
     header = tag("header", tag("h1", title), tag("p", lead))
-    body = tag("body", header, tag("main", *parts))
+    script = tag("script", _own_file("page.js")) if interactive else ""
+    shown = "interactive" if interactive else None
+    body = tag("body", header, tag("main", *parts), script, class_=shown)
     return Html(f"<!doctype html>\n{tag('html', tag('head', head), body, lang='en')}\n")
+
+
+def _own_file(name: str) -> Html:
+    return Html(files(__package__).joinpath(name).read_text("utf-8"))
 
 
 def write_page(path: Path, content: str) -> Path:

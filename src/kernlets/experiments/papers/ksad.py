@@ -306,7 +306,7 @@ TABLE2 = Exhibit(
             >= max(p.mean(name, "yaleb") for name in p.series if name != FISHER),
         ),
     ),
-    axes=Axes(kind="bars"),
+    axes=Axes(kind="none"),
 )
 TABLE3 = Exhibit(
     name="ksad/table3",
@@ -331,7 +331,7 @@ TABLE3 = Exhibit(
         "SVM (Gaussian kernel)": RIVAL,
     },
     also=("seconds",),
-    axes=Axes(kind="bars"),
+    axes=Axes(kind="none"),
 )
 FIG2 = Exhibit(
     name="ksad/fig2",
