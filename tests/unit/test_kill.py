@@ -17,7 +17,7 @@ from kernlets import load
 from kernlets.cli import app
 from kernlets.persistence.file import MODEL, pack
 
-FIT = ["--atoms", "24", "--iterations", "600", "--threads", "1", "--quiet"]
+FIT = ["--atoms", "24", "--iterations", "400", "--threads", "1", "--quiet"]
 
 
 @pytest.fixture
@@ -65,12 +65,62 @@ def test_killed_fits_end_with_the_same_model(data: Path, tmp_path: Path) -> None
     folder, rng = tmp_path / "states", np.random.default_rng(8)
     run = command(data, resumed, "--checkpoint", folder, "--resume")
     kill_after(run, folder, progress=False, delay=float(rng.uniform(0.2, 1)))
-    for delay in rng.uniform(0, 0.15, size=3):
+    for delay in rng.uniform(0, 0.1, size=3):
         kill_after(run, folder, progress=True, delay=float(delay))
         assert not resumed.exists()
     assert len(states(folder)) > 0
     subprocess.run(run, check=True)
     assert content(resumed) == content(whole)
+
+
+EACH_STEP = """
+import os, signal, sys
+import numpy as np
+from pathlib import Path
+from kernlets import KSVD, options
+from kernlets.learners import checkpoint
+
+checkpoint.SHARE = np.inf  # write every state
+X = np.random.default_rng(0).standard_normal((200, 10))
+root, left = Path(sys.argv[1]), [0]
+
+
+def fit(folder):
+    with options(checkpoint=folder, n_threads=1):
+        return KSVD(12, 2, max_iter=5, random_state=0).fit(X).components_
+
+
+def deadly(call):
+    def wrapped(*args):
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*args)
+
+    return wrapped
+
+
+whole = fit(root / "whole")
+for count in range(1, 15):  # the k-th of: flush the file, rename it, flush the folder
+    child = os.fork()
+    if child == 0:
+        left[0] = count
+        os.fsync, os.replace = deadly(os.fsync), deadly(os.replace)
+        fit(root / str(count))
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, count
+    assert np.array_equal(fit(root / str(count)), whole), count
+    assert not list((root / str(count)).glob(".*.part")), count
+print("fine")
+"""
+
+
+def test_killed_at_each_step_of_writing(tmp_path: Path) -> None:
+    """One process after the other dies before each system call that matters."""
+    run = [sys.executable, "-c", EACH_STEP, str(tmp_path)]
+    done = subprocess.run(run, capture_output=True, text=True)
+    assert done.stdout == "fine\n", done.stderr
 
 
 def test_what_resume_refuses(data: Path, tmp_path: Path) -> None:
