@@ -1,6 +1,8 @@
 """Classifiers built on dictionaries."""
 
+from .fddl import FDDLClassifier
 from .ksad import KSADClassifier
+from .lc_ksvd import DKSVDClassifier, LCKSVDClassifier
 from .residual import ResidualClassifier
 from .sparse_representation import SRCClassifier
 
@@ -8,6 +10,17 @@ CLASSIFIERS = {
     "residual": ResidualClassifier,
     "src": SRCClassifier,
     "ksad": KSADClassifier,
+    "lc-ksvd": LCKSVDClassifier,
+    "d-ksvd": DKSVDClassifier,
+    "fddl": FDDLClassifier,
 }
 
-__all__ = ["CLASSIFIERS", "KSADClassifier", "ResidualClassifier", "SRCClassifier"]
+__all__ = [
+    "CLASSIFIERS",
+    "DKSVDClassifier",
+    "FDDLClassifier",
+    "KSADClassifier",
+    "LCKSVDClassifier",
+    "ResidualClassifier",
+    "SRCClassifier",
+]

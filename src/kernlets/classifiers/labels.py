@@ -1,4 +1,4 @@
-"""What classifiers by residual share: labels in, votes out."""
+"""What classifiers share: labels in, votes out."""
 
 from __future__ import annotations
 
@@ -8,41 +8,79 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from ..backend.arrays import is_torch, move_like, to_numpy
-from ..core import Array
+from ..backend.arrays import (
+    empty,
+    index_like,
+    is_torch,
+    move_like,
+    namespace,
+    to_numpy,
+)
+from ..core import Array, SparseCodes
 
 
-class ResidualVoting:
-    """`predict` and `decision_function` from `residuals` and `classes_`."""
+class ScoreVoting:
+    """`predict` and `decision_function` from `_scores` and `classes_`."""
 
     classes_: np.ndarray
+
+    def _scores(self, X: Any) -> Array:  # (n, n_classes)
+        """How well each class fits each sample."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> Array:  # (n,)
+        """The label that fits best."""
+        best = to_numpy(self._scores(X)).argmax(axis=1)
+        labels = self.classes_[best]
+        return move_like(labels, X) if labels.dtype.kind in "iufb" else labels
+
+    def decision_function(self, X: Any) -> Array:  # (n, n_classes), (n,) for two
+        """The score of each class; with two, how much better the second fits."""
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        # scikit-learn's check has samples in the plane, where a few atoms of any
+        # class represent every sample: sparse codes need room
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+class ResidualVoting(ScoreVoting):
+    """The class with the smallest of the `residuals` wins."""
 
     def residuals(self, X: Any) -> Array:  # (n, n_classes)
         """Squared residual of each sample for each class."""
         raise NotImplementedError
 
-    def predict(self, X: Any) -> Array:  # (n,)
-        """The label with the smallest residual."""
-        best = to_numpy(self.residuals(X)).argmin(axis=1)
-        labels = self.classes_[best]
-        return move_like(labels, X) if labels.dtype.kind in "iufb" else labels
-
-    def decision_function(self, X: Any) -> Array:  # (n, n_classes), (n,) for two
-        """Minus the residuals; with two classes, how much better the second fits."""
-        residuals = self.residuals(X)
-        if residuals.shape[1] == 2:
-            return residuals[:, 0] - residuals[:, 1]
-        return -residuals
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        # scikit-learn's check has samples in the plane, where a few atoms of any
-        # class represent every sample: sparse residuals need room
-        tags.classifier_tags.poor_score = True
-        return tags
+    def _scores(self, X: Any) -> Array:  # (n, n_classes)
+        return -self.residuals(X)
 
 
-def checked_labels(estimator: Any, y: Any, n_samples: int) -> np.ndarray:
+def class_residuals(
+    codes: SparseCodes,  # n
+    gram: Array,  # (m, m)
+    corr: Array,  # (n, m)
+    energy: Array,  # (n,)
+    atom_classes: np.ndarray,  # (m,) places of the classes
+    n_classes: int,
+) -> Array:  # (n, n_classes)
+    """‖x − γ_c D_c‖² = ‖x‖² − 2⟨γ_c, corr_c⟩ + γ_c G γ_cᵀ, class by class."""
+    xp = namespace(corr)
+    dense = codes.toarray()
+    out = empty((corr.shape[0], n_classes), like=corr)
+    for c in range(n_classes):
+        atoms = index_like(np.flatnonzero(atom_classes == c), corr)
+        part = dense[:, atoms]
+        fit = part * (2 * corr[:, atoms] - part @ gram[atoms][:, atoms])
+        out[:, c] = energy - xp.sum(fit, axis=1)
+    return xp.clip(out, 0, None)
+
+
+def checked_labels(
+    estimator: Any, y: Any, n_samples: int, min_classes: int = 2
+) -> np.ndarray:
     """Labels as a NumPy array: one per sample, at least two classes."""
     name = type(estimator).__name__
     if y is None:
@@ -57,7 +95,7 @@ def checked_labels(estimator: Any, y: Any, n_samples: int) -> np.ndarray:
         raise ValueError(
             f"X has {n_samples} samples but y has {len(labels)}: they must be equal"
         )
-    if len(np.unique(labels)) < 2:
+    if len(np.unique(labels)) < min_classes:
         raise ValueError(
             f"y has one class only; {name} needs at least 2 classes. For a single "
             "class use a learner, e.g. KSVD"

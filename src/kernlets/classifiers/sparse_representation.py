@@ -8,14 +8,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import as_like, empty, index_like, namespace, to_numpy
+from ..backend.arrays import as_like, index_like, namespace, to_numpy
 from ..backend.rows import map_rows
-from ..core import Array, Kernel, SparseCoder, SparseCodes
+from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
 from ..kernels import resolve
 from ..kernels.samples import check_samples, describe_input
 from ..pursuits import OMP
-from .labels import ResidualVoting, checked_labels
+from .labels import ResidualVoting, checked_labels, class_residuals
 
 
 class SRCClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
@@ -97,23 +97,10 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
         def block(rows: Array) -> Array:
             corr, energy = dictionary.correlate(rows), dictionary.energy(rows)
             codes = self.coder_.solve(gram, corr, energy)
-            return self._class_residuals(codes, gram, corr, energy)
+            seen = gram, corr, energy, self.atom_classes_, len(self.classes_)
+            return class_residuals(codes, *seen)
 
         return map_rows(block, X, 3 * dictionary.row_bytes)
 
     def __sklearn_tags__(self) -> Any:
         return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
-
-    def _class_residuals(
-        self, codes: SparseCodes, gram: Array, corr: Array, energy: Array
-    ) -> Array:  # (n, n_classes)
-        """‖x‖² − 2⟨γ_c, corr_c⟩ + γ_cᵀ G γ_c, class by class."""
-        xp = namespace(corr)
-        dense = codes.toarray()
-        out = empty((corr.shape[0], len(self.classes_)), like=corr)
-        for c in range(len(self.classes_)):
-            atoms = index_like(np.flatnonzero(self.atom_classes_ == c), corr)
-            part = dense[:, atoms]
-            fit = part * (2 * corr[:, atoms] - part @ gram[atoms][:, atoms])
-            out[:, c] = energy - xp.sum(fit, axis=1)
-        return xp.clip(out, 0, None)

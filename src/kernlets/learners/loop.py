@@ -26,6 +26,7 @@ class Monitor:
     verbose: bool = False
     callback: Callable[[dict[str, Any]], Any] | None = None
     title: str = ""
+    measure: str = "mean squared error"
     history: dict[str, list[float]] = field(
         default_factory=lambda: {"objective": [], "seconds": []}
     )
@@ -51,7 +52,7 @@ class Monitor:
         self.history["seconds"].append(time.perf_counter() - self._began)
         if self.verbose:
             print(
-                f"{self.title} {iteration + 1}/{self.max_iter}: mean squared error "
+                f"{self.title} {iteration + 1}/{self.max_iter}: {self.measure} "
                 f"{error:.6g}, {self.history['seconds'][-1]:.2f} s",
                 flush=True,
             )

@@ -1,0 +1,51 @@
+"""Classifiers that are transformers as well: their codes are features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils.validation import check_is_fitted
+
+from ..backend.arrays import check_rows
+from ..core import Array, SparseCoder, SparseCodes
+from ..dictionaries import ExplicitDictionary
+from ..pursuits import encode
+
+
+class CodingClassifier(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator
+):
+    """Codes over one dictionary for all classes, `dictionary_` with `coder_`."""
+
+    dictionary_: ExplicitDictionary
+    coder_: SparseCoder
+
+    @property
+    def components_(self) -> Array:  # (m, p)
+        """The atoms, unit norm, one per row."""
+        check_is_fitted(self)
+        return self.dictionary_.atoms
+
+    def encode(self, X: Any) -> SparseCodes:
+        """Sparse codes of the rows of X over all atoms."""
+        check_is_fitted(self)
+        return encode(self.dictionary_, self.coder_, check_rows(self, X))
+
+    def transform(self, X: Any) -> Array:  # (n, m)
+        """Discriminative codes of the rows of X over all atoms, dense."""
+        return self.encode(X).toarray()
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.dictionary_.n_atoms
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

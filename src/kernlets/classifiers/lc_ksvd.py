@@ -1,0 +1,343 @@
+"""Dictionaries and linear classifiers learned together: LC-KSVD and D-KSVD."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, Options
+from sklearn.utils.validation import check_is_fitted
+
+from ..backend.arrays import (
+    as_like,
+    check_rows,
+    double,
+    index_like,
+    namespace,
+    row_norms,
+)
+from ..backend.random import generator
+from ..backend.rows import map_rows
+from ..core import Array, Statistics
+from ..dictionaries import ExplicitDictionary
+from ..learners import KSVD
+from ..learners.loop import Monitor, alternate
+from ..pursuits import OMP, encode
+from ..updates import KSVDUpdate
+from ..updates.statistics import statistics
+from .allocation import class_atoms, class_sizes
+from .coding import CodingClassifier
+from .labels import ScoreVoting, checked_labels
+
+POSITIVE = Interval(Integral, 1, None, closed="left")
+NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+START_ITERATIONS = 20  # of K-SVD on each class before the joint training
+
+
+class JointKSVD(ScoreVoting, CodingClassifier):
+    """K-SVD on samples with their labels written beside them.
+
+    Subclasses say how much the labels weigh, and which classifier is used at the end.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [POSITIVE, None],
+        "n_nonzero_coefs": [POSITIVE, None],
+        "beta": [NOT_NEGATIVE],
+        "tau": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [POSITIVE],
+        "random_state": ["random_state", np.random.Generator],
+        "verbose": ["verbose"],
+        "callback": [Callable, None],
+    }
+
+    @abstractmethod
+    def _label_weights(self, sizes: np.ndarray) -> np.ndarray:  # (C,)
+        """Weight w_c of ‖h − γΘ‖² for the labels of classes with `sizes` atoms."""
+
+    def fit(self, X: Any, y: Any) -> JointKSVD:
+        """Learn atoms and classifier from labelled rows."""
+        self._validate_params()
+        X = check_rows(self, X, reset=True, ensure_min_samples=2)
+        labels = checked_labels(self, y, X.shape[0])
+        self.classes_, labels = np.unique(labels, return_inverse=True)
+        rng = generator(self.random_state)
+        given = self.n_components, equal_shares, X, labels, self.classes_
+        sizes = class_sizes(*given)
+        self.atom_classes_ = np.repeat(np.arange(len(sizes)), sizes)
+        self.coder_ = OMP(self._width(len(self.atom_classes_), X.shape[1]))
+        H = one_hot(labels, len(sizes), X)
+        self._learn(X, H, self._first_atoms(X, labels, sizes, rng), sizes, rng)
+        return self
+
+    def _width(self, n_atoms: int, n_features: int) -> int:
+        if self.n_nonzero_coefs is None:
+            return min(30, max(1, n_features // 4), n_atoms)
+        return min(self.n_nonzero_coefs, n_atoms)
+
+    def _first_atoms(
+        self, X: Array, labels: np.ndarray, sizes: np.ndarray, rng: np.random.Generator
+    ) -> Array:  # (m, p)
+        """K-SVD on each class by itself."""
+
+        def of_class(rows: Array, size: int, seed: int) -> Array:
+            width = min(self._width(len(self.atom_classes_), X.shape[1]), size)
+            learner = KSVD(size, width, max_iter=START_ITERATIONS, random_state=seed)
+            return learner.fit(rows).components_
+
+        return class_atoms(X, labels, sizes, rng, of_class)
+
+    def _learn(
+        self,
+        X: Array,
+        H: Array,  # (n, C)
+        atoms: Array,  # (m, p)
+        sizes: np.ndarray,
+        rng: np.random.Generator,
+    ) -> None:
+        """K-SVD on (x, √w h), LKDL eq. (10); then atoms of unit norm."""
+        root = as_like(np.sqrt(self._label_weights(sizes)), X)
+        Theta = ridge(ExplicitDictionary(atoms), self.coder_, X, H, self.tau)
+        start = beside(atoms, Theta * root)
+        norms = namespace(start).sqrt(row_norms(start))[:, None]
+        name = type(self).__name__
+        monitor = Monitor(self.max_iter, bool(self.verbose), self.callback, name)
+        joint = alternate(
+            ExplicitDictionary(start / norms),
+            beside(X, H * root),
+            self.coder_,
+            KSVDUpdate(),
+            rng,
+            monitor,
+        )
+        self.history_ = monitor.history
+        self.n_iter_ = len(monitor.history["objective"])
+        atoms, scaled = apart(joint.weights, X.shape[1])
+        self.dictionary_ = ExplicitDictionary(atoms)
+        self._keep_classifier(X, H, scaled, root)
+
+    def _keep_classifier(self, X: Array, H: Array, scaled: Array, root: Array) -> None:
+        """Θ as it was learned beside the atoms."""
+        if not bool((root > 0).all()):
+            raise ValueError(
+                "the labels have no weight in the training: raise beta above 0"
+            )
+        self.classifier_ = self.label_map_ = scaled / root
+
+    def _scores(self, X: Any) -> Array:  # (n, C)
+        """γΘ, block by block."""
+        check_is_fitted(self)
+
+        def block(rows: Array) -> Array:
+            codes = encode(self.dictionary_, self.coder_, rows)
+            return codes.toarray() @ self.classifier_
+
+        return map_rows(block, check_rows(self, X), 2 * self.dictionary_.row_bytes)
+
+
+class LCKSVDClassifier(JointKSVD):
+    """Label-consistent K-SVD: atoms, ideal codes and classifier learned together.
+
+    Minimises, LKDL eq. (8) with variant 1 and (9) with variant 2, over D, Γ, T, Θ
+
+        ‖X − ΓD‖² + alpha ‖Q − ΓT‖² [+ beta ‖H − ΓΘ‖²],   ‖γ‖₀ ≤ n_nonzero_coefs,
+
+    by K-SVD on the rows (x, √alpha q, √beta h): h says which class a sample has, q
+    which atoms that class has. A new sample is coded over D and goes to the class with
+    the largest entry of γΘ. Its kernel version is a feature map in front::
+
+        make_pipeline(NystroemMap(RBF(2)), LCKSVDClassifier(15, 30))
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Atoms allotted to each class; a class with fewer samples gets one per sample,
+        with a warning. Default: the same for all classes, in all half as many as
+        samples but at most 600, and no more than the smallest class has samples.
+    n_nonzero_coefs : int, optional
+        Non-zeros of a code. Default: 30, but at most a quarter of the features.
+    variant : {1, 2}
+        1: Θ by ridge regression on the codes, after training. 2: Θ in the training.
+    alpha, beta : float
+        Weights of label consistency and of classification (variant 2) beside the
+        squared error. They go with the squared norm of the samples; the defaults are
+        for unit norm.
+    tau : float
+        Ridge of the first Θ, and of the last one with variant 1.
+    max_iter : int
+        Iterations, after 20 of K-SVD on each class.
+    random_state : int, RandomState, Generator or None
+    verbose, callback
+        As in `KSVD`.
+
+    Attributes
+    ----------
+    classes_ : array of labels
+    components_ : array (m, p)
+    dictionary_ : ExplicitDictionary
+    atom_classes_ : array (m,)
+        Places in `classes_` of the classes that the atoms were allotted to.
+    classifier_ : array (m, C)
+        Θ.
+    label_map_ : array (m, C)
+        The columns of T, one for each class; see `consistency_` and Notes.
+    history_ : dict with ``objective`` (mean over samples) and ``seconds``
+    n_iter_ : int
+
+    Notes
+    -----
+    All entries of q that belong to one class are equal, and stay so in T: each class
+    has one distinct column there. So q and h together weigh as much as h alone with
+    weight alpha m_c + beta for the m_c atoms of its class, K-SVD takes exactly the same
+    steps, and only one column per class is written beside the samples. With equal m_c
+    variant 2 is `DKSVDClassifier` with beta + alpha m_c.
+
+    Examples
+    --------
+    >>> from kernlets import LCKSVDClassifier, datasets
+    >>> digits = datasets.load("digits")
+    >>> X, y = datasets.unit_norm(digits.X_train), digits.y_train
+    >>> model = LCKSVDClassifier(15, 8, max_iter=5, random_state=0).fit(X, y)
+    >>> model.score(datasets.unit_norm(digits.X_test), digits.y_test) > 0.85
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **JointKSVD._parameter_constraints,
+        "variant": [Options(Integral, {1, 2})],
+        "alpha": [NOT_NEGATIVE],
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        n_nonzero_coefs: int | None = None,
+        variant: Literal[1, 2] = 2,
+        alpha: float = 1e-3,
+        beta: float = 1e-3,
+        tau: float = 1.0,
+        max_iter: int = 50,
+        random_state: Any = None,
+        verbose: bool = False,
+        callback: Callable[[dict[str, Any]], Any] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.variant = variant
+        self.alpha = alpha
+        self.beta = beta
+        self.tau = tau
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def _label_weights(self, sizes: np.ndarray) -> np.ndarray:
+        beta = self.beta if self.variant == 2 else 0.0
+        return self.alpha * sizes + beta
+
+    def _keep_classifier(self, X: Array, H: Array, scaled: Array, root: Array) -> None:
+        if self.variant == 2:
+            super()._keep_classifier(X, H, scaled, root)
+            return
+        self.classifier_ = ridge(self.dictionary_, self.coder_, X, H, self.tau)
+        self.label_map_ = scaled / root if self.alpha > 0 else self.classifier_
+
+    @property
+    def consistency_(self) -> Array:  # (m, m)
+        """T, which turns codes into ideal ones: 1 at the atoms of the own class."""
+        check_is_fitted(self)
+        return self.label_map_[:, index_like(self.atom_classes_, self.label_map_)]
+
+
+class DKSVDClassifier(JointKSVD):
+    """Discriminative K-SVD: atoms and a linear classifier learned together.
+
+    `LCKSVDClassifier` without ideal codes, LKDL eq. (9) with alpha = 0: minimises
+
+        ‖X − ΓD‖² + beta ‖H − ΓΘ‖²,   ‖γ‖₀ ≤ n_nonzero_coefs.
+
+    Parameters and attributes are those of `LCKSVDClassifier` where they are named.
+
+    Examples
+    --------
+    >>> from kernlets import DKSVDClassifier, datasets
+    >>> digits = datasets.load("digits")
+    >>> X, y = datasets.unit_norm(digits.X_train), digits.y_train
+    >>> model = DKSVDClassifier(15, 8, max_iter=5, random_state=0).fit(X, y)
+    >>> model.score(datasets.unit_norm(digits.X_test), digits.y_test) > 0.85
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        n_nonzero_coefs: int | None = None,
+        beta: float = 1e-2,
+        tau: float = 1.0,
+        max_iter: int = 50,
+        random_state: Any = None,
+        verbose: bool = False,
+        callback: Callable[[dict[str, Any]], Any] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.beta = beta
+        self.tau = tau
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def _label_weights(self, sizes: np.ndarray) -> np.ndarray:
+        return np.full(len(sizes), float(self.beta))
+
+
+def equal_shares(usable: np.ndarray) -> np.ndarray:  # (C,)
+    """As many atoms for each class, where no number is given; see the parameters."""
+    n_classes = len(usable)
+    share = max(1, min(int(usable.sum()) // 2, 600) // n_classes)
+    return np.full(n_classes, min(usable.min(), share))
+
+
+def one_hot(labels: np.ndarray, n_classes: int, like: Array) -> Array:  # (n, C)
+    """H: 1 at the class of each sample."""
+    return as_like(np.eye(n_classes)[labels], like)
+
+
+def beside(left: Array, right: Array) -> Array:
+    """Columns of two matrices side by side."""
+    return namespace(left).concat([left, right], axis=1)
+
+
+def ridge(
+    dictionary: ExplicitDictionary,
+    coder: OMP,
+    X: Array,  # (n, p)
+    H: Array,  # (n, C)
+    tau: float,
+) -> Array:  # (m, C)
+    """Θ = (ΓᵀΓ + tau I)⁻¹ ΓᵀH with the codes Γ of X, solved in float64."""
+    codes = encode(dictionary, coder, X)
+    sums: Statistics = statistics(ExplicitDictionary(H), H, codes)
+    gram = double(sums.codes_gram)
+    gram = gram + as_like(tau * np.eye(gram.shape[0]), gram)
+    return as_like(namespace(gram).linalg.solve(gram, double(sums.cross)), X)
+
+
+def apart(
+    joint: Array,  # (m, p + C)
+    n_features: int,
+) -> tuple[Array, Array]:  # (m, p), (m, C)
+    """Atoms of unit norm and what stood beside them, divided by the same norms.
+
+    That leaves every γΘ as it was, for codes over the atoms alone. An atom without any
+    part among the features is of no use to new samples and becomes zero.
+    """
+    xp, atoms = namespace(joint), joint[:, :n_features]
+    norms = xp.sqrt(row_norms(atoms))
+    scale = xp.where(norms > 0, 1 / xp.where(norms > 0, norms, 1.0), 0.0)[:, None]
+    return atoms * scale, joint[:, n_features:] * scale
