@@ -16,7 +16,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-slow bench lint clean
+.PHONY: help demo test test-slow reproduce browser bench lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 12
@@ -30,6 +30,13 @@ test: .venv/.test ## install what the tests need, lint, run the fast tests
 
 test-slow: .venv/.test ## run the tests that reproduce published numbers
 	$(PYTEST) -m slow
+
+reproduce: .venv/.plot ## run the experiments of the papers in full (hours on two cores)
+	$(BIN)/kernlets reproduce all --scale full --jobs $(JOBS) --out reproduction
+
+browser: ## install the browser in which a test looks at the report (Debian, as root)
+	@command -v chromium >/dev/null || { apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; }
 
 bench: .venv/.bench ## measure against the peer libraries (JSON and a table)
 	$(BIN)/python -m benchmarks

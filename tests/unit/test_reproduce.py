@@ -1,0 +1,500 @@
+"""Experiments: what is kept of runs, how they are made, judged and shown."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernlets.experiments import findings as f
+from kernlets.experiments import html, pages, runner, text
+from kernlets.experiments.catalogue import PAPERS, chosen, exhibits, studies
+from kernlets.experiments.records import Cell, Record, Records
+from kernlets.experiments.runner import Job
+from kernlets.experiments.spec import (
+    SCALES,
+    Axes,
+    Claim,
+    Derived,
+    Exhibit,
+    Metric,
+    Skip,
+    Study,
+)
+
+ACCURACY = Metric("accuracy, %", tolerance=0.5)
+
+
+class Toy(Study):
+    """Case "a" works, "b" is skipped, "c" fails, "d" warns."""
+
+    name = "toy.study"
+    grid = {"method": ("a", "b", "c", "d"), "x": (1, 2)}
+    fewer = {"smoke": {"x": (1,)}}
+    sizes = {"smoke": {"n": 1}, "small": {"n": 9}, "full": {"n": 9}}
+    seeds = {"smoke": 1, "small": 1, "full": 3}
+
+    def cost(self, case):
+        return {"a": 3.0}.get(case["method"], 1.0)
+
+    def measure(self, case, seed, sizes):
+        if case["method"] == "b":
+            raise Skip("no data")
+        if case["method"] == "c":
+            raise ArithmeticError("sums do not add up")
+        if case["method"] == "d":
+            warnings.warn("mind the gap")
+        return {"score": 90.0 + seed + case["x"], "seconds": 0.5 * sizes["n"]}
+
+
+def toy(**changes):
+    settings = {
+        "name": "toy/table",
+        "title": "A toy",
+        "study": Toy(),
+        "value": "score",
+        "x": "x",
+        "metric": ACCURACY,
+        "protocol": "none",
+        **changes,
+    }
+    return Exhibit(**settings)
+
+
+@pytest.fixture
+def known_toy(monkeypatch):
+    monkeypatch.setattr(runner, "studies", lambda: {"toy.study": Toy()})
+
+
+def cell(method="a", x=1, seed=0, scale="full"):
+    return Cell("toy.study", scale, {"method": method, "x": x}, seed)
+
+
+def record(value, method="a", x=1, seed=0, **changes):
+    return Record(cell(method, x, seed), {"score": value}, 1.0, 10**6, **changes)
+
+
+def judged(exhibit, *records, scale="full"):
+    return f.findings(exhibit, records, scale)
+
+
+# ---------------------------------------------------------------- what is kept
+
+
+def test_records_come_back(tmp_path):
+    store = Records(tmp_path)
+    skipped = Record(cell("b"), skipped="no data")
+    kept = [record(1.5), record({"0.5": 2.0}, x=2), skipped]
+    for each in kept:
+        store.add(each)
+    assert sorted(store.read(), key=str) == sorted(kept, key=str)
+    assert [path.name for path in tmp_path.iterdir()] == ["toy.jsonl"]
+
+
+def test_the_last_run_counts_but_a_failure_hides_nothing(tmp_path):
+    store = Records(tmp_path)
+    for each in (record(1.0), record(2.0), Record(cell(), error="no memory")):
+        store.add(each)
+    assert store.read() == [record(2.0)]
+
+
+def test_a_torn_line_costs_itself_only(tmp_path):
+    store = Records(tmp_path)
+    store.add(record(1.0))
+    path = tmp_path / "toy.jsonl"
+    path.write_bytes(path.read_bytes() + b'{"study": "toy.st')
+    store.add(record(2.0, x=2))
+    assert [each.values["score"] for each in store.read()] == [1.0, 2.0]
+
+
+def test_a_cell_is_known_whatever_the_order_of_its_case():
+    one = Cell("s", "full", {"a": 1, "b": 2}, 0)
+    assert one.key == Cell("s", "full", {"b": 2, "a": 1}, 0).key
+
+
+# ---------------------------------------------------------------- how runs are made
+
+
+def run_toy(folder, **settings):
+    seen = []
+    runner.run([toy()], Job(**settings), folder, lambda *each: seen.append(each))
+    return seen
+
+
+def test_runs_are_made_once_and_failures_again(known_toy, tmp_path):
+    first = run_toy(tmp_path)
+    assert [(count, total) for _, count, total in first] == [
+        (i, 4) for i in (1, 2, 3, 4)
+    ]
+    by_method = {each.cell.case["method"]: each for each, *_ in first}
+    assert by_method["a"].values == {"score": 91.0, "seconds": 0.5}
+    assert by_method["b"].skipped == "no data"
+    assert by_method["c"].error == "ArithmeticError: sums do not add up"
+    assert by_method["d"].warned == ("UserWarning: mind the gap",)
+    again = {each.cell.case["method"] for each, *_ in run_toy(tmp_path)}
+    assert again == {"b", "c"}
+
+
+def test_cheap_runs_come_first(known_toy, tmp_path):
+    order = [each.cell.case["method"] for each, *_ in run_toy(tmp_path)]
+    assert order[-1] == "a"
+
+
+def test_seeds_are_those_asked_for(known_toy, tmp_path):
+    run_toy(tmp_path, scale="full", seeds=2)
+    seeds = {each.cell.seed for each in Records(tmp_path).read()}
+    assert seeds == {0, 1}
+    assert len(runner.cells([Toy()], Job("full"))) == 4 * 2 * 3
+
+
+def test_the_time_limit_stops_and_the_next_run_goes_on(known_toy, tmp_path):
+    assert run_toy(tmp_path, time_limit=0.0) == []
+    assert len(run_toy(tmp_path)) == 4
+
+
+def test_sessions_say_what_runs_were_made_with(known_toy, tmp_path):
+    run_toy(tmp_path)
+    ((name, session),) = Records(tmp_path).sessions().items()
+    assert {each.session for each in Records(tmp_path).read()} == {name}
+    assert session["versions"]["numpy"] == np.__version__
+    assert session["device"] == "cpu" and session["machine"]["processes"] == 1
+
+
+def test_processes_find_what_one_finds(tmp_path):
+    wanted = chosen(["ika/4.2"])
+    (study,) = {each.study.name: each.study for each in wanted}.values()
+    todo = runner.cells([study], Job(seeds=1))
+    if not all(runner.make(each, None, 1).done for each in todo):
+        pytest.skip("no patches at hand")
+    runner.run(wanted, Job(jobs=2), tmp_path, lambda *_: None)
+    apart = {each.cell.key: each.values for each in Records(tmp_path).read()}
+    assert apart == {each.key: runner.make(each, None, 1).values for each in todo}
+
+
+def test_a_process_that_dies_costs_its_run_only():
+    lost = [Cell(f"no.study{i}", "smoke", {}, 0) for i in range(3)]
+    found = list(runner.over_processes(lost, (None, 1), 2, None))
+    assert {each.cell.study for each in found} == {each.study for each in lost}
+    assert all(each.error == "its process ended with code 1" for each in found)
+
+
+def test_processes_stop_at_the_deadline():
+    began = time.monotonic()
+    todo = [Cell("no.study", "smoke", {}, seed) for seed in range(50)]
+    found = list(runner.over_processes(todo, (None, 1), 2, began + 0.05))
+    assert len(found) < 50 and time.monotonic() - began < 20
+
+
+def test_an_unknown_scale_is_refused():
+    with pytest.raises(ValueError, match=r"scale='huge'.*smoke, small, full"):
+        Job("huge")
+
+
+# ---------------------------------------------------------------- how they are judged
+
+
+def one_row(published, values, better="higher", runs=1, **metric):
+    exhibit = toy(
+        metric=Metric("m", better, **metric), published={("a", 1): published}, runs=runs
+    )
+    found = judged(exhibit, *(record(v, seed=i) for i, v in enumerate(values)))
+    (row,) = found.rows
+    return row
+
+
+@pytest.mark.parametrize(
+    ("published", "values", "better", "verdict"),
+    [
+        (90.0, [90.4], "higher", "reproduced"),
+        (90.0, [90.6], "higher", "better"),
+        (90.0, [89.4], "higher", "worse"),
+        (90.0, [89.4], "lower", "better"),
+        (90.0, [90.6], "lower", "worse"),
+    ],
+)
+def test_verdicts(published, values, better, verdict):
+    assert one_row(published, values, better, tolerance=0.5).verdict == verdict
+
+
+def test_the_spread_over_seeds_counts():
+    """s = 1 over two seeds, one published run: 2 · 1 · √1.5 = 2.449 is allowed."""
+    half = 0.5**0.5
+    for off, verdict in ((2.44, "reproduced"), (2.46, "better")):
+        row = one_row(50.0, [50 + off - half, 50 + off + half])
+        assert row.spread == pytest.approx(1.0)
+        assert row.difference == pytest.approx(off)
+        assert row.verdict == verdict
+    narrow = one_row(50.0, [52.44 - half, 52.44 + half], runs=100)
+    assert narrow.verdict == "better"
+
+
+def test_a_relative_tolerance_is_one_of_the_published_number():
+    assert one_row(0.2, [0.209], tolerance=0.05, relative=True).verdict == "reproduced"
+    assert one_row(0.2, [0.211], tolerance=0.05, relative=True).verdict == "better"
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"not_comparable": "other data"}, "other data"),
+        ({"incomparable": {"a": "other method"}}, "other method"),
+        ({"incomparable": {1: "other set"}}, "other set"),
+    ],
+)
+def test_what_is_not_comparable_says_why(changes, why):
+    found = judged(toy(published={("a", 1): 95.0}, **changes), record(91.0))
+    (row,) = found.rows
+    assert (row.verdict, row.why) == ("not comparable", why)
+
+
+def test_smaller_problems_are_not_compared_and_claim_nothing():
+    exhibit = toy(published={("a", 1): 95.0}, claims=(Claim("c", lambda p: True),))
+    small = Record(cell(scale="smoke"), {"score": 91.0})
+    found = judged(exhibit, small, scale="smoke")
+    assert found.rows[0].why == "problem of scale smoke"
+    assert found.claims[0].holds is None
+    same = Record(cell(scale="small"), {"score": 91.0})
+    assert judged(exhibit, same, scale="small").rows[0].verdict == "worse"
+
+
+def test_published_numbers_without_runs_are_listed():
+    found = judged(toy(published={("a", 2): 95.0}), record(91.0))
+    assert [(row.x, row.mean, row.verdict) for row in found.rows] == [
+        (1, 91.0, ""),
+        (2, None, ""),
+    ]
+
+
+def test_derived_numbers_and_claims():
+    gain = Derived(
+        "gain", 2.0, lambda p: [b - a for a, b in p.pairs(("a", 1), ("a", 2))], ACCURACY
+    )
+    lost = Derived("lost", 1.0, lambda p: [p.mean("z")], ACCURACY)
+    claims = (
+        Claim("rises", lambda p: p.mean("a", 2) > p.mean("a", 1)),
+        Claim("falls", lambda p: p.mean("a", 2) < p.mean("a", 1)),
+        Claim("unknown", lambda p: p.mean("z") > 0),
+    )
+    exhibit = toy(derived=(gain, lost), claims=claims)
+    runs = [record(90.0 + s, seed=s) for s in (0, 1)]
+    runs += [record(92.0 + s, x=2, seed=s) for s in (0, 1)]
+    found = judged(exhibit, *runs)
+    assert [(row.mean, row.verdict) for row in found.derived] == [
+        (2.0, "reproduced"),
+        (None, ""),
+    ]
+    assert [claim.holds for claim in found.claims] == [True, False, None]
+    assert found.verdicts == {"reproduced": 2, "worse": 1}
+
+
+def test_values_that_are_lists_or_mappings_become_curves():
+    exhibit = toy(x=None)
+    points = judged(exhibit, record([3.0, 2.0])).points
+    assert list(points) == [("a", 1), ("a", 2)] and points.mean("a", 2) == 2.0
+    points = judged(exhibit, record({"0.5": 3.0, "2": 1.0, "orl": 7.0})).points
+    assert points.places("a") == [0.5, 2, "orl"]
+
+
+def test_order_is_that_of_the_grid_not_of_the_runs():
+    runs = [record(1.0, "d"), record(2.0, "a", x=2), record(3.0, "a")]
+    points = judged(toy(), *runs).points
+    assert list(points) == [("a", 1), ("a", 2), ("d", 1)]
+
+
+def test_other_studies_and_scales_stay_out():
+    elsewhere = Cell("toy.other", "full", {"method": "a", "x": 1}, 0)
+    other = Record(elsewhere, {"score": 1.0})
+    small = Record(cell(scale="smoke"), {"score": 1.0})
+    assert not judged(toy(), other, small).points
+
+
+# ---------------------------------------------------------------- the catalogue
+
+
+@pytest.mark.parametrize("exhibit", exhibits().values(), ids=lambda e: e.name)
+def test_exhibits_are_about_runs_that_are_made(exhibit):
+    study, cases = exhibit.study, exhibit.study.cases("full")
+    assert exhibit.paper in PAPERS and study.paper == exhibit.paper
+    assert set(study.sizes) == set(study.seeds) == set(SCALES)
+    if exhibit.axes == Axes(kind="none") and not study.grid:
+        return
+    series = {str(case.get(exhibit.series, exhibit.series)) for case in cases}
+    kept = [c for c in cases if all(c.get(k) == v for k, v in exhibit.where.items())]
+    assert kept
+    places = {
+        (str(c.get(exhibit.series, exhibit.series)), c.get(exhibit.x)) for c in kept
+    }
+    for name, x in exhibit.published:
+        assert name in series
+        assert exhibit.x is None or (name, x) in places
+    xs = {c.get(exhibit.x) for c in kept}
+    assert set(exhibit.incomparable) <= series | xs
+    assert set(exhibit.notes) <= series
+
+
+def test_smoke_sizes_are_told_from_full_ones():
+    for study in studies().values():
+        if study.grid:
+            assert not study.comparable("smoke"), study.name
+
+
+def test_experiments_are_chosen_by_name():
+    assert [e.name for e in chosen(["lkdl/fig1b", "lkdl/fig1a"])] == [
+        "lkdl/fig1b",
+        "lkdl/fig1a",
+    ]
+    assert {e.paper for e in chosen(["ika", "rkdl"])} == {"ika", "rkdl"}
+    assert len(chosen(["all"])) == len(exhibits())
+    with pytest.raises(ValueError, match=r"'lkdl/fig9'.*did you mean 'lkdl/fig"):
+        chosen(["lkdl/fig9"])
+
+
+# ---------------------------------------------------------------- how they are shown
+
+
+def drawn_toy():
+    exhibit = toy(
+        published={("a", 1): 91.2, ("d", 1): 70.0},
+        deviations=("Toys differ & vary.",),
+        notes={"a": "first"},
+        axes=Axes(x_label="x"),
+        claims=(Claim("1 < 2", lambda p: True),),
+        also=("seconds",),
+    )
+    runs = [
+        Record(cell(m, x, seed), {"score": 90.0 + seed + x, "seconds": 2.0}, 1.0)
+        for m in ("a", "d")
+        for x in (1, 2)
+        for seed in (0, 1)
+    ]
+    return judged(exhibit, *runs)
+
+
+def test_plain_text_has_the_numbers():
+    lines = text._section(drawn_toy()).splitlines()
+    assert lines[0] == "toy/table: A toy (accuracy, %)"
+    assert lines[2].split() == "a 1 91.20 91.50 0.71 +0.30 reproduced".split()
+    assert lines[3].split() == "d 1 70.00 91.50 0.71 +21.50 better".split()
+    assert lines[4:] == ["holds: 1 < 2", "2 reproduced, 1 better"]
+
+
+def test_pages_have_numbers_deviations_and_figures(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setitem(PAPERS, "toy", "Toys")
+    index = pages.write_pages([drawn_toy()], {}, tmp_path)
+    page = (tmp_path / "toy.md").read_text()
+    assert "| a | 1 | 91.20 | 91.50 | 0.71 | +0.30 | reproduced | first |" in page
+    assert "| a | 91.50 ± 0.71 | 92.50 ± 0.71 | 2 |" in page
+    assert "* Toys differ & vary." in page
+    assert (tmp_path / "figures" / "toy-table.png").read_bytes().startswith(b"\x89PNG")
+    assert "[toy/table](toy.md#toy-table) | A toy | 2 | 1 |" in index.read_text()
+    assert '<a id="toy-table">' in page
+
+
+def test_figures_are_the_same_for_the_same_numbers(tmp_path):
+    pytest.importorskip("matplotlib")
+    from kernlets.experiments.figures import draw
+
+    for name in ("one", "two"):
+        draw(drawn_toy(), tmp_path / name)
+    one, two = (tmp_path / n / "toy-table.png" for n in ("one", "two"))
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_the_report_is_self_contained_and_escapes():
+    written = html.report_page([drawn_toy()], {})
+    assert "Toys differ &amp; vary." in written
+    assert not re.findall(r"""(?:src|href)=["'](?!#|data:)""", written)
+    assert "http" not in re.sub(r"<style>.*?</style>", "", written, flags=re.DOTALL)
+    assert written.count('class="verdict reproduced"') == 2
+
+
+# ---------------------------------------------------------------- without the rest
+
+BARE = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("typer", "rich", "matplotlib", "dask", "torch"):
+            raise ImportError(name)
+sys.meta_path.insert(0, Missing())
+from kernlets.experiments.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def bare(*arguments):
+    return subprocess.run(
+        [sys.executable, "-c", BARE, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_runs_need_no_terminal_library_and_no_matplotlib(shared_data, tmp_path):
+    done = bare("ika/4.2", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "ika/4.2: Effect of the sample size" in done.stdout
+    lines = filter(None, (tmp_path / "ika.jsonl").read_text().splitlines())
+    assert [json.loads(line).get("seed") for line in lines] == [None, 0, 0]
+
+
+def test_the_plain_command_lists_and_refuses(tmp_path):
+    listed = bare()
+    assert listed.returncode == 0
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == list(exhibits())
+    wrong = bare("nonsense", "--out", tmp_path)
+    assert wrong.returncode == 2 and "nonsense" in wrong.stderr
+
+
+# ---------------------------------------------------------------- in a browser
+
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
+    "--disable-background-networking --disable-component-update --disable-sync"
+).split()
+ACT = """<script>
+document.querySelector("#numbers th:nth-child(5)").click();
+document.querySelector(".filters select[name=verdict]").value = "better";
+document.querySelector(".filters select").dispatchEvent(new Event("input"));
+document.querySelector(".legend li").click();
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> str:
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None and os.environ.get("KERNLETS_REQUIRE_BROWSER") == "1":
+        pytest.fail("no chromium, but KERNLETS_REQUIRE_BROWSER=1")
+    return found or pytest.skip("no chromium: apt-get install chromium")
+
+
+def browse(browser: str, page: Path, *flags: str) -> str:
+    profile = f"--user-data-dir={page.parent / 'profile'}"
+    command = [browser, *FLAGS, profile, *flags, page.as_uri()]
+    return subprocess.run(command, capture_output=True, text=True, timeout=90).stdout
+
+
+def test_the_report_works_in_a_browser(browser, tmp_path):
+    page = tmp_path / "report.html"
+    page.write_text(html.report_page([drawn_toy()], {}) + ACT)
+    seen = browse(browser, page, "--dump-dom")
+    assert "1 of 3</output>" in seen
+    (numbers,) = re.findall(r'<table[^>]*id="numbers".*?</table>', seen, re.DOTALL)
+    assert 'aria-sort="ascending"' in numbers
+    assert numbers.count('class="hidden"') == 2
+    assert re.search(r'<li data-series="0" class="off">', seen)
+    assert re.search(r'<g class="series c0 hidden" data-series="0">', seen)
+    picture = tmp_path / "seen.png"
+    browse(browser, page, f"--screenshot={picture}", "--window-size=1200,1600")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.stat().st_size > 30_000
