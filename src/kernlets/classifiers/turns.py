@@ -18,7 +18,6 @@ from ..backend.arrays import (
 )
 from ..backend.rows import sum_rows
 from ..core import Array
-from ..learners.checkpoint import placed
 from .scatter import Scatter
 
 
@@ -77,9 +76,8 @@ class Turns:
 
     def resume(self, state: dict[str, Any]) -> tuple[Array, Scatter]:
         """Atoms and scatter of a `state`, whose codes become those here."""
-        sums = {name: placed(part, self.F) for name, part in state["scatter"].items()}
-        self.codes = placed(state["codes"], self.F)
-        return placed(state["atoms"], self.F), Scatter(**sums)
+        self.codes = state["codes"]
+        return state["atoms"], Scatter(**state["scatter"])
 
     def _sums(self, part: slice) -> CodeSums:
         F, codes = self.F[part], self.codes[part]

@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .. import __version__
-from ..backend.arrays import is_array, is_torch, move_like, to_numpy
+from ..backend.arrays import is_array, is_torch, to_numpy
 from ..backend.rows import is_blocks, sum_rows
 from ..config import CheckpointFolder, options
 from ..core import Array
@@ -90,19 +90,9 @@ def branches(name: str, n: int) -> list[CheckpointFolder | None]:
 
 
 def learned_fields(dictionary: Any) -> dict[str, Any]:
-    """What learning may have changed in a dictionary."""
+    """What learning may have changed in a dictionary, for `dataclasses.replace`."""
     names = {field.name for field in fields(dictionary)} - {*dictionary.given}
     return {name: getattr(dictionary, name) for name in sorted(names)}
-
-
-def with_fields(start: Any, learned: dict[str, Any]) -> Any:
-    """The dictionary whose `learned_fields` these are."""
-    return replace(start, **{k: placed(v, start.weights) for k, v in learned.items()})
-
-
-def placed(value: Any, like: Array) -> Any:
-    """An array from a checkpoint, moved to where `like` is."""
-    return move_like(value, like) if isinstance(value, np.ndarray) else value
 
 
 def _saved(path: Path, about: dict[str, Any]) -> dict[str, Any] | None:

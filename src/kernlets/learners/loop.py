@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from ..backend.threads import serial_blas
 from ..core import Array, AtomUpdate, Coded, Dictionary, SparseCoder, Statistics
 from ..pursuits import encode
 from ..updates.statistics import statistics
-from .checkpoint import Checkpoint, learned_fields, with_fields
+from .checkpoint import Checkpoint, learned_fields
 
 
 @dataclass
@@ -101,7 +101,7 @@ def alternate(
 
 
 def _resumed(
-    start: Dictionary,
+    start: Any,
     rng: np.random.Generator,
     monitor: Monitor,
     state: dict[str, Any],
@@ -109,7 +109,7 @@ def _resumed(
     """The dictionary of an interrupted fit, with generator and history as they were."""
     rng.bit_generator.state = state["rng"].bit_generator.state
     monitor.resume(state["history"])
-    return with_fields(start, state["dictionary"])
+    return replace(start, **state["dictionary"])
 
 
 def _coded(

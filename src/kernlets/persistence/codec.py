@@ -45,6 +45,7 @@ class Encoder:
     """Writes values, and keeps their arrays under the path where they stand."""
 
     codecs: tuple[Codec, ...]
+    devices: bool = False  # whether to note where torch tensors are
     tensors: dict[str, np.ndarray] = field(default_factory=dict)
 
     def encode(self, value: Any, path: str = "") -> Node:
@@ -93,8 +94,12 @@ class Decoder:
     """Rebuilds values from a tree and the arrays beside it."""
 
     def __init__(
-        self, codecs: tuple[Codec, ...], tensors: dict[str, np.ndarray]
+        self,
+        codecs: tuple[Codec, ...],
+        tensors: dict[str, np.ndarray],
+        devices: bool = False,
     ) -> None:
+        self.devices = devices
         self._readers = {codec.tag: codec.read for codec in codecs if codec.read}
         self._tensors = tensors
         self._used: set[str] = set()

@@ -51,6 +51,7 @@ class Kind:
     format: str
     version: int
     holds: tuple[type, ...]  # what the value may be
+    devices: bool  # whether torch tensors come back as such, where they were
     error: type[FileError]
     foreign: str  # what a file without the name is told
     damaged: str
@@ -58,7 +59,7 @@ class Kind:
 
 def pack(value: Any, kind: Kind) -> bytes:
     """The content of a file."""
-    encoder = Encoder(CODECS)
+    encoder = Encoder(CODECS, kind.devices)
     try:
         tree = encoder.encode(value)
     except RecursionError:
@@ -161,7 +162,7 @@ def unpack(
 ) -> Any:
     """The value in a verified file."""
     try:
-        decoder = Decoder(CODECS, safetensors.load(data))
+        decoder = Decoder(CODECS, safetensors.load(data), kind.devices)
         value = decoder.decode(_parsed(metadata["tree"]))
         decoder.check_all_used()
         if not isinstance(value, kind.holds):

@@ -32,7 +32,8 @@ MODEL = Kind(
     "kernlets-model",
     FORMAT_VERSION,
     (BaseEstimator, Dictionary),
-    ModelFileError,
+    devices=False,
+    error=ModelFileError,
     foreign="is not a model file: write one with kernlets.save",
     damaged="is damaged or cut short: copy or save it again",
 )
@@ -40,7 +41,8 @@ CHECKPOINT = Kind(
     "kernlets-checkpoint",
     1,
     (dict,),
-    CheckpointError,
+    devices=True,
+    error=CheckpointError,
     foreign="is not a checkpoint: name a folder of their own for checkpoints",
     damaged="is damaged or cut short: remove it to begin this fit again",
 )

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..backend.arrays import is_torch, to_numpy
+from ..backend.arrays import is_torch, to_device, to_numpy
+from ..config import options
 from .codec import Codec, Decoder, Node, Place
 
 Parts = dict[str, Node]
@@ -68,6 +69,12 @@ def _write_array(array: np.ndarray, place: Place) -> Parts:
     return {"tensor": place.tensor(plain), "turned": turned, **_facts(plain)}
 
 
+def _write_tensor(value: Any, place: Place) -> Parts:
+    """As an array: a model fitted on torch tensors is loaded as one on NumPy arrays."""
+    place_of = {"device": str(value.device)} if place.encoder.devices else {}
+    return {**_write_array(to_numpy(value), place), **place_of}
+
+
 def _facts(array: np.ndarray) -> Parts:
     """What is noted of an array besides its content."""
     finite = array.dtype.kind != "f" or bool(np.isfinite(array).all())
@@ -80,7 +87,11 @@ def _read_array(node: Parts, decoder: Decoder) -> np.ndarray:
     for name, found in _facts(array).items():
         if node[name] != found:
             raise ValueError(f"{name} is {found}, not {node[name]}")
-    return array.T if node["turned"] else array
+    array = array.T if node["turned"] else array
+    if not (decoder.devices and "device" in node):
+        return array
+    with options(device=node["device"]):
+        return to_device(array)
 
 
 def _write_cells(array: np.ndarray, place: Place) -> Parts:
@@ -182,8 +193,7 @@ VALUES = (
         _read_scalar,
     ),
     Codec("array", _is_number_array, _write_array, _read_array),
-    # a model that was fitted on torch tensors is loaded as one on NumPy arrays
-    Codec("array", is_torch, lambda value, place: _write_array(to_numpy(value), place)),
+    Codec("array", is_torch, _write_tensor),
     Codec("cells", _is_cell_array, _write_cells, _read_cells),
     Codec("csr", sparse.issparse, _write_csr, _read_csr),
     Codec(
