@@ -228,7 +228,7 @@ class Statistics:
 
     def __add__(self, other: Statistics) -> Statistics:
         errors = np.concatenate([self.worst_error, other.worst_error])
-        keep = np.argsort(-errors, kind="stable")[: max(len(self), len(other))]
+        keep = np.argsort(-errors, kind="stable")[: self.codes_gram.shape[0]]
         return Statistics(
             codes_gram=self.codes_gram + other.codes_gram,
             cross=self.cross + other.cross,

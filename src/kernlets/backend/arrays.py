@@ -127,12 +127,13 @@ def check_rows(
     `lazy` the same holds for `LazyRows` and Dask arrays; without it the caller needs
     all rows in memory.
     """
-    from .stored import LazyRows, in_memory
+    from .stored import LazyRows, check_memory
 
     if is_dask(X):
         return _check_dask(estimator, X, reset, ensure_min_samples, lazy)
     if isinstance(X, LazyRows) and not lazy:
-        X = in_memory(X, type(estimator).__name__)
+        check_memory(X, type(estimator).__name__)
+        X = np.asarray(X)
     if is_torch(X) or isinstance(X, (np.memmap, LazyRows)):
         X = _check_plain(X, ensure_min_samples)
         _check_features(estimator, X, reset)
@@ -236,8 +237,8 @@ def _check_dask(
     name = type(estimator).__name__
     if not lazy:
         raise TypeError(
-            f"{name} needs all rows on one machine, but X is a Dask collection: pass "
-            "X.compute(), or use MOD, KSVD(update='parallel') or OnlineDictionary"
+            f"{name} needs all rows and codes at once, but X is a Dask collection: "
+            "pass X.compute(), or fit MOD, KSVD(update='parallel') or OnlineDictionary"
         )
     if options.device is not None:
         raise ValueError(

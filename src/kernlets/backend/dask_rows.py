@@ -29,6 +29,7 @@ from .dask_tasks import (
     packed,
     sum_chunks,
 )
+from .lloyd import Clusters
 from .rows import map_rows as map_local
 from .rows import sum_rows as sum_local
 from .stored import refuse_infinite
@@ -36,6 +37,7 @@ from .stored import refuse_infinite
 __all__ = [
     "as_rows",
     "check_features",
+    "each_chunk",
     "kept",
     "map_rows",
     "part_rows",
@@ -45,6 +47,7 @@ __all__ = [
 ]
 
 
+@sizeof.register(Clusters)
 @sizeof.register(Statistics)
 def _size(sums: Any) -> int:
     """Bytes of all fields, by which Dask plans what travels and what is spilled."""

@@ -24,3 +24,14 @@ def generator(random_state: Any) -> np.random.Generator:
             "choice must come out again: set random_state in all parts of the model"
         )
     return np.random.default_rng(random_state)
+
+
+def row_uniforms(seed: int, first: int, n: int) -> np.ndarray:  # (n,) in [0, 1)
+    """Random numbers that belong to the rows first, first + 1, ..., whoever asks.
+
+    A counter-based generator jumps to the first row, so that the numbers of a row do
+    not depend on the blocks or machines the rows are spread over.
+    """
+    words = 4  # numbers of one step of the counter
+    bits = np.random.Philox(key=seed).advance(first // words)
+    return np.random.Generator(bits).random(first % words + n)[first % words :]

@@ -12,6 +12,7 @@ import contextvars
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
@@ -97,7 +98,16 @@ def row_batches(X: Any, n_rows: int) -> Iterator[Array]:
     for part in _regrouped(X, n_rows) if is_blocks(X) else [X]:
         for begin in range(0, part.shape[0], n_rows):
             rows = slice(begin, min(begin + n_rows, part.shape[0]))
-            yield part.part(rows) if isinstance(part, LazyRows) else part[rows]
+            yield part_rows(part, rows)
+
+
+def part_rows(X: Any, rows: slice) -> Any:
+    """Consecutive rows, of the same kind as X and not read here."""
+    if is_dask(X):
+        from . import dask_rows
+
+        return dask_rows.part_rows(X, rows)
+    return X.part(rows) if isinstance(X, LazyRows) else X[rows]
 
 
 def _regrouped(blocks: Iterable[Array], n_rows: int) -> Iterator[Array]:
@@ -146,6 +156,18 @@ def take_rows(X: Any, rows: np.ndarray) -> Array:
     if is_stored(X):
         return stacked_rows(as_float, X, 8 * X.shape[1], rows)
     return as_float(X[index_like(rows, X)])
+
+
+def kept(X: Any) -> AbstractContextManager[Any]:
+    """X, for a block in which its rows are read again and again.
+
+    Of a Dask array, chunks then stay in the memory of the workers.
+    """
+    if is_dask(X):
+        from . import dask_rows
+
+        return dask_rows.kept(X)
+    return nullcontext(X)
 
 
 def map_blocks(f: Callable[[Array], Result], X: Array, row_bytes: int) -> list[Result]:

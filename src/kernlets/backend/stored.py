@@ -15,7 +15,7 @@ import numpy as np
 
 from ..config import options
 from ..core import Array
-from .arrays import as_float, to_device
+from .arrays import as_float, is_dask, to_device
 
 Result = TypeVar("Result")
 
@@ -89,6 +89,11 @@ def is_stored(X: Any) -> bool:
     return isinstance(X, (np.memmap, LazyRows))
 
 
+def is_elsewhere(X: Any) -> bool:
+    """Whether X has rows that are on disk, on a cluster, or not made yet."""
+    return is_stored(X) or is_dask(X)
+
+
 def read_rows(X: Array, rows: slice | np.ndarray) -> Array:
     """One block in floating point; a block from disk is checked as it is read.
 
@@ -124,15 +129,14 @@ def apply_rows(f: Callable[[Array], Result], X: Array, rows: Any) -> Result:
         release(X, rows)
 
 
-def in_memory(X: Any, who: str) -> Array:
-    """X as an array, or an error if it is larger than the memory option."""
-    if X.nbytes > options.memory:
+def check_memory(X: Any, who: str) -> None:
+    """Refuse rows that are needed all at once, but are more than the memory option."""
+    if is_stored(X) and X.nbytes > options.memory:
         raise MemoryError(
             f"{who} needs all rows in memory, {X.nbytes / 1e9:.1f} GB, over the memory "
             f"option of {options.memory / 1e9:.1f} GB: raise it with "
             "kernlets.options(memory=...), or use MOD or KSVD(update='parallel')"
         )
-    return np.asarray(X)
 
 
 def release(X: Any, rows: slice | np.ndarray) -> None:

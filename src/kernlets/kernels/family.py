@@ -18,7 +18,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 from ..backend.arrays import as_float, is_array, is_torch, namespace
-from ..backend.rows import map_rows, sum_rows
+from ..backend.rows import sum_rows, take_rows
+from ..backend.stored import is_elsewhere
 from ..core import Array, Kernel
 
 
@@ -94,10 +95,16 @@ class Family(Kernel):
             return kernel.spread(X, Y, W * kernel.slope(kernel.pairs(X, Y)))
 
     def bound(self, X: Array) -> Kernel:
-        if not (is_array(X) or sparse.issparse(X)):
+        if not (is_array(X) or sparse.issparse(X) or is_elsewhere(X)):
             X = np.asarray(X)
         kernel = self.with_rate(self.default_rate(X)) if self.unset else self
-        check_finite(self, map_rows(kernel.extent, X, row_bytes=8 * X.shape[1]))
+
+        def n_infinite(block: Array) -> int:
+            extent = kernel.extent(block)
+            return int((~namespace(extent).isfinite(extent)).sum())
+
+        if sum_rows(n_infinite, X, row_bytes=8 * X.shape[1]):
+            raise _overflow(self)
         return kernel
 
     def _ready(self, X: Array) -> Any:
@@ -188,7 +195,7 @@ def variance(X: Array) -> float:
     """Variance of all entries of X, exactly 0 when they are all equal."""
     if sparse.issparse(X):
         return _sparse_variance(X.tocsr())
-    origin = X[0, 0]
+    origin = take_rows(X, np.array([0]))[0, 0]
     if is_torch(X):
         return float((as_float(X) - origin).var(correction=0))
 
@@ -206,13 +213,6 @@ def _sparse_variance(X: Any) -> float:
     if values.size == size:  # no zero is left out, so any origin will do
         values -= values[0]
     return max(0.0, float(np.vdot(values, values) / size - (values.sum() / size) ** 2))
-
-
-def check_finite(kernel: Kernel, values: Array) -> None:
-    """Raise if a kernel overflows."""
-    xp = namespace(values)
-    if not bool(xp.all(xp.isfinite(values))):
-        raise _overflow(kernel)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..backend.arrays import check_rows, is_array, is_torch, to_device
+from ..backend.stored import is_elsewhere
 from ..core import Array, Kernel
 from .given import Callable, Precomputed
 
@@ -18,8 +19,9 @@ def check_samples(
     *,
     reset: bool = False,
     ensure_min_samples: int = 1,
+    lazy: bool = False,
 ) -> Array:
-    """X checked for an estimator that uses `kernel`.
+    """X checked for an estimator that uses `kernel`; `lazy` as in `check_rows`.
 
     A kernel given as a function takes samples of any kind (strings, graphs, matrices);
     they become an array along their first axis and are otherwise left alone.
@@ -32,6 +34,7 @@ def check_samples(
         reset=reset,
         accept_sparse=getattr(kernel, "accept_sparse", False),
         ensure_min_samples=ensure_min_samples,
+        lazy=lazy,
     )
     if reset and isinstance(kernel, Precomputed) and X.shape[0] != X.shape[1]:
         raise ValueError(
@@ -50,7 +53,7 @@ def describe_input(tags: Any, kernel: Kernel | None) -> Any:
 
 def is_table(X: Any) -> bool:
     """Whether X can be read as rows of numbers."""
-    if is_torch(X):
+    if is_torch(X) or is_elsewhere(X):
         return X.ndim == 2
     if not is_array(X):
         X = np.asarray(X, dtype=None if _is_regular(X) else object)

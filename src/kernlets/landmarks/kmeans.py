@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from scipy import sparse
-from sklearn.cluster import KMeans, MiniBatchKMeans
-from sklearn.exceptions import ConvergenceWarning
 
-from ..backend.arrays import as_like, to_numpy
+from ..backend.arrays import as_like, is_array, to_numpy
+from ..backend.lloyd import lloyd
+from ..backend.rows import take_rows
 from ..core import Array, Kernel
 
-LARGE = 4e12  # multiplications over which mini-batches replace full passes
+LARGE = 4e12  # multiplications over which a share of the rows has to do
 
 
 def kmeans(
@@ -28,23 +26,27 @@ def kmeans(
 
     A few iterations from random samples are enough for landmarks;
     ``init="k-means++"`` lowers the error further where m is small, at the cost of a
-    slow start. With m = n each sample is its own centre. For very large X mini-batches
-    of samples replace passes over all of them.
+    slow start. With m = n each sample is its own centre. For very large X random rows
+    stand for all of them.
     """
-    if m == X.shape[0]:
+    if m == X.shape[0] and is_array(X):
         return X
-    samples = X if sparse.issparse(X) else to_numpy(X)
-    work = max_iter * m * X.shape[0] * X.shape[1]
-    model = KMeans if work <= LARGE else MiniBatchKMeans
-    clusters = model(
-        n_clusters=m,
-        init=init,
-        n_init=1,
-        max_iter=max_iter,
-        random_state=int(rng.integers(2**31)),
-    )
-    with warnings.catch_warnings():
-        # fewer distinct samples than centres: the map copes with repeated landmarks
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        centres = clusters.fit(samples).cluster_centers_
-    return as_like(centres, X)
+    start = _dense(_first_centres(X, m, rng, init))
+    share = min(1.0, LARGE / (max_iter * m * X.shape[0] * X.shape[1]))
+    return lloyd(X, start, max_iter, share, int(rng.integers(2**63)))
+
+
+def _first_centres(X: Array, m: int, rng: np.random.Generator, init: str) -> Array:
+    if init == "random":
+        return take_rows(X, np.sort(rng.choice(X.shape[0], m, replace=False)))
+    from sklearn.cluster import kmeans_plusplus
+
+    if not (is_array(X) or sparse.issparse(X)):
+        raise ValueError(f"init={init!r} needs X in memory: use init='random'")
+    rows = X if sparse.issparse(X) else to_numpy(X)
+    seed = int(rng.integers(2**31))
+    return as_like(_dense(kmeans_plusplus(rows, m, random_state=seed)[0]), X)
+
+
+def _dense(rows: Array) -> Array:
+    return rows.toarray() if sparse.issparse(rows) else rows

@@ -6,6 +6,9 @@ pilot sample instead of the recursion. Beyond the samplers of LKDL.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from ..backend.arrays import (
@@ -13,13 +16,14 @@ from ..backend.arrays import (
     double,
     eps,
     index_like,
+    is_dask,
     namespace,
     row_norms,
     to_numpy,
 )
-from ..backend.rows import map_rows
+from ..backend.rows import map_rows, take_rows
 from ..core import Array, Kernel
-from .weighted import draw
+from .weighted import draw_rows
 
 MAX_PILOT = 2048
 MIN_PILOT = 512
@@ -43,8 +47,7 @@ def leverage(
     if n_pilot is None:
         n_pilot = min(max(2 * m, MIN_PILOT), MAX_PILOT)
     pilot = rng.choice(n, min(n_pilot, n), replace=False)
-    scores = leverage_scores(kernel, X, pilot, m, regularization)
-    return draw(scores, m, rng)
+    return draw_rows(_scorer(kernel, X, pilot, m, regularization), X, m, rng)
 
 
 def leverage_scores(
@@ -60,21 +63,33 @@ def leverage_scores(
     λ is the tail of the spectrum over q = m/2 (at most half the pilot),
     λ = Σ_{j>q} σⱼ / q, estimated from the pilot; the scores then sum to 2q at most.
     """
-    share, rows = len(pilot) / X.shape[0], index_like(pilot, X)
-    columns = kernel.take(X, rows)
-    gram = double(kernel(X[rows], columns))
-    values, vectors = namespace(gram).linalg.eigh(gram)
-    energy = kernel.diag(X)
-    ridge = regularization
-    if ridge is None:
-        ridge = _tail(to_numpy(values), m, eps(energy)) / share
-    whitener = as_like(vectors / (values + ridge * share) ** 0.5, X)
+    return _scorer(kernel, X, pilot, m, regularization)(X)
 
+
+def _scorer(
+    kernel: Kernel, X: Array, pilot: np.ndarray, m: int, ridge: float | None
+) -> Callable[[Array], np.ndarray]:
+    """The scores of a block of rows, as a function of it."""
+    share, sample = len(pilot) / X.shape[0], take_rows(X, pilot)
+    columns = sample if is_dask(X) else kernel.take(X, index_like(pilot, X))
+    products = kernel(sample, columns)
+    gram = double(products)
+    values, vectors = namespace(gram).linalg.eigh(gram)
+    if ridge is None:
+        ridge = _tail(to_numpy(values), m, eps(products)) / share
+    whitener = as_like(vectors / (values + ridge * share) ** 0.5, products)
+    return partial(_scores, kernel, columns, whitener, ridge)
+
+
+def _scores(
+    kernel: Kernel, columns: Array, whitener: Array, ridge: float, X: Array
+) -> np.ndarray:  # (n,)
     def explained(block: Array) -> Array:
         return row_norms(kernel(block, columns) @ whitener)
 
-    known = map_rows(explained, X, row_bytes=2 * len(pilot) * X.dtype.itemsize)
-    unexplained = to_numpy(double(energy)) - to_numpy(known)
+    row_bytes = 2 * whitener.shape[0] * whitener.dtype.itemsize
+    known = to_numpy(map_rows(explained, X, row_bytes))
+    unexplained = to_numpy(double(kernel.diag(X))) - known
     return np.clip(unexplained / ridge, 0.0, 1.0)
 
 

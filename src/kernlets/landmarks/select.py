@@ -14,10 +14,10 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils import assert_all_finite
 
-from ..backend.arrays import as_float, check_points, index_like, to_numpy
-from ..backend.rows import is_blocks, map_rows
+from ..backend.arrays import as_float, check_points, index_like, is_dask, to_numpy
+from ..backend.rows import is_blocks, row_batches, stacked_rows, take_rows
+from ..backend.stored import is_stored
 from ..config import options
 from ..core import Array, Kernel
 from .kmeans import kmeans
@@ -38,6 +38,7 @@ SAMPLERS: dict[str, Sampler] = {
     "rpcholesky": rpcholesky,
 }
 NEED_VECTORS = (kmeans, coreset)  # no use for samples known by their kernel only
+BY_BLOCKS = (uniform, diagonal, coreset, leverage, kmeans)  # take X wherever it is
 
 N_PROBE = 2048  # rows on which the error of a map is estimated
 
@@ -67,10 +68,11 @@ def choose(
         Name of a sampler, a sampler ``(kernel, X, m, rng) -> indices or points``,
         indices of rows of X, or points.
     kernel : Kernel
-    X : array, memory map or iterable of blocks of rows
-        Blocks are read once, each giving its share of landmarks. So are memory maps
-        larger than a quarter of the memory budget, unless all rows are equally
-        likely: then only the rows that are drawn are read.
+    X : array, memory map, `LazyRows`, Dask array or iterable of blocks of rows
+        Samplers in `BY_BLOCKS` draw the same landmarks wherever the rows are. Of an
+        iterable, which is read once, each block gives its share of landmarks; for the
+        other samplers so does each chunk of a Dask array, and each piece of a memory
+        map larger than a quarter of the memory budget.
     n_landmarks : int, float or None
         Count, fraction of the samples, or `default_count`.
     rng : Generator
@@ -98,11 +100,62 @@ def _choose(
     sampler = find_sampler(landmarks)
     m = count(n_landmarks, X.shape[0])
     _check_vectors(sampler, kernel, X)
-    if isinstance(X, np.memmap) and sampler is not uniform:
-        if X.size * as_float(X[:1]).itemsize > options.memory // 4:
-            return _from_stream(sampler, kernel, _pieces(X), m, rng)
+    if is_dask(X) or (is_stored(X) and not _takes_blocks(sampler, kernel, X)):
+        return _from_elsewhere(sampler, kernel, X, m, rng)
+    return _landmarks(kernel, X, sampler(kernel, X, m, rng))
+
+
+def _takes_blocks(sampler: Sampler, kernel: Kernel, X: Any) -> bool:
+    """Whether a sampler needs no more than a block of X in memory."""
+    return getattr(sampler, "func", sampler) in BY_BLOCKS and not known_by_index(
+        kernel, X
+    )
+
+
+def _from_elsewhere(
+    sampler: Sampler, kernel: Kernel, X: Any, m: int, rng: np.random.Generator
+) -> Landmarks:
+    """Landmarks by a sampler that wants rows in memory, or from a cluster."""
+    if is_dask(X):
+        _refuse_matrix(kernel, X)
+        if not _takes_blocks(sampler, kernel, X):
+            return _from_chunks(sampler, kernel, X, m, rng)
+    elif X.size * as_float(X[:1]).dtype.itemsize > options.memory // 4:
+        return _from_stream(sampler, kernel, _pieces(X), m, rng)
+    else:
         X = _loaded(X)
     return _landmarks(kernel, X, sampler(kernel, X, m, rng))
+
+
+def _from_chunks(
+    sampler: Sampler, kernel: Kernel, X: Any, m: int, rng: np.random.Generator
+) -> Landmarks:
+    """Each chunk of a Dask array gives its share, chosen where it is."""
+    from ..backend import dask_rows
+
+    sizes = np.array(X.chunks[0])
+    ends = np.cumsum(sizes)
+    shares = np.diff(np.round(ends * (m / ends[-1])).astype(int), prepend=0)
+    seeds = rng.integers(2**62, size=len(sizes)).tolist()
+    wanted = [
+        (share, seed) if share else None
+        for share, seed in zip(shares.tolist(), seeds, strict=True)
+    ]
+    found = dask_rows.each_chunk(partial(_take_share, sampler, kernel), X, wanted)
+    begins = (ends - sizes)[shares > 0]
+    rows = np.concatenate([rows for rows, _ in found])
+    indices = None
+    if all(places is not None for _, places in found):
+        pairs = zip(found, begins, strict=True)
+        indices = np.concatenate([places + begin for (_, places), begin in pairs])
+    return Landmarks(rows, rows, indices)
+
+
+def _take_share(
+    sampler: Sampler, kernel: Kernel, chunk: np.ndarray, share: tuple[int, int]
+) -> tuple[Array, np.ndarray | None]:
+    m, seed = share
+    return _taker(sampler, kernel, np.random.default_rng(seed))(as_float(chunk), m)
 
 
 def find_sampler(landmarks: str | Sampler) -> Sampler:
@@ -178,11 +231,9 @@ def _landmarks(kernel: Kernel, X: Array, chosen: Array) -> Landmarks:
 
 
 def _from_indices(kernel: Kernel, X: Array, indices: np.ndarray) -> Landmarks:
-    places = index_like(indices, X)
-    rows = as_float(X[places])
-    if isinstance(X, np.memmap):
-        assert_all_finite(rows, input_name="X")
-    points = kernel.take(X, places) if known_by_index(kernel, X) else rows
+    rows = points = take_rows(X, indices)
+    if known_by_index(kernel, X):
+        points = kernel.take(X, index_like(indices, X))
     return Landmarks(rows, points, indices)
 
 
@@ -192,7 +243,7 @@ def _given(
     """Landmarks that the user has chosen: indices of rows of X, or points."""
     values = _checked_values(landmarks, n_landmarks)
     if values.ndim == 2:
-        points = check_points(values, as_float(X[:1]), "landmarks")
+        points = check_points(values, _like(X), "landmarks")
         return _landmarks(kernel, X, points)
     if values.min() < 0 or values.max() >= X.shape[0]:
         raise ValueError(
@@ -200,6 +251,13 @@ def _given(
             f"rows 0 to {X.shape[0] - 1}"
         )
     return _from_indices(kernel, X, values)
+
+
+def _like(X: Any) -> Array:  # (0, p)
+    """An array of the kind of the rows of X."""
+    if is_dask(X):
+        return as_float(np.empty((0, X.shape[1]), X.dtype))
+    return as_float(X[:0])
 
 
 def _checked_values(landmarks: Any, n_landmarks: int | float | None) -> np.ndarray:
@@ -270,21 +328,24 @@ def _taker(sampler: Sampler, kernel: Kernel, rng: np.random.Generator) -> Sample
 
 def _with_vectors(kernel: Kernel, blocks: Iterable[Array]) -> Iterator[Array]:
     for block in blocks:
-        if known_by_index(kernel, block):
-            raise ValueError(
-                "a precomputed kernel needs the whole matrix: pass X as one array or "
-                "memory map, not as blocks"
-            )
+        _refuse_matrix(kernel, block)
         yield block
 
 
-def _pieces(X: np.memmap) -> Iterator[np.ndarray]:
-    """A memory map in pieces of an eighth of the memory budget."""
-    row_bytes = X.shape[1] * as_float(X[:1]).itemsize
-    step = max(1, options.memory // (8 * row_bytes))
-    return (_loaded(X[i : i + step]) for i in range(0, X.shape[0], step))
+def _refuse_matrix(kernel: Kernel, X: Any) -> None:
+    if known_by_index(kernel, X):
+        raise ValueError(
+            "a precomputed kernel needs the whole matrix: pass X as one array or "
+            "memory map, not as blocks or chunks"
+        )
 
 
-def _loaded(X: np.ndarray) -> np.ndarray:
-    """A memory map in memory, as finite floating-point numbers."""
-    return map_rows(np.asarray, X, row_bytes=8 * X.shape[1])
+def _pieces(X: Any) -> Iterator[np.ndarray]:
+    """Rows on disk in pieces of an eighth of the memory budget."""
+    row_bytes = X.shape[1] * as_float(X[:1]).dtype.itemsize
+    return map(_loaded, row_batches(X, max(1, options.memory // (8 * row_bytes))))
+
+
+def _loaded(X: Any) -> np.ndarray:
+    """Rows on disk in memory, as finite floating-point numbers."""
+    return stacked_rows(as_float, X, row_bytes=8 * X.shape[1])

@@ -1,17 +1,31 @@
 """Landmarks drawn sample by sample with given weights: LKDL section IV-C.
 
-A sampler gets the whole X in memory, in floating point; how rows from disk or from a
-stream reach it is in `select.py`.
+The weights of X in memory are computed at once, those of rows on disk or on a cluster
+block by block; the same seed draws the same samples.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from ..backend.arrays import as_like, eps, index_like, row_norms, to_numpy
-from ..backend.rows import map_rows
+from ..backend.arrays import (
+    as_like,
+    double,
+    eps,
+    index_like,
+    is_array,
+    row_norms,
+    to_numpy,
+)
+from ..backend.random import row_uniforms
+from ..backend.rows import map_rows, sum_rows
+from ..backend.stored import is_elsewhere
 from ..core import Array, Kernel
 from ..kernels.pairs import energies
 
@@ -31,11 +45,71 @@ def draw(
     if replace:
         share = weights / weights.sum() if weights.any() else None
         return np.unique(rng.choice(len(weights), m, p=share))
-    # Exponential clocks of rate w ring in the order of draws without replacement.
-    rings = np.full(len(weights), np.inf)
-    live = weights > 0
-    rings[live] = rng.exponential(size=live.sum()) / (weights[live] / weights.max())
-    return np.lexsort((rng.random(len(weights)), rings))[:m]
+    return First.of(weights, 0, m, _seed(rng)).rows
+
+
+def draw_rows(
+    weigh: Callable[[Array], Any],  # (n, p) -> (n,)
+    X: Any,
+    m: int,
+    rng: np.random.Generator,
+    replace: bool = False,
+) -> np.ndarray:  # (≤ m,)
+    """`draw` with the weights of the rows of X, wherever these are."""
+    if not is_elsewhere(X):
+        return draw(_weights(weigh(X)), m, rng, replace)
+    row_bytes = 4 * 8 * X.shape[1]
+    if replace:
+        weights = np.asarray(map_rows(weigh, X, row_bytes))
+        return draw(_weights(weights), m, rng, replace)
+    block = partial(_first_of_block, weigh, m, _seed(rng))
+    return sum_rows(block, X, row_bytes, numbered=True).rows
+
+
+@dataclass(frozen=True)
+class First:
+    """The first m rows whose clocks ring; over blocks of rows they add up.
+
+    Exponential clocks of rate w ring in the order of draws without replacement.
+    """
+
+    rows: np.ndarray  # (≤ m,) in the order of ringing
+    rings: np.ndarray  # (≤ m,) logarithm of the time, infinite for a rate of zero
+    luck: np.ndarray  # (≤ m,) order of those that never ring
+    m: int
+
+    @classmethod
+    def of(cls, weights: np.ndarray, first: int, m: int, seed: int) -> First:
+        """From the weights of the rows `first`, `first` + 1, ..."""
+        n = len(weights)
+        with np.errstate(divide="ignore"):  # log 0 is what is meant
+            clocks = np.log(-np.log1p(-row_uniforms(seed, first, n)))
+            rings = np.where(weights > 0, clocks - np.log(weights), np.inf)
+        rows = np.arange(first, first + n)
+        return cls(rows, rings, row_uniforms(seed + 1, first, n), m)._shortened()
+
+    def __add__(self, other: First) -> First:
+        both = First(
+            np.concatenate([self.rows, other.rows]),
+            np.concatenate([self.rings, other.rings]),
+            np.concatenate([self.luck, other.luck]),
+            self.m,
+        )
+        return both._shortened()
+
+    def _shortened(self) -> First:
+        kept = np.lexsort((self.luck, self.rings))[: self.m]
+        return First(self.rows[kept], self.rings[kept], self.luck[kept], self.m)
+
+
+def _first_of_block(
+    weigh: Callable[[Array], Any], m: int, seed: int, block: Array, first: int
+) -> First:
+    return First.of(_weights(weigh(block)), first, m, seed)
+
+
+def _seed(rng: np.random.Generator) -> int:
+    return int(rng.integers(2**62))
 
 
 def uniform(kernel: Kernel, X: Array, m: int, rng: np.random.Generator) -> np.ndarray:
@@ -47,7 +121,11 @@ def diagonal(
     kernel: Kernel, X: Array, m: int, rng: np.random.Generator, *, replace: bool = False
 ) -> np.ndarray:
     """pᵢ ∝ κ(xᵢ, xᵢ)²; the same as uniform for RBF kernels and for unit-norm data."""
-    return draw(_weights(kernel.diag(X)) ** 2, m, rng, replace)
+    return draw_rows(partial(_squared_energies, kernel), X, m, rng, replace)
+
+
+def _squared_energies(kernel: Kernel, X: Array) -> np.ndarray:
+    return _weights(kernel.diag(X)) ** 2
 
 
 def column_norm(
@@ -77,15 +155,32 @@ def coreset(
     kernel: Kernel, X: Array, m: int, rng: np.random.Generator, *, replace: bool = False
 ) -> np.ndarray:
     """pᵢ ∝ min over γ of ‖xᵢ − γμ‖², μ the mean: unusual samples are likelier."""
-    return draw(coreset_weights(X), m, rng, replace)
+    return draw_rows(partial(_off_mean, *_mean_and_energy(X)), X, m, rng, replace)
 
 
 def coreset_weights(X: Array) -> np.ndarray:  # (n, p) -> (n,)
     """‖xᵢ‖² − ⟨xᵢ, μ⟩²/‖μ‖² = ‖xᵢ − γᵢμ‖² at the least-squares γᵢ = ⟨xᵢ, μ⟩/‖μ‖²."""
-    mean = as_like(X.mean(0), X).reshape(-1)
-    own, along, energy = energies(X), X @ mean, float(mean @ mean)
-    if energy <= (10 * eps(own)) ** 2 * float(own.mean()):
+    return _off_mean(*_mean_and_energy(X), X)
+
+
+def _mean_and_energy(X: Array) -> tuple[np.ndarray, float]:  # (p,)
+    """μ and the mean of ‖x‖², in float64."""
+    sums = sum_rows(_sums, X, row_bytes=16 * X.shape[1])
+    return sums[:-1] / X.shape[0], float(sums[-1]) / X.shape[0]
+
+
+def _sums(block: Array) -> np.ndarray:  # (p + 1,)
+    own = energies(block)
+    total = block.sum(0) if sparse.issparse(block) else double(block).sum(0)
+    flat = np.asarray(to_numpy(total) if is_array(total) else total).ravel()
+    return np.append(flat.astype(np.float64), float(double(own).sum()))
+
+
+def _off_mean(mean: np.ndarray, typical: float, X: Array) -> np.ndarray:  # (n,)
+    own, energy = energies(X), float(mean @ mean)
+    if energy <= (10 * eps(own)) ** 2 * typical:
         return _weights(own)  # centred data: what is left of the mean is rounding
+    along = X @ as_like(mean, own)
     return _weights(own - along * along / energy)
 
 

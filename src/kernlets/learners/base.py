@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -16,12 +18,15 @@ from sklearn.base import (
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import check_rows, is_torch, to_numpy
+from ..backend.arrays import check_rows, is_dask, is_torch, to_numpy
 from ..backend.random import generator
-from ..backend.rows import Blocks, is_blocks, map_rows
+from ..backend.rows import Blocks, is_blocks, kept, map_rows, sum_rows
+from ..backend.stored import check_memory, is_stored
+from ..config import options
 from ..core import Array, AtomUpdate, Dictionary, SparseCoder, SparseCodes
 from ..pursuits import OMP, encode
 from ..updates import KSVDUpdate, ParallelKSVDUpdate
+from .checkpoint import Checkpoint
 from .loop import Monitor, alternate
 
 KSVD_UPDATES = [StrOptions({"approximate", "exact", "parallel"}), AtomUpdate]
@@ -59,38 +64,60 @@ class DictionaryLearner(
     def fit(self, X: Any, y: Any = None) -> DictionaryLearner:
         """Learn a dictionary for the rows of X; y is ignored.
 
-        X may be a list of row blocks or `Blocks` where the update needs sums over
-        samples only (`MOD`, ``update="parallel"``); the first atoms then come from
-        the first block.
+        X may be a Dask array or dataframe, a list of row blocks or `Blocks` where the
+        update needs sums over samples only (`MOD`, ``update="parallel"``); the first
+        atoms of blocks come from the first one.
         """
         self._validate_params()
         X, first = self._training_rows(X)
         rng = generator(self.random_state)
-        start = self._first_dictionary(first, rng)
-        self.dictionary_ = self._learn(start, X, first.shape[1], rng)
+        with kept(X) as rows:
+            start = self._first_dictionary(rows if first is X else first, rng)
+            self.dictionary_ = self._learn(start, rows, first.shape[1], rng)
         return self
 
     def _training_rows(self, X: Any) -> tuple[Any, Array]:
         """X checked, array or blocks, and rows to draw the first atoms from."""
         if not is_blocks(X):
-            X = check_rows(self, X, reset=True)
+            X = check_rows(self, X, reset=True, lazy=self._works_from_sums())
+            if self._needs_all_codes():
+                check_memory(X, type(self).__name__)
             return X, X
-        if self._atom_update().needs != "statistics":
+        self._check_blocks(X)
+        first = check_rows(self, _first_block(X), reset=True)
+        once = isinstance(X, Iterator)
+        if once and options.checkpoint is not None:
+            raise ValueError(
+                "X is an iterator that can be read only once, and a checkpoint looks "
+                "at the samples first: pass a list of blocks or kernlets.Blocks"
+            )
+
+        def checked() -> Iterator[Array]:
+            source = chain([first], X) if once else X
+            return (check_rows(self, block, streamed=True) for block in source)
+
+        return Blocks(checked), first
+
+    def _check_blocks(self, X: Any) -> None:
+        """Refuse blocks of rows if this learner cannot learn from them."""
+        if isinstance(X, Iterator) and self.max_iter > 1:
+            raise ValueError(
+                "X is an iterator that can be read only once: pass a list of blocks, "
+                "or kernlets.Blocks(function) with a function that returns one, or set "
+                "max_iter=1"
+            )
+        if self._needs_all_codes():
             raise ValueError(
                 f"{type(self).__name__} with update={self.update!r} needs all codes at "
                 "once and cannot learn from blocks: set update='parallel' or use MOD"
             )
-        if isinstance(X, Iterator):
-            raise ValueError(
-                "X is an iterator that can be read only once: pass a list of blocks, "
-                "or kernlets.Blocks(function) with a function that returns one"
-            )
-        first = check_rows(self, next(iter(X)), reset=True)
 
-        def checked() -> Iterator[Array]:
-            return (check_rows(self, block, streamed=True) for block in X)
+    def _needs_all_codes(self) -> bool:
+        return self._atom_update().needs == "codes"
 
-        return Blocks(checked), first
+    def _works_from_sums(self) -> bool:
+        """Whether the samples may be anywhere, as long as they can be summed over."""
+        return not self._needs_all_codes()
 
     def _learn(
         self, start: Dictionary, X: Array, n_features: int, rng: np.random.Generator
@@ -100,14 +127,23 @@ class DictionaryLearner(
         name = type(self).__name__
         monitor = Monitor(self.max_iter, bool(self.verbose), self.callback, name)
         update = self._atom_update()
-        learned = alternate(start, X, self.coder_, update, rng, monitor)
+        checkpoint = Checkpoint.of(self, samples=X, start=start)
+        learned = alternate(start, X, self.coder_, update, rng, monitor, checkpoint)
         self.history_ = monitor.history
-        self.n_iter_ = len(monitor.history["objective"])
+        self.n_iter_ = monitor.n_iter
         return learned
 
     def _checked(self, X: Any) -> Array:
         """New samples in the form the dictionary takes them."""
-        return check_rows(self, X)
+        return check_rows(self, X, lazy=True)
+
+    def _new_rows(self, X: Any) -> Any:
+        """New samples, blocks of them as they are read."""
+        if not is_blocks(X):
+            return self._checked(X)
+        if isinstance(X, Iterator):
+            return map(self._checked, X)
+        return Blocks(lambda: map(self._checked, X))
 
     def _n_atoms(self, n_usable: int, n_features: int) -> int:
         """n_components, or its default, checked against the samples there are."""
@@ -140,29 +176,35 @@ class DictionaryLearner(
     def encode(self, X: Any) -> SparseCodes:
         """Sparse codes of the rows of X, with their squared residuals."""
         check_is_fitted(self)
-        X = self._checked(X)
-        return encode(self.dictionary_, self.coder_, X)
+        if is_dask(X):
+            raise TypeError(
+                "encode gives codes in memory, but X is a Dask collection: use "
+                "transform, which gives another one"
+            )
+        return encode(self.dictionary_, self.coder_, self._checked(X))
 
     def transform(self, X: Any) -> Any:
         """Codes of the rows of X: dense (n, m), or CSR with ``sparse_output``.
 
-        For an iterable of blocks, a generator with the codes of each.
+        For an iterable of blocks, an iterable with the codes of each; for a Dask array
+        another one; for a memory map whose dense codes do not fit into the memory
+        option, `LazyRows`.
         """
-        if is_blocks(X):
-            return (self.transform(block) for block in X)
+        check_is_fitted(self)
+        if is_blocks(X) or is_dask(X) or (is_stored(X) and not self.sparse_output):
+            parts = self.dictionary_, self.coder_, self.sparse_output
+            row_bytes = 2 * self.dictionary_.row_bytes
+            return map_rows(partial(_coded, *parts), self._new_rows(X), row_bytes)
         codes = self.encode(X)
         return codes.tocsr() if self.sparse_output else codes.toarray()
 
     def reconstruction_error(self, X: Any, per_sample: bool = False) -> Any:
         """Mean squared residual ‖x − Dγ‖² of the rows of X, or one per sample."""
         check_is_fitted(self)
-        X = self._checked(X)
-
-        def errors(block: Array) -> Array:
-            return encode(self.dictionary_, self.coder_, block).residual
-
-        residual = map_rows(errors, X, self.dictionary_.row_bytes)
-        return residual if per_sample else float(to_numpy(residual).mean())
+        loop, errors = (map_rows, _errors) if per_sample else (sum_rows, _error_sums)
+        errors = partial(errors, self.dictionary_, self.coder_)
+        found = loop(errors, self._new_rows(X), self.dictionary_.row_bytes)
+        return found if per_sample else float(found[0] / found[1])
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the reconstruction error, so that grid search can rank learners."""
@@ -175,6 +217,30 @@ class DictionaryLearner(
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "dictionary_")
+
+
+def _coded(
+    dictionary: Dictionary, coder: SparseCoder, sparse: bool, X: Array
+) -> Any:
+    codes = encode(dictionary, coder, X)
+    return codes.tocsr() if sparse else codes.toarray()
+
+
+def _errors(dictionary: Dictionary, coder: SparseCoder, X: Array) -> Array:  # (n,)
+    return encode(dictionary, coder, X).residual
+
+
+def _error_sums(dictionary: Dictionary, coder: SparseCoder, X: Array) -> np.ndarray:
+    """Sum and number of the squared residuals."""
+    residual = to_numpy(_errors(dictionary, coder, X))
+    return np.array([residual.sum(dtype=np.float64), len(residual)])
+
+
+def _first_block(blocks: Iterable[Array]) -> Array:
+    first = next(iter(blocks), None)
+    if first is None:
+        raise ValueError("X is an iterable without blocks: give at least one")
+    return first
 
 
 def ksvd_update(update: str | AtomUpdate) -> AtomUpdate:

@@ -14,7 +14,7 @@ from ..core import Array, AtomUpdate, SparseCoder
 from ..dictionaries import ExplicitDictionary
 from ..updates import MODUpdate
 from .base import KSVD_UPDATES, DictionaryLearner, dense_codes, ksvd_update
-from .start import STARTS, nonzero_rows, start_atoms
+from .start import STARTS, Usable, start_atoms
 
 
 class LinearLearner(DictionaryLearner):
@@ -31,7 +31,7 @@ class LinearLearner(DictionaryLearner):
         if self.n_components is None and not isinstance(self.init, str):
             n_atoms = len(self.init)
         else:
-            n_atoms = self._n_atoms(len(nonzero_rows(X)), X.shape[1])
+            n_atoms = self._n_atoms(len(Usable.of(X)), X.shape[1])
         # a memory map is still on the host here
         return ExplicitDictionary(to_device(start_atoms(self.init, X, n_atoms, rng)))
 

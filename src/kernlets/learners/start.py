@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,17 +11,18 @@ import numpy as np
 from ..backend.arrays import (
     as_like,
     check_points,
-    index_like,
     namespace,
     row_norms,
     to_numpy,
 )
+from ..backend.lloyd import lloyd
+from ..backend.rows import sum_rows, take_rows
 from ..core import Array
 
 
 def start_atoms(
     init: Any,
-    X: Array,  # (n, p)
+    X: Any,  # (n, p), anywhere
     n_components: int,
     rng: np.random.Generator,
 ) -> Array:  # (m, p)
@@ -28,7 +30,7 @@ def start_atoms(
     if isinstance(init, str):
         atoms = STARTS[init](X, n_components, rng)
     else:
-        atoms = check_points(init, X, "init")
+        atoms = check_points(init, _first_row(X), "init")
         if atoms.shape[0] != n_components:
             raise ValueError(
                 f"init has {atoms.shape[0]} atoms but n_components={n_components}: "
@@ -45,33 +47,61 @@ def nonzero_rows(X: Array) -> np.ndarray:
     return np.flatnonzero(to_numpy(row_norms(X)) > 0)
 
 
-def from_samples(X: Array, n_components: int, rng: np.random.Generator) -> Array:
+@dataclass(frozen=True)
+class Usable:
+    """`nonzero_rows` of rows anywhere: how many, and some of them at random."""
+
+    n: int
+    zeros: np.ndarray  # rows that are zero, in order
+
+    @classmethod
+    def of(cls, X: Any) -> Usable:
+        found = sum_rows(_zero_rows, X, row_bytes=16 * X.shape[1], numbered=True)
+        return cls(X.shape[0], np.concatenate(found))
+
+    def __len__(self) -> int:
+        return self.n - len(self.zeros)
+
+    def draw(self, m: int, rng: np.random.Generator) -> np.ndarray:  # (m,)
+        """Row numbers of m different ones."""
+        chosen = rng.choice(len(self), m, replace=False)
+        usable_before = self.zeros - np.arange(len(self.zeros))
+        return chosen + np.searchsorted(usable_before, chosen, side="right")
+
+
+def _zero_rows(block: Array, first: int) -> list[np.ndarray]:
+    """A list, so that those of several blocks add up."""
+    return [first + np.flatnonzero(to_numpy(row_norms(block)) == 0)]
+
+
+def _first_row(X: Any) -> Array:  # (1, p)
+    return take_rows(X, np.array([0]))
+
+
+def from_samples(X: Any, n_components: int, rng: np.random.Generator) -> Array:
     """Random distinct non-zero samples."""
-    usable = nonzero_rows(X)
+    usable = Usable.of(X)
     if len(usable) < n_components:
         raise ValueError(
             f"n_components={n_components} atoms cannot be drawn from {len(usable)} "
             "non-zero samples: lower n_components or set init='normal'"
         )
-    return X[index_like(rng.choice(usable, n_components, replace=False), X)]
+    return take_rows(X, usable.draw(n_components, rng))
 
 
-def from_kmeans(X: Array, n_components: int, rng: np.random.Generator) -> Array:
+def from_kmeans(X: Any, n_components: int, rng: np.random.Generator) -> Array:
     """Centres of clusters; a centre at zero is replaced by a sample."""
-    from sklearn.cluster import KMeans
-
-    start = to_numpy(from_samples(X, n_components, rng))
-    seed = int(rng.integers(2**31))
-    means = KMeans(n_components, init=start, n_init=1, max_iter=20, random_state=seed)
-    centres = means.fit(to_numpy(X)).cluster_centers_
-    zero = (centres == 0).all(axis=1)
-    return as_like(np.where(zero[:, None], start, centres), X)
+    start = from_samples(X, n_components, rng)
+    centres = lloyd(X, start, max_iter=20)
+    xp = namespace(centres)
+    return xp.where(xp.all(centres == 0, axis=1)[:, None], start, centres)
 
 
-def from_svd(X: Array, n_components: int, rng: np.random.Generator) -> Array:
+def from_svd(X: Any, n_components: int, rng: np.random.Generator) -> Array:
     """Leading right singular vectors, then random samples."""
-    xp = namespace(X)
-    values, vectors = xp.linalg.eigh(X.T @ X)
+    gram = sum_rows(_gram, X, row_bytes=16 * X.shape[1])
+    xp = namespace(gram)
+    values, vectors = xp.linalg.eigh(gram)
     rank = int((values > values[-1] * X.shape[1] * 1e-6).sum())
     n_vectors = min(rank, n_components)
     leading = xp.flip(vectors, axis=1)[:, :n_vectors].T
@@ -81,12 +111,16 @@ def from_svd(X: Array, n_components: int, rng: np.random.Generator) -> Array:
     return xp.concat([leading, rest])
 
 
+def _gram(block: Array) -> Array:  # (n, p) -> (p, p)
+    return block.T @ block
+
+
 def from_normal(X: Array, n_components: int, rng: np.random.Generator) -> Array:
     """Random directions."""
-    return as_like(rng.standard_normal((n_components, X.shape[1])), X)
+    return as_like(rng.standard_normal((n_components, X.shape[1])), _first_row(X))
 
 
-STARTS: dict[str, Callable[[Array, int, np.random.Generator], Array]] = {
+STARTS: dict[str, Callable[[Any, int, np.random.Generator], Array]] = {
     "samples": from_samples,
     "kmeans": from_kmeans,
     "svd": from_svd,

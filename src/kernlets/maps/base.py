@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from copy import copy
 from itertools import chain
 from typing import Any
 
@@ -24,7 +25,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """A map ψ with ⟨ψ(x), ψ(y)⟩ ≈ κ(x, y), applied to blocks of rows.
 
     A subclass gives `fit`, `_features` and `_row_bytes`. X may be an array, a torch
-    tensor, a memory map or an iterable of blocks of rows.
+    tensor, a memory map, a Dask array or dataframe, or an iterable of blocks of rows.
     """
 
     @abstractmethod
@@ -49,18 +50,21 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """The features ψ of the rows of X.
 
         For an iterable of blocks, an iterable with one array per block, made as it
-        is read; it can be read again if X can.
+        is read; it can be read again if X can. For a Dask array another one, and for
+        a memory map whose features do not fit into the memory option `LazyRows`.
         """
         check_is_fitted(self)
         if is_blocks(X) and not isinstance(X, Iterator):
             return Blocks(lambda: self.transform(iter(X)))
-        return map_rows(self._features, self._rows(X), self._row_bytes)
+        features = copy(self)._features  # of this fit, should another one follow
+        return map_rows(features, self._rows(X), self._row_bytes)
 
     def _rows(self, X: Any, reset: bool = False) -> Any:
         """X checked: one array, or a generator of checked blocks."""
         if is_blocks(X):
             return self._blocks(X, reset)
-        return check_rows(self, X, reset=reset, accept_sparse=self._accept_sparse)
+        sparse = self._accept_sparse
+        return check_rows(self, X, reset=reset, accept_sparse=sparse, lazy=True)
 
     def _blocks(self, blocks: Any, reset: bool) -> Iterator[Array]:
         for block in blocks:

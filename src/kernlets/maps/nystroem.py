@@ -7,21 +7,17 @@ eigenvalue solvers are in `spectral.py`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..backend.arrays import (
-    as_float,
-    as_like,
-    double,
-    index_like,
-    to_device,
-)
+from ..backend.arrays import as_like, double, index_like, is_array, to_device
 from ..backend.random import generator
-from ..backend.rows import is_blocks, map_rows, sum_rows
+from ..backend.rows import is_blocks, map_rows, sum_rows, take_rows
 from ..core import Array, Kernel
 from ..kernels import Precomputed, resolve
 from ..landmarks import Landmarks, choose
@@ -93,9 +89,10 @@ class NystroemMap(LandmarkMap):
 
     Notes
     -----
-    X may be an array, a torch tensor, a memory map or an iterable of blocks of rows.
-    Blocks are read once by `fit` (mini-batch LKDL, section IV-E), each giving its share
-    of landmarks; `transform` then returns a generator of blocks.
+    X may be an array, a torch tensor, a memory map, a Dask array or dataframe, or an
+    iterable of blocks of rows. Blocks are read once by `fit` (mini-batch LKDL, section
+    IV-E), each giving its share of landmarks; `transform` then returns blocks. From
+    memory, disk and cluster the same seed chooses the same landmarks.
 
     Examples
     --------
@@ -144,13 +141,7 @@ class NystroemMap(LandmarkMap):
 
     def fit(self, X: Any, y: Any = None) -> NystroemMap:
         """Choose landmarks among the rows of X and factor their kernel matrix."""
-        rows, found = self._prepare(X)
-        if self.truncation == "samples":
-            again = self._rows(X) if is_blocks(X) else rows
-            self._rotate(sum_rows(self._features_gram, again, self._row_bytes))
-        probe, energies = self._probe(rows, found)
-        F = map_rows(self._features, probe, self._row_bytes)
-        self.kernel_error_ = trace_error(energies, F)
+        self._finish(X, *self._prepare(X))
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
@@ -158,20 +149,30 @@ class NystroemMap(LandmarkMap):
         if is_blocks(X):
             _refuse_iterator(X, "fit_transform")
             return self.fit(X).transform(X)
-        rows, _ = self._prepare(X)
+        rows, found = self._prepare(X)
         F = map_rows(self._features, rows, self._row_bytes)
+        if not is_array(F):  # not in memory: made when it is read
+            self._finish(X, rows, found)
+            return self.transform(X)
         if self.truncation == "samples":
             turn = self._rotate(sum_rows(_gram, F, self._row_bytes))
             F = map_rows(lambda block: block @ turn, F, self._row_bytes)
         self.kernel_error_ = trace_error(self._energies(rows), F)
         return F
 
+    def _finish(self, X: Any, rows: Any, found: Landmarks) -> None:
+        """What is left of fit: the rotation, and the error on some rows."""
+        if self.truncation == "samples":
+            again = self._rows(X) if is_blocks(X) else rows
+            gram = partial(_features_gram, copy(self)._features)
+            self._rotate(sum_rows(gram, again, self._row_bytes))
+        probe, energies = self._probe(rows, found)
+        F = map_rows(self._features, probe, self._row_bytes)
+        self.kernel_error_ = trace_error(energies, F)
+
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
         """Virtual samples K(X, X_R) V_k Σ_k^(-1/2), equations (22) and (23)."""
         return self.kernel_(X, self.landmarks_) @ self.projection_
-
-    def _features_gram(self, X: Array) -> Array:  # (n, p) -> (k, k)
-        return _gram(self._features(X))
 
     @property
     def _row_bytes(self) -> int:
@@ -246,10 +247,11 @@ class NystroemMap(LandmarkMap):
         """Rows to estimate the error on, and their energies."""
         if found.probe is not None:
             return found.probe, self.kernel_.diag(found.probe)
-        places = index_like(spread_rows(rows.shape[0]), rows)
+        places = spread_rows(rows.shape[0])
         if known_by_index(self.kernel_, rows):
+            places = index_like(places, rows)
             return rows[places], self.kernel_.diag(rows)[places]
-        probe = to_device(as_float(rows[places]))
+        probe = to_device(take_rows(rows, places))
         return probe, self.kernel_.diag(probe)
 
     def _energies(self, X: Array) -> Array:  # (n,)
@@ -273,6 +275,10 @@ class NystroemMap(LandmarkMap):
 
 def _gram(F: Array) -> Array:  # (n, k) -> (k, k)
     return double(F.T @ F)
+
+
+def _features_gram(features: Callable[[Array], Array], X: Array) -> Array:  # (k, k)
+    return _gram(features(X))
 
 
 def _refuse_iterator(X: Any, what: str) -> None:

@@ -1,0 +1,103 @@
+"""Lloyd's k-means from sums over rows, wherever these are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy import sparse
+
+from ..core import Array
+from .arrays import (
+    as_like,
+    double,
+    index_like,
+    is_torch,
+    namespace,
+    row_norms,
+    to_numpy,
+)
+from .random import row_uniforms
+from .rows import sum_rows
+
+TOLERANCE = 1e-4  # shift of the centres, relative to the spread, that ends it
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Sums over the rows nearest to each centre; they add up over blocks."""
+
+    sums: np.ndarray  # (m, p) of x − origin
+    counts: np.ndarray  # (m,)
+    energy: float  # Σ‖x − origin‖²
+
+    def __add__(self, other: Clusters) -> Clusters:
+        return Clusters(
+            self.sums + other.sums,
+            self.counts + other.counts,
+            self.energy + other.energy,
+        )
+
+
+def lloyd(
+    X: Array,  # (n, p)
+    start: Array,  # (m, p)
+    max_iter: int,
+    share: float = 1.0,
+    seed: int = 0,
+) -> Array:  # (m, p)
+    """Centres after `max_iter` rounds of assigning rows and taking means.
+
+    A centre that is nearest to no row stays where it is. With ``share < 1`` only so
+    many of the rows count, drawn by `seed`, the same ones in each round.
+    """
+    origin = as_like(to_numpy(double(start)).mean(0), start)
+    centres = to_numpy(double(start - origin))
+    row_bytes = (len(centres) + 2 * X.shape[1]) * start.dtype.itemsize
+    for _ in range(max_iter):
+        block = partial(_clusters, as_like(centres, start), origin, share, seed)
+        found = sum_rows(block, X, row_bytes, numbered=True)
+        used = found.counts > 0
+        moved = centres.copy()
+        moved[used] = found.sums[used] / found.counts[used, None]
+        shift, centres = ((moved - centres) ** 2).sum(), moved
+        if shift <= TOLERANCE * _spread(found):
+            break
+    return as_like(centres, start) + origin
+
+
+def _spread(found: Clusters) -> float:
+    """Mean variance of the features, as scikit-learn's tolerance has it."""
+    n, p = max(found.counts.sum(), 1), found.sums.shape[1]
+    mean = found.sums.sum(0) / n
+    return max(found.energy / n - float(mean @ mean), 0.0) / p
+
+
+def _clusters(
+    centres: Array, origin: Array, share: float, seed: int, block: Array, first: int
+) -> Clusters:
+    if share < 1:
+        lucky = np.flatnonzero(row_uniforms(seed, first, block.shape[0]) < share)
+        block = block[index_like(lucky, block)]
+    rows = _shifted(block, origin)
+    nearest = namespace(rows).argmax(
+        rows @ centres.T - row_norms(centres) / 2, axis=1
+    )
+    counts = np.bincount(to_numpy(nearest), minlength=len(centres))
+    energy = float(double(row_norms(rows)).sum())
+    return Clusters(_totals(rows, nearest, len(centres)), counts, energy)
+
+
+def _shifted(block: Array, origin: Array) -> Array:
+    """Rows near zero, where float32 has its digits."""
+    return (block.toarray() if sparse.issparse(block) else block) - origin
+
+
+def _totals(rows: Array, nearest: Array, m: int) -> np.ndarray:  # (m, p)
+    if is_torch(rows):
+        sums = rows.new_zeros((m, rows.shape[1])).index_add_(0, nearest, rows)
+        return to_numpy(double(sums))
+    ones, ends = np.ones(len(rows), rows.dtype), np.arange(len(rows) + 1)
+    members = sparse.csr_array((ones, nearest, ends), (len(rows), m))
+    return (members.T @ rows).astype(np.float64)
