@@ -17,8 +17,10 @@ from kernlets import (
     MOD,
     Blocks,
     DictionaryOutlierDetector,
+    FDDLClassifier,
     KernelKSVD,
     KSADClassifier,
+    LCKSVDClassifier,
     NystroemMap,
     ReducedKernelDL,
     ResidualClassifier,
@@ -111,6 +113,9 @@ MODELS = {
         KSVD(8, 3, random_state=0), KSVD(6, 2, random_state=1)
     ),
     "outliers": DictionaryOutlierDetector(random_state=0),
+    "LC-KSVD": LCKSVDClassifier(5, 2, max_iter=4, random_state=0),
+    "FDDL": FDDLClassifier(5, max_iter=4, random_state=0),
+    "FDDL, simplified": FDDLClassifier(5, max_iter=4, simplified=True, random_state=0),
 }
 
 
@@ -159,9 +164,12 @@ def test_any_array_library(
     assert content(resumed) == content(expected)
 
 
-def test_threads_and_memory_may_change(tmp_path: Path, kept: list[str]) -> None:
+@pytest.mark.parametrize("name", ["pipeline", "LC-KSVD"])
+def test_threads_and_memory_may_change(
+    name: str, tmp_path: Path, kept: list[str]
+) -> None:
     X, y = samples(600)
-    model = MODELS["pipeline"]
+    model = MODELS[name]
     expected = content(clone(model).fit(X, y))
 
     def fit(**changes: Any) -> Any:

@@ -9,7 +9,9 @@ import numpy as np
 
 from ..backend.arrays import index_like, namespace
 from ..backend.threads import parallel
+from ..config import options
 from ..core import Array
+from ..learners.checkpoint import branches
 from ..learners.start import nonzero_rows
 
 
@@ -52,9 +54,11 @@ def class_atoms(
 ) -> Array:  # (m, p)
     """`atoms_of(rows, size, seed)` of each class, on threads, one below the other."""
     seeds = rng.integers(2**31, size=len(sizes)).tolist()
+    folders = branches("class_atoms", len(sizes))
 
     def of_class(c: int) -> Array:
         rows = X[index_like(np.flatnonzero(labels == c), X)]
-        return atoms_of(rows, int(sizes[c]), seeds[c])
+        with options(checkpoint=folders[c]):
+            return atoms_of(rows, int(sizes[c]), seeds[c])
 
     return namespace(X).concat(parallel(of_class, range(len(sizes))))

@@ -23,6 +23,7 @@ from ..backend.rows import map_rows
 from ..backend.threads import parallel
 from ..core import Array
 from ..dictionaries import ExplicitDictionary
+from ..learners.checkpoint import Checkpoint
 from ..learners.loop import Monitor
 from ..learners.start import start_atoms
 from ..pursuits import Lasso
@@ -196,15 +197,32 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         monitor = Monitor(
             self.max_iter, bool(self.verbose), self.callback, name, measure
         )
-        for iteration in range(self.max_iter):
+        checkpoint = self._checkpoint(parts)
+        if checkpoint.state is not None:
+            monitor.resume(checkpoint.state["history"])
+            for part, state in zip(parts, checkpoint.state["parts"], strict=True):
+                part.resume(**state)
+        end = 0 if checkpoint.done else self.max_iter
+        for iteration in range(monitor.n_iter, end):
             value = sum(parallel(FisherTurns.turn, parts))
-            atoms = namespace(parts[0].X).concat([part.atoms for part in parts])
-            self.dictionary_ = ExplicitDictionary(atoms)
-            if monitor(iteration, self.dictionary_, value / n_samples):
+            stop = monitor(iteration, _joined(parts), value / n_samples)
+            states = [{"atoms": part.atoms, "codes": part.codes} for part in parts]
+            done = stop or iteration + 1 == end
+            checkpoint.keep(done, history=monitor.history, parts=states)
+            if stop:
                 break
+        self.dictionary_ = _joined(parts)
         parallel(FisherTurns.code, parts)
         self.history_ = monitor.history
-        self.n_iter_ = len(monitor.history["objective"])
+        self.n_iter_ = monitor.n_iter
+
+    def _checkpoint(self, parts: list[FisherTurns]) -> Checkpoint:
+        return Checkpoint.of(
+            self,
+            samples=[part.X for part in parts],
+            labels=np.concatenate([part.layout.counts for part in parts]),
+            start=[part.atoms for part in parts],
+        )
 
     def residuals(self, X: Any) -> Array:  # (n, C)
         """How badly each class fits each sample, by the chosen `scheme`."""
@@ -259,6 +277,11 @@ def half_of_samples(usable: np.ndarray) -> np.ndarray:  # (C,)
 def cluster_atoms(rows: Array, size: int, seed: int) -> Array:  # (m, p)
     """Centres of k-means clusters, as the first atoms of a class."""
     return start_atoms("kmeans", rows, size, np.random.default_rng(seed))
+
+
+def _joined(parts: list[FisherTurns]) -> ExplicitDictionary:
+    atoms = [part.atoms for part in parts]
+    return ExplicitDictionary(namespace(atoms[0]).concat(atoms))
 
 
 def _side_by_side(parts: list[Array]) -> Array:  # (C, m)

@@ -187,6 +187,10 @@ class FisherTurns:
         self.codes = zeros(layout.shape, X) if codes is None else codes
         self._steps = FIRST_STEPS if codes is None else STEPS
 
+    def resume(self, atoms: Array, codes: Array) -> None:
+        """Go on from here; the codes are no longer the first ones."""
+        self.atoms, self.codes, self._steps = atoms, codes, STEPS
+
     def code(self) -> CodeDescent:
         """Better codes for the atoms there are."""
         given = self.X, self.atoms, self.codes, self.layout, self.penalties

@@ -24,6 +24,7 @@ from ..backend.rows import map_rows
 from ..core import Array, Statistics
 from ..dictionaries import ExplicitDictionary
 from ..learners import KSVD
+from ..learners.checkpoint import Checkpoint
 from ..learners.loop import Monitor, alternate
 from ..pursuits import OMP, encode
 from ..updates import KSVDUpdate
@@ -76,7 +77,12 @@ class JointKSVD(ScoreVoting, CodingClassifier):
     def _width(self, n_atoms: int, n_features: int) -> int:
         if self.n_nonzero_coefs is None:
             return min(30, max(1, n_features // 4), n_atoms)
-        return min(self.n_nonzero_coefs, n_atoms)
+        if self.n_nonzero_coefs > n_atoms:
+            raise ValueError(
+                f"n_nonzero_coefs={self.n_nonzero_coefs} is more than the {n_atoms} "
+                "atoms of all classes: lower it or raise n_components"
+            )
+        return int(self.n_nonzero_coefs)
 
     def _first_atoms(
         self, X: Array, labels: np.ndarray, sizes: np.ndarray, rng: np.random.Generator
@@ -105,16 +111,12 @@ class JointKSVD(ScoreVoting, CodingClassifier):
         norms = namespace(start).sqrt(row_norms(start))[:, None]
         name = type(self).__name__
         monitor = Monitor(self.max_iter, bool(self.verbose), self.callback, name)
-        joint = alternate(
-            ExplicitDictionary(start / norms),
-            beside(X, H * root),
-            self.coder_,
-            KSVDUpdate(),
-            rng,
-            monitor,
-        )
+        first, rows = ExplicitDictionary(start / norms), beside(X, H * root)
+        saved = Checkpoint.of(self, samples=rows, start=first)
+        update = KSVDUpdate()
+        joint = alternate(first, rows, self.coder_, update, rng, monitor, saved)
         self.history_ = monitor.history
-        self.n_iter_ = len(monitor.history["objective"])
+        self.n_iter_ = monitor.n_iter
         atoms, scaled = apart(joint.weights, X.shape[1])
         self.dictionary_ = ExplicitDictionary(atoms)
         self._keep_classifier(X, H, scaled, root)
