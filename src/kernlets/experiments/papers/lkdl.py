@@ -16,6 +16,7 @@ from .lkdl_studies import (
     Shares,
     UspsMaps,
 )
+from .lkdl_supervised import TABLE3, TABLE4
 
 PERCENTS = (5, 10, 20, 50)
 SMOOTHED = (
@@ -319,4 +320,16 @@ FIG4B = Exhibit(
     claims=(MAP_CLAIM,),
 )
 
-EXHIBITS = (FIG1A, FIG1B, FIG2A, FIG2B, FIG3A, FIG3B, FIG3C, FIG4A, FIG4B)
+EXHIBITS = (
+    FIG1A,
+    FIG1B,
+    FIG2A,
+    FIG2B,
+    FIG3A,
+    FIG3B,
+    FIG3C,
+    FIG4A,
+    FIG4B,
+    TABLE3,
+    TABLE4,
+)
