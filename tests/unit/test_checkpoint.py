@@ -95,8 +95,16 @@ def killed_after(count: int, kept: list[str], fit: Callable[[], Any]) -> None:
     del kept[:]
 
 
+def _with_defaults(Learner: Any) -> Any:
+    """A registered learner; those of streams get several batches for each pass."""
+    learner = Learner(random_state=3)
+    if "batch_size" in learner.get_params():
+        learner.set_params(batch_size=16, max_iter=3)
+    return learner
+
+
 MODELS = {
-    **{name: Learner(random_state=3) for name, Learner in LEARNERS.items()},
+    **{name: _with_defaults(Learner) for name, Learner in LEARNERS.items()},
     "exact update": KSVD(20, 2, max_iter=6, update="exact", random_state=1),
     "parallel update": KSVD(20, 2, max_iter=6, update="parallel", random_state=1),
     "kernel, parallel": KernelKSVD("poly:2", 9, 2, update="parallel", random_state=1),

@@ -81,6 +81,11 @@ class Checkpoint:
         self._due = now + (now - began) / SHARE
 
 
+def fitted_attributes(estimator: BaseEstimator) -> dict[str, Any]:
+    """All that a fit has set so far, for learners that learn into their attributes."""
+    return {name: v for name, v in vars(estimator).items() if name.endswith("_")}
+
+
 def branches(name: str, n: int) -> list[CheckpointFolder | None]:
     """Folders for n fits that run side by side, each for its own block of options."""
     if options.checkpoint is None:

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.rows import sum_rows
 from ..backend.threads import serial_blas
 from ..core import Array, AtomUpdate, Coded, Dictionary, SparseCoder, Statistics
 from ..pursuits import encode
-from ..updates.statistics import statistics
+from ..updates.statistics import summed
 from .checkpoint import Checkpoint, learned_fields
 
 
@@ -37,7 +36,7 @@ class Monitor:
     def resume(self, history: dict[str, list[float]]) -> None:
         """Go on after the iterations of an interrupted fit."""
         self.history = history
-        self._began -= history["seconds"][-1]
+        self._began -= max(history["seconds"], default=0.0)
         if self.verbose:
             print(f"{self.title}: resumed after iteration {self.n_iter}", flush=True)
 
@@ -118,8 +117,4 @@ def _coded(
     """What the update needs: all codes, or sums over blocks of rows."""
     if update.needs == "codes":
         return Coded(X, encode(dictionary, coder, X))
-
-    def block_statistics(block: Array) -> Statistics:
-        return statistics(dictionary, block, encode(dictionary, coder, block))
-
-    return sum_rows(block_statistics, X, dictionary.row_bytes)
+    return summed(dictionary, coder, X)
