@@ -98,6 +98,6 @@ def _totals(rows: Array, nearest: Array, m: int) -> np.ndarray:  # (m, p)
     if is_torch(rows):
         sums = rows.new_zeros((m, rows.shape[1])).index_add_(0, nearest, rows)
         return to_numpy(double(sums))
-    ones, ends = np.ones(len(rows), rows.dtype), np.arange(len(rows) + 1)
-    members = sparse.csr_array((ones, nearest, ends), (len(rows), m))
-    return (members.T @ rows).astype(np.float64)
+    n = len(rows)
+    members = sparse.csr_array((np.ones(n), nearest, np.arange(n + 1)), (n, m))
+    return members.T @ rows  # in float64, so that blocks do not show in the result

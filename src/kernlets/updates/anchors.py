@@ -26,8 +26,7 @@ from ..backend.arrays import (
 from ..backend.rows import sum_rows
 from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import ExplicitDictionary
-from ..pursuits import encode
-from .statistics import statistics
+from .statistics import summed
 
 
 class Objective(ABC):
@@ -103,11 +102,7 @@ class LinearTerm(Objective):
         norms = xp.sqrt(row_norms(anchors))
         norms = xp.where(norms > 0, norms, 1.0)[:, None]
         units = ExplicitDictionary(anchors / norms)
-        sums = sum_rows(
-            lambda block: statistics(units, block, encode(units, coder, block)),
-            samples,
-            units.row_bytes,
-        )
+        sums = summed(units, coder, samples)
         self.codes_gram = sums.codes_gram / norms / norms.T  # XᵀX
         self.cross = sums.cross / norms  # XᵀY
         self.weight = weight

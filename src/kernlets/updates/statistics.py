@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..backend.arrays import index_like, is_torch, namespace, to_numpy
-from ..core import Array, Dictionary, SparseCodes, Statistics
+from ..backend.arrays import double, index_like, is_torch, namespace, to_numpy
+from ..backend.rows import sum_rows
+from ..core import Array, Dictionary, SparseCoder, SparseCodes, Statistics
+from ..pursuits import encode
 
 
 class Seen(NamedTuple):
@@ -40,6 +42,28 @@ def statistics(dictionary: Dictionary, X: Array, codes: SparseCodes) -> Statisti
         codes_gram=_codes_gram(codes),
         cross=dictionary.cross(codes, X),
         **seen(X, codes)._asdict(),
+    )
+
+
+def summed(dictionary: Dictionary, coder: SparseCoder, X: Any) -> Statistics:
+    """`statistics` of the rows of X, wherever these are, coded over the dictionary.
+
+    Sums of NumPy arrays are taken in float64 and rounded once, so that the blocks and
+    chunks the rows come in do not show in the result.
+    """
+
+    def block_sums(block: Array) -> Statistics:
+        codes = encode(dictionary, coder, block)
+        if not is_torch(codes.values):
+            codes = replace(codes, values=double(codes.values))
+        return statistics(dictionary, block, codes)
+
+    total = sum_rows(block_sums, X, dictionary.row_bytes)
+    astype, dtype = namespace(total.cross).astype, dictionary.weights.dtype
+    return replace(
+        total,
+        codes_gram=astype(total.codes_gram, dtype, copy=False),
+        cross=astype(total.cross, dtype, copy=False),
     )
 
 
