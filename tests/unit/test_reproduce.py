@@ -14,7 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from kernlets.cli import app
 from kernlets.experiments import findings as f
 from kernlets.experiments import html, pages, runner, text
 from kernlets.experiments.catalogue import PAPERS, chosen, exhibits, studies
@@ -341,6 +343,24 @@ def test_exhibits_are_about_runs_that_are_made(exhibit):
     assert set(exhibit.notes) <= series
 
 
+@pytest.mark.parametrize("exhibit", exhibits().values(), ids=lambda e: e.name)
+def test_claims_are_about_points_that_are_measured(exhibit):
+    """With every point of the grid at hand, none is missing for a claim or number."""
+    cases = exhibit.study.cases("full")
+    kept = [c for c in cases if all(c.get(k) == v for k, v in exhibit.where.items())]
+    values = {}
+    for case in kept:
+        series = str(case.get(exhibit.series, exhibit.series))
+        curve = range(1, 201) if exhibit.axes.kind == "lines" else [None]
+        inside = [case[exhibit.x]] if exhibit.x else curve
+        values |= {(series, x): {0: 1.0} for x in inside}
+    points = f.Points(values)
+    for claim in exhibit.claims:
+        assert claim.holds(points) in (True, False)
+    for derived in exhibit.derived:
+        assert all(np.isfinite(derived.compute(points)))
+
+
 def test_smoke_sizes_are_told_from_full_ones():
     for study in studies().values():
         if study.grid:
@@ -416,6 +436,56 @@ def test_the_report_is_self_contained_and_escapes():
     assert not re.findall(r"""(?:src|href)=["'](?!#|data:)""", written)
     assert "http" not in re.sub(r"<style>.*?</style>", "", written, flags=re.DOTALL)
     assert written.count('class="verdict reproduced"') == 2
+
+
+def test_long_curves_become_short_tables():
+    found = judged(toy(x=None), record([float(x) for x in range(200, 0, -1)]))
+    assert len(found.places) == 200
+    assert len(found.few_places) == 12 and found.few_places[-1] == 200
+    assert len(judged(toy(x=None), record([1.0] * 12)).few_places) == 12
+
+
+# ---------------------------------------------------------------- on the command line
+
+
+def command(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_the_command_lists_all_experiments():
+    shown = command("reproduce").stdout
+    assert all(name in shown for name in (*PAPERS, *exhibits()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["reproduce", "lkdl/fig77"], "experiment 'lkdl/fig77' is unknown"),
+        (["reproduce", "lkdl", "--scale", "big"], "scale='big' is unknown"),
+        (["report", "EMPTY"], "holds no results of scale full"),
+    ],
+)
+def test_commands_refuse_in_one_line(arguments, message, tmp_path):
+    arguments = [str(tmp_path) if a == "EMPTY" else a for a in arguments]
+    result = command(*arguments)
+    assert result.exit_code == 1
+    assert message in result.stderr and result.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_report_command_shows_the_largest_scale(tmp_path):
+    pytest.importorskip("matplotlib")
+    (study,) = {e.study.name: e.study for e in chosen(["ika/4.2"])}.values()
+    store = Records(tmp_path)
+    for scale, value in (("smoke", 0.5), ("full", 0.25)):
+        for case in study.cases(scale):
+            store.add(Record(Cell(study.name, scale, case, 0), {"error": value}))
+    result = command("report", tmp_path, "--pages", tmp_path / "pages")
+    assert result.exit_code == 0, result.output
+    assert "0.2500" in (tmp_path / "report.html").read_text()
+    assert "0.2500" in (tmp_path / "pages" / "ika.md").read_text()
+    command("report", tmp_path, "--scale", "smoke")
+    assert "0.5000" in (tmp_path / "report.html").read_text()
 
 
 # ---------------------------------------------------------------- without the rest

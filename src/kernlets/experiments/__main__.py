@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run what was asked for; 1 if any run failed."""
     asked = _parser().parse_args(arguments)
     if not asked.names:
-        print("\n".join(f"{name:<14}{each.title}" for name, each in exhibits().items()))
+        print("\n".join(f"{name:<20}{each.title}" for name, each in exhibits().items()))
         return 0
     try:
         wanted = chosen(asked.names)

@@ -19,6 +19,7 @@ from typing import Any
 from .records import Record
 from .spec import SCALES, Derived, Exhibit, Metric
 
+COLUMNS = 12  # that a table may have
 VERDICTS = ("reproduced", "better", "worse", "not comparable")
 
 
@@ -55,7 +56,10 @@ class Points:
 
     def places(self, series: str) -> list[Any]:
         """Where a curve has values; None stands for everywhere."""
-        return [x for name, x in self._values if name == series]
+        found = [x for name, x in self._values if name == series]
+        if not found:
+            raise Missing(series)
+        return found
 
     def pairs(
         self, first: tuple[str, Any], second: tuple[str, Any]
@@ -129,6 +133,13 @@ class Findings:
         if all(isinstance(x, (int, float)) for x in found if x is not None):
             return sorted(found, key=lambda x: (x is None, x or 0))
         return list(found)
+
+    @property
+    def few_places(self) -> list[Any]:
+        """Places for a table: all, or some evenly spread, the last among them."""
+        places = self.places
+        step = -(-len(places) // COLUMNS)
+        return places[::-1][::step][::-1] if step > 1 else places
 
     def curve(self, series: str) -> dict[Any, Row]:
         """What was measured on one curve."""

@@ -191,11 +191,11 @@ def _image(found: Findings, series: str) -> Html:
 
 def _table(found: Findings) -> Html:
     """Curves by places, ours, sortable."""
-    if not found.places or found.exhibit.axes.kind == "images":
+    if not found.few_places or found.exhibit.axes.kind == "images":
         return Html()
     also = found.exhibit.also
-    names = [place(x) or "any" for x in found.places]
-    if found.places == [None]:
+    names = [place(x) or "any" for x in found.few_places]
+    if found.few_places == [None]:
         names = [found.exhibit.metric.label]
     rows = [(series, *_numbers(found, series)) for series in found.points.series]
     notes = found.exhibit.notes
@@ -208,7 +208,7 @@ def _table(found: Findings) -> Html:
 
 def _numbers(found: Findings, series: str) -> Iterator[Any]:
     curve = found.curve(series)
-    for x in found.places:
+    for x in found.few_places:
         yield spread(curve[x]) if x in curve else ""
     for key in found.exhibit.also:
         yield extra(found, series, key)

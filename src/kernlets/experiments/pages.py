@@ -139,16 +139,16 @@ def _claims(found: Findings) -> Iterator[str]:
 
 def _all_numbers(found: Findings) -> Iterator[str]:
     """Mean ± standard deviation of everything that was measured, curve by curve."""
-    if not found.places:
+    if not found.few_places:
         return
-    header = ("ours", *(place(x) or "any" for x in found.places))
-    if found.places == [None]:
+    header = ("ours", *(place(x) or "any" for x in found.few_places))
+    if found.few_places == [None]:
         header = ("ours", found.exhibit.metric.label)
     also = found.exhibit.also
     body = []
     for series in found.points.series:
         curve = found.curve(series)
-        numbers = [spread(curve[x]) if x in curve else "" for x in found.places]
+        numbers = [spread(curve[x]) if x in curve else "" for x in found.few_places]
         body.append((series, *numbers, *(extra(found, series, key) for key in also)))
     yield from table((*header, *also), body)
     yield ""

@@ -32,7 +32,8 @@ def _section(found: Findings) -> str:
     title = f"{exhibit.name}: {exhibit.title} ({exhibit.metric.label})"
     claims = [f"{held(claim.holds)}: {claim.text}" for claim in found.claims]
     reasons = [f"left out: {reason}" for reason in found.skipped]
-    shown = found.compared or found.rows
+    some = [row for row in found.rows if row.x in found.few_places]
+    shown = found.compared or some
     lines = aligned([HEADER, *(cells(row) for row in shown)])
     return "\n".join([title, *lines, *claims, *reasons, verdict_of(found)])
 

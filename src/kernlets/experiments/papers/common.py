@@ -36,6 +36,13 @@ def accuracy(tolerance: float) -> Metric:
     return Metric("accuracy, %", tolerance=tolerance)
 
 
+def at(
+    series: str, places: tuple[Any, ...], *values: float
+) -> dict[tuple[str, Any], float]:
+    """Published values of one curve."""
+    return {(series, x): value for x, value in zip(places, values, strict=True)}
+
+
 class KeepAtoms(AtomUpdate):
     """No update: the first atoms, random samples, stay. What training is worth."""
 
