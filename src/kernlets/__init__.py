@@ -20,8 +20,14 @@ _HOMES = {
         "NystroemMap IKAMap FourierMap FastfoodMap HybridMap PolynomialSketchMap"
     ),
     "pursuits": "OMP Lasso Threshold",
-    "learners": "KSVD MOD OrthogonalDictionary KernelKSVD KernelMOD ReducedKernelDL",
-    "classifiers": "ResidualClassifier SRCClassifier KSADClassifier",
+    "learners": (
+        "KSVD MOD RLSDictionary OnlineDictionary Forgetting OrthogonalDictionary "
+        "KernelKSVD KernelMOD ReducedKernelDL"
+    ),
+    "classifiers": (
+        "ResidualClassifier SRCClassifier KSADClassifier LCKSVDClassifier "
+        "DKSVDClassifier FDDLClassifier"
+    ),
     "outliers": "DictionaryOutlierDetector",
     "persistence": "save load",
     "config": "options",

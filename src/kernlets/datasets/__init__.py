@@ -13,6 +13,7 @@ from kernlets.datasets.catalogue import available, load
 from kernlets.datasets.files import read_table
 from kernlets.datasets.patches import distance_percentile, whitened_patches
 from kernlets.datasets.preprocess import remove_mean_and_normalize, unit_norm
+from kernlets.datasets.shifts import shifted, shifted_batches
 from kernlets.datasets.sources import DatasetNotFoundError
 from kernlets.datasets.table import DataFileError, Table
 
@@ -28,6 +29,8 @@ __all__ = [
     "preprocess",
     "read_table",
     "remove_mean_and_normalize",
+    "shifted",
+    "shifted_batches",
     "unit_norm",
     "whitened_patches",
 ]

@@ -2,12 +2,17 @@
 
 from .batch import KSVD, MOD
 from .exact import KernelKSVD, KernelMOD
+from .forgetting import Forgetting
+from .online import OnlineDictionary
 from .orthogonal import OrthogonalDictionary
 from .reduced import ReducedKernelDL
+from .rls import RLSDictionary
 
 LEARNERS = {
     "ksvd": KSVD,
     "mod": MOD,
+    "rls": RLSDictionary,
+    "online": OnlineDictionary,
     "orthogonal": OrthogonalDictionary,
     "kernel-ksvd": KernelKSVD,
     "kernel-mod": KernelMOD,
@@ -18,8 +23,11 @@ __all__ = [
     "KSVD",
     "LEARNERS",
     "MOD",
+    "Forgetting",
     "KernelKSVD",
     "KernelMOD",
+    "OnlineDictionary",
     "OrthogonalDictionary",
+    "RLSDictionary",
     "ReducedKernelDL",
 ]

@@ -68,7 +68,9 @@ class Recursion(NamedTuple):
         residual = ops.subtract_codes(X, codes.indices, codes.values, self.atoms)
         gain = V.T @ (inverse * root)  # (m, n)
         atoms = self.atoms + xp.astype(gain, X.dtype) @ residual
-        return Recursion(atoms, forgotten - V.T @ V)
+        covariance = forgotten - V.T @ V
+        # an asymmetry of rounding would grow with everything that is forgotten
+        return Recursion(atoms, (covariance + covariance.T) / 2)
 
     def normalized(self) -> Recursion:
         """Atoms of unit norm, C for codes that are scaled to match."""
@@ -76,7 +78,7 @@ class Recursion(NamedTuple):
         norms = xp.sqrt(row_norms(self.atoms))
         norms = xp.where(norms > 0, norms, xp.ones_like(norms))
         scale = 1 / double(norms)
-        covariance = self.covariance * scale[:, None] * scale
+        covariance = self.covariance * (scale[:, None] * scale)
         return Recursion(self.atoms / norms[:, None], covariance)
 
     def replaced(self, places: Array, atoms: Array) -> Recursion:
@@ -109,4 +111,4 @@ def _forget(covariance: Array, factor: float) -> Array:
     xp = namespace(covariance)
     room = 1 / xp.sqrt(diagonal(covariance))
     scale = xp.clip(room, 1.0, factor**-0.5 if factor > 0 else np.inf)
-    return covariance * scale[:, None] * scale
+    return covariance * (scale[:, None] * scale)

@@ -1,0 +1,159 @@
+"""`OnlineDictionary`: atoms from sums over the samples so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ..backend.arrays import namespace
+from ..core import Array, AtomUpdate, SparseCoder, Statistics
+from ..updates import CoordinateUpdate, MODUpdate
+from ..updates.statistics import summed, without_atoms
+from .forgetting import Forgetting
+from .stream import StreamLearner
+
+UPDATES = {"coordinate": CoordinateUpdate, "mod": MODUpdate}
+
+
+class OnlineDictionary(StreamLearner):
+    """Online dictionary learning from running sums, after Mairal et al. (2009).
+
+    Of each mini-batch only A = ΓᵀΓ and B = ΓᵀX are kept, added to what is left of the
+    earlier ones after forgetting; the atoms then take one sweep of block coordinate
+    descent (or a least-squares solution) from these sums. Codes may be l0
+    (`n_nonzero_coefs`, `OMP`) or l1 (``coder=Lasso(alpha)``).
+
+    The sums are a `Statistics` and add up: those of a batch are the sum over its
+    parts, wherever these lie. One batch with all rows in one pass is one iteration of
+    the update.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of atoms. Default: as in `KSVD`.
+    n_nonzero_coefs, coder
+        As in `KSVD`.
+    batch_size : int
+        Rows that are coded with the same atoms. They come in the order of X: mix rows
+        that are sorted.
+    forgetting : float or Forgetting
+        Factor λ for each new sample by which the weight of all earlier ones is
+        multiplied; or a schedule, e.g. ``Forgetting(0.999, "hyperbolic", 1000)``.
+    max_iter : int
+        Passes over X.
+    init : {"samples", "kmeans", "svd", "normal"} or array of shape (m, p)
+    update : {"coordinate", "mod"} or AtomUpdate
+        How atoms come from the sums; an update that needs no more than sums.
+    random_state, verbose, callback, sparse_output
+        As in `KSVD`; an iteration is a pass over X.
+
+    Attributes
+    ----------
+    components_ : array (m, p)
+    dictionary_ : ExplicitDictionary
+    statistics_ : Statistics, the running sums
+    n_samples_seen_ : int
+    history_ : dict with ``objective`` (mean squared error of the samples as they came,
+        before the atoms learned from them) and ``seconds``, per pass
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> from kernlets import OnlineDictionary, datasets
+    >>> X = datasets.load("digits").X_train
+    >>> learner = OnlineDictionary(50, 4, batch_size=100, random_state=0)
+    >>> for start in range(0, 800, 200):
+    ...     learner = learner.partial_fit(X[start : start + 200])
+    >>> learner.n_samples_seen_, learner.components_.shape
+    (800, (50, 64))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **StreamLearner._parameter_constraints,
+        "update": [StrOptions(set(UPDATES)), AtomUpdate],
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        n_nonzero_coefs: int | None = None,
+        coder: SparseCoder | None = None,
+        batch_size: int = 256,
+        forgetting: float | Forgetting = 1.0,
+        max_iter: int = 10,
+        init: Any = "samples",
+        update: str | AtomUpdate = "coordinate",
+        random_state: Any = None,
+        verbose: bool = False,
+        callback: Callable[[dict[str, Any]], Any] | None = None,
+        sparse_output: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.coder = coder
+        self.batch_size = batch_size
+        self.forgetting = forgetting
+        self.max_iter = max_iter
+        self.init = init
+        self.update = update
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+        self.sparse_output = sparse_output
+
+    def statistics(self, X: Any) -> Statistics:
+        """Sums over the rows of X, coded with the atoms as they are.
+
+        Those of several parts may be added and given to `absorb`: a mini-batch that
+        is spread over files or machines.
+        """
+        check_is_fitted(self)
+        return self._statistics(self._checked(X))
+
+    def absorb(self, batch: Statistics) -> OnlineDictionary:
+        """Learn from the sums of one mini-batch, as `partial_fit` does from its rows.
+
+        They must have been made with the present atoms.
+        """
+        check_is_fitted(self)
+        self._note(self._learn_sums(batch, self._factors(int(batch.n_samples))))
+        return self
+
+    def _atom_update(self) -> AtomUpdate:
+        if isinstance(self.update, str):
+            return UPDATES[self.update]()
+        return self.update
+
+    def _begin(self) -> None:
+        if self._atom_update().needs != "statistics":
+            raise ValueError(
+                f"update={self.update!r} needs all codes at once, but of a stream only "
+                "sums are kept: use 'coordinate' or 'mod'"
+            )
+        self.statistics_: Any = None
+
+    def _learn_batch(self, batch: Array, factors: np.ndarray) -> Statistics:
+        return self._learn_sums(self._statistics(batch), factors)
+
+    def _statistics(self, X: Array) -> Statistics:
+        return summed(self.dictionary_, self.coder_, X)
+
+    def _learn_sums(self, batch: Statistics, factors: np.ndarray) -> Statistics:
+        new = batch.faded(1.0)
+        if self.statistics_ is not None:
+            new = self.statistics_.faded(float(factors.prod())) + new
+        self.statistics_ = new
+        draws = np.random.default_rng(self.n_samples_seen_)
+        step = self._atom_update().step(self.dictionary_, new, draws)
+        self.dictionary_ = step.dictionary
+        return batch
+
+    def _replace(self, places: Array, atoms: Array) -> None:
+        self.statistics_ = without_atoms(self.statistics_, self.dictionary_, places)
+        weights = namespace(atoms).asarray(self.dictionary_.atoms, copy=True)
+        weights[places] = atoms
+        self.dictionary_ = self.dictionary_.with_weights(weights)

@@ -1,0 +1,120 @@
+"""`RLSDictionary`: atoms by recursive least squares over a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..backend.rows import read_rows
+from ..backend.threads import serial_blas
+from ..core import Array, SparseCoder
+from ..pursuits import encode
+from ..updates.recursive import Recursion
+from ..updates.statistics import Seen, seen
+from .forgetting import Forgetting
+from .stream import StreamLearner
+
+
+class RLSDictionary(StreamLearner):
+    """RLS-DLA: all atoms follow each sample by recursive least squares.
+
+    Skretting and Engan (2010): with the code γ of a sample x, C = (Σ λ… γγᵀ)⁻¹ and the
+    residual r = x − Dᵀγ, the atoms move by Cγrᵀ/(λ + γᵀCγ), and C by its rank-one
+    update. Samples of a mini-batch are coded with the same atoms, and what they then
+    do, one after the other, is done by matrix products (LKDL, section IV-E, trains on
+    mini-batches this way). With ``batch_size=1`` it is the published algorithm.
+
+    With λ = 1 and given codes the atoms are the least-squares solution over all that
+    was seen, with the first atoms as a prior of the weight of one sample.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of atoms. Default: as in `KSVD`.
+    n_nonzero_coefs, coder
+        As in `KSVD`.
+    batch_size : int
+        Rows that are coded with the same atoms. They come in the order of X: mix rows
+        that are sorted.
+    forgetting : float or Forgetting
+        Factor λ for each sample, or a schedule such as
+        ``Forgetting(0.99, "linear", horizon=50_000)`` from 0.99 up to 1. The memory
+        1 / (1 − λ) should hold many uses of each atom. An atom that is out of use
+        stays where it is, however much is forgotten.
+    max_iter : int
+        Passes over X.
+    init : {"samples", "kmeans", "svd", "normal"} or array of shape (m, p)
+    random_state, verbose, callback, sparse_output
+        As in `KSVD`; an iteration is a pass over X.
+
+    Attributes
+    ----------
+    components_ : array (m, p)
+    dictionary_ : ExplicitDictionary
+    covariance_ : array (m, m), float64
+        C.
+    n_samples_seen_ : int
+    history_, n_iter_ : as in `OnlineDictionary`
+
+    Examples
+    --------
+    >>> from kernlets import NystroemMap, RLSDictionary, datasets
+    >>> X = datasets.load("digits").X_train
+    >>> virtual = NystroemMap("poly:2", n_landmarks=100, random_state=0).fit(X)
+    >>> learner = RLSDictionary(50, 4, random_state=0)
+    >>> for start in range(0, 800, 200):
+    ...     learner = learner.partial_fit(virtual.transform(X[start : start + 200]))
+    >>> learner.n_samples_seen_
+    800
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        n_nonzero_coefs: int | None = None,
+        coder: SparseCoder | None = None,
+        batch_size: int = 256,
+        forgetting: float | Forgetting = 1.0,
+        max_iter: int = 10,
+        init: Any = "samples",
+        random_state: Any = None,
+        verbose: bool = False,
+        callback: Callable[[dict[str, Any]], Any] | None = None,
+        sparse_output: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.coder = coder
+        self.batch_size = batch_size
+        self.forgetting = forgetting
+        self.max_iter = max_iter
+        self.init = init
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+        self.sparse_output = sparse_output
+
+    def _works_from_sums(self) -> bool:
+        return False  # rows come one after the other
+
+    def _begin(self) -> None:
+        self._take(Recursion.start(self.dictionary_.atoms))
+
+    def _learn_batch(self, batch: Array, factors: np.ndarray) -> Seen:
+        X = read_rows(batch, slice(0, batch.shape[0]))
+        codes = encode(self.dictionary_, self.coder_, X)
+        with serial_blas:  # small factorisations, where threads wait for each other
+            self._take(self._state().after(X, codes, factors).normalized())
+        return seen(X, codes)
+
+    def _replace(self, places: Array, atoms: Array) -> None:
+        self._take(self._state().replaced(places, atoms))
+
+    def _state(self) -> Recursion:
+        return Recursion(self.dictionary_.atoms, self.covariance_)
+
+    def _take(self, state: Recursion) -> None:
+        self.dictionary_ = self.dictionary_.with_weights(state.atoms)
+        self.covariance_ = state.covariance

@@ -1,0 +1,179 @@
+"""What learners of streams share: mini-batches, `partial_fit`, atoms out of use.
+
+What one mini-batch does to the atoms is in `online.py` and `rls.py`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from ..backend.arrays import check_rows, namespace
+from ..backend.random import generator
+from ..backend.rows import read_rows, row_batches
+from ..core import Array, Statistics
+from ..dictionaries import ExplicitDictionary
+from ..updates.refresh import replacements
+from ..updates.statistics import Seen
+from .base import POSITIVE
+from .batch import LinearLearner
+from .checkpoint import Checkpoint, fitted_attributes
+from .forgetting import Forgetting, forgetting_of
+from .loop import Monitor
+
+PATIENCE = 10  # uses of the average atom before one without any is judged useless
+MAX_COHERENCE = 0.99
+
+
+@dataclass
+class PassSums:
+    """How far a pass over the rows has come."""
+
+    n_batches: int = 0
+    n_samples: int = 0
+    error: float = 0.0  # Σ squared residuals of the samples as they came
+
+
+class StreamLearner(LinearLearner):
+    """Codes a mini-batch, learns from it, and goes on to the next.
+
+    A subclass gives `_begin` (the state before the first sample), `_learn_batch` and
+    `_replace` (new atoms in some places). Memory does not grow with the samples.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LinearLearner._parameter_constraints,
+        "batch_size": [POSITIVE],
+        "forgetting": [Interval(Real, 0, 1, closed="right"), Forgetting],
+    }
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """The state that goes with the first `dictionary_`."""
+
+    @abstractmethod
+    def _learn_batch(self, batch: Array, factors: np.ndarray) -> Seen | Statistics:
+        """Learn from a few samples, each of which has its forgetting factor."""
+
+    @abstractmethod
+    def _replace(self, places: Array, atoms: Array) -> None:
+        """Put other atoms in some places of `dictionary_`, and forget the old ones."""
+
+    def partial_fit(self, X: Any, y: Any = None) -> StreamLearner:
+        """Learn from the next rows of a stream, one or many; y is ignored.
+
+        The first atoms come from the first rows: with ``init="samples"`` these are
+        kept until there are `n_components` of them, and until then the learner is not
+        fitted. `history_` tells of the last call.
+        """
+        self._validate_params()
+        X = check_rows(self, X, reset=not hasattr(self, "n_features_in_"))
+        if not self.__sklearn_is_fitted__():
+            if hasattr(self, "pending_"):
+                X = namespace(X).concat([self.pending_, _in_memory(X)])
+            if self._must_wait(X):
+                self.pending_: Array = _in_memory(X)
+                return self
+            self._start(self._first_dictionary(X, generator(self.random_state)))
+        self._run(X, passes=1)
+        return self
+
+    def _must_wait(self, X: Array) -> bool:
+        """Whether there are too few rows to draw the first atoms from."""
+        drawn = isinstance(self.init, str) and self.init in ("samples", "kmeans")
+        return drawn and X.shape[0] < (self.n_components or 1)
+
+    def _needs_all_codes(self) -> bool:
+        return False
+
+    def _learn(self, start: Any, X: Any, n_features: int, rng: Any) -> Any:
+        checkpoint = Checkpoint.of(self, samples=X, start=start)
+        self._start(start)
+        self._run(X, self.max_iter, checkpoint)
+        return self.dictionary_
+
+    def _start(self, dictionary: ExplicitDictionary) -> None:
+        self.coder_ = self._coder(*dictionary.atoms.shape)
+        self.dictionary_ = dictionary
+        self.n_samples_seen_ = 0
+        self.uses_ = np.zeros(dictionary.n_atoms, dtype=np.int64)
+        if hasattr(self, "pending_"):
+            del self.pending_
+        self._begin()
+
+    def _run(self, X: Any, passes: int, checkpoint: Checkpoint | None = None) -> None:
+        """Some passes over the rows, each one an iteration of the history."""
+        name = type(self).__name__
+        monitor = Monitor(passes, bool(self.verbose), self.callback, name)
+        saved = checkpoint or Checkpoint()
+        sums = self._resumed(monitor, saved)
+        end = 0 if saved.done else passes
+        for iteration in range(monitor.n_iter, end):
+            for _ in self._pass(X, sums):
+                self._keep(saved, monitor, sums)
+            stop = monitor(iteration, self.dictionary_, sums.error / sums.n_samples)
+            sums = PassSums()
+            self._keep(saved, monitor, sums, done=stop or iteration + 1 == end)
+            if stop:
+                break
+        self.history_ = monitor.history
+        self.n_iter_ = monitor.n_iter
+
+    def _pass(self, X: Any, sums: PassSums) -> Iterator[None]:
+        """One pass, or the rest of it, batch by batch."""
+        batches = row_batches(X, self.batch_size)
+        for batch in islice(batches, sums.n_batches, None):
+            factors = self._factors(batch.shape[0])
+            before = self.n_samples_seen_
+            sums.error += self._note(self._learn_batch(batch, factors))
+            sums.n_samples += self.n_samples_seen_ - before
+            sums.n_batches += 1
+            yield
+
+    def _keep(
+        self, saved: Checkpoint, monitor: Monitor, sums: PassSums, done: bool = False
+    ) -> None:
+        learned = fitted_attributes(self)
+        history = monitor.history
+        saved.keep(done, learned=learned, history=history, begun=vars(sums))
+
+    def _resumed(self, monitor: Monitor, saved: Checkpoint) -> PassSums:
+        """Take up what a checkpoint holds, and the pass that was begun."""
+        if saved.state is None:
+            return PassSums()
+        self.__dict__.update(saved.state["learned"])
+        monitor.resume(saved.state["history"])
+        return PassSums(**saved.state["begun"])
+
+    def _note(self, seen: Seen | Statistics) -> float:
+        """Count, and from time to time replace atoms that are out of use."""
+        self.n_samples_seen_ += int(seen.n_samples)
+        self.uses_ = self.uses_ + seen.uses
+        if self.uses_.mean() >= PATIENCE:
+            self._refresh(seen)
+        return seen.error
+
+    def _factors(self, count: int) -> np.ndarray:  # (count,)
+        """Forgetting factors of the next samples."""
+        return forgetting_of(self.forgetting).factors(self.n_samples_seen_, count)
+
+    def _refresh(self, seen: Seen | Statistics) -> None:
+        """Replace atoms that were not used, or are double, and count uses anew."""
+        known = self.uses_, seen.worst, seen.worst_error
+        places, atoms = replacements(self.dictionary_, *known, 1, MAX_COHERENCE)
+        if len(places):
+            self._replace(places, atoms)
+        self.uses_ = np.zeros_like(self.uses_)
+
+
+def _in_memory(X: Array) -> Array:
+    """A copy of the rows, which the caller may overwrite or close."""
+    rows = read_rows(X, slice(0, X.shape[0]))
+    return namespace(rows).asarray(rows, copy=True)
