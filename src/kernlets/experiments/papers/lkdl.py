@@ -6,7 +6,8 @@ from typing import Any
 
 from ..findings import Points
 from ..spec import Axes, Claim, Derived, Exhibit, Metric
-from .common import OTHER_MACHINE, accuracy
+from .common import OTHER_MACHINE, accuracy, at
+from .lkdl_stream import TABLE2
 from .lkdl_studies import (
     REPLACED,
     Corrupted,
@@ -34,11 +35,6 @@ USPS_PROTOCOL = (
 MNIST_PROTOCOL = (
     "unit norm, 700 atoms per digit, 11 non-zeros, 2 iterations, 10 000 test images"
 )
-
-
-def at(series: str, places: tuple[Any, ...], *values: float) -> dict[Any, float]:
-    """Published values of one curve."""
-    return {(series, x): value for x, value in zip(places, values, strict=True)}
 
 
 ERRORS = {
@@ -330,6 +326,7 @@ EXHIBITS = (
     FIG3C,
     FIG4A,
     FIG4B,
+    TABLE2,
     TABLE3,
     TABLE4,
 )
