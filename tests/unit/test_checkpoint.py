@@ -97,10 +97,9 @@ def killed_after(count: int, kept: list[str], fit: Callable[[], Any]) -> None:
 
 def _with_defaults(Learner: Any) -> Any:
     """A registered learner; those of streams get several batches for each pass."""
-    learner = Learner(random_state=3)
-    if "batch_size" in learner.get_params():
-        learner.set_params(batch_size=16, max_iter=3)
-    return learner
+    learner = Learner(random_state=3, max_iter=6)
+    is_stream = "batch_size" in learner.get_params()
+    return learner.set_params(batch_size=16) if is_stream else learner
 
 
 MODELS = {
