@@ -18,20 +18,13 @@ from .text import line_of, tables
 
 def main(arguments: list[str] | None = None) -> int:
     """Run what was asked for; 1 if any run failed."""
-    asked = _parser().parse_args(arguments)
-    if not asked.names:
+    asked = vars(_parser().parse_args(arguments))
+    names, out = asked.pop("names"), asked.pop("out")
+    if not names:
         print("\n".join(f"{name:<20}{each.title}" for name, each in exhibits().items()))
         return 0
     try:
-        wanted = chosen(asked.names)
-        job = Job(
-            asked.scale,
-            asked.seeds,
-            asked.device,
-            asked.jobs,
-            asked.threads,
-            asked.time_limit,
-        )
+        wanted, job = chosen(names), Job(**asked)
     except (ValueError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -41,8 +34,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{count}/{total} {line_of(record)}", flush=True)
         failed.extend([record] if record.error else [])
 
-    run(wanted, job, asked.out, report)
-    print(tables(wanted, Records(asked.out).read(), asked.scale))
+    run(wanted, job, out, report)
+    print(tables(wanted, Records(out).read(), job.scale))
     return 1 if failed else 0
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from ..report.charts import line_chart
 from ..report.page import (
@@ -23,8 +22,8 @@ from ..report.page import (
 from .catalogue import PAPERS
 from .figures import published_points, split_curves
 from .findings import VERDICTS, Findings
-from .pages import RULE, Sessions, anchor, extra, measure, spread
-from .text import cells, held, place, verdict_of
+from .pages import RULE, Sessions, anchor, measure
+from .text import cells, extra, held, matrix, verdict_of
 
 FILE_NAME = "report.html"
 COLUMNS = (
@@ -191,27 +190,12 @@ def _image(found: Findings, series: str) -> Html:
 
 def _table(found: Findings) -> Html:
     """Curves by places, ours, sortable."""
-    if not found.few_places or found.exhibit.axes.kind == "images":
+    header, *body = matrix(found)
+    if not body or found.exhibit.axes.kind == "images":
         return Html()
-    also = found.exhibit.also
-    names = [place(x) or "any" for x in found.few_places]
-    if found.few_places == [None]:
-        names = [found.exhibit.metric.label]
-    rows = [(series, *_numbers(found, series)) for series in found.points.series]
     notes = found.exhibit.notes
-    return table(
-        ("ours", *names, *also, "note"),
-        [(*row, notes.get(str(row[0]), "")) for row in rows],
-        class_="sortable noted",
-    )
-
-
-def _numbers(found: Findings, series: str) -> Iterator[Any]:
-    curve = found.curve(series)
-    for x in found.few_places:
-        yield spread(curve[x]) if x in curve else ""
-    for key in found.exhibit.also:
-        yield extra(found, series, key)
+    rows = [(*row, notes.get(row[0], "")) for row in body]
+    return table((*header, "note"), rows, class_="sortable noted")
 
 
 def _claims(found: Findings) -> Html:

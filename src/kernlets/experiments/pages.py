@@ -11,7 +11,7 @@ from ..persistence.atomic import atomic_write
 from .catalogue import PAPERS
 from .figures import draw
 from .findings import VERDICTS, Findings, Row
-from .text import cells, held, number, place, verdict_of
+from .text import cells, held, matrix, verdict_of
 
 RULE = (
     "A number is *reproduced* if our mean is within the tolerance stated with the "
@@ -138,37 +138,10 @@ def _claims(found: Findings) -> Iterator[str]:
 
 
 def _all_numbers(found: Findings) -> Iterator[str]:
-    """Mean ± standard deviation of everything that was measured, curve by curve."""
-    if not found.few_places:
-        return
-    header = ("ours", *(place(x) or "any" for x in found.few_places))
-    if found.few_places == [None]:
-        header = ("ours", found.exhibit.metric.label)
-    also = found.exhibit.also
-    body = []
-    for series in found.points.series:
-        curve = found.curve(series)
-        numbers = [spread(curve[x]) if x in curve else "" for x in found.few_places]
-        body.append((series, *numbers, *(extra(found, series, key) for key in also)))
-    yield from table((*header, *also), body)
-    yield ""
-
-
-def spread(row: Row) -> str:
-    """Mean and standard deviation."""
-    deviation = f" ± {number(row, row.spread)}" if row.spread is not None else ""
-    return number(row, row.mean) + deviation
-
-
-def extra(found: Findings, series: str, key: str) -> str:
-    """Mean of a further value over all runs of a curve."""
-    name = found.exhibit.series
-    values = [
-        record.values[key]
-        for record in found.records
-        if key in record.values and str(record.cell.case.get(name, name)) == series
-    ]
-    return f"{sum(values) / len(values):.3g}" if values else ""
+    header, *body = matrix(found)
+    if body:
+        yield from table(header, body)
+        yield ""
 
 
 def _effort(found: Findings) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from .findings import VERDICTS, Findings, Row, findings
@@ -50,6 +50,34 @@ def cells(row: Row) -> tuple[str, ...]:
         signed(row),
         verdict,
     )
+
+
+def matrix(found: Findings) -> Iterator[tuple[str, ...]]:
+    """Everything that was measured: a header, then a line for each curve."""
+    also, places = found.exhibit.also, found.few_places
+    names = [place(x) or "any" for x in places]
+    yield "ours", *([found.exhibit.metric.label] if places == [None] else names), *also
+    for series in found.points.series:
+        curve = found.curve(series)
+        numbers = (spread(curve[x]) if x in curve else "" for x in places)
+        yield series, *numbers, *(extra(found, series, key) for key in also)
+
+
+def spread(row: Row) -> str:
+    """Mean and standard deviation."""
+    deviation = f" ± {number(row, row.spread)}" if row.spread is not None else ""
+    return number(row, row.mean) + deviation
+
+
+def extra(found: Findings, series: str, key: str) -> str:
+    """Mean of a further value over all runs of a curve."""
+    name = found.exhibit.series
+    values = [
+        record.values[key]
+        for record in found.records
+        if key in record.values and str(record.cell.case.get(name, name)) == series
+    ]
+    return f"{sum(values) / len(values):.3g}" if values else ""
 
 
 def place(x: Any) -> str:

@@ -7,16 +7,9 @@ from typing import Any
 from ..findings import Points
 from ..spec import Axes, Claim, Derived, Exhibit, Metric
 from .common import OTHER_MACHINE, accuracy, at
+from .lkdl_maps import MnistMaps, UspsMaps
 from .lkdl_stream import TABLE2
-from .lkdl_studies import (
-    REPLACED,
-    Corrupted,
-    Growing,
-    MnistMaps,
-    NystroemErrors,
-    Shares,
-    UspsMaps,
-)
+from .lkdl_studies import REPLACED, Corrupted, Growing, NystroemErrors, Shares
 from .lkdl_supervised import TABLE3, TABLE4
 
 PERCENTS = (5, 10, 20, 50)
