@@ -7,6 +7,7 @@ here for the few things that standard leaves out.
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -146,7 +147,18 @@ def check_rows(
             accept_sparse="csr" if accept_sparse else False,
             ensure_min_samples=ensure_min_samples,
         )
-    return to_device(X, streamed)
+    X = to_device(X, streamed)
+    if device_memory(X):
+        _load_solvers(X.device)
+    return X
+
+
+@lru_cache
+def _load_solvers(device: Any) -> None:
+    """Make torch load its solvers: at first use in several threads at once it fails."""
+    import torch
+
+    torch.linalg.cholesky(torch.eye(1, device=device))
 
 
 def to_device(X: Array, streamed: bool = False) -> Array:
