@@ -249,8 +249,8 @@ def _check_dask(
     name = type(estimator).__name__
     if not lazy:
         raise TypeError(
-            f"{name} needs all rows and codes at once, but X is a Dask collection: "
-            "pass X.compute(), or fit MOD, KSVD(update='parallel') or OnlineDictionary"
+            f"{name} needs all rows or codes at once and takes no Dask collection: "
+            "pass X.compute(), or use MOD, KSVD(update='parallel') or OnlineDictionary"
         )
     if options.device is not None:
         raise ValueError(

@@ -6,6 +6,7 @@ reaches the chunks is in `dask_tasks.py`; these are the only files that import D
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
@@ -41,6 +42,7 @@ __all__ = [
     "kept",
     "map_rows",
     "part_rows",
+    "share_equal",
     "split_rows",
     "sum_rows",
     "take_rows",
@@ -67,7 +69,9 @@ def as_rows(X: Any) -> da.Array:
 
 def _with_lengths(X: Any) -> da.Array:
     if not isinstance(X, da.Array):
-        return X.to_dask_array(lengths=True)
+        with warnings.catch_warnings():  # text becomes objects, as it should
+            warnings.filterwarnings("ignore", "Dask currently has limited support")
+            return X.to_dask_array(lengths=True)
     if any(np.isnan(length) for length in X.chunks[0]):
         X = X.copy()  # lengths are noted in place
         X.compute_chunk_sizes()
@@ -145,10 +149,14 @@ def _take_from_chunk(chunk: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return as_float(chunk[rows])
 
 
+def _no_rows(X: da.Array) -> np.ndarray:  # (0, p)
+    return np.empty((0, *X.shape[1:]), X.dtype)
+
+
 def part_rows(X: da.Array, rows: slice) -> da.Array:
     """Consecutive rows, still made of what X is made of."""
     first = origin(X)
-    return mapped(Origin(first.X[rows], first.maps), X._meta)
+    return mapped(Origin(first.X[rows], first.maps), _no_rows(X))
 
 
 def split_rows(X: da.Array, y: Any) -> tuple[np.ndarray, list[da.Array]]:
@@ -169,7 +177,7 @@ def split_rows(X: da.Array, y: Any) -> tuple[np.ndarray, list[da.Array]]:
                 if shape[0]
             ]
         )
-        return mapped(Origin(part, first.maps), X._meta)
+        return mapped(Origin(part, first.maps), _no_rows(X))
 
     return classes, [members(label) for label in classes.tolist()]
 
@@ -181,6 +189,15 @@ def _count_labels(labels: np.ndarray, _: Any) -> tuple[np.ndarray, dict[Any, int
 
 def _of_label(chunk: np.ndarray, labels: np.ndarray, label: Any) -> np.ndarray:
     return chunk[labels == label]
+
+
+def share_equal(found: da.Array, y: Any, weights: Any = None) -> float:
+    """Weighted share of rows with the label that was found."""
+    hits = found == _labels(found, y)
+    if weights is None:
+        return float(hits.mean().compute())
+    weights = _labels(found, weights)
+    return float(((hits * weights).sum() / weights.sum()).compute())
 
 
 def _labels(X: da.Array, y: Any) -> da.Array:

@@ -179,7 +179,7 @@ def kept(X: da.Array) -> Iterator[da.Array]:
     try:
         yield X
     finally:
-        client.run(_forget, note.token, wait=False)
+        client.run(_forget, note.token, on_error="ignore")
 
 
 def current_client() -> Any:

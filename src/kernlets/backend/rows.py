@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy import sparse
 
 from ..config import options
 from ..core import Array
@@ -203,6 +204,16 @@ def map_rows(f: Callable[[Array], Array], X: Any, row_bytes: int) -> Any:
     return stacked_rows(f, X, row_bytes)
 
 
+def over_rows(f: Callable[[Array], Any], values: Any) -> Any:
+    """f of values that belong to rows: at once in memory, else as `map_rows` does."""
+    return f(values) if is_array(values) else map_rows(f, values, row_bytes=64)
+
+
+def over_blocks(f: Callable[[Array], Any], X: Iterable[Array]) -> Iterable[Any]:
+    """f of each block of an iterable, which can be read again if X can."""
+    return map(f, X) if isinstance(X, Iterator) else Blocks(lambda: map(f, X))
+
+
 def stacked_rows(
     f: Callable[[Array], Array],
     X: Array,
@@ -222,7 +233,7 @@ def stacked_rows(
             run(part)
     else:
         parallel(run, parts)
-    return stacked.array
+    return stacked.result()
 
 
 def _count(rows: np.ndarray | slice) -> int:
@@ -244,14 +255,23 @@ class _Stacked:
     def __init__(self, n: int) -> None:
         self._n = n
         self._lock = threading.Lock()
-        self.array: Any = None
+        self._array: Any = None
+        self._sparse: dict[int, Any] = {}  # blocks that have to wait for all others
 
     def put(self, rows: slice, part: Array) -> None:
+        if sparse.issparse(part):
+            self._sparse[rows.start] = part
+            return
         with self._lock:
-            if self.array is None:
+            if self._array is None:
                 shape = (self._n, *part.shape[1:])
-                self.array = empty(shape, like=part)
-        self.array[rows] = part
+                self._array = empty(shape, like=part)
+        self._array[rows] = part
+
+    def result(self) -> Any:
+        if not self._sparse:
+            return self._array
+        return sparse.vstack([self._sparse[i] for i in sorted(self._sparse)], "csr")
 
 
 def sum_rows(

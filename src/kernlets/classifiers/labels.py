@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,13 @@ from sklearn.utils.validation import column_or_1d
 from ..backend.arrays import (
     empty,
     index_like,
+    is_dask,
     is_torch,
     move_like,
     namespace,
     to_numpy,
 )
+from ..backend.rows import over_rows
 from ..core import Array, SparseCodes
 
 
@@ -30,14 +33,21 @@ class ScoreVoting:
 
     def predict(self, X: Any) -> Array:  # (n,)
         """The label that fits best."""
-        best = to_numpy(self._scores(X)).argmax(axis=1)
-        labels = self.classes_[best]
-        return move_like(labels, X) if labels.dtype.kind in "iufb" else labels
+        labels = over_rows(partial(_winners, self.classes_), self._scores(X))
+        is_number = self.classes_.dtype.kind in "iufb"
+        return move_like(labels, X) if is_torch(X) and is_number else labels
 
     def decision_function(self, X: Any) -> Array:  # (n, n_classes), (n,) for two
         """The score of each class; with two, how much better the second fits."""
-        scores = self._scores(X)
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+        return over_rows(_margins, self._scores(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows of X whose label is predicted."""
+        if not is_dask(X):
+            return super().score(X, y, sample_weight)  # type: ignore[misc]
+        from ..backend import dask_rows
+
+        return dask_rows.share_equal(self.predict(X), y, sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -55,7 +65,19 @@ class ResidualVoting(ScoreVoting):
         raise NotImplementedError
 
     def _scores(self, X: Any) -> Array:  # (n, n_classes)
-        return -self.residuals(X)
+        return over_rows(_negative, self.residuals(X))
+
+
+def _negative(residuals: Array) -> Array:
+    return -residuals
+
+
+def _winners(classes: np.ndarray, scores: Array) -> np.ndarray:  # (n,)
+    return classes[to_numpy(scores).argmax(axis=1)]
+
+
+def _margins(scores: Array) -> Array:
+    return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
 
 def class_residuals(

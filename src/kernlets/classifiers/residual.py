@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import as_like, index_like, namespace
+from ..backend.arrays import as_like, is_dask, namespace
 from ..backend.random import generator
+from ..backend.rows import map_rows, over_blocks, over_rows
+from ..backend.stored import is_elsewhere
 from ..backend.threads import parallel
 from ..config import options
 from ..core import Array, Kernel
@@ -19,6 +25,20 @@ from ..kernels.samples import check_samples, describe_input
 from ..learners import KSVD
 from ..learners.checkpoint import branches
 from .labels import ResidualVoting, checked_labels
+from .parts import is_stream, labelled_rows, rows_of, split_classes
+
+MANY = 16  # classes whose sums a cluster works on at a time
+
+
+def _learns_from_streams(classifier: ResidualClassifier) -> bool:
+    """Whether there is a `partial_fit`; a hint about learners that have one if not."""
+    learner = classifier._learner()
+    if hasattr(learner, "partial_fit"):
+        return True
+    raise AttributeError(
+        f"{type(learner).__name__} has no partial_fit: use a learner of streams, "
+        "RLSDictionary or OnlineDictionary"
+    )
 
 
 class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
@@ -42,6 +62,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
     classes_ : array of labels
     learners_ : list of fitted learners, one per class
     class_rows_ : list of arrays, the training rows of each class
+    class_count_ : array, how many samples each class has had
     temperature_ : float
         Mean squared training residual, the unit in which `predict_proba` measures.
     """
@@ -58,40 +79,123 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> ResidualClassifier:
-        """Learn one dictionary for the rows of each class."""
+        """Learn one dictionary for the rows of each class.
+
+        X may also be a Dask array or dataframe with labels of either kind, or a list
+        of blocks or `Blocks` with an array of labels.
+        """
         self._validate_params()
-        learner = KSVD() if self.learner is None else self.learner
+        learner = self._learner()
         kernel = kernel_of(learner)
-        X = check_samples(self, X, kernel, reset=True, ensure_min_samples=2)
-        labels = checked_labels(self, y, X.shape[0])
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        members = [np.flatnonzero(codes == c) for c in range(len(self.classes_))]
-        seeds = _seeds(learner, self.random_state, len(members))
-        folders = branches(type(self).__name__, len(members))
+        X = labelled_rows(self, X, kernel)
+        split = split_classes(self, X, y, kernel)
+        counts = split.counts.tolist()
+        seeds = _seeds(learner, self.random_state, len(counts))
+        folders = branches(type(self).__name__, len(counts))
 
-        def fit_class(job: tuple[np.ndarray, int | None, Any]) -> Any:
-            rows, seed, folder = job
+        def fit_class(job: tuple[int, int, int | None, Any]) -> Any:
+            c, count, seed, folder = job
             with options(checkpoint=folder):
-                fitted = _prepared(learner, len(rows), seed)
-                return fitted.fit(_part(X, rows, kernel))
+                return _prepared(learner, count, seed).fit(split.part(c))
 
-        self.class_rows_ = members
-        self.learners_ = parallel(fit_class, zip(members, seeds, folders, strict=True))
-        errors = [fitted.history_["objective"][-1] for fitted in self.learners_]
-        sizes = [len(rows) for rows in members]
-        self.temperature_ = float(np.average(errors, weights=sizes))
+        jobs = list(zip(range(len(counts)), counts, seeds, folders, strict=True))
+        # what is done by a cluster is only waited for here
+        n_threads = min(len(jobs), MANY) if is_dask(X) else options.n_threads
+        with options(n_threads=n_threads):
+            self.learners_ = parallel(fit_class, jobs)
+        self.classes_, self.class_rows_ = split.classes, split.rows
+        self.class_count_ = split.counts
+        self.temperature_ = self._mean_error()
         return self
+
+    @available_if(_learns_from_streams)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> ResidualClassifier:
+        """Learn from the next rows of a labelled stream, each class from its own.
+
+        For learners with `partial_fit`, such as `RLSDictionary`. All labels of the
+        stream are given as `classes` at the first call, or stand in its y.
+        """
+        self._validate_params()
+        learner = self._learner()
+        kernel = kernel_of(learner)
+        begin = not hasattr(self, "learners_")
+        X = check_samples(self, X, kernel, reset=begin)
+        labels = checked_labels(self, y, X.shape[0], min_classes=1)
+        if begin:
+            self._begin(learner, labels if classes is None else classes)
+        codes = self._class_numbers(labels)
+
+        def feed(job: tuple[Any, np.ndarray]) -> None:
+            fitted, rows = job
+            if len(rows):
+                fitted.partial_fit(rows_of(X, rows, kernel))
+
+        members = [np.flatnonzero(codes == c) for c in range(len(self.classes_))]
+        parallel(feed, zip(self.learners_, members, strict=True))
+        self.class_count_ = self.class_count_ + [len(rows) for rows in members]
+        self.temperature_ = self._mean_error()
+        return self
+
+    def _begin(self, learner: Any, classes: Any) -> None:
+        """A learner without samples for each class of a stream."""
+        if isinstance(kernel_of(learner), Precomputed):
+            raise ValueError("a precomputed kernel matrix is no stream: use fit")
+        self.classes_ = np.unique(classes)
+        n = len(self.classes_)
+        seeds = _seeds(learner, self.random_state, n)
+        self.learners_ = [_seeded(learner, seed) for seed in seeds]
+        self.class_rows_ = [np.empty(0, dtype=np.intp)] * n  # of a stream none is kept
+        self.class_count_ = np.zeros(n, dtype=np.int64)
+
+    def _class_numbers(self, labels: np.ndarray) -> np.ndarray:
+        unknown = np.setdiff1d(labels, self.classes_)
+        if len(unknown):
+            raise ValueError(
+                f"y has the label {unknown[0]}, which was not among the first ones: "
+                "give all labels of the stream as classes at the first partial_fit"
+            )
+        return np.searchsorted(self.classes_, labels)
+
+    def _mean_error(self) -> float:
+        """Mean squared residual of the samples last learned from, over the classes."""
+        begun = [hasattr(fitted, "history_") for fitted in self.learners_]
+        if not any(begun):
+            return 0.0
+        known = [fitted for fitted in self.learners_ if hasattr(fitted, "history_")]
+        errors = [fitted.history_["objective"][-1] for fitted in known]
+        return float(np.average(errors, weights=self.class_count_[begun]))
+
+    def _learner(self) -> Any:
+        return KSVD() if self.learner is None else self.learner
 
     def residuals(self, X: Any) -> Array:  # (n, n_classes)
         """Squared residual of each sample over the dictionary of each class."""
         check_is_fitted(self)
+        self._check_all_begun()
         kernel = kernel_of(self.learners_[0])
-        X = check_samples(self, X, kernel)
+        if is_stream(X, kernel):
+            return over_blocks(self.residuals, X)
+        X = check_samples(self, X, kernel, lazy=True)
+        if is_elsewhere(X) and not isinstance(kernel, Precomputed):
+            return map_rows(copy(self)._residuals, X, 4 * 8 * X.shape[1])
+        return self._residuals(X)
+
+    def _residuals(self, X: Array) -> Array:  # (n, n_classes)
+        by_matrix = isinstance(kernel_of(self.learners_[0]), Precomputed)
         columns = []
         for fitted, rows in zip(self.learners_, self.class_rows_, strict=True):
-            known = X[:, rows] if isinstance(kernel, Precomputed) else X
+            known = X[:, rows] if by_matrix else X
             columns.append(fitted.reconstruction_error(known, per_sample=True))
         return namespace(columns[0]).stack(columns, axis=1)
+
+    def _check_all_begun(self) -> None:
+        """Of a stream, some class may not have had enough samples yet."""
+        for label, fitted in zip(self.classes_, self.learners_, strict=True):
+            if not fitted.__sklearn_is_fitted__():
+                raise NotFittedError(
+                    f"class {label} has had too few samples for its dictionary: go "
+                    "on with partial_fit before you predict"
+                )
 
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
         """softmax(−r / temperature_): a ranking between 0 and 1, not calibrated.
@@ -99,13 +203,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
         Wrap the classifier in scikit-learn's `CalibratedClassifierCV` where the
         numbers must mean frequencies.
         """
-        residuals = self.residuals(X)
-        xp = namespace(residuals)
-        unit = max(self.temperature_, float(xp.finfo(residuals.dtype).tiny) ** 0.5)
-        excess = residuals - xp.min(residuals, axis=1, keepdims=True)
-        weights = xp.exp(-excess / as_like(unit, residuals))
-        return weights / xp.sum(weights, axis=1, keepdims=True)
-
+        return over_rows(partial(_softmax, self.temperature_), self.residuals(X))
 
     def __sklearn_tags__(self) -> Any:
         return describe_input(super().__sklearn_tags__(), kernel_of(self.learner))
@@ -117,10 +215,12 @@ def kernel_of(learner: Any) -> Kernel | None:
     return None if kernel is None else resolve(kernel)
 
 
-def _part(X: Array, rows: np.ndarray, kernel: Kernel | None) -> Array:
-    """The training samples of one class; of a precomputed matrix rows and columns."""
-    part = X[index_like(rows, X)]
-    return part[:, index_like(rows, X)] if isinstance(kernel, Precomputed) else part
+def _softmax(temperature: float, residuals: Array) -> Array:  # (n, n_classes)
+    xp = namespace(residuals)
+    unit = max(temperature, float(xp.finfo(residuals.dtype).tiny) ** 0.5)
+    excess = residuals - xp.min(residuals, axis=1, keepdims=True)
+    weights = xp.exp(-excess / as_like(unit, residuals))
+    return weights / xp.sum(weights, axis=1, keepdims=True)
 
 
 def _seeds(learner: BaseEstimator, random_state: Any, n: int) -> list[int | None]:
@@ -131,12 +231,15 @@ def _seeds(learner: BaseEstimator, random_state: Any, n: int) -> list[int | None
     return generator(random_state).integers(2**31, size=n).tolist()
 
 
+def _seeded(learner: BaseEstimator, seed: int | None) -> Any:
+    fitted = clone(learner)
+    return fitted if seed is None else fitted.set_params(random_state=seed)
+
+
 def _prepared(learner: BaseEstimator, n_samples: int, seed: int | None) -> Any:
     """A seeded clone with no more atoms (and non-zeros) than the class has samples."""
-    fitted = clone(learner)
+    fitted = _seeded(learner, seed)
     params = fitted.get_params(deep=False)
-    if seed is not None:
-        fitted.set_params(random_state=seed)
     wanted = params.get("n_components")
     if wanted is None or wanted <= n_samples:
         return fitted

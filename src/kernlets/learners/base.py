@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import check_rows, is_dask, is_torch, to_numpy
 from ..backend.random import generator
-from ..backend.rows import Blocks, is_blocks, kept, map_rows, sum_rows
+from ..backend.rows import Blocks, is_blocks, kept, map_rows, over_blocks, sum_rows
 from ..backend.stored import check_memory, is_stored
 from ..config import options
 from ..core import Array, AtomUpdate, Dictionary, SparseCoder, SparseCodes
@@ -79,8 +79,10 @@ class DictionaryLearner(
     def _training_rows(self, X: Any) -> tuple[Any, Array]:
         """X checked, array or blocks, and rows to draw the first atoms from."""
         if not is_blocks(X):
-            X = check_rows(self, X, reset=True, lazy=self._works_from_sums())
-            if self._needs_all_codes():
+            all_codes = self._needs_all_codes()
+            lazy = self._works_from_sums() if is_dask(X) else not all_codes
+            X = check_rows(self, X, reset=True, lazy=lazy)
+            if all_codes:
                 check_memory(X, type(self).__name__)
             return X, X
         self._check_blocks(X)
@@ -139,11 +141,7 @@ class DictionaryLearner(
 
     def _new_rows(self, X: Any) -> Any:
         """New samples, blocks of them as they are read."""
-        if not is_blocks(X):
-            return self._checked(X)
-        if isinstance(X, Iterator):
-            return map(self._checked, X)
-        return Blocks(lambda: map(self._checked, X))
+        return over_blocks(self._checked, X) if is_blocks(X) else self._checked(X)
 
     def _n_atoms(self, n_usable: int, n_features: int) -> int:
         """n_components, or its default, checked against the samples there are."""
