@@ -24,6 +24,7 @@ NAMES = (
     "rkdl-scale",
     "outliers",
     "ksad",
+    "streams",
     "supervised",
 )
 

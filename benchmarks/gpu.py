@@ -30,13 +30,13 @@ from kernlets import (
     options,
 )
 from kernlets.backend.arrays import to_numpy
-from kernlets.datasets import unit_norm
+from kernlets.datasets import shifted, unit_norm
+from kernlets.datasets.shifts import SHIFTS
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.experiments.bench import timed
 from kernlets.pursuits import encode
 
 LEARNING = {"max_iter": 2, "update": "parallel", "random_state": 0}
-SHIFTS = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
 
 
 def lkdl(c: int) -> Any:
@@ -85,13 +85,6 @@ def peer_omp(atoms: torch.Tensor, X: torch.Tensor, q: int) -> dict[str, Any]:
     except Exception as error:
         return {"peer": f"failed: {error!r}"[:300]}
     return {"peer seconds": seconds, "peer mean residual": residual}
-
-
-def shifted(images: np.ndarray) -> np.ndarray:  # (n, 28, 28) -> (9 n, 784)
-    """The images and their eight neighbours by one pixel, unit norm."""
-    padded = np.pad(images, ((0, 0), (1, 1), (1, 1)))
-    parts = [padded[:, 1 + dy : 29 + dy, 1 + dx : 29 + dx] for dy, dx in SHIFTS]
-    return unit_norm(np.concatenate(parts).reshape(-1, 784))
 
 
 def deformations(n_affine: int = 15) -> list[torch.Tensor]:
@@ -167,7 +160,8 @@ def mnist_jobs() -> Iterator[Callable[[], dict[str, Any]]]:
     yield lambda: classify("exact kernel K-SVD, MNIST", exact, X, y, data, 3)
     yield lambda: classify("K-SAD, MNIST", ksad(), X, y, data, 3)
     yield lambda: streamed_mnist(data)
-    many, labels = shifted(data.X_train.reshape(-1, 28, 28)), np.tile(y, len(SHIFTS))
+    many = unit_norm(shifted(data.X_train, (28, 28)))
+    labels = np.tile(y, len(SHIFTS))
     yield lambda: classify("LKDL, MNIST shifted", lkdl(3000), many, labels, data, 3)
 
 

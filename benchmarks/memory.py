@@ -48,7 +48,12 @@ def _status_mb(field: str) -> float:
     raise KeyError(field)
 
 
-def _forget_peak() -> None:
+def process_peak() -> dict[str, float]:
+    """``peak MB`` of the whole process since `forget_peak`, where it can be told."""
+    return {"peak MB": _status_mb("VmHWM")} if _STATUS.exists() else {}
+
+
+def forget_peak() -> None:
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -65,7 +70,7 @@ def measure(
     base = _status_mb("VmRSS")
     prepared = method(benchmark.problem(benchmark.cases(quick)[index]))
     data = _status_mb("VmRSS")
-    _forget_peak()
+    forget_peak()
     result = prepared.run()
     peak = _status_mb("VmHWM")
     del result  # alive until the peak was read

@@ -60,4 +60,5 @@ def _moved(padded: np.ndarray, shift: tuple[int, int]) -> np.ndarray:  # (n, p)
     """Rows of images whose content moves down by dy and to the right by dx."""
     (dy, dx), (_, height, width) = shift, padded.shape
     rows, columns = slice(1 - dy, height - 1 - dy), slice(1 - dx, width - 1 - dx)
-    return padded[:, rows, columns].reshape(len(padded), -1)
+    n_pixels = (height - 2) * (width - 2)
+    return padded[:, rows, columns].reshape(len(padded), n_pixels)

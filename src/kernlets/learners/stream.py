@@ -28,7 +28,7 @@ from .checkpoint import Checkpoint, fitted_attributes
 from .forgetting import Forgetting, forgetting_of
 from .loop import Monitor
 
-PATIENCE = 10  # uses of the average atom before one without any is judged useless
+PATIENCE = 30  # uses of the average atom before one without any is judged useless
 MAX_COHERENCE = 0.99
 
 

@@ -9,7 +9,7 @@ from ..core import Array, AtomUpdate, Dictionary, Statistics, Step
 from ..dictionaries import ExplicitDictionary
 from .refresh import refresh_from
 
-BLOCK = 64  # atoms of a sweep that are brought up to date by one matrix product
+BLOCK = 32  # atoms of a sweep that are brought up to date by one matrix product
 COLUMNS = 1024  # right-hand sides solved at once, so that float64 copies stay small
 
 
