@@ -168,9 +168,11 @@ class LCKSVDClassifier(JointKSVD):
         squared error. They go with the squared norm of the samples; the defaults are
         for unit norm.
     tau : float
-        Ridge of the first Θ, and of the last one with variant 1.
+        Ridge of the first Θ, and of the last one with variant 1. The paper's 1 is much
+        for codes of unit-norm samples: try 0.1.
     max_iter : int
-        Iterations, after 20 of K-SVD on each class.
+        Iterations, after 20 of K-SVD on each class. The paper has 50, which was never
+        better than 10 on its data (docs/accuracy.md).
     random_state : int, RandomState, Generator or None
     verbose, callback
         As in `KSVD`.
@@ -221,7 +223,7 @@ class LCKSVDClassifier(JointKSVD):
         alpha: float = 1e-3,
         beta: float = 1e-3,
         tau: float = 1.0,
-        max_iter: int = 50,
+        max_iter: int = 10,
         random_state: Any = None,
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
@@ -280,7 +282,7 @@ class DKSVDClassifier(JointKSVD):
         n_nonzero_coefs: int | None = None,
         beta: float = 1e-2,
         tau: float = 1.0,
-        max_iter: int = 50,
+        max_iter: int = 10,
         random_state: Any = None,
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
