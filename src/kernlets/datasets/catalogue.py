@@ -206,10 +206,11 @@ def _rows(
         return rows
     scale = (entry.white if white is None else white) / entry.file_white
     rows *= rows.dtype.type(scale)
-    return _blurred(rows, entry.image_shape, smooth) if smooth else rows
+    return blurred(rows, entry.image_shape, smooth) if smooth else rows
 
 
-def _blurred(X: np.ndarray, shape: tuple[int, ...], width: float) -> np.ndarray:
+def blurred(X: np.ndarray, shape: tuple[int, ...], width: float) -> np.ndarray:
+    """Rows of images after a Gaussian blur of this width in pixels, zeros around."""
     from scipy.ndimage import gaussian_filter
 
     widths = (0, width, width) + (0,) * (len(shape) - 2)  # rows and colours stay apart

@@ -45,7 +45,7 @@ def _unit(name: str, sizes: tuple[tuple[str, Any], ...]) -> Images:
     return raw._replace(X=unit_norm(raw.X), X_test=unit_norm(raw.X_test))
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)  # smoothed and not
 def _digits(name: str, smoke: bool, options: tuple[tuple[str, Any], ...]) -> Dataset:
     """A set of digits; a smoke test is content with those bundled with scikit-learn."""
     try:

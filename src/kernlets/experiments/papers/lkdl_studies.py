@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from ...backend.arrays import to_numpy
 from ...classifiers import ResidualClassifier
 from ...datasets import corrupt, remove_mean_and_normalize
+from ...datasets.catalogue import blurred
 from ...landmarks import SAMPLERS
 from ...learners import KSVD, KernelKSVD
 from ...maps import NystroemMap
@@ -19,6 +20,7 @@ from ..data import Images, digit_images, subset, unit_digits
 from ..spec import Case, Sizes, Study, Values
 from .common import KeepAtoms, percent_correct, timed
 
+WIDTH = 0.75  # of the blur, in pixels
 REPLACED = ", with replacement"
 NOISES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0)
 MISSING = (0, 10, 30, 50, 70, 80, 90)
@@ -43,8 +45,14 @@ MNIST: Mapping[str, Sizes] = {
 
 def usps(sizes: Sizes) -> Images:
     """Smoothed images; training rows prepared, test rows raw so that noise can come."""
-    raw = digit_images("usps", sizes, smooth=0.75)
+    raw = digit_images("usps", sizes, smooth=WIDTH)
     return raw._replace(X=remove_mean_and_normalize(raw.X))
+
+
+def smoothed(X: np.ndarray) -> np.ndarray:
+    """Square images smoothed as the authors' are."""
+    side = round(X.shape[1] ** 0.5)
+    return blurred(X, (side, side), WIDTH)
 
 
 def sampler(name: str) -> Any:
@@ -207,9 +215,15 @@ class Corrupted(Study):
         def incomplete(percent: int) -> float:
             return correct(corrupt.drop_pixels(data.X_test, percent / 100, seed))
 
+        plain = digit_images("usps", sizes).X_test
+
+        def before(percent: int) -> float:
+            return correct(smoothed(corrupt.drop_pixels(plain, percent / 100, seed)))
+
         return {
             "noise": {str(s): noisy(s) for s in NOISES},
             "missing": {str(percent): incomplete(percent) for percent in MISSING},
+            "missing before": {str(percent): before(percent) for percent in MISSING},
         }
 
     def _model(self, method: str, seed: int, sizes: Sizes) -> Any:
