@@ -269,10 +269,12 @@ def test_overflow_is_an_error(rng, xp):
     for kernel in (Polynomial(8), Polynomial(3) * Polynomial(3) + 1.0):
         with pytest.raises(ValueError, match=r"Polynomial.*scale them"):
             kernel.bound(X)
-    with pytest.raises(ValueError, match="scale the data"):
-        RBF(1.0)(X * 1e15)
     with pytest.raises(ValueError, match="overflows"):
         RBF().bound(X * 1e15)
+    if xp.name == "cuda":
+        return  # each block of distances would have to wait for the answer
+    with pytest.raises(ValueError, match="scale the data"):
+        RBF(1.0)(X * 1e15)
 
 
 def test_overflow_of_new_samples_is_an_error(rng):

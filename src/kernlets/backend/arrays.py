@@ -290,3 +290,21 @@ def _check_features(estimator: Any, X: Array, reset: bool) -> None:
             f"X has {X.shape[1]} features, but {type(estimator).__name__} is "
             f"expecting {estimator.n_features_in_} features as input"
         )
+
+
+def group_sums(
+    rows: Array,  # (n, p)
+    groups: Array,  # (n,) whole numbers from 0
+    n_groups: int,
+) -> Array:  # (n_groups, p)
+    """Sums over the rows of each group: products, added in the same order each time.
+
+    In float64 on NumPy, so that blocks of rows do not show in the result.
+    """
+    if is_torch(rows):
+        places = namespace(rows).arange(n_groups, device=rows.device)
+        members = index_like(groups, rows)[None, :] == places[:, None]
+        return members.to(rows.dtype) @ rows
+    n = len(rows)
+    members = sparse.csr_array((np.ones(n), groups, np.arange(n + 1)), (n, n_groups))
+    return members.T @ rows

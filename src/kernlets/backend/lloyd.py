@@ -12,8 +12,8 @@ from ..core import Array
 from .arrays import (
     as_like,
     double,
+    group_sums,
     index_like,
-    is_torch,
     namespace,
     row_norms,
     to_numpy,
@@ -86,18 +86,10 @@ def _clusters(
     )
     counts = np.bincount(to_numpy(nearest), minlength=len(centres))
     energy = float(double(row_norms(rows)).sum())
-    return Clusters(_totals(rows, nearest, len(centres)), counts, energy)
+    totals = to_numpy(double(group_sums(rows, nearest, len(centres))))
+    return Clusters(totals, counts, energy)
 
 
 def _shifted(block: Array, origin: Array) -> Array:
     """Rows near zero, where float32 has its digits."""
     return (block.toarray() if sparse.issparse(block) else block) - origin
-
-
-def _totals(rows: Array, nearest: Array, m: int) -> np.ndarray:  # (m, p)
-    if is_torch(rows):
-        sums = rows.new_zeros((m, rows.shape[1])).index_add_(0, nearest, rows)
-        return to_numpy(double(sums))
-    n = len(rows)
-    members = sparse.csr_array((np.ones(n), nearest, np.arange(n + 1)), (n, m))
-    return members.T @ rows  # in float64, so that blocks do not show in the result

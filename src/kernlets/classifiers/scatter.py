@@ -10,13 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from ..backend.arrays import (
     as_like,
     double,
-    index_like,
-    is_torch,
+    group_sums,
     namespace,
     row_norms,
 )
@@ -36,7 +34,7 @@ class Scatter:
     def of(cls, Q: Array, labels: np.ndarray, n_classes: int) -> Scatter:
         """The sums over the rows of Q (n, k)."""
         columns = Q.shape[1]
-        sums = class_sums(_with_energy(Q), labels, n_classes)
+        sums = group_sums(_with_energy(Q), labels, n_classes)
         counts = as_like(np.bincount(labels, minlength=n_classes), sums)
         return cls(counts, sums[:, :columns], sums[:, columns])
 
@@ -92,17 +90,6 @@ class Scatter:
 def _with_energy(Q: Array) -> Array:  # (n, k + 1)
     wide = double(Q)
     return namespace(wide).concat([wide, row_norms(wide)[:, None]], axis=1)
-
-
-def class_sums(Q: Array, labels: np.ndarray, n_classes: int) -> Array:  # (C, k)
-    """Sums over the rows of each class."""
-    if is_torch(Q):
-        sums = Q.new_zeros((n_classes, Q.shape[1]))
-        return sums.index_add_(0, index_like(labels, Q), Q)
-    n = len(labels)
-    ones = np.ones(n, dtype=Q.dtype)
-    members = sparse.csr_array((ones, (labels, np.arange(n))), shape=(n_classes, n))
-    return members @ Q
 
 
 def fisher_directions(
