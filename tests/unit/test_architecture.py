@@ -50,12 +50,13 @@ ALLOWED = {
 }
 TOP = {"report", "experiments", "cli", "__main__", "__init__"}  # may import anything
 LATE = {("core", "kernels"), ("learners", "persistence")}  # inside functions only
+DASK = {f"backend/dask_{part}.py" for part in ("rows", "tasks", "worker")}
 HOMES = {
     "numba": {"hot/numba_.py"},
     "torch": {"hot/torch_.py", "hot/triton_.py", "backend/arrays.py"},
     "triton": {"hot/triton_.py"},
-    "dask": {"backend/dask_rows.py", "backend/dask_tasks.py"},
-    "distributed": {"backend/dask_rows.py", "backend/dask_tasks.py"},
+    "dask": DASK,
+    "distributed": DASK,
 }
 
 

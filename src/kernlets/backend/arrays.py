@@ -257,8 +257,9 @@ def _check_dask(
             f"device={options.device!r} and a Dask collection do not go together: "
             "leave the option device out"
         )
+    rows = _check_plain(dask_rows.as_rows(X), ensure_min_samples)
     dask_rows.check_features(estimator, X, reset)
-    return _check_plain(dask_rows.as_rows(X), ensure_min_samples)
+    return rows
 
 
 def _check_plain(X: Array, ensure_min_samples: int) -> Array:

@@ -6,9 +6,10 @@ reaches the chunks is in `dask_tasks.py`; these are the only files that import D
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,7 @@ from .dask_tasks import (
     mapped,
     origin,
     packed,
+    part_of,
     sum_chunks,
 )
 from .lloyd import Clusters
@@ -41,7 +43,7 @@ __all__ = [
     "each_chunk",
     "kept",
     "map_rows",
-    "part_rows",
+    "part_of",
     "share_equal",
     "split_rows",
     "sum_rows",
@@ -88,7 +90,8 @@ def map_rows(f: Callable[[Array], Array], X: da.Array, row_bytes: int) -> da.Arr
     """f over the chunks, as another Dask array: nothing is computed here."""
     like = f(as_float(np.ones((1, X.shape[1]), X.dtype)))
     job = packed(partial(_map_chunk, f, row_bytes))
-    return mapped(Origin(origin(X).X, (*origin(X).maps, job)), like)
+    first = origin(X)
+    return mapped(replace(first, maps=(*first.maps, job)), like)
 
 
 def _map_chunk(
@@ -149,35 +152,30 @@ def _take_from_chunk(chunk: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return as_float(chunk[rows])
 
 
-def _no_rows(X: da.Array) -> np.ndarray:  # (0, p)
-    return np.empty((0, *X.shape[1:]), X.dtype)
-
-
-def part_rows(X: da.Array, rows: slice) -> da.Array:
-    """Consecutive rows, still made of what X is made of."""
-    first = origin(X)
-    return mapped(Origin(first.X[rows], first.maps), _no_rows(X))
-
-
 def split_rows(X: da.Array, y: Any) -> tuple[np.ndarray, list[da.Array]]:
     """The labels that there are, (n_classes,), and the rows of each."""
-    first = origin(X)
+    first = origin(X) if origin(X).parts is None else Origin(X)
     labels = _labels(first.X, y)
-    found = each_chunk(_count_labels, labels, [()] * len(labels.chunks[0]))
+    if isinstance(labels, da.Array):
+        found = each_chunk(_count_labels, labels, [()] * len(labels.chunks[0]))
+        own = labels.to_delayed().tolist()
+        choose = delayed(_places, pure=False)
+    else:
+        own, choose = labels, _places
+        found = [_count_labels(part, ()) for part in own]
     classes = np.unique(np.concatenate([values for values, _ in found]))
-    chunks, own = (A.to_delayed().ravel().tolist() for A in (first.X, labels))
-    width, pick = first.X.shape[1], delayed(_of_label, pure=False)
+    chunks, width = first.X.to_delayed().ravel().tolist(), first.X.shape[1]
+    pick = delayed(operator.getitem, pure=False)
 
     def members(label: Any) -> da.Array:
         shapes = [(counts.get(label, 0), width) for _, counts in found]
-        part = da.concatenate(
-            [
-                da.from_delayed(pick(chunk, mine, label), shape, first.X.dtype)
-                for chunk, mine, shape in zip(chunks, own, shapes, strict=True)
-                if shape[0]
-            ]
-        )
-        return mapped(Origin(part, first.maps), _no_rows(X))
+        parts = [
+            da.from_delayed(pick(chunk, choose(mine, label)), shape, first.X.dtype)
+            for chunk, mine, shape in zip(chunks, own, shapes, strict=True)
+            if shape[0]
+        ]
+        like = np.empty((0, *X.shape[1:]), X.dtype)
+        return mapped(Origin(da.concatenate(parts), first.maps), like)
 
     return classes, [members(label) for label in classes.tolist()]
 
@@ -187,29 +185,36 @@ def _count_labels(labels: np.ndarray, _: Any) -> tuple[np.ndarray, dict[Any, int
     return values, dict(zip(values.tolist(), counts.tolist(), strict=True))
 
 
-def _of_label(chunk: np.ndarray, labels: np.ndarray, label: Any) -> np.ndarray:
-    return chunk[labels == label]
+def _places(labels: np.ndarray, label: Any) -> np.ndarray:
+    """Rows with this label; if the client has the labels, this is what is sent."""
+    return np.flatnonzero(labels == label).astype(np.uint32)
 
 
 def share_equal(found: da.Array, y: Any, weights: Any = None) -> float:
     """Weighted share of rows with the label that was found."""
-    hits = found == _labels(found, y)
+    hits = found == _on_cluster(found, y)
     if weights is None:
         return float(hits.mean().compute())
-    weights = _labels(found, weights)
+    weights = _on_cluster(found, weights)
     return float(((hits * weights).sum() / weights.sum()).compute())
 
 
-def _labels(X: da.Array, y: Any) -> da.Array:
-    """Labels cut as the rows are."""
-    if dask.is_dask_collection(y):
-        y = _with_lengths(y)
-    else:
-        y = da.from_array(np.asarray(y), chunks=-1)
+def _on_cluster(X: da.Array, y: Any) -> da.Array:
+    parts = _labels(X, y)
+    if isinstance(parts, da.Array):
+        return parts
+    return da.from_array(np.concatenate(parts), chunks=(X.chunks[0],))
+
+
+def _labels(X: da.Array, y: Any) -> da.Array | list[np.ndarray]:
+    """Labels cut as the rows are, where the labels are."""
+    y = _with_lengths(y) if dask.is_dask_collection(y) else np.asarray(y)
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.shape != X.shape[:1]:
         raise ValueError(
             f"X has {X.shape[0]} samples but y has shape {y.shape}: give one label for "
             "each row"
         )
-    return y.rechunk((X.chunks[0],))
+    if isinstance(y, da.Array):
+        return y.rechunk((X.chunks[0],))
+    return np.split(y, np.cumsum(X.chunks[0])[:-1])

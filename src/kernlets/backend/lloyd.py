@@ -19,7 +19,7 @@ from .arrays import (
     to_numpy,
 )
 from .random import row_uniforms
-from .rows import sum_rows
+from .rows import kept, sum_rows
 
 TOLERANCE = 1e-4  # shift of the centres, relative to the spread, that ends it
 
@@ -55,16 +55,21 @@ def lloyd(
     origin = as_like(to_numpy(double(start)).mean(0), start)
     centres = to_numpy(double(start - origin))
     row_bytes = (len(centres) + 2 * X.shape[1]) * start.dtype.itemsize
-    for _ in range(max_iter):
-        block = partial(_clusters, as_like(centres, start), origin, share, seed)
-        found = sum_rows(block, X, row_bytes, numbered=True)
-        used = found.counts > 0
-        moved = centres.copy()
-        moved[used] = found.sums[used] / found.counts[used, None]
-        shift, centres = ((moved - centres) ** 2).sum(), moved
-        if shift <= TOLERANCE * _spread(found):
-            break
+    with kept(X) as rows:
+        for _ in range(max_iter):
+            block = partial(_clusters, as_like(centres, start), origin, share, seed)
+            found = sum_rows(block, rows, row_bytes, numbered=True)
+            before, centres = centres, _means(found, centres)
+            if ((centres - before) ** 2).sum() <= TOLERANCE * _spread(found):
+                break
     return as_like(centres, start) + origin
+
+
+def _means(found: Clusters, centres: np.ndarray) -> np.ndarray:  # (m, p)
+    used = found.counts > 0
+    moved = centres.copy()
+    moved[used] = found.sums[used] / found.counts[used, None]
+    return moved
 
 
 def _spread(found: Clusters) -> float:

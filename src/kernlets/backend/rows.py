@@ -107,7 +107,7 @@ def part_rows(X: Any, rows: slice) -> Any:
     if is_dask(X):
         from . import dask_rows
 
-        return dask_rows.part_rows(X, rows)
+        return dask_rows.part_of(X, rows)
     return X.part(rows) if isinstance(X, LazyRows) else X[rows]
 
 

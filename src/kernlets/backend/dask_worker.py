@@ -1,0 +1,153 @@
+"""What the workers of a cluster do: make a chunk, apply functions, remember chunks.
+
+Which chunks, which functions, and where, is decided in `dask_tasks.py`.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import cloudpickle
+import dask
+import numpy as np
+
+from ..config import options
+from .threads import serial_blas
+
+CACHE_SHARE = 3  # a worker caches chunks up to this part of its memory
+
+
+class Packed:
+    """A function with its model, or the recipe of a chunk, as it was when packed.
+
+    To Dask it has no size: work goes where the rows are, not where the model is.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.data = cloudpickle.dumps(value)
+
+    def __sizeof__(self) -> int:
+        return 64
+
+    def load(self) -> Any:
+        return pickle.loads(self.data)
+
+
+@dataclass(frozen=True)
+class Under:
+    """The options that go with a function to the workers."""
+
+    f: Callable[..., Any]
+    memory: int
+    block_rows: int | None
+    loops: str
+
+    def __call__(self, *args: Any) -> Any:
+        """One thread: Dask runs as many tasks beside each other as there are cores."""
+        with options(
+            n_threads=1,
+            memory=self.memory,
+            block_rows=self.block_rows,
+            loops=self.loops,
+        ), serial_blas:
+            return self.f(*args)
+
+
+def _as_it_is(rows: Any, _: Any) -> Any:
+    return rows
+
+
+NOTHING = Packed(_as_it_is)
+
+
+def packed(f: Callable[..., Any]) -> Packed:
+    """f and the current options, ready to be sent."""
+    return Packed(Under(f, options.memory, options.block_rows, options.loops))
+
+
+def added(parts: list[Any]) -> Any:
+    return reduce(add, parts)
+
+
+def same(value: Any) -> Any:
+    return value
+
+
+def work_on(
+    chunk: Packed | np.ndarray,
+    jobs: list[Packed],
+    extra: Any,
+    rows: slice,
+    place: tuple[str, int] | None = None,
+) -> Any:
+    """The last job on rows of a chunk to which all others were applied.
+
+    That may have been long ago, if the chunk is in the cache at its place.
+    """
+    made = None if place is None else _CACHE.get(place)
+    if made is None:
+        made = dask.get(*chunk.load()) if isinstance(chunk, Packed) else chunk
+        is_part = (rows.start, rows.stop) != (0, len(made))
+        if place is None:
+            made, rows = made[rows], slice(None)  # the others are of no use
+        for job in jobs[:-1]:
+            made = job.load()(made, ())
+        if place is not None:
+            _CACHE.put(place, made, in_order=is_part)
+    return jobs[-1].load()(made[rows], extra)
+
+
+def mapped_chunk(jobs: list[Packed], chunk: Any, rows: slice) -> Any:
+    return work_on(chunk, [*jobs, NOTHING], (), rows)
+
+
+class _Cache:
+    """Chunks by place, up to a share of the worker's memory."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, int], np.ndarray] = {}
+        self._lock = threading.Lock()
+
+    def get(self, place: tuple[str, int]) -> np.ndarray | None:
+        return self._made.get(place)
+
+    def put(self, place: tuple[str, int], made: np.ndarray, in_order: bool) -> None:
+        """Keep a chunk if there is room.
+
+        Where chunks are gone through in order, part by part, the oldest make room;
+        in passes over whole chunks the oldest are those that are needed next.
+        """
+        room = _worker_memory() // CACHE_SHARE - made.nbytes
+        with self._lock:
+            for old in list(self._made) if in_order and room >= 0 else ():
+                if self._held() > room:
+                    del self._made[old]
+            if self._held() <= room:
+                self._made[place] = made
+
+    def _held(self) -> int:
+        return sum(made.nbytes for made in self._made.values())
+
+    def forget(self, token: str) -> None:
+        with self._lock:
+            for place in [place for place in self._made if place[0] == token]:
+                del self._made[place]
+
+
+_CACHE = _Cache()
+
+
+def forget(token: str) -> None:
+    _CACHE.forget(token)
+
+
+def _worker_memory() -> int:
+    from distributed import get_worker
+
+    return get_worker().memory_manager.memory_limit or options.memory
