@@ -61,7 +61,8 @@ def kill_after(run: list[str], folder: Path, progress: bool, delay: float) -> No
 
 def test_killed_fits_end_with_the_same_model(data: Path, tmp_path: Path) -> None:
     whole, resumed = tmp_path / "whole.model", tmp_path / "resumed.model"
-    assert CliRunner().invoke(app, command(data, whole)[3:]).exit_code == 0
+    # in a process of its own, as the others: threads of BLAS show in the last digit
+    subprocess.run(command(data, whole), check=True)
     folder, rng = tmp_path / "states", np.random.default_rng(8)
     run = command(data, resumed, "--checkpoint", folder, "--resume")
     kill_after(run, folder, progress=False, delay=float(rng.uniform(0.2, 1)))

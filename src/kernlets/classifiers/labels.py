@@ -33,7 +33,8 @@ class ScoreVoting:
 
     def predict(self, X: Any) -> Array:  # (n,)
         """The label that fits best."""
-        labels = over_rows(partial(_winners, self.classes_), self._scores(X))
+        scores = self._scores(X)  # first, since it is this that asks for a fit
+        labels = over_rows(partial(_winners, self.classes_), scores)
         is_number = self.classes_.dtype.kind in "iufb"
         return move_like(labels, X) if is_torch(X) and is_number else labels
 

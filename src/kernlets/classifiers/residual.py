@@ -203,7 +203,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
         Wrap the classifier in scikit-learn's `CalibratedClassifierCV` where the
         numbers must mean frequencies.
         """
-        return over_rows(partial(_softmax, self.temperature_), self.residuals(X))
+        residuals = self.residuals(X)  # first, since it is this that asks for a fit
+        return over_rows(partial(_softmax, self.temperature_), residuals)
 
     def __sklearn_tags__(self) -> Any:
         return describe_input(super().__sklearn_tags__(), kernel_of(self.learner))
