@@ -17,12 +17,13 @@ _HOMES = {
         "Chi2 Intersection Callable Precomputed"
     ),
     "maps": (
-        "NystroemMap IKAMap FourierMap FastfoodMap HybridMap PolynomialSketchMap"
+        "NystroemMap IKAMap FourierMap FastfoodMap HybridMap PolynomialSketchMap "
+        "UnitNorm"
     ),
     "pursuits": "OMP Lasso Threshold",
     "learners": (
         "KSVD MOD RLSDictionary OnlineDictionary Forgetting OrthogonalDictionary "
-        "KernelKSVD KernelMOD ReducedKernelDL"
+        "KernelKSVD KernelMOD ReducedKernelDL BudgetKernelDL"
     ),
     "classifiers": (
         "ResidualClassifier SRCClassifier KSADClassifier LCKSVDClassifier "

@@ -46,17 +46,27 @@ def call(home, name, *args):
     import torch
 
     device = "cuda" if isinstance(home, OnGPU) else "cpu"
-    moved = [
-        torch.as_tensor(a, device=device) if isinstance(a, np.ndarray) else a
-        for a in args
-    ]
+
+    def there(a):
+        if isinstance(a, ops.Stock):
+            return ops.Stock(*map(there, a))
+        return torch.as_tensor(a, device=device) if isinstance(a, np.ndarray) else a
+
+    def back(before, after):
+        if isinstance(before, ops.Stock):
+            for part, changed in zip(before, after, strict=True):
+                back(part, changed)
+        elif isinstance(before, np.ndarray):
+            before[...] = after.cpu().numpy()
+
+    def here(a):
+        return a.cpu().numpy() if isinstance(a, torch.Tensor) else a
+
+    moved = [there(a) for a in args]
     result = getattr(home, name)(*moved)
     for before, after in zip(args, moved, strict=True):
-        if isinstance(before, np.ndarray):
-            before[...] = after.cpu().numpy()
-    if isinstance(result, tuple):
-        return tuple(part.cpu().numpy() for part in result)
-    return None if result is None else result.cpu().numpy()
+        back(before, after)
+    return tuple(map(here, result)) if isinstance(result, tuple) else here(result)
 
 
 def problem(rng, n=60, p=20, m=30, dtype=np.float64):
@@ -150,6 +160,18 @@ def test_lasso_meets_the_optimality_conditions(home, rng, positive, dtype):
     limit = slope if positive else np.abs(slope)
     assert (limit[codes == 0] <= 0.3 + tolerance).all()
     assert 0 < (codes != 0).mean() < 1
+
+
+def test_lasso_leaves_atoms_that_are_zero_alone(home, rng):
+    X, atoms = problem(rng, n=10)
+    atoms[4] = 0
+    gram, corr, _ = products(X, atoms)
+    codes = call(home, "lasso", gram, corr, 0.3, False, 5000, 1e-12)
+    rest = np.delete(np.arange(30), 4)
+    part = corr[:, rest], 0.3, False, 5000, 1e-12
+    expected = reference.lasso(gram[np.ix_(rest, rest)], *part)
+    assert not codes[:, 4].any()
+    np.testing.assert_allclose(codes[:, rest], expected, atol=1e-10)
 
 
 def test_lasso_is_scikit_learns(home, rng):
@@ -293,6 +315,74 @@ def test_gram_sweep_is_the_explicit_sweep_in_feature_space(home, rng, exact, dty
     np.testing.assert_allclose(values, explicit[1], atol=tolerance)
     np.testing.assert_allclose(products_, explicit[0] @ X.T, atol=10 * tolerance)
     np.testing.assert_allclose(gram, explicit[0] @ explicit[0].T, atol=tolerance)
+
+
+def budget_problem(rng, dtype, pruning, width):
+    """Sixty samples, none of them an anchor yet, and room for twelve."""
+    X, _ = problem(rng, p=6, dtype=dtype)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    c, m = 13, 5
+    stock = ops.Stock(
+        matrix=np.zeros((c, c), dtype),
+        coefs=np.zeros((c, m), dtype),
+        products=np.zeros((c, m), dtype),
+        gram=np.zeros((m, m), dtype),
+        inverse=np.zeros((c, c)),
+        slots=np.zeros(c, np.int64),
+        start=(0.1 * rng.standard_normal((8, m))).astype(dtype),
+    )
+    tiny = float(np.finfo(dtype).eps)
+    rules = ops.Rules(
+        budget=12,
+        feature_space=pruning == ops.ERROR,
+        penalty=0.1,
+        guard=True,
+        first_rate=0.05,
+        learn_rejected=True,
+        coherence=0.9,
+        cost=1.0,
+        pruning=pruning,
+        unit=width > 0,
+        tiny=100 * tiny,
+        jitter=tiny**0.5,
+    )
+    pursuit = ops.Pursuit(width, 0.05 * (width == 0), False, 5000, 8 * tiny)
+    return (X @ X.T + 1) ** 3, stock, rules, pursuit
+
+
+@pytest.mark.parametrize("width", [0, 2], ids=["lasso", "omp"])
+@pytest.mark.parametrize("pruning", [0, 1, 2], ids=["row-norm", "error", "merge"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_budget_stream_is_the_reference_stream(home, rng, dtype, pruning, width):
+    matrix, stock, rules, pursuit = budget_problem(rng, dtype, pruning, width)
+    twin = ops.Stock(*[part.copy() for part in stock])
+    rates = np.linspace(0.05, 0.01, 60).astype(dtype)
+    block = matrix, np.diagonal(matrix).copy(), rates, rules, pursuit
+    expected = reference.budget_stream(twin, 0, *block)
+    found = call(home, "budget_stream", stock, 0, *block)
+    assert found[:3] == expected[:3]
+    np.testing.assert_array_equal(stock.slots, twin.slots)
+    tolerance = 1e-8 if dtype == np.float64 else 2e-3
+    for ours, theirs in zip(
+        (*stock[:4], *found[3:]), (*twin[:4], *expected[3:]), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, atol=tolerance)
+
+
+def test_budget_stream_keeps_what_belongs_together(home, rng):
+    """Kernel matrix, products and Gram matrix after 60 admissions and removals."""
+    matrix, stock, rules, pursuit = budget_problem(rng, np.float64, ops.ERROR, 0)
+    block = matrix, np.diagonal(matrix).copy(), np.full(60, 0.02), rules, pursuit
+    size, n_admitted, *_ = call(home, "budget_stream", stock, 0, *block)
+    assert size == 12 and n_admitted > 24
+    kept = matrix[np.ix_(stock.slots[:12], stock.slots[:12])]
+    np.testing.assert_array_equal(stock.matrix[:12, :12], kept)
+    coefs = stock.coefs[:12]
+    np.testing.assert_allclose(stock.products[:12], kept @ coefs, atol=1e-10)
+    np.testing.assert_allclose(stock.gram, coefs.T @ kept @ coefs, atol=1e-10)
+    more = kept + np.diag(rules.jitter * np.diagonal(kept))
+    np.testing.assert_allclose(stock.inverse[:12, :12] @ more, np.eye(12), atol=1e-7)
+    assert not any(part[12:].any() for part in (stock.coefs, stock.products))
 
 
 def test_fused_omp_in_tritons_interpreter():

@@ -18,7 +18,9 @@ from kernlets import (
     OnlineDictionary,
     ResidualClassifier,
     RLSDictionary,
+    load,
     options,
+    save,
 )
 from kernlets.backend.rows import row_batches
 from kernlets.core import SparseCodes
@@ -371,6 +373,18 @@ def test_bad_streams_are_named(Learner, rng):
         Learner(8, 2, max_iter=1).fit(iter([]))
     with pytest.raises(ValueError, match="features"):
         Learner(8, 2).partial_fit(X).partial_fit(X[:, :5])
+
+
+@STREAMS
+def test_a_saved_model_goes_on(Learner, tmp_path, rng):
+    X = samples(rng)
+    forgetting = Forgetting(0.99, "exponential", 100)
+    learner = Learner(8, 2, batch_size=30, forgetting=forgetting, random_state=0)
+    save(learner.partial_fit(X[:150]), tmp_path / "half.model")
+    resumed = load(tmp_path / "half.model").partial_fit(X[150:])
+    learner.partial_fit(X[150:])
+    np.testing.assert_array_equal(resumed.components_, learner.components_)
+    assert resumed.forgetting == forgetting and resumed.n_samples_seen_ == 300
 
 
 # ------------------------------------------------------------------ forgetting

@@ -12,6 +12,8 @@ from typing import Any
 
 from ..config import options
 from ..core import Array
+from ..hot.budget import ERROR as ERROR
+from ..hot.budget import Outcome, Pursuit, Rules, Stock
 from .arrays import eps, is_torch
 
 OPERATIONS = (
@@ -22,6 +24,7 @@ OPERATIONS = (
     "subtract_codes",
     "ksvd_sweep",
     "gram_sweep",
+    "budget_stream",
 )
 
 
@@ -36,6 +39,16 @@ def implementation(name: str, array: Array) -> Any:
     return getattr(importlib.import_module(f"kernlets.hot.{home}"), name)
 
 
+def _check_gram(gram: Array, corr: Array) -> None:
+    """Loops do not look where their arrays end: refuse those that disagree."""
+    m = corr.shape[1]
+    if tuple(gram.shape) != (m, m):
+        raise ValueError(
+            f"correlations with {m} atoms, but a Gram matrix of shape "
+            f"{tuple(gram.shape)}"
+        )
+
+
 def omp(
     gram: Array,  # (m, m)
     corr: Array,  # (n, m)
@@ -44,6 +57,7 @@ def omp(
     tol: float,
 ) -> tuple[Array, Array, Array]:
     """Indices (n, width), values (n, width) and squared residuals (n,) by OMP."""
+    _check_gram(gram, corr)
     return implementation("omp", corr)(gram, corr, energy, width, tol)
 
 
@@ -56,6 +70,7 @@ def lasso(
     tol: float,
 ) -> Array:  # (n, m)
     """Codes that minimise ½ γᵀGγ − γᵀc + alpha‖γ‖₁."""
+    _check_gram(gram, corr)
     solve = implementation("lasso", corr)
     # below the rounding of the dtype descent never rests, and errors pile up
     return solve(gram, corr, alpha, positive, max_iter, max(tol, 4 * eps(corr)))
@@ -63,6 +78,8 @@ def lasso(
 
 def l1_distances(X: Array, Y: Array) -> Array:  # (n, m)
     """Σ |xᵢ − yⱼ| over the features."""
+    if X.shape[1] != Y.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} features, but Y has {Y.shape[1]}")
     return implementation("l1_distances", X)(X, Y)
 
 
@@ -109,3 +126,17 @@ def gram_sweep(
     """One K-SVD pass in feature space, in place in coefs, products, gram, values."""
     sweep = implementation("gram_sweep", matrix)
     sweep(matrix, coefs, products, gram, indices, values, order, exact)
+
+
+def budget_stream(
+    stock: Stock,  # changed in place
+    size: int,
+    cross: Array,  # (n, size + n)
+    energy: Array,  # (n,)
+    rates: Array,  # (n,)
+    rules: Rules,
+    pursuit: Pursuit,
+) -> Outcome:
+    """A dictionary on a budget learns from a block, sample by sample."""
+    learn = implementation("budget_stream", cross)
+    return learn(stock, size, cross, energy, rates, rules, pursuit)

@@ -6,6 +6,8 @@ are in `kernlets.backend.threads`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from scipy.linalg import solve_triangular
@@ -211,6 +213,8 @@ def _lasso_pass(gram, left, code, visit, n_visit, alpha, positive):
     moved = alpha * 0
     for v in range(n_visit):
         j = visit[v]
+        if gram[j, j] == 0:  # an atom that is 0
+            continue
         value = left[j] + gram[j, j] * code[j]
         size = value if positive else abs(value)
         new = max(size - alpha, alpha * 0) / gram[j, j]
@@ -292,6 +296,13 @@ def _first_butterflies(x):
         e, f, g, h = e + g, f + h, e - g, f - h
         x[i], x[i + 1], x[i + 2], x[i + 3] = a + e, b + f, c + g, d + h
         x[i + 4], x[i + 5], x[i + 6], x[i + 7] = a - e, b - f, c - g, d - h
+
+
+def budget_stream(*arguments: Any) -> Any:
+    """A dictionary on a budget learns from a block of samples."""
+    from .numba_budget import stream  # only now: it is long to compile
+
+    return stream(*arguments)
 
 
 @_jit

@@ -6,6 +6,8 @@ tests hold all of them to what is written here.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.linalg import hadamard
 
@@ -73,7 +75,7 @@ def lasso(
         scale = np.abs(left).max(initial=0)
         for _ in range(max_iter):
             moved = 0.0
-            for j in range(len(gram)):
+            for j in np.flatnonzero(np.diagonal(gram)):  # no atom that is 0
                 delta = shrink(left[j] + gram[j, j] * code[j], alpha, positive)
                 delta = delta / gram[j, j] - code[j]
                 if delta != 0:
@@ -179,6 +181,13 @@ def gram_sweep(
         gram[j] = gram[:, j] = scale * inner
         gram[j, j] = 1
         values[rows, slots] = products[j, rows] - others @ gram[j]
+
+
+def budget_stream(*arguments: Any) -> Any:
+    """A dictionary on a budget learns from a block of samples, see `budget.stream`."""
+    from .budget import stream
+
+    return stream(*arguments)
 
 
 def spread(indices: np.ndarray, values: np.ndarray, m: int) -> np.ndarray:  # (n, m)

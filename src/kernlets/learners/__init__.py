@@ -1,6 +1,7 @@
 """Dictionary learners."""
 
 from .batch import KSVD, MOD
+from .budget import BudgetKernelDL
 from .exact import KernelKSVD, KernelMOD
 from .forgetting import Forgetting
 from .online import OnlineDictionary
@@ -17,12 +18,14 @@ LEARNERS = {
     "kernel-ksvd": KernelKSVD,
     "kernel-mod": KernelMOD,
     "reduced": ReducedKernelDL,
+    "budget": BudgetKernelDL,
 }
 
 __all__ = [
     "KSVD",
     "LEARNERS",
     "MOD",
+    "BudgetKernelDL",
     "Forgetting",
     "KernelKSVD",
     "KernelMOD",

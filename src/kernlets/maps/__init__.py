@@ -6,6 +6,7 @@ from .hybrid import HybridMap
 from .ika import IKAMap
 from .nystroem import NystroemMap
 from .sketch import PolynomialSketchMap
+from .unit_norm import UnitNorm
 
 MAPS = {
     "nystroem": NystroemMap,
@@ -24,4 +25,5 @@ __all__ = [
     "IKAMap",
     "NystroemMap",
     "PolynomialSketchMap",
+    "UnitNorm",
 ]

@@ -28,11 +28,12 @@ class OMP(SparseCoder):
         self.tol = tol
 
     def solve(self, gram: Array, corr: Array, energy: Array) -> SparseCodes:
-        width = self._width(gram.shape[0])
+        width = self.width(gram.shape[0])
         indices, values, residual = ops.omp(gram, corr, energy, width, self.tol or 0.0)
         return SparseCodes(indices, values, gram.shape[0], residual)
 
-    def _width(self, n_atoms: int) -> int:
+    def width(self, n_atoms: int) -> int:
+        """Non-zeros per sample over this many atoms."""
         if self.tol is not None and not self.tol >= 0:
             raise ValueError(f"tol={self.tol!r} must be at least 0")
         if self.n_nonzero_coefs is None:

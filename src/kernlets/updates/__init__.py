@@ -2,9 +2,18 @@
 
 from .anchored import AnchoredUpdate
 from .anchors import AnchorDescent
+from .budget import (
+    Admission,
+    Coherence,
+    DecayingStep,
+    ReconstructionCost,
+    RootStep,
+    StochasticGradient,
+)
 from .ksvd import KSVDUpdate, ParallelKSVDUpdate
 from .least_squares import CoordinateUpdate, MODUpdate
 from .orthogonal import OrthogonalUpdate
+from .stock import AnchorStock
 
 UPDATES = {
     "ksvd": KSVDUpdate,
@@ -16,11 +25,18 @@ UPDATES = {
 
 __all__ = [
     "UPDATES",
+    "Admission",
     "AnchorDescent",
+    "AnchorStock",
     "AnchoredUpdate",
+    "Coherence",
     "CoordinateUpdate",
+    "DecayingStep",
     "KSVDUpdate",
     "MODUpdate",
     "OrthogonalUpdate",
     "ParallelKSVDUpdate",
+    "ReconstructionCost",
+    "RootStep",
+    "StochasticGradient",
 ]

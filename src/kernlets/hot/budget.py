@@ -1,0 +1,280 @@
+"""A dictionary on a budget learns from a block of samples: the plain NumPy lines.
+
+This is the specification behind `reference.budget_stream`; the fast twin is in
+`numba_budget`. Only inner products enter: the caller evaluates the kernel for the
+block and is told which of its samples have become anchors.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import reference
+
+ROW_NORM, ERROR, MERGE = range(3)  # how the anchor to remove is chosen
+
+
+class Stock(NamedTuple):
+    """Anchors and atoms D = Φ(anchors) Ω, changed in place; rows past `size` are 0."""
+
+    matrix: Any  # (c, c) kernel matrix of the anchors, c above the budget or the need
+    coefs: Any  # (c, m) Ω
+    products: Any  # (c, m) matrix · Ω
+    gram: Any  # (m, m) Ωᵀ · matrix · Ω
+    inverse: Any  # (c, c) float64, of the matrix; (0, 0) if no rule needs it
+    slots: Any  # (c,) which column of the block's kernel rows an anchor has
+    start: Any  # (s, m) rows of Ω for the first s anchors
+
+
+class Rules(NamedTuple):
+    """What is done with a sample."""
+
+    budget: int  # most anchors
+    feature_space: bool  # eq. (15), otherwise eqs. (19)-(20)
+    penalty: float  # μ
+    first_rate: float  # ρ of the first sample
+    guard: bool  # shorten steps that go too far
+    learn_rejected: bool
+    coherence: float  # γ of eq. (21)
+    cost: float  # ε of eq. (22), negative for none
+    pruning: int  # ROW_NORM, ERROR or MERGE
+    unit: bool  # keep atoms at unit norm
+    tiny: float  # 1 − coherence at which two samples are one
+    jitter: float  # relative, on the diagonal of the matrix that is inverted
+
+
+class Pursuit(NamedTuple):
+    """How a sample is coded: by `omp` if `width` is not 0, else by `lasso`."""
+
+    width: int
+    alpha: float
+    positive: bool
+    max_iter: int
+    tol: float
+
+
+class Outcome(NamedTuple):
+    """What happened to the samples of the block."""
+
+    size: int  # anchors now
+    n_admitted: int
+    n_unstable: int  # steps the guard has shortened, or should have
+    errors: Any  # (n,) ‖φ(x) − Dα‖² before the step
+    costs: Any  # (n,) ½ error + λ‖α‖₁ + ½ μ‖D‖² before the step
+
+
+def stream(
+    stock: Stock,
+    size: int,
+    cross: np.ndarray,  # (n, size + n) kernel of the block with the anchors and itself
+    energy: np.ndarray,  # (n,)
+    rates: np.ndarray,  # (n,) ρ
+    rules: Rules,
+    pursuit: Pursuit,
+) -> Outcome:
+    """Table I of "Online Kernel Dictionary Learning on a Budget", sample by sample."""
+    learner = _Learner(stock, size, rules)
+    errors, costs, n_admitted = np.zeros_like(energy), np.zeros_like(energy), 0
+    for i, own in enumerate(energy):
+        row = cross[i, stock.slots[: learner.size]]
+        near = learner.nearness(row, own)
+        is_new = own > 0 and near < 1 - rules.tiny
+        starting = is_new and learner.size < len(stock.start)
+        corr = row @ learner.coefs
+        codes = _coded(stock.gram, corr, own, pursuit)
+        errors[i] = max(own - codes @ (2 * corr - stock.gram @ codes), 0)
+        shrinkage = rules.penalty * np.trace(stock.gram)
+        costs[i] = (errors[i] + shrinkage) / 2 + pursuit.alpha * np.abs(codes).sum()
+        admitted = is_new and near < rules.coherence and errors[i] > rules.cost
+        if starting or admitted:
+            learner.append(row, own, cross.shape[1] - len(cross) + i)
+            row, n_admitted = np.append(row, own), n_admitted + 1
+        if starting:
+            learner.begin()
+        elif admitted or rules.learn_rejected:
+            learner.step(row, corr, codes, admitted, rates[i])
+        if learner.size > rules.budget:
+            learner.prune(*learner.least())
+        if rules.unit:
+            learner.normalize()
+    return Outcome(learner.size, n_admitted, learner.n_unstable, errors, costs)
+
+
+def _coded(gram: np.ndarray, corr: np.ndarray, own: float, how: Pursuit) -> np.ndarray:
+    if how.width == 0:
+        options = how.alpha, how.positive, how.max_iter, how.tol
+        return reference.lasso(gram, corr[None], *options)[0]
+    energy = np.full(1, own)
+    indices, values, _ = reference.omp(gram, corr[None], energy, how.width, how.tol)
+    return reference.spread(indices, values, len(gram))[0]
+
+
+class _Learner:
+    """The stock and how much of it is used; matrices below are their used parts."""
+
+    def __init__(self, stock: Stock, size: int, rules: Rules) -> None:
+        self.stock, self.rules, self.n_unstable = stock, rules, 0
+        self._resize(size)
+
+    def _resize(self, size: int) -> None:
+        self.size = size
+        self.matrix = self.stock.matrix[:size, :size]
+        self.coefs = self.stock.coefs[:size]
+        self.products = self.stock.products[:size]
+        self.inverse = self.stock.inverse[:size, :size]
+
+    def nearness(self, row: np.ndarray, own: float) -> float:
+        """The largest coherence with an anchor, eq. (21)."""
+        shared = np.abs(row) / np.sqrt(np.diagonal(self.matrix) * own)
+        return shared.max(initial=0)
+
+    def append(self, row: np.ndarray, own: float, slot: int) -> None:
+        """One more anchor with coefficients 0: one row of the kernel matrix."""
+        new, stock = self.size, self.stock
+        if len(stock.inverse):
+            self._grow_inverse(row.astype(np.float64), own)
+        stock.matrix[new, :new] = stock.matrix[:new, new] = row
+        stock.matrix[new, new] = own
+        stock.products[new] = row @ self.coefs
+        stock.slots[new] = slot
+        self._resize(new + 1)
+
+    def begin(self) -> None:
+        """The newest of the first anchors gets its coefficients."""
+        self.coefs[-1] = self.stock.start[self.size - 1]
+        self.products[:] = self.matrix @ self.coefs
+        self.stock.gram[:] = self.coefs.T @ self.products
+
+    def step(
+        self,
+        row: np.ndarray,  # (r,) κ(anchors, x)
+        corr: np.ndarray,  # (m,) Dᵀφ(x)
+        codes: np.ndarray,  # (m,) α
+        admitted: bool,
+        rate: float,
+    ) -> None:
+        """One gradient step on the cost of the sample, its code kept."""
+        if not self.rules.feature_space:
+            self._parameter_step(row, codes, rate)
+            return
+        inside = np.eye(self.size)[-1] if admitted else self._projected(row)
+        self._feature_step(row, corr, codes, inside.astype(row.dtype), rate)
+
+    def _guarded(self, rate: float, square: float, bend: float) -> float:
+        """ρ_n, at most ρ_n/ρ_1 of the way to the minimum of the sample's cost along G.
+
+        That is at ‖G‖² / cost″: where a schedule is too bold it scales the longest
+        steps that make sense, and still lets them become shorter.
+        """
+        if self.rules.first_rate * bend <= square:
+            return rate
+        self.n_unstable += 1
+        share = rate / self.rules.first_rate
+        return share * square / bend if self.rules.guard else rate
+
+    def _parameter_step(self, row: np.ndarray, codes: np.ndarray, rate: float) -> None:
+        """Ω ← Ω − ρG, G = (KΩα − κ)αᵀ + μKΩ, eqs. (19) and (20)."""
+        penalty, error = self.rules.penalty, self.products @ codes - row
+        slope = np.outer(error, codes) + penalty * self.products
+        lifted = self.matrix @ slope
+        bend = (slope @ codes) @ (lifted @ codes) + penalty * np.sum(slope * lifted)
+        rate = self._guarded(rate, np.sum(slope**2), bend)
+        self.coefs -= rate * slope
+        self.products -= rate * lifted
+        self.stock.gram[:] = self.coefs.T @ self.products
+
+    def _feature_step(
+        self,
+        row: np.ndarray,
+        corr: np.ndarray,
+        codes: np.ndarray,
+        inside: np.ndarray,  # (r,) φ(x) over the anchors
+        rate: float,
+    ) -> None:
+        """D ← D − ρG, G = (Dα − φ(x))αᵀ + μD, eq. (15), in all that is known of D."""
+        gram, penalty, spent = self.stock.gram, self.rules.penalty, codes @ codes
+        explained = gram @ codes
+        turn = corr - explained  # Dᵀ(φ(x) − Dα)
+        length = inside @ row - codes @ (corr + turn)  # ‖φ(x) − Dα‖²
+        shared = 2 * penalty * codes @ turn
+        square = length * spent - shared + penalty**2 * np.trace(gram)
+        bend = spent * (length * spent - shared) + penalty**2 * codes @ explained
+        rate = self._guarded(rate, square, bend + penalty * square)
+        keep = 1 - penalty * rate
+        error = inside - self.coefs @ codes
+        self.coefs[:] = keep * self.coefs + rate * np.outer(error, codes)
+        error = row - self.products @ codes
+        self.products[:] = keep * self.products + rate * np.outer(error, codes)
+        both = keep * rate * np.outer(turn, codes)
+        gram[:] = keep**2 * gram + both + both.T
+        gram += rate**2 * length * np.outer(codes, codes)
+
+    def _projected(self, row: np.ndarray) -> np.ndarray:
+        """K⁺κ: φ(x) projected on the span of the anchors."""
+        found = self.inverse @ row
+        # once more for what the jitter has taken
+        return found + self.inverse @ (row - self.matrix @ found)
+
+    def least(self) -> tuple[int, np.ndarray]:
+        """Which anchor to remove, and how to write it over the others instead."""
+        sizes, share = (self.coefs**2).sum(axis=1), np.zeros(self.size)
+        if self.rules.pruning == ERROR:
+            kept = np.diagonal(self.inverse)
+            worst = int(np.argmin(sizes / kept))
+            share = -self.inverse[worst] / kept[worst]
+            share[worst] = 0
+        elif self.rules.pruning == MERGE:
+            own = np.diagonal(self.matrix)
+            apart = own[:, None] - self.matrix**2 / own
+            np.fill_diagonal(apart, np.inf)
+            losses = np.maximum(apart, 0) * sizes[:, None]
+            worst, other = np.unravel_index(np.argmin(losses), losses.shape)
+            share[other] = self.matrix[worst, other] / own[other]
+        else:
+            worst = int(np.argmin(sizes))  # eq. (23)
+        return int(worst), share.astype(sizes.dtype)
+
+    def prune(self, worst: int, share: np.ndarray) -> None:
+        """φ of one anchor becomes a combination of the others, or nothing."""
+        part = self.coefs[worst].copy()
+        lost = self.matrix[worst] - self.matrix @ share
+        turn = np.outer(part, self.products[worst] - share @ self.products)
+        length = lost[worst] - share @ lost
+        self.coefs += np.outer(share, part)
+        self.products -= np.outer(lost, part)
+        self.stock.gram[:] -= turn + turn.T - length * np.outer(part, part)
+        if len(self.inverse):
+            row = self.inverse[worst].copy()
+            self.inverse -= np.outer(row, row) / row[worst]
+        self._drop(worst)
+
+    def _drop(self, worst: int) -> None:
+        """The last anchor takes the place of the one that goes."""
+        stock, last = self.stock, self.size - 1
+        for rows in (stock.coefs, stock.products, stock.slots):
+            rows[worst], rows[last] = rows[last], 0
+        for square in (stock.matrix, stock.inverse)[: 1 + bool(len(stock.inverse))]:
+            square[worst] = square[last]
+            square[:, worst] = square[:, last]
+            square[last], square[:, last] = 0, 0
+        self._resize(last)
+
+    def normalize(self) -> None:
+        """Atoms of unit norm."""
+        norms = np.sqrt(np.diagonal(self.stock.gram))
+        scale = 1 / np.where(norms > 0, norms, 1)
+        self.coefs *= scale
+        self.products *= scale
+        self.stock.gram[:] *= np.outer(scale, scale)
+
+    def _grow_inverse(self, row: np.ndarray, own: float) -> None:
+        """The inverse with one more row and column, by the Schur complement."""
+        inverse, new = self.stock.inverse, self.size
+        reached = self.inverse @ row
+        left = own * (1 + self.rules.jitter) - reached @ row
+        left = max(left, own * self.rules.jitter)
+        self.inverse += np.outer(reached, reached) / left
+        inverse[new, :new] = inverse[:new, new] = -reached / left
+        inverse[new, new] = 1 / left

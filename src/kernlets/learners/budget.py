@@ -1,0 +1,362 @@
+"""`BudgetKernelDL`: a kernel dictionary learned from a stream, with few anchors.
+
+The rules are in `updates/budget.py`, the anchors in `updates/stock.py`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import StrOptions
+
+from ..backend import ops
+from ..backend.arrays import index_like, namespace, to_numpy
+from ..backend.random import generator
+from ..backend.rows import is_blocks, map_rows, row_batches
+from ..backend.stored import read_rows
+from ..backend.threads import serial_blas
+from ..core import Array, Kernel, SparseCoder
+from ..dictionaries import KernelDictionary
+from ..kernels import Precomputed, resolve
+from ..kernels.samples import check_samples, describe_input
+from ..pursuits import OMP, Lasso
+from ..updates.budget import (
+    ADMISSIONS,
+    PRUNINGS,
+    Admission,
+    StochasticGradient,
+    pursuit_of,
+    tolerances,
+)
+from ..updates.stock import AnchorStock
+from .base import POSITIVE, DictionaryLearner
+from .checkpoint import Checkpoint
+from .kernel_atoms import KernelAtoms
+from .loop import Monitor
+
+BLOCK = 64  # samples whose kernel rows are evaluated together
+ATOMS = 50
+PENALTY = 0.05  # λ of the default coder
+SPREAD = 0.1  # of the first coefficients; with 1 the first anchors would never go
+
+
+class BudgetKernelDL(KernelAtoms, DictionaryLearner):
+    """Online kernel dictionary learning with at most `budget` anchors.
+
+    Atoms are D = Φ(anchors) Ω. Each sample is coded, min ½‖φ(x) − Dα‖² + λ‖α‖₁, may
+    become an anchor, and moves Ω by a gradient step; when there are more anchors than
+    the budget allows the least important one is removed. Table I of "Online Kernel
+    Dictionary Learning on a Budget". Time and memory per sample are constant.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+    n_components : int, optional
+        Number of atoms; it may be above the budget. Default: 50, in `fit` at most a
+        quarter of the samples.
+    n_nonzero_coefs : int, optional
+        Code by `OMP` with this many non-zeros. Atoms are then kept at unit norm, eq.
+        (3), instead of being penalised: codes that cost nothing could grow as atoms
+        shrink.
+    coder : Lasso or OMP, optional
+        Default: ``Lasso(0.05)``.
+    max_iter : int
+        Passes over X in `fit`, each in another random order.
+    init : "normal" or array (n_first, n_components)
+        Coefficients of the first anchors: 0.1 times normal, or given ones.
+    budget : int
+        Largest number of anchors.
+    admission : {"all", "coherence", "cost"} or Admission
+        Which samples may become anchors: all, ``Coherence(0.8)``,
+        ``ReconstructionCost(1.2)``. The same sample is never stored twice.
+    update : {"parameter", "feature"} or StochasticGradient
+        In which space the gradient step is taken, how long it is, and more.
+    pruning : {"row-norm", "error", "merge"}
+        Remove the anchor with the smallest row of Ω, eq. (23); or the one whose
+        projection on all others changes D least, leaving its part to them; or the one
+        that another single anchor replaces best.
+    random_state, verbose, callback, sparse_output
+        As in `KSVD`; an iteration is a pass over X.
+
+    Attributes
+    ----------
+    anchors_ : array (r, p)
+    coefs_ : array (m, r), Ωᵀ
+    dictionary_ : KernelDictionary
+    stock_ : AnchorStock, what `partial_fit` goes on with
+    kernel_ : Kernel
+    n_samples_seen_ : int
+    history_ : dict
+        ``objective``: mean squared error of the samples of a pass as they came;
+        ``cost``: the mean of what is minimised, ½‖φ(x) − Dα‖² + λ‖α‖₁ + ½μ‖D‖²;
+        ``seconds``. Of the last call in `partial_fit`.
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> from kernlets import BudgetKernelDL, datasets
+    >>> X = datasets.load("digits").X_train
+    >>> learner = BudgetKernelDL("poly:2", 20, budget=40, random_state=0)
+    >>> for block in (X[:500], X[500:]):
+    ...     learner = learner.partial_fit(block)
+    >>> learner.coefs_.shape
+    (20, 40)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **DictionaryLearner._parameter_constraints,
+        "kernel": [str, Kernel, callable],
+        "coder": [Lasso, OMP, None],
+        "init": [StrOptions({"normal"}), "array-like"],
+        "budget": [POSITIVE],
+        "admission": [StrOptions(set(ADMISSIONS)), Admission],
+        "update": [StrOptions({"parameter", "feature"}), StochasticGradient],
+        "pruning": [StrOptions(set(PRUNINGS))],
+    }
+
+    def __init__(
+        self,
+        kernel: str | Kernel | Callable[..., Any] = "rbf",
+        n_components: int | None = None,
+        n_nonzero_coefs: int | None = None,
+        coder: SparseCoder | None = None,
+        max_iter: int = 10,
+        init: Any = "normal",
+        budget: int = 100,
+        admission: str | Admission = "all",
+        update: str | StochasticGradient = "parameter",
+        pruning: str = "row-norm",
+        random_state: Any = None,
+        verbose: bool = False,
+        callback: Callable[[dict[str, Any]], Any] | None = None,
+        sparse_output: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.coder = coder
+        self.max_iter = max_iter
+        self.init = init
+        self.budget = budget
+        self.admission = admission
+        self.update = update
+        self.pruning = pruning
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+        self.sparse_output = sparse_output
+
+    def fit(self, X: Any, y: Any = None) -> BudgetKernelDL:
+        """Learn from `max_iter` passes over the samples in X; y is ignored.
+
+        X may be a list of row blocks or `Blocks`; these come in their own order.
+        """
+        self._validate_params()
+        kernel = self._stream_kernel()
+        if is_blocks(X):
+            X, first = self._training_rows(X)
+            n_atoms = self.n_components
+        else:
+            X = first = check_samples(self, X, kernel, reset=True)
+            n_atoms = self._checked_n_atoms(kernel.bound(X), X)
+        rng = generator(self.random_state)
+        self._begin(kernel.bound(first), first, n_atoms, rng)
+        saved = Checkpoint.of(self, samples=X, start=self.stock_.start)
+        passes = (_batches(X, rng) for _ in range(self.max_iter))
+        self._run(passes, self.max_iter, saved, rng)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> BudgetKernelDL:
+        """Learn from the next samples of a stream, one or many; y is ignored."""
+        self._validate_params()
+        kernel, started = self._stream_kernel(), hasattr(self, "stock_")
+        X = check_samples(self, X, kernel, reset=not started)
+        if started:
+            X = self.stock_.like_anchors(X)
+        else:
+            rng = generator(self.random_state)
+            self._begin(kernel.bound(X), X, self.n_components, rng)
+        self._run([row_batches(X, BLOCK)], 1)
+        return self
+
+    def _stream_kernel(self) -> Kernel:
+        kernel = resolve(self.kernel)
+        if isinstance(kernel, Precomputed):
+            raise ValueError(
+                "kernel='precomputed' knows no samples but those of one matrix, which "
+                "are no stream: use KernelKSVD"
+            )
+        return kernel
+
+    def _checked_n_atoms(self, kernel: Kernel, X: Array) -> int | None:
+        """n_components, no more than there are samples to learn from."""
+        energies = map_rows(kernel.diag, X, row_bytes=8 * X.shape[-1])
+        n_usable = int((to_numpy(energies) > 0).sum())
+        n_atoms = self.n_components
+        if n_atoms is None and isinstance(self.init, str):
+            n_atoms = max(1, min(ATOMS, n_usable // 4))
+        if (n_atoms or 1) > n_usable:
+            raise ValueError(
+                f"n_components={n_atoms} is more than the {n_usable} non-zero samples "
+                "(in feature space): lower n_components"
+            )
+        return n_atoms
+
+    def _begin(
+        self, kernel: Kernel, X: Array, n_atoms: int | None, rng: np.random.Generator
+    ) -> None:
+        """No anchors, no samples seen."""
+        start = self._start(n_atoms, rng)
+        self.kernel_ = kernel
+        self.coder_ = self._coder(start.shape[1], X.shape[-1])
+        self.stock_ = AnchorStock.empty(kernel, X, start)
+        self.n_samples_seen_ = 0
+
+    def _start(
+        self, n_atoms: int | None, rng: np.random.Generator
+    ) -> np.ndarray:  # (s, m)
+        """Coefficients of the first anchors."""
+        if isinstance(self.init, str):
+            n_first = min(self._admission().n_first, self.budget)
+            return SPREAD * rng.standard_normal((n_first, n_atoms or ATOMS))
+        start = np.asarray(self.init, dtype=np.float64)
+        wanted = n_atoms or start.shape[-1]
+        if start.ndim != 2 or start.shape[1] != wanted or len(start) > self.budget:
+            raise ValueError(
+                f"init of shape {start.shape} must have a row for each of the first "
+                f"anchors, at most budget={self.budget}, and {wanted} columns"
+            )
+        return start
+
+    def _run(
+        self,
+        passes: Iterable[Iterable[Array]],
+        n_passes: int,
+        saved: Checkpoint | None = None,
+        rng: np.random.Generator | None = None,  # orders the samples of a pass
+    ) -> None:
+        """Some passes over samples, each one an iteration of the history."""
+        name = type(self).__name__
+        monitor = Monitor(n_passes, bool(self.verbose), self.callback, name)
+        monitor.history["cost"] = []
+        saved = saved or Checkpoint()
+        if saved.state is not None and rng is not None:
+            self._resume(monitor, rng, saved.state)
+        end = 0 if saved.done else n_passes
+        for iteration, batches in zip(range(monitor.n_iter, end), passes, strict=False):
+            error, cost = self._pass(batches)
+            monitor.history["cost"].append(cost)
+            stop = monitor(iteration, self.dictionary_, error)
+            saved.keep(
+                done=stop or iteration + 1 == end,
+                stock=vars(self.stock_),
+                n_samples_seen=self.n_samples_seen_,
+                history=monitor.history,
+                rng=rng,
+            )
+            if stop:
+                break
+        self.history_ = monitor.history
+        self.n_iter_ = monitor.n_iter
+
+    def _resume(
+        self, monitor: Monitor, rng: np.random.Generator, state: dict[str, Any]
+    ) -> None:
+        """Take up what a checkpoint holds."""
+        rng.bit_generator.state = state["rng"].bit_generator.state
+        monitor.resume(state["history"])
+        self.stock_ = AnchorStock(**state["stock"])
+        self.n_samples_seen_ = state["n_samples_seen"]
+        self._publish()
+
+    def _pass(self, batches: Iterable[Array]) -> tuple[float, float]:
+        """Mean squared error and mean cost of the samples as they came."""
+        update, start = self._update(), self.stock_.start
+        rules, how = self._rules(update, start), pursuit_of(self.coder_, start)
+        count, n_unstable, sums = 0, 0, np.zeros(2)
+        with serial_blas:
+            for batch in batches:
+                n = batch.shape[0]
+                steps = update.steps(self.n_samples_seen_, n)
+                learned = self.stock_.learn(self.kernel_, batch, steps, rules, how)
+                self.stock_, done = learned
+                self.n_samples_seen_ += n
+                count += n
+                n_unstable += done.n_unstable
+                sums += [float(done.errors.sum()), float(done.costs.sum())]
+        self._check_outcome(sums, n_unstable, update.guard)
+        self._publish()
+        return float(sums[0]) / count, float(sums[1]) / count
+
+    def _rules(self, update: StochasticGradient, like: Array) -> ops.Rules:
+        unit = isinstance(self.coder_, OMP)
+        rules = ops.Rules(
+            budget=self.budget,
+            pruning=PRUNINGS[self.pruning],
+            unit=unit,
+            **update.rules(),
+            **self._admission().rules(),
+            **tolerances(like),
+        )
+        return rules._replace(penalty=0.0) if unit else rules
+
+    def _update(self) -> StochasticGradient:
+        update = self.update
+        return StochasticGradient(update) if isinstance(update, str) else update
+
+    def _admission(self) -> Admission:
+        rule = self.admission
+        return ADMISSIONS[rule]() if isinstance(rule, str) else rule
+
+    def _check_outcome(self, sums: np.ndarray, n_unstable: int, guard: bool) -> None:
+        if not np.isfinite(sums).all():
+            raise ValueError(
+                "the coefficients have grown without bound: set guard=True in update, "
+                "or a smaller step"
+            )
+        if n_unstable and not guard:
+            warnings.warn(
+                f"{n_unstable} steps were longer than to the minimum along them, and "
+                "the coefficients may grow without bound: set guard=True in update, or "
+                "a smaller step",
+                stacklevel=4,
+            )
+
+    def _publish(self) -> None:
+        """The stock as a dictionary."""
+        stock = self.stock_
+        if len(stock) == 0:
+            raise ValueError(
+                "X has no non-zero samples (in feature space) to begin with"
+            )
+        coefs = namespace(stock.coefs).asarray(stock.coefs.T, copy=True)
+        self.dictionary_ = KernelDictionary(
+            self.kernel_, stock.anchors, coefs, known_gram=stock.gram()
+        )
+
+    def _coder(self, n_atoms: int, n_features: int) -> SparseCoder:
+        if self.coder is None and self.n_nonzero_coefs is None:
+            return Lasso(PENALTY)
+        return super()._coder(n_atoms, n_features)
+
+    def _needs_all_codes(self) -> bool:
+        return False
+
+    def _checked(self, X: Any) -> Array:
+        return check_samples(self, X, self.kernel_)
+
+    def __sklearn_tags__(self) -> Any:
+        return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
+
+
+def _batches(X: Any, rng: np.random.Generator) -> Iterator[Array]:
+    """One pass: blocks in their order, an array in random order."""
+    if is_blocks(X):
+        yield from row_batches(X, BLOCK)
+        return
+    order = rng.permutation(X.shape[0])
+    for begin in range(0, len(order), BLOCK):
+        yield read_rows(X, index_like(order[begin : begin + BLOCK], X))

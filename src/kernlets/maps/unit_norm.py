@@ -1,0 +1,50 @@
+"""`UnitNorm`: rows of length one, wherever the rows are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..backend.arrays import namespace
+from ..core import Array
+from .base import FeatureMap
+
+
+class UnitNorm(FeatureMap):
+    """x / ‖x‖₂ for each row; zero rows stay zero.
+
+    What scikit-learn's `Normalizer` does in memory, for every source of rows that the
+    maps take: memory maps, Dask arrays and dataframes, iterables of blocks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import UnitNorm
+    >>> UnitNorm().fit_transform(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
+
+    def fit(self, X: Any, y: Any = None) -> UnitNorm:
+        """Note the number of features."""
+        self._first_rows(X)
+        return self
+
+    def _features(self, X: Array) -> Array:  # (n, p)
+        """Divided by the largest entry first: no square vanishes or overflows."""
+        xp = namespace(X)
+        X = X / _nonzero(xp.max(xp.abs(X), axis=1, keepdims=True))
+        return X / _nonzero(xp.linalg.vector_norm(X, axis=1, keepdims=True))
+
+    @property
+    def _row_bytes(self) -> int:
+        return 16 * self.n_features_in_
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_features_in_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+
+def _nonzero(scale: Array) -> Array:
+    return namespace(scale).where(scale == 0, 1.0, scale)

@@ -1,0 +1,238 @@
+"""Rules of a dictionary on a budget: step sizes, admission, pruning, gradient steps.
+
+Each is a value without data. What they make of a sample is the hot operation
+`budget_stream`; the anchors themselves are in `stock.py`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ..backend import ops
+from ..backend.arrays import eps
+from ..core import Array
+from ..pursuits import OMP
+
+PRUNINGS = {"row-norm": 0, "error": 1, "merge": 2}  # as numbered in `hot.budget`
+
+POSITIVE = Interval(Real, 0, None, closed="neither")
+NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+COUNT = Interval(Integral, 1, None, closed="left")
+
+
+class StepSize(BaseEstimator, ABC):
+    """ρ of the n-th sample of a stream, n = 1, 2, ..."""
+
+    @abstractmethod
+    def __call__(self, n: np.ndarray) -> np.ndarray:
+        """The step sizes of the samples with these numbers."""
+
+
+class DecayingStep(StepSize):
+    """ρ = first / (1 + n / decay) up to sample `hold`, constant from there on.
+
+    The defaults are the schedule of "Online Kernel Dictionary Learning on a Budget",
+    section IV; without `hold` it decays like 1/n for good.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "first": [POSITIVE],
+        "decay": [POSITIVE],
+        "hold": [COUNT, None],
+    }
+
+    def __init__(
+        self, first: float = 0.01, decay: float = 1000.0, hold: int | None = 2000
+    ) -> None:
+        self.first = first
+        self.decay = decay
+        self.hold = hold
+
+    def __call__(self, n: np.ndarray) -> np.ndarray:
+        self._validate_params()
+        last = np.inf if self.hold is None else self.hold
+        return self.first / (1 + np.minimum(n, last) / self.decay)
+
+
+class RootStep(StepSize):
+    """ρ = first / √(1 + n / decay): slower than 1/n, but it does vanish."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "first": [POSITIVE],
+        "decay": [POSITIVE],
+    }
+
+    def __init__(self, first: float = 0.01, decay: float = 1000.0) -> None:
+        self.first = first
+        self.decay = decay
+
+    def __call__(self, n: np.ndarray) -> np.ndarray:
+        self._validate_params()
+        return self.first / np.sqrt(1 + n / self.decay)
+
+
+class StochasticGradient(BaseEstimator):
+    """One step on ½‖φ(x) − Dα‖² + λ‖α‖₁ + ½μ‖D‖² per sample, D = Φ(anchors) Ω.
+
+    In the space of the parameters, eqs. (19) and (20), with K = K(anchors, anchors):
+    Ω ← Ω − ρ(KΩ(ααᵀ + μI) − κ(anchors, x)αᵀ). In the feature space, eq. (15):
+    D ← (1 − μρ)D + ρ(φ(x) − Dα)αᵀ.
+
+    Parameters
+    ----------
+    space : {"parameter", "feature"}
+    step : float or StepSize
+        ρ: a constant or a schedule. Default: `DecayingStep`, the one of the paper.
+    penalty : float
+        μ, which keeps atoms from growing.
+    guard : bool
+        Let no step go past the minimum of the sample's own cost along it, ρ ≤ ‖G‖² /
+        cost″(G). At large budgets ρ(μ + ‖α‖²)λ_max(K) is far above 2 with the
+        published step sizes, and coefficients explode. Without the guard there is a
+        warning.
+    on_reject : {"update", "skip"}
+        Whether a sample that is not admitted as an anchor is learned from: in feature
+        space φ(x) is then projected on the span of the anchors. "skip" is Table I of
+        the paper read literally.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "space": [StrOptions({"parameter", "feature"})],
+        "step": [POSITIVE, StepSize, None],
+        "penalty": [NOT_NEGATIVE],
+        "guard": ["boolean"],
+        "on_reject": [StrOptions({"update", "skip"})],
+    }
+
+    def __init__(
+        self,
+        space: str = "parameter",
+        step: float | StepSize | None = None,
+        penalty: float = 0.1,
+        guard: bool = True,
+        on_reject: str = "update",
+    ) -> None:
+        self.space = space
+        self.step = step
+        self.penalty = penalty
+        self.guard = guard
+        self.on_reject = on_reject
+
+    def rules(self) -> dict[str, Any]:
+        """Its part of `hot.budget.Rules`."""
+        self._validate_params()
+        return {
+            "feature_space": self.space == "feature",
+            "penalty": float(self.penalty),
+            "first_rate": float(self.steps(0, 1)[0]),
+            "guard": bool(self.guard),
+            "learn_rejected": self.on_reject == "update",
+        }
+
+    def steps(self, n_seen: int, count: int) -> np.ndarray:  # (count,)
+        """ρ of the next samples."""
+        if isinstance(self.step, Real):
+            return np.full(count, float(self.step))
+        schedule: Any = DecayingStep() if self.step is None else self.step
+        return schedule(np.arange(n_seen + 1, n_seen + count + 1))
+
+
+class Admission(BaseEstimator):
+    """Every sample that is not an anchor yet becomes one; pruning decides who stays.
+
+    Parameters
+    ----------
+    n_first : int
+        This many samples are admitted whatever they are, and the first atoms are
+        random combinations of them.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"n_first": [COUNT]}
+
+    def __init__(self, n_first: int = 20) -> None:
+        self.n_first = n_first
+
+    def rules(self) -> dict[str, Any]:
+        """Its part of `hot.budget.Rules`."""
+        self._validate_params()
+        return {"coherence": 1.0, "cost": -1.0}
+
+
+class Coherence(Admission):
+    """Admit x if |κ(x, z)| / √(κ(x, x) κ(z, z)) < threshold for all anchors z, (21).
+
+    Parameters
+    ----------
+    threshold : float
+        γ, from 0 (the first anchors stay the only ones) to 1 (everything is new).
+    n_first : int
+        As in `Admission`.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Admission._parameter_constraints,
+        "threshold": [Interval(Real, 0, 1, closed="both")],
+    }
+
+    def __init__(self, threshold: float = 0.8, n_first: int = 20) -> None:
+        self.threshold = threshold
+        self.n_first = n_first
+
+    def rules(self) -> dict[str, Any]:
+        return {**super().rules(), "coherence": float(self.threshold)}
+
+
+class ReconstructionCost(Admission):
+    """Admit x if ‖φ(x) − Dα‖² > threshold, eq. (22).
+
+    Parameters
+    ----------
+    threshold : float
+        ε.
+    half : bool
+        Compare ½‖φ(x) − Dα‖², the cost in eq. (16): with it, and only with it, the
+        numbers of anchors are those that were published.
+    n_first : int
+        As in `Admission`.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Admission._parameter_constraints,
+        "threshold": [NOT_NEGATIVE],
+        "half": ["boolean"],
+    }
+
+    def __init__(
+        self, threshold: float = 1.2, half: bool = False, n_first: int = 20
+    ) -> None:
+        self.threshold = threshold
+        self.half = half
+        self.n_first = n_first
+
+    def rules(self) -> dict[str, Any]:
+        return {**super().rules(), "cost": float(self.threshold) * (1 + self.half)}
+
+
+ADMISSIONS = {"all": Admission, "coherence": Coherence, "cost": ReconstructionCost}
+
+
+def pursuit_of(coder: Any, like: Array) -> ops.Pursuit:
+    """A coder as the hot operation takes it; `like` has one column per atom."""
+    if isinstance(coder, OMP):
+        width, tol = coder.width(like.shape[1]), float(coder.tol or 0)
+        return ops.Pursuit(width, 0.0, False, 0, tol)
+    tol = max(float(coder.tol), 4 * eps(like))
+    return ops.Pursuit(
+        0, float(coder.alpha), bool(coder.positive), int(coder.max_iter), tol
+    )
+
+
+def tolerances(like: Array) -> dict[str, Any]:
+    """From which coherence on two samples are one, and what keeps inverses finite."""
+    return {"tiny": 100 * eps(like), "jitter": eps(like) ** 0.5}

@@ -1,0 +1,143 @@
+"""The anchors of a dictionary on a budget, and how they pass a block of samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+from ..backend import ops
+from ..backend.arrays import (
+    as_like,
+    double,
+    empty,
+    index_like,
+    is_torch,
+    move_like,
+    namespace,
+)
+from ..core import Array, Kernel
+
+MAX_AGE = 64  # changes of the anchors after which their matrix is inverted anew
+
+
+@dataclass(frozen=True)
+class AnchorStock:
+    """Anchors, their kernel matrix, and the atoms over them.
+
+    The matrix gets one row per admission and is never evaluated anew.
+    """
+
+    anchors: Array  # (r, p)
+    matrix: Array  # (r, r)
+    coefs: Array  # (r, m) Ω
+    start: Array  # (s, m) coefficients of the first s anchors
+    inverse: Array  # (r, r) float64 of the matrix, or (0, 0) where it is of no use
+    age: int = 0  # changes since the inverse was computed
+
+    @classmethod
+    def empty(cls, kernel: Kernel, X: Array, start: np.ndarray) -> AnchorStock:
+        """No anchors yet, for samples like X."""
+        like = kernel.diag(X[:1])
+        start = as_like(start, like)
+        none = index_like([], X)
+        return cls(
+            anchors=kernel.take(X, none),
+            matrix=_zeros((0, 0), like),
+            coefs=_zeros((0, start.shape[1]), like),
+            start=start,
+            inverse=double(_zeros((0, 0), like)),
+        )
+
+    def __len__(self) -> int:
+        return self.coefs.shape[0]
+
+    def gram(self) -> Array:  # (m, m)
+        """Inner products of the atoms."""
+        return self.coefs.T @ (self.matrix @ self.coefs)
+
+    def like_anchors(self, X: Array) -> Array:
+        """New samples with the dtype of the anchors."""
+        plain = X.ndim == 2 and not sparse.issparse(X)
+        return as_like(X, self.anchors) if plain else X
+
+    def learn(
+        self,
+        kernel: Kernel,
+        X: Array,  # (n, p)
+        steps: np.ndarray,  # (n,)
+        rules: ops.Rules,
+        pursuit: ops.Pursuit,
+    ) -> tuple[AnchorStock, ops.Outcome]:
+        """The anchors and atoms after a block of samples, and what happened."""
+        pool = _joined(self.anchors, X)
+        cross, energy = kernel(X, pool), kernel.diag(X)
+        stock = self._opened(X.shape[0], rules)
+        steps = as_like(steps, energy)
+        size = len(self)
+        done = ops.budget_stream(stock, size, cross, energy, steps, rules, pursuit)
+        return self._closed(stock, done, pool), done
+
+    def _opened(self, n: int, rules: ops.Rules) -> ops.Stock:
+        """Room for the anchors that a block of n samples may bring."""
+        size, m = self.coefs.shape
+        c = max(size, min(size + n, rules.budget)) + 1
+        matrix, coefs = _grown(self.matrix, (c, c)), _grown(self.coefs, (c, m))
+        products = matrix @ coefs
+        inverse, slots = double(matrix[:0, :0]), np.zeros(c, dtype=np.int64)
+        if rules.pruning == ops.ERROR or (rules.feature_space and rules.learn_rejected):
+            inverse = _grown(self._inverse(rules.jitter), (c, c))
+        slots[:size] = np.arange(size)
+        return ops.Stock(
+            matrix,
+            coefs,
+            products,
+            coefs.T @ products,
+            inverse,
+            move_like(slots, matrix),
+            self.start,
+        )
+
+    def _inverse(self, jitter: float) -> Array:  # (r, r)
+        """Of the matrix with a little more on the diagonal."""
+        if self.inverse.shape[0] == len(self) and self.age <= MAX_AGE:
+            return self.inverse
+        matrix = double(self.matrix)
+        xp = namespace(matrix)
+        more = xp.linalg.diagonal(matrix) * jitter
+        return xp.linalg.inv(matrix + xp.eye(len(self), dtype=more.dtype) * more)
+
+    def _closed(self, stock: ops.Stock, done: ops.Outcome, pool: Array) -> AnchorStock:
+        size = done.size
+        kept = len(stock.inverse) > 0
+        fresh = self.inverse.shape[0] != len(self) or self.age > MAX_AGE
+        return replace(
+            self,
+            anchors=pool[stock.slots[:size]],
+            matrix=stock.matrix[:size, :size],
+            coefs=stock.coefs[:size],
+            inverse=stock.inverse[:size, :size] if kept else stock.inverse,
+            age=done.n_admitted + (0 if fresh else self.age),
+        )
+
+
+def _zeros(shape: tuple[int, ...], like: Array) -> Array:
+    zeros = empty(shape, like=like)
+    zeros[...] = 0
+    return zeros
+
+
+def _grown(array: Array, shape: tuple[int, int]) -> Array:
+    """The array in the corner of a larger one of zeros."""
+    grown = _zeros(shape, array)
+    grown[: array.shape[0], : array.shape[1]] = array
+    return grown
+
+
+def _joined(anchors: Array, X: Array) -> Array:
+    if sparse.issparse(X):
+        return sparse.vstack([anchors, X], format="csr")
+    if is_torch(X):
+        return namespace(X).concat([anchors, X])
+    return np.concatenate([anchors, X])  # samples of any kind

@@ -1,0 +1,357 @@
+"""A kernel dictionary on a budget: the two gradients, admission, pruning, streams."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Lasso as SklearnLasso
+
+from kernlets import (
+    OMP,
+    BudgetKernelDL,
+    Lasso,
+    Linear,
+    Polynomial,
+    ResidualClassifier,
+    datasets,
+    options,
+)
+from kernlets.updates.budget import (
+    Admission,
+    Coherence,
+    DecayingStep,
+    ReconstructionCost,
+    RootStep,
+    StochasticGradient,
+)
+
+ALPHA = 0.05  # λ
+EXACT = Lasso(ALPHA, max_iter=10_000, tol=1e-12)
+KERNEL = Polynomial(3, coef0=1.0)
+
+
+@pytest.fixture
+def X(rng):
+    X = rng.standard_normal((60, 6))
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def learner(kernel=KERNEL, m=5, **changes):
+    settings = {
+        "coder": EXACT,
+        "budget": 100,
+        "admission": Admission(n_first=8),
+        "random_state": 0,
+    }
+    return BudgetKernelDL(kernel, m, **(settings | changes))
+
+
+def lasso_code(D, x):  # D: (m, p)
+    """½‖x − Dᵀα‖² + λ‖α‖₁ by scikit-learn."""
+    exact = {"tol": 1e-12, "max_iter": 10**6, "fit_intercept": False}
+    return SklearnLasso(ALPHA / len(x), **exact).fit(D.T, x).coef_
+
+
+# the gradient steps
+
+
+@pytest.mark.parametrize("admission", [Admission(8), Coherence(0.0, n_first=8)])
+def test_feature_space_step_is_the_explicit_one(admission, X):
+    """Eq. (15) with the linear kernel is eq. (10): D ← (1 − μρ)D + ρ(x − Dα)αᵀ.
+
+    So it is with samples that are not admitted: eight anchors span all six dimensions.
+    """
+    update = StochasticGradient("feature", step=0.05, penalty=0.1, guard=False)
+    found = learner(Linear(), update=update, admission=admission).partial_fit(X)
+    start, rho, mu = found.stock_.start, 0.05, 0.1
+    D = start.T @ X[:8]  # (m, p)
+    for x in X[8:]:
+        code = lasso_code(D, x)
+        D = (1 - mu * rho) * D + rho * np.outer(code, x - code @ D)
+    np.testing.assert_allclose(found.coefs_ @ found.anchors_, D, atol=1e-8)
+
+
+def test_rejected_samples_are_projected_on_the_anchors(X):
+    """D ← (1 − μρ)D + ρ(Pφ(x) − Dα)αᵀ over anchors that span a part of the space."""
+    update = StochasticGradient("feature", step=0.05, penalty=0.1, guard=False)
+    one = learner(update=update, admission=Coherence(0.0, n_first=8))
+    before = one.partial_fit(X[:8]).coefs_.T.copy()
+    code = one.transform(X[30:31])[0]
+    inside = np.linalg.solve(KERNEL(X[:8]), KERNEL(X[:8], X[30:31])[:, 0])
+    expected = (1 - 0.1 * 0.05) * before
+    expected += 0.05 * np.outer(inside - before @ code, code)
+    after = one.partial_fit(X[30:31]).coefs_.T
+    np.testing.assert_allclose(after, expected, atol=1e-9)
+
+
+def test_rejected_samples_can_be_skipped(X):
+    update = StochasticGradient(on_reject="skip")
+    one = learner(update=update, admission=Coherence(0.0, n_first=8))
+    first = one.partial_fit(X[:8]).coefs_.copy()
+    np.testing.assert_array_equal(one.partial_fit(X[8:]).coefs_, first)
+
+
+def test_the_two_spaces_agree_where_the_matrix_is_the_identity():
+    """Orthonormal anchors under the linear kernel: equal steps, eqs. (15) and (20)."""
+    rows = np.vstack([np.eye(6), np.eye(6)[::-1]])
+    found = [
+        learner(Linear(), update=update, admission=Admission(3)).partial_fit(rows)
+        for update in ("parameter", "feature")
+    ]
+    np.testing.assert_allclose(*[each.coefs_ for each in found], atol=1e-12)
+
+
+def cost(K, row, own, coefs, mu):
+    """min over α of ½‖φ(x) − Dα‖² + λ‖α‖₁ + ½μ‖D‖² as a function of Ω."""
+    gram, corr = coefs.T @ K @ coefs, row @ coefs
+    code = np.zeros(len(gram))
+    for _ in range(5000):  # coordinate descent
+        for j in range(len(gram)):
+            left = corr[j] - gram[j] @ code + gram[j, j] * code[j]
+            code[j] = np.sign(left) * max(abs(left) - ALPHA, 0) / gram[j, j]
+    fit = 0.5 * (own - 2 * corr @ code + code @ gram @ code)
+    return fit + ALPHA * np.abs(code).sum() + 0.5 * mu * np.trace(gram)
+
+
+def test_parameter_space_step_goes_down_the_gradient(X):
+    """Eq. (19) against finite differences; codes move, the envelope theorem holds."""
+    rho, mu, x = 1e-3, 0.1, X[20:21]
+    update = StochasticGradient("parameter", step=rho, penalty=mu, guard=False)
+    only_first = Coherence(0.0, n_first=8)
+    first = learner(update=update, admission=only_first).partial_fit(X[:8])
+    before = first.coefs_.T.copy()
+    after = first.partial_fit(x).coefs_.T
+    K, row, own = KERNEL(X[:8]), KERNEL(x, X[:8])[0], KERNEL.diag(x)[0]
+    for place in [(0, 0), (3, 2), (7, 4), (5, 1)]:
+        shift = np.zeros_like(before)
+        shift[place] = 1e-5
+        ahead, behind = (cost(K, row, own, before + s * shift, mu) for s in (1, -1))
+        slope = (ahead - behind) / 2e-5
+        assert (before - after)[place] / rho == pytest.approx(slope, rel=1e-4, abs=1e-7)
+
+
+def test_parameter_gradient_is_the_matrix_times_the_feature_one(X):
+    steps = {}
+    for space in ("parameter", "feature"):
+        update = StochasticGradient(space, step=1e-3, guard=False)
+        first = learner(update=update).partial_fit(X[:8])
+        before = np.vstack([first.coefs_.T, np.zeros((1, 5))])
+        steps[space] = first.partial_fit(X[8:9]).coefs_.T - before
+    K = KERNEL(X[:9])
+    np.testing.assert_allclose(steps["parameter"], K @ steps["feature"], atol=1e-9)
+
+
+def test_nothing_comes_of_zero(X):
+    found = learner(init=np.zeros((8, 5)), max_iter=2).fit(X)
+    assert not found.coefs_.any()
+
+
+def test_units_of_the_kernel_do_not_matter(X):
+    """κ → sκ, λ → sλ, ρ → ρ/s leaves Ω as it is."""
+    coefs = []
+    for s in (1.0, 4.0):
+        update = StochasticGradient(step=0.02 / s)
+        coder = Lasso(s * ALPHA, max_iter=10_000, tol=1e-12)
+        found = learner(s * KERNEL, coder=coder, update=update, max_iter=2).fit(X)
+        coefs.append(found.coefs_)
+    np.testing.assert_allclose(*coefs, rtol=1e-7)
+
+
+# admission
+
+
+def coherences(kernel, Z):
+    K = kernel(Z)
+    size = np.sqrt(np.diagonal(K))
+    return np.abs(K / np.outer(size, size) - np.eye(len(Z)))
+
+
+def test_anchors_are_not_coherent(X):
+    found = learner(admission=Coherence(0.5, n_first=3)).fit(X)
+    late = found.anchors_[3:]
+    assert 3 < len(found.anchors_) < len(X)
+    assert coherences(KERNEL, late).max() < 0.5
+
+
+def test_admitted_set_depends_on_coherence_alone(X):
+    sets = [
+        learner(admission=Coherence(0.6, n_first=3), **changes).partial_fit(X).anchors_
+        for changes in (
+            {},
+            {"coder": Lasso(0.5)},
+            {"update": StochasticGradient(step=1e-4, penalty=3.0)},
+            {"random_state": 7},
+        )
+    ]
+    assert all(np.array_equal(sets[0], other) for other in sets[1:])
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_cost_admits_what_is_badly_represented(half, X):
+    """Eq. (22), sample by sample."""
+    rule = ReconstructionCost(2.0, half=half, n_first=8)
+    stream, admitted = learner(m=20, admission=rule).partial_fit(X[:8]), []
+    for x in X[8:, None]:
+        error, size = stream.reconstruction_error(x), len(stream.anchors_)
+        admitted.append(len(stream.partial_fit(x).anchors_) > size)
+        assert admitted[-1] == (error > (4.0 if half else 2.0))
+    assert 0 < sum(admitted) < len(admitted)
+
+
+def test_no_sample_is_stored_twice(X):
+    twice = np.repeat(X[:20], 2, axis=0)
+    assert len(learner(max_iter=3).fit(twice).anchors_) == 20
+
+
+# the budget
+
+
+@pytest.mark.parametrize("pruning", ["row-norm", "error", "merge"])
+def test_never_above_the_budget(pruning, X):
+    found = learner(budget=12, pruning=pruning, max_iter=3).fit(X)
+    assert found.anchors_.shape == (12, 6)
+    np.testing.assert_allclose(found.stock_.matrix, KERNEL(found.anchors_), atol=1e-12)
+
+
+def test_the_smallest_row_goes(X):
+    full = learner(budget=13).partial_fit(X[:13])
+    tight = learner(budget=12).partial_fit(X[:13])
+    smallest = np.linalg.norm(full.coefs_, axis=0).argmin()
+    kept = np.delete(full.anchors_, smallest, axis=0)
+    assert {tuple(z) for z in tight.anchors_} == {tuple(z) for z in kept}
+
+
+def test_pruning_by_error_changes_the_atoms_least(X):
+    """Whatever anchor goes, its projection on the others stays."""
+    full = learner(budget=13).partial_fit(X[:13])
+    tight = learner(budget=12, pruning="error").partial_fit(X[:13])
+    K, lost = KERNEL(X[:13]), []
+    for i in range(13):
+        rest = np.delete(np.arange(13), i)
+        part = np.linalg.solve(K[np.ix_(rest, rest)], K[rest, i])
+        gap = K[i, i] - K[i, rest] @ part
+        lost.append(gap * (full.coefs_[:, i] ** 2).sum())
+    kept = np.delete(full.anchors_, np.argmin(lost), axis=0)
+    assert {tuple(z) for z in tight.anchors_} == {tuple(z) for z in kept}
+
+
+@pytest.mark.parametrize("pruning", ["row-norm", "error", "merge"])
+@pytest.mark.parametrize("space", ["parameter", "feature"])
+@pytest.mark.parametrize("coder", [EXACT, OMP(2)], ids=["lasso", "omp"])
+def test_fast_loop_does_what_the_plain_one_does(pruning, space, coder, X):
+    changes = {"coder": coder, "budget": 20, "pruning": pruning, "update": space}
+    found = []
+    for loops in ("reference", "numba"):
+        with options(loops=loops):
+            found.append(learner(**changes, max_iter=2).fit(X))
+    np.testing.assert_array_equal(*[each.anchors_ for each in found])
+    np.testing.assert_allclose(*[each.coefs_ for each in found], atol=1e-8)
+    assert found[0].history_["cost"] == pytest.approx(found[1].history_["cost"])
+
+
+# steps
+
+
+def test_schedules():
+    n = np.array([1, 2000, 10_000])
+    np.testing.assert_allclose(DecayingStep()(n), [0.01 / 1.001, 0.01 / 3, 0.01 / 3])
+    np.testing.assert_allclose(RootStep(0.1, 100)(n), 0.1 / np.sqrt(1 + n / 100))
+    with pytest.raises(ValueError, match="'first'"):
+        DecayingStep(first=-1.0)(n)
+
+
+@pytest.mark.parametrize("space", ["parameter", "feature"])
+def test_a_guarded_step_ends_at_the_minimum_along_it(space, X):
+    """However long the step was to be; the cost of the sample with its code kept."""
+    x, mu, after = X[20:21], 0.1, {}
+    K, row, own = KERNEL(X[:8]), KERNEL(x, X[:8])[0], KERNEL.diag(x)[0]
+    for step in (1e-3, 100.0):
+        update = StochasticGradient(space, step=step, penalty=mu)
+        first = learner(update=update, admission=Coherence(0.0, 8)).partial_fit(X[:8])
+        before, code = first.coefs_.T.copy(), first.transform(x)[0]
+        after[step] = first.partial_fit(x).coefs_.T
+
+    def kept_cost(coefs):
+        gram = coefs.T @ K @ coefs
+        fit = own - 2 * row @ coefs @ code + code @ gram @ code
+        return 0.5 * (fit + mu * np.trace(gram))
+
+    short, long = (after[step] - before for step in (1e-3, 100.0))
+    factor = np.vdot(short, long) / np.vdot(short, short)
+    np.testing.assert_allclose(long, factor * short, atol=1e-9)  # the same direction
+    best = kept_cost(after[100.0])
+    assert kept_cost(before) > kept_cost(after[1e-3]) > best
+    assert all(kept_cost(before + t * long) > best for t in (0.99, 1.01))
+
+
+def test_without_the_guard_long_steps_grow_and_are_warned_of(X):
+    assert np.isfinite(learner(update=StochasticGradient(step=5.0)).fit(X).coefs_).all()
+    wild = learner(update=StochasticGradient(step=5.0, guard=False), max_iter=5)
+    with (
+        pytest.raises(ValueError, match="guard=True"),
+        pytest.warns(UserWarning, match="steps were longer"),
+        np.errstate(all="ignore"),
+    ):
+        wild.fit(X)
+
+
+# streams
+
+
+def test_one_by_one_is_the_same_as_blocks(X):
+    whole = learner(budget=15).partial_fit(X)
+    pieces, singles = learner(budget=15), learner(budget=15)
+    for begin in range(0, 60, 7):
+        pieces.partial_fit(X[begin : begin + 7])
+    for i in range(60):
+        singles.partial_fit(X[i : i + 1])
+    for other in (pieces, singles):
+        np.testing.assert_array_equal(other.anchors_, whole.anchors_)
+        np.testing.assert_allclose(other.coefs_, whole.coefs_, atol=1e-10)
+        assert other.n_samples_seen_ == 60
+
+
+def test_libraries_agree(xp, X):
+    plain = learner(budget=15, max_iter=2).fit(X)
+    found = learner(budget=15, max_iter=2).fit(xp.asarray(X))
+    np.testing.assert_allclose(xp.to_numpy(found.coefs_), plain.coefs_, atol=1e-9)
+    codes = xp.to_numpy(found.transform(xp.asarray(X)))
+    np.testing.assert_allclose(codes, plain.transform(X), atol=1e-6)
+
+
+def test_single_precision_stays_single(xp, X):
+    rows = xp.asarray(X.astype(np.float32))
+    found = learner(budget=15, pruning="error").fit(rows)
+    stock = found.stock_
+    for part in (found.anchors_, found.coefs_, stock.matrix, found.transform(rows)):
+        assert xp.to_numpy(part).dtype == np.float32
+    assert xp.to_numpy(stock.inverse).dtype == np.float64  # of a near-singular matrix
+    later = found.partial_fit(xp.asarray(X))  # float64 after float32
+    assert xp.to_numpy(later.coefs_).dtype == np.float32
+
+
+def test_learning_lowers_the_cost():
+    X = datasets.unit_norm(datasets.load("digits").X_train)
+    found = BudgetKernelDL("poly:4,coef0=1", 20, budget=60, max_iter=5, random_state=0)
+    history = found.fit(X).history_
+    assert history["cost"][-1] < 0.8 * history["cost"][0]
+    assert len(history["seconds"]) == found.n_iter_ == 5
+
+
+def test_a_dictionary_per_class():
+    digits = datasets.load("digits")
+    X, X_test = map(datasets.unit_norm, (digits.X_train, digits.X_test))
+    one = BudgetKernelDL("poly:4,coef0=1", 20, budget=40, random_state=0)
+    model = ResidualClassifier(one).fit(X, digits.y_train)
+    assert model.score(X_test, digits.y_test) > 0.9
+
+
+def test_bad_input(X):
+    with pytest.raises(ValueError, match="KernelKSVD"):
+        learner("precomputed").fit(X)
+    with pytest.raises(ValueError, match="at most budget=100"):
+        learner(init=np.ones((4, 3))).fit(X)
+    with pytest.raises(ValueError, match="lower n_components"):
+        learner(m=100).fit(X[:20])
+    with pytest.raises(ValueError, match="no non-zero samples"):
+        learner(Linear()).partial_fit(np.zeros((3, 6)))
