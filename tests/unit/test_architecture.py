@@ -33,7 +33,7 @@ ALLOWED = {
     "classifiers": GROUND
     | {"kernels", "maps", "dictionaries", "pursuits", "updates", "learners"},
     "outliers": GROUND | {"learners"},
-    "datasets": {"config"},
+    "datasets": GROUND,
     "plotting": GROUND | {"dictionaries"},
     "registry": {
         "kernels",
@@ -50,7 +50,7 @@ ALLOWED = {
 }
 TOP = {"report", "experiments", "cli", "__main__", "__init__"}  # may import anything
 LATE = {("core", "kernels"), ("learners", "persistence")}  # inside functions only
-DASK = {f"backend/dask_{part}.py" for part in ("rows", "tasks", "worker")}
+DASK = {f"backend/dask_{part}.py" for part in ("files", "rows", "tasks", "worker")}
 HOMES = {
     "numba": {"hot/numba_.py"},
     "torch": {"hot/torch_.py", "hot/triton_.py", "backend/arrays.py"},

@@ -107,7 +107,7 @@ def test_quiet_says_nothing(folder: Path, tmp_path: Path) -> None:
 def test_the_default_is_lkdl(folder: Path) -> None:
     model = load(folder / "digits.model")
     assert list(model.named_steps) == [
-        "normalizer",
+        "unitnorm",
         "nystroemmap",
         "residualclassifier",
     ]

@@ -253,7 +253,8 @@ def test_dataframes(X, y):
     assert list(model.feature_names_in_[:2]) == ["feature 0", "feature 1"]
     named = pandas.DataFrame(X[:99], columns=model.feature_names_in_)
     np.testing.assert_array_equal(model.predict(named), expected.predict(X[:99]))
-    np.testing.assert_array_equal(model.predict(frame(X)).compute(), expected.predict(X))
+    found = model.predict(frame(X)).compute()
+    np.testing.assert_array_equal(found, expected.predict(X))
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame(X).rename(columns={"feature 0": "other"}))
 

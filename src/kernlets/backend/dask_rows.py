@@ -35,7 +35,7 @@ from .dask_tasks import (
 from .lloyd import Clusters
 from .rows import map_rows as map_local
 from .rows import sum_rows as sum_local
-from .stored import refuse_infinite
+from .stored import refuse_infinite, tell_rows
 
 __all__ = [
     "as_rows",
@@ -73,7 +73,7 @@ def _with_lengths(X: Any) -> da.Array:
     if not isinstance(X, da.Array):
         with warnings.catch_warnings():  # text becomes objects, as it should
             warnings.filterwarnings("ignore", "Dask currently has limited support")
-            return X.to_dask_array(lengths=True)
+            X = X.to_dask_array()
     if any(np.isnan(length) for length in X.chunks[0]):
         X = X.copy()  # lengths are noted in place
         X.compute_chunk_sizes()
@@ -110,8 +110,9 @@ def sum_rows(
         (end - n, end) if n else None
         for end, n in zip(ends, X.chunks[0], strict=True)
     ]
-    job = partial(_sum_chunk, f, row_bytes, numbered)
-    return sum_chunks(job, X, spans)
+    total = sum_chunks(partial(_sum_chunk, f, row_bytes, numbered), X, spans)
+    tell_rows(X.shape[0])
+    return total
 
 
 def _sum_chunk(

@@ -30,8 +30,8 @@ from .arrays import (
     is_torch,
     namespace,
 )
-from .stored import LazyRows, apply_rows, is_stored, read_rows
-from .threads import parallel
+from .stored import PAGE, LazyRows, apply_rows, is_stored, read_rows
+from .threads import is_inside, marked_inside, parallel
 
 Result = TypeVar("Result")
 
@@ -53,11 +53,15 @@ class Blocks:
     """Row blocks that can be read again: ``Blocks(read)`` with a function of nothing.
 
     For data larger than memory that are generated or read from files: `read` returns
-    a fresh iterator of two-dimensional arrays at each pass.
+    a fresh iterator of two-dimensional arrays at each pass. How many rows there are,
+    if that is known, is for progress bars only.
     """
 
-    def __init__(self, read: Callable[[], Iterable[Array]]) -> None:
+    def __init__(
+        self, read: Callable[[], Iterable[Array]], n_rows: int | None = None
+    ) -> None:
         self.read = read
+        self.n_rows = n_rows
 
     def __iter__(self) -> Iterator[Array]:
         return iter(self.read())
@@ -85,9 +89,16 @@ def slices(n: int, row_bytes: int, like: Array | None = None) -> list[slice]:
 
 def iter_blocks(X: Any, row_bytes: int) -> Iterator[Array]:
     """Row blocks of any source, as floating-point arrays."""
-    for part in _ahead(X) if is_blocks(X) else [X]:
+    for part in _parts(X):
         for rows in slices(part.shape[0], row_bytes, part):
             yield read_rows(part, rows)
+
+
+def _parts(X: Any) -> Iterable[Array]:
+    """Blocks of a stream, chunks of a Dask array brought here, or X itself."""
+    if is_dask(X):
+        return (chunk.compute() for chunk in X.blocks)
+    return _ahead(X) if is_blocks(X) else [X]
 
 
 def row_batches(X: Any, n_rows: int) -> Iterator[Array]:
@@ -136,11 +147,12 @@ def _joined(parts: list[Array]) -> Array:
 def _ahead(blocks: Iterable[Array]) -> Iterator[Array]:
     """The same blocks, the next one being read while one is worked on."""
     source = iter(blocks)
-    context = contextvars.copy_context()
+    context, inside = contextvars.copy_context(), is_inside()
     with ThreadPoolExecutor(1, thread_name_prefix="kernlets-reader") as reader:
 
         def read() -> Array | None:
-            return context.run(next, source, None)
+            with marked_inside(inside):
+                return context.run(next, source, None)
 
         coming = reader.submit(read)
         while (block := coming.result()) is not None:
@@ -155,7 +167,8 @@ def take_rows(X: Any, rows: np.ndarray) -> Array:
 
         return dask_rows.take_rows(X, rows)
     if is_stored(X):
-        return stacked_rows(as_float, X, 8 * X.shape[1], rows)
+        # a row that is touched maps pages around it, too
+        return stacked_rows(as_float, X, 8 * X.shape[1] + 16 * PAGE, rows)
     return as_float(X[index_like(rows, X)])
 
 

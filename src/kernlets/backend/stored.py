@@ -7,7 +7,9 @@ How one block is read; the loops over blocks are in `rows.py`, rows on a cluster
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from math import prod
 from typing import Any, TypeVar
 
@@ -20,6 +22,7 @@ from .arrays import as_float, is_dask, to_device
 Result = TypeVar("Result")
 
 PAGE = mmap.PAGESIZE
+_watch: ContextVar[Callable[[int], Any] | None] = ContextVar("watch", default=None)
 _CAN_RELEASE = hasattr(mmap.mmap, "madvise") and hasattr(mmap, "MADV_DONTNEED")
 
 
@@ -65,9 +68,9 @@ class LazyRows:
         from .rows import stacked_rows
 
         if isinstance(rows, slice):
-            rows = slice(*rows.indices(self._count))
-            if rows.step != 1:
-                rows = np.arange(self._count)[rows]
+            first, last, step = rows.indices(self._count)
+            plain = step == 1 and first <= last
+            rows = slice(first, last) if plain else np.arange(first, last, step)
         if self._rows is not None:
             rows = self._rows[rows]
         return stacked_rows(self._f or as_float, self.source, self.row_bytes, rows)
@@ -123,10 +126,33 @@ def refuse_infinite(block: Array, rows: slice | np.ndarray | None = None) -> Non
 
 def apply_rows(f: Callable[[Array], Result], X: Array, rows: Any) -> Result:
     """f of one block; pages of a memory map are given back after use."""
+    watch = _watch.get()
+    token = _watch.set(None)  # rows count once, not again inside f
     try:
-        return f(read_rows(X, rows))
+        result = f(read_rows(X, rows))
     finally:
+        _watch.reset(token)
         release(X, rows)
+    if watch is not None:
+        watch(rows.stop - rows.start if isinstance(rows, slice) else len(rows))
+    return result
+
+
+@contextmanager
+def watching(watch: Callable[[int], Any]) -> Iterator[None]:
+    """Let `watch` know of every few rows that a loop is through with."""
+    token = _watch.set(watch)
+    try:
+        yield
+    finally:
+        _watch.reset(token)
+
+
+def tell_rows(n: int) -> None:
+    """Let who watches know of n rows that were worked on elsewhere."""
+    watch = _watch.get()
+    if watch is not None:
+        watch(n)
 
 
 def check_memory(X: Any, who: str) -> None:

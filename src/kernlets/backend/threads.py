@@ -61,24 +61,30 @@ def _pool(n_threads: int, pid: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, thread_name_prefix="kernlets")
 
 
+def is_inside() -> bool:
+    """Whether this is a thread of the pool, or one that such a thread waits for."""
+    return getattr(_inside, "yes", False)
+
+
 @contextmanager
-def _marked_inside() -> Iterator[None]:
-    _inside.yes = True
+def marked_inside(yes: bool = True) -> Iterator[None]:
+    """Let `parallel` be serial in the block: a pool must not wait for itself."""
+    before, _inside.yes = is_inside(), yes
     try:
         yield
     finally:
-        _inside.yes = False
+        _inside.yes = before
 
 
 def parallel(f: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """[f(item) for item in items], on threads unless this already is one."""
     items = list(items)
-    if len(items) < 2 or options.n_threads < 2 or getattr(_inside, "yes", False):
+    if len(items) < 2 or options.n_threads < 2 or is_inside():
         return [f(item) for item in items]
     context = contextvars.copy_context()
 
     def run(item: Item) -> Result:
-        with _marked_inside():
+        with marked_inside():
             return context.copy().run(f, item)
 
     with serial_blas:

@@ -86,7 +86,8 @@ def _from_array(
     """Rows of one array; those of a large one on disk stay there."""
     large = is_stored(X) and X.nbytes > options.memory // 4
     if large and not isinstance(kernel, Precomputed):
-        return lambda c: LazyRows(X, rows=rows[c], row_bytes=8 * X.shape[1])
+        # all rows between the first and the last one of a block are mapped
+        return lambda c: LazyRows(X, None, X.nbytes // len(rows[c]), rows[c])
     return lambda c: rows_of(X, rows[c], kernel)
 
 

@@ -72,6 +72,7 @@ def fit(
     size: o.Size = None,
     memory: o.Memory = None,
     threads: o.Threads = None,
+    scheduler: o.Scheduler = None,
     device: o.Device = None,
     checkpoint: o.Checkpoint = None,
     resume: o.Resume = False,
@@ -100,9 +101,10 @@ def fit(
         seed=seed,
         settings=tuple(set_ or ()),
     )
-    source = Source(data, label, key, size, use_labels=not unsupervised)
+    on_cluster = scheduler is not None
+    source = Source(data, label, key, size, not unsupervised, on_cluster)
     check_resume(checkpoint, resume)
-    with session(memory, threads, device, checkpoint):
+    with session(memory, threads, device, checkpoint, scheduler):
         fit_model(recipe, source, model, test, quiet)
 
 
@@ -119,12 +121,14 @@ def predict(
     size: o.Size = None,
     memory: o.Memory = None,
     threads: o.Threads = None,
+    scheduler: o.Scheduler = None,
 ) -> None:
     """Predict the class of every row of DATA."""
     from .jobs import Source, predict_rows, session
 
-    with session(memory, threads):
-        predict_rows(model, Source(data, label, key, size), output)
+    source = Source(data, label, key, size, on_cluster=scheduler is not None)
+    with session(memory, threads, scheduler=scheduler):
+        predict_rows(model, source, output)
 
 
 @app.command()
@@ -136,12 +140,14 @@ def score(
     size: o.Size = None,
     memory: o.Memory = None,
     threads: o.Threads = None,
+    scheduler: o.Scheduler = None,
 ) -> None:
     """Accuracy of a classifier, reconstruction error of a dictionary, on DATA."""
     from .jobs import Source, score_rows, session
 
-    with session(memory, threads):
-        score_rows(model, Source(data, label, key, size))
+    source = Source(data, label, key, size, on_cluster=scheduler is not None)
+    with session(memory, threads, scheduler=scheduler):
+        score_rows(model, source)
 
 
 @app.command()
@@ -161,6 +167,7 @@ def transform(
     size: o.Size = None,
     memory: o.Memory = None,
     threads: o.Threads = None,
+    scheduler: o.Scheduler = None,
 ) -> None:
     """Write the sparse code of every row of DATA.
 
@@ -168,8 +175,9 @@ def transform(
     """
     from .jobs import Source, session, transform_rows
 
-    with session(memory, threads):
-        transform_rows(model, Source(data, label, key, size), output)
+    source = Source(data, label, key, size, on_cluster=scheduler is not None)
+    with session(memory, threads, scheduler=scheduler):
+        transform_rows(model, source, output)
 
 
 @app.command()

@@ -10,10 +10,10 @@ from typing import Any
 
 from sklearn.base import is_classifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer
 
 from ..classifiers import ResidualClassifier
 from ..kernels import resolve
+from ..maps import UnitNorm
 from ..registry import table
 from .settings import apply_setting
 
@@ -43,7 +43,7 @@ class Recipe:
     def build(self, labelled: bool) -> Any:
         """Rows of unit norm, map, then learner or classifier; as far as asked for."""
         map_class, final_class = self._classes()
-        steps: list[Any] = [Normalizer()] if self.normalize else []
+        steps: list[Any] = [UnitNorm()] if self.normalize else []
         if map_class is not None:
             steps.append(self._made(map_class, self._map_options()))
         final = self._final(final_class, has_map=map_class is not None)

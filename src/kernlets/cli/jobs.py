@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,59 +17,32 @@ from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
-from ..backend.arrays import check_device, is_torch, to_numpy
+from ..backend.arrays import check_device, is_dask, is_torch, to_numpy
 from ..config import options
-from ..datasets import DataFileError, Table, read_table
+from ..datasets import Table
 from ..persistence import load, save
 from .build import Recipe
 from .output import check_folder, check_table, write_codes, write_labels
 from .parts import fitted_learners
-from .progress import progress
+from .progress import fit_progress
 from .show import show_facts, size_text
+from .sources import Source, by_batches, connected, count_rows, width
 
 
-@dataclass(frozen=True)
-class Source:
-    """Data to read, and how."""
-
-    path: Path
-    label: str | None = None
-    key: str | None = None
-    size: tuple[int, int] | None = None
-    use_labels: bool = True
-
-    def read(self, n_features: int | None = None, labelled: bool = False) -> Table:
-        """Rows, as wide as a model expects them, and labels where there are any."""
-        column = _column(self.label)
-        rows = read_table(self.path, column, key=self.key, size=self.size)
-        if n_features is not None and rows.X.shape[1] != n_features:
-            raise DataFileError(
-                self.path,
-                f"has {rows.X.shape[1]} features, the model {n_features}: give the "
-                "same columns, and name the label column with --label",
-            )
-        if labelled and rows.y is None:
-            raise DataFileError(self.path, "has no labels: name them with --label")
-        return rows if self.use_labels else rows._replace(y=None)
-
-
-def _column(label: str | None) -> str | int | None:
-    """A label column by index where it is a number, else by name."""
-    if label is None or not label.removeprefix("-").isdecimal():
-        return label
-    return int(label)
-
-
+@contextmanager
 def session(
     memory: str | None,
     threads: int | None,
     device: str | None = None,
     checkpoint: Path | None = None,
-) -> AbstractContextManager[Any]:
-    """The library's options for the time of one command."""
+    scheduler: str | None = None,
+) -> Iterator[None]:
+    """The library's options, and a cluster, for the time of one command."""
     changes: dict[str, Any] = {"memory": memory, "n_threads": threads}
     changes |= {"device": check_device(device), "checkpoint": checkpoint}
-    return options(**{name: v for name, v in changes.items() if v is not None})
+    given = {name: v for name, v in changes.items() if v is not None}
+    with options(**given), connected(scheduler):
+        yield
 
 
 def check_resume(checkpoint: Path | None, resume: bool) -> None:
@@ -90,10 +66,10 @@ def fit_model(
     labelled = train.y is not None
     held_out = None
     if test is not None:
-        held_out = replace(source, path=test).read(train.X.shape[1], labelled)
+        held_out = replace(source, path=test).read(width(train), labelled)
     model = recipe.build(labelled)
     began = time.perf_counter()
-    with progress(model, max(_count_classes(train), 1), quiet):
+    with fit_progress(model, count_rows(train), quiet):
         model.fit(train.X, train.y)
     seconds = time.perf_counter() - began
     save(model, path)
@@ -101,17 +77,14 @@ def fit_model(
     show_facts(facts | (_score_facts(model, held_out) if held_out else {}))
 
 
-def _count_classes(rows: Table) -> int:
-    return 0 if rows.y is None else len(np.unique(rows.y))
-
-
 def _fit_facts(model: Any, rows: Table, seconds: float, path: Path) -> dict[str, str]:
     counts = [part.dictionary_.n_atoms for part in fitted_learners(model)]
     atoms = "-".join(map(str, sorted({min(counts), max(counts)})))
     unlabelled = "none: one dictionary for all rows (name labels with --label)"
+    classes = unlabelled if rows.y is None else str(len(model.classes_))
     return {
-        "rows": "{} of {} features".format(*rows.X.shape),
-        "classes": str(_count_classes(rows) or unlabelled),
+        "rows": f"{count_rows(rows) or 'many'} of {width(rows)} features",
+        "classes": classes,
         "atoms": f"{atoms} for each class" if len(counts) > 1 else atoms,
         "training": f"{seconds:.2f} s",
         "model": f"{path} ({size_text(path.stat().st_size)})",
@@ -128,7 +101,7 @@ def predict_rows(path: Path, source: Source, output: Path | None) -> None:
             f"{path}: was fitted without labels and predicts none: use `kernlets "
             "transform`, or fit again with --label"
         )
-    labels = _predicted(model, source.read(model.n_features_in_).X)
+    labels = _predicted(model, source.read(model.n_features_in_))
     if output is None:
         print("\n".join(map(str, labels)))
     else:
@@ -146,7 +119,7 @@ def _score_facts(model: Any, rows: Table) -> dict[str, str]:
     """Accuracy of a classifier, mean squared error of a dictionary."""
     if not is_classifier(model):
         return {"mean squared error": f"{-model.score(rows.X):.6g}"}
-    labels, predicted = np.asarray(rows.y), _predicted(model, rows.X)
+    labels, predicted = np.asarray(rows.y), _predicted(model, rows)
     if (labels.dtype.kind in "UO") != (predicted.dtype.kind in "UO"):
         labels, predicted = labels.astype(str), predicted.astype(str)
     hits = int(np.count_nonzero(labels == predicted))
@@ -157,10 +130,20 @@ def transform_rows(path: Path, source: Source, output: Path) -> None:
     """Sparse codes of rows, to a file."""
     check_table(output)
     model = _load(path)
-    X = source.read(model.n_features_in_).X
+    rows = source.read(model.n_features_in_)
+    write_codes(output, by_batches(partial(_codes, model), rows, "coding"))
+
+
+def _codes(model: Any, X: Any) -> sparse.csr_array:
+    """Codes of a few rows, or of all on a cluster, over all dictionaries."""
     features = model[:-1].transform(X) if isinstance(model, Pipeline) else X
-    parts = [learner.encode(features).tocsr() for learner in fitted_learners(model)]
-    write_codes(output, sparse.hstack(parts, format="csr"))
+    learners = fitted_learners(model)
+    if not is_dask(features):
+        parts = [learner.encode(features).tocsr() for learner in learners]
+        return sparse.hstack(parts, format="csr")
+    coders = [copy(learner).set_params(sparse_output=True) for learner in learners]
+    parts = [coder.transform(features).compute() for coder in coders]
+    return sparse.hstack(parts, format="csr")
 
 
 def _load(path: Path) -> Any:
@@ -170,6 +153,9 @@ def _load(path: Path) -> Any:
     return model
 
 
-def _predicted(model: Any, X: np.ndarray) -> np.ndarray:
-    labels = model.predict(X)
-    return to_numpy(labels) if is_torch(labels) else labels
+def _predicted(model: Any, rows: Table) -> np.ndarray:
+    def labels(X: Any) -> np.ndarray:
+        found = model.predict(X)
+        return to_numpy(found) if is_torch(found) else np.asarray(found)
+
+    return np.concatenate(list(by_batches(labels, rows, "predicting")))

@@ -71,6 +71,14 @@ Resume = Annotated[
     bool,
     typer.Option("--resume", help="go on from what --checkpoint holds, if anything"),
 ]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="let a Dask cluster do the work, e.g. tcp://host:8786, or local for "
+        "workers on this machine; it reads .npy and .parquet files",
+    ),
+]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="no progress and no summary")
 ]

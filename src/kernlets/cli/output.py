@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import typer
 from scipy import sparse
 
+from ..datasets import write_rows
 from ..persistence.atomic import atomic_write
 
 SUFFIXES = (".csv", ".npy", ".npz")
@@ -52,14 +54,15 @@ def _cell(label: Any) -> str:
     return text if is_plain else '"' + text.replace('"', '""') + '"'
 
 
-def write_codes(path: Path, codes: sparse.csr_array) -> None:
-    """Sparse in .npz as SciPy stores it, dense in .npy and .csv."""
+def write_codes(path: Path, parts: Iterable[sparse.csr_array]) -> None:
+    """Sparse in .npz as SciPy stores it; dense in .npy and .csv, part by part."""
     suffix = path.suffix.lower()
     with atomic_write(path) as file:
         if suffix == ".npz":
-            sparse.save_npz(file, codes)
+            sparse.save_npz(file, sparse.vstack(list(parts), format="csr"))
         elif suffix == ".npy":
-            np.save(file, codes.toarray())
+            write_rows(file, (part.toarray() for part in parts))
         else:
-            digits = np.finfo(codes.dtype).precision + 3  # enough to read them back
-            np.savetxt(file, codes.toarray(), fmt=f"%.{digits}g", delimiter=",")
+            for part in parts:
+                digits = np.finfo(part.dtype).precision + 3  # enough to read them back
+                np.savetxt(file, part.toarray(), fmt=f"%.{digits}g", delimiter=",")

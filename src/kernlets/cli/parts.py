@@ -16,12 +16,3 @@ def fitted_learners(model: Any) -> list[Any]:
     """The fitted learners of a model: one, or one for each class."""
     last = last_step(model)
     return getattr(last, "learners_", [last])
-
-
-def watched_learner(model: Any) -> Any | None:
-    """The part that reports its iterations to a callback, where there is one."""
-    last = last_step(model)
-    for part in (last, getattr(last, "learner", None)):
-        if hasattr(part, "callback"):
-            return part
-    return None

@@ -1,7 +1,8 @@
 """Data: named sets of the papers, the user's own files, and ways to spoil images.
 
 `load(name)` gives a :class:`Dataset`; `available()` says which names can be loaded
-from here; `read_table(path)` reads a user's file; `preprocess` and `corrupt` hold the
+from here; `read_table(path)` reads a user's file, `open_rows(path)` one that is larger
+than memory; `preprocess` and `corrupt` hold the
 row-wise preparations of the papers' protocols. No learning happens here.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 from kernlets.datasets import corrupt, preprocess
 from kernlets.datasets.base import Dataset
 from kernlets.datasets.catalogue import available, load
+from kernlets.datasets.disk import open_rows, write_rows
 from kernlets.datasets.files import read_table
 from kernlets.datasets.patches import distance_percentile, whitened_patches
 from kernlets.datasets.preprocess import remove_mean_and_normalize, unit_norm
@@ -26,6 +28,7 @@ __all__ = [
     "corrupt",
     "distance_percentile",
     "load",
+    "open_rows",
     "preprocess",
     "read_table",
     "remove_mean_and_normalize",
@@ -33,4 +36,5 @@ __all__ = [
     "shifted_batches",
     "unit_norm",
     "whitened_patches",
+    "write_rows",
 ]

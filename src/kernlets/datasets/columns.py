@@ -191,22 +191,32 @@ def read_parquet(path: Path, request: Request) -> Table:
     """Read Parquet columns; needs pyarrow."""
     parquet = optional_import("pyarrow.parquet", "parquet", path)
     table = parquet.read_table(path)
-    names = [str(name) for name in table.column_names]
-    for name, column in zip(names, table.columns, strict=True):
-        _refuse_nulls(path, name, column)
-    is_number = [_is_numeric_type(column.type) for column in table.columns]
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        _refuse_nulls(path, str(name), column)
+    names, features, label = numeric_columns(path, table.schema, request)
+    X = np.stack([table.column(name).to_numpy() for name in features], axis=1)
+    y = None if label is None else np.asarray(table.column(label).to_pylist())
+    return Table(X, y, names)
+
+
+def numeric_columns(
+    path: Path, schema: Any, request: Request
+) -> tuple[list[str], list[str], str | None]:
+    """Names of the features as text, those in the file, and that of the labels."""
+    names = [str(name) for name in schema.names]
+    is_number = [_is_numeric_type(kind) for kind in schema.types]
     label = label_column(path, names, is_number, request)
     features = _feature_columns(path, names, len(names), label)
     for j in features:
         if not is_number[j]:
             raise DataFileError(
                 path,
-                f"column {names[j]!r} holds {table.column(j).type}, not numbers: "
-                "convert it, or name the label column with label=",
+                f"column {names[j]!r} holds {schema.types[j]}, not numbers: convert "
+                "it, or name the label column with label=",
             )
-    X = np.stack([table.column(j).to_numpy() for j in features], axis=1)
-    y = None if label is None else np.asarray(table.column(label).to_pylist())
-    return Table(X, y, [names[j] for j in features])
+    own = [schema.names[j] for j in features]
+    labels = None if label is None else schema.names[label]
+    return [names[j] for j in features], own, labels
 
 
 def _is_numeric_type(kind: Any) -> bool:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def _why_unreadable(error: Exception) -> str:
 class Table(NamedTuple):
     """Rows of a file, with labels, column names and image shape where it has them."""
 
-    X: np.ndarray  # (n, p), float, or a memory map as stored
+    X: Any  # (n, p), float, or a memory map as stored; from `open_rows` also blocks
     y: np.ndarray | None  # (n,), numbers or strings
     feature_names: list[str] | None = None
     image_shape: tuple[int, ...] | None = None

@@ -1,0 +1,139 @@
+"""Where a command's rows come from: files in memory, on disk, or on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..backend.arrays import is_dask
+from ..backend.rows import is_blocks, row_batches
+from ..config import options
+from ..datasets import DataFileError, Table, open_rows, read_table
+from ..datasets.columns import numeric_columns
+from ..datasets.disk import parquet_files
+from ..datasets.table import Request, label_column, optional_import
+from .progress import rows_progress
+
+LARGE = 4  # files above this part of the memory option stay on disk
+BATCH_BYTES = 64 * 2**20  # of rows that are predicted or coded at a time
+
+
+@dataclass(frozen=True)
+class Source:
+    """Data to read, and how."""
+
+    path: Path
+    label: str | None = None
+    key: str | None = None
+    size: tuple[int, int] | None = None
+    use_labels: bool = True
+    on_cluster: bool = False
+
+    def read(self, n_features: int | None = None, labelled: bool = False) -> Table:
+        """Rows, as wide as a model expects them, and labels where there are any."""
+        rows = self._open()
+        found = width(rows)
+        if n_features is not None and found != n_features:
+            raise DataFileError(
+                self.path,
+                f"has {found} features, the model {n_features}: give the same columns, "
+                "and name the label column with --label",
+            )
+        if labelled and rows.y is None:
+            raise DataFileError(self.path, "has no labels: name them with --label")
+        return rows if self.use_labels else rows._replace(y=None)
+
+    def _open(self) -> Table:
+        column = _column(self.label)
+        if self.on_cluster:
+            return _open_on_cluster(self.path, column)
+        if self._is_large():
+            return open_rows(self.path, column)
+        return read_table(self.path, column, key=self.key, size=self.size)
+
+    def _is_large(self) -> bool:
+        files = parquet_files(self.path)
+        if self.path.suffix.lower() == ".npy" and self.path.exists():
+            files = [self.path]
+        return sum(file.stat().st_size for file in files) > options.memory // LARGE
+
+
+def _open_on_cluster(path: Path, label: str | int | None) -> Table:
+    """A file that the workers of a cluster read."""
+    from ..backend import dask_files
+
+    request = Request(label)
+    if path.suffix.lower() == ".npy" and path.exists():
+        X = dask_files.open_npy(path)
+        column = label_column(path, None, [True] * X.shape[1], request)
+        if column is None:
+            return Table(X, None)
+        others = np.delete(np.arange(X.shape[1]), column)
+        return Table(X[:, others], X[:, column])
+    files = parquet_files(path)
+    if not files or not files[0].exists():
+        raise DataFileError(
+            path, "cannot be read by a cluster: give a .npy file, or .parquet files"
+        )
+    parquet = optional_import("pyarrow.parquet", "parquet", path)
+    schema = parquet.read_schema(files[0])
+    names, features, labels = numeric_columns(path, schema, request)
+    columns = features if labels is None else [*features, labels]
+    table = dask_files.open_parquet(files, columns)
+    return Table(table[features], None if labels is None else table[labels], names)
+
+
+def _column(label: str | None) -> str | int | None:
+    """A label column by index where it is a number, else by name."""
+    if label is None or not label.removeprefix("-").isdecimal():
+        return label
+    return int(label)
+
+
+def width(rows: Table) -> int:
+    """Features of a row."""
+    names = rows.feature_names
+    return rows.X.shape[1] if names is None else len(names)
+
+
+def count_rows(rows: Table) -> int | None:
+    """How many there are, where that is known without reading them."""
+    if is_blocks(rows.X):
+        return rows.X.n_rows
+    n = rows.X.shape[0]  # of a Dask dataframe not a number yet
+    return int(n) if isinstance(n, Integral) else None
+
+
+def by_batches(f: Callable[[Any], Any], rows: Table, title: str) -> Iterator[Any]:
+    """f of a few rows at a time, so that memory is bounded and progress can be seen.
+
+    Rows on a cluster are worked on there, all at once.
+    """
+    if is_dask(rows.X):
+        yield f(rows.X)
+        return
+    step = max(1, BATCH_BYTES // (8 * width(rows)))
+    with rows_progress(title, count_rows(rows)) as advance:
+        for batch in row_batches(rows.X, step):
+            yield f(batch)
+            advance(batch.shape[0])
+
+
+@contextmanager
+def connected(scheduler: str | None) -> Iterator[None]:
+    """A client of a Dask cluster for the time of one command, if one is named."""
+    if scheduler is None:
+        yield
+        return
+    try:
+        from ..backend.dask_files import connect
+    except ImportError:
+        raise ImportError("--scheduler needs: pip install 'kernlets[dask]'") from None
+    with connect(scheduler):
+        yield

@@ -1,0 +1,171 @@
+"""Rows that stay on disk: `open_rows` opens a file, `write_rows` writes one by blocks.
+
+`read_table` in `files.py` reads whole files instead, and more formats.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from kernlets.backend.rows import Blocks, iter_blocks, stacked_rows
+from kernlets.backend.stored import LazyRows
+from kernlets.config import options
+from kernlets.datasets.columns import numeric_columns
+from kernlets.datasets.table import (
+    DataFileError,
+    Request,
+    Table,
+    label_column,
+    optional_import,
+    reading,
+)
+
+BLOCK_SHARE = 16  # a block read from a file takes this part of the memory option
+
+
+def open_rows(path: str | Path, label: str | int | bool | None = None) -> Table:
+    """Rows of a file that is larger than memory, to be read block by block.
+
+    Parameters
+    ----------
+    path : path
+        `.npy`; `.parquet`, or a folder of such files.
+    label : str, int, False or None
+        Label column, as in `read_table`.
+
+    Returns
+    -------
+    Table
+        X is a memory map for `.npy` (`LazyRows` where a column is left out), and
+        `Blocks` for Parquet. The labels are in memory.
+
+    Examples
+    --------
+    >>> from kernlets import MOD, datasets, options
+    >>> with options(memory="2GB"):  # doctest: +SKIP
+    ...     MOD(100).fit(datasets.open_rows("huge.npy").X)
+    """
+    path = Path(path)
+    with reading(path):
+        if not path.exists():
+            raise DataFileError(path, "does not exist: check the path")
+        if path.suffix.lower() == ".npy":
+            return _open_npy(path, Request(label))
+        files = parquet_files(path)
+        if not files:
+            raise DataFileError(
+                path, "is no .npy or .parquet file, nor a folder of .parquet files"
+            )
+        return _open_parquet(path, files, Request(label))
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """The files of a table in Parquet: one, or all in a folder, by name."""
+    if path.is_dir():
+        return sorted(path.glob("*.parquet"))
+    return [path] if path.suffix.lower() == ".parquet" else []
+
+
+def _open_npy(path: Path, request: Request) -> Table:
+    X = np.lib.format.open_memmap(path, mode="r")
+    if X.ndim != 2 or X.dtype.kind not in "fiub":
+        raise DataFileError(path, f"holds {X.dtype} of shape {X.shape}: needs a matrix")
+    column = label_column(path, None, [True] * X.shape[1], request)
+    if column is None:
+        return Table(X, None)
+    width = X.dtype.itemsize * X.shape[1]
+    labels = stacked_rows(partial(_column, column), X, width)
+    return Table(LazyRows(X, partial(_without, column), width), labels)
+
+
+def _column(column: int, block: np.ndarray) -> np.ndarray:
+    return block[:, column].copy()
+
+
+def _without(column: int, block: np.ndarray) -> np.ndarray:
+    return np.delete(block, column, axis=1)
+
+
+def _open_parquet(path: Path, files: list[Path], request: Request) -> Table:
+    """Blocks of the columns of numbers, and all labels."""
+    parquet = optional_import("pyarrow.parquet", "parquet", path)
+    schema = parquet.read_schema(files[0])
+    names, features, label = numeric_columns(path, schema, request)
+    n_rows = sum(parquet.ParquetFile(file).metadata.num_rows for file in files)
+    y = None
+    if label is not None:
+        parts = [parquet.read_table(file, columns=[label]) for file in files]
+        y = np.concatenate([np.asarray(part.column(0).to_pylist()) for part in parts])
+
+    def read() -> Iterator[np.ndarray]:
+        step = max(1, options.memory // (BLOCK_SHARE * 8 * len(features)))
+        for file in files:
+            with parquet.ParquetFile(file) as opened:
+                for batch in opened.iter_batches(step, columns=features):
+                    yield _matrix(file, batch)
+
+    return Table(Blocks(read, n_rows), y, names)
+
+
+def _matrix(path: Path, batch: Any) -> np.ndarray:
+    if any(column.null_count for column in batch.columns):
+        raise DataFileError(path, "has empty cells: fill them in or drop the rows")
+    columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+    return np.stack(columns, axis=1)
+
+
+def write_rows(path: str | Path | IO[bytes], X: Any) -> int:
+    """Write rows from any source to a `.npy` file, block by block; how many there are.
+
+    X may be an array, a memory map, `LazyRows` (what `transform` gives for data larger
+    than memory), an iterable of blocks, or a Dask array, whose chunks come here one
+    after the other. The file appears when it is complete.
+    """
+    with _opened(path) as file:
+        start, n_rows, like = file.tell(), 0, None
+        for block in iter_blocks(X, row_bytes=64):
+            block = np.ascontiguousarray(block)
+            if like is None:
+                like = block[:0]
+                _write_header(file, like, 0)
+            n_rows += len(block)
+            file.write(block.data)
+        if like is None:
+            raise ValueError("X is an iterable without blocks: give at least one")
+        file.seek(start)
+        _write_header(file, like, n_rows)  # as long as before: room for digits is left
+        file.seek(0, os.SEEK_END)
+    return n_rows
+
+
+def _write_header(file: IO[bytes], like: np.ndarray, n_rows: int) -> None:
+    header = np.lib.format.header_data_from_array_1_0(like)
+    header["shape"] = (n_rows, *like.shape[1:])
+    np.lib.format.write_array_header_1_0(file, header)
+
+
+def _opened(path: str | Path | IO[bytes]) -> AbstractContextManager[IO[bytes]]:
+    return _part_file(Path(path)) if isinstance(path, (str, Path)) else _given(path)
+
+
+@contextmanager
+def _given(file: IO[bytes]) -> Iterator[IO[bytes]]:
+    yield file
+
+
+@contextmanager
+def _part_file(path: Path) -> Iterator[IO[bytes]]:
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            yield file
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
