@@ -28,12 +28,10 @@ class LinearLearner(DictionaryLearner):
     def _first_dictionary(
         self, X: Array, rng: np.random.Generator
     ) -> ExplicitDictionary:
-        if self.n_components is not None:
-            n_atoms = int(self.n_components)
-        elif isinstance(self.init, str):
-            n_atoms = self._n_atoms(len(Usable.of(X)), X.shape[1])
-        else:
+        if self.n_components is None and not isinstance(self.init, str):
             n_atoms = len(self.init)
+        else:
+            n_atoms = self._n_atoms(len(Usable.of(X)), X.shape[1])
         # a memory map is still on the host here
         return ExplicitDictionary(to_device(start_atoms(self.init, X, n_atoms, rng)))
 

@@ -11,7 +11,6 @@ import numpy as np
 from ..backend.arrays import (
     as_like,
     check_points,
-    index_like,
     namespace,
     row_norms,
     to_numpy,
@@ -80,16 +79,7 @@ def _first_row(X: Any) -> Array:  # (1, p)
 
 
 def from_samples(X: Any, n_components: int, rng: np.random.Generator) -> Array:
-    """Random distinct non-zero samples.
-
-    A few rows are looked at, and all of them only where too many of these are zero: of
-    rows on disk or on a cluster, or not made yet, not more than needed is read.
-    """
-    few = rng.choice(X.shape[0], min(2 * n_components, X.shape[0]), replace=False)
-    rows = take_rows(X, few)
-    found = nonzero_rows(rows)
-    if len(found) >= n_components:
-        return rows[index_like(found[:n_components], rows)]
+    """Random distinct non-zero samples."""
     usable = Usable.of(X)
     if len(usable) < n_components:
         raise ValueError(
