@@ -24,7 +24,10 @@ NAMES = (
     "rkdl-scale",
     "outliers",
     "ksad",
+    "scale",
     "streams",
+    "budget",
+    "budget-stream",
     "supervised",
 )
 

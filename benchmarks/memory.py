@@ -37,7 +37,7 @@ def peak_of(
     return json.loads(answer.stdout.splitlines()[-1])
 
 
-def _status_mb(field: str) -> float:
+def status_mb(field: str) -> float:
     """VmRSS (now) or VmHWM (peak).
 
     Not getrusage: its peak starts at the size of the process that started this one.
@@ -50,7 +50,7 @@ def _status_mb(field: str) -> float:
 
 def process_peak() -> dict[str, float]:
     """``peak MB`` of the whole process since `forget_peak`, where it can be told."""
-    return {"peak MB": _status_mb("VmHWM")} if _STATUS.exists() else {}
+    return {"peak MB": status_mb("VmHWM")} if _STATUS.exists() else {}
 
 
 def forget_peak() -> None:
@@ -67,12 +67,12 @@ def measure(
     from .runner import warm_up
 
     warm_up(benchmark, method)
-    base = _status_mb("VmRSS")
+    base = status_mb("VmRSS")
     prepared = method(benchmark.problem(benchmark.cases(quick)[index]))
-    data = _status_mb("VmRSS")
+    data = status_mb("VmRSS")
     forget_peak()
     result = prepared.run()
-    peak = _status_mb("VmHWM")
+    peak = status_mb("VmHWM")
     del result  # alive until the peak was read
     return {"peak_mb": round(peak - base, 1), "data_mb": round(data - base, 1)}
 
