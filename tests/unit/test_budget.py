@@ -154,7 +154,8 @@ def test_units_of_the_kernel_do_not_matter(X):
         coder = Lasso(s * ALPHA, max_iter=10_000, tol=1e-12)
         found = learner(s * KERNEL, coder=coder, update=update, max_iter=2).fit(X)
         coefs.append(found.coefs_)
-    np.testing.assert_allclose(*coefs, rtol=1e-7)
+    # entries near zero carry the rounding of the others
+    np.testing.assert_allclose(*coefs, rtol=1e-7, atol=1e-9)
 
 
 # admission
@@ -261,8 +262,11 @@ def test_schedules():
 
 
 @pytest.mark.parametrize("space", ["parameter", "feature"])
-def test_a_guarded_step_ends_at_the_minimum_along_it(space, X):
-    """However long the step was to be; the cost of the sample with its code kept."""
+def test_a_guarded_step_ends_little_past_the_minimum(space, X):
+    """However long it was to be, so that the cost of the sample, its code kept, falls.
+
+    The minimum along the step is at 1/1.8 of it.
+    """
     x, mu, after = X[20:21], 0.1, {}
     K, row, own = KERNEL(X[:8]), KERNEL(x, X[:8])[0], KERNEL.diag(x)[0]
     for step in (1e-3, 100.0):
@@ -279,9 +283,9 @@ def test_a_guarded_step_ends_at_the_minimum_along_it(space, X):
     short, long = (after[step] - before for step in (1e-3, 100.0))
     factor = np.vdot(short, long) / np.vdot(short, short)
     np.testing.assert_allclose(long, factor * short, atol=1e-9)  # the same direction
-    best = kept_cost(after[100.0])
-    assert kept_cost(before) > kept_cost(after[1e-3]) > best
-    assert all(kept_cost(before + t * long) > best for t in (0.99, 1.01))
+    best = kept_cost(before + long / 1.8)
+    assert kept_cost(before) > kept_cost(after[100.0]) > best
+    assert all(kept_cost(before + t * long / 1.8) > best for t in (0.99, 1.01))
 
 
 def test_without_the_guard_long_steps_grow_and_are_warned_of(X):
@@ -289,7 +293,7 @@ def test_without_the_guard_long_steps_grow_and_are_warned_of(X):
     wild = learner(update=StochasticGradient(step=5.0, guard=False), max_iter=5)
     with (
         pytest.raises(ValueError, match="guard=True"),
-        pytest.warns(UserWarning, match="steps were longer"),
+        pytest.warns(UserWarning, match="steps were too long"),
         np.errstate(all="ignore"),
     ):
         wild.fit(X)

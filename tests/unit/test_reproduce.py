@@ -189,6 +189,15 @@ def test_a_process_that_dies_costs_its_run_only():
     assert all(each.error == "its process ended with code 1" for each in found)
 
 
+def test_a_process_that_dies_before_it_reads_costs_its_run_only(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "/nowhere")
+    monkeypatch.setenv("PYTHONHOME", "/nowhere")  # no interpreter starts there
+    lost = [Cell("no.study", "smoke", {}, seed) for seed in range(2)]
+    found = list(runner.over_processes(lost, (None, 1), 2, None))
+    assert len(found) == 2
+    assert all("its process ended with code" in each.error for each in found)
+
+
 def test_processes_stop_at_the_deadline():
     began = time.monotonic()
     todo = [Cell("no.study", "smoke", {}, seed) for seed in range(50)]
@@ -402,8 +411,8 @@ def drawn_toy():
 def test_plain_text_has_the_numbers():
     lines = text._section(drawn_toy()).splitlines()
     assert lines[0] == "toy/table: A toy (accuracy, %)"
-    assert lines[2].split() == "a 1 91.20 91.50 0.71 +0.30 reproduced".split()
-    assert lines[3].split() == "d 1 70.00 91.50 0.71 +21.50 better".split()
+    assert lines[2].split() == "a 1 91.20 91.50 0.71 2 +0.30 reproduced".split()
+    assert lines[3].split() == "d 1 70.00 91.50 0.71 2 +21.50 better".split()
     assert lines[4:] == ["holds: 1 < 2", "2 reproduced, 1 better"]
 
 
@@ -412,9 +421,10 @@ def test_pages_have_numbers_deviations_and_figures(tmp_path, monkeypatch):
     monkeypatch.setitem(PAPERS, "toy", "Toys")
     index = pages.write_pages([drawn_toy()], {}, tmp_path)
     page = (tmp_path / "toy.md").read_text()
-    assert "| a | 1 | 91.20 | 91.50 | 0.71 | +0.30 | reproduced | first |" in page
+    assert "| a | 1 | 91.20 | 91.50 | 0.71 | 2 | +0.30 | reproduced | first |" in page
     assert "| a | 91.50 ± 0.71 | 92.50 ± 0.71 | 2 |" in page
     assert "* Toys differ & vary." in page
+    assert "8 of 24 runs, 8 s in all" in page
     assert (tmp_path / "figures" / "toy-table.png").read_bytes().startswith(b"\x89PNG")
     assert "[toy/table](toy.md#toy-table) | A toy | 2 | 1 |" in index.read_text()
     assert '<a id="toy-table">' in page

@@ -169,8 +169,10 @@ class Findings:
         return max((record.peak_bytes or 0 for record in self.records), default=0)
 
     @property
-    def seeds(self) -> int:
-        return len({record.cell.seed for record in self.records if record.done})
+    def planned(self) -> int:
+        """Runs that the study makes at this scale."""
+        study = self.exhibit.study
+        return sum(study.repeats(c, self.scale) for c in study.cases(self.scale))
 
 
 def findings(exhibit: Exhibit, records: Iterable[Record], scale: str) -> Findings:

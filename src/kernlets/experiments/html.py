@@ -33,6 +33,7 @@ COLUMNS = (
     ("published", None),
     ("ours", None),
     ("±", None),
+    ("seeds", None),
     ("difference", None),
     ("verdict", "text"),
 )
@@ -117,7 +118,7 @@ def _compared(found: Findings) -> Iterator[Html]:
 def _claimed(found: Findings) -> Iterator[Html]:
     verdicts = {True: "reproduced", False: "worse", None: ""}
     for claim in found.claims:
-        yield _line(found, claim.text, [""] * 5, verdicts[claim.holds], "")
+        yield _line(found, claim.text, [""] * 6, verdicts[claim.holds], "")
 
 
 def _line(

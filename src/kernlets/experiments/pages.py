@@ -11,7 +11,7 @@ from ..persistence.atomic import atomic_write
 from .catalogue import PAPERS
 from .figures import draw
 from .findings import VERDICTS, Findings, Row
-from .text import cells, held, matrix, verdict_of
+from .text import HEADER, cells, held, matrix, verdict_of
 
 RULE = (
     "A number is *reproduced* if our mean is within the tolerance stated with the "
@@ -21,7 +21,6 @@ RULE = (
     "data, machine or text leave no common ground; the reason stands beside it. Claims "
     "of the papers count as reproduced if they hold and as worse if they do not."
 )
-HEADER = ("", "", "published", "ours", "±", "difference", "verdict", "note")
 Sessions = dict[str, dict[str, Any]]
 
 
@@ -105,7 +104,8 @@ def _section(found: Findings, folder: Path) -> Iterator[str]:
         yield f"![{exhibit.title}](figures/{path.name})"
         yield ""
     if found.compared:
-        yield from table(HEADER, [_compared(found, row) for row in found.compared])
+        rows = [_compared(found, row) for row in found.compared]
+        yield from table((*HEADER, "note"), rows)
         yield ""
     yield from _claims(found)
     yield from _all_numbers(found)
@@ -145,10 +145,10 @@ def _all_numbers(found: Findings) -> Iterator[str]:
 
 
 def _effort(found: Findings) -> str:
-    runs = sum(record.done for record in found.records)
+    made = sum(record.done for record in found.records)
     return (
-        f"{runs} runs, up to {found.seeds} seeds, {found.seconds:.0f} s in all, at "
-        f"most {found.peak_bytes / 1e6:.0f} MB on top of data and libraries."
+        f"{made} of {found.planned} runs, {found.seconds:.0f} s in all, at most "
+        f"{found.peak_bytes / 1e6:.0f} MB on top of data and libraries."
     )
 
 

@@ -9,7 +9,7 @@ from .findings import VERDICTS, Findings, Row, findings
 from .records import Record
 from .spec import Exhibit
 
-HEADER = ("", "", "published", "ours", "spread", "difference", "verdict")
+HEADER = ("", "", "published", "ours", "±", "seeds", "difference", "verdict")
 
 
 def line_of(record: Record) -> str:
@@ -40,16 +40,23 @@ def _section(found: Findings) -> str:
 
 def cells(row: Row) -> tuple[str, ...]:
     """The entries of a row, as text."""
-    verdict = f"{row.verdict}: {row.why}" if row.why and row.verdict else row.verdict
     return (
         row.series,
         place(row.x),
         number(row, row.published),
         number(row, row.mean),
         number(row, row.spread),
+        str(len(row.values) or ""),
         signed(row),
-        verdict,
+        verdict_text(row),
     )
+
+
+def verdict_text(row: Row) -> str:
+    """The verdict with its reason; that there is none yet."""
+    if not row.values:
+        return "not measured"
+    return f"{row.verdict}: {row.why}" if row.why and row.verdict else row.verdict
 
 
 def matrix(found: Findings) -> Iterator[tuple[str, ...]]:

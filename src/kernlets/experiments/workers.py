@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import connection, get_context
 from typing import Any
@@ -29,7 +30,8 @@ class Worker:
 
     def give(self, cell: Cell) -> None:
         self.cell = cell
-        self.line.send(cell)
+        with suppress(BrokenPipeError):  # `result` will tell
+            self.line.send(cell)
 
     def result(self) -> Record:
         """What came back, or that nothing will."""
@@ -37,7 +39,7 @@ class Worker:
         assert cell is not None
         try:
             return self.line.recv()
-        except EOFError:
+        except (EOFError, ConnectionResetError):  # reset: it died before it read
             self.process.join()
             code = self.process.exitcode
             return Record(cell, error=f"its process ended with code {code}")

@@ -34,8 +34,8 @@ class Rules(NamedTuple):
     budget: int  # most anchors
     feature_space: bool  # eq. (15), otherwise eqs. (19)-(20)
     penalty: float  # μ
-    first_rate: float  # ρ of the first sample
-    guard: bool  # shorten steps that go too far
+    reach: float  # longest step, over that to the minimum of the sample's cost
+    guard: bool  # shorten longer ones
     learn_rejected: bool
     coherence: float  # γ of eq. (21)
     cost: float  # ε of eq. (22), negative for none
@@ -163,16 +163,12 @@ class _Learner:
         self._feature_step(row, corr, codes, inside.astype(row.dtype), rate)
 
     def _guarded(self, rate: float, square: float, bend: float) -> float:
-        """ρ_n, at most ρ_n/ρ_1 of the way to the minimum of the sample's cost along G.
-
-        That is at ‖G‖² / cost″: where a schedule is too bold it scales the longest
-        steps that make sense, and still lets them become shorter.
-        """
-        if self.rules.first_rate * bend <= square:
+        """ρ, at most reach · ‖G‖² / cost″(G)."""
+        longest = self.rules.reach * square
+        if rate * bend <= longest:
             return rate
         self.n_unstable += 1
-        share = rate / self.rules.first_rate
-        return share * square / bend if self.rules.guard else rate
+        return longest / bend if self.rules.guard else rate
 
     def _parameter_step(self, row: np.ndarray, codes: np.ndarray, rate: float) -> None:
         """Ω ← Ω − ρG, G = (KΩα − κ)αᵀ + μKΩ, eqs. (19) and (20)."""

@@ -246,9 +246,9 @@ def _parameter_step(stock, size, rate, rules, scratch):
             slope[a, j] = error * code[j] + penalty * products[j]
     lifted = np.dot(stock.matrix, slope)
     square, bend = _bends(slope, lifted, size, code, penalty)
-    too_long = rules.first_rate * bend > square
+    too_long = rate * bend > rules.reach * square
     if too_long and rules.guard:
-        rate *= square / (rules.first_rate * bend)
+        rate = rules.reach * square / bend
     for a in range(size):
         for j in range(len(code)):
             stock.coefs[a, j] -= rate * slope[a, j]
@@ -287,9 +287,9 @@ def _feature_step(stock, size, inside, rate, rules, scratch):
         energy += code[j] * explained[j]
     square = length * spent - shared + penalty**2 * np.trace(stock.gram)
     bend = spent * (length * spent - shared) + penalty**2 * energy + penalty * square
-    too_long = rules.first_rate * bend > square
+    too_long = rate * bend > rules.reach * square
     if too_long and rules.guard:
-        rate *= square / (rules.first_rate * bend)
+        rate = rules.reach * square / bend
     keep = 1 - penalty * rate
     for a in range(size):
         _blend(stock.coefs[a], inside[a], code, keep, rate)

@@ -21,6 +21,10 @@ from ..pursuits import OMP
 
 PRUNINGS = {"row-norm": 0, "error": 1, "merge": 2}  # as numbered in `hot.budget`
 
+# How far a guarded step goes, the minimum of the sample's cost along it being at 1:
+# past the minimum it learns faster, from 2 on the cost would not fall.
+REACH = 1.8
+
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 COUNT = Interval(Integral, 1, None, closed="left")
@@ -92,10 +96,10 @@ class StochasticGradient(BaseEstimator):
     penalty : float
         μ, which keeps atoms from growing.
     guard : bool
-        Let no step go past the minimum of the sample's own cost along it, ρ ≤ ‖G‖² /
-        cost″(G). At large budgets ρ(μ + ‖α‖²)λ_max(K) is far above 2 with the
-        published step sizes, and coefficients explode. Without the guard there is a
-        warning.
+        Shorten a step along G that would not lower the cost of its own sample, to ρ =
+        1.8 ‖G‖² / cost″(G); with 2 the cost would stay. At large budgets
+        ρ(μ + ‖α‖²)λ_max(K) is far above 2 with the published step sizes, and
+        coefficients explode. Without the guard there is a warning.
     on_reject : {"update", "skip"}
         Whether a sample that is not admitted as an anchor is learned from: in feature
         space φ(x) is then projected on the span of the anchors. "skip" is Table I of
@@ -130,7 +134,7 @@ class StochasticGradient(BaseEstimator):
         return {
             "feature_space": self.space == "feature",
             "penalty": float(self.penalty),
-            "first_rate": float(self.steps(0, 1)[0]),
+            "reach": REACH,
             "guard": bool(self.guard),
             "learn_rejected": self.on_reject == "update",
         }

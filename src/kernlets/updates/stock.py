@@ -106,7 +106,7 @@ class AnchorStock:
         matrix = double(self.matrix)
         xp = namespace(matrix)
         more = xp.linalg.diagonal(matrix) * jitter
-        return xp.linalg.inv(matrix + xp.eye(len(self), dtype=more.dtype) * more)
+        return xp.linalg.inv(matrix + move_like(np.eye(len(self)), matrix) * more)
 
     def _closed(self, stock: ops.Stock, done: ops.Outcome, pool: Array) -> AnchorStock:
         size = done.size
