@@ -20,11 +20,16 @@ from kernlets import (
     MOD,
     RBF,
     Blocks,
+    FDDLClassifier,
     KernelKSVD,
+    KSADClassifier,
+    LCKSVDClassifier,
     NystroemMap,
     OnlineDictionary,
+    ReducedKernelDL,
     ResidualClassifier,
     RLSDictionary,
+    SRCClassifier,
     UnitNorm,
     datasets,
     load,
@@ -182,6 +187,26 @@ def test_what_needs_all_rows_is_loaded_or_refused(X, disk):
                 learner.fit(lazy)
         with pytest.raises(MemoryError, match="update='parallel'"):
             KSVD(10).fit(disk)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        ReducedKernelDL("rbf", 10),
+        LCKSVDClassifier(),
+        FDDLClassifier(),
+        KSADClassifier(),
+        SRCClassifier(),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+def test_what_needs_all_rows_names_itself(estimator, X, y, disk):
+    name = type(estimator).__name__
+    with (
+        options(memory=X.nbytes - 1),
+        pytest.raises(MemoryError, match=rf"{name} needs.*options\(memory"),
+    ):
+        estimator.fit(disk, y)
 
 
 @pytest.mark.parametrize("kind", ["disk", "blocks", "list"])

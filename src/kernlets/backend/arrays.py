@@ -121,19 +121,22 @@ def check_rows(
     ensure_min_samples: int = 1,
     streamed: bool = False,
     lazy: bool = False,
+    whole: bool = False,
 ) -> Array:
     """X as a finite two-dimensional floating-point array, or an error with advice.
 
     Memory maps are not read here: their blocks are converted as they are used. With
-    `lazy` the same holds for `LazyRows` and Dask arrays; without it the caller needs
-    all rows in memory.
+    `lazy` the same holds for `LazyRows` and Dask arrays; without it these are read.
+    With `whole` rows on disk that are more than the memory option are refused.
     """
     from .stored import LazyRows, check_memory
 
     if is_dask(X):
         return _check_dask(estimator, X, reset, ensure_min_samples, lazy)
-    if isinstance(X, LazyRows) and not lazy:
+    unread = isinstance(X, LazyRows) and not lazy
+    if unread or whole:
         check_memory(X, type(estimator).__name__)
+    if unread:
         X = np.asarray(X)
     if is_torch(X) or isinstance(X, (np.memmap, LazyRows)):
         X = _check_plain(X, ensure_min_samples)

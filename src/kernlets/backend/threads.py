@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -46,6 +46,15 @@ class _SerialBlas:
 
 
 serial_blas = _SerialBlas()
+SMALL = 1500  # rows of a matrix to whose factorisation threads bring little
+
+
+def serial_if_small(n: int) -> AbstractContextManager[Any]:
+    """Serial BLAS for a factorisation of n rows, if n is small.
+
+    Threads bring little to it, and on a busy machine cost many times the rest.
+    """
+    return serial_blas if n < SMALL else nullcontext()
 
 
 @lru_cache(maxsize=1)

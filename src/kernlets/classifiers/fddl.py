@@ -153,7 +153,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
     def fit(self, X: Any, y: Any) -> FDDLClassifier:
         """Learn the atoms of all classes from labelled rows."""
         self._validate_params()
-        X = check_rows(self, X, reset=True, ensure_min_samples=2)
+        X = check_rows(self, X, reset=True, ensure_min_samples=2, whole=True)
         labels = checked_labels(self, y, X.shape[0])
         self.classes_, labels = np.unique(labels, return_inverse=True)
         order = np.argsort(labels, kind="stable")

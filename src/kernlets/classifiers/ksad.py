@@ -144,8 +144,9 @@ class KSADClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> KSADClassifier:
         """Map the samples, learn the atoms, keep the codes."""
         self._validate_params()
+        kernel = resolve(self.kernel)
         X = check_samples(
-            self, X, resolve(self.kernel), reset=True, ensure_min_samples=2
+            self, X, kernel, reset=True, ensure_min_samples=2, whole=True
         )
         labels = checked_labels(self, y, X.shape[0])
         self._check_neighbors(X.shape[0])

@@ -62,7 +62,7 @@ class JointKSVD(ScoreVoting, CodingClassifier):
     def fit(self, X: Any, y: Any) -> JointKSVD:
         """Learn atoms and classifier from labelled rows."""
         self._validate_params()
-        X = check_rows(self, X, reset=True, ensure_min_samples=2)
+        X = check_rows(self, X, reset=True, ensure_min_samples=2, whole=True)
         labels = checked_labels(self, y, X.shape[0])
         self.classes_, labels = np.unique(labels, return_inverse=True)
         rng = generator(self.random_state)

@@ -14,6 +14,7 @@ from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
 from ..kernels import resolve
 from ..kernels.samples import check_samples, describe_input
+from ..learners.exact import kernel_matrix
 from ..pursuits import OMP
 from .labels import ResidualVoting, checked_labels, class_residuals
 
@@ -65,7 +66,7 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
             checked_labels(self, y, X.shape[0]), return_inverse=True
         )
         self.kernel_ = kernel.bound(X)
-        matrix = map_rows(lambda rows: self.kernel_(rows, X), X, 8 * X.shape[0])
+        matrix = kernel_matrix(self.kernel_, X, type(self).__name__)
         energy = to_numpy(self.kernel_.diag(X))
         usable = np.flatnonzero(energy > 0)
         self._keep(X, matrix, usable, energy[usable])

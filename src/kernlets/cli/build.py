@@ -55,7 +55,7 @@ class Recipe:
 
     def _classes(self) -> tuple[Any, Any]:
         """Class of the map, if any, and of the learner or classifier."""
-        map_name, method = COMBINED.get(self.method, (None, self.method))
+        map_name, method = COMBINED.get(self.method.lower(), (None, self.method))
         map_name = self.map or map_name
         finals = {**table("learners"), **table("classifiers")}
         del finals["residual"]  # what labels make of any learner
@@ -119,9 +119,10 @@ def _no_map(name: str, method: str) -> str:
 def _lookup(
     entries: dict[str, Any], name: str, option: str, known: Iterable[str]
 ) -> Any:
-    if name in entries:
-        return entries[name]
+    found = entries.get(name, entries.get(name.lower()))
+    if found is not None:
+        return found
     known = list(known)
-    close = get_close_matches(name, known, n=1)
+    close = get_close_matches(name.lower(), known, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
     raise ValueError(f"{option} {name}: {hint}there are {', '.join(known)}")

@@ -20,8 +20,9 @@ def check_samples(
     reset: bool = False,
     ensure_min_samples: int = 1,
     lazy: bool = False,
+    whole: bool = False,
 ) -> Array:
-    """X checked for an estimator that uses `kernel`; `lazy` as in `check_rows`.
+    """X checked for an estimator that uses `kernel`; options as in `check_rows`.
 
     A kernel given as a function takes samples of any kind (strings, graphs, matrices);
     they become an array along their first axis and are otherwise left alone.
@@ -35,6 +36,7 @@ def check_samples(
         accept_sparse=getattr(kernel, "accept_sparse", False),
         ensure_min_samples=ensure_min_samples,
         lazy=lazy,
+        whole=whole,
     )
     if reset and isinstance(kernel, Precomputed) and X.shape[0] != X.shape[1]:
         raise ValueError(

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import check_rows, is_dask, is_torch, to_numpy
 from ..backend.random import generator
 from ..backend.rows import Blocks, is_blocks, kept, map_rows, over_blocks, sum_rows
-from ..backend.stored import check_memory, is_stored
+from ..backend.stored import is_stored
 from ..config import options
 from ..core import Array, AtomUpdate, Dictionary, SparseCoder, SparseCodes
 from ..pursuits import OMP, encode
@@ -81,9 +81,7 @@ class DictionaryLearner(
         if not is_blocks(X):
             all_codes = self._needs_all_codes()
             lazy = self._works_from_sums() if is_dask(X) else not all_codes
-            X = check_rows(self, X, reset=True, lazy=lazy)
-            if all_codes:
-                check_memory(X, type(self).__name__)
+            X = check_rows(self, X, reset=True, lazy=lazy, whole=all_codes)
             return X, X
         self._check_blocks(X)
         first = check_rows(self, _first_block(X), reset=True)

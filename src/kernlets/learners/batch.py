@@ -31,7 +31,10 @@ class LinearLearner(DictionaryLearner):
         if self.n_components is None and not isinstance(self.init, str):
             n_atoms = len(self.init)
         else:
-            n_atoms = self._n_atoms(len(Usable.of(X)), X.shape[1])
+            # a given number needs no count, which would be a pass over the rows
+            count = self.n_components is None
+            n_usable = len(Usable.of(X)) if count else X.shape[0]
+            n_atoms = self._n_atoms(n_usable, X.shape[1])
         # a memory map is still on the host here
         return ExplicitDictionary(to_device(start_atoms(self.init, X, n_atoms, rng)))
 

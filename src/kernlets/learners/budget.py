@@ -319,9 +319,9 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
             )
         if n_unstable and not guard:
             warnings.warn(
-                f"{n_unstable} steps were too long to lower the cost of their sample, and "
-                "the coefficients may grow without bound: set guard=True in update, or "
-                "a smaller step",
+                f"{n_unstable} steps were too long to lower the cost of their sample, "
+                "and the coefficients may grow without bound: set guard=True in "
+                "update, or a smaller step",
                 stacklevel=4,
             )
 

@@ -40,7 +40,7 @@ class KernelLearner(KernelAtoms, DictionaryLearner):
         kernel = resolve(self.kernel)
         X = check_samples(self, X, kernel, reset=True)
         self.kernel_ = kernel.bound(X)
-        matrix = _kernel_matrix(self.kernel_, X, type(self).__name__)
+        matrix = kernel_matrix(self.kernel_, X, type(self).__name__)
         rng = generator(self.random_state)
         start = self._first_dictionary(matrix, rng)
         rows = index_like(np.arange(X.shape[0]), matrix)
@@ -89,7 +89,7 @@ class KernelLearner(KernelAtoms, DictionaryLearner):
         return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
 
 
-def _kernel_matrix(kernel: Kernel, X: Array, who: str) -> Array:  # (N, N)
+def kernel_matrix(kernel: Kernel, X: Array, who: str) -> Array:  # (N, N)
     """K(X, X), block by block, if it fits into the memory option."""
     n = X.shape[0]
     itemsize = X.dtype.itemsize if X.dtype.itemsize in (4, 8) and X.ndim > 1 else 8

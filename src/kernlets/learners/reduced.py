@@ -179,7 +179,7 @@ class ReducedKernelDL(KernelAtoms, DictionaryLearner):
         self._validate_params()
         kernel = resolve(self.kernel)
         self._check_together(kernel)
-        X = check_rows(self, X, reset=True)
+        X = check_rows(self, X, reset=True, whole=True)
         self.kernel_ = kernel.bound(X)
         rng = generator(self.random_state)
         start = self._first_dictionary(X, rng)

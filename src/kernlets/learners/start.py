@@ -79,7 +79,15 @@ def _first_row(X: Any) -> Array:  # (1, p)
 
 
 def from_samples(X: Any, n_components: int, rng: np.random.Generator) -> Array:
-    """Random distinct non-zero samples."""
+    """Random distinct non-zero samples.
+
+    All rows are looked at only if there is a zero among those drawn: rows may be on
+    disk, on a cluster, or not made yet.
+    """
+    if n_components <= X.shape[0]:
+        rows = take_rows(X, rng.choice(X.shape[0], n_components, replace=False))
+        if len(nonzero_rows(rows)) == n_components:
+            return rows
     usable = Usable.of(X)
     if len(usable) < n_components:
         raise ValueError(

@@ -7,13 +7,12 @@ the same lines run on NumPy arrays and torch tensors. What is done with the eige
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
 
 from ..backend.arrays import as_like, double, empty, eps, namespace
-from ..backend.threads import serial_blas
+from ..backend.threads import serial_if_small
 from ..core import Array
 
 DEPTH = 9  # blocks in the Krylov space
@@ -76,8 +75,7 @@ def _first(pairs: Spectrum, k: int) -> Spectrum:
 def _eigh(A: Array) -> tuple[Array, Array]:
     """Eigenpairs of a symmetric matrix, largest first."""
     xp = namespace(A)
-    # threads bring little to small ones, and on a busy machine cost many times the rest
-    with serial_blas if A.shape[0] < LARGE else nullcontext():
+    with serial_if_small(A.shape[0]):
         values, vectors = xp.linalg.eigh(A)
     return xp.flip(values, axis=0), xp.flip(vectors, axis=1)
 

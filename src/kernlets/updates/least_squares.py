@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..backend.arrays import as_like, diagonal, double, inner, namespace
+from ..backend.threads import serial_if_small
 from ..core import Array, AtomUpdate, Dictionary, Statistics, Step
 from ..dictionaries import ExplicitDictionary
 from .refresh import refresh_from
@@ -111,7 +112,8 @@ def least_squares(
     """The solution of codes_gram · D = cross nearest to `start`."""
     xp = namespace(start)
     gram = double(codes_gram)
-    values, vectors = xp.linalg.eigh(gram)
+    with serial_if_small(gram.shape[0]):
+        values, vectors = xp.linalg.eigh(gram)
     cut = xp.max(xp.abs(values)) * gram.shape[0] * xp.finfo(gram.dtype).eps
     inverse = xp.where(values > cut, 1 / xp.where(values > cut, values, 1.0), 0.0)
     inverse = (vectors * inverse) @ vectors.T

@@ -166,8 +166,8 @@ DEVIATIONS = (
     "numbers of anchors, the text says 'fourth-order polynomial'.",
     "Samples that are not admitted still move the coefficients; Table I of the paper, "
     "read literally, would stop learning after the first pass.",
-    "A step that would not lower the cost of its sample is shortened: without this guard "
-    "the coefficients explode for large budgets.",
+    "A step that would not lower the cost of its sample is shortened: without this "
+    "guard the coefficients explode for large budgets.",
     "The first coefficients are 0.1 · normal; with normal ones the first anchors would "
     "never go.",
 )
