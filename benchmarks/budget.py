@@ -31,8 +31,11 @@ Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # X, X_test, y, y
 
 PIXELS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "[-1, 1] / 16": lambda X: X / X.shape[1] ** 0.5,
+    "[-1, 1] / largest norm": lambda X: X / np.linalg.norm(X, axis=1).max(),
     "unit norm": lambda X: X / np.linalg.norm(X, axis=1, keepdims=True),
 }
+
+BOTH = ("[-1, 1] / 16", "unit norm")
 
 
 def rules(method: str, budget: int) -> dict[str, Any]:
@@ -173,7 +176,7 @@ class Budget(Benchmark):
         *(case("row norm", budget) for budget in (25, 50, 100, 250)),
         *(case("row norm", budget, "unit norm") for budget in (25, 50, 100, 250)),
         *(case("random anchors", budget) for budget in (25, 50)),
-        *(case("row norm, no guard", 250, pixels) for pixels in PIXELS),
+        *(case("row norm, no guard", 250, pixels) for pixels in BOTH),
         *(case(method, 250) for method in ("γ = 0.8", "γ = 0.8, rejected skipped")),
         *(case(method, 250) for method in ("ε = 1.2", "ε = 1.2, half the cost")),
         *(
@@ -186,7 +189,8 @@ class Budget(Benchmark):
             for pruning in ("row norm", "least error", "merging")
             for budget in (25, 50, 100)
         ),
-        *(case("feature space, row norm", 250, pixels) for pixels in PIXELS),
+        *(case(FEATURE, 250, pixels) for pixels in BOTH),
+        case("γ = 0.8", 250, "[-1, 1] / largest norm"),
         case("feature space, γ = 0.8", 250),
         case("feature space, ε = 1.2, half", 250),
     )
