@@ -330,6 +330,7 @@ def budget_problem(rng, dtype, pruning, width):
         inverse=np.zeros((c, c)),
         slots=np.zeros(c, np.int64),
         start=(0.1 * rng.standard_normal((8, m))).astype(dtype),
+        idle=np.zeros(m, np.int64),
     )
     tiny = float(np.finfo(dtype).eps)
     rules = ops.Rules(
@@ -339,6 +340,7 @@ def budget_problem(rng, dtype, pruning, width):
         reach=1.8,
         guard=True,
         learn_rejected=True,
+        patience=5,
         coherence=0.9,
         cost=1.0,
         pruning=pruning,
@@ -362,6 +364,7 @@ def test_budget_stream_is_the_reference_stream(home, rng, dtype, pruning, width)
     found = call(home, "budget_stream", stock, 0, *block)
     assert found[:3] == expected[:3]
     np.testing.assert_array_equal(stock.slots, twin.slots)
+    np.testing.assert_array_equal(stock.idle, twin.idle)
     tolerance = 1e-8 if dtype == np.float64 else 2e-3
     for ours, theirs in zip(
         (*stock[:4], *found[3:]), (*twin[:4], *expected[3:]), strict=True

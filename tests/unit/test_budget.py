@@ -299,6 +299,52 @@ def test_without_the_guard_long_steps_grow_and_are_warned_of(X):
         wild.fit(X)
 
 
+# atoms that die out
+
+
+def turning(n_blocks, rng):
+    """Blocks around a direction that turns by a half circle."""
+    for angle in np.linspace(0, np.pi, n_blocks):
+        middle = 3 * np.array([np.cos(angle), np.sin(angle), 0])
+        yield middle + 0.5 * rng.standard_normal((50, 3))
+
+
+@pytest.mark.parametrize("space", ["parameter", "feature"])
+def test_idle_atoms_begin_anew(space):
+    """Without patience most atoms are left behind where the data were."""
+    used, errors = {}, {}
+    for patience in (None, 100):
+        update = StochasticGradient(space, step=0.05, patience=patience)
+        found = BudgetKernelDL("rbf:1", 12, budget=30, update=update, random_state=0)
+        for block in turning(40, np.random.default_rng(0)):
+            found.partial_fit(block)
+        codes = found.transform(block)
+        used[patience] = int((codes != 0).any(axis=0).sum())
+        errors[patience] = found.reconstruction_error(block)
+        assert (found.stock_.idle > 100).sum() == (0 if patience else 12 - used[None])
+    assert used[100] > used[None] + 3
+    assert errors[100] < 0.8 * errors[None]
+
+
+def test_an_idle_atom_becomes_the_newest_anchor(X):
+    """As long as atoms in use are, all others left as the step has made them."""
+    keys = {"admission": Coherence(1.0, n_first=8)}
+    first = learner(update=StochasticGradient(step=1e-13), **keys).partial_fit(X[:8])
+    x = X[20:21]
+    before, atom = first.coefs_.copy(), int(np.abs(first.transform(x)).argmin())
+    assert first.transform(x)[0, atom] == 0  # it stays idle
+    first.stock_.idle[atom] = 50
+    first.set_params(update=StochasticGradient(step=1e-13, patience=10))
+    after = first.partial_fit(x).coefs_
+    others = np.arange(len(before)) != atom
+    np.testing.assert_allclose(after[others, :8], before[others], atol=1e-6)
+    np.testing.assert_array_equal(after[atom, :8], 0)
+    np.testing.assert_array_equal(first.anchors_[8:], x)
+    norms = np.diagonal(first.dictionary_.gram())
+    assert norms[atom] == pytest.approx(norms[others].mean(), rel=1e-3)
+    assert first.stock_.idle[atom] == 0
+
+
 # streams
 
 

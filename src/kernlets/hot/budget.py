@@ -26,6 +26,7 @@ class Stock(NamedTuple):
     inverse: Any  # (c, c) float64, of the matrix; (0, 0) if no rule needs it
     slots: Any  # (c,) which column of the block's kernel rows an anchor has
     start: Any  # (s, m) rows of Ω for the first s anchors
+    idle: Any  # (m,) samples since an atom was last used
 
 
 class Rules(NamedTuple):
@@ -37,6 +38,7 @@ class Rules(NamedTuple):
     reach: float  # longest step, over that to the minimum of the sample's cost
     guard: bool  # shorten longer ones
     learn_rejected: bool
+    patience: int  # idle for longer than this an atom begins anew; negative: never
     coherence: float  # γ of eq. (21)
     cost: float  # ε of eq. (22), negative for none
     pruning: int  # ROW_NORM, ERROR or MERGE
@@ -95,6 +97,9 @@ def stream(
             learner.begin()
         elif admitted or rules.learn_rejected:
             learner.step(row, corr, codes, admitted, rates[i])
+        stock.idle[:] = np.where(codes == 0, stock.idle + 1, 0)
+        if admitted and not starting and learner.waits():
+            learner.revive(int(np.argmax(stock.idle)))
         if learner.size > rules.budget:
             learner.prune(*learner.least())
         if rules.unit:
@@ -206,6 +211,22 @@ class _Learner:
         both = keep * rate * np.outer(turn, codes)
         gram[:] = keep**2 * gram + both + both.T
         gram += rate**2 * length * np.outer(codes, codes)
+
+    def waits(self) -> bool:
+        """Whether an atom has been idle for too long."""
+        return 0 <= self.rules.patience < self.stock.idle.max()
+
+    def revive(self, atom: int) -> None:
+        """The atom becomes the newest anchor, as long as atoms in use are."""
+        gram, last = self.stock.gram, self.size - 1
+        own, norms = self.matrix[last, last], np.diagonal(gram)
+        used = self.stock.idle <= self.rules.patience
+        scale = np.sqrt(norms[used].mean() / own) if used.any() else 1.0
+        self.coefs[:, atom] = 0
+        self.coefs[last, atom] = scale
+        self.products[:, atom] = scale * self.matrix[:, last]
+        gram[atom] = gram[:, atom] = scale * self.products[last]
+        self.stock.idle[atom] = 0
 
     def _projected(self, row: np.ndarray) -> np.ndarray:
         """K⁺κ: φ(x) projected on the span of the anchors."""

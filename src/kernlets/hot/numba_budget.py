@@ -101,6 +101,9 @@ def _samples(stock, size, cross, energy, rates, rules, pursuit, scratch, noted):
             _begin(stock, size)
         elif admitted or rules.learn_rejected:
             n_unstable += _step(stock, size, admitted, rates[i], rules, scratch)
+        _count_idle(stock.idle, scratch.codes[0])
+        if admitted and not starting and 0 <= rules.patience < stock.idle.max():
+            _revive(stock, size, np.argmax(stock.idle), rules.patience)
         if size > rules.budget:
             worst, share = _least(stock, size, rules.pruning)
             _prune(stock, size, worst, share)
@@ -217,6 +220,31 @@ def _begin(stock, size):
     stock.coefs[size - 1] = stock.start[size - 1]
     np.dot(stock.matrix, stock.coefs, stock.products)
     np.dot(stock.coefs.T, stock.products, stock.gram)
+
+
+@_jit
+def _count_idle(idle, code):
+    for j in range(len(code)):
+        idle[j] = idle[j] + 1 if code[j] == 0 else 0
+
+
+@_jit
+def _revive(stock, size, atom, patience):
+    """The atom becomes the newest anchor, as long as atoms in use are."""
+    last, total, n_used = size - 1, stock.gram[0, 0] * 0, 0
+    own = stock.matrix[last, last]
+    for j in range(len(stock.gram)):
+        if stock.idle[j] <= patience:
+            total += stock.gram[j, j]
+            n_used += 1
+    scale = np.sqrt(total / (n_used * own)) if n_used else own / own
+    stock.coefs[:, atom] = 0
+    stock.coefs[last, atom] = scale
+    for a in range(size):
+        stock.products[a, atom] = scale * stock.matrix[a, last]
+    for j in range(len(stock.gram)):
+        stock.gram[atom, j] = stock.gram[j, atom] = scale * stock.products[last, j]
+    stock.idle[atom] = 0
 
 
 @_jit

@@ -104,6 +104,9 @@ class StochasticGradient(BaseEstimator):
         Whether a sample that is not admitted as an anchor is learned from: in feature
         space φ(x) is then projected on the span of the anchors. "skip" is Table I of
         the paper read literally.
+    patience : int, optional
+        An atom that so many samples in a row have not used becomes the next anchor:
+        for data that change, in which atoms die out otherwise. Default: never.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -112,6 +115,7 @@ class StochasticGradient(BaseEstimator):
         "penalty": [NOT_NEGATIVE],
         "guard": ["boolean"],
         "on_reject": [StrOptions({"update", "skip"})],
+        "patience": [COUNT, None],
     }
 
     def __init__(
@@ -121,12 +125,14 @@ class StochasticGradient(BaseEstimator):
         penalty: float = 0.1,
         guard: bool = True,
         on_reject: str = "update",
+        patience: int | None = None,
     ) -> None:
         self.space = space
         self.step = step
         self.penalty = penalty
         self.guard = guard
         self.on_reject = on_reject
+        self.patience = patience
 
     def rules(self) -> dict[str, Any]:
         """Its part of `hot.budget.Rules`."""
@@ -137,6 +143,7 @@ class StochasticGradient(BaseEstimator):
             "reach": REACH,
             "guard": bool(self.guard),
             "learn_rejected": self.on_reject == "update",
+            "patience": -1 if self.patience is None else int(self.patience),
         }
 
     def steps(self, n_seen: int, count: int) -> np.ndarray:  # (count,)

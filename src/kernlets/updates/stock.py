@@ -34,6 +34,7 @@ class AnchorStock:
     coefs: Array  # (r, m) Ω
     start: Array  # (s, m) coefficients of the first s anchors
     inverse: Array  # (r, r) float64 of the matrix, or (0, 0) where it is of no use
+    idle: Array  # (m,) samples since an atom was last used
     age: int = 0  # changes since the inverse was computed
 
     @classmethod
@@ -48,6 +49,7 @@ class AnchorStock:
             coefs=_zeros((0, start.shape[1]), like),
             start=start,
             inverse=double(_zeros((0, 0), like)),
+            idle=index_like(np.zeros(start.shape[1], np.int64), like),
         )
 
     def __len__(self) -> int:
@@ -97,6 +99,7 @@ class AnchorStock:
             inverse,
             move_like(slots, matrix),
             self.start,
+            namespace(self.idle).asarray(self.idle, copy=True),
         )
 
     def _inverse(self, jitter: float) -> Array:  # (r, r)
@@ -118,6 +121,7 @@ class AnchorStock:
             matrix=stock.matrix[:size, :size],
             coefs=stock.coefs[:size],
             inverse=stock.inverse[:size, :size] if kept else stock.inverse,
+            idle=stock.idle,
             age=done.n_admitted + (0 if fresh else self.age),
         )
 
