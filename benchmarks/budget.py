@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from statistics import mean, pstdev
 from typing import Any
 
 import numpy as np
 
-from .base import Benchmark, Case, Figures, Method, Skip, Target
+from .base import Benchmark, Case, Figures, Skip, Target
+from .splits import OnSplits, Problem, Split
 
 PUBLISHED = {
     ("row norm", 25): 0.9286,
@@ -26,8 +26,6 @@ REMEASURED = {25: 0.92, 50: 0.944, 100: 0.963, 250: 0.965}
 SIZES = (181, 22, 232, 211, 168, 226, 121, 88, 187, 99)  # published at γ = 0.8
 FEATURE = "feature space, row norm"
 SPLITS, PASSES, PER_CLASS, ATOMS = 3, 20, 250, 50
-
-Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # X, X_test, y, y_test
 
 PIXELS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "[-1, 1] / 16": lambda X: X / X.shape[1] ** 0.5,
@@ -62,12 +60,6 @@ def rules(method: str, budget: int) -> dict[str, Any]:
     }[method]
 
 
-@dataclass(frozen=True)
-class Problem:
-    splits: list[Split]
-    case: Case
-
-
 def load_splits(case: Case) -> Iterator[Split]:
     """Both parts pooled and halved at random; of one half some of each class."""
     from kernlets import datasets
@@ -88,23 +80,12 @@ def load_splits(case: Case) -> Iterator[Split]:
         yield X[rows], X[test], y[rows], y[test]
 
 
-class Kernlets(Method):
-    name = "kernlets"
-    memory = False
+class Kernlets(OnSplits):
+    def model(self, seed: int) -> Any:
+        from kernlets import BudgetKernelDL, ResidualClassifier
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-
-    def run(self) -> list[tuple[Any, float, float]]:
-        """Model, macro precision and seconds of the fit, split by split."""
-        splits = enumerate(self.problem.splits)
-        return [self._score(*split, seed) for seed, split in splits]
-
-    def _learner(self, seed: int) -> Any:
-        from kernlets import BudgetKernelDL
-
-        case = self.problem.case
-        return BudgetKernelDL(
+        case = self.case
+        learner = BudgetKernelDL(
             "poly:4,coef0=1",
             ATOMS if case["data"] == "usps" else 10,
             max_iter=PASSES,
@@ -112,6 +93,7 @@ class Kernlets(Method):
             random_state=seed,
             **rules(case["method"], case["budget"]),
         )
+        return ResidualClassifier(learner)
 
     def _score(
         self,
@@ -121,14 +103,13 @@ class Kernlets(Method):
         y_test: np.ndarray,
         seed: int,
     ) -> tuple[Any, float, float]:
+        """Model, macro precision and seconds of the fit."""
         from sklearn.metrics import precision_score
-
-        from kernlets import ResidualClassifier
 
         began = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # without the guard there are some
-            model = ResidualClassifier(self._learner(seed)).fit(X, y)
+            model = self.model(seed).fit(X, y)
         seconds = time.perf_counter() - began
         found = model.predict(X_test)
         precision = precision_score(y_test, found, average="macro", zero_division=0)
@@ -141,18 +122,18 @@ class Kernlets(Method):
             "spread": pstdev(precisions),
             "s per fit": mean(seconds),
         }
-        case = self.problem.case
-        known = PUBLISHED.get((case["method"], case["budget"]))
-        if known is not None:
-            found["published"] = known
-        return {**found, **self._sizes(models)}
+        return {**found, **self.published(), **self._sizes(models)}
+
+    def published(self) -> Figures:
+        known = PUBLISHED.get((self.case["method"], self.case["budget"]))
+        return {} if known is None else {"published": known}
 
     def _sizes(self, models: tuple[Any, ...]) -> Figures:
         """Anchors of a digit, and how far off the published ones the worst is."""
         counts = [[len(each.anchors_) for each in m.learners_] for m in models]
         means = np.mean(counts, axis=0)
         found = {"anchors": float(means.mean())}
-        if self.problem.case["method"] == "γ = 0.8":
+        if self.case["method"] == "γ = 0.8":
             found["sizes off"] = float(np.abs(means / SIZES - 1).max())
         return found
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from statistics import mean, pstdev
 from typing import Any
 
 import numpy as np
 
-from .base import Benchmark, Case, Figures, Method, Skip, Target
+from .base import Benchmark, Case, Figures, Skip, Target
+from .splits import OnSplits, Problem
 
 # accuracy in percent, LKDL Tables III and IV; the faces there had other features
 PUBLISHED = {
@@ -49,16 +47,6 @@ GRID = {"yaleb-features": YALEB_GRID, "ar-540": AR_GRID, "ar": AR_GRID}
 PAPER_ITERATIONS, FOLDS = 50, 3
 OURS = {"max_iter": 10, "tau": 0.1}  # fewer iterations, less ridge than the paper
 SLOW = ("FDDL, 100 atoms", "FDDL, 300 atoms")  # one seed
-
-
-@dataclass(frozen=True)
-class Problem:
-    splits: list[tuple[np.ndarray, ...]]  # X_train, X_test, y_train, y_test
-    case: Case
-
-    @property
-    def data(self) -> str:
-        return self.case["data"]
 
 
 def load_splits(case: Case) -> Iterator[tuple[np.ndarray, ...]]:
@@ -195,43 +183,13 @@ BASES = ("LC-KSVD1", "LC-KSVD2", "D-KSVD")
 BEHIND = tuple(name for name in METHODS if name.startswith("LC") and "+" in name)
 
 
-class Kernlets(Method):
-    name = "kernlets"
-    memory = False
+class Kernlets(OnSplits):
+    def model(self, seed: int) -> Any:
+        return METHODS[self.case["method"]](self.case, seed)
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.build = METHODS[problem.case["method"]]
-
-    def run(self) -> list[tuple[float, float]]:
-        """Percent correct and seconds of fit and prediction, split by split."""
-        return [self._score(*split, seed) for seed, split in enumerate(self.splits)]
-
-    @property
-    def splits(self) -> list[tuple[np.ndarray, ...]]:
-        return self.problem.splits
-
-    def _score(
-        self,
-        X: np.ndarray,
-        X_test: np.ndarray,
-        y: np.ndarray,
-        y_test: np.ndarray,
-        seed: int,
-    ) -> tuple[float, float]:
-        began = time.perf_counter()
-        labels = self.build(self.problem.case, seed).fit(X, y).predict(X_test)
-        return 100 * float(np.mean(labels == y_test)), time.perf_counter() - began
-
-    def figures(self, result: list[tuple[float, float]]) -> Figures:
-        scores, seconds = zip(*result, strict=True)
-        found = {
-            "accuracy": mean(scores),
-            "spread": pstdev(scores),
-            "s per split": mean(seconds),
-        }
-        known = PUBLISHED.get((self.problem.data, self.problem.case["method"]))
-        return found if known is None else {**found, "published": known}
+    def published(self) -> Figures:
+        known = PUBLISHED.get((self.problem.data, self.case["method"]))
+        return {} if known is None else {"published": known}
 
 
 def _cases(data: str, rows: str, methods: tuple[str, ...]) -> tuple[Case, ...]:

@@ -1,0 +1,70 @@
+"""Classifiers scored on several splits of a data set into training and test rows."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from dataclasses import dataclass
+from statistics import mean, pstdev
+from typing import Any
+
+import numpy as np
+
+from .base import Case, Figures, Method
+
+Split = tuple[np.ndarray, ...]  # X_train, X_test, y_train, y_test
+
+
+@dataclass(frozen=True)
+class Problem:
+    splits: list[Split]
+    case: Case
+
+    @property
+    def data(self) -> str:
+        return self.case["data"]
+
+
+class OnSplits(Method):
+    """One classifier for each split; the seed is the number of the split."""
+
+    name = "kernlets"
+    memory = False
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.case = problem.case
+
+    @abstractmethod
+    def model(self, seed: int) -> Any:
+        """The classifier, not fitted."""
+
+    def run(self) -> list[tuple[float, float]]:
+        """Percent correct and seconds of fit and prediction, split by split."""
+        splits = enumerate(self.problem.splits)
+        return [self._score(*split, seed) for seed, split in splits]
+
+    def _score(
+        self,
+        X: np.ndarray,
+        X_test: np.ndarray,
+        y: np.ndarray,
+        y_test: np.ndarray,
+        seed: int,
+    ) -> tuple[float, float]:
+        began = time.perf_counter()
+        labels = self.model(seed).fit(X, y).predict(X_test)
+        return 100 * float(np.mean(labels == y_test)), time.perf_counter() - began
+
+    def figures(self, result: list[tuple[float, float]]) -> Figures:
+        scores, seconds = zip(*result, strict=True)
+        return {
+            "accuracy": mean(scores),
+            "spread": pstdev(scores),
+            "s per split": mean(seconds),
+            **self.published(),
+        }
+
+    def published(self) -> Figures:
+        """Published figures of this case, where there are any."""
+        return {}
