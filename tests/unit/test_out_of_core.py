@@ -228,6 +228,23 @@ def test_residual_classifier(kind, X, y, disk):
     np.testing.assert_allclose(np.asarray(shares), expected.predict_proba(X), atol=1e-8)
 
 
+def test_a_class_that_begins_thinly(X, y):
+    """Its first atoms come from as many blocks as it takes."""
+    order = np.argsort(y == 1, kind="stable")  # the second class comes last
+    rows, labels = X[order], y[order]
+    n_others = int((y != 1).sum())
+    cuts = [0, 500, n_others + 3, n_others + 5, 2000]
+    parts = [rows[a:b] for a, b in pairwise(cuts)]
+    model = ResidualClassifier(MOD(10, 2, max_iter=2, random_state=0))
+    model.fit(Blocks(lambda: iter(parts)), labels)
+    assert [len(each.components_) for each in model.learners_] == [10] * 3
+    assert model.score(X, y) > 0.6
+    once = MOD(10, 2, max_iter=1, random_state=0)
+    found = clone(once).fit(iter(parts[::-1]))  # blocks of 2 rows are passed on, too
+    again = clone(once).fit(parts[::-1])
+    np.testing.assert_array_equal(found.components_, again.components_)
+
+
 def test_blocks_and_labels_must_agree(X, y):
     model = ResidualClassifier(MOD(5, random_state=0))
     for labels in (y[:-1], np.append(y, 0)):

@@ -129,15 +129,16 @@ def _regrouped(blocks: Iterable[Array], n_rows: int) -> Iterator[Array]:
         held.append(block)
         count = sum(part.shape[0] for part in held)
         if count >= n_rows:
-            joined = _joined(held)
+            rows = joined(held)
             whole = count - count % n_rows
-            yield joined[:whole]
-            held = [joined[whole:]]
+            yield rows[:whole]
+            held = [rows[whole:]]
     if held:
-        yield _joined(held)
+        yield joined(held)
 
 
-def _joined(parts: list[Array]) -> Array:
+def joined(parts: list[Array]) -> Array:
+    """Blocks of rows as one array in memory."""
     if len(parts) == 1:
         return parts[0]
     read = [read_rows(part, slice(0, part.shape[0])) for part in parts]

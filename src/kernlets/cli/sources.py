@@ -16,7 +16,7 @@ from ..backend.rows import is_blocks, row_batches
 from ..config import options
 from ..datasets import DataFileError, Table, open_rows, read_table
 from ..datasets.columns import numeric_columns
-from ..datasets.disk import parquet_files
+from ..datasets.disk import parquet_bytes, parquet_files
 from ..datasets.table import Request, label_column, optional_import
 from .progress import rows_progress
 
@@ -58,10 +58,10 @@ class Source:
         return read_table(self.path, column, key=self.key, size=self.size)
 
     def _is_large(self) -> bool:
-        files = parquet_files(self.path)
+        size = sum(map(parquet_bytes, parquet_files(self.path)))
         if self.path.suffix.lower() == ".npy" and self.path.exists():
-            files = [self.path]
-        return sum(file.stat().st_size for file in files) > options.memory // LARGE
+            size = self.path.stat().st_size
+        return size > options.memory // LARGE
 
 
 def _open_on_cluster(path: Path, label: str | int | None) -> Table:

@@ -28,6 +28,7 @@ from kernlets.datasets.table import (
 )
 
 BLOCK_SHARE = 16  # a block read from a file takes this part of the memory option
+WIDTH = 512  # numbers that a row may become behind a map
 
 
 def open_rows(path: str | Path, label: str | int | bool | None = None) -> Table:
@@ -73,6 +74,16 @@ def parquet_files(path: Path) -> list[Path]:
     return [path] if path.suffix.lower() == ".parquet" else []
 
 
+def parquet_bytes(path: Path) -> int:
+    """What a file in Parquet takes in memory; of one that cannot be read what it is."""
+    try:
+        parquet = optional_import("pyarrow.parquet", "parquet", path)
+        metadata = parquet.read_metadata(path)
+    except (DataFileError, OSError, ValueError):  # reading it will tell
+        return path.stat().st_size if path.exists() else 0
+    return 8 * metadata.num_rows * metadata.num_columns
+
+
 def _open_npy(path: Path, request: Request) -> Table:
     X = np.lib.format.open_memmap(path, mode="r")
     if X.ndim != 2 or X.dtype.kind not in "fiub":
@@ -102,16 +113,23 @@ def _open_parquet(path: Path, files: list[Path], request: Request) -> Table:
     y = None
     if label is not None:
         parts = [parquet.read_table(file, columns=[label]) for file in files]
-        y = np.concatenate([np.asarray(part.column(0).to_pylist()) for part in parts])
+        y = np.concatenate([_labels(part.column(0)) for part in parts])
 
     def read() -> Iterator[np.ndarray]:
-        step = max(1, options.memory // (BLOCK_SHARE * 8 * len(features)))
+        width = max(len(features), WIDTH)
+        step = max(1, options.memory // (BLOCK_SHARE * 8 * width))
         for file in files:
             with parquet.ParquetFile(file) as opened:
                 for batch in opened.iter_batches(step, columns=features):
                     yield _matrix(file, batch)
 
     return Table(Blocks(read, n_rows), y, names)
+
+
+def _labels(column: Any) -> np.ndarray:
+    """Labels as numbers, or as text of fixed width rather than objects."""
+    y = column.to_numpy()
+    return np.asarray(column.to_pylist()) if y.dtype.kind == "O" else y
 
 
 def _matrix(path: Path, batch: Any) -> np.ndarray:

@@ -20,7 +20,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import check_rows, is_dask, is_torch, to_numpy
 from ..backend.random import generator
-from ..backend.rows import Blocks, is_blocks, kept, map_rows, over_blocks, sum_rows
+from ..backend.rows import (
+    Blocks,
+    is_blocks,
+    joined,
+    kept,
+    map_rows,
+    over_blocks,
+    sum_rows,
+)
 from ..backend.stored import is_stored
 from ..config import options
 from ..core import Array, AtomUpdate, Dictionary, SparseCoder, SparseCodes
@@ -31,6 +39,7 @@ from .loop import Monitor, alternate
 
 KSVD_UPDATES = [StrOptions({"approximate", "exact", "parallel"}), AtomUpdate]
 POSITIVE = Interval(Integral, 1, None, closed="left")
+MANY_ROWS = 2000  # of a stream; at most a quarter as many atoms are the default
 
 
 class DictionaryLearner(
@@ -66,7 +75,7 @@ class DictionaryLearner(
 
         X may be a Dask array or dataframe, a list of row blocks or `Blocks` where the
         update needs sums over samples only (`MOD`, ``update="parallel"``); the first
-        atoms of blocks come from the first one.
+        atoms of blocks come from the first rows.
         """
         self._validate_params()
         X, first = self._training_rows(X)
@@ -84,8 +93,9 @@ class DictionaryLearner(
             X = check_rows(self, X, reset=True, lazy=lazy, whole=all_codes)
             return X, X
         self._check_blocks(X)
-        first = check_rows(self, _first_block(X), reset=True)
         once = isinstance(X, Iterator)
+        taken = _leading(X, self._n_first_rows())
+        first = check_rows(self, joined(taken), reset=True)
         if once and options.checkpoint is not None:
             raise ValueError(
                 "X is an iterator that can be read only once, and a checkpoint looks "
@@ -93,10 +103,16 @@ class DictionaryLearner(
             )
 
         def checked() -> Iterator[Array]:
-            source = chain([first], X) if once else X
+            source = chain(taken, X) if once else X
             return (check_rows(self, block, streamed=True) for block in source)
 
         return Blocks(checked), first
+
+    def _n_first_rows(self) -> int:
+        """Rows of a stream to choose the first atoms from."""
+        if self.n_components is None:
+            return MANY_ROWS if isinstance(self.init, str) else 1
+        return 2 * int(self.n_components)  # some may be zero
 
     def _check_blocks(self, X: Any) -> None:
         """Refuse blocks of rows if this learner cannot learn from them."""
@@ -232,11 +248,17 @@ def _error_sums(dictionary: Dictionary, coder: SparseCoder, X: Array) -> np.ndar
     return np.array([residual.sum(dtype=np.float64), len(residual)])
 
 
-def _first_block(blocks: Iterable[Array]) -> Array:
-    first = next(iter(blocks), None)
-    if first is None:
+def _leading(blocks: Iterable[Array], n_rows: int) -> list[Array]:
+    """Blocks from the start on with at least so many rows, or all there are."""
+    taken, count = [], 0
+    for block in blocks:
+        taken.append(block)
+        count += block.shape[0]
+        if count >= n_rows:
+            break
+    if not taken:
         raise ValueError("X is an iterable without blocks: give at least one")
-    return first
+    return taken
 
 
 def ksvd_update(update: str | AtomUpdate) -> AtomUpdate:
