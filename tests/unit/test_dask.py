@@ -68,7 +68,7 @@ def y(X):
 @pytest.fixture(scope="module")
 def cluster():
     """Two worker processes; the scheduler and the client are in this process."""
-    keys = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    keys = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(**keys) as cluster:
         yield cluster
 

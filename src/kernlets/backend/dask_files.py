@@ -42,7 +42,7 @@ def connect(scheduler: str) -> Iterator[Any]:
     from distributed import Client
 
     if scheduler == "local":
-        with Client(dashboard_address=None) as client:
+        with Client(dashboard_address=":0") as client:
             yield client
         return
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +105,7 @@ def count_rows(rows: Table) -> int | None:
     """How many there are, where that is known without reading them."""
     if is_blocks(rows.X):
         return rows.X.n_rows
-    n = rows.X.shape[0]  # of a Dask dataframe not a number yet
-    return int(n) if isinstance(n, Integral) else None
+    return len(rows.X)  # of a Dask dataframe from the files' metadata
 
 
 def by_batches(f: Callable[[Any], Any], rows: Table, title: str) -> Iterator[Any]:
