@@ -24,7 +24,7 @@ from ..persistence import load, save
 from .build import Recipe
 from .output import check_folder, check_table, write_codes, write_labels
 from .parts import fitted_learners
-from .progress import fit_progress
+from .progress import fit_watched
 from .show import show_facts, size_text
 from .sources import Source, by_batches, connected, count_rows, width
 
@@ -69,8 +69,7 @@ def fit_model(
         held_out = replace(source, path=test).read(width(train), labelled)
     model = recipe.build(labelled)
     began = time.perf_counter()
-    with fit_progress(model, count_rows(train), quiet):
-        model.fit(train.X, train.y)
+    fit_watched(model, train.X, train.y, count_rows(train), quiet)
     seconds = time.perf_counter() - began
     save(model, path)
     facts = {} if quiet else _fit_facts(model, train, seconds, path)

@@ -31,6 +31,13 @@ class RowsPerSecond(ProgressColumn):
         return Text("" if speed is None else f"{_short(speed)} rows/s")
 
 
+class Percent(ProgressColumn):
+    """The share that is done, where the whole is known."""
+
+    def render(self, task: Task) -> Text:
+        return Text("" if task.total is None else f"{task.percentage:>3.0f}%")
+
+
 def _short(count: float) -> str:
     for unit in ("", "k"):
         if count < 1000:
@@ -39,25 +46,26 @@ def _short(count: float) -> str:
     return f"{count:.3g}M"
 
 
-@contextmanager
-def fit_progress(model: Any, n_rows: int | None, quiet: bool) -> Iterator[None]:
-    """Count the rows that loops go through while the model is fitted in the block.
+def fit_watched(model: Any, X: Any, y: Any, n_rows: int | None, quiet: bool) -> None:
+    """Fit a model step by step, and count the rows that loops go through meanwhile.
 
-    The total is a guess, a pass over the rows for each step and iteration; some steps
-    make a few passes more.
+    How often a map looks at the rows is its own affair; a learner does so once in each
+    iteration, so that the time left is known.
     """
-    passes = _n_passes(model)
-    with rows_progress("fitting", n_rows and n_rows * passes, quiet) as advance:
-        with watching(advance):
-            yield
-
-
-def _n_passes(model: Any) -> int:
+    if isinstance(model, Pipeline):
+        for name, step in model.steps[:-1]:
+            with rows_progress(name, None, quiet) as advance, watching(advance):
+                X = step.fit_transform(X)
     last = last_step(model)
+    total = n_rows and n_rows * _n_iterations(last)
+    with rows_progress("learning", total, quiet) as advance, watching(advance):
+        last.fit(X, y)
+
+
+def _n_iterations(last: Any) -> int:
     learner = getattr(last, "learner", None) or last
-    maps = len(model) - 1 if isinstance(model, Pipeline) else 0
     n_iter = getattr(learner, "max_iter", 1)
-    return maps + (n_iter if isinstance(n_iter, int) else 1)  # else fit will refuse it
+    return n_iter if isinstance(n_iter, int) else 1  # fit will refuse it
 
 
 @contextmanager
@@ -75,7 +83,6 @@ def rows_progress(
 
 
 def _bar(console: Console) -> Progress:
-    percentage = TextColumn("{task.percentage:>3.0f}%")
-    columns = (TextColumn("{task.description}"), BarColumn(), percentage)
+    columns = (TextColumn("{task.description}"), BarColumn(), Percent())
     times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
     return Progress(*columns, RowsPerSecond(), *times, console=console, transient=True)
