@@ -166,6 +166,21 @@ def test_learning_from_lazy_rows(learner, X, disk):
     assert error == pytest.approx(-expected.score(X))
 
 
+@pytest.mark.parametrize(
+    "learner",
+    [MOD(10, 2, max_iter=2), OnlineDictionary(10, 2, batch_size=500, max_iter=2)],
+    ids=lambda learner: type(learner).__name__,
+)
+def test_long_passes_say_how_far_they_are(learner, disk, monkeypatch, capsys):
+    monkeypatch.setattr("kernlets.learners.progress.SECONDS", 0.0)  # as if they were
+    clone(learner).set_params(verbose=True, random_state=0).fit(disk)
+    said = [line for line in capsys.readouterr().out.splitlines() if " rows/s" in line]
+    assert said[-1].startswith(f"{type(learner).__name__}: 4,000 of 4,000 rows")
+    assert said[-1].endswith("0:00:00 left")
+    clone(learner).set_params(random_state=0).fit(disk)
+    assert capsys.readouterr().out == ""
+
+
 def test_truncation_by_samples_of_lazy_results(X, disk):
     features = NystroemMap("rbf", "uniform", 50, 10, "samples", random_state=0)
     expected = features.fit_transform(X)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ..backend.stored import watching
 from ..backend.threads import serial_blas
 from ..core import Array, AtomUpdate, Coded, Dictionary, SparseCoder, Statistics
 from ..pursuits import encode
 from ..updates.statistics import summed
 from .checkpoint import Checkpoint, learned_fields
+from .progress import RowClock, count_rows
 
 
 @dataclass
@@ -44,6 +47,14 @@ class Monitor:
     def n_iter(self) -> int:
         """Iterations noted so far."""
         return len(self.history["objective"])
+
+    def watched(self, X: Any) -> Callable[[], AbstractContextManager[Any]]:
+        """Blocks in which rows are counted, and shown when iterations take long."""
+        if not self.verbose:
+            return nullcontext
+        n = count_rows(X)
+        clock = RowClock(self.title, n and n * (self.max_iter - self.n_iter))
+        return partial(watching, clock)
 
     def __call__(self, iteration: int, dictionary: Any, error: float) -> bool:
         """Note one iteration; True when the callback wants to stop."""
@@ -81,8 +92,9 @@ def alternate(
     # a sweep is serial with small products between: threads of BLAS would only spin
     calm = serial_blas if update.needs == "codes" else nullcontext()
     end = 0 if checkpoint.done else monitor.max_iter
+    watched = monitor.watched(X)
     for iteration in range(monitor.n_iter, end):
-        with calm:
+        with calm, watched():
             coded = _coded(dictionary, X, coder, update)
             step = update.step(dictionary, coded, rng)
         dictionary = step.dictionary

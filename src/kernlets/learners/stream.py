@@ -115,9 +115,11 @@ class StreamLearner(LinearLearner):
         saved = checkpoint or Checkpoint()
         sums = self._resumed(monitor, saved)
         end = 0 if saved.done else passes
+        watched = monitor.watched(X)
         for iteration in range(monitor.n_iter, end):
-            for _ in self._pass(X, sums):
-                self._keep(saved, monitor, sums)
+            with watched():
+                for _ in self._pass(X, sums):
+                    self._keep(saved, monitor, sums)
             stop = monitor(iteration, self.dictionary_, sums.error / sums.n_samples)
             sums = PassSums()
             self._keep(saved, monitor, sums, done=stop or iteration + 1 == end)

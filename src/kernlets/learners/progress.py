@@ -1,0 +1,43 @@
+"""Lines that say how far a long fit is: rows, speed, time left."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import timedelta
+from typing import Any
+
+SECONDS = 10.0  # between two lines
+
+
+class RowClock:
+    """Called with numbers of rows that are done, from any thread; prints at times."""
+
+    def __init__(self, title: str, total: int | None) -> None:
+        self.title, self.total, self.done = title, total, 0
+        self._began = self._said = time.monotonic()
+        self._lock = threading.Lock()
+
+    def __call__(self, n: int) -> None:
+        with self._lock:
+            self.done += n
+            now = time.monotonic()
+            if now - self._said < SECONDS:
+                return
+            self._said = now
+        print(f"{self.title}: {self._text(now - self._began)}", flush=True)
+
+    def _text(self, seconds: float) -> str:
+        speed = self.done / seconds
+        if self.total is None:
+            return f"{self.done:,} rows, {speed:,.0f} rows/s"
+        left = max(self.total - self.done, 0) / speed
+        return (
+            f"{self.done:,} of {self.total:,} rows, {speed:,.0f} rows/s, "
+            f"{timedelta(seconds=round(left))} left"
+        )
+
+
+def count_rows(X: Any) -> int | None:
+    """How many rows there are, if that is known."""
+    return X.shape[0] if hasattr(X, "shape") else getattr(X, "n_rows", None)
