@@ -323,6 +323,7 @@ def test_version_and_help() -> None:
         (["train.npz", "--set", "max_iter"], "NAME=VALUE"),
         (["train.npz", "--set", "max_iter=many"], "max_iter"),
         (["train.npz", "--label", "nowhere"], "'nowhere'"),
+        (["train.csv", "--label", "digt"], "did you mean 'digit'?"),
         (["train.npz", "--memory", "much"], "is not a size"),
         (["train.npz", "--n-landmarks", "501"], "n_landmarks"),
         (["train.npz", "--sparsity", "40", "--atoms", "12"], "n_nonzero_coefs"),

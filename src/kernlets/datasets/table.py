@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -108,7 +109,9 @@ def _column_called(path: Path, label: str, names: list[str] | None) -> int:
         )
     if label not in names:
         shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-        raise DataFileError(path, f"has no column {label!r}: choose from {shown}")
+        close = get_close_matches(label, names, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"choose from {shown}"
+        raise DataFileError(path, f"has no column {label!r}: {hint}")
     return names.index(label)
 
 
