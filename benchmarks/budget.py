@@ -23,7 +23,6 @@ PUBLISHED = {
 }
 # lower ends of independent references
 REMEASURED = {25: 0.92, 50: 0.944, 100: 0.963, 250: 0.965}
-SIZES = (181, 22, 232, 211, 168, 226, 121, 88, 187, 99)  # published at γ = 0.8
 FEATURE = "feature space, row norm"
 ANCHORS = "γ = 0.8, anchors only"  # one pass, one atom: they do not depend on the rest
 SPLITS, MANY_SPLITS, PASSES, PER_CLASS, ATOMS = 3, 30, 20, 250, 50
@@ -65,6 +64,7 @@ def rules(method: str, budget: int) -> dict[str, Any]:
 def load_splits(case: Case) -> Iterator[Split]:
     """Both parts pooled and halved at random; of one half some of each class."""
     from kernlets import datasets
+    from kernlets.experiments.papers.budget import halves
 
     try:
         data = datasets.load(case["data"], download=False)
@@ -75,16 +75,14 @@ def load_splits(case: Case) -> Iterator[Split]:
     X = PIXELS[case["pixels"]](2 * X / X.max() - 1)
     count = PER_CLASS if case["data"] == "usps" else 30
     for seed in range(MANY_SPLITS if case["method"] == ANCHORS else SPLITS):
-        order = np.random.default_rng(seed).permutation(len(X))
-        train, test = np.array_split(order, 2)
-        chosen = [train[y[train] == label][:count] for label in np.unique(y)]
-        rows = np.concatenate(chosen)
+        rows, test = halves(y, seed, count)
         yield X[rows], X[test], y[rows], y[test]
 
 
 class Kernlets(OnSplits):
     def model(self, seed: int) -> Any:
         from kernlets import BudgetKernelDL, ResidualClassifier
+        from kernlets.experiments.papers.budget import KERNEL
 
         case = self.case
         parameters = {
@@ -94,19 +92,13 @@ class Kernlets(OnSplits):
             "random_state": seed,
             **rules(case["method"], case["budget"]),
         }
-        return ResidualClassifier(BudgetKernelDL("poly:4,coef0=1", **parameters))
+        return ResidualClassifier(BudgetKernelDL(KERNEL, **parameters))
 
-    def _score(
-        self,
-        X: np.ndarray,
-        X_test: np.ndarray,
-        y: np.ndarray,
-        y_test: np.ndarray,
-        seed: int,
-    ) -> tuple[Any, float, float]:
+    def score(self, split: Split, seed: int) -> tuple[Any, float, float]:
         """Model, macro precision and seconds of the fit."""
         from sklearn.metrics import precision_score
 
+        X, X_test, y, y_test = split
         began = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # without the guard there are some
@@ -133,11 +125,13 @@ class Kernlets(OnSplits):
 
     def _sizes(self, models: tuple[Any, ...]) -> Figures:
         """Anchors of a digit, and how far off the published ones the worst is."""
+        from kernlets.experiments.papers.budget import ANCHORS_OF_DIGITS
+
         counts = [[len(each.anchors_) for each in m.learners_] for m in models]
         means = np.mean(counts, axis=0)
         found = {"anchors": float(means.mean())}
         if self.case["method"] in ("γ = 0.8", ANCHORS):
-            found["sizes off"] = float(np.abs(means / SIZES - 1).max())
+            found["sizes off"] = float(np.abs(means / ANCHORS_OF_DIGITS - 1).max())
         return found
 
 

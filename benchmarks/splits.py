@@ -39,19 +39,13 @@ class OnSplits(Method):
     def model(self, seed: int) -> Any:
         """The classifier, not fitted."""
 
-    def run(self) -> list[tuple[float, float]]:
-        """Percent correct and seconds of fit and prediction, split by split."""
-        splits = enumerate(self.problem.splits)
-        return [self._score(*split, seed) for seed, split in splits]
+    def run(self) -> list[Any]:
+        """What `score` gives, split by split."""
+        return [self.score(each, seed) for seed, each in enumerate(self.problem.splits)]
 
-    def _score(
-        self,
-        X: np.ndarray,
-        X_test: np.ndarray,
-        y: np.ndarray,
-        y_test: np.ndarray,
-        seed: int,
-    ) -> tuple[float, float]:
+    def score(self, split: Split, seed: int) -> Any:
+        """Percent correct, and seconds of fit and prediction."""
+        X, X_test, y, y_test = split
         began = time.perf_counter()
         labels = self.model(seed).fit(X, y).predict(X_test)
         return 100 * float(np.mean(labels == y_test)), time.perf_counter() - began

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from click.testing import Result
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
@@ -497,6 +498,9 @@ def test_command_line_on_a_cluster(X, y, parquet, tmp_path, monkeypatch):
     )
     assert scores == run("score", here, data, *label).output
     assert (tmp_path / "codes.npz").exists() and (tmp_path / "third").exists()
+    run("transform", there, data, *label, "-o", tmp_path / "local.npz")
+    codes, local = (sparse.load_npz(tmp_path / f"{k}.npz") for k in ("codes", "local"))
+    np.testing.assert_allclose(codes.toarray(), local.toarray(), atol=1e-12)
     done = CliRunner().invoke(
         app, ["score", str(here), str(data), "--scheduler", "tcp://127.0.0.1:1"]
     )

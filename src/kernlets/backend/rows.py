@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
@@ -47,6 +48,15 @@ def is_blocks(X: Any) -> bool:
     if isinstance(X, (list, tuple)):
         return len(X) > 0 and all(is_array(x) and x.ndim == 2 for x in X)
     return isinstance(X, Iterable) and not hasattr(X, "shape")
+
+
+def count_rows(X: Any) -> int | None:
+    """How many rows there are, where that is known without reading them."""
+    if is_blocks(X):
+        return getattr(X, "n_rows", None)
+    n = X.shape[0]
+    # of a Dask dataframe from the files it is read from
+    return int(n) if isinstance(n, Integral) else len(X)
 
 
 class Blocks:

@@ -158,12 +158,15 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
 
     def _mean_error(self) -> float:
         """Mean squared residual of the samples last learned from, over the classes."""
-        begun = [hasattr(fitted, "history_") for fitted in self.learners_]
-        if not any(begun):
+        known = [
+            (fitted.history_["objective"][-1], count)
+            for fitted, count in zip(self.learners_, self.class_count_, strict=True)
+            if hasattr(fitted, "history_")
+        ]
+        if not known:
             return 0.0
-        known = [fitted for fitted in self.learners_ if hasattr(fitted, "history_")]
-        errors = [fitted.history_["objective"][-1] for fitted in known]
-        return float(np.average(errors, weights=self.class_count_[begun]))
+        errors, counts = zip(*known, strict=True)
+        return float(np.average(errors, weights=counts))
 
     def _learner(self) -> Any:
         return KSVD() if self.learner is None else self.learner

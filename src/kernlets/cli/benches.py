@@ -8,9 +8,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from ..backend.atomic import atomic_write
 from ..datasets.sources import DatasetNotFoundError
 from ..experiments.bench import Row, as_json, run
-from ..persistence.atomic import atomic_write
 from ..report.machine import machine, versions
 
 

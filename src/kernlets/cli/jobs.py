@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,8 @@ from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
-from ..backend.arrays import check_device, is_dask, is_torch, to_numpy
+from ..backend.arrays import check_device, check_rows, is_dask, is_torch, to_numpy
+from ..backend.rows import count_rows, map_rows
 from ..config import options
 from ..datasets import Table
 from ..persistence import load, save
@@ -26,7 +26,7 @@ from .output import check_folder, check_table, write_codes, write_labels
 from .parts import fitted_learners
 from .progress import fit_watched
 from .show import show_facts, size_text
-from .sources import Source, by_batches, connected, count_rows, width
+from .sources import Source, by_batches, connected, width
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def fit_model(
         held_out = replace(source, path=test).read(width(train), labelled)
     model = recipe.build(labelled)
     began = time.perf_counter()
-    fit_watched(model, train.X, train.y, count_rows(train), quiet)
+    fit_watched(model, train.X, train.y, count_rows(train.X), quiet)
     seconds = time.perf_counter() - began
     save(model, path)
     facts = {} if quiet else _fit_facts(model, train, seconds, path)
@@ -82,7 +82,7 @@ def _fit_facts(model: Any, rows: Table, seconds: float, path: Path) -> dict[str,
     unlabelled = "none: one dictionary for all rows (name labels with --label)"
     classes = unlabelled if rows.y is None else str(len(model.classes_))
     return {
-        "rows": f"{count_rows(rows) or 'many'} of {width(rows)} features",
+        "rows": f"{count_rows(rows.X)} of {width(rows)} features",
         "classes": classes,
         "atoms": f"{atoms} for each class" if len(counts) > 1 else atoms,
         "training": f"{seconds:.2f} s",
@@ -137,12 +137,16 @@ def _codes(model: Any, X: Any) -> sparse.csr_array:
     """Codes of a few rows, or of all on a cluster, over all dictionaries."""
     features = model[:-1].transform(X) if isinstance(model, Pipeline) else X
     learners = fitted_learners(model)
-    if not is_dask(features):
-        parts = [learner.encode(features).tocsr() for learner in learners]
+
+    def encode(block: Any) -> sparse.csr_array:
+        parts = [learner.encode(block).tocsr() for learner in learners]
         return sparse.hstack(parts, format="csr")
-    coders = [copy(learner).set_params(sparse_output=True) for learner in learners]
-    parts = [coder.transform(features).compute() for coder in coders]
-    return sparse.hstack(parts, format="csr")
+
+    if not is_dask(features):
+        return encode(features)
+    rows = check_rows(learners[0], features, lazy=True)
+    row_bytes = sum(2 * learner.dictionary_.row_bytes for learner in learners)
+    return map_rows(encode, rows, row_bytes).compute()
 
 
 def _load(path: Path) -> Any:

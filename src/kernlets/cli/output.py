@@ -10,8 +10,8 @@ import numpy as np
 import typer
 from scipy import sparse
 
+from ..backend.atomic import atomic_write
 from ..datasets import write_rows
-from ..persistence.atomic import atomic_write
 
 SUFFIXES = (".csv", ".npy", ".npz")
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..backend.arrays import is_dask
-from ..backend.rows import is_blocks, row_batches
+from ..backend.rows import count_rows, row_batches
 from ..config import options
 from ..datasets import DataFileError, Table, open_rows, read_table
 from ..datasets.columns import numeric_columns
@@ -101,13 +101,6 @@ def width(rows: Table) -> int:
     return rows.X.shape[1] if names is None else len(names)
 
 
-def count_rows(rows: Table) -> int | None:
-    """How many there are, where that is known without reading them."""
-    if is_blocks(rows.X):
-        return rows.X.n_rows
-    return len(rows.X)  # of a Dask dataframe from the files' metadata
-
-
 def by_batches(f: Callable[[Any], Any], rows: Table, title: str) -> Iterator[Any]:
     """f of a few rows at a time, so that memory is bounded and progress can be seen.
 
@@ -117,7 +110,7 @@ def by_batches(f: Callable[[Any], Any], rows: Table, title: str) -> Iterator[Any
         yield f(rows.X)
         return
     step = max(1, BATCH_BYTES // (8 * width(rows)))
-    with rows_progress(title, count_rows(rows)) as advance:
+    with rows_progress(title, count_rows(rows.X)) as advance:
         for batch in row_batches(rows.X, step):
             yield f(batch)
             advance(batch.shape[0])

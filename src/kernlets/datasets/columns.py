@@ -195,8 +195,15 @@ def read_parquet(path: Path, request: Request) -> Table:
         _refuse_nulls(path, str(name), column)
     names, features, label = numeric_columns(path, table.schema, request)
     X = np.stack([table.column(name).to_numpy() for name in features], axis=1)
-    y = None if label is None else np.asarray(table.column(label).to_pylist())
+    y = None if label is None else column_labels(table.column(label))
     return Table(X, y, names)
+
+
+def column_labels(column: Any) -> np.ndarray:
+    """Labels of a Parquet column; numbers without a Python object for each."""
+    y = column.to_numpy()
+    wide = {"i": np.int64, "f": np.float64}.get(y.dtype.kind)
+    return np.asarray(column.to_pylist()) if wide is None else y.astype(wide)
 
 
 def numeric_columns(

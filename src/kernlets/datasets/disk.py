@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
+from kernlets.backend.atomic import atomic_write
 from kernlets.backend.rows import Blocks, iter_blocks, stacked_rows
 from kernlets.backend.stored import LazyRows
 from kernlets.config import options
-from kernlets.datasets.columns import numeric_columns
+from kernlets.datasets.columns import column_labels, numeric_columns
 from kernlets.datasets.table import (
     DataFileError,
     Request,
@@ -109,11 +110,11 @@ def _open_parquet(path: Path, files: list[Path], request: Request) -> Table:
     parquet = optional_import("pyarrow.parquet", "parquet", path)
     schema = parquet.read_schema(files[0])
     names, features, label = numeric_columns(path, schema, request)
-    n_rows = sum(parquet.ParquetFile(file).metadata.num_rows for file in files)
+    n_rows = sum(parquet.read_metadata(file).num_rows for file in files)
     y = None
     if label is not None:
         parts = [parquet.read_table(file, columns=[label]) for file in files]
-        y = np.concatenate([_labels(part.column(0)) for part in parts])
+        y = np.concatenate([column_labels(part.column(0)) for part in parts])
 
     def read() -> Iterator[np.ndarray]:
         width = max(len(features), WIDTH)
@@ -124,12 +125,6 @@ def _open_parquet(path: Path, files: list[Path], request: Request) -> Table:
                     yield _matrix(file, batch)
 
     return Table(Blocks(read, n_rows), y, names)
-
-
-def _labels(column: Any) -> np.ndarray:
-    """Labels as numbers, or as text of fixed width rather than objects."""
-    y = column.to_numpy()
-    return np.asarray(column.to_pylist()) if y.dtype.kind == "O" else y
 
 
 def _matrix(path: Path, batch: Any) -> np.ndarray:
@@ -170,20 +165,4 @@ def _write_header(file: IO[bytes], like: np.ndarray, n_rows: int) -> None:
 
 
 def _opened(path: str | Path | IO[bytes]) -> AbstractContextManager[IO[bytes]]:
-    return _part_file(Path(path)) if isinstance(path, (str, Path)) else _given(path)
-
-
-@contextmanager
-def _given(file: IO[bytes]) -> Iterator[IO[bytes]]:
-    yield file
-
-
-@contextmanager
-def _part_file(path: Path) -> Iterator[IO[bytes]]:
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            yield file
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    return atomic_write(path) if isinstance(path, (str, Path)) else nullcontext(path)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..persistence.atomic import atomic_write
+from ..backend.atomic import atomic_write
 from .catalogue import PAPERS
 from .figures import draw
 from .findings import VERDICTS, Findings, Row

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from ..backend.rows import count_rows
 from ..backend.stored import watching
 from ..backend.threads import serial_blas
 from ..core import Array, AtomUpdate, Coded, Dictionary, SparseCoder, Statistics
 from ..pursuits import encode
 from ..updates.statistics import summed
 from .checkpoint import Checkpoint, learned_fields
-from .progress import RowClock, count_rows
+from .progress import RowClock
 
 
 @dataclass

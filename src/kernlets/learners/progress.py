@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from datetime import timedelta
-from typing import Any
 
 SECONDS = 10.0  # between two lines
 
@@ -36,8 +35,3 @@ class RowClock:
             f"{self.done:,} of {self.total:,} rows, {speed:,.0f} rows/s, "
             f"{timedelta(seconds=round(left))} left"
         )
-
-
-def count_rows(X: Any) -> int | None:
-    """How many rows there are, if that is known."""
-    return X.shape[0] if hasattr(X, "shape") else getattr(X, "n_rows", None)

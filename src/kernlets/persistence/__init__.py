@@ -1,8 +1,8 @@
 """Models in files: one safetensors file each, no pickle, no code run on loading.
 
 `file.py` says which files there are, `container.py` how one is laid out (header,
-checksum, version), `codec.py`, `values.py` and `objects.py` what is in it, `atomic.py`
-how it gets to the disk.
+checksum, version), `codec.py`, `values.py` and `objects.py` what is in it,
+`backend/atomic.py` how it gets to the disk.
 """
 
 from .codec import PersistenceError

@@ -12,8 +12,8 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from ..backend.atomic import atomic_write
 from ..core import Dictionary
-from .atomic import atomic_write
 from .codec import PersistenceError
 from .container import FileError, Kind, pack, split, unpack, verified
 
