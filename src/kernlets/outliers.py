@@ -12,12 +12,13 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from .backend.arrays import check_rows, index_like, namespace, to_numpy
+from .backend.estimator import Estimator
 from .backend.random import generator
 from .core import Array
 from .learners import ReducedKernelDL
 
 
-class DictionaryOutlierDetector(OutlierMixin, BaseEstimator):
+class DictionaryOutlierDetector(OutlierMixin, Estimator):
     """The abnormality of a sample is its reconstruction error ‖φ(x) − Dγ‖².
 
     Methods follow scikit-learn (low scores are abnormal, predictions are 1 and -1),

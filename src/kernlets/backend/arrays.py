@@ -222,8 +222,8 @@ def synchronize() -> None:
         torch.cuda.synchronize(options.device)
 
 
-def device_memory(X: Array) -> int:
-    """Bytes of the GPU that X is on; 0 for arrays in host memory."""
+def device_memory(X: Any) -> int:
+    """Bytes of the GPU that X is on; 0 for all that is in host memory or on disk."""
     if not is_torch(X) or not X.is_cuda:
         return 0
     import torch

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from sklearn.base import (
-    BaseEstimator,
     ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -13,13 +12,14 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import check_rows
+from ..backend.estimator import Estimator
 from ..core import Array, SparseCoder, SparseCodes
 from ..dictionaries import ExplicitDictionary
 from ..pursuits import encode
 
 
 class CodingClassifier(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, Estimator
 ):
     """Codes over one dictionary for all classes, `dictionary_` with `coder_`."""
 

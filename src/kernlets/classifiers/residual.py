@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, is_dask, namespace
+from ..backend.estimator import Estimator
 from ..backend.random import generator
 from ..backend.rows import map_rows, over_blocks, over_rows
 from ..backend.stored import is_elsewhere
@@ -41,7 +42,7 @@ def _learns_from_streams(classifier: ResidualClassifier) -> bool:
     )
 
 
-class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
+class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
     """One dictionary per class; a sample goes to the class that represents it best.
 
     The distributive scheme of LKDL, section IV-D: r_c = ‖f − D_c γ_c‖², argmin over c.

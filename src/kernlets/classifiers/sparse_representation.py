@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, index_like, namespace, to_numpy
+from ..backend.estimator import Estimator
 from ..backend.rows import map_rows
 from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
@@ -19,7 +20,7 @@ from ..pursuits import OMP
 from .labels import ResidualVoting, checked_labels, class_residuals
 
 
-class SRCClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
+class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
     """Code a sample over all training samples, keep the class that explains most.
 
     The atoms are φ(xᵢ)/‖φ(xᵢ)‖ for all training samples; with the codes γ of a sample,

@@ -10,15 +10,12 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import check_rows, is_dask, is_torch, to_numpy
+from ..backend.estimator import Estimator
 from ..backend.random import generator
 from ..backend.rows import (
     Blocks,
@@ -29,7 +26,6 @@ from ..backend.rows import (
     over_blocks,
     sum_rows,
 )
-from ..backend.stored import is_stored
 from ..config import options
 from ..core import Array, AtomUpdate, Dictionary, SparseCoder, SparseCodes
 from ..pursuits import OMP, encode
@@ -43,7 +39,7 @@ MANY_ROWS = 2000  # of a stream; at most a quarter as many atoms are the default
 
 
 class DictionaryLearner(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
 ):
     """Alternates between sparse codes and atoms; subclasses say how atoms move.
 
@@ -203,12 +199,11 @@ class DictionaryLearner(
         option, `LazyRows`.
         """
         check_is_fitted(self)
-        if is_blocks(X) or is_dask(X) or (is_stored(X) and not self.sparse_output):
-            parts = self.dictionary_, self.coder_, self.sparse_output
-            row_bytes = 2 * self.dictionary_.row_bytes
-            return map_rows(partial(_coded, *parts), self._new_rows(X), row_bytes)
-        codes = self.encode(X)
-        return codes.tocsr() if self.sparse_output else codes.toarray()
+        if self.sparse_output and not (is_blocks(X) or is_dask(X)):
+            return self.encode(X).tocsr()
+        coded = partial(_coded, self.dictionary_, self.coder_, self.sparse_output)
+        row_bytes = 2 * self.dictionary_.row_bytes
+        return map_rows(coded, self._new_rows(X), row_bytes)
 
     def reconstruction_error(self, X: Any, per_sample: bool = False) -> Any:
         """Mean squared residual ‖x − Dγ‖² of the rows of X, or one per sample."""

@@ -8,20 +8,17 @@ from copy import copy
 from itertools import chain
 from typing import Any
 
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import check_rows
+from ..backend.estimator import Estimator
 from ..backend.rows import Blocks, is_blocks, map_rows
 from ..core import Array, Kernel
 from ..preimage import over_landmarks, preimages
 
 
-class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, ABC):
     """A map ψ with ⟨ψ(x), ψ(y)⟩ ≈ κ(x, y), applied to blocks of rows.
 
     A subclass gives `fit`, `_features` and `_row_bytes`. X may be an array, a torch
