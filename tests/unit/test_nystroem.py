@@ -10,7 +10,7 @@ from scipy import sparse
 
 from kernlets import RBF, Linear, NystroemMap, Polynomial, Precomputed, Sigmoid
 from kernlets.landmarks import SAMPLERS
-from kernlets.maps.spectral import all_eigenpairs, block_size, leading_eigenpairs
+from kernlets.maps.spectral import block_size, leading_eigenpairs
 
 KERNELS = [RBF(sigma=1.5), Polynomial(2), Polynomial(3, coef0=1.0), Linear()]
 
