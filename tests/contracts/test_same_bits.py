@@ -28,7 +28,7 @@ SETTINGS = {
     "one thread": {"n_threads": 1},
     "two threads": {"n_threads": 2},
     "three threads": {"n_threads": 3},
-    "little memory": {"memory": "12MB", "n_threads": 2},
+    "little memory": {"memory": "80MB", "n_threads": 8},
 }
 QUICK = {"max_iter": 2, "random_state": 0, "n_components": 6, "n_landmarks": 50}
 
