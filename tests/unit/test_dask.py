@@ -202,8 +202,10 @@ def test_lkdl_in_memory_on_disk_and_on_a_cluster(name, rows, dtype, tmp_path):
     """The same objective by every road, and in float64 the same atoms and codes.
 
     In float32 two correlations may be a rounding error apart, so that a sample chooses
-    another atom when its chunk has another shape: atoms are not promised then.
+    another atom when its chunk has another shape: then atoms are not promised, and
+    objectives to the share of a few samples.
     """
+    close = 1e-5 if dtype == np.float64 else 5 / N
     X = samples(dtype)
     expected = pipeline(LEARNERS[name]).fit(X)
     np.save(tmp_path / "X.npy", X)
@@ -220,9 +222,9 @@ def test_lkdl_in_memory_on_disk_and_on_a_cluster(name, rows, dtype, tmp_path):
         np.testing.assert_allclose(
             model[-1].history_["objective"],
             expected[-1].history_["objective"],
-            rtol=1e-5,
+            rtol=close,
         )
-        assert -model.score(X) == pytest.approx(-expected.score(X), rel=1e-4)
+        assert model.score(X) == pytest.approx(expected.score(X), rel=close)
         if dtype == np.float64:
             assert_close(model[-1].components_, expected[-1].components_)
             assert_close(model.transform(X[:50]), expected.transform(X[:50]))
