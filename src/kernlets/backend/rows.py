@@ -33,12 +33,14 @@ from .arrays import (
     is_torch,
     namespace,
 )
-from .stored import PAGE, LazyRows, apply_rows, is_stored, read_rows
+from .stored import LazyRows, apply_rows, is_stored, read_rows
 from .threads import is_inside, marked_inside, parallel
 
 Result = TypeVar("Result")
 
 BLOCK_ROWS = 1024  # large enough for matrix products, small enough for the caches
+PROBE_ROWS = 2048  # rows on which an error is estimated
+TOUCHED = 2**21  # bytes that a system may map around a row of a file that is read
 GPU_SHARE = 64  # a block with all that is derived from it takes this part of a GPU
 
 
@@ -92,15 +94,20 @@ class BlockPlan:
     at_once: int
 
     @classmethod
-    def of(cls, row_bytes: int, source: Any = None) -> BlockPlan:
-        """For blocks whose work takes `row_bytes` for each row of the source."""
+    def of(
+        cls, row_bytes: int, source: Any = None, result_bytes: int = 0
+    ) -> BlockPlan:
+        """For blocks whose work takes `row_bytes` for each row of the source.
+
+        `result_bytes` is what one block leaves behind until it is added to others.
+        """
         needed = max(1, row_bytes + source_bytes(source))
         if options.block_rows is not None:
             rows = options.block_rows
         else:
             rows = _affordable_rows(options.memory // (2 * needed))
             rows = max(rows, device_memory(source) // (GPU_SHARE * needed))
-        at_once = options.memory // (2 * needed * rows)
+        at_once = options.memory // (2 * (needed * rows + result_bytes))
         return cls(rows, max(1, min(at_once, options.n_threads)))
 
     def slices(self, n: int) -> list[slice]:
@@ -212,9 +219,13 @@ def take_rows(X: Any, rows: np.ndarray) -> Array:
 
         return dask_rows.take_rows(X, rows)
     if is_stored(X):
-        # a row that is touched maps pages around it, too
-        return stacked_rows(as_float, X, 8 * X.shape[1] + 16 * PAGE, rows)
+        return stacked_rows(as_float, X, 8 * X.shape[1] + TOUCHED, rows)
     return as_float(X[index_like(rows, X)])
+
+
+def spread_rows(n: int, m: int = PROBE_ROWS) -> np.ndarray:
+    """At most m row numbers, evenly spread over 0..n-1."""
+    return np.unique(np.linspace(0, n - 1, min(n, m)).round().astype(np.intp))
 
 
 def kept(X: Any) -> AbstractContextManager[Any]:
@@ -334,11 +345,16 @@ class _Stacked:
 
 
 def sum_rows(
-    f: Callable[..., Any], X: Any, row_bytes: int, numbered: bool = False
+    f: Callable[..., Any],
+    X: Any,
+    row_bytes: int,
+    numbered: bool = False,
+    result_bytes: int = 0,
 ) -> Any:
     """Σ f(block) over blocks of rows, added in the order of the rows.
 
-    With `numbered`, Σ f(block, number of its first row).
+    With `numbered`, Σ f(block, number of its first row). The size of a result,
+    `result_bytes`, is worth telling where it is large.
     """
     if is_dask(X):
         from . import dask_rows
@@ -351,18 +367,26 @@ def sum_rows(
         return apply_rows(lambda block: f(block, *extra), part, rows)
 
     total = None
-    for group in _groups(X, row_bytes):
+    for group in _groups(X, row_bytes, result_bytes):
         for part in parallel(run, group):
-            total = part if total is None else total + part
+            total = part if total is None else _added(total, part)
     return total
 
 
-def _groups(X: Any, row_bytes: int) -> Iterator[list[tuple[Array, slice, int]]]:
+def _added(total: Any, part: Any) -> Any:
+    """total + part, into an array that is at hand where there is one."""
+    plain = type(total) is type(part) is np.ndarray and total.dtype == part.dtype
+    return np.add(total, part, out=part) if plain else total + part
+
+
+def _groups(
+    X: Any, row_bytes: int, result_bytes: int
+) -> Iterator[list[tuple[Array, slice, int]]]:
     """Blocks that are worked on at once: part, its rows, number of its first row."""
     group: list[tuple[Array, slice, int]] = []
     first = 0
     for part in _ahead(X) if is_blocks(X) else [X]:
-        plan = BlockPlan.of(row_bytes, part)
+        plan = BlockPlan.of(row_bytes, part, result_bytes)
         for rows in plan.slices(part.shape[0]):
             group.append((part, rows, first))
             if len(group) >= plan.at_once:

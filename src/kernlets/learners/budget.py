@@ -15,8 +15,8 @@ from sklearn.utils._param_validation import StrOptions
 from ..backend import ops
 from ..backend.arrays import index_like, namespace, to_numpy
 from ..backend.random import generator
-from ..backend.rows import is_blocks, map_rows, row_batches
-from ..backend.stored import read_rows
+from ..backend.rows import is_blocks, map_rows, row_batches, take_rows
+from ..backend.stored import is_stored
 from ..backend.threads import serial_blas
 from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
@@ -359,4 +359,5 @@ def _batches(X: Any, rng: np.random.Generator) -> Iterator[Array]:
         return
     order = rng.permutation(X.shape[0])
     for begin in range(0, len(order), BLOCK):
-        yield read_rows(X, index_like(order[begin : begin + BLOCK], X))
+        rows = order[begin : begin + BLOCK]
+        yield take_rows(X, rows) if is_stored(X) else X[index_like(rows, X)]

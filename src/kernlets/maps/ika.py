@@ -15,11 +15,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..backend.arrays import as_like, eps, index_like, is_array, namespace
 from ..backend.random import generator
-from ..backend.rows import map_rows
+from ..backend.rows import map_rows, spread_rows
 from ..core import Array, Kernel
 from ..kernels import Precomputed, resolve
 from ..landmarks import choose
-from ..landmarks.select import count, spread_rows
+from ..landmarks.select import count
 from .base import LandmarkMap
 from .bases import UNITS, at_samples, random_waves, units
 from .eigenfunctions import (
