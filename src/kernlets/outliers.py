@@ -11,8 +11,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from .backend.arrays import check_rows, index_like, namespace, to_numpy
+from .backend.arrays import index_like, namespace, to_numpy
 from .backend.random import generator
+from .backend.validation import check_rows
 from .core import Array
 from .learners import ReducedKernelDL
 
@@ -99,7 +100,10 @@ class DictionaryOutlierDetector(OutlierMixin, BaseEstimator):
     def score_samples(self, X: Any) -> Array:  # (n,)
         """Minus the reconstruction error: the lower, the more abnormal."""
         check_is_fitted(self)
-        return -self._errors(self._standardized(check_rows(self, X)))
+        return -self._errors(self._standardized(self._new_rows(X)))
+
+    def _new_rows(self, X: Any) -> Array:
+        return check_rows(self, X, like=self.mean_)
 
     def decision_function(self, X: Any) -> Array:  # (n,)
         """`score_samples` shifted so that outliers are negative."""

@@ -18,10 +18,9 @@ import dask.array as da
 import numpy as np
 from dask.delayed import delayed
 from dask.sizeof import sizeof
-from sklearn.utils.validation import validate_data
 
 from ..core import Array, Statistics
-from .arrays import as_float
+from .arrays import as_float, working_dtype
 from .dask_tasks import (
     Origin,
     each_chunk,
@@ -39,7 +38,6 @@ from .stored import refuse_infinite, tell_rows
 
 __all__ = [
     "as_rows",
-    "check_features",
     "each_chunk",
     "kept",
     "map_rows",
@@ -58,15 +56,18 @@ def _size(sums: Any) -> int:
     return sum(sizeof(getattr(sums, field.name)) for field in fields(sums))
 
 
-def as_rows(X: Any) -> da.Array:
-    """A Dask array or dataframe as chunks of whole rows whose lengths are known."""
+def as_rows(X: Any, dtype: Any = None) -> da.Array:
+    """A Dask array or dataframe as chunks of whole rows whose lengths are known.
+
+    Chunks are converted to `dtype`, or to that in which such rows are computed, where
+    they are made.
+    """
     X = _with_lengths(X)
-    if X.dtype.kind not in "fiub":
-        raise ValueError(
-            f"X holds {X.dtype}, not real numbers: leave such columns out, or convert "
-            "them"
-        )
-    return X.rechunk({1: -1}) if X.ndim == 2 and len(X.chunks[1]) > 1 else X
+    computed = working_dtype(X.dtype)  # refuses what is not a number
+    computed = computed if dtype is None else dtype
+    if X.ndim == 2 and len(X.chunks[1]) > 1:
+        X = X.rechunk({1: -1})
+    return X if X.dtype == computed else X.astype(computed)
 
 
 def _with_lengths(X: Any) -> da.Array:
@@ -78,12 +79,6 @@ def _with_lengths(X: Any) -> da.Array:
         X = X.copy()  # lengths are noted in place
         X.compute_chunk_sizes()
     return X
-
-
-def check_features(estimator: Any, X: Any, reset: bool) -> None:
-    """Note or compare the number of features and their names."""
-    known = X._meta if hasattr(X, "columns") else np.empty((1, *X.shape[1:]))
-    validate_data(estimator, known, reset=reset, skip_check_array=True)
 
 
 def map_rows(f: Callable[[Array], Array], X: da.Array, row_bytes: int) -> da.Array:

@@ -215,8 +215,9 @@ class KSADClassifier(ClassifierMixin, BaseEstimator):
     def codes(self, X: Any) -> Array:  # (n, m)
         """Codes of new samples, as they are compared with those of the training set."""
         check_is_fitted(self)
-        F = self.map_.transform(check_samples(self, X, resolve(self.kernel)))
         atoms = self.dictionary_.atoms
+        X = check_samples(self, X, resolve(self.kernel), like=atoms)
+        F = self.map_.transform(X)
         if self.dictionary == "orthogonal":
             return soft(F @ atoms.T, self.beta1 / 2)
         return directions((F - self.centre_) @ atoms.T)

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import check_rows, index_like, is_dask
+from ..backend.arrays import index_like, is_dask
 from ..backend.rows import Blocks, is_blocks
 from ..backend.stored import LazyRows, is_stored
+from ..backend.validation import check_rows
 from ..config import options
 from ..core import Array, Kernel
 from ..kernels import Callable as CallableKernel
@@ -40,8 +41,8 @@ def labelled_rows(estimator: Any, X: Any, kernel: Kernel | None) -> Any:
             "X is an iterator that can be read only once, but each class reads it: "
             "pass a list of blocks, or kernlets.Blocks(function)"
         )
-    check_rows(estimator, next(iter(X)), reset=True)
-    return Blocks(lambda: (check_rows(estimator, block) for block in X))
+    like = check_rows(estimator, next(iter(X)), reset=True)[:0]
+    return Blocks(lambda: (check_rows(estimator, block, like=like) for block in X))
 
 
 def is_stream(X: Any, kernel: Kernel | None) -> bool:

@@ -178,8 +178,12 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
         kernel = kernel_of(self.learners_[0])
         if is_stream(X, kernel):
             return over_blocks(self.residuals, X)
-        X = check_samples(self, X, kernel, lazy=True)
-        if is_elsewhere(X) and not isinstance(kernel, Precomputed):
+        by_matrix = isinstance(kernel, Precomputed)
+        like = getattr(self.learners_[0], "_model_array", None)
+        # each class takes columns of a precomputed matrix, which `LazyRows` cannot give
+        lazy = is_dask(X) or not by_matrix
+        X = check_samples(self, X, kernel, lazy=lazy, like=like)
+        if is_elsewhere(X) and not by_matrix:
             return map_rows(copy(self)._residuals, X, 4 * 8 * X.shape[1])
         return self._residuals(X)
 
