@@ -9,92 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.base import clone, is_classifier
 
-from kernlets import (
-    KSVD,
-    MOD,
-    RBF,
-    BudgetKernelDL,
-    DictionaryOutlierDetector,
-    DKSVDClassifier,
-    FastfoodMap,
-    FDDLClassifier,
-    FourierMap,
-    HybridMap,
-    IKAMap,
-    KernelKSVD,
-    KernelMOD,
-    KSADClassifier,
-    LCKSVDClassifier,
-    NystroemMap,
-    OnlineDictionary,
-    OrthogonalDictionary,
-    PolynomialSketchMap,
-    ReducedKernelDL,
-    ResidualClassifier,
-    RLSDictionary,
-    SRCClassifier,
-    UnitNorm,
-    options,
-)
-from kernlets.backend.arrays import is_dask, is_torch, working_dtype
-from kernlets.backend.rows import Blocks, is_blocks
+from kernlets import options
+from kernlets.backend.arrays import working_dtype
+from kernlets.backend.rows import Blocks
 from kernlets.backend.stored import LazyRows
 from kernlets.classifiers import CLASSIFIERS
-from kernlets.landmarks import SAMPLERS
 from kernlets.learners import LEARNERS
 from kernlets.maps import MAPS
 
-N, P = 48, 5
-SHORT = {"n_components": 6, "n_nonzero_coefs": 2, "max_iter": 2, "random_state": 0}
-FEW = {"random_state": 0, "n_landmarks": 12}
-KERNEL = RBF(sigma=9.0)
-
-#: every registered estimator, with the options that read rows in their own way
-INSTANCES = {
-    "KSVD": KSVD(**SHORT),
-    "KSVD parallel": KSVD(**SHORT, update="parallel", init="kmeans"),
-    "MOD": MOD(**SHORT, init="svd"),
-    "RLS": RLSDictionary(**SHORT, batch_size=20),
-    "Online": OnlineDictionary(**SHORT, batch_size=20),
-    "Orthogonal": OrthogonalDictionary(4, 2, max_iter=2, random_state=0),
-    "KernelKSVD": KernelKSVD("poly:2", **SHORT),
-    "KernelMOD": KernelMOD(KERNEL, **SHORT),
-    "Reduced": ReducedKernelDL(KERNEL, **SHORT, n_anchors=8),
-    "Reduced moving": ReducedKernelDL(
-        KERNEL, **SHORT, anchors="kmeans", n_anchors=8, optimize_anchors=True
-    ),
-    "Budget": BudgetKernelDL(KERNEL, 6, max_iter=1, budget=9, random_state=0),
-    **{f"Nystroem {name}": NystroemMap(KERNEL, name, **FEW) for name in SAMPLERS},
-    "Nystroem samples": NystroemMap(KERNEL, truncation="samples", **FEW),
-    "IKA": IKAMap(KERNEL, **FEW),
-    "Fourier": FourierMap(n_components=8, random_state=0),
-    "Fastfood": FastfoodMap(n_components=8, random_state=0),
-    "Hybrid": HybridMap(KERNEL, n_random=6, **FEW),
-    "Sketch": PolynomialSketchMap("poly:2", 8, random_state=0),
-    "UnitNorm": UnitNorm(),
-    "Residual": ResidualClassifier(KSVD(**SHORT)),
-    "Residual MOD": ResidualClassifier(MOD(**SHORT)),
-    "Residual kernel": ResidualClassifier(KernelKSVD(KERNEL, **SHORT)),
-    "SRC": SRCClassifier(KERNEL, 3),
-    "KSAD": KSADClassifier(KERNEL, **FEW, max_iter=2),
-    "KSAD Fisher": KSADClassifier(KERNEL, "fisher", **FEW),
-    "LCKSVD": LCKSVDClassifier(4, 2, max_iter=2, random_state=0),
-    "DKSVD": DKSVDClassifier(4, 2, max_iter=2, random_state=0),
-    "FDDL": FDDLClassifier(2, simplified=True, max_iter=1, random_state=0),
-    "Outliers": DictionaryOutlierDetector(random_state=0),
-}
-NEED_MEMORY = {
-    *("KSVD", "RLS", "KernelKSVD", "KernelMOD", "Reduced", "Reduced moving", "Budget"),
-    *("Residual", "Residual kernel", "SRC", "KSAD", "KSAD Fisher"),
-    *("LCKSVD", "DKSVD", "FDDL", "Outliers"),
-}
-TAKE_BLOCKS = {
-    *("KSVD parallel", "MOD", "RLS", "Online", "Orthogonal", "Budget", "Residual MOD"),
-    *("IKA", "Fourier", "Fastfood", "Hybrid", "Sketch", "UnitNorm", "Nystroem samples"),
-    *(f"Nystroem {name}" for name in SAMPLERS),
-}
+from .models import INSTANCES, NEED_MEMORY, TAKE_BLOCKS, N, outcome, samples
 
 INTEGERS = ["?", "u1", "i1", "u2", "<i2", ">i4", "u4", "i8", ">u8"]
 SHORT_FLOATS = ["f2", ">f2", "f4", ">f4"]
@@ -115,43 +39,12 @@ def name(request):
 
 @pytest.fixture(scope="module")
 def whole():
-    """Whole numbers from 0 to 15, of three kinds of samples."""
-    rng = np.random.default_rng(1)
-    rows = rng.integers(0, 9, (N, P)) + 3 * np.eye(3, P, dtype=int)[labels()] * 2
-    return rows.clip(0, 15)
-
-
-def labels():
-    return np.arange(N) % 3
+    return samples()
 
 
 def stored(whole, dtype):
     """The samples in a type; two levels only for booleans."""
     return (whole > 5 if np.dtype(dtype).kind == "b" else whole).astype(dtype)
-
-
-def outcome(name, X, new=None):
-    """What a model fitted on X says of new rows, and its words if it refuses X."""
-    model = clone(INSTANCES[name])
-    new = X if new is None else new
-    y = labels() if is_classifier(model) else None
-    model.fit(X, y)
-    if hasattr(model, "transform"):
-        result = model.transform(new)
-    elif hasattr(model, "score_samples"):
-        result = model.score_samples(new)
-    else:
-        scores = getattr(model, "decision_function", None) or model.codes
-        result = scores(new)
-    return in_memory(result)
-
-
-def in_memory(result):
-    if is_dask(result):
-        return result.compute()
-    if is_torch(result):
-        return result.numpy()
-    return np.concatenate(list(result)) if is_blocks(result) else np.asarray(result)
 
 
 @pytest.fixture(scope="module")
@@ -200,10 +93,9 @@ def test_memory_maps(name, whole, expected, tmp_path):
         np.testing.assert_array_equal(outcome(name, disk), expected(name, dtype), dtype)
 
 
-def test_memory_maps_in_little_memory(name, whole, expected, tmp_path):
+@pytest.mark.parametrize("name", sorted({*INSTANCES} - NEED_MEMORY))
+def test_memory_maps_in_little_memory(name, whole, tmp_path):
     """Rows stay on disk, and blocks are of a few rows each."""
-    if name in NEED_MEMORY:
-        pytest.skip("needs all rows or codes at once")
     for dtype in ("u1", ">f4"):
         disk = on_disk(stored(whole, dtype), tmp_path)
         plain = stored(whole, dtype).astype(working_dtype(dtype))

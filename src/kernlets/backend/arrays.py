@@ -105,6 +105,19 @@ def working_dtype(dtype: Any) -> np.dtype:
     return np.dtype(np.float32 if is_short else np.float64)
 
 
+def stored_dtype(X: Any) -> np.dtype | None:
+    """The type that holds all numbers of X, None if some are none.
+
+    X is an array, or a dataframe with columns of many types, nullable ones among them.
+    """
+    types = [getattr(X, "dtype", None)]
+    if hasattr(X, "columns") and X.ndim == 2:
+        types = X.dtypes
+    types = [getattr(dtype, "numpy_dtype", dtype) for dtype in types]
+    plain = all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in types)
+    return np.result_type(*types) if types and plain else None
+
+
 def as_float(X: Array) -> Array:
     """X in its `working_dtype`; an array that has it already is not copied."""
     if is_torch(X):
@@ -235,7 +248,7 @@ def device_memory(X: Array) -> int:
 def check_points(points: Any, like: Array, name: str) -> Array:  # (m, p)
     """User-given rows (landmarks, atoms) that must fit the samples `like`."""
     if is_torch(points):
-        points = to_numpy(points)
+        points = to_numpy(as_float(points))
     points = check_array(points, dtype=FLOATS, input_name=name)
     if points.shape[1] != like.shape[1]:
         raise ValueError(

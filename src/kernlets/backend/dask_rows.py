@@ -20,7 +20,7 @@ from dask.delayed import delayed
 from dask.sizeof import sizeof
 
 from ..core import Array, Statistics
-from .arrays import as_float, working_dtype
+from .arrays import as_float, stored_dtype, working_dtype
 from .dask_tasks import (
     Origin,
     each_chunk,
@@ -62,6 +62,10 @@ def as_rows(X: Any, dtype: Any = None) -> da.Array:
     Chunks are converted to `dtype`, or to that in which such rows are computed, where
     they are made.
     """
+    stored = stored_dtype(X)
+    if stored is not None and not isinstance(X, da.Array):
+        # at once: pandas makes objects of columns of different kinds
+        X = X.astype(working_dtype(stored))
     X = _with_lengths(X)
     computed = working_dtype(X.dtype)  # refuses what is not a number
     computed = computed if dtype is None else dtype

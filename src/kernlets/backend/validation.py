@@ -25,6 +25,7 @@ from .arrays import (
     is_torch,
     load_solvers,
     numpy_dtype,
+    stored_dtype,
     to_device,
     working_dtype,
 )
@@ -63,14 +64,15 @@ def check_rows(
         check_features(estimator, _check_shape(X, ensure_min_samples), reset)
         X = as_float(X) if is_tensor else _stored_rows(X, like)
     else:
-        X = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            dtype=_accepted_types(X) if like is None else numpy_dtype(like),
-            accept_sparse="csr" if accept_sparse else False,
-            ensure_min_samples=ensure_min_samples,
-        )
+        with np.errstate(over="ignore"):  # what becomes infinite is refused
+            X = validate_data(
+                estimator,
+                X,
+                reset=reset,
+                dtype=_accepted_types(X) if like is None else numpy_dtype(like),
+                accept_sparse="csr" if accept_sparse else False,
+                ensure_min_samples=ensure_min_samples,
+            )
     unread = isinstance(X, LazyRows) and not (lazy or by_blocks)
     if unread or whole:
         check_memory(X, type(estimator).__name__)
@@ -84,10 +86,8 @@ def check_rows(
 
 def _accepted_types(X: Any) -> Any:
     """The types that scikit-learn leaves alone; the first is what others become."""
-    types = getattr(X, "dtypes", None)  # of the columns of a dataframe
-    types = [getattr(X, "dtype", None)] if types is None else list(types)
-    plain = all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in types)
-    return working_dtype(np.result_type(*types)) if types and plain else FLOATS
+    stored = stored_dtype(X)
+    return FLOATS if stored is None else working_dtype(stored)
 
 
 def _stored_rows(X: Any, like: Array | None) -> Any:
