@@ -17,7 +17,7 @@ from ..core import Array, Kernel
 from ..kernels import Callable as CallableKernel
 from ..kernels import Precomputed
 from ..kernels.samples import check_samples
-from .labels import checked_labels
+from .labels import check_count, checked_labels
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,7 @@ def split_classes(
     if is_dask(X) and y is not None:
         return _split_on_cluster(estimator, X, y)
     in_blocks = is_stream(X, kernel)
-    n = len(y) if in_blocks else X.shape[0]
-    labels = checked_labels(estimator, y, n)
+    labels = checked_labels(estimator, y, None if in_blocks else X.shape[0])
     classes, codes = np.unique(labels, return_inverse=True)
     if in_blocks:
         rows, part = _no_rows(len(classes)), _from_blocks(X, codes)
@@ -76,7 +75,7 @@ def _split_on_cluster(estimator: Any, X: Any, y: Any) -> ClassParts:
     from ..backend import dask_rows
 
     classes, parts = dask_rows.split_rows(X, y)
-    checked_labels(estimator, classes, len(classes))
+    check_count(estimator, classes)
     counts = np.array([part.shape[0] for part in parts])
     return ClassParts(classes, counts, _no_rows(len(classes)), parts.__getitem__)
 

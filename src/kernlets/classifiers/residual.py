@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, is_dask, namespace
+from ..backend.labels import label_classes, label_values
 from ..backend.random import generator
 from ..backend.rows import map_rows, over_blocks, over_rows
 from ..backend.stored import is_elsewhere
@@ -140,7 +141,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
         """A learner without samples for each class of a stream."""
         if isinstance(kernel_of(learner), Precomputed):
             raise ValueError("a precomputed kernel matrix is no stream: use fit")
-        self.classes_ = np.unique(classes)
+        self.classes_ = np.unique(label_values(classes))
         n = len(self.classes_)
         seeds = _seeds(learner, self.random_state, n)
         self.learners_ = [_seeded(learner, seed) for seed in seeds]
@@ -148,6 +149,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
         self.class_count_ = np.zeros(n, dtype=np.int64)
 
     def _class_numbers(self, labels: np.ndarray) -> np.ndarray:
+        label_classes([self.classes_, labels])  # text and numbers cannot be compared
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
             raise ValueError(
