@@ -11,11 +11,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from .backend.arrays import check_rows, index_like, namespace, to_numpy
+from .backend.arrays import index_like, namespace, to_numpy
 from .backend.estimator import Estimator
 from .backend.random import generator
 from .backend.rows import map_rows, spread_rows, take_rows
 from .backend.stored import is_stored
+from .backend.validation import check_rows
 from .config import options
 from .core import Array
 from .learners import ReducedKernelDL
@@ -89,7 +90,7 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
     def fit(self, X: Any, y: Any = None) -> DictionaryOutlierDetector:
         """Learn what is normal from the rows of X; y is ignored."""
         self._validate_params()
-        X = check_rows(self, X, reset=True, ensure_min_samples=2)
+        X = check_rows(self, X, reset=True, ensure_min_samples=2, by_blocks=True)
         known = self._standardized(self._learning_rows(X))
         learner = self._seeded(len(known))
         self.learner_ = clone(learner).fit(known)
@@ -106,7 +107,7 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
     def score_samples(self, X: Any) -> Array:  # (n,)
         """Minus the reconstruction error: the lower, the more abnormal."""
         check_is_fitted(self)
-        return -self._errors(check_rows(self, X))
+        return -self._errors(check_rows(self, X, by_blocks=True, like=self.mean_))
 
     def decision_function(self, X: Any) -> Array:  # (n,)
         """`score_samples` shifted so that outliers are negative."""

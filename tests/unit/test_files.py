@@ -66,11 +66,11 @@ def test_npz_with_one_matrix_needs_no_name(tmp_path: Path) -> None:
     assert "name one of a, b with key=" in failure(tmp_path / "two.npz")
 
 
-def test_images_are_flattened_and_bytes_become_float32(tmp_path: Path) -> None:
+def test_images_are_flattened_and_bytes_become_float64(tmp_path: Path) -> None:
     images = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
     np.savez(tmp_path / "d.npz", X=images)
     table = read_table(tmp_path / "d.npz")
-    assert table.X.shape == (2, 12) and table.X.dtype == np.float32
+    assert table.X.shape == (2, 12) and table.X.dtype == np.float64
     assert table.image_shape == (3, 4) and table.y is None
 
 

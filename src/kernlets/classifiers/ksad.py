@@ -217,8 +217,9 @@ class KSADClassifier(ClassifierMixin, Estimator):
     def codes(self, X: Any) -> Array:  # (n, m)
         """Codes of new samples, as they are compared with those of the training set."""
         check_is_fitted(self)
-        F = self.map_.transform(check_samples(self, X, resolve(self.kernel)))
         atoms = self.dictionary_.atoms
+        X = check_samples(self, X, resolve(self.kernel), like=atoms)
+        F = self.map_.transform(X)
         if self.dictionary == "orthogonal":
             return soft(matmul(F, atoms.T), self.beta1 / 2)
         return directions(matmul(F - self.centre_, atoms.T))

@@ -93,7 +93,8 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
     def residuals(self, X: Any) -> Array:  # (n, n_classes)
         """Squared residual of each sample with the codes of one class only."""
         check_is_fitted(self)
-        X = check_samples(self, X, self.kernel_)
+        like = self.dictionary_.coefs
+        X = check_samples(self, X, self.kernel_, by_blocks=True, like=like)
         dictionary, gram = self.dictionary_, self.dictionary_.gram()
 
         def block(rows: Array) -> Array:

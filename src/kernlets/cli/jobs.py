@@ -16,8 +16,9 @@ from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
-from ..backend.arrays import check_device, check_rows, is_dask, is_torch, to_numpy
+from ..backend.arrays import check_device, is_dask, is_torch, to_numpy
 from ..backend.rows import count_rows, map_rows
+from ..backend.validation import check_rows
 from ..config import options
 from ..datasets import Table
 from ..persistence import load, save

@@ -93,7 +93,7 @@ def _open_npy(path: Path, request: Request) -> Table:
     if column is None:
         return Table(X, None)
     width = X.dtype.itemsize * X.shape[1]
-    labels = stacked_rows(partial(_column, column), X, width)
+    labels = stacked_rows(partial(_column, column), X, width).astype(X.dtype)
     return Table(LazyRows(X, partial(_without, column), width), labels)
 
 

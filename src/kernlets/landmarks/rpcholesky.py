@@ -86,9 +86,9 @@ class _Factor:
 
     def __init__(self, kernel: Kernel, X: Array, m: int) -> None:
         self._kernel, self._X = kernel, X
-        self._F = empty((X.shape[0], m), like=X)
-        self.pivots: list[int] = []
         energy = kernel.diag(X)
+        self._F = empty((X.shape[0], m), like=energy)
+        self.pivots: list[int] = []
         self.residual = to_numpy(energy).astype(np.float64)
         self.floor = 10 * eps(energy) * float(self.residual.mean())  # rounding level
 

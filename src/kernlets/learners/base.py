@@ -10,11 +10,12 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import check_rows, is_dask, is_torch, to_numpy
+from ..backend.arrays import as_like, is_dask, is_torch, to_numpy
 from ..backend.estimator import Estimator
 from ..backend.random import generator
 from ..backend.rows import (
@@ -26,6 +27,7 @@ from ..backend.rows import (
     over_blocks,
     sum_rows,
 )
+from ..backend.validation import check_rows
 from ..config import options
 from ..core import Array, AtomUpdate, Dictionary, SparseCoder, SparseCodes
 from ..pursuits import OMP, encode
@@ -91,7 +93,7 @@ class DictionaryLearner(
         self._check_blocks(X)
         once = isinstance(X, Iterator)
         taken = _leading(X, self._n_first_rows())
-        first = check_rows(self, joined(taken), reset=True)
+        first = joined(self._checked_blocks(taken))
         if once and options.checkpoint is not None:
             raise ValueError(
                 "X is an iterator that can be read only once, and a checkpoint looks "
@@ -100,9 +102,16 @@ class DictionaryLearner(
 
         def checked() -> Iterator[Array]:
             source = chain(taken, X) if once else X
-            return (check_rows(self, block, streamed=True) for block in source)
+            like = first[:0]  # what blocks are stored in may change on the way
+            return (check_rows(self, b, streamed=True, like=like) for b in source)
 
         return Blocks(checked), first
+
+    def _checked_blocks(self, blocks: list[Any]) -> list[Array]:
+        """The first blocks of a stream, all in the type of the first one."""
+        head = check_rows(self, blocks[0], reset=True)
+        rest = (check_rows(self, block, like=head[:0]) for block in blocks[1:])
+        return [head, *rest]
 
     def _n_first_rows(self) -> int:
         """Rows of a stream to choose the first atoms from."""
@@ -147,7 +156,12 @@ class DictionaryLearner(
 
     def _checked(self, X: Any) -> Array:
         """New samples in the form the dictionary takes them."""
-        return check_rows(self, X, lazy=True)
+        return check_rows(self, X, lazy=True, like=self._model_array)
+
+    @property
+    def _model_array(self) -> Array:
+        """New rows are brought to its library, device and dtype."""
+        return self.dictionary_.weights
 
     def _new_rows(self, X: Any) -> Any:
         """New samples, blocks of them as they are read."""
@@ -267,6 +281,8 @@ def ksvd_update(update: str | AtomUpdate) -> AtomUpdate:
 
 def dense_codes(codes: Any, like: Array) -> Array:
     """Codes given by a user (dense, sparse or SparseCodes) as something to multiply."""
+    if is_torch(like) and (sparse.issparse(codes) or isinstance(codes, SparseCodes)):
+        codes = codes.toarray()
     if isinstance(codes, SparseCodes):
-        return codes.toarray() if is_torch(like) else codes.tocsr()
-    return codes
+        return codes.tocsr()
+    return codes if sparse.issparse(codes) else as_like(codes, like)

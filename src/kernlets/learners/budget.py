@@ -173,10 +173,9 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         """Learn from the next samples of a stream, one or many; y is ignored."""
         self._validate_params()
         kernel, started = self._stream_kernel(), hasattr(self, "stock_")
-        X = check_samples(self, X, kernel, reset=not started)
-        if started:
-            X = self.stock_.like_anchors(X)
-        else:
+        like = self.stock_.coefs if started else None
+        X = check_samples(self, X, kernel, reset=not started, like=like)
+        if not started:
             rng = generator(self.random_state)
             self._begin(kernel.bound(X), X, self.n_components, rng)
         self._run([row_batches(X, BLOCK)], 1)
@@ -346,7 +345,9 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         return False
 
     def _checked(self, X: Any) -> Array:
-        return check_samples(self, X, self.kernel_)
+        return check_samples(
+            self, X, self.kernel_, by_blocks=True, like=self._model_array
+        )
 
     def __sklearn_tags__(self) -> Any:
         return describe_input(super().__sklearn_tags__(), resolve(self.kernel))

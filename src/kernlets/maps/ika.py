@@ -248,6 +248,10 @@ class IKAMap(LandmarkMap):
         return (2 * n + m) * self.projection_.dtype.itemsize
 
     @property
+    def _model_array(self) -> Array:
+        return self.projection_
+
+    @property
     def _n_features_out(self) -> int:
         return self.projection_.shape[1]
 

@@ -264,6 +264,10 @@ class NystroemMap(LandmarkMap):
         return getattr(resolve(self.kernel), "accept_sparse", False)
 
     @property
+    def _model_array(self) -> Array:
+        return self.projection_
+
+    @property
     def _n_features_out(self) -> int:
         return self.projection_.shape[1]
 
