@@ -318,7 +318,18 @@ def test_version_and_help() -> None:
             ["train.npz", "--method", "ksvd", "--kernel", "rbf"],
             "--kernel means nothing",
         ),
-        (["train.npz", "--set", "max_itr=3"], "residualclassifier__learner__max_iter"),
+        (
+            ["train.npz", "--set", "max_itr=3"],
+            "did you mean residualclassifier__learner__max_iter?",
+        ),
+        (["train.npz", "--set", "zzz=3"], "there are callback, coder, "),
+        (["train.npz", "--method", "outliers", "--atoms", "9"], "--atoms means noth"),
+        (["train.npz", "--method", "src", "--atoms", "9"], "--atoms means nothing"),
+        (["train.npz", "--method", "ksvd", "--n-components", "9"], "--map nystroem"),
+        (
+            ["train.npz", "--map", "fourier", "--landmarks", "kmeans"],
+            "--landmarks means nothing to --map fourier: leave it out",
+        ),
         (["train.npz", "--set", "n_components=9"], "nystroemmap__n_components, resid"),
         (["train.npz", "--set", "max_iter"], "NAME=VALUE"),
         (["train.npz", "--set", "max_iter=many"], "max_iter"),
@@ -330,7 +341,7 @@ def test_version_and_help() -> None:
         (["train.npz", "--test", "absent.csv"], "absent.csv: does not exist"),
         (["train.npz", "--test", "train.npy"], "has no labels"),
         (["broken.npz"], "broken.npz: cannot be read"),
-        (["nan.npz"], "NaN"),
+        (["nan.npz"], "column 17, row 0 is nan: fill it in"),
         (["one.npz"], "one class"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -375,8 +386,11 @@ def test_damaged_and_foreign_models(folder: Path, tmp_path: Path) -> None:
     assert "file version 2, this library reads up to 1: upgrade" in error(
         "score", bad, data
     )
-    assert "is not a model file" in error("predict", data, data)
-    assert "No such file" in error("predict", tmp_path / "absent", data)
+    for command in ("predict", "score", "info"):
+        rest = [] if command == "info" else [data]
+        assert "is not a model file: give MODEL before" in error(command, data, *rest)
+        absent = error(command, tmp_path / "absent", *rest)
+        assert "there is no such model" in absent and "kernlets fit" in absent
 
 
 def test_models_that_do_not_fit_the_data(folder: Path, tmp_path: Path) -> None:
@@ -409,7 +423,7 @@ def test_usage_errors(arguments: list[str]) -> None:
 
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     result = run("predict", tmp_path / "absent", tmp_path, "--debug")
-    assert isinstance(result.exception, FileNotFoundError)
+    assert isinstance(result.exception, ValueError)
 
 
 def test_warnings_are_one_line(folder: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import platform
 import re
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -96,6 +96,10 @@ class _Part:
     def write(self, data: Any) -> int:
         with _errors_name(self._path):
             return self._file.write(data)
+
+    def writelines(self, lines: Iterable[Any]) -> None:
+        for line in lines:
+            self.write(line)
 
     def sync(self) -> None:
         """Bring all that was written to the disk."""

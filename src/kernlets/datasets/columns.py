@@ -26,6 +26,7 @@ from kernlets.datasets.table import (
     label_column,
     optional_import,
     printable,
+    refuse_gaps,
     refuse_twins,
 )
 
@@ -109,6 +110,8 @@ def _parse(path: Path, layout: Layout) -> Table:
     except UnicodeDecodeError:
         raise
     except ValueError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # NumPy makes it an error
+            raise error.__cause__ from None
         _blame_cell(path, layout)
         raise DataFileError(path, f"{error}: correct the file") from error
     names = layout.names and [layout.names[j] for j in layout.features]
@@ -202,19 +205,9 @@ def read_parquet(path: Path, request: Request) -> Table:
     for name in used:
         refuse_nulls(path, name, table.column(name))
     X = np.stack([table.column(name).to_numpy() for name in features], axis=1)
-    _refuse_gaps(path, X, names)
+    refuse_gaps(path, X, names)
     y = None if label is None else column_labels(table.column(label))
     return Table(X, y, names)
-
-
-def _refuse_gaps(path: Path, X: np.ndarray, names: list[str]) -> None:
-    gaps = np.argwhere(~np.isfinite(X)) if X.dtype.kind == "f" else []
-    if len(gaps):
-        row, j = gaps[0]
-        name = printable(names[j])
-        raise DataFileError(
-            path, f"column {name!r}, row {row} is {X[row, j]}: fill it in or drop it"
-        )
 
 
 def column_labels(column: Any) -> np.ndarray:

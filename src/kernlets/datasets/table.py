@@ -159,6 +159,17 @@ def refuse_twins(path: Path, names: list[str]) -> None:
             )
 
 
+def refuse_gaps(path: Path, X: np.ndarray, names: list[str] | None = None) -> None:
+    """Raise if a matrix in memory holds NaN or infinity, for the first such cell."""
+    gaps = np.argwhere(~np.isfinite(X)) if X.dtype.kind == "f" else np.empty((0, 2))
+    if len(gaps):
+        row, j = map(int, gaps[0])
+        column = repr(printable(names[j])) if names else str(j)
+        raise DataFileError(
+            path, f"column {column}, row {row} is {X[row, j]}: fill it in or drop it"
+        )
+
+
 def listed(names: list[str]) -> str:
     """The first few names, and how many there are besides."""
     shown = ", ".join(repr(printable(name)) for name in names[:SHOWN])
