@@ -70,14 +70,27 @@ class CheckpointFolder:
     again finds its own. Fits that run side by side need a folder each.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(
+        self, path: str | Path, trunk: CheckpointFolder | None = None
+    ) -> None:
         self.path = Path(path)
         self._counts: Counter[str] = Counter()
+        self._trunk = trunk or self
+        self._has_failed = False
 
     def numbered(self, name: str) -> Path:
         """The place of the next fit of a name."""
         self._counts[name] += 1
         return self.path / f"{name}-{self._counts[name]}"
+
+    def branch(self, path: Path) -> CheckpointFolder:
+        """The folder of one of several fits that run side by side."""
+        return CheckpointFolder(path, self._trunk)
+
+    def first_failure(self) -> bool:
+        """Whether writing here, or in another branch, fails for the first time."""
+        before, self._trunk._has_failed = self._trunk._has_failed, True
+        return not before
 
     def __repr__(self) -> str:
         return repr(str(self.path))

@@ -181,3 +181,7 @@ def _default_learner(n_samples: int) -> ReducedKernelDL:
         anchors="kmeans",
         n_anchors=max(1, min(50, n_samples // 2)),
     )
+
+
+#: Detectors by the names that the command line knows.
+DETECTORS = {"outliers": DictionaryOutlierDetector}

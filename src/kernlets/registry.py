@@ -15,7 +15,7 @@ from typing import Any
 
 from . import _HOME_OF, _HOMES
 
-#: kind, which is the name of its package -> the table there
+#: kind, which is the name of its package or module -> the table there
 TABLES = {
     "kernels": "KERNELS",
     "landmarks": "SAMPLERS",
@@ -24,6 +24,7 @@ TABLES = {
     "updates": "UPDATES",
     "learners": "LEARNERS",
     "classifiers": "CLASSIFIERS",
+    "outliers": "DETECTORS",
 }
 
 #: scikit-learn's classes that may stand beside ours in a model.

@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import as_like, index_like, namespace, to_numpy
 from ..backend.estimator import Estimator
 from ..backend.rows import map_rows
-from ..core import Array, Kernel, SparseCoder
+from ..core import Array, Kernel, SparseCoder, SparseCodes
 from ..dictionaries import KernelDictionary
 from ..kernels import resolve
 from ..kernels.samples import check_samples, describe_input
 from ..learners.exact import kernel_matrix
-from ..pursuits import OMP
+from ..pursuits import OMP, encode
 from .labels import ResidualVoting, checked_labels, class_residuals
 
 
@@ -89,6 +89,12 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
             known_gram=matrix[rows][:, rows] * scale * scale[:, None],
             typical_energy=float(energy.mean()),
         )
+
+    def encode(self, X: Any) -> SparseCodes:
+        """Sparse codes of the rows of X over the training samples."""
+        check_is_fitted(self)
+        X = check_samples(self, X, self.kernel_)
+        return encode(self.dictionary_, self.coder_, X)
 
     def residuals(self, X: Any) -> Array:  # (n, n_classes)
         """Squared residual of each sample with the codes of one class only."""
