@@ -44,7 +44,8 @@ def as_array(result: Any) -> np.ndarray:
     if sparse.issparse(result):
         return result.toarray()
     if hasattr(result, "detach"):
-        return result.detach().cpu().numpy()
+        narrow = str(result.dtype) == "torch.bfloat16"  # which NumPy does not have
+        return (result.float() if narrow else result).detach().cpu().numpy()
     if isinstance(result, (list, tuple, kernlets.Blocks, Iterator)):
         return np.concatenate([as_array(block) for block in result])
     return np.asarray(result)

@@ -171,7 +171,7 @@ class Maker:
     # ------------------------------------------------------ parameters by name
 
     def _atoms(self) -> int:
-        return self.draw.count(1, 2 if self.is_tame else max(3, min(self.n, 8)))
+        return 2 if self.is_tame else self.draw.count(1, max(3, min(self.n, 8)))
 
     def _max_iter(self) -> int:
         return self.draw.pick([1, 2, 3])
@@ -190,7 +190,7 @@ class Maker:
             Lasso(draw.power(-4, 1), positive=draw.chance(0.3), max_iter=50),
             Threshold(draw.power(-3, 1), kind=draw.pick(["soft", "hard"])),
         ]
-        return draw.pick(coders)
+        return draw.pick(coders[:-1] if self.is_tame else coders)
 
     def _kernel(self) -> Any:
         classes = table("kernels")

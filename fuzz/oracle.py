@@ -178,11 +178,10 @@ def check_equal(first: np.ndarray, second: np.ndarray, call: str) -> None:
         raise Wrong("not repeatable", call, f"{call} differs between two equal runs")
 
 
-def check_close(found: Any, expected: Any, rtol: float, call: str, way: str) -> None:
+def check_close(found: Any, expected: Any, atol: float, call: str, way: str) -> None:
     found, expected = np.asarray(found, float), np.asarray(expected, float)
-    if found.shape != expected.shape or not np.allclose(
-        found, expected, rtol=rtol, atol=rtol * np.abs(expected).max(initial=0)
-    ):
+    same = found.shape == expected.shape
+    if not same or not np.allclose(found, expected, rtol=0, atol=atol):
         raise Wrong(
             way, call, f"{call}: {found.ravel()[:3]}, expected {expected.ravel()[:3]}"
         )
