@@ -172,6 +172,7 @@ def test_any_array_library(
     assert content(resumed) == content(expected)
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("name", ["pipeline", "LC-KSVD"])
 def test_threads_and_memory_may_change(
     name: str, tmp_path: Path, kept: list[str]

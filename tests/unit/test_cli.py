@@ -118,6 +118,7 @@ def test_the_default_is_lkdl(folder: Path) -> None:
     assert model[2].learner.get_params()["n_components"] == 12
 
 
+@pytest.mark.rounding
 def test_fits_are_repeatable(folder: Path, tmp_path: Path) -> None:
     X = np.load(folder / "test.npy")
     first = load(folder / "digits.model").decision_function(X)
@@ -172,6 +173,7 @@ def test_predictions_in_array_files(folder: Path, tmp_path: Path, suffix: str) -
     assert_array_equal(labels, expected)
 
 
+@pytest.mark.rounding
 def test_codes_of_a_dictionary(folder: Path, tmp_path: Path) -> None:
     """Without labels the model is one dictionary, and all formats agree."""
     model, data = folder / "plain.model", folder / "test.npy"

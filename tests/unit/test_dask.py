@@ -195,6 +195,7 @@ def test_a_matrix_is_refused():
 # The same results
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("rows", [700, 130])
 @pytest.mark.parametrize("name", LEARNERS)
@@ -272,6 +273,7 @@ def test_dataframes(X, y):
 # Classifiers
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("kind", ["array", "NumPy labels", "unknown lengths"])
 def test_classifier(kind, X, y):
     model = make_pipeline(

@@ -181,6 +181,7 @@ def test_leading_eigenpairs_of_a_slow_spectrum(rng):
     np.testing.assert_allclose(ritz, found.values, atol=1e-12)
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("case", ["low rank", "ones", "zeros", "few rows"])
 def test_leading_eigenpairs_at_low_rank(case, dtype, rng):

@@ -171,6 +171,7 @@ def test_sessions_say_what_runs_were_made_with(known_toy, tmp_path):
     assert session["device"] == "cpu" and session["machine"]["processes"] == 1
 
 
+@pytest.mark.rounding
 def test_processes_find_what_one_finds(tmp_path):
     wanted = chosen(["ika/4.2"])
     (study,) = {each.study.name: each.study for each in wanted}.values()
