@@ -12,7 +12,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .base import Benchmark
+    from kernlets.lab.peers.spec import Benchmark
 
 NAMES = (
     "omp",

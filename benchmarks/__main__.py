@@ -9,8 +9,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from kernlets.lab.peers.machine import description, limit_threads
+
 from . import NAMES, load
-from .machine import description, limit_threads
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -37,8 +38,8 @@ def _log(message: str) -> None:
 
 def _run(name: str, quick: bool, threads: int, out: Path) -> dict[str, Any]:
     """Run one benchmark; the file is written after each case, so none is lost."""
-    from .runner import run_case
-    from .tables import label, markdown
+    from kernlets.lab.peers.runner import run_case
+    from kernlets.lab.peers.tables import label, markdown
 
     benchmark = load(name)
     results: dict[str, Any] = {
@@ -61,7 +62,7 @@ def _run(name: str, quick: bool, threads: int, out: Path) -> dict[str, Any]:
 
 
 def _show(results: dict[str, Any]) -> None:
-    from .tables import skipped, tables
+    from kernlets.lab.peers.tables import skipped, tables
 
     for table in tables(results):
         table.print()
@@ -77,7 +78,7 @@ def main() -> None:
         results = _run(name, arguments.quick, arguments.threads, arguments.out)
         _show(results)
         if arguments.page:
-            from .page import update
+            from kernlets.lab.marks import update
 
             update(arguments.page, results)
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .base import Benchmark, Case, Figures, Skip, Target
+from kernlets.lab.peers.spec import Benchmark, Case, Figures, Skip, Target
+
 from .splits import OnSplits, Problem, Split
 
 PUBLISHED = {
@@ -64,7 +65,7 @@ def rules(method: str, budget: int) -> dict[str, Any]:
 def load_splits(case: Case) -> Iterator[Split]:
     """Both parts pooled and halved at random; of one half some of each class."""
     from kernlets import datasets
-    from kernlets.experiments.papers.budget import halves
+    from kernlets.lab.papers.exhibits.budget import halves
 
     try:
         data = datasets.load(case["data"], download=False)
@@ -82,7 +83,7 @@ def load_splits(case: Case) -> Iterator[Split]:
 class Kernlets(OnSplits):
     def model(self, seed: int) -> Any:
         from kernlets import BudgetKernelDL, ResidualClassifier
-        from kernlets.experiments.papers.budget import KERNEL
+        from kernlets.lab.papers.exhibits.budget import KERNEL
 
         case = self.case
         parameters = {
@@ -125,7 +126,7 @@ class Kernlets(OnSplits):
 
     def _sizes(self, models: tuple[Any, ...]) -> Figures:
         """Anchors of a digit, and how far off the published ones the worst is."""
-        from kernlets.experiments.papers.budget import ANCHORS_OF_DIGITS
+        from kernlets.lab.papers.exhibits.budget import ANCHORS_OF_DIGITS
 
         counts = [[len(each.anchors_) for each in m.learners_] for m in models]
         means = np.mean(counts, axis=0)

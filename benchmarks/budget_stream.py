@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import SEED, Benchmark, Case, Figures, Method, Target
+from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 
 BLOCK = 1000
 N_FEATURES, ATOMS = 64, 50

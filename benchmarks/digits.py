@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .base import SEED, Skip
+from kernlets.lab.peers.spec import SEED, Skip
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from .base import SEED, Benchmark, Case, Figures, Method, Skip, Target, require
+from kernlets.lab.peers.spec import (
+    SEED,
+    Benchmark,
+    Case,
+    Figures,
+    Method,
+    Skip,
+    Target,
+    require,
+)
+
 from .digits import load_digits
 
 

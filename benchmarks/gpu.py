@@ -33,7 +33,7 @@ from kernlets.backend.arrays import to_numpy
 from kernlets.datasets import shifted, unit_norm
 from kernlets.datasets.shifts import SHIFTS
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.experiments.bench import timed
+from kernlets.lab.speed import timed
 from kernlets.pursuits import encode
 
 LEARNING = {"max_iter": 2, "update": "parallel", "random_state": 0}

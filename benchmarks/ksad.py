@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .base import Benchmark, Case, Figures, Skip, Target
+from kernlets.lab.peers.spec import Benchmark, Case, Figures, Skip, Target
+
 from .splits import OnSplits, Problem
 
 # accuracy in percent and seconds, K-SAD Tables II and III

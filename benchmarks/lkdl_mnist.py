@@ -9,7 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from .base import SEED, Benchmark, Case, Figures, Method, Skip, Target, require
+from kernlets.lab.peers.spec import (
+    SEED,
+    Benchmark,
+    Case,
+    Figures,
+    Method,
+    Skip,
+    Target,
+    require,
+)
+
 from .digits import Digits, load_digits
 
 BLOCK_ROWS = 2000  # of the products measured alone

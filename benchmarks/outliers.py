@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .base import Benchmark, Case, Figures, Method, Skip
+from kernlets.lab.peers.spec import Benchmark, Case, Figures, Method, Skip
 
 SETS = (
     "annthyroid",

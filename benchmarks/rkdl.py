@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Benchmark, Case, Figures, Method, Skip, Target
+from kernlets.lab.peers.spec import Benchmark, Case, Figures, Method, Skip, Target
 
 ROUNDS = 5
 SIZES = {"n_components": 20, "n_nonzero_coefs": 4}

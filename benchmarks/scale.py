@@ -19,8 +19,17 @@ from typing import Any
 
 import numpy as np
 
-from .base import SEED, Benchmark, Case, Figures, Method, Target, require
-from .memory import forget_peak, status_mb
+from kernlets.lab.peers.memory import forget_peak, status_mb
+from kernlets.lab.peers.spec import (
+    SEED,
+    Benchmark,
+    Case,
+    Figures,
+    Method,
+    Target,
+    require,
+)
+
 from .traffic import traffic
 
 FEATURES = 100

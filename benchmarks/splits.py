@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Case, Figures, Method
+from kernlets.lab.peers.spec import Case, Figures, Method
 
 Split = tuple[np.ndarray, ...]  # X_train, X_test, y_train, y_test
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .base import SEED, Benchmark, Case, Figures, Method, Skip, Target
-from .memory import forget_peak, process_peak
+from kernlets.lab.peers.memory import forget_peak, process_peak
+from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Skip, Target
 
 BATCHES = 9
 BLOCK_ROWS = 10_000  # rows of a batch that are mapped and learned from at a time

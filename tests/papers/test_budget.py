@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import precision_score
 
 from kernlets import BudgetKernelDL, ResidualClassifier
-from kernlets.experiments.papers.budget import ANCHORS_OF_DIGITS, KERNEL, stream
+from kernlets.lab.papers.exhibits.budget import ANCHORS_OF_DIGITS, KERNEL, stream
 from kernlets.updates import Coherence, StochasticGradient
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("shared_data")]

@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from kernlets.cli import app
-from kernlets.experiments.catalogue import exhibits
-from kernlets.experiments.findings import findings
-from kernlets.experiments.records import Records
-from kernlets.experiments.spec import Unavailable
+from kernlets.lab.papers.catalogue import exhibits
+from kernlets.lab.papers.findings import findings
+from kernlets.lab.papers.records import Records
+from kernlets.lab.papers.spec import Unavailable
 
 pytestmark = pytest.mark.usefixtures("shared_data")
 

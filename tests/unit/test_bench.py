@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kernlets.cli.app import app
-from kernlets.experiments.bench import Row, timed
+from kernlets.lab.speed import Row, timed
 
 
 def test_quick_run_writes_all_jobs(shared_data, tmp_path):

@@ -76,7 +76,7 @@ def test_record_names_seed_versions_threads_but_no_machine(quick_omp: Any) -> No
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
 def test_peak_memory_sees_an_array(benchmarks: Any) -> None:
     omp = benchmarks.load("omp")
-    memory = importlib.import_module("benchmarks.memory")
+    memory = importlib.import_module("kernlets.lab.peers.memory")
     quick = memory.peak_of(omp, 0, omp.ours, quick=True)
     large = memory.peak_of(omp, 0, omp.ours, quick=False)
     data = 20000 * 256 * 4 / 1e6  # of the first case of the grid
@@ -92,7 +92,7 @@ def test_unknown_name_is_refused_with_the_known_ones() -> None:
 
 
 def test_missing_module_is_a_reason_to_skip(benchmarks: Any) -> None:
-    base = importlib.import_module("benchmarks.base")
+    base = importlib.import_module("kernlets.lab.peers.spec")
     with pytest.raises(base.Skip, match=r"no_such_peer.*pip install"):
         base.require("no_such_peer")
 
@@ -104,13 +104,14 @@ def test_missing_module_is_a_reason_to_skip(benchmarks: Any) -> None:
 def test_target(
     benchmarks: Any, sense: str, bound: float, good: float, bad: float
 ) -> None:
-    target = importlib.import_module("benchmarks.base").Target("x", sense, bound)
+    spec = importlib.import_module("kernlets.lab.peers.spec")
+    target = spec.Target("x", sense, bound)
     assert target.met(good)
     assert not target.met(bad)
 
 
 def test_scaled_share_and_speed(benchmarks: Any) -> None:
-    runner = importlib.import_module("benchmarks.runner")
+    runner = importlib.import_module("kernlets.lab.peers.runner")
     mine = runner._summary([(1.0, {"error": 2.0}), (3.0, {"error": 2.0})], share=1.0)
     peer = runner._summary([(1.0, {"error": 4.0})], share=0.1)
     figures = runner.compared({"us": mine, "them": peer}, "us")
@@ -123,7 +124,7 @@ def test_page_section_is_replaced(
 ) -> None:
     page = tmp_path / "page.md"
     page.write_text("a\n<!-- omp -->\nold\n<!-- end -->\nb <!-- end -->\n")
-    importlib.import_module("benchmarks.page").update(page, quick_omp[0])
+    importlib.import_module("kernlets.lab.marks").update(page, quick_omp[0])
     text = page.read_text()
     assert text.startswith("a\n<!-- omp -->\n")
     assert text.endswith("<!-- end -->\nb <!-- end -->\n")

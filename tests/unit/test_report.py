@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from kernlets.report import charts, demo, machine, measure, page, pictures, trial
-from kernlets.report.choice import folds, grid, score
-from kernlets.report.methods import LINEAR, LKDL, METHODS, UNTRAINED, classifier
+from kernlets.lab.bench import charts, html, machine, memory, pictures
+from kernlets.lab.demo import run as demo
+from kernlets.lab.demo import trial
+from kernlets.lab.demo.choice import folds, grid, score
+from kernlets.lab.demo.methods import LINEAR, LKDL, METHODS, UNTRAINED, classifier
 
 
 @pytest.fixture(scope="module")
@@ -133,15 +135,15 @@ def test_page_names_no_host_and_no_folder(quick):
 
 
 def test_half_written_page_is_never_seen(tmp_path, monkeypatch):
-    path = tmp_path / "page.html"
-    page.write_page(path, "old")
+    path = tmp_path / "html.html"
+    html.write_page(path, "old")
 
     def fail(*_):
         raise OSError("disk full")
 
     monkeypatch.setattr("os.replace", fail)
     with pytest.raises(OSError, match="disk full"):
-        page.write_page(path, "new")
+        html.write_page(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -152,8 +154,8 @@ def test_out_may_be_a_file(tmp_path):
 
 
 def test_text_is_escaped_and_markup_is_not():
-    inner = page.tag("b", "<&>", title='"')
-    assert page.html("a < b", inner) == ('a &lt; b<b title="&quot;">&lt;&amp;&gt;</b>')
+    inner = html.tag("b", "<&>", title='"')
+    assert html.html("a < b", inner) == ('a &lt; b<b title="&quot;">&lt;&amp;&gt;</b>')
 
 
 def test_png_can_be_read_back():
@@ -192,11 +194,11 @@ def test_peak_memory_is_that_of_the_work(tmp_path, monkeypatch):
     )
     (tmp_path / "user.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
-    small, large = (measure.peak_memory("user:use", mb) for mb in (1, 200))
+    small, large = (memory.peak_memory("user:use", mb) for mb in (1, 200))
     assert 199e6 < large < 220e6
     assert small < 20e6
     with pytest.raises(RuntimeError, match="no_such"):
-        measure.peak_memory("user:no_such")
+        memory.peak_memory("user:no_such")
 
 
 def test_versions_and_machine():

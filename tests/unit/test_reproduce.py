@@ -17,12 +17,12 @@ import pytest
 from typer.testing import CliRunner
 
 from kernlets.cli import app
-from kernlets.experiments import findings as f
-from kernlets.experiments import html, pages, runner, text
-from kernlets.experiments.catalogue import PAPERS, chosen, exhibits, studies
-from kernlets.experiments.records import Cell, Record, Records
-from kernlets.experiments.runner import Job
-from kernlets.experiments.spec import (
+from kernlets.lab.papers import findings as f
+from kernlets.lab.papers import pages, report, runner, text
+from kernlets.lab.papers.catalogue import PAPERS, chosen, exhibits, studies
+from kernlets.lab.papers.records import Cell, Record, Records
+from kernlets.lab.papers.runner import Job
+from kernlets.lab.papers.spec import (
     SCALES,
     Axes,
     Claim,
@@ -432,7 +432,7 @@ def test_pages_have_numbers_deviations_and_figures(tmp_path, monkeypatch):
 
 def test_figures_are_the_same_for_the_same_numbers(tmp_path):
     pytest.importorskip("matplotlib")
-    from kernlets.experiments.figures import draw
+    from kernlets.lab.papers.figures import draw
 
     for name in ("one", "two"):
         draw(drawn_toy(), tmp_path / name)
@@ -441,7 +441,7 @@ def test_figures_are_the_same_for_the_same_numbers(tmp_path):
 
 
 def test_the_report_is_self_contained_and_escapes():
-    written = html.report_page([drawn_toy()], {})
+    written = report.report_page([drawn_toy()], {})
     assert "Toys differ &amp; vary." in written
     assert not re.findall(r"""(?:src|href)=["'](?!#|data:)""", written)
     assert "http" not in re.sub(r"<style>.*?</style>", "", written, flags=re.DOTALL)
@@ -507,7 +507,7 @@ class Missing:
         if name.split(".")[0] in ("typer", "rich", "matplotlib", "dask", "torch"):
             raise ImportError(name)
 sys.meta_path.insert(0, Missing())
-from kernlets.experiments.__main__ import main
+from kernlets.lab.papers.__main__ import main
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -566,7 +566,7 @@ def browse(browser: str, page: Path, *flags: str) -> str:
 
 def test_the_report_works_in_a_browser(browser, tmp_path):
     page = tmp_path / "report.html"
-    page.write_text(html.report_page([drawn_toy()], {}) + ACT)
+    page.write_text(report.report_page([drawn_toy()], {}) + ACT)
     seen = browse(browser, page, "--dump-dom")
     assert "1 of 3</output>" in seen
     (numbers,) = re.findall(r'<table[^>]*id="numbers".*?</table>', seen, re.DOTALL)

@@ -16,11 +16,11 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from ..experiments.catalogue import PAPERS, chosen, exhibits
-from ..experiments.records import Record, Records
-from ..experiments.runner import Job, run
-from ..experiments.show import show
-from ..experiments.text import line_of, tables
+from ..lab.papers.catalogue import PAPERS, chosen, exhibits
+from ..lab.papers.records import Record, Records
+from ..lab.papers.runner import Job, run
+from ..lab.papers.show import show
+from ..lab.papers.text import line_of, tables
 
 
 def list_experiments() -> None:
