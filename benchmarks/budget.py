@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from statistics import mean, pstdev
@@ -10,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.peers.spec import Benchmark, Case, Figures, Skip, Target
+from kernlets.lab.bench.skip import load_data
+from kernlets.lab.bench.timing import timed
+from kernlets.lab.peers.spec import Benchmark, Case, Figures, Target
 
 from .splits import OnSplits, Problem, Split
 
@@ -64,13 +65,9 @@ def rules(method: str, budget: int) -> dict[str, Any]:
 
 def load_splits(case: Case) -> Iterator[Split]:
     """Both parts pooled and halved at random; of one half some of each class."""
-    from kernlets import datasets
     from kernlets.lab.papers.exhibits.budget import halves
 
-    try:
-        data = datasets.load(case["data"], download=False)
-    except datasets.DatasetNotFoundError as error:
-        raise Skip("usps is not in the folder named by KERNLETS_DATA") from error
+    data = load_data(case["data"])
     X = np.concatenate([data.X_train, data.X_test]).astype(np.float64)
     y = np.concatenate([data.y_train, data.y_test])
     X = PIXELS[case["pixels"]](2 * X / X.max() - 1)
@@ -100,11 +97,9 @@ class Kernlets(OnSplits):
         from sklearn.metrics import precision_score
 
         X, X_test, y, y_test = split
-        began = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # without the guard there are some
-            model = self.model(seed).fit(X, y)
-        seconds = time.perf_counter() - began
+            model, seconds = timed(lambda: self.model(seed).fit(X, y))
         found = model.predict(X_test)
         precision = precision_score(y_test, found, average="macro", zero_division=0)
         return model, float(precision), seconds

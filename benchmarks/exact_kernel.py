@@ -7,16 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.peers.spec import (
-    SEED,
-    Benchmark,
-    Case,
-    Figures,
-    Method,
-    Skip,
-    Target,
-    require,
-)
+from kernlets.lab.bench.skip import Skip, require
+from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 
 from .digits import load_digits
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.peers.spec import Benchmark, Case, Figures, Skip, Target
+from kernlets.lab.bench.skip import load_data
+from kernlets.lab.peers.spec import Benchmark, Case, Figures, Target
 
 from .splits import OnSplits, Problem
 
@@ -40,10 +41,7 @@ def load_splits(case: Case) -> Iterator[tuple[np.ndarray, ...]]:
     from kernlets import datasets
 
     name = case["data"]
-    try:
-        data = datasets.load(name, download=False)
-    except datasets.DatasetNotFoundError as error:
-        raise Skip(f"{name} is not in the folder named by KERNLETS_DATA") from error
+    data = load_data(name)
     for seed in range(SPLITS[name]):
         parts = (data.X_train, data.X_test, data.y_train, data.y_test)
         if name in TRAIN:

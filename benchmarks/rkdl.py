@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.peers.spec import Benchmark, Case, Figures, Method, Skip, Target
+from kernlets.lab.bench.skip import load_data
+from kernlets.lab.peers.spec import Benchmark, Case, Figures, Method, Target
 
 ROUNDS = 5
 SIZES = {"n_components": 20, "n_nonzero_coefs": 4}
@@ -38,10 +39,7 @@ def signals(name: str) -> np.ndarray:  # (N, m), float32, unit norm
     from kernlets import datasets
 
     source = {"mnist-4": "mnist", "cifar-airplane": "cifar10-airplane"}.get(name, name)
-    try:
-        data = datasets.load(source, download=False)
-    except datasets.DatasetNotFoundError as error:
-        raise Skip(f"{source} is not in the folder named by KERNLETS_DATA") from error
+    data = load_data(source)
     X = data.X_train if data.y_train is None else data.X_train[data.y_train == 4]
     return datasets.unit_norm(X)
 

@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Skip, Target
+from kernlets.lab.bench.skip import Skip
+from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 
 from .digits import load_digits
 from .rkdl import SIZES, Problem, kernel

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from kernlets.lab.peers.memory import forget_peak, process_peak
-from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Skip, Target
+from kernlets.lab.bench.memory import forget_peak, peak
+from kernlets.lab.bench.skip import load_data
+from kernlets.lab.bench.timing import Stopwatch
+from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 
 BATCHES = 9
 BLOCK_ROWS = 10_000  # rows of a batch that are mapped and learned from at a time
@@ -46,20 +47,6 @@ class Problem:
                 yield remove_mean_and_normalize(X[rows]), y[rows]
 
 
-@dataclass
-class Clock:
-    """Seconds by stage, added up over the stream."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    def __call__(self, stage: str, call: Callable[[], Any]) -> Any:
-        began = time.perf_counter()
-        result = call()
-        spent = time.perf_counter() - began
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + spent
-        return result
-
-
 class Kernlets(Method):
     name = "kernlets"
     memory = False  # the peak is part of the figures, of one and the same run
@@ -71,7 +58,7 @@ class Kernlets(Method):
         from kernlets.datasets import remove_mean_and_normalize
 
         forget_peak()
-        clock, data = Clock(), self.problem.images
+        clock, data = Stopwatch(), self.problem.images
         features = clock("fit map s", self.fit_map)
         model = self.model()
         for X, y in self.problem.stream():
@@ -80,7 +67,9 @@ class Kernlets(Method):
         new = features(remove_mean_and_normalize(data.X_test))
         labels = clock("test s", lambda: model.predict(new))
         accuracy = 100 * float(np.mean(labels == data.y_test))
-        return {"accuracy": accuracy, **process_peak(), **clock.seconds}
+        most = peak()
+        memory = {} if most is None else {"peak MB": most / 1e6}
+        return {"accuracy": accuracy, **memory, **clock.seconds}
 
     def fit_map(self) -> Callable[[np.ndarray], np.ndarray]:
         """Landmarks from all batches (LKDL, section IV-E), or no map."""
@@ -141,13 +130,7 @@ class Streams(Benchmark):
     repeats = 1
 
     def problem(self, case: Case) -> Problem:
-        from kernlets import datasets
-
-        try:
-            data = datasets.load(case["data"], download=False)
-        except datasets.DatasetNotFoundError as error:
-            raise Skip("mnist is not in the folder named by KERNLETS_DATA") from error
-        return Problem(data, case)
+        return Problem(load_data(case["data"]), case)
 
     def targets(self, case: Case) -> list[Target]:
         memory = Target("peak MB", "<=", 2000)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.peers.spec import Benchmark, Case, Figures, Skip, Target
+from kernlets.lab.bench.skip import load_data
+from kernlets.lab.peers.spec import Benchmark, Case, Figures, Target
 
 from .splits import OnSplits, Problem
 
@@ -52,14 +53,9 @@ SLOW = ("FDDL, 100 atoms", "FDDL, 300 atoms")  # one seed
 
 def load_splits(case: Case) -> Iterator[tuple[np.ndarray, ...]]:
     """Splits by seed of faces; the published one of USPS and AR, once for each seed."""
-    from kernlets import datasets
-
     name = case["data"]
     options = {"smooth": 0.75} if name == "usps" else {}
-    try:
-        data = datasets.load(name, download=False, **options)
-    except datasets.DatasetNotFoundError as error:
-        raise Skip(f"{name} is not in the folder named by KERNLETS_DATA") from error
+    data = load_data(name, **options)
     rows_of = _preparation(case)
     rounds = 1 if case["method"] in SLOW else SPLITS[name]
     for seed in range(rounds):

@@ -22,7 +22,6 @@ pytestmark = pytest.mark.usefixtures("shared_data")
 
 @pytest.mark.parametrize("paper", dict.fromkeys(e.paper for e in exhibits().values()))
 def test_smoke(paper, tmp_path):
-    pytest.importorskip("matplotlib")
     arguments = ["reproduce", paper, "--scale", "smoke", "--out", str(tmp_path)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output

@@ -6,6 +6,7 @@ import io
 import re
 import zlib
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -176,10 +177,23 @@ def test_scale_is_linear_or_logarithmic():
 
 def test_line_chart_draws_every_point():
     curves = {"a": {1: [0.5, 0.7], 2: [0.1, 0.1]}, "b": {1: [0.2], 2: [0.4]}}
-    drawn = charts.line_chart(curves, "x", "y")
+    drawn = charts.LineChart(curves, "x", "y").block()
     titles = re.findall(r"<title>(.*?)</title>", drawn)
     assert titles == ["a, 1: 0.6", "a, 2: 0.1", "b, 1: 0.2", "b, 2: 0.4"]
     assert drawn.count('class="band') == 1
+
+
+def test_a_chart_is_a_file_of_its_own():
+    curves = {"a & b": {1: [0.5, 0.7], 2: [0.1, 0.1]}}
+    marks = {"a & b": {1: 0.65}}
+    drawn = charts.LineChart(curves, "x", "y", bound=("c", {1: 0, 2: 0}), marks=marks)
+    root = ElementTree.fromstring(drawn.file())
+    texts = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[-3:] == ["a & b", "c", "published"]
+    titles = [each.text for each in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert "a & b, 1, published: 0.65" in titles
+    assert int(root.get("width")) > charts.WIDTH
+    assert not re.search(r"@import|url\(|href", drawn.file())
 
 
 def test_bar_heights_are_proportional():
@@ -203,7 +217,10 @@ def test_peak_memory_is_that_of_the_work(tmp_path, monkeypatch):
 
 def test_versions_and_machine():
     assert machine.versions()["numpy"] == np.__version__
-    assert set(machine.machine()) == {"system", "processor", "threads", "memory"}
+    assert "no-such-package" not in machine.versions("no-such-package")
+    assert machine.machine(3)["threads"] == 3
+    keys = {"system", "processor", "cores", "memory", "threads", "blas"}
+    assert set(machine.machine()) == keys
 
 
 def test_untrained_atoms_are_training_samples():

@@ -17,6 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kernlets.cli import app
+from kernlets.lab.bench.skip import Skip
 from kernlets.lab.papers import findings as f
 from kernlets.lab.papers import pages, report, runner, text
 from kernlets.lab.papers.catalogue import PAPERS, chosen, exhibits, studies
@@ -29,7 +30,6 @@ from kernlets.lab.papers.spec import (
     Derived,
     Exhibit,
     Metric,
-    Skip,
     Study,
 )
 
@@ -417,7 +417,6 @@ def test_plain_text_has_the_numbers():
 
 
 def test_pages_have_numbers_deviations_and_figures(tmp_path, monkeypatch):
-    pytest.importorskip("matplotlib")
     monkeypatch.setitem(PAPERS, "toy", "Toys")
     index = pages.write_pages([drawn_toy()], {}, tmp_path)
     page = (tmp_path / "toy.md").read_text()
@@ -425,18 +424,17 @@ def test_pages_have_numbers_deviations_and_figures(tmp_path, monkeypatch):
     assert "| a | 91.50 ± 0.71 | 92.50 ± 0.71 | 2 |" in page
     assert "* Toys differ & vary." in page
     assert "8 of 24 runs, 8 s in all" in page
-    assert (tmp_path / "figures" / "toy-table.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "figures" / "toy-table.svg").read_text().startswith("<svg")
     assert "[toy/table](toy.md#toy-table) | A toy | 2 | 1 |" in index.read_text()
     assert '<a id="toy-table">' in page
 
 
 def test_figures_are_the_same_for_the_same_numbers(tmp_path):
-    pytest.importorskip("matplotlib")
     from kernlets.lab.papers.figures import draw
 
     for name in ("one", "two"):
         draw(drawn_toy(), tmp_path / name)
-    one, two = (tmp_path / n / "toy-table.png" for n in ("one", "two"))
+    one, two = (tmp_path / n / "toy-table.svg" for n in ("one", "two"))
     assert one.read_bytes() == two.read_bytes()
 
 
@@ -484,7 +482,6 @@ def test_commands_refuse_in_one_line(arguments, message, tmp_path):
 
 
 def test_the_report_command_shows_the_largest_scale(tmp_path):
-    pytest.importorskip("matplotlib")
     (study,) = {e.study.name: e.study for e in chosen(["ika/4.2"])}.values()
     store = Records(tmp_path)
     for scale, value in (("smoke", 0.5), ("full", 0.25)):

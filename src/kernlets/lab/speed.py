@@ -7,17 +7,15 @@ run: what remains is what the library adds. Peers are in the repository's benchm
 from __future__ import annotations
 
 import operator
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
-from statistics import median
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import make_pipeline
 
-from ..backend.arrays import check_device, synchronize, to_device
+from ..backend.arrays import check_device, to_device, to_numpy
 from ..classifiers import ResidualClassifier
 from ..config import options
 from ..datasets import load, unit_norm
@@ -25,6 +23,7 @@ from ..dictionaries import ExplicitDictionary
 from ..learners import KSVD, KernelKSVD
 from ..maps import NystroemMap
 from ..pursuits import OMP, encode
+from .bench.timing import timed_median
 
 OMP_SIZES = (
     (20_000, 256, 300, 5),
@@ -65,26 +64,14 @@ def as_json(rows: list[Row], **about: Any) -> dict[str, Any]:
     return {**about, "rows": [asdict(row) | {"ratio": row.over_floor} for row in rows]}
 
 
-def timed(job: Callable[[], Any], repeats: int) -> tuple[float, Any]:
-    """Median seconds after one run that compiles and warms up, and the last result."""
-    job()
-    seconds = []
-    for _ in range(repeats):
-        synchronize()
-        began = time.perf_counter()
-        result = job()
-        synchronize()
-        seconds.append(time.perf_counter() - began)
-    return median(seconds), result
-
-
 def _floor(products: Products, repeats: int) -> float:
     """Seconds of float32 matrix products of these sizes, on the device in use."""
     total = 0.0
     for (rows, inner, columns), count in _counted(products).items():
         left = to_device(np.ones((rows, inner), dtype=np.float32))
         right = to_device(np.ones((inner, columns), dtype=np.float32))
-        total += count * timed(partial(operator.matmul, left, right), repeats)[0]
+        product = partial(operator.matmul, left, right)
+        total += count * timed_median(product, repeats)[1]
     return total
 
 
@@ -103,7 +90,7 @@ def _pursuits(quick: bool, device: str | None, repeats: int) -> Iterator[Row]:
         dictionary = ExplicitDictionary(to_device(atoms))
         X = to_device(rng.standard_normal((n, p), dtype=np.float32))
         job = _encoding(dictionary, q, X)
-        seconds, _ = timed(job, repeats)
+        _, seconds = timed_median(job, repeats)
         size = f"n = {n}, p = {p}, atoms = {m}, non-zeros = {q}"
         yield Row("OMP", size, seconds, _floor([(n, p, m)], repeats))
 
@@ -139,18 +126,15 @@ def _mnist(quick: bool, repeats: int) -> Iterator[Row]:
         ),
     }
     for name, model in models.items():
-        seconds, labels = timed(_labelling(model, X, y, new), repeats if on_gpu else 1)
-        accuracy = float(np.mean(_host(labels) == truth))
+        job = _labelling(model, X, y, new)
+        labels, seconds = timed_median(job, repeats if on_gpu else 1)
+        accuracy = float(np.mean(to_numpy(labels) == truth))
         size = f"{n} + {len(new)} rows, {atoms} atoms per class, fit and predict"
         yield Row(name, size, seconds, _floor(floors[name], repeats), accuracy)
 
 
 def _labelling(model: Any, X: Any, y: Any, new: Any) -> Callable[[], Any]:
     return lambda: model.fit(X, y).predict(new)
-
-
-def _host(labels: Any) -> np.ndarray:
-    return labels if isinstance(labels, np.ndarray) else labels.cpu().numpy()
 
 
 def _lkdl_products(

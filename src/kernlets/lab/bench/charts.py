@@ -1,25 +1,28 @@
-"""Charts as inline SVG that take their colours from the page, light or dark.
+"""Charts as SVG, inside a page or as a file, light or dark as the reader prefers.
 
-`line_chart` shows several curves with the spread over seeds, `bar_chart` a few bars.
-Curves and their names carry the same number, so that a script may hide them.
-Matplotlib pictures for notebooks and papers are in `kernlets.plotting`.
+`LineChart` shows several curves with the spread over seeds, `bar_chart` a few bars.
+A curve and its name in the legend carry the same number, so that a script can hide
+both. The laboratory draws with nothing else; pictures for notebooks and papers are in
+`kernlets.plotting`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
 from math import ceil, floor, log10
 from typing import Any
 
 import numpy as np
 
-from .html import Html, html, tag
+from .html import Html, html, own_file, tag
 
 Curve = Mapping[Any, Sequence[float] | np.ndarray]  # x -> y of each seed
 
 WIDTH, HEIGHT = 520, 320
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 12, 46
+ROW = 18  # of the legend in a file
 MARKERS = "circle", "square", "diamond", "triangle"
 
 
@@ -60,37 +63,86 @@ def _log_marks(low: float, high: float) -> list[float]:
     return [s * 10.0**d for d in decades for s in steps]
 
 
-def line_chart(
-    curves: Mapping[str, Curve],
-    x_label: str,
-    y_label: str,
-    log: str = "",
-    bound: tuple[str, Mapping[Any, float]] | None = None,
-    written: Callable[[float], str] = "{:g}".format,
-    marks: Mapping[str, Mapping[Any, float]] | None = None,
-) -> Html:
-    """Means as lines, one standard deviation as a band; `bound` is a dashed line.
+@dataclass(frozen=True)
+class LineChart:
+    """Means as lines, one standard deviation over seeds as a band.
 
-    `log` names the logarithmic axes: "x", "y" or "xy". `marks` are hollow points of
-    some curves, for numbers from elsewhere.
+    `log` names the logarithmic axes: "x", "y" or "xy". `bound` is a dashed line with a
+    name, `marks` are hollow points of some curves: numbers from elsewhere.
     """
-    means = {name: _means(curve) for name, curve in curves.items()}
-    marks = marks or {}
-    others = [*marks.values(), *([bound[1]] if bound else [])]
-    x_scale, y_scale = _scales([*means.values(), *others], log)
-    places = sorted({x for curve in means.values() for x in curve})
-    layers = [_axes(x_scale, y_scale, places, x_label, y_label, written)]
-    for index, (name, curve) in enumerate(curves.items()):
-        layers.append(_band(curve, x_scale, y_scale, index))
-        layers.append(_line(name, means[name], x_scale, y_scale, index, written))
-        found = marks.get(name, {}).items()
-        layers.extend(_hollow(name, x, y, x_scale, y_scale, index) for x, y in found)
-    if bound:
-        points = _points(bound[1], x_scale, y_scale)
-        layers.append(tag("polyline", points=points, class_="bound"))
-    label = f"{y_label} against {x_label} for {', '.join(curves)}"
-    chart = _svg(WIDTH, HEIGHT, label, *layers)
-    return html(chart, _legend([*curves], bound[0] if bound else None))
+
+    curves: Mapping[str, Curve]
+    x_label: str
+    y_label: str
+    log: str = ""
+    bound: tuple[str, Mapping[Any, float]] | None = None
+    written: Callable[[float], str] = "{:g}".format
+    marks: Mapping[str, Mapping[Any, float]] = field(default_factory=dict)
+
+    def block(self) -> Html:
+        """The drawing and its legend, for a page that has the styles."""
+        chart = _svg(WIDTH, HEIGHT, self._label(), *self._layers())
+        items = (
+            tag("li", _key(sample), name, data_series=index)
+            for name, sample, index in self._legend()
+        )
+        return html(chart, tag("ul", *items, class_="legend"))
+
+    def file(self) -> str:
+        """An SVG file of its own, with its styles and the legend at the right."""
+        entries = list(self._legend())
+        width = WIDTH + 44 + 7 * max(len(name) for name, *_ in entries)
+        height = max(HEIGHT, TOP + ROW * len(entries))
+        lines = (
+            tag("g", sample, _text(32, 11, name, "tick"), transform=_at(WIDTH + 6, y))
+            for y, (name, sample, _) in zip(count(TOP, ROW), entries, strict=False)
+        )
+        return tag(
+            "svg",
+            tag("style", own_file("chart.css")),
+            tag("rect", width=width, height=height, class_="paper"),
+            *self._layers(),
+            *lines,
+            xmlns="http://www.w3.org/2000/svg",
+            viewBox=f"0 0 {width} {height}",
+            width=width,
+            height=height,
+            font_family="system-ui, sans-serif",
+            role="img",
+            aria_label=self._label(),
+        )
+
+    def _label(self) -> str:
+        return f"{self.y_label} against {self.x_label} for {', '.join(self.curves)}"
+
+    def _layers(self) -> Iterator[Html]:
+        means = {name: _means(curve) for name, curve in self.curves.items()}
+        others = [*self.marks.values(), *([self.bound[1]] if self.bound else [])]
+        x_scale, y_scale = _scales([*means.values(), *others], self.log)
+        places = sorted({x for curve in means.values() for x in curve})
+        labels = self.x_label, self.y_label
+        yield _axes(x_scale, y_scale, places, *labels, self.written)
+        for index, (name, curve) in enumerate(self.curves.items()):
+            yield _band(curve, x_scale, y_scale, index)
+            yield _line(name, means[name], x_scale, y_scale, index, self.written)
+            for x, y in self.marks.get(name, {}).items():
+                yield _hollow(name, x, y, x_scale, y_scale, index)
+        if self.bound:
+            points = _points(self.bound[1], x_scale, y_scale)
+            yield tag("polyline", points=points, class_="bound")
+
+    def _legend(self) -> Iterator[tuple[str, Html, int | None]]:
+        """Name, sample and number of each entry; only curves have a number."""
+        for index, name in enumerate(self.curves):
+            line = tag("polyline", points="1,7 23,7")
+            parts = line, _marker(index, 12, 7, "")
+            yield name, tag("g", *parts, class_=_style(index)), index
+        if self.bound:
+            line = tag("line", x1=1, x2=23, y1=7, y2=7, class_="bound")
+            yield self.bound[0], line, None
+        if self.marks:
+            circle = tag("circle", cx=12, cy=7, r=5)
+            yield "published", tag("g", circle, class_="hollow c0"), None
 
 
 def bar_chart(
@@ -220,25 +272,15 @@ def _marker(index: int, x: float, y: float, title: str) -> Html:
     }
     if name == "circle":
         return tag("circle", _title(title), cx=x, cy=y, r=4)
-    place = f"translate({x} {y})"
-    return tag("polygon", _title(title), points=corners[name], transform=place)
+    return tag("polygon", _title(title), points=corners[name], transform=_at(x, y))
 
 
-def _legend(names: Sequence[str], bound: str | None) -> Html:
-    items = [
-        tag("li", _sample(i), name, data_series=i) for i, name in enumerate(names)
-    ]
-    if bound:
-        line = tag("line", x1=1, x2=23, y1=7, y2=7, class_="bound")
-        key = tag("svg", line, viewBox="0 0 24 14", aria_hidden="true")
-        items.append(tag("li", key, bound))
-    return tag("ul", *items, class_="legend")
+def _key(sample: Html) -> Html:
+    return tag("svg", sample, viewBox="0 0 24 14", aria_hidden="true")
 
 
-def _sample(index: int) -> Html:
-    line = tag("polyline", points="1,7 23,7")
-    drawn = tag("g", line, _marker(index, 12, 7, ""), class_=_style(index))
-    return tag("svg", drawn, viewBox="0 0 24 14", aria_hidden="true")
+def _at(x: float, y: float) -> str:
+    return f"translate({x} {y})"
 
 
 def _text(

@@ -1,20 +1,20 @@
 """Building blocks of a self-contained HTML page: no request, no dependency.
 
-Nothing needs a script; `interactive` adds the one in `page.js`, for tables that sort
-and filter and curves that hide.
+Pages work without a script; `interactive` adds the one in `page.js`, which lets the
+reader sort and filter tables and hide curves.
 
 Blocks take text or blocks and return `Html`; text is escaped, `Html` is not. Charts
-are in `charts.py`, pictures in `pictures.py`, the looks in `style.css`.
+are in `charts.py`, pictures in `pictures.py`, styles in `style.css` and `chart.css`.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+
+from ...backend.atomic import atomic_write
 
 Part = object  # Html, or anything that is shown as text
 
@@ -98,7 +98,7 @@ def numbers(items: Mapping[str, Part]) -> Html:
 
 def page(title: str, lead: Part, *parts: Part, interactive: bool = False) -> Html:
     """The whole document."""
-    style = _own_file("style.css")
+    style = html(own_file("chart.css"), own_file("style.css"))
     head = html(
         Html('<meta charset="utf-8">'),
         Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
@@ -106,32 +106,20 @@ def page(title: str, lead: Part, *parts: Part, interactive: bool = False) -> Htm
         tag("style", style),
     )
     header = tag("header", tag("h1", title), tag("p", lead))
-    script = tag("script", _own_file("page.js")) if interactive else ""
+    script = tag("script", own_file("page.js")) if interactive else ""
     shown = "interactive" if interactive else None
     body = tag("body", header, tag("main", *parts), script, class_=shown)
     return Html(f"<!doctype html>\n{tag('html', tag('head', head), body, lang='en')}\n")
 
 
-def _own_file(name: str) -> Html:
+def own_file(name: str) -> Html:
+    """The text of a file beside this one: styles, or the script."""
     return Html(files(__package__).joinpath(name).read_text("utf-8"))
 
 
 def write_page(path: Path, content: str) -> Path:
-    """Write the file so that it is either whole or not there."""
+    """Write a file of text, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(content)
-        os.chmod(partial, 0o666 & ~_umask())  # mkstemp's own mode is private
-        os.replace(partial, path)
-    except BaseException:
-        os.unlink(partial)
-        raise
+    with atomic_write(path) as file:
+        file.write(content.encode())
     return path
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

@@ -8,45 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from ...classifiers import ResidualClassifier
-from ...core import AtomUpdate, Coded, Dictionary, Step
 from ...datasets import remove_mean_and_normalize
 from ...kernels import Polynomial
 from ...learners import KSVD, KernelKSVD
 from ...maps import NystroemMap
-
-
-class _KeepAtoms(AtomUpdate):
-    """No update: what the first atoms are worth."""
-
-    def step(
-        self, dictionary: Dictionary, coded: Coded, rng: np.random.Generator
-    ) -> Step:
-        residual: Any = coded.codes.residual
-        return Step(dictionary, float(residual.sum()))
-
-
-class UntrainedAtoms(KSVD):
-    """Random training samples as atoms: the baseline that shows what training brings.
-
-    Parameters are those of `KSVD`; nothing is learned.
-    """
-
-    def _atom_update(self) -> AtomUpdate:
-        return _KeepAtoms()
+from ..untrained import KeepAtoms
 
 
 def classifier(learner: BaseEstimator, *maps: BaseEstimator) -> Pipeline:
     """Mean removed, unit norm (LKDL, section V-A), maps, one dictionary per class."""
     prepare = FunctionTransformer(remove_mean_and_normalize)
     return make_pipeline(prepare, *maps, ResidualClassifier(learner))
+
+
+def _untrained(seed: int) -> Pipeline:
+    return classifier(
+        KSVD(40, 2, max_iter=1, update=KeepAtoms(), random_state=seed)
+    )
 
 
 def _linear(n_atoms: int, n_nonzero: int, seed: int) -> Pipeline:
@@ -73,10 +57,10 @@ UNTRAINED, LINEAR, ROBUST, LKDL, EXACT = (
     "kernel K-SVD (exact)",
 )
 
-# Chosen by accuracy on clean images, the third by mean accuracy over all corruptions:
-# with one atom per image the linear dictionary gives up accuracy for robustness.
+# Sizes chosen by accuracy on clean images; those of the third by mean accuracy over all
+# corruptions: with one atom per image it gives up accuracy for robustness.
 METHODS: dict[str, Callable[[int], Pipeline]] = {
-    UNTRAINED: lambda s: classifier(UntrainedAtoms(40, 2, max_iter=1, random_state=s)),
+    UNTRAINED: _untrained,
     LINEAR: partial(_linear, 20, 3),
     ROBUST: partial(_linear, 50, 1),
     LKDL: _lkdl,

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...datasets import remove_mean_and_normalize
 from ...plotting import mosaic
-from ..bench.charts import bar_chart, line_chart
+from ..bench.charts import LineChart, bar_chart
 from ..bench.html import (
     Html,
     facts,
@@ -118,8 +118,9 @@ def _curves(result: DemoResult, kind: str, x_label: str) -> Html:
     curves = {
         m: {c.level: 100 * result.accuracy(m, c) for c in corruptions} for m in METHODS
     }
-    chart = line_chart(curves, x_label, "accuracy, %", written="{:.3g}".format)
-    return figure(chart, "Mean over the seeds; the band is one standard deviation.")
+    chart = LineChart(curves, x_label, "accuracy, %", written="{:.3g}".format)
+    caption = "Mean over the seeds; the band is one standard deviation."
+    return figure(chart.block(), caption)
 
 
 def _atoms_section(result: DemoResult) -> Html:
@@ -174,7 +175,7 @@ def _landmarks_figure(result: DemoResult) -> Html:
 
 
 def _kernel_section(result: DemoResult) -> Html:
-    chart = line_chart(
+    chart = LineChart(
         result.kernel_errors,
         "number of landmarks",
         "relative trace error",
@@ -189,7 +190,7 @@ def _kernel_section(result: DemoResult) -> Html:
     )
     caption = f"{len(result.data.y_train)} training digits, mean over the seeds."
     return section(
-        "Kernel approximation", text, figure(chart, caption, class_="narrow")
+        "Kernel approximation", text, figure(chart.block(), caption, class_="narrow")
     )
 
 

@@ -2,7 +2,7 @@
 
 Runs the trials with progress bars, prints one table and writes one HTML page. What is
 computed is in `trial.py` and `methods.py`, what is shown in `terminal.py` and
-`demo_page.py`.
+`page.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import numpy as np
 
 from ...backend.threads import parallel, serial_blas
 from ..bench.html import write_page
-from ..bench.memory import peak_memory, timed
+from ..bench.memory import peak_memory
+from ..bench.timing import timed
 from . import trial
 from .methods import METHODS
 from .page import demo_page

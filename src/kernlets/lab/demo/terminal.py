@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ..bench.tables import Table
 from .methods import METHODS
 from .trial import Corruption, DemoResult
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
-    from rich.table import Table
+    from rich.table import Table as RichTable
 
 NOTE = (
     "Trained on clean digits. noise: its standard deviation, white is 1;\n"
@@ -37,20 +38,16 @@ def progress(console: Console) -> Progress:
     )
 
 
-def summary(result: DemoResult) -> Table:
+def summary(result: DemoResult) -> RichTable:
     """The one table: accuracy at each corruption, seconds, memory."""
     from rich.box import SIMPLE_HEAD
-    from rich.table import Table
 
     corruptions = result.plan.corruptions()
-    table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)
-    table.add_column("method", no_wrap=True)
-    for heading in (*map(_heading, corruptions), "fit\ns", "test\ns", "peak\nMB"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    header = ["method", *map(_heading, corruptions), "fit\ns", "test\ns", "peak\nMB"]
     best = {c: max(_rounded(result, m, c) for m in METHODS) for c in corruptions}
-    for method in METHODS:
-        table.add_row(method, *_row(result, method, corruptions, best))
-    return table
+    rows = [[m, *_row(result, m, corruptions, best)] for m in METHODS]
+    look = {"box": SIMPLE_HEAD, "padding": 0, "show_edge": False}
+    return Table(header, rows).rich(left=1, no_wrap=True, **look)
 
 
 def title(result: DemoResult) -> str:

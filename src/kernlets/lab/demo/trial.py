@@ -20,7 +20,7 @@ from ...datasets.base import Split
 from ...datasets.corrupt import add_noise, drop_pixels
 from ...landmarks import SAMPLERS
 from ...maps import NystroemMap
-from ..bench.memory import timed
+from ..bench.timing import timed
 from .methods import KERNEL, METHODS
 
 SPLIT_SEED = 0

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...backend.atomic import atomic_write
+from ..bench.html import write_page
+from ..bench.tables import Table
 from .catalogue import PAPERS
 from .figures import draw
 from .findings import VERDICTS, Findings, Row
@@ -31,15 +32,8 @@ def write_pages(found: Sequence[Findings], sessions: Sessions, folder: Path) -> 
     for paper in PAPERS:
         own = [each for each in found if each.exhibit.paper == paper]
         if own:
-            _write(folder / f"{paper}.md", paper_page(paper, own, sessions, folder))
-    index = folder / "README.md"
-    _write(index, index_page(found))
-    return index
-
-
-def _write(path: Path, text: str) -> None:
-    with atomic_write(path) as file:
-        file.write(text.encode())
+            write_page(folder / f"{paper}.md", paper_page(paper, own, sessions, folder))
+    return write_page(folder / "README.md", index_page(found))
 
 
 def index_page(found: Sequence[Findings]) -> str:
@@ -58,7 +52,7 @@ def index_page(found: Sequence[Findings]) -> str:
             "two minutes. These pages are written from the results by `kernlets "
             "report`.",
             "",
-            *table(header, [*body, total]),
+            Table(header, [*body, total]).filled().markdown(),
             "",
             RULE,
             "",
@@ -105,7 +99,7 @@ def _section(found: Findings, folder: Path) -> Iterator[str]:
         yield ""
     if found.compared:
         rows = [_compared(found, row) for row in found.compared]
-        yield from table((*HEADER, "note"), rows)
+        yield Table((*HEADER, "note"), rows).filled().markdown()
         yield ""
     yield from _claims(found)
     yield from _all_numbers(found)
@@ -133,14 +127,14 @@ def _compared(found: Findings, row: Row) -> tuple[str, ...]:
 def _claims(found: Findings) -> Iterator[str]:
     if found.claims:
         rows = [(claim.text, held(claim.holds)) for claim in found.claims]
-        yield from table(("claim of the paper", "here"), rows)
+        yield Table(("claim of the paper", "here"), rows).markdown()
         yield ""
 
 
 def _all_numbers(found: Findings) -> Iterator[str]:
     header, *body = matrix(found)
     if body:
-        yield from table(header, body)
+        yield Table(header, body).filled().markdown()
         yield ""
 
 
@@ -170,13 +164,3 @@ def _described(session: dict[str, Any]) -> str:
         f"{machine['processes']} processes of {machine['threads']} threads, device "
         f"{session['device']}; {versions}; {session['date']}"
     )
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """A Markdown table, without the columns that are empty throughout."""
-    rows = list(rows)
-    keep = [any(row[j] for row in rows) or j == 0 for j in range(len(header))]
-    lines = [header, ["---"] * len(header), *rows]
-    for line in lines:
-        shown = (cell for cell, kept in zip(line, keep, strict=True) if kept)
-        yield f"| {' | '.join(cell.replace('|', '∣') for cell in shown)} |"

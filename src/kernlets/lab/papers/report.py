@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ..bench.charts import line_chart
 from ..bench.html import (
     Html,
     facts,
@@ -20,7 +18,7 @@ from ..bench.html import (
     write_page,
 )
 from .catalogue import PAPERS
-from .figures import published_points, split_curves
+from .figures import chart, image
 from .findings import VERDICTS, Findings
 from .pages import RULE, Sessions, anchor, measure
 from .text import cells, extra, held, matrix, verdict_of
@@ -158,33 +156,14 @@ def _drawn(found: Findings) -> Iterator[Html]:
         for series in found.points.series:
             yield _image(found, series)
     elif found.exhibit.axes.kind == "lines" and found.points:
-        chart = _chart(found)
         caption = "Mean and one standard deviation; hollow circles are published."
-        yield figure(chart, caption, " Click a name to hide it.", class_="narrow")
-
-
-def _chart(found: Findings) -> Html:
-    curves, constant = split_curves(found)
-    ends = [x for curve in curves.values() for x in curve]
-    for name, values in constant.items():
-        curves[name] = {min(ends): values, max(ends): values}
-    axes, metric = found.exhibit.axes, found.exhibit.metric
-    log = "x" * axes.log_x + "y" * axes.log_y
-    return line_chart(
-        curves,
-        axes.x_label,
-        metric.label,
-        log,
-        written="{:.4g}".format,
-        marks=published_points(found),
-    )
+        drawn = chart(found).block()
+        yield figure(drawn, caption, " Click a name to hide it.", class_="narrow")
 
 
 def _image(found: Findings, series: str) -> Html:
-    ((_, x),) = [where for where in found.points if where[0] == series]
-    data = found.points.at(series, x)[0]
-    assert b64decode(data).startswith(b"\x89PNG")
-    picture = Html(f'<img src="data:image/png;base64,{data}" alt="atoms of {series}">')
+    source = f"data:image/png;base64,{image(found, series)}"
+    picture = Html(f'<img src="{source}" alt="atoms of {series}">')
     extras = ", ".join(f"{k} {extra(found, series, k)}" for k in found.exhibit.also)
     return figure(picture, tag("strong", series), f" {extras}", class_="narrow")
 

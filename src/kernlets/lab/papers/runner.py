@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -11,14 +10,16 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from ...backend.arrays import check_device, device_name, synchronize
+from ...backend.arrays import check_device, device_name
 from ...config import options
 from ...datasets import DatasetNotFoundError
-from ..bench.machine import machine, versions
 from ..bench.memory import watched
+from ..bench.records import session
+from ..bench.skip import Skip
+from ..bench.timing import timed
 from .catalogue import studies
 from .records import Cell, Record, Records
-from .spec import SCALES, Case, Exhibit, Skip, Study
+from .spec import SCALES, Case, Exhibit, Study
 from .workers import over_processes
 
 Report = Callable[[Record, int, int], Any]  # the record, runs done, runs to do
@@ -70,28 +71,21 @@ def run(exhibits: Iterable[Exhibit], job: Job, folder: Any, report: Report) -> N
     known = {record.cell.key for record in records.read() if record.done}
     chosen = {exhibit.study.name: exhibit.study for exhibit in exhibits}
     todo = [cell for cell in cells(chosen.values(), job) if cell.key not in known]
-    session = _open_session(records, {study.paper for study in chosen.values()}, job)
+    name = _open_session(records, {study.paper for study in chosen.values()}, job)
     deadline = None if job.time_limit is None else began + job.time_limit
     for count, record in enumerate(_made(todo, job, deadline), start=1):
-        record = replace(record, session=session)
+        record = replace(record, session=name)
         records.add(record)
         report(record, count, len(todo))
 
 
 def _open_session(records: Records, papers: set[str], job: Job) -> str:
     """Note machine and versions; the runs refer to them by name."""
-    name = secrets.token_hex(4)
-    about = {
-        "kind": "session",
-        "name": name,
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": {**machine(), "threads": job.threads_each, "processes": job.jobs},
-        "versions": versions(),
-        "device": device_name(job.device),
-    }
+    about = session(job.threads_each, device=device_name(job.device))
+    about["machine"]["processes"] = job.jobs
     for paper in sorted(papers):
         records.append(paper, about)
-    return name
+    return about["name"]
 
 
 def _made(todo: list[Cell], job: Job, deadline: float | None) -> Iterator[Record]:
@@ -110,7 +104,7 @@ def make(cell: Cell, device: str | None, threads: int) -> Record:
     study = studies()[cell.study]
     with options(device=device, n_threads=threads), _kept_warnings() as heard:
         try:
-            if study.timed:
+            if study.warm:
                 _warm_up(study.name, tuple(sorted(cell.case.items())))
             return replace(_measured(study, cell), warned=_texts(heard))
         except (Skip, DatasetNotFoundError) as reason:
@@ -134,14 +128,11 @@ def _texts(heard: list[warnings.WarningMessage]) -> tuple[str, ...]:
 def _measured(study: Study, cell: Cell) -> Record:
     sizes = study.sizes[cell.scale]
 
-    def work() -> dict[str, Any]:
-        values = study.measure(cell.case, cell.seed, sizes)
-        synchronize()
-        return values
+    def work() -> tuple[dict[str, Any], float]:
+        return timed(lambda: study.measure(cell.case, cell.seed, sizes))
 
-    began = time.perf_counter()
-    values, peak = watched(work)
-    return Record(cell, values, round(time.perf_counter() - began, 3), peak)
+    (values, seconds), peak = watched(work)
+    return Record(cell, values, round(seconds, 3), peak)
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 
 from .catalogue import exhibits
@@ -17,8 +16,7 @@ def show(
 ) -> list[Path]:
     """Write report.html into a folder of results, and pages where asked.
 
-    `scale` chooses among the runs, by default the largest there is. Pages need
-    Matplotlib for their figures.
+    `scale` chooses among the runs, by default the largest there is.
     """
     records = Records(folder)
     found = all_findings(records, scale, folder)
@@ -26,8 +24,6 @@ def show(
     written = [write_report(found, sessions, folder / FILE_NAME)]
     if pages is None:
         return written
-    if find_spec("matplotlib") is None:
-        raise ImportError("figures need Matplotlib: pip install 'kernlets[plot]'")
     return [*written, write_pages(found, sessions, pages)]
 
 

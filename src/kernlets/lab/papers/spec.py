@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from ..bench.skip import Skip
+
 if TYPE_CHECKING:
     from .findings import Points
 
@@ -18,10 +20,6 @@ SCALES = ("smoke", "small", "full")
 Case = dict[str, Any]  # one point of a grid, JSON values only
 Sizes = Mapping[str, Any]  # how large the problem is at one scale
 Values = dict[str, Any]  # what a run measured: numbers, lists and mappings of numbers
-
-
-class Skip(Exception):
-    """A run that cannot be made here; the message says why."""
 
 
 class Study(ABC):
@@ -37,8 +35,8 @@ class Study(ABC):
     sizes: ClassVar[Mapping[str, Sizes]]
     """Of the problem at each scale; "full" is the paper's."""
     seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 2, "full": 5}
-    timed: ClassVar[bool] = False
-    """Whether seconds are a result, so that a first run must warm up each process."""
+    warm: ClassVar[bool] = False
+    """Whether seconds are a result: each process then makes a first run to warm up."""
 
     @property
     def paper(self) -> str:

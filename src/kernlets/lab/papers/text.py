@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ..bench.tables import Table
 from .findings import VERDICTS, Findings, Row, findings
 from .records import Record
 from .spec import Exhibit
@@ -34,7 +35,8 @@ def _section(found: Findings) -> str:
     reasons = [f"left out: {reason}" for reason in found.skipped]
     some = [row for row in found.rows if row.x in found.few_places]
     shown = found.compared or some
-    lines = aligned([HEADER, *(cells(row) for row in shown)])
+    table = Table(HEADER, [cells(row) for row in shown]).filled()
+    lines = [table.text()] if table.rows else []
     return "\n".join([title, *lines, *claims, *reasons, verdict_of(found)])
 
 
@@ -110,14 +112,3 @@ def verdict_of(found: Findings) -> str:
     counts = found.verdicts
     parts = [f"{counts[name]} {name}" for name in VERDICTS if counts[name]]
     return ", ".join(parts) or "nothing to compare"
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns as wide as their longest entry; columns without any are left out."""
-    columns = [column for column in zip(*rows, strict=True) if any(column[1:])]
-    padded = []
-    for index, column in enumerate(columns):
-        width = max(map(len, column))
-        left = index == 0 or index == len(columns) - 1
-        padded.append([c.ljust(width) if left else c.rjust(width) for c in column])
-    return ["  " + "  ".join(line).rstrip() for line in zip(*padded, strict=True)]

@@ -1,12 +1,11 @@
-"""A few processes that take one run after the other, and can be stopped at any time.
+"""A few processes that make one run after another, and can be stopped at any time.
 
-Each has its own threads and caches. A process that dies (no memory left) costs its run
-and is replaced; at the deadline what still runs is ended and left out.
+Each has its own threads and caches. If a process dies (no memory left), its run is lost
+and the process is replaced; at the deadline, runs that are not finished are dropped.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,10 +13,10 @@ from dataclasses import dataclass
 from multiprocessing import connection, get_context
 from typing import Any
 
+from ..bench.threads import threads_of_children
 from .records import Cell, Record
 
 Setting = tuple[str | None, int]  # device, threads
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass
@@ -82,29 +81,11 @@ def _left(deadline: float | None) -> float | None:
 def _hired(setting: Setting) -> Worker:
     context = get_context("spawn")  # threads and GPUs do not survive a fork
     ours, theirs = context.Pipe()
-    with _environment(setting[1]):
+    with threads_of_children(setting[1]):
         process = context.Process(target=_work, args=(theirs, *setting), daemon=True)
         process.start()
     theirs.close()  # so that the end of the process ends the line
     return Worker(process, ours)
-
-
-class _environment:
-    """Thread counts that libraries read while they are loaded."""
-
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-
-    def __enter__(self) -> None:
-        self.before = {name: os.environ.get(name) for name in THREADS}
-        os.environ.update(dict.fromkeys(THREADS, str(self.threads)))
-
-    def __exit__(self, *_: object) -> None:
-        for name, value in self.before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def _work(line: Any, device: str | None, threads: int) -> None:

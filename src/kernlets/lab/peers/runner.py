@@ -1,25 +1,37 @@
-"""Timing: methods take turns, so that noise of the machine hits all of them alike."""
+"""Runs of a benchmark: methods take turns, so that noise hits all of them alike."""
 
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable
 from statistics import median
-from typing import Any
 
+from ..bench.records import JsonLines, Line
+from ..bench.skip import Skip
+from ..bench.timing import timed
 from .memory import peak_of
-from .spec import SEED, Benchmark, Case, Figures, Method, Skip
+from .records import add_case, open_session
+from .spec import SEED, Benchmark, Case, Figures, Method, Target, label
 
 Log = Callable[[str], None]
-Record = dict[str, Any]  # goes to JSON as it is
 QUICK_REPEATS = 2
 
 
-def run_case(benchmark: Benchmark, index: int, quick: bool, log: Log) -> Record:
+def run(
+    benchmark: Benchmark, quick: bool, n_threads: int, store: JsonLines, log: Log
+) -> None:
+    """Measure all cases; each is recorded at once, so that none is lost."""
+    session = open_session(store, benchmark, quick, n_threads)
+    for index, case in enumerate(benchmark.cases(quick)):
+        log(f"{benchmark.name}: {label(case)}")
+        measured = run_case(benchmark, index, quick, log)
+        add_case(store, benchmark.name, session, measured)
+
+
+def run_case(benchmark: Benchmark, index: int, quick: bool, log: Log) -> Line:
     """Seconds, figures and peak memory of all methods on one case of the grid."""
     case = benchmark.cases(quick)[index]
-    record: Record = {"case": dict(case), "seed": SEED, "methods": {}, "skipped": {}}
+    record: Line = {"case": dict(case), "seed": SEED, "methods": {}, "skipped": {}}
     try:
         prepared = _prepared(benchmark, case, record["skipped"])
     except Skip as reason:
@@ -39,11 +51,6 @@ def run_case(benchmark: Benchmark, index: int, quick: bool, log: Log) -> Record:
     return {**record, "figures": figures, "targets": judged(targets, figures)}
 
 
-def warm_up(benchmark: Benchmark, method: type[Method]) -> None:
-    """Compile, load and start whatever the method needs, on a tiny problem."""
-    method(benchmark.problem(benchmark.quick_grid[0])).run()
-
-
 def _prepared(
     benchmark: Benchmark, case: Case, skipped: dict[str, str]
 ) -> list[Method]:
@@ -52,7 +59,7 @@ def _prepared(
     prepared = []
     for method in benchmark.methods:
         try:
-            warm_up(benchmark, method)
+            benchmark.warm_up(method)
             prepared.append(method(problem))
         except Skip as reason:
             if method is benchmark.ours:
@@ -70,20 +77,13 @@ def _interleaved(
         for method in methods:
             if turn < (method.repeats or repeats):
                 log(f"{method.name}: run {turn + 1}")
-                seconds, result = timed(method.run)
+                gc.collect()  # so that nobody pays for the garbage of another
+                result, seconds = timed(method.run)
                 runs[method.name].append((seconds, method.figures(result)))
     return runs
 
 
-def timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    """Wall-clock seconds of a call, and its result."""
-    gc.collect()
-    began = time.perf_counter()
-    result = call()
-    return time.perf_counter() - began, result
-
-
-def _summary(runs: list[tuple[float, Figures]], share: float) -> Record:
+def _summary(runs: list[tuple[float, Figures]], share: float) -> Line:
     """Medians over the runs; seconds scaled up where only a share was worked on."""
     seconds = [run_seconds / share for run_seconds, _ in runs]
     names = runs[0][1]
@@ -95,7 +95,7 @@ def _summary(runs: list[tuple[float, Figures]], share: float) -> Record:
     }
 
 
-def compared(methods: dict[str, Record], ours: str) -> Figures:
+def compared(methods: dict[str, Line], ours: str) -> Figures:
     """Our own figures, and those relative to each peer, by the names of `Target`."""
     mine = methods[ours]
     figures = {"seconds": mine["seconds"], **mine["figures"]}
@@ -109,7 +109,7 @@ def compared(methods: dict[str, Record], ours: str) -> Figures:
     return figures
 
 
-def judged(targets: list[Any], figures: Figures) -> list[Record]:
+def judged(targets: list[Target], figures: Figures) -> list[Line]:
     """Each target with what was measured; None where the peer did not run."""
     return [
         {

@@ -1,15 +1,13 @@
-"""The contracts: a benchmark has a grid of cases, methods to solve them, targets.
+"""What a benchmark is: a grid of cases, methods that solve them, and targets.
 
-No timing and no output here; see `runner` and `tables`.
+`runner` measures, `tables` shows.
 """
 
 from __future__ import annotations
 
-import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any, ClassVar, Literal
 
 Case = Mapping[str, Any]  # one point of the parameter grid
@@ -18,16 +16,9 @@ Figures = dict[str, float]  # what a run yields beside its seconds
 SEED = 0
 
 
-class Skip(Exception):
-    """Raised with the reason why a case or a method cannot run here."""
-
-
-def require(module: str, remedy: str = "pip install 'kernlets[bench]'") -> ModuleType:
-    """The module, or `Skip` where it is not installed."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise Skip(f"needs the module {module}: {remedy}") from error
+def label(case: Case) -> str:
+    """A case as text, for tables and messages."""
+    return ", ".join(f"{name}={value}" for name, value in case.items())
 
 
 class Method(ABC):
@@ -35,7 +26,7 @@ class Method(ABC):
 
     name: ClassVar[str]
     repeats: ClassVar[int | None] = None
-    """Fewer repeats than the benchmark's own, for slow peers."""
+    """Fewer repeats than the benchmark asks for, for slow peers."""
     memory: ClassVar[bool] = True
     """Whether the peak memory of a fresh process is measured as well."""
 
@@ -113,3 +104,7 @@ class Benchmark(ABC):
 
     def cases(self, quick: bool) -> tuple[Case, ...]:
         return self.quick_grid if quick else self.grid
+
+    def warm_up(self, method: type[Method]) -> None:
+        """Compile, load and start whatever the method needs, on a tiny problem."""
+        method(self.problem(self.quick_grid[0])).run()

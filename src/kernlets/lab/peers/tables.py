@@ -1,37 +1,13 @@
-"""Results as tables: Markdown for files, rich for the terminal, from the same rows."""
+"""The results of a benchmark as tables: measurements and targets."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
-from .runner import Record
-
-
-@dataclass(frozen=True)
-class Table:
-    title: str
-    header: list[str]
-    rows: list[list[str]]
-
-    def markdown(self) -> str:
-        lines = [self.header, ["---"] * len(self.header), *self.rows]
-        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-    def print(self) -> None:
-        from rich.console import Console
-        from rich.table import Table as RichTable
-
-        table = RichTable(*self.header, title=self.title, title_justify="left")
-        for row in self.rows:
-            table.add_row(*row)
-        console = Console()
-        if not console.is_terminal:
-            console.width = 200  # nobody's window: do not squeeze the columns
-        console.print(table)
+from ..bench.records import Line
+from ..bench.tables import Table
+from .spec import label
 
 
-def tables(results: Record) -> list[Table]:
+def tables(results: Line) -> list[Table]:
     """The measurements, then the targets, each only where there is something."""
     ours, cases = results["ours"], results["cases"]
     measured = [case for case in cases if case["methods"]]
@@ -41,14 +17,14 @@ def tables(results: Record) -> list[Table]:
     return found
 
 
-def markdown(results: Record) -> str:
+def markdown(results: Line) -> str:
     """All tables of a benchmark, what it is about and on what it ran."""
     parts = [table.markdown() for table in tables(results)]
     parts += [f"* not run: {line}" for line in skipped(results)]
-    return "\n\n".join([results["about"], *parts, _footer(results)]) + "\n"
+    return "\n\n".join([results["about"], *parts, _footer(results)])
 
 
-def skipped(results: Record) -> list[str]:
+def skipped(results: Line) -> list[str]:
     """One line for each method that did not run, with its reason."""
     return [
         f"{method} at {label(case['case'])}: {reason}"
@@ -57,27 +33,23 @@ def skipped(results: Record) -> list[str]:
     ]
 
 
-def label(case: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in case.items())
-
-
-def _measurements(title: str, ours: str, cases: list[Record]) -> Table:
+def _measurements(title: str, ours: str, cases: list[Line]) -> Table:
     names = _figure_names(cases)
     header = ["case", "method", "seconds", "min - max", f"speed of {ours}"]
     header += ["target", "peak MB (data)", *names]
     rows = [
         _row(case, method, ours, names) for case in cases for method in case["methods"]
     ]
-    return Table(title, header, rows)
+    return Table(header, rows, title)
 
 
-def _figure_names(cases: list[Record]) -> list[str]:
+def _figure_names(cases: list[Line]) -> list[str]:
     """Names of all figures, in order of appearance."""
     records = [record for case in cases for record in case["methods"].values()]
     return list(dict.fromkeys(name for r in records for name in r["figures"]))
 
 
-def _row(case: Record, method: str, ours: str, names: list[str]) -> list[str]:
+def _row(case: Line, method: str, ours: str, names: list[str]) -> list[str]:
     record = case["methods"][method]
     seconds = record["all_seconds"]
     scaled = "" if record["share"] == 1 else " (scaled)"
@@ -99,13 +71,13 @@ def _times(ratio: float | None) -> str:
     return "" if ratio is None else f"× {number(ratio, 3)}"
 
 
-def _memory(record: Record) -> str:
+def _memory(record: Line) -> str:
     if "peak_mb" not in record:
         return ""
     return f"{record['peak_mb']:.0f} ({record['data_mb']:.0f})"
 
 
-def _targets(cases: list[Record]) -> Table:
+def _targets(cases: list[Line]) -> Table:
     rows = [
         [
             label(case["case"]),
@@ -117,7 +89,7 @@ def _targets(cases: list[Record]) -> Table:
         for case in cases
         for goal in case["targets"]
     ]
-    return Table("targets", ["case", "figure", "measured", "target", "met"], rows)
+    return Table(["case", "figure", "measured", "target", "met"], rows, "targets")
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -127,13 +99,13 @@ def number(value: float | None, digits: int = 4) -> str:
     return f"{value:.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
 
 
-def _footer(results: Record) -> str:
-    machine = results["machine"]
-    versions = ", ".join(f"{k} {v}" for k, v in machine["versions"].items() if v)
+def _footer(results: Line) -> str:
+    machine, versions = results["machine"], dict(results["versions"])
+    python = versions.pop("python")
+    packages = ", ".join(f"{name} {version}" for name, version in versions.items())
     quick = "Quick run on tiny sizes: ratios mean nothing. " * results["quick"]
     return (
         f"Measured {results['date']} on {machine['processor']}, {machine['threads']} "
-        f"threads, Python {machine['python']}, {'; '.join(machine['blas'])}; "
-        f"{versions}. {quick}Seconds are medians, without data and warm-up; the "
-        "methods took turns."
+        f"threads, Python {python}, {machine['blas']}; {packages}. {quick}Seconds are "
+        "medians, without data and warm-up; the methods took turns."
     )

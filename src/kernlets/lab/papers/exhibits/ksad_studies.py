@@ -24,9 +24,10 @@ from ....maps import NystroemMap
 from ....plotting import mosaic
 from ....pursuits import Lasso
 from ...bench.pictures import png
+from ...bench.timing import timed
 from ..data import Images, loaded, split_of, unit_digits
 from ..spec import Case, Sizes, Study, Unavailable, Values
-from .common import percent_correct, timed
+from .common import percent_correct
 
 ATOMS = {"orl": 240, "yaleb": 740, "mnist": 300}
 TRAIN = {"orl": 6, "yaleb": 32}  # images per subject

@@ -13,9 +13,10 @@ from ....classifiers import ResidualClassifier
 from ....datasets import remove_mean_and_normalize, shifted_batches
 from ....learners import Forgetting, RLSDictionary
 from ....maps import NystroemMap
+from ...bench.timing import timed
 from ..data import Images, digit_images
 from ..spec import Axes, Case, Claim, Exhibit, Sizes, Study, Values
-from .common import accuracy, percent_correct, timed
+from .common import accuracy, percent_correct
 from .lkdl_studies import MNIST, features
 
 BATCHES = 9

@@ -16,9 +16,11 @@ from ....datasets.catalogue import blurred
 from ....landmarks import SAMPLERS
 from ....learners import KSVD, KernelKSVD
 from ....maps import NystroemMap
+from ...bench.timing import timed
+from ...untrained import KeepAtoms
 from ..data import Images, digit_images, subset, unit_digits
 from ..spec import Case, Sizes, Study, Values
-from .common import KeepAtoms, percent_correct, timed
+from .common import percent_correct
 
 WIDTH = 0.75  # of the blur, in pixels
 REPLACED = ", with replacement"
@@ -249,7 +251,7 @@ class Growing(Study):
     }
     sizes = MNIST
     seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 1, "full": 5}
-    timed = True
+    warm = True
 
     def cost(self, case: Case) -> float:
         each = {"K-SVD": 0.4, "LKDL": 1.0, "KKSVD": 1.5}[case["method"]]

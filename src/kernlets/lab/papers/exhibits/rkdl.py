@@ -11,10 +11,11 @@ import numpy as np
 from ....datasets import unit_norm
 from ....kernels import RBF
 from ....learners import KernelKSVD, ReducedKernelDL
+from ...bench.timing import timed
 from ..data import digit_images, loaded
 from ..findings import Points
 from ..spec import Axes, Case, Claim, Exhibit, Metric, Sizes, Study, Values
-from .common import OTHER_MACHINE, timed
+from .common import OTHER_MACHINE
 
 DATA = {"digits": "Digits", "mnist": "MNIST", "cifar": "CIFAR-10"}
 RATE = {"digits": 5e-4, "mnist": 5e-4, "cifar": 6e-4}
@@ -81,7 +82,7 @@ class Errors(Study):
         "full": {"rows": None, "iterations": 10},
     }
     seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 1, "full": 10}
-    timed = True
+    warm = True
 
     def measure(self, case: Case, seed: int, sizes: Sizes) -> Values:
         Y = signals(case["data"], sizes["rows"])
