@@ -11,12 +11,14 @@ import numpy as np
 from kernlets.lab.bench.skip import Skip, require
 from kernlets.lab.bench.timing import Stopwatch
 from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
+from kernlets.lab.published import number
 
 from .digits import Digits, load_digits
 
 BLOCK_ROWS = 2000  # of the products measured alone
+PUBLISHED = number("lkdl", "fig3a", "LKDL", 60_000).value / 100
 PEER_ROWS = 10_000  # training samples up to which the peers are run
-ACCURACY = 0.981  # published: 98.22 %; a tenth of a point for the seeds
+SPREAD = 0.0012  # that the seeds may take away from the published accuracy
 
 
 @dataclass(frozen=True)
@@ -219,7 +221,7 @@ class LKDL(Benchmark):
         if case["n"] > PEER_ROWS:
             return [
                 Target("seconds", "<=", 40),
-                Target("accuracy", ">=", ACCURACY),
+                Target("accuracy", ">=", round(PUBLISHED - SPREAD, 4)),
             ]
         return [Target(f"speed: {ScikitLearnDictlearn.name}", ">=", 5)]
 

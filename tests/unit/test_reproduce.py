@@ -32,6 +32,7 @@ from kernlets.lab.papers.spec import (
     Metric,
     Study,
 )
+from kernlets.lab.published import Published
 
 ACCURACY = Metric("accuracy, %", tolerance=0.5)
 
@@ -58,7 +59,12 @@ class Toy(Study):
         return {"score": 90.0 + seed + case["x"], "seconds": 0.5 * sizes["n"]}
 
 
-def toy(**changes):
+def toy(published=None, **changes):
+    """An exhibit beside published numbers, given as {(series, x): value}."""
+    known = {
+        (series, x): Published("toy", "table", series, x, value)
+        for (series, x), value in (published or {}).items()
+    }
     settings = {
         "name": "toy/table",
         "title": "A toy",
@@ -67,6 +73,7 @@ def toy(**changes):
         "x": "x",
         "metric": ACCURACY,
         "protocol": "none",
+        "published": known,
         **changes,
     }
     return Exhibit(**settings)
@@ -287,9 +294,13 @@ def test_published_numbers_without_runs_are_listed():
 
 def test_derived_numbers_and_claims():
     gain = Derived(
-        "gain", 2.0, lambda p: [b - a for a, b in p.pairs(("a", 1), ("a", 2))], ACCURACY
+        "gain",
+        Published("toy", "text", "gain", None, 2.0),
+        lambda p: [b - a for a, b in p.pairs(("a", 1), ("a", 2))],
+        ACCURACY,
     )
-    lost = Derived("lost", 1.0, lambda p: [p.mean("z")], ACCURACY)
+    unknown = Published("toy", "text", "lost", None, 1.0)
+    lost = Derived("lost", unknown, lambda p: [p.mean("z")], ACCURACY)
     claims = (
         Claim("rises", lambda p: p.mean("a", 2) > p.mean("a", 1)),
         Claim("falls", lambda p: p.mean("a", 2) < p.mean("a", 1)),

@@ -43,6 +43,10 @@ class Scale:
         share = (value - low) / ((high - low) or 1.0)
         return round(self.start + share * (self.stop - self.start), 2)
 
+    def inside(self, value: float) -> float:
+        """The value, or the end of the range that is nearest to it."""
+        return min(max(value, self.low), self.high)
+
     def ticks(self) -> list[float]:
         """Round numbers inside the range."""
         marks = (_log_marks if self.log else _marks)(self.low, self.high)
@@ -254,7 +258,7 @@ def _band(curve: Curve, x_scale: Scale, y_scale: Scale, index: int) -> Html:
         return Html()
     means = _means(curve).items()
     edges = [
-        [(x, max(y + sign * deviation[x], y_scale.low)) for x, y in means]
+        [(x, y_scale.inside(y + sign * deviation[x])) for x, y in means]
         for sign in (1, -1)
     ]
     outline = (f"{x_scale(x)},{y_scale(y)}" for x, y in edges[0] + edges[1][::-1])

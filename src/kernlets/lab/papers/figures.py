@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from ..bench.charts import LineChart
@@ -18,7 +19,7 @@ def chart(found: Findings) -> LineChart:
     curves, constant = _split_curves(found)
     ends = [x for curve in curves.values() for x in curve]
     for name, values in constant.items():
-        curves[name] = {min(ends): values, max(ends): values}
+        curves[name] = dict.fromkeys((min(ends), max(ends)), (fmean(values),))
     axes = found.exhibit.axes
     return LineChart(
         curves,
@@ -73,7 +74,7 @@ def _split_curves(
 def _published_points(found: Findings) -> dict[str, dict[Any, float]]:
     """Published numbers by curve and place, where both are drawn."""
     drawn: dict[str, dict[Any, float]] = {}
-    for (series, x), value in found.exhibit.published.items():
+    for (series, x), published in found.exhibit.published.items():
         if x is not None and series in found.points.series:
-            drawn.setdefault(series, {})[x] = value
+            drawn.setdefault(series, {})[x] = published.value
     return drawn

@@ -4,18 +4,19 @@ A verdict is "reproduced" if our mean is within the metric's tolerance of the pu
 number, or within two standard errors of the difference of the two means: 2 s √(1/n +
 1/r) with the standard deviation s over our n seeds and the r runs of the paper. Else
 it is "better" or "worse". It is "not comparable" where the paper's data, machine or
-text leave no common ground, which the exhibit says, and where the problem was made
-smaller than the paper's.
+text do not allow a comparison, for a reason that the exhibit states, and where the
+problem is smaller than the paper's.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Any
 
+from ..published import Published, as_place
 from .records import Record
 from .spec import SCALES, Derived, Exhibit, Metric
 
@@ -79,7 +80,7 @@ class Row:
     series: str
     x: Any
     metric: Metric
-    published: float | None
+    published: Published | None
     values: tuple[float, ...]
     verdict: str = ""
     why: str = ""
@@ -98,7 +99,7 @@ class Row:
         mean = self.mean
         if mean is None or self.published is None:
             return None
-        return mean - self.published
+        return mean - self.published.value
 
 
 @dataclass(frozen=True)
@@ -231,20 +232,11 @@ def _spread_out(value: Any, exhibit: Exhibit, case: Any) -> Iterator[tuple[Any, 
     if exhibit.x is not None or exhibit.axes.kind == "images":
         yield case.get(exhibit.x), value
     elif isinstance(value, dict):
-        yield from ((_number(x), y) for x, y in value.items())
+        yield from ((as_place(x), y) for x, y in value.items())
     elif isinstance(value, list):
         yield from enumerate(value, start=1)
     else:
         yield None, value
-
-
-def _number(text: str) -> Any:
-    """Places are numbers where they look like it; JSON made them text."""
-    try:
-        value = float(text)
-    except ValueError:
-        return text
-    return int(value) if value.is_integer() else value
 
 
 def _rows(exhibit: Exhibit, points: Points, smaller: str) -> Iterator[Row]:
@@ -283,10 +275,8 @@ def _judged(row: Row, why: str, runs: int) -> Row:
     if why:
         verdict = "not comparable"
     else:
-        verdict = _verdict(row, row.difference, row.published, runs)
-    return Row(
-        row.series, row.x, row.metric, row.published, row.values, verdict, why
-    )
+        verdict = _verdict(row, row.difference, row.published.value, runs)
+    return replace(row, verdict=verdict, why=why)
 
 
 def _verdict(row: Row, difference: float, published: float, runs: int) -> str:

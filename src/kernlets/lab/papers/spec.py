@@ -1,6 +1,7 @@
 """What an experiment is: studies that run, exhibits that compare with a paper.
 
-No data, no method and no number is here: those are in `papers/`.
+The experiments themselves are in `exhibits/`, the published numbers in
+`kernlets.lab.published`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from ..bench.skip import Skip
+from ..published import Published
 
 if TYPE_CHECKING:
     from .findings import Points
@@ -106,7 +108,7 @@ class Derived(NamedTuple):
     """A number that the paper states about its curves, and how ours is computed."""
 
     label: str
-    published: float | None
+    published: Published | None
     compute: Callable[[Points], list[float]]  # one value per seed, or one
     metric: Metric
     not_comparable: str = ""
@@ -148,7 +150,7 @@ class Exhibit:
     series: str = "method"
     x: str | None = None
     where: Mapping[str, Any] = field(default_factory=dict)  # only these cases
-    published: Mapping[tuple[str, Any], float] = field(default_factory=dict)
+    published: Mapping[tuple[str, Any], Published] = field(default_factory=dict)
     runs: int = 1  # that the paper averages over
     deviations: tuple[str, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)  # of a series, beside it

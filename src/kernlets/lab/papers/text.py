@@ -45,7 +45,7 @@ def cells(row: Row) -> tuple[str, ...]:
     return (
         row.series,
         place(row.x),
-        number(row, row.published),
+        number(row, row.published and row.published.value),
         number(row, row.mean),
         number(row, row.spread),
         str(len(row.values) or ""),

@@ -13,13 +13,12 @@ from ....backend.arrays import to_numpy
 from ....classifiers import ResidualClassifier
 from ....learners import BudgetKernelDL
 from ....updates.budget import Admission, Coherence, ReconstructionCost
+from ...published import number, numbers
 from ..data import Images, digit_images
 from ..findings import Points
 from ..spec import Axes, Case, Claim, Exhibit, Metric, Sizes, Study, Values
-from .common import at
 
 KERNEL = "poly:4,coef0=1"
-ANCHORS_OF_DIGITS = (181, 22, 232, 211, 168, 226, 121, 88, 187, 99)  # at γ = 0.8
 SIZES: Mapping[str, Sizes] = {
     "smoke": {"per_class": 30, "tests": 100, "passes": 2, "atoms": 5},
     "small": {"per_class": 250, "tests": 4649, "passes": 10, "atoms": 50},
@@ -195,10 +194,11 @@ FIG1 = Exhibit(
     value="precision",
     x="budget",
     metric=PRECISION,
-    published={
-        **at(PRUNED, (25, 50, 100), 0.9286, 0.9518, 0.965),
-    },
-    deviations=(*DEVIATIONS, "The value at 100 is read as 'about 0.965'."),
+    published={k: v for k, v in numbers("budget", "fig1").items() if k[0] == PRUNED},
+    deviations=(
+        *DEVIATIONS,
+        f"The value at 100 is read as '{number('budget', 'fig1', PRUNED, 100).note}'.",
+    ),
     notes={FEATURE: "the anchor whose loss changes the atoms least goes"},
     axes=Axes(x_label="budget"),
     claims=(Claim("precision grows with the budget (25, 50, 100, 250)", _grows),),
@@ -211,10 +211,7 @@ RANDOM = Exhibit(
     value="precision",
     x="budget",
     metric=PRECISION,
-    published={
-        **at(PRUNED, (25, 50), 0.9286, 0.9518),
-        **at(DRAWN, (25, 50), 0.9032, 0.9404),
-    },
+    published={k: v for k, v in numbers("budget", "fig1").items() if k[1] != 100},
     deviations=DEVIATIONS,
     axes=Axes(kind="none"),
     claims=(
@@ -263,7 +260,7 @@ FIG2B = Exhibit(
     value="anchors",
     series="threshold",
     metric=ANCHORS,
-    published=at("0.8", tuple(range(10)), *ANCHORS_OF_DIGITS),
+    published=numbers("budget", "fig2b"),
     deviations=(*DEVIATIONS, "Other 250 images of each digit than the authors'."),
     axes=Axes(x_label="digit"),
     **FIXED,
@@ -275,7 +272,7 @@ FIG3A = Exhibit(
     value="precision",
     x="threshold",
     metric=PRECISION,
-    published={(HALF, 1.2): 0.9701, (PRINTED, 1.2): 0.9701},
+    published=numbers("budget", "fig3a", {"reconstruction cost": (HALF, PRINTED)}),
     deviations=(
         *DEVIATIONS,
         "The published numbers of anchors fit half of the cost in eq. (22): both "
@@ -293,9 +290,7 @@ FIG3B = Exhibit(
     series="threshold",
     where={"method": HALF},
     metric=ANCHORS,
-    published=at(
-        "1.2", tuple(range(10)), 130, 25, 250, 188, 250, 250, 123, 111, 175, 105
-    ),
+    published=numbers("budget", "fig3b"),
     deviations=(*DEVIATIONS, "Other 250 images of each digit than the authors'."),
     axes=Axes(x_label="digit"),
     **FIXED,

@@ -1,4 +1,4 @@
-"""What the studies of several papers share: scores, metrics, published curves."""
+"""What the studies of several papers share: scores and metrics."""
 
 from __future__ import annotations
 
@@ -20,10 +20,3 @@ def percent_correct(model: Any, X: Any, y: np.ndarray) -> float:
 def accuracy(tolerance: float) -> Metric:
     """Percent correct; `tolerance` points apart count as the same."""
     return Metric("accuracy, %", tolerance=tolerance)
-
-
-def at(
-    series: str, places: tuple[Any, ...], *values: float
-) -> dict[tuple[str, Any], float]:
-    """Published values of one curve."""
-    return {(series, x): value for x, value in zip(places, values, strict=True)}

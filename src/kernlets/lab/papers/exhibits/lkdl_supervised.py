@@ -11,6 +11,7 @@ from ....classifiers import FDDLClassifier, LCKSVDClassifier
 from ....datasets import remove_mean_and_normalize, unit_norm
 from ....kernels import RBF
 from ....maps import NystroemMap
+from ...published import numbers
 from ..data import Images, split_of
 from ..findings import Points
 from ..spec import Axes, Case, Claim, Exhibit, Sizes, Study, Values
@@ -138,10 +139,7 @@ TABLE3 = Exhibit(
     metric=accuracy(0.3),
     protocol="300 atoms per class, k-means start, 5 iterations, λ₁ = 0.1, λ₂ = 0.001; "
     "(xᵀy)², k-means landmarks, c = 20 %, k = 256",
-    published={
-        (SIMPLIFIED, None): 95.79,
-        (SIMPLIFIED + KERNEL, None): 96.049,
-    },
+    published=numbers("lkdl", "table3"),
     runs=10,
     deviations=(
         "The authors' table comes from a simplified FDDL: codes of a class use its own "
@@ -181,16 +179,7 @@ TABLE4 = Exhibit(
     protocol="Yale B: 32 random images per class, 570 atoms, 30 non-zeros, 20 + 50 "
     "iterations, √α = 4, √β = 2 without a kernel; RBF σ = 2, c = N, k = 504, √α = "
     "1/200, or √α = 1/600 and √β = 1/900 with it",
-    published={
-        ("LC-KSVD1", "yaleb"): 94.49,
-        ("LC-KSVD1" + KERNEL, "yaleb"): 96.08,
-        ("LC-KSVD2", "yaleb"): 94.99,
-        ("LC-KSVD2" + KERNEL, "yaleb"): 96.58,
-        ("LC-KSVD1", "ar"): 92.5,
-        ("LC-KSVD1" + KERNEL, "ar"): 94.8,
-        ("LC-KSVD2", "ar"): 93.7,
-        ("LC-KSVD2" + KERNEL, "ar"): 94.8,
-    },
+    published=numbers("lkdl", "table4"),
     deviations=(
         "Yale B: another random projection to 504 features, since LC-KSVD's own file "
         "is not to be had; recipe and counts are the same.",

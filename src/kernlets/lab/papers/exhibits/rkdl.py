@@ -12,6 +12,7 @@ from ....datasets import unit_norm
 from ....kernels import RBF
 from ....learners import KernelKSVD, ReducedKernelDL
 from ...bench.timing import timed
+from ...published import numbers
 from ..data import digit_images, loaded
 from ..findings import Points
 from ..spec import Axes, Case, Claim, Exhibit, Metric, Sizes, Study, Values
@@ -93,18 +94,7 @@ class Errors(Study):
         return {"errors": errors, "last": errors[-1], "fit": seconds}
 
 
-LAST = {
-    "KDL": (10.41, 8.081, 3.373),
-    "RKDL-D": (10.26, 7.970, 3.285),
-    "ORKDL-D": (10.22, 7.859, 3.250),
-    "MORKDL-D": (10.21, 7.846, 3.238),
-}
-SECONDS = {
-    "KDL": (61.7, 92.5, 65.1),
-    "RKDL-D": (9.2, 10.9, 9.6),
-    "ORKDL-D": (39.2, 48.4, 51.6),
-    "MORKDL-D": (38.9, 49.0, 51.4),
-}
+READINGS = {name: (name + DENSE, name + SPARSE) for name in PUBLISHED}
 ERROR = Metric("1000 ‖φ(Y) − φ(D)AZ‖ / √(mN)", "lower", 0.03, relative=True, digits=3)
 PROTOCOL = (
     "unit-norm signals, kernel exp(−d²/10), 20 atoms, 4 non-zeros, 10 iterations; 50 "
@@ -129,17 +119,6 @@ NOTES = {
 }
 
 
-def _table(numbers: Mapping[str, tuple[float, ...]]) -> dict[tuple[str, Any], float]:
-    """Published numbers, of reduced methods beside both readings."""
-    return {
-        (method, data): value
-        for name, values in numbers.items()
-        for method in METHODS
-        if method in (name, name + DENSE, name + SPARSE)
-        for data, value in zip(DATA, values, strict=True)
-    }
-
-
 def _below_exact(suffix: str) -> Any:
     def holds(points: Points) -> bool:
         last = max(points.places("KDL"))
@@ -151,7 +130,8 @@ def _below_exact(suffix: str) -> Any:
 
 def _figure(number: int, data: str) -> Exhibit:
     substitute = SUBSTITUTE if data == "digits" else ""
-    last = {name: values[list(DATA).index(data)] for name, values in LAST.items()}
+    dense = {name: (name + DENSE,) for name in PUBLISHED}
+    last = numbers("rkdl", "table1", dense).items()
     return Exhibit(
         name=f"rkdl/fig{number}",
         title=f"{DATA[data]}: error per iteration",
@@ -160,12 +140,7 @@ def _figure(number: int, data: str) -> Exhibit:
         where={"data": data},
         metric=ERROR,
         protocol=PROTOCOL,
-        published={
-            (method, 10): value
-            for name, value in last.items()
-            for method in (name, name + DENSE)
-            if method in METHODS
-        },
+        published={(method, 10): each for (method, at), each in last if at == data},
         runs=10,
         not_comparable=substitute,
         deviations=(
@@ -201,7 +176,7 @@ TABLE1 = Exhibit(
     x="data",
     metric=ERROR,
     protocol=PROTOCOL,
-    published=_table(LAST),
+    published=numbers("rkdl", "table1", READINGS),
     runs=10,
     deviations=DEVIATIONS,
     notes=NOTES,
@@ -216,7 +191,7 @@ TABLE2 = Exhibit(
     x="data",
     metric=Metric("seconds", "lower"),
     protocol=PROTOCOL,
-    published=_table(SECONDS),
+    published=numbers("rkdl", "table2", READINGS),
     runs=10,
     not_comparable=OTHER_MACHINE,
     deviations=DEVIATIONS,
