@@ -16,7 +16,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-slow reproduce browser bench lint clean
+.PHONY: help demo test test-slow reproduce pages browser bench lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 12
@@ -33,6 +33,9 @@ test-slow: .venv/.test ## run the tests that reproduce published numbers
 
 reproduce: .venv/.plot ## run the experiments of the papers in full (hours on two cores)
 	$(BIN)/kernlets reproduce all --scale full --jobs $(JOBS) --out reproduction
+
+pages: .venv/.plot ## write the pages in docs from the records in the repository
+	$(BIN)/python -m kernlets.lab.pages
 
 browser: ## install the browser in which a test looks at the report (Debian, as root)
 	@command -v chromium >/dev/null || { apt-get update -qq && \

@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from math import ceil, floor, log10
+from statistics import fmean, pstdev
 from typing import Any
-
-import numpy as np
 
 from .html import Html, html, own_file, tag
 
-Curve = Mapping[Any, Sequence[float] | np.ndarray]  # x -> y of each seed
+Curve = Mapping[Any, Sequence[float]]  # x -> y of each seed
 
 WIDTH, HEIGHT = 520, 320
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 12, 46
@@ -182,7 +181,7 @@ def _svg(
 
 
 def _means(curve: Curve) -> dict[float, float]:
-    return {x: float(np.mean(y)) for x, y in sorted(curve.items())}
+    return {x: fmean(y) for x, y in sorted(curve.items())}
 
 
 def _scales(curves: Sequence[Mapping[Any, float]], log: str) -> tuple[Scale, Scale]:
@@ -253,7 +252,7 @@ def _hollow(
 
 
 def _band(curve: Curve, x_scale: Scale, y_scale: Scale, index: int) -> Html:
-    deviation = {x: float(np.std(y)) for x, y in curve.items()}
+    deviation = {x: pstdev(map(float, y)) for x, y in curve.items()}
     if not any(deviation.values()):
         return Html()
     means = _means(curve).items()

@@ -118,8 +118,13 @@ def own_file(name: str) -> Html:
 
 
 def write_page(path: Path, content: str) -> Path:
-    """Write a file of text, whole or not at all."""
+    """Write a page, whole or not at all."""
+    return write_file(path, content.encode())
+
+
+def write_file(path: Path, content: bytes) -> Path:
+    """Write a file and the folder it is in, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as file:
-        file.write(content.encode())
+        file.write(content)
     return path

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from ..bench.charts import LineChart
-from ..bench.html import write_page
 from .findings import Findings
 
 Values = tuple[float, ...]  # one per seed
@@ -31,24 +29,17 @@ def chart(found: Findings) -> LineChart:
     )
 
 
-def draw(found: Findings, folder: Path) -> list[Path]:
-    """Write the pictures of an exhibit, none for a table or without runs."""
+def draw(found: Findings) -> dict[str, bytes]:
+    """Files with the pictures of an exhibit, none for a table or without runs."""
     name = found.exhibit.name.replace("/", "-")
     if not found.points or found.exhibit.axes.kind == "none":
-        return []
+        return {}
     if found.exhibit.axes.kind == "images":
-        return _images(found, folder / name)
-    return [write_page(folder / f"{name}.svg", chart(found).file())]
-
-
-def _images(found: Findings, stem: Path) -> list[Path]:
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for series in found.points.series:
-        path = stem.with_name(f"{stem.name}-{series}.png")
-        path.write_bytes(b64decode(image(found, series)))
-        paths.append(path)
-    return paths
+        return {
+            f"{name}-{series}.png": b64decode(image(found, series))
+            for series in found.points.series
+        }
+    return {f"{name}.svg": chart(found).file().encode()}
 
 
 def image(found: Findings, series: str) -> str:

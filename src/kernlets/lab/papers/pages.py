@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..bench.html import write_page
+from ..bench.html import write_file
 from ..bench.tables import Table
 from .catalogue import PAPERS
 from .figures import draw
@@ -18,22 +18,33 @@ RULE = (
     "A number is *reproduced* if our mean is within the tolerance stated with the "
     "experiment, or within two standard errors of the difference between the two "
     "means: 2·s·√(1/n + 1/r), s the standard deviation over our n seeds, r the runs "
-    "the paper averages. Else it is *better* or *worse*. It is *not comparable* where "
-    "data, machine or text leave no common ground; the reason stands beside it. Claims "
-    "of the papers count as reproduced if they hold and as worse if they do not."
+    "the paper averages. Otherwise it is *better* or *worse*. It is *not comparable* "
+    "where the paper's data, machine or text do not allow a comparison; each such row "
+    "says why. Claims of the papers count as reproduced if they hold and as worse if "
+    "they do not."
 )
+INDEX, FIGURES = "README.md", "figures"
 Sessions = dict[str, dict[str, Any]]
 
 
 def write_pages(found: Sequence[Findings], sessions: Sessions, folder: Path) -> Path:
     """Write the index, a page per paper and the figures; the path of the index."""
-    folder.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(folder / "figures", ignore_errors=True)
+    shutil.rmtree(folder / FIGURES, ignore_errors=True)
+    for name, content in pages(found, sessions).items():
+        write_file(folder / name, content)
+    return folder / INDEX
+
+
+def pages(found: Sequence[Findings], sessions: Sessions) -> dict[str, bytes]:
+    """All files by name: the index, a page per paper, and the figures."""
+    files = {INDEX: index_page(found).encode()}
+    for each in found:
+        files |= {f"{FIGURES}/{name}": data for name, data in draw(each).items()}
     for paper in PAPERS:
         own = [each for each in found if each.exhibit.paper == paper]
         if own:
-            write_page(folder / f"{paper}.md", paper_page(paper, own, sessions, folder))
-    return write_page(folder / "README.md", index_page(found))
+            files[f"{paper}.md"] = paper_page(paper, own, sessions).encode()
+    return files
 
 
 def index_page(found: Sequence[Findings]) -> str:
@@ -50,7 +61,7 @@ def index_page(found: Sequence[Findings]) -> str:
             "`kernlets reproduce all --scale full` and compared. "
             "`kernlets reproduce` lists the experiments, `--scale smoke` tries them in "
             "two minutes. These pages are written from the results by `kernlets "
-            "report`.",
+            "report`, those in the repository by `make pages`.",
             "",
             Table(header, [*body, total]).filled().markdown(),
             "",
@@ -74,17 +85,15 @@ def anchor(found: Findings) -> str:
     return found.exhibit.name.replace("/", "-").replace(".", "-")
 
 
-def paper_page(
-    paper: str, found: Sequence[Findings], sessions: Sessions, folder: Path
-) -> str:
+def paper_page(paper: str, found: Sequence[Findings], sessions: Sessions) -> str:
     """The page of one paper."""
     parts = [f"# {PAPERS[paper]}", "", f"`kernlets reproduce {paper} --scale full`", ""]
     for each in found:
-        parts += _section(each, folder)
+        parts += _section(each)
     return "\n".join([*parts, *_made_with(found, sessions)])
 
 
-def _section(found: Findings, folder: Path) -> Iterator[str]:
+def _section(found: Findings) -> Iterator[str]:
     exhibit = found.exhibit
     yield f'<a id="{anchor(found)}"></a>'
     yield f"## {exhibit.name}: {exhibit.title}"
@@ -94,8 +103,8 @@ def _section(found: Findings, folder: Path) -> Iterator[str]:
     for reason in found.skipped:
         yield f"Left out: {reason}."
         yield ""
-    for path in draw(found, folder / "figures"):
-        yield f"![{exhibit.title}](figures/{path.name})"
+    for name in draw(found):
+        yield f"![{exhibit.title}]({FIGURES}/{name})"
         yield ""
     if found.compared:
         rows = [_compared(found, row) for row in found.compared]

@@ -19,7 +19,7 @@ def show(
     `scale` chooses among the runs, by default the largest there is.
     """
     records = Records(folder)
-    found = all_findings(records, scale, folder)
+    found = all_findings(records, scale)
     sessions = records.sessions()
     written = [write_report(found, sessions, folder / FILE_NAME)]
     if pages is None:
@@ -27,15 +27,15 @@ def show(
     return [*written, write_pages(found, sessions, pages)]
 
 
-def all_findings(records: Records, scale: str | None, folder: Path) -> list[Findings]:
-    """Every exhibit of which there are runs at the scale."""
+def all_findings(records: Records, scale: str | None) -> list[Findings]:
+    """Every exhibit that has runs at the scale."""
     known = records.read()
     scale = scale or largest_scale(known) or "full"
     judged = (findings(exhibit, known, scale) for exhibit in exhibits().values())
     found = [each for each in judged if each.records]
     if not found:
         raise ValueError(
-            f"{folder} holds no results of scale {scale}: make some with `kernlets "
-            "reproduce NAMES --out DIR`"
+            f"{records.folder} holds no results of scale {scale}: make some with "
+            "`kernlets reproduce NAMES --out DIR`"
         )
     return found
