@@ -55,7 +55,7 @@ def blocks(n_rows: int) -> Iterator[np.ndarray]:
 
 
 def file_of(n_rows: int) -> Path:
-    """The file with so many rows, made if it is not there."""
+    """The file with that many rows; it is made if it does not exist."""
     from kernlets.datasets import write_rows
 
     path = Path(tempfile.gettempdir()) / f"kernlets-scale-{n_rows}.npy"

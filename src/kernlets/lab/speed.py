@@ -1,7 +1,8 @@
 """``kernlets bench``: seconds on this machine, beside the floor of matrix products.
 
-The floor of a job is the time its matrix products take alone, measured in the same
-run: what remains is what the library adds. Peers are in the repository's benchmarks.
+The floor of a job is the time that its matrix products take alone, measured in the same
+run; the rest is what the library adds. Comparisons with other libraries are in the
+folder ``benchmarks`` of the repository.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Row:
 
 
 def run(device: str | None = None, quick: bool = False) -> Iterator[Row]:
-    """Measure job after job; each row as soon as it is known."""
+    """Measure one job after another; yield each row as soon as it is known."""
     repeats = 3 if quick else 5
     with options(device=check_device(device)):
         yield from _pursuits(quick, device, repeats)
@@ -84,7 +85,7 @@ def _pursuits(quick: bool, device: str | None, repeats: int) -> Iterator[Row]:
     rng = np.random.default_rng(0)
     for n, p, m, q in OMP_SIZES:
         if n > 60_000 and not on_gpu:
-            continue  # minutes on a CPU, and no other news than the smaller ones
+            continue  # takes minutes on a CPU and tells no more than the smaller ones
         n = n // 20 if quick else n
         atoms = unit_norm(rng.standard_normal((m, p), dtype=np.float32))
         dictionary = ExplicitDictionary(to_device(atoms))

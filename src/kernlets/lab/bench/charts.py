@@ -8,7 +8,7 @@ both. The laboratory draws with nothing else; pictures for notebooks and papers 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from math import ceil, floor, log10
@@ -17,7 +17,7 @@ from typing import Any
 
 from .html import Html, html, own_file, tag
 
-Curve = Mapping[Any, Sequence[float]]  # x -> y of each seed
+Curve = Mapping[Any, Collection[float]]  # x -> y of each seed
 
 WIDTH, HEIGHT = 520, 320
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 12, 46

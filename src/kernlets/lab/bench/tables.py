@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+Side = Literal["left", "right"]
 WIDE = 200  # columns of an output that is no terminal
 
 
@@ -49,9 +50,8 @@ class Table:
 
         table = RichTable(title=self.title or None, title_justify="left", **look)
         for index, name in enumerate(self.header):
-            right = left is not None and index >= left
-            justify = "right" if right else "left"
-            table.add_column(name, justify=justify, no_wrap=no_wrap)
+            side: Side = "left" if left is None or index < left else "right"
+            table.add_column(name, justify=side, no_wrap=no_wrap)
         for row in self.rows:
             table.add_row(*row)
         return table

@@ -40,7 +40,7 @@ CARDS = 15
 def demo_page(result: DemoResult) -> Html:
     """The whole report."""
     return page(
-        "Kernel dictionaries read spoilt digits",
+        "Kernel dictionaries read corrupted digits",
         "One dictionary per digit, learned by K-SVD: once on the pixels, once on "
         "virtual samples that stand for the feature space of a kernel (LKDL). Training "
         "digits are clean; test digits are clean, noisy, or have lost pixels.",

@@ -25,7 +25,7 @@ from .methods import KERNEL, METHODS
 
 SPLIT_SEED = 0
 IMAGE_SHAPE = (8, 8)
-SPOIL = {"noise": add_noise, "missing": drop_pixels}
+CORRUPT = {"noise": add_noise, "missing": drop_pixels}
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Corruption:
     def __call__(self, X: np.ndarray, seed: int) -> np.ndarray:
         if self.kind == "clean":
             return X
-        return SPOIL[self.kind](X, self.level, random_state=seed)
+        return CORRUPT[self.kind](X, self.level, random_state=seed)
 
     def __str__(self) -> str:
         if self.kind == "clean":
@@ -79,7 +79,7 @@ QUICK = Plan(range(1), (0.4,), (0.5,), (25, 100))
 
 @dataclass(frozen=True)
 class DemoResult:
-    """All that the table and the page show."""
+    """Everything that the table and the page show."""
 
     plan: Plan
     data: Split
@@ -121,7 +121,7 @@ def run_trial(
 def accuracies(
     model: Any, data: Split, corruptions: Sequence[Corruption], seed: int
 ) -> dict[Corruption, float]:
-    """Share of right answers; a seed spoils the images alike for all methods."""
+    """Share of right answers; a seed corrupts the images alike for all methods."""
     return {
         corruption: float(model.score(corruption(data.X_test, seed), data.y_test))
         for corruption in corruptions
@@ -138,7 +138,7 @@ def warm_up(method: str) -> None:
 
 
 def fit_and_predict(method: str, seed: int) -> Callable[[], Any]:
-    """The work whose peak memory is measured, everything prepared."""
+    """The work whose peak memory is measured; all preparation is done here."""
     data, model = digits(), METHODS[method](seed)
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""All experiments by name: the exhibits of `papers/` and the studies behind them."""
+"""All experiments by name: the exhibits in `exhibits/` and the studies behind them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images as the papers' protocols want them, loaded once per process."""
+"""Images prepared as the papers' protocols ask, loaded once per process."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _unit(name: str, sizes: tuple[tuple[str, Any], ...]) -> Images:
 
 @lru_cache(maxsize=2)  # smoothed and not
 def _digits(name: str, smoke: bool, options: tuple[tuple[str, Any], ...]) -> Dataset:
-    """A set of digits; a smoke test is content with those bundled with scikit-learn."""
+    """A set of digits; a smoke test falls back on those bundled with scikit-learn."""
     try:
         return datasets.load(name, download=False, **dict(options))
     except DatasetNotFoundError:
@@ -63,7 +63,7 @@ def loaded(name: str) -> Dataset:
 
 
 def split_of(name: str, per_class: int, seed: int, sizes: Sizes) -> Split:
-    """A random split of faces or features, of the first classes only where asked."""
+    """A random split of faces or features, limited to some classes where asked."""
     data = loaded(name)
     classes = sizes.get("classes")
     assert data.y_train is not None

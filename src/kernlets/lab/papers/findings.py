@@ -1,11 +1,11 @@
-"""What the runs say: numbers beside the published ones, with a verdict each.
+"""Our numbers beside the published ones, each with a verdict.
 
 A verdict is "reproduced" if our mean is within the metric's tolerance of the published
 number, or within two standard errors of the difference of the two means: 2 s √(1/n +
-1/r) with the standard deviation s over our n seeds and the r runs of the paper. Else
-it is "better" or "worse". It is "not comparable" where the paper's data, machine or
-text do not allow a comparison, for a reason that the exhibit states, and where the
-problem is smaller than the paper's.
+1/r) with the standard deviation s over our n seeds and the r runs of the paper.
+Otherwise it is "better" or "worse". It is "not comparable" where the paper's data,
+machine or text do not allow a comparison, for a reason that the exhibit states, and
+where the problem is smaller than the paper's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ VERDICTS = ("reproduced", "better", "worse", "not comparable")
 
 
 class Missing(Exception):
-    """A number that was not measured (yet)."""
+    """A number has not been measured."""
 
 
 class Points:
@@ -90,21 +90,24 @@ class Row:
         return fmean(self.values) if self.values else None
 
     @property
+    def printed(self) -> float | None:
+        """The published number itself."""
+        return None if self.published is None else self.published.value
+
+    @property
     def spread(self) -> float | None:
-        """Standard deviation over seeds, of two or more."""
+        """Standard deviation over seeds; None for a single one."""
         return stdev(self.values) if len(self.values) > 1 else None
 
     @property
     def difference(self) -> float | None:
-        mean = self.mean
-        if mean is None or self.published is None:
-            return None
-        return mean - self.published.value
+        mean, printed = self.mean, self.printed
+        return None if mean is None or printed is None else mean - printed
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim of the paper and whether it holds here; None: not measured."""
+    """A claim of the paper and whether it holds here; None if it was not measured."""
 
     text: str
     holds: bool | None
@@ -112,7 +115,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Findings:
-    """An exhibit with all that was measured for it at one scale."""
+    """An exhibit with everything that was measured for it at one scale."""
 
     exhibit: Exhibit
     scale: str
@@ -157,7 +160,7 @@ class Findings:
 
     @property
     def skipped(self) -> list[str]:
-        """Why runs were not made, each reason once."""
+        """The reasons why runs were not made."""
         reasons = (r.skipped or r.error for r in self.records if not r.done)
         return sorted(set(reasons))
 
@@ -196,7 +199,7 @@ def findings(exhibit: Exhibit, records: Iterable[Record], scale: str) -> Finding
 
 
 def largest_scale(records: Iterable[Record]) -> str | None:
-    """The scale of the most serious runs there are."""
+    """The largest scale at which there are runs."""
     present = {record.cell.scale for record in records}
     return next((scale for scale in reversed(SCALES) if scale in present), None)
 
@@ -270,12 +273,12 @@ def _computed(derived: Derived, points: Points) -> tuple[float, ...]:
 
 
 def _judged(row: Row, why: str, runs: int) -> Row:
-    if row.difference is None or row.published is None:
+    if row.difference is None or row.printed is None:
         return row
     if why:
         verdict = "not comparable"
     else:
-        verdict = _verdict(row, row.difference, row.published.value, runs)
+        verdict = _verdict(row, row.difference, row.printed, runs)
     return replace(row, verdict=verdict, why=why)
 
 

@@ -119,7 +119,7 @@ def _section(found: Findings) -> Iterator[str]:
 
 
 def measure(found: Findings) -> str:
-    """What the numbers are, and how far apart the same ones may be."""
+    """What the numbers are, and how far apart two of them may be to count as equal."""
     metric = found.exhibit.metric
     way = f"Shown: {metric.label}, {metric.better} is better"
     if not metric.tolerance:
@@ -156,7 +156,7 @@ def _effort(found: Findings) -> str:
 
 
 def _made_with(found: Iterable[Findings], sessions: Sessions) -> Iterator[str]:
-    """Machines and versions, each once."""
+    """The machines and versions behind the runs, without repetition."""
     yield "## Made with"
     yield ""
     names = dict.fromkeys(r.session for each in found for r in each.records if r.done)

@@ -1,4 +1,4 @@
-"""Findings as one HTML file: tables that sort and filter, curves that can be hidden."""
+"""Findings as one HTML file; its tables sort and filter, its curves can be hidden."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COLUMNS = (
 
 
 def write_report(found: Sequence[Findings], sessions: Sessions, path: Path) -> Path:
-    """Write the report, self-contained."""
+    """Write the report as one self-contained file."""
     return write_page(path, report_page(found, sessions))
 
 
@@ -169,7 +169,7 @@ def _image(found: Findings, series: str) -> Html:
 
 
 def _table(found: Findings) -> Html:
-    """Curves by places, ours, sortable."""
+    """Our numbers: a row per curve, a column per place."""
     header, *body = matrix(found)
     if not body or found.exhibit.axes.kind == "images":
         return Html()

@@ -1,4 +1,4 @@
-"""Runs cells: which are still to do, in which order, where, and until when."""
+"""Makes the runs of studies: what is left to do, in which order, and where."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Report = Callable[[Record, int, int], Any]  # the record, runs done, runs to do
 
 @dataclass(frozen=True)
 class Job:
-    """How to run: how large, how often, where, and until when."""
+    """How to run: the scale, the seeds, the device, the processes, the time limit."""
 
     scale: str = "smoke"
     seeds: int | None = None  # None: as many as the study asks for
     device: str | None = None
-    jobs: int = 1  # 1: in this process, else so many processes
-    threads: int | None = None  # of each process; None: the cores shared out
+    jobs: int = 1  # 1: in this process, otherwise in that many processes
+    threads: int | None = None  # of each process; None: an equal share of the cores
     time_limit: float | None = None  # seconds; runs not finished by then are left out
 
     def __post_init__(self) -> None:
@@ -49,7 +49,7 @@ class Job:
 
 
 def cells(chosen: Iterable[Study], job: Job) -> list[Cell]:
-    """All runs of some studies, cheap ones first, and of equal ones the first seed."""
+    """All runs of some studies, sorted by cost and then by seed."""
     found = [
         (study.cost(case), seed, Cell(study.name, job.scale, case, seed))
         for study in chosen
@@ -60,13 +60,13 @@ def cells(chosen: Iterable[Study], job: Job) -> list[Cell]:
 
 
 def _count(study: Study, case: Case, job: Job) -> int:
-    """Seeds of a case: those of the study, or as asked; one where one is enough."""
+    """Number of seeds of a case: as study or job ask, or one if one is enough."""
     count = study.repeats(case, job.scale)
     return count if job.seeds is None or count == 1 < job.seeds else job.seeds
 
 
 def run(exhibits: Iterable[Exhibit], job: Job, folder: Any, report: Report) -> None:
-    """Make the runs behind some exhibits that the folder does not hold yet."""
+    """Make those runs of some exhibits that are not in the folder yet."""
     began, records = time.monotonic(), Records(folder)
     known = {record.cell.key for record in records.read() if record.done}
     chosen = {exhibit.study.name: exhibit.study for exhibit in exhibits}
@@ -100,7 +100,7 @@ def _made(todo: list[Cell], job: Job, deadline: float | None) -> Iterator[Record
 
 
 def make(cell: Cell, device: str | None, threads: int) -> Record:
-    """Make one run in this process; whatever goes wrong is part of the record."""
+    """Make one run in this process; an error becomes part of the record."""
     study = studies()[cell.study]
     with options(device=device, n_threads=threads), _kept_warnings() as heard:
         try:
@@ -115,7 +115,7 @@ def make(cell: Cell, device: str | None, threads: int) -> Record:
 
 @contextmanager
 def _kept_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """Warnings that go into the record instead of between the lines of progress."""
+    """Collect warnings for the record, so that they do not disturb the progress bar."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         yield heard
@@ -137,6 +137,6 @@ def _measured(study: Study, cell: Cell) -> Record:
 
 @cache
 def _warm_up(name: str, case: tuple[tuple[str, Any], ...]) -> None:
-    """Compile and load what a run needs, on the smallest problem, once a process."""
+    """Compile and load what a run needs on the smallest problem, once per process."""
     study = studies()[name]
     study.measure(dict(case), 0, study.sizes["smoke"])

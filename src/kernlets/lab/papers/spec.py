@@ -35,7 +35,7 @@ class Study(ABC):
     fewer: ClassVar[Mapping[str, Mapping[str, tuple[Any, ...]]]] = {}
     """Shorter axes of the grid at a scale: {"smoke": {"percent": (20,)}}."""
     sizes: ClassVar[Mapping[str, Sizes]]
-    """Of the problem at each scale; "full" is the paper's."""
+    """Sizes of the problem at each scale; "full" is the paper's."""
     seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 2, "full": 5}
     warm: ClassVar[bool] = False
     """Whether seconds are a result: each process then makes a first run to warm up."""
@@ -51,11 +51,11 @@ class Study(ABC):
         return [dict(zip(axes, values, strict=True)) for values in points]
 
     def repeats(self, case: Case, scale: str) -> int:
-        """How many seeds a case is run with; one is enough where none is used."""
+        """Number of seeds of a case; methods without random numbers need only one."""
         return self.seeds[scale]
 
     def cost(self, case: Case) -> float:
-        """About how many seconds of one core a run takes at full scale."""
+        """Rough number of seconds that a run takes on one core at full scale."""
         return 5.0
 
     def comparable(self, scale: str) -> bool:
@@ -68,7 +68,7 @@ class Study(ABC):
 
 
 class Unavailable(Study):
-    """A study whose data cannot be had."""
+    """A study whose data are not available."""
 
     grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     sizes: ClassVar[Mapping[str, Sizes]] = {scale: {} for scale in SCALES}
@@ -86,9 +86,9 @@ class Unavailable(Study):
 class Metric:
     """What a number is, which way is better, and when two of them are the same.
 
-    Two numbers are the same up to `tolerance`, a difference or (``relative``) a share
-    of the published one. It stands for what the paper leaves open; the spread over
-    seeds is added by the verdict.
+    Two numbers count as the same up to `tolerance`, an absolute difference or
+    (``relative``) a share of the published one. It covers what the paper leaves open;
+    the verdict adds the spread over seeds.
     """
 
     label: str

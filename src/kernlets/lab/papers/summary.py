@@ -61,7 +61,7 @@ def _derived(found: Findings) -> Table:
 
 
 def _pair(row: Row) -> tuple[str, str]:
-    return number(row, row.published and row.published.value), spread(row)
+    return number(row, row.printed), spread(row)
 
 
 def papers_table(found: Sequence[Findings], folder: str) -> str:

@@ -14,7 +14,7 @@ HEADER = ("", "", "published", "ours", "±", "seeds", "difference", "verdict")
 
 
 def line_of(record: Record) -> str:
-    """One run: its name and what came of it."""
+    """One run: its name, and its seconds or why there is no result."""
     if record.skipped:
         return f"{record.cell.title}: left out, {record.skipped}"
     if record.error:
@@ -23,7 +23,7 @@ def line_of(record: Record) -> str:
 
 
 def tables(wanted: Iterable[Exhibit], records: list[Record], scale: str) -> str:
-    """All exhibits, one after the other."""
+    """All exhibits, one after another."""
     found = (findings(exhibit, records, scale) for exhibit in wanted)
     return "\n\n".join(_section(each) for each in found)
 
@@ -45,7 +45,7 @@ def cells(row: Row) -> tuple[str, ...]:
     return (
         row.series,
         place(row.x),
-        number(row, row.published and row.published.value),
+        number(row, row.printed),
         number(row, row.mean),
         number(row, row.spread),
         str(len(row.values) or ""),
@@ -55,7 +55,7 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def verdict_text(row: Row) -> str:
-    """The verdict with its reason; that there is none yet."""
+    """The verdict with its reason, or that nothing was measured."""
     if not row.values:
         return "not measured"
     return f"{row.verdict}: {row.why}" if row.why and row.verdict else row.verdict

@@ -21,7 +21,7 @@ Setting = tuple[str | None, int]  # device, threads
 
 @dataclass
 class Worker:
-    """A process, the line to it, and the run it is at."""
+    """A process, the pipe to it, and the run that it is making."""
 
     process: Any
     line: Any
@@ -29,11 +29,11 @@ class Worker:
 
     def give(self, cell: Cell) -> None:
         self.cell = cell
-        with suppress(BrokenPipeError):  # `result` will tell
+        with suppress(BrokenPipeError):  # `result` will report it
             self.line.send(cell)
 
     def result(self) -> Record:
-        """What came back, or that nothing will."""
+        """What came back, or an error if the process has died."""
         cell, self.cell = self.cell, None
         assert cell is not None
         try:
@@ -56,7 +56,7 @@ def over_processes(
     waiting, workers = iter(todo), []
     try:
         for cell in todo[:count]:
-            workers.append(_hired(setting))
+            workers.append(_started(setting))
             workers[-1].give(next(waiting, cell))
         while busy := [worker for worker in workers if worker.cell is not None]:
             ready = connection.wait([w.line for w in busy], _left(deadline))
@@ -65,7 +65,7 @@ def over_processes(
             for worker in (w for w in busy if w.line in ready):
                 yield worker.result()
                 if not worker.process.is_alive():
-                    workers[workers.index(worker)] = worker = _hired(setting)
+                    workers[workers.index(worker)] = worker = _started(setting)
                 cell = next(waiting, None)
                 if cell is not None:
                     worker.give(cell)
@@ -78,7 +78,7 @@ def _left(deadline: float | None) -> float | None:
     return None if deadline is None else max(0.0, deadline - time.monotonic())
 
 
-def _hired(setting: Setting) -> Worker:
+def _started(setting: Setting) -> Worker:
     context = get_context("spawn")  # threads and GPUs do not survive a fork
     ours, theirs = context.Pipe()
     with threads_of_children(setting[1]):

@@ -54,7 +54,7 @@ def run_case(benchmark: Benchmark, index: int, quick: bool, log: Log) -> Line:
 def _prepared(
     benchmark: Benchmark, case: Case, skipped: dict[str, str]
 ) -> list[Method]:
-    """The methods that can run, warm; without ours there is nothing to compare."""
+    """The methods that can run, warmed up; if ours cannot, the case is skipped."""
     problem = benchmark.problem(case)
     prepared = []
     for method in benchmark.methods:
@@ -84,7 +84,7 @@ def _interleaved(
 
 
 def _summary(runs: list[tuple[float, Figures]], share: float) -> Line:
-    """Medians over the runs; seconds scaled up where only a share was worked on."""
+    """Medians over the runs; seconds are scaled up if only a share was worked on."""
     seconds = [run_seconds / share for run_seconds, _ in runs]
     names = runs[0][1]
     return {
@@ -110,7 +110,7 @@ def compared(methods: dict[str, Line], ours: str) -> Figures:
 
 
 def judged(targets: list[Target], figures: Figures) -> list[Line]:
-    """Each target with what was measured; None where the peer did not run."""
+    """Each target with the measured value, or None if the peer did not run."""
     return [
         {
             "figure": target.figure,

@@ -88,10 +88,10 @@ class Benchmark(ABC):
 
     @abstractmethod
     def problem(self, case: Case) -> Any:
-        """Data of a case, from fixed seeds; `Skip` if they are not at hand."""
+        """Data of a case, from fixed seeds; `Skip` if they are not available."""
 
     def targets(self, case: Case) -> list[Target]:
-        """What should be reached in this case."""
+        """The targets of this case."""
         return []
 
     @property

@@ -8,7 +8,7 @@ from .spec import label
 
 
 def tables(results: Line) -> list[Table]:
-    """The measurements, then the targets, each only where there is something."""
+    """The measurements and the targets, as far as there are any."""
     ours, cases = results["ours"], results["cases"]
     measured = [case for case in cases if case["methods"]]
     found = [_measurements(results["title"], ours, measured)] if measured else []
@@ -18,7 +18,7 @@ def tables(results: Line) -> list[Table]:
 
 
 def markdown(results: Line) -> str:
-    """All tables of a benchmark, what it is about and on what it ran."""
+    """What the benchmark is about, its tables, and what it ran on."""
     parts = [table.markdown() for table in tables(results)]
     parts += [f"* not run: {line}" for line in skipped(results)]
     return "\n\n".join([results["about"], *parts, _footer(results)])

@@ -28,9 +28,10 @@ SIZES: Mapping[str, Sizes] = {
 
 @lru_cache(maxsize=2)
 def stream(seed: int, per_class: int, tests: int) -> Images:
-    """Both parts pooled and split in halves: some of each class, and test images.
+    """Training images, the same number of each class, and test images.
 
-    Pixels in [-1, 1] divided by 16, so that ‖x‖ is at most 1.
+    Both parts of the set are pooled and halved at random. Pixels in [-1, 1] are divided
+    by 16, so that ‖x‖ is at most 1.
     """
     raw = digit_images("usps", {"smoke": per_class < 250})
     X = np.concatenate([raw.X, raw.X_test])
@@ -43,7 +44,7 @@ def stream(seed: int, per_class: int, tests: int) -> Images:
 def halves(
     y: np.ndarray, seed: int, per_class: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """All rows halved at random: some of each class of one half, and the other."""
+    """Indices of some rows of each class in a random half, and the other half."""
     order = np.random.default_rng(seed).permutation(len(y))
     train, test = np.array_split(order, 2)
     chosen = [train[y[train] == label][:per_class] for label in np.unique(y)]
@@ -51,7 +52,7 @@ def halves(
 
 
 class Budget(Study):
-    """Ten dictionaries learned from passes over the same images; macro precision."""
+    """Macro precision of ten dictionaries that learn from passes over the images."""
 
     sizes = SIZES
     seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 1, "full": 3}
@@ -97,7 +98,7 @@ FEATURE = "feature space, least error (ours)"
 
 
 class Budgets(Budget):
-    """Every sample is admitted; what the budget does."""
+    """The effect of the budget when every sample is admitted."""
 
     name = "budget.sizes"
     grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {

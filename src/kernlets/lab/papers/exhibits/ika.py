@@ -109,7 +109,7 @@ class Eigenfunctions(PatchStudy):
 
 
 DEVIATIONS = (
-    "100 000 patches of 256 images are at hand; the paper draws 1 000 000 from STL-10.",
+    "100 000 patches of 256 images are used; the paper draws 1 000 000 from STL-10.",
     "Patches are grey: the likelier of two readings, and the effect of S matches.",
 )
 PROTOCOL = (

@@ -52,7 +52,7 @@ TABLE2 = Exhibit(
     deviations=(
         READING,
         FACT,
-        "Yale B is at hand in 48 × 42 pixels, not 192 × 168; nearest neighbours cannot "
+        "Yale B is available in 48 × 42 pixels, not 192 × 168; nearest neighbours cannot "
         "reach the published number there. Sparse representation over all training "
         "images can come close.",
         "FDDL is the simplified one (codes of a class use its own atoms only); of the "

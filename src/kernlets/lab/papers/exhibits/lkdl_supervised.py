@@ -182,7 +182,7 @@ TABLE4 = Exhibit(
     published=numbers("lkdl", "table4"),
     deviations=(
         "Yale B: another random projection to 504 features, since LC-KSVD's own file "
-        "is not to be had; recipe and counts are the same.",
+        "is not available; recipe and counts are the same.",
         "The paper's rows without a kernel are not normalised, those with one are: the "
         "comparison mixes both. Rows of unit norm without a kernel are shown too.",
         "AR: 14 images per class without disguise instead of 26 with it; 11 for "
