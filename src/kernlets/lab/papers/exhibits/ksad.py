@@ -52,9 +52,9 @@ TABLE2 = Exhibit(
     deviations=(
         READING,
         FACT,
-        "Yale B is available in 48 × 42 pixels, not 192 × 168; nearest neighbours cannot "
-        "reach the published number there. Sparse representation over all training "
-        "images can come close.",
+        "Yale B is available in 48 × 42 pixels, not 192 × 168; nearest neighbours "
+        "cannot reach the published number there. Sparse representation over all "
+        "training images can come close.",
         "FDDL is the simplified one (codes of a class use its own atoms only); of the "
         "published rows, K-SAD's are the paper's, all others its rivals'.",
     ),

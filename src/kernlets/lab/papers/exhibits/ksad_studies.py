@@ -44,7 +44,7 @@ def faces(name: str, seed: int, sizes: Sizes, centred: bool) -> Images:
 
 
 def published(data: str, seed: int, sizes: Sizes) -> Any:
-    atoms = sizes.get("atoms", ATOMS[data])
+    atoms = sizes.get("atoms") or ATOMS[data]
     return KSADClassifier(n_components=atoms, random_state=seed)
 
 
@@ -81,14 +81,17 @@ def exact(data: str, seed: int, sizes: Sizes) -> Any:
     )
 
 
-def lkdl(data: str, seed: int, sizes: Sizes) -> Any:
+def virtual(data: str, seed: int, sizes: Sizes) -> NystroemMap:
+    """LKDL's map: all training images of faces as landmarks, a coreset of digits."""
     if data == "mnist":
         c, k = sizes.get("landmarks", 3000), sizes.get("features", 784)
-        feature_map = NystroemMap("poly:2", "coreset", c, k, random_state=seed)
-    else:
-        feature_map = NystroemMap("poly:2", n_landmarks=1.0, random_state=seed)
+        return NystroemMap("poly:2", "coreset", c, k, random_state=seed)
+    return NystroemMap("poly:2", n_landmarks=1.0, random_state=seed)
+
+
+def lkdl(data: str, seed: int, sizes: Sizes) -> Any:
     learner = KSVD(**_ksvd_sizes(data, sizes), random_state=seed)
-    return make_pipeline(feature_map, ResidualClassifier(learner))
+    return make_pipeline(virtual(data, seed, sizes), ResidualClassifier(learner))
 
 
 def fddl(data: str, seed: int, sizes: Sizes) -> Any:
@@ -97,8 +100,7 @@ def fddl(data: str, seed: int, sizes: Sizes) -> Any:
 
 
 def mapped_fddl(data: str, seed: int, sizes: Sizes) -> Any:
-    feature_map = NystroemMap("poly:2", n_landmarks=1.0, random_state=seed)
-    return make_pipeline(feature_map, fddl(data, seed, sizes))
+    return make_pipeline(virtual(data, seed, sizes), fddl(data, seed, sizes))
 
 
 def sparse_representation(data: str, seed: int, sizes: Sizes) -> Any:
