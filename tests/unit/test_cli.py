@@ -294,7 +294,7 @@ def test_demo_passes_its_options_on(
 ) -> None:
     calls: list[Any] = []
     monkeypatch.setattr(
-        "kernlets.report.demo.run_demo", lambda *args: calls.append(args)
+        "kernlets.lab.demo.run.run_demo", lambda *args: calls.append(args)
     )
     ok(run("demo", "--quick", "--out", tmp_path))
     ok(run("demo", "--open"))

@@ -302,6 +302,6 @@ def demo(
     ] = False,
 ) -> None:
     """Linear and kernel dictionaries on handwritten digits, compared."""
-    from ..report.demo import run_demo
+    from ..lab.demo.run import run_demo
 
     run_demo(out, quick, open_browser)
