@@ -543,6 +543,14 @@ def test_the_plain_command_lists_and_refuses(tmp_path):
     assert wrong.returncode == 2 and "nonsense" in wrong.stderr
 
 
+def test_the_former_command_works_and_warns():
+    command = [sys.executable, "-m", "kernlets.experiments"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stdout == bare().stdout
+    assert "FutureWarning" in done.stderr and "kernlets.lab.papers" in done.stderr
+
+
 # ---------------------------------------------------------------- in a browser
 
 FLAGS = (

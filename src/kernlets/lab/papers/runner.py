@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from ...backend.arrays import check_device, device_name
 from ...config import options
 from ...datasets import DatasetNotFoundError
@@ -102,7 +104,11 @@ def _made(todo: list[Cell], job: Job, deadline: float | None) -> Iterator[Record
 def make(cell: Cell, device: str | None, threads: int) -> Record:
     """Make one run in this process; an error becomes part of the record."""
     study = studies()[cell.study]
-    with options(device=device, n_threads=threads), _kept_warnings() as heard:
+    with (
+        options(device=device, n_threads=threads),
+        threadpool_limits(threads, "blas"),  # also what a study computes by itself
+        _kept_warnings() as heard,
+    ):
         try:
             if study.warm:
                 _warm_up(study.name, tuple(sorted(cell.case.items())))
