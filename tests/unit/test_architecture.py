@@ -65,7 +65,8 @@ LAB = {
     "pages": BENCH | {"papers", "peers"},
 }
 LATE = {("core", "kernels"), ("learners", "persistence")}  # inside functions only
-DASK = {f"backend/dask_{part}.py" for part in ("files", "rows", "tasks", "worker")}
+DASK_PARTS = ("files", "rows", "tasks", "wait", "worker")
+DASK = {f"backend/dask_{part}.py" for part in DASK_PARTS}
 HOMES = {
     "numba": {"hot/numba_.py"},
     "torch": {"hot/torch_.py", "hot/triton_.py", "backend/arrays.py"},

@@ -24,6 +24,8 @@ from ..core import Array, Statistics
 from .arrays import as_float, stored_dtype, working_dtype
 from .dask_tasks import (
     Origin,
+    await_workers,
+    computed,
     each_chunk,
     kept,
     mapped,
@@ -40,6 +42,7 @@ from .stored import refuse_infinite, tell_rows
 
 __all__ = [
     "as_rows",
+    "computed",
     "each_chunk",
     "kept",
     "map_rows",
@@ -82,6 +85,7 @@ def _with_lengths(X: Any) -> da.Array:
             warnings.filterwarnings("ignore", "Dask currently has limited support")
             X = X.to_dask_array()
     if any(np.isnan(length) for length in X.chunks[0]):
+        await_workers()  # what follows would wait for the first one for ever
         X = X.copy()  # lengths are noted in place
         X.compute_chunk_sizes()
     return X
@@ -199,9 +203,9 @@ def share_equal(found: da.Array, y: Any, weights: Any = None) -> float:
     labels = _on_cluster(found, y, label_values)
     hits = da.map_blocks(_are_equal, found, labels, dtype=bool)
     if weights is None:
-        return float(hits.mean().compute())
+        return float(computed(hits.mean()))
     weights = _on_cluster(found, weights, np.asarray)
-    return float(((hits * weights).sum() / weights.sum()).compute())
+    return float(computed((hits * weights).sum() / weights.sum()))
 
 
 def _are_equal(found: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -148,7 +148,9 @@ def iter_blocks(X: Any, row_bytes: int) -> Iterator[Array]:
 def _parts(X: Any) -> Iterable[Array]:
     """Blocks of a stream, chunks of a Dask array brought here, or X itself."""
     if is_dask(X):
-        return (chunk.compute() for chunk in X.blocks)
+        from . import dask_rows
+
+        return map(dask_rows.computed, X.blocks)
     return _ahead(X) if is_blocks(X) else [X]
 
 
