@@ -26,8 +26,8 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-slow test-oldest test-processors fuzz reproduce browser \
-    bench lint clean
+.PHONY: help demo test test-slow test-oldest test-processors fuzz reproduce pages \
+    browser bench lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 17
@@ -55,6 +55,9 @@ fuzz: .venv/.test ## attack the library with random cases (SEED=0 MINUTES=20)
 
 reproduce: .venv/.plot ## run the experiments of the papers in full (hours on two cores)
 	$(BIN)/kernlets reproduce all --scale full --jobs $(JOBS) --out reproduction
+
+pages: .venv/.plot ## write the pages in docs from the records in the repository
+	$(BIN)/python -m kernlets.lab.pages
 
 browser: ## install the browser in which a test looks at the report (Debian, as root)
 	@command -v chromium >/dev/null || { apt-get update -qq && \

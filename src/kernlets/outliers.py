@@ -11,13 +11,21 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from .backend.arrays import check_rows, index_like, namespace, to_numpy
+from .backend.arrays import index_like, namespace, to_numpy
+from .backend.estimator import Estimator
 from .backend.random import generator
+from .backend.rows import map_rows, spread_rows, take_rows
+from .backend.stored import is_stored
+from .backend.validation import check_rows
+from .config import options
 from .core import Array
 from .learners import ReducedKernelDL
 
+LEARNING_SHARE = 16  # rows of a file to learn from take this part of the memory option
+ERROR_COPIES = 4  # arrays as large as a block that scoring it takes
 
-class DictionaryOutlierDetector(OutlierMixin, BaseEstimator):
+
+class DictionaryOutlierDetector(OutlierMixin, Estimator):
     """The abnormality of a sample is its reconstruction error ‖φ(x) − Dγ‖².
 
     Methods follow scikit-learn (low scores are abnormal, predictions are 1 and -1),
@@ -82,13 +90,13 @@ class DictionaryOutlierDetector(OutlierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> DictionaryOutlierDetector:
         """Learn what is normal from the rows of X; y is ignored."""
         self._validate_params()
-        X = check_rows(self, X, reset=True, ensure_min_samples=2)
-        self._measure_features(X)
-        X = self._standardized(X)
-        learner = self._seeded(len(X))
-        self.learner_ = clone(learner).fit(X)
+        X = check_rows(self, X, reset=True, ensure_min_samples=2, by_blocks=True)
+        known = self._standardized(self._learning_rows(X))
+        learner = self._seeded(len(known))
+        self.learner_ = clone(learner).fit(known)
         if self.trim:
-            self.learner_ = learner.fit(X[self._normal_rows(X)])
+            normal = self._normal_rows(self._learned_errors(known))
+            self.learner_ = learner.fit(known[index_like(normal, known)])
         scores = self._errors(X)
         self.decision_scores_ = scores
         self.threshold_ = self._quantile(scores)
@@ -99,7 +107,7 @@ class DictionaryOutlierDetector(OutlierMixin, BaseEstimator):
     def score_samples(self, X: Any) -> Array:  # (n,)
         """Minus the reconstruction error: the lower, the more abnormal."""
         check_is_fitted(self)
-        return -self._errors(self._standardized(check_rows(self, X)))
+        return -self._errors(check_rows(self, X, by_blocks=True, like=self.mean_))
 
     def decision_function(self, X: Any) -> Array:  # (n,)
         """`score_samples` shifted so that outliers are negative."""
@@ -110,6 +118,17 @@ class DictionaryOutlierDetector(OutlierMixin, BaseEstimator):
         decision = self.decision_function(X)
         xp = namespace(decision)
         return 1 - 2 * xp.astype(decision < 0, xp.int64)
+
+    def _learning_rows(self, X: Array) -> Array:
+        """The rows to learn from, with whose features all are standardised.
+
+        Of a file larger than a part of the memory option these are evenly spread.
+        """
+        if is_stored(X):
+            room = options.memory // (LEARNING_SHARE * 8 * X.shape[1])
+            X = take_rows(X, spread_rows(X.shape[0], max(2, room)))
+        self._measure_features(X)
+        return X
 
     def _measure_features(self, X: Array) -> None:
         xp = namespace(X)
@@ -129,16 +148,23 @@ class DictionaryOutlierDetector(OutlierMixin, BaseEstimator):
             last.set_params(random_state=seed)
         return learner
 
-    def _normal_rows(self, X: Array) -> Array:
-        errors = self._errors(X)
-        kept = np.flatnonzero(to_numpy(errors) <= self._quantile(errors))
-        return index_like(kept, X)
+    def _normal_rows(self, errors: Array) -> np.ndarray:
+        return np.flatnonzero(to_numpy(errors) <= self._quantile(errors))
 
     def _quantile(self, errors: Array) -> float:
         """The error that the share `contamination` of the samples exceeds."""
         return float(np.quantile(to_numpy(errors), 1 - self.contamination))
 
     def _errors(self, X: Array) -> Array:  # (n,)
+        """Reconstruction errors of rows as they were given, block by block."""
+
+        def errors(block: Array) -> Array:
+            return self._learned_errors(self._standardized(block))
+
+        return map_rows(errors, X, row_bytes=ERROR_COPIES * 8 * X.shape[1])
+
+    def _learned_errors(self, X: Array) -> Array:  # (n,)
+        """Reconstruction errors of standardised rows."""
         learner = self.learner_
         if isinstance(learner, Pipeline):
             X, learner = learner[:-1].transform(X), learner[-1]
@@ -155,3 +181,7 @@ def _default_learner(n_samples: int) -> ReducedKernelDL:
         anchors="kmeans",
         n_anchors=max(1, min(50, n_samples // 2)),
     )
+
+
+#: Detectors by the names that the command line knows.
+DETECTORS = {"outliers": DictionaryOutlierDetector}

@@ -200,6 +200,13 @@ def test_a_matrix_is_refused():
 @pytest.mark.parametrize("rows", [700, 130])
 @pytest.mark.parametrize("name", LEARNERS)
 def test_lkdl_in_memory_on_disk_and_on_a_cluster(name, rows, dtype, tmp_path):
+    """The same objective by every road, and in float64 the same atoms and codes.
+
+    In float32 two correlations may be a rounding error apart, so that a sample chooses
+    another atom when its chunk has another shape: then atoms are not promised, and
+    objectives to the share of a few samples.
+    """
+    close = 1e-5 if dtype == np.float64 else 5 / N
     X = samples(dtype)
     expected = pipeline(LEARNERS[name]).fit(X)
     np.save(tmp_path / "X.npy", X)
@@ -213,13 +220,15 @@ def test_lkdl_in_memory_on_disk_and_on_a_cluster(name, rows, dtype, tmp_path):
         )
         estimate = model[0].kernel_error_  # from 2048 rows
         assert estimate == pytest.approx(expected[0].kernel_error_, rel=0.1)
-        assert_close(model[-1].components_, expected[-1].components_)
         np.testing.assert_allclose(
             model[-1].history_["objective"],
             expected[-1].history_["objective"],
-            rtol=1e-5,
+            rtol=close,
         )
-        assert_close(model.transform(X[:50]), expected.transform(X[:50]))
+        assert model.score(X) == pytest.approx(expected.score(X), rel=close)
+        if dtype == np.float64:
+            assert_close(model[-1].components_, expected[-1].components_)
+            assert_close(model.transform(X[:50]), expected.transform(X[:50]))
 
 
 @pytest.mark.parametrize("name", MAPS)

@@ -355,7 +355,7 @@ def test_empty_cells_of_parquet(tmp_path):
     frame = pandas.DataFrame({"a": [1.0, None, 2.0], "b": [1, 2, 3]})
     frame.to_parquet(tmp_path / "holes.parquet")
     table = datasets.open_rows(tmp_path / "holes.parquet")
-    with pytest.raises(datasets.DataFileError, match="empty cells"):
+    with pytest.raises(datasets.DataFileError, match="column 'a', row 1 is empty"):
         list(table.X)
 
 

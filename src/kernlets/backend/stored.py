@@ -17,7 +17,7 @@ import numpy as np
 
 from ..config import options
 from ..core import Array
-from .arrays import as_float, is_dask, to_device
+from .arrays import as_float, is_dask, namespace, to_device
 
 Result = TypeVar("Result")
 
@@ -113,14 +113,15 @@ def read_rows(X: Array, rows: slice | np.ndarray) -> Array:
 
 def refuse_infinite(block: Array, rows: slice | np.ndarray | None = None) -> None:
     """Raise if a block, read from these rows where they are known, is not finite."""
-    if np.isfinite(block).all():
+    if bool(namespace(block).isfinite(block).all()):
         return
     where = ""
     if rows is not None:
         numbers = np.r_[rows]
         where = f" in rows {numbers[0]} to {numbers[-1]}"
     raise ValueError(
-        f"X contains NaN or infinity{where}: remove or impute such values"
+        f"X contains NaN or infinity{where}, or numbers too large for {block.dtype}: "
+        "remove, impute or scale such values"
     )
 
 

@@ -10,17 +10,11 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import (
-    as_like,
-    check_rows,
-    empty,
-    index_like,
-    namespace,
-    row_norms,
-)
+from ..backend.arrays import as_like, empty, index_like, namespace, row_norms
 from ..backend.random import generator
 from ..backend.rows import map_rows
 from ..backend.threads import parallel
+from ..backend.validation import check_rows
 from ..core import Array
 from ..dictionaries import ExplicitDictionary
 from ..learners.checkpoint import Checkpoint
@@ -228,7 +222,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         """How badly each class fits each sample, by the chosen `scheme`."""
         check_is_fitted(self)
         block = self._local if self.scheme == "local" else self._global()
-        return map_rows(block, check_rows(self, X), 3 * self.dictionary_.row_bytes)
+        return map_rows(block, self._new_rows(X), 3 * self.dictionary_.row_bytes)
 
     @property
     def _nearness(self) -> float:

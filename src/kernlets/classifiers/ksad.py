@@ -8,11 +8,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, move_like, namespace, row_norms, to_numpy
+from ..backend.estimator import Estimator
+from ..backend.products import matmul
 from ..backend.random import generator
 from ..core import Array, Kernel
 from ..dictionaries import ExplicitDictionary, KernelDictionary
@@ -32,7 +34,7 @@ POSITIVE = Interval(Integral, 1, None, closed="left")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 
-class KSADClassifier(ClassifierMixin, BaseEstimator):
+class KSADClassifier(ClassifierMixin, Estimator):
     """Kernelised simultaneous approximation and discrimination, with a better variant.
 
     Virtual samples Φ by `NystroemMap`; then codes Q and orthonormal atoms Z that
@@ -210,16 +212,17 @@ class KSADClassifier(ClassifierMixin, BaseEstimator):
         atoms, criterion = fisher_directions(F, scatter, self.shrinkage)
         seconds = time.perf_counter() - began
         self.history_ = {"objective": [1 / criterion], "seconds": [seconds]}
-        return atoms, directions((F - self.centre_) @ atoms.T)
+        return atoms, directions(matmul(F - self.centre_, atoms.T))
 
     def codes(self, X: Any) -> Array:  # (n, m)
         """Codes of new samples, as they are compared with those of the training set."""
         check_is_fitted(self)
-        F = self.map_.transform(check_samples(self, X, resolve(self.kernel)))
         atoms = self.dictionary_.atoms
+        X = check_samples(self, X, resolve(self.kernel), like=atoms)
+        F = self.map_.transform(X)
         if self.dictionary == "orthogonal":
-            return soft(F @ atoms.T, self.beta1 / 2)
-        return directions((F - self.centre_) @ atoms.T)
+            return soft(matmul(F, atoms.T), self.beta1 / 2)
+        return directions(matmul(F - self.centre_, atoms.T))
 
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
         """The shares of the votes."""

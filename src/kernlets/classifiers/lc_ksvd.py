@@ -11,16 +11,10 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import (
-    as_like,
-    check_rows,
-    double,
-    index_like,
-    namespace,
-    row_norms,
-)
+from ..backend.arrays import as_like, double, index_like, namespace, row_norms
 from ..backend.random import generator
 from ..backend.rows import map_rows
+from ..backend.validation import check_rows
 from ..core import Array, Statistics
 from ..dictionaries import ExplicitDictionary
 from ..learners import KSVD
@@ -137,7 +131,7 @@ class JointKSVD(ScoreVoting, CodingClassifier):
             codes = encode(self.dictionary_, self.coder_, rows)
             return codes.toarray() @ self.classifier_
 
-        return map_rows(block, check_rows(self, X), 2 * self.dictionary_.row_bytes)
+        return map_rows(block, self._new_rows(X), 2 * self.dictionary_.row_bytes)
 
 
 class LCKSVDClassifier(JointKSVD):

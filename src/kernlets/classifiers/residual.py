@@ -14,6 +14,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, is_dask, namespace
+from ..backend.estimator import Estimator
+from ..backend.labels import label_classes, label_values
 from ..backend.random import generator
 from ..backend.rows import map_rows, over_blocks, over_rows
 from ..backend.stored import is_elsewhere
@@ -41,7 +43,7 @@ def _learns_from_streams(classifier: ResidualClassifier) -> bool:
     )
 
 
-class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
+class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
     """One dictionary per class; a sample goes to the class that represents it best.
 
     The distributive scheme of LKDL, section IV-D: r_c = ‖f − D_c γ_c‖², argmin over c.
@@ -140,7 +142,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
         """A learner without samples for each class of a stream."""
         if isinstance(kernel_of(learner), Precomputed):
             raise ValueError("a precomputed kernel matrix is no stream: use fit")
-        self.classes_ = np.unique(classes)
+        self.classes_ = np.unique(label_values(classes))
         n = len(self.classes_)
         seeds = _seeds(learner, self.random_state, n)
         self.learners_ = [_seeded(learner, seed) for seed in seeds]
@@ -148,6 +150,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
         self.class_count_ = np.zeros(n, dtype=np.int64)
 
     def _class_numbers(self, labels: np.ndarray) -> np.ndarray:
+        label_classes([self.classes_, labels])  # text and numbers cannot be compared
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
             raise ValueError(
@@ -178,8 +181,12 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
         kernel = kernel_of(self.learners_[0])
         if is_stream(X, kernel):
             return over_blocks(self.residuals, X)
-        X = check_samples(self, X, kernel, lazy=True)
-        if is_elsewhere(X) and not isinstance(kernel, Precomputed):
+        by_matrix = isinstance(kernel, Precomputed)
+        like = getattr(self.learners_[0], "_model_array", None)
+        # each class takes columns of a precomputed matrix, which `LazyRows` cannot give
+        lazy = is_dask(X) or not by_matrix
+        X = check_samples(self, X, kernel, lazy=lazy, like=like)
+        if is_elsewhere(X) and not by_matrix:
             return map_rows(copy(self)._residuals, X, 4 * 8 * X.shape[1])
         return self._residuals(X)
 

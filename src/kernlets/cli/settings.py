@@ -33,15 +33,17 @@ def _full_name(model: Any, name: str) -> str:
         return ends[0]
     if ends:
         raise ValueError(f"--set {name} is not unique: choose from {', '.join(ends)}")
-    raise ValueError(f"--set {name}: no such parameter; {_hint(name, list(names))}")
+    raise ValueError(f"--set {name}: no such parameter: {_hint(name, list(names))}")
 
 
 def _hint(name: str, names: list[str]) -> str:
-    """Parameters with a similar last part."""
-    last = {known.rpartition("__")[2] for known in names}
-    close = set(get_close_matches(name.rpartition("__")[2], last, n=3))
+    """Parameters whose last part is similar, or the last parts of all."""
+    last = sorted({known.rpartition("__")[2] for known in names})
+    close = get_close_matches(name.rpartition("__")[2], last, n=3)
     near = [known for known in names if known.rpartition("__")[2] in close]
-    return f"near are {', '.join(near)}" if near else f"there are {', '.join(names)}"
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"there are {', '.join(last)}"
 
 
 def _value(parameter: str, text: str) -> Any:

@@ -10,7 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import FLOATS, as_float, as_like, is_array, is_torch, namespace
+from ..backend.arrays import (
+    FLOATS,
+    as_float,
+    as_like,
+    index_like,
+    is_array,
+    is_torch,
+    namespace,
+)
+from ..backend.rows import sum_rows
+from ..backend.stored import LazyRows
 from ..core import Array, Kernel
 
 
@@ -128,10 +138,21 @@ class Precomputed(Kernel):
                 "diagonal. Where it is needed for new samples use a kernel function, "
                 "e.g. Callable"
             )
-        return X.diagonal()
+        return _lazy_diagonal(X) if isinstance(X, LazyRows) else X.diagonal()
 
     def take(self, X: Array, indices: Array) -> Array:
         return indices
+
+
+def _lazy_diagonal(X: LazyRows) -> Array:  # (n,)
+    """The diagonal of a square matrix that is read block by block."""
+
+    def part(block: Array, first: int) -> list[Array]:
+        own = index_like(np.arange(block.shape[0]), block)
+        return [block[own, own + first]]
+
+    found = sum_rows(part, X, 8 * X.shape[1], numbered=True)
+    return namespace(found[0]).concat(found)
 
 
 def length(X: Any) -> int:

@@ -16,7 +16,13 @@ from typing import Any
 import numpy as np
 
 from ..backend.arrays import as_float, check_points, index_like, is_dask, to_numpy
-from ..backend.rows import is_blocks, row_batches, stacked_rows, take_rows
+from ..backend.rows import (
+    PROBE_ROWS,
+    is_blocks,
+    row_batches,
+    stacked_rows,
+    take_rows,
+)
 from ..backend.stored import is_stored
 from ..config import options
 from ..core import Array, Kernel
@@ -40,7 +46,6 @@ SAMPLERS: dict[str, Sampler] = {
 NEED_VECTORS = (kmeans, coreset)  # no use for samples known by their kernel only
 BY_BLOCKS = (uniform, diagonal, coreset, leverage, kmeans)  # take X wherever it is
 
-N_PROBE = 2048  # rows on which the error of a map is estimated
 
 
 @dataclass(frozen=True)
@@ -188,11 +193,6 @@ def count(n_landmarks: int | float | None, n: int) -> int:
     return m
 
 
-def spread_rows(n: int, m: int = N_PROBE) -> np.ndarray:
-    """At most m indices, evenly spread over 0..n-1."""
-    return np.unique(np.linspace(0, n - 1, min(n, m)).round().astype(np.intp))
-
-
 def known_by_index(kernel: Kernel, X: Array) -> bool:
     """Whether samples have no vectors, only their places in a precomputed matrix."""
     return kernel.take(X, index_like([0], X)).ndim == 1
@@ -285,7 +285,7 @@ def _from_stream(
 ) -> Landmarks:
     """Landmarks from blocks of rows that are read once."""
     blocks = _with_vectors(kernel, blocks)
-    probe = Pool(_taker(uniform, kernel, rng), lambda n: min(n, N_PROBE), rng)
+    probe = Pool(_taker(uniform, kernel, rng), lambda n: min(n, PROBE_ROWS), rng)
     if not _is_sampler(landmarks):
         return _given_beside(landmarks, n_landmarks, blocks, probe)
     taker = _taker(find_sampler(landmarks), kernel, rng)

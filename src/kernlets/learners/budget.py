@@ -15,8 +15,8 @@ from sklearn.utils._param_validation import StrOptions
 from ..backend import ops
 from ..backend.arrays import index_like, namespace, to_numpy
 from ..backend.random import generator
-from ..backend.rows import is_blocks, map_rows, row_batches
-from ..backend.stored import read_rows
+from ..backend.rows import is_blocks, map_rows, row_batches, take_rows
+from ..backend.stored import is_stored
 from ..backend.threads import serial_blas
 from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
@@ -173,10 +173,9 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         """Learn from the next samples of a stream, one or many; y is ignored."""
         self._validate_params()
         kernel, started = self._stream_kernel(), hasattr(self, "stock_")
-        X = check_samples(self, X, kernel, reset=not started)
-        if started:
-            X = self.stock_.like_anchors(X)
-        else:
+        like = self.stock_.coefs if started else None
+        X = check_samples(self, X, kernel, reset=not started, like=like)
+        if not started:
             rng = generator(self.random_state)
             self._begin(kernel.bound(X), X, self.n_components, rng)
         self._run([row_batches(X, BLOCK)], 1)
@@ -346,7 +345,9 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         return False
 
     def _checked(self, X: Any) -> Array:
-        return check_samples(self, X, self.kernel_)
+        return check_samples(
+            self, X, self.kernel_, by_blocks=True, like=self._model_array
+        )
 
     def __sklearn_tags__(self) -> Any:
         return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
@@ -359,4 +360,5 @@ def _batches(X: Any, rng: np.random.Generator) -> Iterator[Array]:
         return
     order = rng.permutation(X.shape[0])
     for begin in range(0, len(order), BLOCK):
-        yield read_rows(X, index_like(order[begin : begin + BLOCK], X))
+        rows = order[begin : begin + BLOCK]
+        yield take_rows(X, rows) if is_stored(X) else X[index_like(rows, X)]

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ from sklearn.base import BaseEstimator
 
 from .. import __version__
 from ..backend.arrays import is_array, is_torch, to_numpy
+from ..backend.atomic import remove_abandoned
 from ..backend.rows import is_blocks, sum_rows
 from ..config import CheckpointFolder, options
 from ..core import Array
@@ -40,8 +42,13 @@ IDLE = ("callback", "memory", "sparse_output", "verbose")  # parameters that fit
 class Checkpoint:
     """The state of one fit in a file, if the options name a folder for it."""
 
-    def __init__(self, path: Path | None = None, about: Any = None) -> None:
-        self._path, self._about = path, about
+    def __init__(
+        self,
+        path: Path | None = None,
+        about: Any = None,
+        folder: CheckpointFolder | None = None,
+    ) -> None:
+        self._path, self._about, self._folder = path, about, folder
         self._due = 0.0
         self.state = None if path is None else _saved(path, about)
 
@@ -56,10 +63,9 @@ class Checkpoint:
             return cls()
         name = type(estimator).__name__
         path = Path(f"{options.checkpoint.numbered(name)}.checkpoint")
-        path.parent.mkdir(parents=True, exist_ok=True)
         about = {"kernlets": __version__, **_described_params(estimator)}
         digests = {name: digest(value) for name, value in data.items()}
-        return cls(path, {"parameters": about, "data": digests})
+        return cls(path, {"parameters": about, "data": digests}, options.checkpoint)
 
     @property
     def done(self) -> bool:
@@ -69,16 +75,32 @@ class Checkpoint:
     def keep(self, done: bool = False, **state: Any) -> None:
         """Write the state, unless that would take more than a small part of the time.
 
-        A state that is `done` is always written.
+        A state that is `done` is always written. One that cannot be written is worth
+        a warning, the first time, but not the fit.
         """
         began = time.perf_counter()
         if self._path is None or not (done or began >= self._due):
             return
-        from ..persistence import save_state
-
-        save_state({"about": self._about, "done": done, **state}, self._path)
+        try:
+            self._write(self._path, {"about": self._about, "done": done, **state})
+        except OSError as error:
+            self._warn(error)
         now = time.perf_counter()
         self._due = now + (now - began) / SHARE
+
+    def _write(self, path: Path, state: dict[str, Any]) -> None:
+        from ..persistence import save_state
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_state(state, path)
+
+    def _warn(self, error: OSError) -> None:
+        if self._folder is None or self._folder.first_failure():
+            warnings.warn(
+                f"{self._path}: cannot be written ({error.strerror}): the fit goes on, "
+                "and tries again with its next state",
+                stacklevel=3,
+            )
 
 
 def fitted_attributes(estimator: BaseEstimator) -> dict[str, Any]:
@@ -91,7 +113,7 @@ def branches(name: str, n: int) -> list[CheckpointFolder | None]:
     if options.checkpoint is None:
         return [None] * n
     folder = options.checkpoint.numbered(name)
-    return [CheckpointFolder(folder / str(i)) for i in range(n)]
+    return [options.checkpoint.branch(folder / str(i)) for i in range(n)]
 
 
 def learned_fields(dictionary: Any) -> dict[str, Any]:
@@ -102,8 +124,7 @@ def learned_fields(dictionary: Any) -> dict[str, Any]:
 
 def _saved(path: Path, about: dict[str, Any]) -> dict[str, Any] | None:
     """The state in the file, None if there is none, refused if of another fit."""
-    for rest in path.parent.glob(f".{path.name}.*.part"):  # of a killed process
-        rest.unlink()
+    remove_abandoned(path)
     if not path.exists():
         return None
     from ..persistence import CheckpointError, load_state

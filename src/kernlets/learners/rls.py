@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.rows import read_rows
-from ..backend.threads import serial_blas
+from ..backend.stored import apply_rows
 from ..core import Array, SparseCoder
 from ..pursuits import encode
 from ..updates.recursive import Recursion
@@ -103,11 +102,12 @@ class RLSDictionary(StreamLearner):
         self._take(Recursion.start(self.dictionary_.atoms))
 
     def _learn_batch(self, batch: Array, factors: np.ndarray) -> Seen:
-        X = read_rows(batch, slice(0, batch.shape[0]))
-        codes = encode(self.dictionary_, self.coder_, X)
-        with serial_blas:  # small factorisations, where threads wait for each other
+        def learn(X: Array) -> Seen:
+            codes = encode(self.dictionary_, self.coder_, X)
             self._take(self._state().after(X, codes, factors).normalized())
-        return seen(X, codes)
+            return seen(X, codes)
+
+        return apply_rows(learn, batch, slice(0, batch.shape[0]))
 
     def _replace(self, places: Array, atoms: Array) -> None:
         self._take(self._state().replaced(places, atoms))

@@ -107,7 +107,8 @@ def from_kmeans(X: Any, n_components: int, rng: np.random.Generator) -> Array:
 
 def from_svd(X: Any, n_components: int, rng: np.random.Generator) -> Array:
     """Leading right singular vectors, then random samples."""
-    gram = sum_rows(_gram, X, row_bytes=16 * X.shape[1])
+    p = X.shape[1]
+    gram = sum_rows(_gram, X, row_bytes=16 * p, result_bytes=8 * p * p)
     xp = namespace(gram)
     values, vectors = xp.linalg.eigh(gram)
     rank = int((values > values[-1] * X.shape[1] * 1e-6).sum())

@@ -15,9 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from ..backend.arrays import check_rows, namespace
+from ..backend.arrays import namespace
 from ..backend.random import generator
 from ..backend.rows import read_rows, row_batches
+from ..backend.validation import check_rows
 from ..core import Array, Statistics
 from ..dictionaries import ExplicitDictionary
 from ..updates.refresh import replacements
@@ -74,7 +75,8 @@ class StreamLearner(LinearLearner):
         fitted. `history_` tells of the last call.
         """
         self._validate_params()
-        X = check_rows(self, X, reset=not hasattr(self, "n_features_in_"))
+        begin = not hasattr(self, "n_features_in_")
+        X = check_rows(self, X, reset=begin, like=self._stream_array)
         if not self.__sklearn_is_fitted__():
             if hasattr(self, "pending_"):
                 X = namespace(X).concat([self.pending_, _in_memory(X)])
@@ -84,6 +86,12 @@ class StreamLearner(LinearLearner):
             self._start(self._first_dictionary(X, generator(self.random_state)))
         self._run(X, passes=1)
         return self
+
+    @property
+    def _stream_array(self) -> Array | None:
+        """What the next rows of the stream are to be like; None before the first."""
+        is_fitted = self.__sklearn_is_fitted__()
+        return self._model_array if is_fitted else getattr(self, "pending_", None)
 
     def _must_wait(self, X: Array) -> bool:
         """Whether there are too few rows to draw the first atoms from."""

@@ -162,5 +162,9 @@ class FastfoodMap(FeatureMap):
         return (4 * self._d + 2 * self.n_components) * self.lengths_.dtype.itemsize
 
     @property
+    def _model_array(self) -> Array:
+        return self.lengths_
+
+    @property
     def _n_features_out(self) -> int:
         return self.n_components

@@ -105,6 +105,10 @@ class FourierMap(FeatureMap):
         return 4 * self._n_features_out * self.frequencies_.dtype.itemsize
 
     @property
+    def _model_array(self) -> Array:
+        return self.frequencies_
+
+    @property
     def _n_features_out(self) -> int:
         return self.n_components
 

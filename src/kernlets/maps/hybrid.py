@@ -117,5 +117,9 @@ class HybridMap(FeatureMap):
         return self.head_._row_bytes + self.tail_._row_bytes
 
     @property
+    def _model_array(self) -> Array:
+        return self.removal_
+
+    @property
     def _n_features_out(self) -> int:
         return sum(self.removal_.shape)

@@ -15,11 +15,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..backend.arrays import as_like, eps, index_like, is_array, namespace
 from ..backend.random import generator
-from ..backend.rows import map_rows
+from ..backend.rows import map_rows, spread_rows
 from ..core import Array, Kernel
 from ..kernels import Precomputed, resolve
 from ..landmarks import choose
-from ..landmarks.select import count, spread_rows
+from ..landmarks.select import count
 from .base import LandmarkMap
 from .bases import UNITS, at_samples, random_waves, units
 from .eigenfunctions import (
@@ -246,6 +246,10 @@ class IKAMap(LandmarkMap):
     def _row_bytes(self) -> int:
         n, m = self.projection_.shape
         return (2 * n + m) * self.projection_.dtype.itemsize
+
+    @property
+    def _model_array(self) -> Array:
+        return self.projection_
 
     @property
     def _n_features_out(self) -> int:

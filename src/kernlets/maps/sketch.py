@@ -107,6 +107,10 @@ class PolynomialSketchMap(FeatureMap):
         return 6 * (self.n_components + self.signs_.shape[1]) * 8
 
     @property
+    def _model_array(self) -> Array:
+        return self.signs_
+
+    @property
     def _n_features_out(self) -> int:
         return self.n_components
 

@@ -128,9 +128,14 @@ def verified(path: str | Path, data: bytes, kind: Kind) -> dict[str, str]:
     return metadata
 
 
-def _metadata(path: str | Path, head: bytes, kind: Kind) -> dict[str, str]:
+def has_format(head: bytes, kind: Kind) -> bool:
+    """Whether a file that begins like this says that it is of the kind."""
     start = f'{{"__metadata__":{{"format":"{kind.format}",'.encode()
-    if not head[8:].startswith(start):
+    return head[8:].startswith(start)
+
+
+def _metadata(path: str | Path, head: bytes, kind: Kind) -> dict[str, str]:
+    if not has_format(head, kind):
         raise kind.error(path, kind.foreign)
     try:
         metadata = _parsed(head[8:])["__metadata__"]

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from ..backend.atomic import atomic_write
 from ..core import Dictionary
 from .codec import PersistenceError
-from .container import FileError, Kind, pack, split, unpack, verified
+from .container import FileError, Kind, has_format, pack, split, unpack, verified
 
 FORMAT_VERSION = 1
 
@@ -93,6 +93,12 @@ def load_state(path: str | Path) -> dict[str, Any]:
     return _read(path, CHECKPOINT)
 
 
+def is_model(path: str | Path) -> bool:
+    """Whether a file says that it is a model; only its beginning is looked at."""
+    with Path(path).open("rb") as file:
+        return has_format(file.read(100), MODEL)
+
+
 def info(path: str | Path) -> dict[str, Any]:
     """What is in a model file: versions, checksum, model, classes, arrays."""
     data = Path(path).read_bytes()
@@ -108,10 +114,12 @@ def info(path: str | Path) -> dict[str, Any]:
 
 def _described(path: str | Path, model: Any) -> dict[str, Any]:
     classes = getattr(model, "classes_", None)
+    names = getattr(model, "feature_names_in_", None)
     try:
         return {
             "model": " ".join(repr(model).split()),
             "n_features": getattr(model, "n_features_in_", None),
+            "feature_names": None if names is None else names.tolist(),
             "classes": None if classes is None else classes.tolist(),
         }
     except Exception as error:  # attributes may be anything in a file made by hand

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..backend import ops
 from ..backend.arrays import diagonal, index_like, namespace, row_norms, to_numpy
+from ..backend.products import matmul
 from ..backend.rows import slices
 from ..core import (
     Array,
@@ -98,7 +99,7 @@ class ParallelKSVDUpdate(AtomUpdate):
     ) -> Step:
         power = diagonal(coded.codes_gram)[:, None]
         weights = dictionary.weights
-        moved = coded.cross - coded.codes_gram @ weights + power * weights
+        moved = coded.cross - matmul(coded.codes_gram, weights) + power * weights
         dictionary = normalized(dictionary.with_weights(moved), dictionary)
         limits = self.min_uses, self.max_coherence
         dictionary = refresh_from(coded, dictionary, *limits)

@@ -59,11 +59,6 @@ class AnchorStock:
         """Inner products of the atoms."""
         return self.coefs.T @ (self.matrix @ self.coefs)
 
-    def like_anchors(self, X: Array) -> Array:
-        """New samples with the dtype of the anchors."""
-        plain = X.ndim == 2 and not sparse.issparse(X)
-        return as_like(X, self.anchors) if plain else X
-
     def learn(
         self,
         kernel: Kernel,
