@@ -15,7 +15,7 @@ import kernlets
 from .draw import Draw
 from .values import Matrix
 
-NARROW = ("longdouble", "object", "complex128")  # not known to all array libraries
+NARROW = ("float128", "object")  # not known to all array libraries
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +40,11 @@ class Plan:
     only: str | None = None  # one kind of cases
     jobs: int = 1
     limit: float = 30.0  # seconds that one case may take
+    home: str = "fuzz.case"  # module with `run_case` and `kind_of`
 
     def numbers(self, worker: int) -> Iterator[int]:
         """The numbers of one worker."""
-        from .case import kind_of
-
+        kind_of = import_module(self.home).kind_of
         end = None if self.cases is None else self.first + self.cases
         number = self.first + worker
         while end is None or number < end:
@@ -78,9 +79,8 @@ def _work(
     plan: Plan, worker: int, after: int, shared: Any, pipe: Any, log: str
 ) -> None:
     """Run cases until told to stop; findings go through the pipe."""
-    from .case import run_case
-
     _guard(log)
+    run_case = import_module(plan.home).run_case
     for number in plan.numbers(worker):
         if number <= after:
             continue
