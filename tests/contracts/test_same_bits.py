@@ -7,12 +7,14 @@ products have the same shapes whatever these are.
 from __future__ import annotations
 
 import pickle
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
+from joblib.externals import cloudpickle
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.model_selection import GridSearchCV
@@ -161,6 +163,10 @@ def test_a_thread_with_its_own_options_keeps_them():
         thread.join()
     assert seen == {"other": 7 * 10**6}
     assert options.memory not in (5 * 10**6, 7 * 10**6)
+
+
+# processes cannot import this file
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 class Reporting(KSVD):

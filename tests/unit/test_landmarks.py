@@ -12,6 +12,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import chisquare
 
 from kernlets import RBF, Linear, Polynomial, Precomputed, options
+from kernlets.backend.rows import spread_rows
 from kernlets.landmarks import (
     SAMPLERS,
     choose,
@@ -24,7 +25,7 @@ from kernlets.landmarks import (
     rpcholesky,
     uniform,
 )
-from kernlets.landmarks.select import default_count, spread_rows
+from kernlets.landmarks.select import default_count
 from kernlets.landmarks.weighted import coreset_weights, draw
 
 SURE = 1e-4  # p-value below which a law is not the stated one; seeds are fixed
