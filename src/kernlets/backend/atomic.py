@@ -125,6 +125,8 @@ def _errors_name(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if error.errno is None:  # not of the system
+            raise
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 

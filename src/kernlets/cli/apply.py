@@ -108,7 +108,7 @@ def score_facts(model: Any, rows: Table) -> dict[str, str]:
 def _outlier_facts(model: Any, rows: Table) -> dict[str, str]:
     batches = by_batches(partial(_with_scores, model), rows, "predicting")
     found = Predictions.joined(batches)
-    count, mean = np.count_nonzero(found.labels < 0), np.mean(found.numbers)
+    count, mean = np.count_nonzero(found.labels < 0), np.mean(_host(found.numbers))
     return {
         "outliers": f"{count} of {len(found.labels)}",
         "mean squared error": f"{mean:.6g}",

@@ -89,7 +89,7 @@ class Recipe:
     def _made(self, cls: Any, options: dict[str, str], who: str) -> Any:
         """An object of the class with the parameters that options were given for."""
         takes = inspect.signature(cls).parameters
-        params = {name: PREFERRED[name] for name in PREFERRED if name in takes}
+        params: dict[str, Any] = {k: v for k, v in PREFERRED.items() if k in takes}
         for option, name in options.items():
             value = getattr(self, option.strip("-").replace("-", "_"))
             if value is not None and name not in takes:

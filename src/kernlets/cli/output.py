@@ -77,7 +77,7 @@ def write_predictions(path: Path, found: Predictions) -> None:
             np.save(file, labels if numbers is None else numbers)
         else:
             more = {} if numbers is None else {str(found.kind): numbers}
-            np.savez(file, y=labels, **more)
+            np.savez(file, y=labels, **more)  # type: ignore[arg-type]
 
 
 def _number_format(dtype: np.dtype) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -68,10 +68,10 @@ def feature_names(model: Any) -> tuple[str, ...] | None:
     return None if names is None else tuple(map(str, names))
 
 
-def note_feature_names(model: Any, names: list[str] | None) -> None:
+def note_feature_names(model: Any, names: Sequence[str] | None) -> None:
     """Keep the names of the columns where scikit-learn keeps those of a dataframe."""
     if names is not None:
-        first_step(model).feature_names_in_ = np.array(names, dtype=object)
+        first_step(model).feature_names_in_ = np.array([*names], dtype=object)
 
 
 def has_codes(model: Any) -> bool:

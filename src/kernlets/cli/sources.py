@@ -27,7 +27,7 @@ BATCH_BYTES = 64 * 2**20  # of rows that are predicted or coded at a time
 class Columns(NamedTuple):
     """The columns that a model expects."""
 
-    count: int
+    n_features: int
     names: tuple[str, ...] | None = None  # None: matched by position
 
     @classmethod
@@ -59,10 +59,10 @@ class Source:
         """Rows, as a model expects them, and labels where there are any."""
         rows = self._open(None if expected is None else expected.names)
         found = width(rows)
-        if expected is not None and found != expected.count:
+        if expected is not None and found != expected.n_features:
             raise DataFileError(
                 self.path,
-                f"has {found} features, the model {expected.count}: give the same "
+                f"has {found} features, the model {expected.n_features}: give the same "
                 "columns, and name the label column with --label",
             )
         if labelled and rows.y is None:
@@ -75,7 +75,7 @@ class Source:
             return _open_on_cluster(self.path, Request(column, columns=names))
         if self._is_large():
             return open_rows(self.path, column, columns=names)
-        how = {"key": self.key, "size": self.size, "header": self.header}
+        how: Any = {"key": self.key, "size": self.size, "header": self.header}
         rows = read_table(self.path, column, columns=names, **how)
         if not isinstance(rows.X, np.memmap):  # these are checked as they are read
             refuse_gaps(self.path, rows.X, rows.feature_names)

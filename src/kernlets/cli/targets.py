@@ -15,7 +15,7 @@ from typing import Any
 
 import typer
 
-from ..backend.atomic import refuse_special
+from ..backend.atomic import refuse_special, remove_abandoned
 from ..persistence import is_model, save
 from .show import size_text
 
@@ -57,6 +57,7 @@ def check_place(path: Path) -> None:
     if path.exists() and not os.access(path, os.W_OK):
         raise ValueError(f"{path}: is write-protected: name another file")
     _check_writable(folder, path)
+    remove_abandoned(path)
     check_space(path, ROOM)
 
 
