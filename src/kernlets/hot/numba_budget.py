@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .budget import ERROR, MERGE, Outcome, Pursuit, Rules, Stock
-from .numba_ import _jit, _lasso_samples, _omp_samples
+from .budget import ERROR, MERGE, SPOILED, Outcome, Pursuit, Rules, Stock
+from .numba_ import _jit, _lasso_samples, _omp_samples, _peak
 
 
 class _Scratch(NamedTuple):
@@ -105,6 +105,8 @@ def _samples(stock, size, cross, energy, rates, rules, pursuit, scratch, noted):
         if admitted and not starting and 0 <= rules.patience < stock.idle.max():
             _revive(stock, size, np.argmax(stock.idle), rules.patience)
         if size > rules.budget:
+            if len(stock.inverse):
+                _settle_inverse(stock, size, np.float64(rules.jitter))
             worst, share = _least(stock, size, rules.pruning)
             _prune(stock, size, worst, share)
             size -= 1
@@ -212,6 +214,35 @@ def _grow_inverse(inverse, size, row, own, jitter):
     left = max(left, np.float64(own) * np.float64(jitter))
     reached[size] = -1
     _add_outer(inverse, size + 1, reached, reached, 1 / left)
+
+
+@_jit
+def _settle_inverse(stock, size, jitter):
+    """Invert anew if updates have spoiled the inverse, as for a low-rank matrix."""
+    inverse = stock.inverse
+    jittered = stock.matrix[:size, :size].astype(np.float64)
+    own, found = np.zeros(size), np.zeros(size)
+    for a in range(size):
+        own[a] = jittered[a, a]
+        jittered[a, a] += jitter * own[a]
+    for a in range(size):
+        for b in range(size):
+            found[a] += inverse[a, b] * own[b]
+    gap = -own
+    for a in range(size):
+        for b in range(size):
+            gap[a] += jittered[a, b] * found[b]
+    finite = _peak(jittered.reshape(-1)) < np.inf
+    if not finite or _peak(gap) <= SPOILED * _peak(own):
+        return
+    unit = 1 / np.sqrt(own)
+    for a in range(size):
+        for b in range(size):
+            jittered[a, b] *= unit[a] * unit[b]
+    inverted = np.linalg.inv(jittered)
+    for a in range(size):
+        for b in range(size):
+            inverse[a, b] = inverted[a, b] * unit[a] * unit[b]
 
 
 @_jit

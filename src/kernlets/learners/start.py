@@ -17,6 +17,7 @@ from ..backend.arrays import (
 )
 from ..backend.lloyd import lloyd
 from ..backend.rows import sum_rows, take_rows
+from ..backend.scale import lengths, unit_rows
 from ..core import Array
 
 
@@ -36,10 +37,10 @@ def start_atoms(
                 f"init has {atoms.shape[0]} atoms but n_components={n_components}: "
                 "make them equal or leave n_components out"
             )
-    norms = namespace(atoms).sqrt(row_norms(atoms))
+    norms = lengths(atoms)
     if not bool((norms > 0).all()):
         raise ValueError("init has an atom that is zero: remove it")
-    return atoms / norms[:, None]
+    return unit_rows(atoms)
 
 
 def nonzero_rows(X: Array) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..backend.arrays import as_like, diagonal, double, inner, namespace
+from ..backend.scale import least_energy, peaks, power_of_two
 from ..backend.threads import serial_if_small
 from ..core import Array, AtomUpdate, Dictionary, Statistics, Step
 from ..dictionaries import ExplicitDictionary
@@ -84,11 +85,16 @@ def coordinate_sweep(
     """The atoms after one sweep, and by how much the squared error fell.
 
     Gaps cross − ΓᵀΓ·atoms are formed for a block of atoms at once, and inside the
-    block follow each atom that moves.
+    block follow each atom that moves. What is left of sums that have faded to nothing
+    moves no atom.
     """
     xp = namespace(atoms)
     atoms = xp.asarray(atoms, copy=True)
     gain = as_like(0.0, atoms)
+    unit = power_of_two(xp.maximum(peaks(codes_gram, 1), peaks(cross, 1)))
+    known = peaks(codes_gram, 1) > least_energy(atoms)  # else digits are lost, as of 0
+    codes_gram = xp.where(known, codes_gram / unit, 0.0)
+    cross = xp.where(known, cross / unit, 0.0)
     for begin in range(0, atoms.shape[0], BLOCK):
         block = slice(begin, begin + BLOCK)
         inside = codes_gram[block, block]
@@ -98,7 +104,7 @@ def coordinate_sweep(
             target = gap + inside[i, i] * old
             norm = xp.sqrt(target @ target)
             new = xp.where(norm > 0, target / xp.where(norm > 0, norm, 1.0), old)
-            gain += norm - target @ old
+            gain += (norm - target @ old) * unit[begin + i, 0]
             gaps[i + 1 :] -= inside[i + 1 :, i, None] * (new - old)
             atoms[begin + i] = new
     return atoms, 2 * float(gain)
@@ -134,6 +140,8 @@ def fit_term(coded: Statistics, dictionary: Dictionary) -> float:
 def normalized(dictionary: Dictionary, previous: Dictionary) -> Dictionary:
     """Unit norms; an atom that came out as zero keeps its previous direction."""
     xp = namespace(dictionary.weights)
+    unit = power_of_two(peaks(dictionary.weights, 1))[:, 0]
+    dictionary = dictionary.rescaled(1 / unit)
     energy = diagonal(dictionary.gram())
     zero = energy <= 0
     if bool(xp.any(zero)):
