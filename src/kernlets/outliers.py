@@ -11,8 +11,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from .backend.arrays import check_rows, index_like, namespace, to_numpy
+from .backend.arrays import check_rows, eps, index_like, namespace, to_numpy
 from .backend.random import generator
+from .backend.scale import peaks, power_of_two
 from .core import Array
 from .learners import ReducedKernelDL
 
@@ -112,10 +113,13 @@ class DictionaryOutlierDetector(OutlierMixin, BaseEstimator):
         return 1 - 2 * xp.astype(decision < 0, xp.int64)
 
     def _measure_features(self, X: Array) -> None:
+        """Mean and deviation; what is constant to rounding is only shifted."""
         xp = namespace(X)
-        deviation = xp.std(X, axis=0)
-        self.mean_ = xp.mean(X, axis=0)
-        self.scale_ = xp.where(deviation > 0, deviation, 1.0)
+        unit = power_of_two(peaks(X, axis=0))[0]
+        deviation, mean = xp.std(X / unit, axis=0), xp.mean(X / unit, axis=0)
+        varies = deviation > 4 * eps(X) * xp.abs(mean)
+        self.mean_ = mean * unit
+        self.scale_ = xp.where(varies, deviation, 1.0) * unit
 
     def _standardized(self, X: Array) -> Array:
         return (X - self.mean_) / self.scale_ if self.standardize else X

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import Array
-from .arrays import is_torch, namespace, row_norms
+from .arrays import is_torch, namespace, row_norms, to_numpy
 
 
 def least_energy(like: Array) -> float:
@@ -43,8 +43,48 @@ def lengths(X: Array) -> Array:  # (n, p) -> (n,)
     return namespace(X).sqrt(row_norms(X / unit)) * unit[:, 0]
 
 
+def largest_entry(like: Array) -> float:
+    """Up to this, squares of entries can be summed over 2³² of them."""
+    return float(namespace(like).finfo(like.dtype).max) ** 0.5 / 2**16
+
+
+def check_range(X: Array, name: str = "X") -> None:
+    """An error with the remedy if sums of squares of X may overflow, or vanish."""
+    if 0 in X.shape:
+        return
+    low, high = X.aminmax() if is_torch(X) else (X.min(), X.max())
+    peak = max(abs(float(low)), abs(float(high)))
+    small = 0 < peak < least_energy(X) ** 0.5
+    if small or not peak <= largest_entry(X):
+        what = "vanish" if small else "overflow"
+        raise ValueError(
+            f"{name} has entries up to {peak:.2g}, whose squares {what} in {X.dtype}: "
+            "scale the samples, e.g. with UnitNorm or StandardScaler, or pass float64"
+        )
+
+
+def typical_length(X: Array) -> float:
+    """Root mean square of the lengths of the rows."""
+    found = to_numpy(lengths(X)).astype(np.float64)
+    unit = float(power_of_two(found.max(initial=0.0)))
+    return unit * float(np.square(found / unit).mean()) ** 0.5
+
+
+def all_finite(X: Array) -> bool:
+    """Whether no entry is NaN or infinite, without a mask as large as X."""
+    if 0 in X.shape:
+        return True
+    low, high = X.aminmax() if is_torch(X) else (X.min(), X.max())
+    return bool((low > -np.inf) & (high < np.inf))
+
+
 def unit_rows(X: Array) -> Array:  # (n, p)
     """The rows divided by their lengths; zero rows stay."""
     X = X / power_of_two(peaks(X, axis=1))
     norms = namespace(X).sqrt(row_norms(X))
     return X / namespace(X).where(norms > 0, norms, 1.0)[:, None]
+
+
+def quiet() -> np.errstate:
+    """No warnings of NumPy, where the result is looked at anyway."""
+    return np.errstate(over="ignore", invalid="ignore")

@@ -135,7 +135,7 @@ class _Learner:
 
     def nearness(self, row: np.ndarray, own: float) -> float:
         """The largest coherence with an anchor, eq. (21)."""
-        shared = np.abs(row) / np.sqrt(np.diagonal(self.matrix) * own)
+        shared = np.abs(row) / np.sqrt(np.diagonal(self.matrix)) / np.sqrt(own)
         return shared.max(initial=0)
 
     def append(self, row: np.ndarray, own: float, slot: int) -> None:

@@ -90,7 +90,7 @@ def _omp_samples(
             for a in range(m):
                 left[a] -= part * rows[t, a]
             support[t], parts[t] = k, part
-            error = max(error - part * part, 0 * error)
+            error = max(error - part * part, 0.0)
             t += 1
         if finite and _back_substitute(rows, parts, support, t, i, indices, values):
             residual[i] = error
@@ -200,7 +200,7 @@ def _lasso_samples(gram, left, alpha, positive, max_iter, tol, codes):
     everything = np.arange(m)
     active = np.empty(m, np.int64)
     for i in range(len(left)):
-        stop, done, moved = tol * _peak(left[i]), 0, alpha * 0
+        stop, done, moved = tol * _peak(left[i]), 0, 0.0
         while done < max_iter:
             moved = _lasso_pass(gram, left[i], codes[i], everything, m, alpha, positive)
             done += 1
@@ -226,14 +226,14 @@ def _lasso_pass(gram, left, code, visit, n_visit, alpha, positive):
 
     It is infinite where a move is not a finite number.
     """
-    moved = alpha * 0
+    moved = 0.0
     for v in range(n_visit):
         j = visit[v]
         if not gram[j, j] > 0:  # an atom that is 0
             continue
         value = left[j] + gram[j, j] * code[j]
         size = value if positive else abs(value)
-        new = max(size - alpha, alpha * 0) / gram[j, j]
+        new = max(size - alpha, 0.0) / gram[j, j]
         if value < 0:
             new = -new
         delta = new - code[j]
@@ -282,7 +282,7 @@ def _l1_distances(X, Y):
     for i in range(len(X)):
         x = X[i]
         for j in range(len(Y)):
-            y, total = Y[j], out[i, j] * 0
+            y, total = Y[j], 0.0
             for a in range(len(x)):
                 total += abs(x[a] - y[a])
             out[i, j] = total
@@ -416,7 +416,7 @@ def _approximate_sweep(residual, atoms, values, order, starts, places):
     for j in order:
         old, users = atoms[j], places[starts[j] : starts[j + 1]]
         unit = _unit(_gathered(values, users))
-        power = values[0, 0] * 0
+        power = 0.0
         for a in range(p):
             new[a] = 0
         for place in users:
@@ -425,7 +425,7 @@ def _approximate_sweep(residual, atoms, values, order, starts, places):
             power += coef * coef
             for a in range(p):
                 new[a] += coef * row[a]
-        norm, along = power * 0, power * 0
+        norm, along = 0.0, 0.0
         for a in range(p):
             new[a] += power * unit * old[a]
         unit = _unit(new)
@@ -554,9 +554,9 @@ def _atom_products(new, matrix, products, use, users, width, mixed):
 def _inner_products(inner, new, products, gram, use, users, width, mixed):
     """inner = ⟨d_k, new⟩ for all atoms; returns ⟨new, new⟩."""
     m = len(gram)
-    energy = mixed[0] * 0
+    energy = 0.0
     for k in range(m):
-        total, row = energy * 0, gram[k]
+        total, row = 0.0, gram[k]
         for a in range(m):
             total -= row[a] * mixed[a]
         row = products[k]

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import FLOATS, as_float, as_like, is_array, is_torch, namespace
+from ..backend.arrays import FLOATS, as_float, as_like, is_array, is_torch
+from ..backend.scale import all_finite
 from ..core import Array, Kernel
 
 
@@ -97,8 +98,11 @@ class Callable(Kernel):
                 f"Callable: function returned shape {tuple(values.shape)} where "
                 f"{shape} was expected; set pairwise=True if it takes two samples"
             )
-        if not bool(namespace(values).all(namespace(values).isfinite(values))):
-            raise ValueError("Callable: function returned NaN or infinity")
+        if not all_finite(values):
+            raise ValueError(
+                f"Callable: function={self.function!r} returned NaN or infinity, or "
+                f"numbers beyond {values.dtype}: scale the samples, or bound it"
+            )
         return values
 
 
@@ -112,13 +116,13 @@ class Precomputed(Kernel):
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
         X = as_float(X if is_array(X) else np.asarray(X))
         if Y is None:
-            return X
+            return _known(X)
         if len(getattr(Y, "shape", (0,))) != 1:
             raise ValueError(
                 "Precomputed: Y must be the indices of training samples, the columns "
                 f"of X; got an array of shape {tuple(Y.shape)}"
             )
-        return X[:, Y]
+        return _known(X[:, Y])
 
     def diag(self, X: Array) -> Array:  # (n,)
         if X.shape[0] != X.shape[1]:
@@ -128,10 +132,20 @@ class Precomputed(Kernel):
                 "diagonal. Where it is needed for new samples use a kernel function, "
                 "e.g. Callable"
             )
-        return X.diagonal()
+        return _known(X.diagonal())
 
     def take(self, X: Array, indices: Array) -> Array:
         return indices
+
+
+def _known(values: Array) -> Array:
+    """Part of a precomputed matrix, or an error if a number is missing."""
+    if not all_finite(values):
+        raise ValueError(
+            "Precomputed: X contains NaN or infinity, which no kernel has: compute it "
+            "anew from scaled samples"
+        )
+    return values
 
 
 def length(X: Any) -> int:

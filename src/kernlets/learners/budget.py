@@ -16,6 +16,7 @@ from ..backend import ops
 from ..backend.arrays import index_like, namespace, to_numpy
 from ..backend.random import generator
 from ..backend.rows import is_blocks, map_rows, row_batches
+from ..backend.scale import quiet
 from ..backend.stored import read_rows
 from ..backend.threads import serial_blas
 from ..core import Array, Kernel, SparseCoder
@@ -281,7 +282,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         rules = self._rules(update, stock.start)
         how = pursuit_of(self.coder_, stock.start)
         count, n_unstable, sums = 0, 0, np.zeros(2)
-        with serial_blas:
+        with serial_blas, quiet():  # what overflows shows in the outcome
             for batch in batches:
                 steps = update.steps(n_seen, batch.shape[0])
                 stock, done = stock.learn(self.kernel_, batch, steps, rules, how)

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import double
 from ..backend.rows import read_rows
-from ..backend.scale import lengths, power_of_two
+from ..backend.scale import power_of_two, typical_length
 from ..backend.threads import serial_blas
 from ..core import Array, SparseCoder
 from ..pursuits import encode
@@ -133,5 +132,4 @@ def _prior(X: Array) -> float:
 
     A power of two: learning from cX is learning from X, digit by digit, if c is one.
     """
-    rms = float((double(lengths(X)) ** 2).mean()) ** 0.5
-    return float(power_of_two(np.float64(rms) * 2**0.5)) ** -2
+    return float(power_of_two(np.float64(typical_length(X)) * 2**0.5)) ** -2

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..backend.arrays import empty, namespace
 from ..backend.rows import map_blocks
+from ..backend.scale import quiet
 from ..backend.threads import serial_blas
 from ..core import UNUSED, Array, Dictionary, SparseCoder, SparseCodes
 
@@ -69,11 +70,6 @@ def squared_residual(
         tiny = float(xp.finfo(fit.dtype).smallest_normal)
         possible = xp.isfinite(fit) & (fit <= EXCESS * energy + tiny)
         return xp.where(possible, xp.clip(energy - fit, 0, None), np.nan)
-
-
-def quiet() -> np.errstate:
-    """No warnings of NumPy, where the result is looked at anyway."""
-    return np.errstate(over="ignore", invalid="ignore")
 
 
 def refuse_unbounded(codes: SparseCodes) -> SparseCodes:

@@ -20,10 +20,10 @@ from ..backend.arrays import (
     index_like,
     inner,
     namespace,
-    row_norms,
     to_numpy,
 )
 from ..backend.rows import sum_rows
+from ..backend.scale import lengths, typical_length
 from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import ExplicitDictionary
 from .statistics import summed
@@ -99,7 +99,7 @@ class LinearTerm(Objective):
         self, samples: Array, anchors: Array, coder: SparseCoder, weight: float
     ) -> None:
         xp = namespace(anchors)
-        norms = xp.sqrt(row_norms(anchors))
+        norms = lengths(anchors)
         norms = xp.where(norms > 0, norms, 1.0)[:, None]
         units = ExplicitDictionary(anchors / norms)
         sums = summed(units, coder, samples)
@@ -167,7 +167,7 @@ class AnchorDescent(BaseEstimator):
 
 def _line_searched(objective: Objective, anchors: Array, n_steps: int) -> Array:
     """L-BFGS in units of the anchors' typical norm, the length of its first trial."""
-    unit = float(double(row_norms(anchors)).mean()) ** 0.5 or 1.0
+    unit = typical_length(anchors) or 1.0
 
     def points(flat: np.ndarray) -> Array:
         return as_like(unit * flat.reshape(anchors.shape), anchors)

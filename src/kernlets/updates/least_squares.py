@@ -140,8 +140,6 @@ def fit_term(coded: Statistics, dictionary: Dictionary) -> float:
 def normalized(dictionary: Dictionary, previous: Dictionary) -> Dictionary:
     """Unit norms; an atom that came out as zero keeps its previous direction."""
     xp = namespace(dictionary.weights)
-    unit = power_of_two(peaks(dictionary.weights, 1))[:, 0]
-    dictionary = dictionary.rescaled(1 / unit)
     energy = diagonal(dictionary.gram())
     zero = energy <= 0
     if bool(xp.any(zero)):
