@@ -133,7 +133,7 @@ class Family(Kernel):
         """`default_rate`, or an error if s cannot be told from 0 in the dtype of X."""
         rate, first = self.default_rate(X), as_float(take_rows(X, np.array([0])))
         first = first.data if sparse.issparse(first) else first
-        if not 0 < rate * least_energy(first) < 1:
+        if not 0 < rate < 1 / least_energy(first):
             raise ValueError(
                 f"{self!r}: the samples hardly differ, so that distances between them "
                 "vanish or overflow in their dtype. Scale them, e.g. with "

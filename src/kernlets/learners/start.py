@@ -18,7 +18,14 @@ from ..backend.arrays import (
 )
 from ..backend.lloyd import lloyd
 from ..backend.rows import sum_rows, take_rows
-from ..backend.scale import check_range, least_energy, lengths, unit_rows
+from ..backend.scale import (
+    all_finite,
+    check_range,
+    least_energy,
+    lengths,
+    quiet,
+    unit_rows,
+)
 from ..core import Array
 
 
@@ -112,8 +119,13 @@ def from_kmeans(X: Any, n_components: int, rng: np.random.Generator) -> Array:
 
 def from_svd(X: Any, n_components: int, rng: np.random.Generator) -> Array:
     """Leading right singular vectors, then random samples."""
-    gram = sum_rows(_gram, X, row_bytes=16 * X.shape[1])
-    check_range(gram, "XᵀX")
+    with quiet():
+        gram = sum_rows(_gram, X, row_bytes=16 * X.shape[1])
+    if not all_finite(gram):
+        raise ValueError(
+            f"XᵀX overflows in {gram.dtype}: scale the samples, e.g. with UnitNorm or "
+            "StandardScaler, or pass float64"
+        )
     xp = namespace(gram)
     values, vectors = xp.linalg.eigh(gram)
     rank = int((values > values[-1] * X.shape[1] * 1e-6).sum())
