@@ -11,10 +11,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from .backend.arrays import index_like, namespace, to_numpy
+from .backend.arrays import eps, index_like, namespace, to_numpy
 from .backend.estimator import Estimator
 from .backend.random import generator
 from .backend.rows import map_rows, spread_rows, take_rows
+from .backend.scale import peaks, power_of_two
 from .backend.stored import is_stored
 from .backend.validation import check_rows
 from .config import options
@@ -131,10 +132,13 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         return X
 
     def _measure_features(self, X: Array) -> None:
+        """Mean and deviation; what is constant to rounding is only shifted."""
         xp = namespace(X)
-        deviation = xp.std(X, axis=0)
-        self.mean_ = xp.mean(X, axis=0)
-        self.scale_ = xp.where(deviation > 0, deviation, 1.0)
+        unit = power_of_two(peaks(X, axis=0))[0]
+        deviation, mean = xp.std(X / unit, axis=0), xp.mean(X / unit, axis=0)
+        varies = deviation > 4 * eps(X) * xp.abs(mean)
+        self.mean_ = mean * unit
+        self.scale_ = xp.where(varies, deviation, 1.0) * unit
 
     def _standardized(self, X: Array) -> Array:
         return (X - self.mean_) / self.scale_ if self.standardize else X

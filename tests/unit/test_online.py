@@ -130,15 +130,16 @@ def test_learner_repeats_the_recursion(rng):
     learner = RLSDictionary(
         init=X[:8], n_nonzero_coefs=2, batch_size=100, max_iter=1
     ).fit(X)
-    state = Recursion.start(unit_norm(X[:8]))
+    typical = np.sqrt((X[:100] ** 2).sum(1).mean())
+    D, C = unit_norm(X[:8]), np.eye(8) / 4 ** np.round(np.log2(typical))
     for begin in (0, 100, 200):
         part = X[begin : begin + 100]
-        codes = encode(ExplicitDictionary(state.atoms), OMP(2), part)
-        atoms, C = one_by_one(*state, part, codes.toarray(), np.ones(100))
+        codes = encode(ExplicitDictionary(D), OMP(2), part)
+        atoms, C = one_by_one(D, C, part, codes.toarray(), np.ones(100))
         norms = np.linalg.norm(atoms, axis=1)
-        state = Recursion(atoms / norms[:, None], C / np.outer(norms, norms))
-    np.testing.assert_allclose(learner.components_, state.atoms, atol=1e-9)
-    np.testing.assert_allclose(learner.covariance_, state.covariance, atol=1e-9)
+        D, C = atoms / norms[:, None], C / np.outer(norms, norms)
+    np.testing.assert_allclose(learner.components_, D, atol=1e-9)
+    np.testing.assert_allclose(learner.covariance_, C, atol=1e-9)
 
 
 def unit_norm(X):

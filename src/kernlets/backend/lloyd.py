@@ -20,6 +20,7 @@ from .arrays import (
 )
 from .random import row_uniforms
 from .rows import kept, sum_rows
+from .scale import quiet
 
 TOLERANCE = 1e-4  # shift of the centres, relative to the spread, that ends it
 
@@ -59,10 +60,19 @@ def lloyd(
         for _ in range(max_iter):
             block = partial(_clusters, as_like(centres, start), origin, share, seed)
             found = sum_rows(block, rows, row_bytes, numbered=True)
+            _refuse_overflow(found, start)
             before, centres = centres, _means(found, centres)
             if ((centres - before) ** 2).sum() <= TOLERANCE * _spread(found):
                 break
     return as_like(centres, start) + origin
+
+
+def _refuse_overflow(found: Clusters, like: Array) -> None:
+    if not np.isfinite(found.energy):
+        raise ValueError(
+            f"the distances of k-means overflow in {like.dtype}: scale the samples, "
+            "e.g. with UnitNorm or StandardScaler, or pass float64"
+        )
 
 
 def _means(found: Clusters, centres: np.ndarray) -> np.ndarray:  # (m, p)
@@ -85,12 +95,13 @@ def _clusters(
     if share < 1:
         lucky = np.flatnonzero(row_uniforms(seed, first, block.shape[0]) < share)
         block = block[index_like(lucky, block)]
-    rows = _shifted(block, origin)
-    nearest = namespace(rows).argmax(
-        rows @ centres.T - row_norms(centres) / 2, axis=1
-    )
+    with quiet():  # what overflows shows in the energy
+        rows = _shifted(block, origin)
+        nearest = namespace(rows).argmax(
+            rows @ centres.T - row_norms(centres) / 2, axis=1
+        )
+        energy = float(double(row_norms(rows)).sum())
     counts = np.bincount(to_numpy(nearest), minlength=len(centres))
-    energy = float(double(row_norms(rows)).sum())
     totals = to_numpy(double(group_sums(rows, nearest, len(centres))))
     return Clusters(totals, counts, energy)
 

@@ -27,6 +27,7 @@ from ..backend.arrays import (
     row_norms,
 )
 from ..backend.rows import slices
+from ..backend.scale import peaks, power_of_two
 from ..core import Array
 
 Sizes = Sequence[int] | np.ndarray
@@ -169,12 +170,16 @@ def improved_atoms(atoms: Array, moments: Moments, layout: Layout) -> Array:  # 
     J is 2sₖₖ‖d‖² − 2⟨d, v⟩ in atom k of class j, with s = ΓᵀΓ and v = (ΓᵀX + own)ₖ
     − Σ_{l not in j} sₖₗdₗ − 2 Σ_{l≠k in j} sₖₗdₗ: lowest at v/‖v‖ among unit vectors.
     """
-    atoms = namespace(atoms).asarray(atoms, copy=True)
+    xp = namespace(atoms)
+    atoms = xp.asarray(atoms, copy=True)
     target = moments.cross + moments.own
     for columns in layout.columns:
-        part, mixed = atoms[columns], moments.gram[columns]
+        # each row by itself, lest squares of squares overflow: atoms do not change
+        mixed, goal = moments.gram[columns], target[columns]
+        unit = power_of_two(xp.maximum(peaks(mixed, 1), peaks(goal, 1)))
+        part, mixed, goal = atoms[columns], mixed / unit, goal / unit
         own = mixed[:, columns]
-        _sweep(part, 2 * own, target[columns] - mixed @ atoms + own @ part)
+        _sweep(part, 2 * own, goal - mixed @ atoms + own @ part)
     return atoms
 
 

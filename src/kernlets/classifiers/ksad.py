@@ -210,6 +210,12 @@ class KSADClassifier(ClassifierMixin, Estimator):
         # in the middle of the class means: a large class must not sit at the centre
         self.centre_ = as_like(namespace(F).mean(scatter.means, axis=0), F)
         atoms, criterion = fisher_directions(F, scatter, self.shrinkage)
+        if not criterion > 0:
+            raise ValueError(
+                "the means of all classes agree in feature space, so that no atom "
+                "tells them apart: check X for constant samples, or use "
+                "dictionary='orthogonal'"
+            )
         seconds = time.perf_counter() - began
         self.history_ = {"objective": [1 / criterion], "seconds": [seconds]}
         return atoms, directions(matmul(F - self.centre_, atoms.T))

@@ -74,11 +74,23 @@ def _negative(residuals: Array) -> Array:
 
 
 def _winners(classes: np.ndarray, scores: Array) -> np.ndarray:  # (n,)
-    return classes[to_numpy(scores).argmax(axis=1)]
+    return classes[to_numpy(_finite(scores)).argmax(axis=1)]
 
 
 def _margins(scores: Array) -> Array:
+    scores = _finite(scores)
     return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+
+def _finite(scores: Array) -> Array:
+    """The scores, or an error if they say nothing."""
+    xp = namespace(scores)
+    if not bool(xp.all(xp.isfinite(scores))):
+        raise ValueError(
+            f"scores of classes are not finite in {scores.dtype}: the samples are too "
+            "large. Scale them as those of the training, or pass float64"
+        )
+    return scores
 
 
 def class_residuals(

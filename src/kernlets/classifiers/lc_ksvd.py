@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import as_like, double, index_like, namespace, row_norms
 from ..backend.random import generator
 from ..backend.rows import map_rows
+from ..backend.scale import least_energy, lengths
 from ..backend.validation import check_rows
 from ..core import Array, Statistics
 from ..dictionaries import ExplicitDictionary
@@ -336,6 +337,7 @@ def apart(
     part among the features is of no use to new samples and becomes zero.
     """
     xp, atoms = namespace(joint), joint[:, :n_features]
-    norms = xp.sqrt(row_norms(atoms))
-    scale = xp.where(norms > 0, 1 / xp.where(norms > 0, norms, 1.0), 0.0)[:, None]
+    norms = lengths(atoms)
+    known = norms > least_energy(atoms)  # what is smaller is rounding
+    scale = xp.where(known, 1 / xp.where(known, norms, 1.0), 0.0)[:, None]
     return atoms * scale, joint[:, n_features:] * scale

@@ -18,6 +18,7 @@ from ..backend.estimator import Estimator
 from ..backend.labels import label_classes, label_values
 from ..backend.random import generator
 from ..backend.rows import map_rows, over_blocks, over_rows
+from ..backend.scale import quiet
 from ..backend.stored import is_elsewhere
 from ..backend.threads import parallel
 from ..config import options
@@ -230,7 +231,8 @@ def _softmax(temperature: float, residuals: Array) -> Array:  # (n, n_classes)
     xp = namespace(residuals)
     unit = max(temperature, float(xp.finfo(residuals.dtype).tiny) ** 0.5)
     excess = residuals - xp.min(residuals, axis=1, keepdims=True)
-    weights = xp.exp(-excess / as_like(unit, residuals))
+    with quiet():  # beyond all measure is as good as infinite
+        weights = xp.exp(-excess / as_like(unit, residuals))
     return weights / xp.sum(weights, axis=1, keepdims=True)
 
 

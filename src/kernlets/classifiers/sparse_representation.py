@@ -70,6 +70,10 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         matrix = kernel_matrix(self.kernel_, X, type(self).__name__)
         energy = to_numpy(self.kernel_.diag(X))
         usable = np.flatnonzero(energy > 0)
+        if len(usable) == 0:
+            raise ValueError(
+                "X has no sample other than zero (in feature space) to serve as an atom"
+            )
         self._keep(X, matrix, usable, energy[usable])
         self.atom_classes_ = codes[usable]
         limit = max(1, len(usable) // 2)

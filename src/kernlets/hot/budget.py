@@ -14,6 +14,7 @@ import numpy as np
 from . import reference
 
 ROW_NORM, ERROR, MERGE = range(3)  # how the anchor to remove is chosen
+SPOILED = 1e-3  # relative error from which on the inverse is computed anew
 
 
 class Stock(NamedTuple):
@@ -67,6 +68,7 @@ class Outcome(NamedTuple):
     costs: Any  # (n,) ½ error + λ‖α‖₁ + ½ μ‖D‖² before the step
 
 
+@np.errstate(all="ignore")
 def stream(
     stock: Stock,
     size: int,
@@ -101,6 +103,7 @@ def stream(
         if admitted and not starting and learner.waits():
             learner.revive(int(np.argmax(stock.idle)))
         if learner.size > rules.budget:
+            learner.settle_inverse()
             learner.prune(*learner.least())
         if rules.unit:
             learner.normalize()
@@ -132,7 +135,7 @@ class _Learner:
 
     def nearness(self, row: np.ndarray, own: float) -> float:
         """The largest coherence with an anchor, eq. (21)."""
-        shared = np.abs(row) / np.sqrt(np.diagonal(self.matrix) * own)
+        shared = np.abs(row) / np.sqrt(np.diagonal(self.matrix)) / np.sqrt(own)
         return shared.max(initial=0)
 
     def append(self, row: np.ndarray, own: float, slot: int) -> None:
@@ -285,6 +288,19 @@ class _Learner:
         self.coefs *= scale
         self.products *= scale
         self.stock.gram[:] *= np.outer(scale, scale)
+
+    def settle_inverse(self) -> None:
+        """Invert anew if updates have spoiled the inverse, as for a low-rank matrix."""
+        jittered = self.matrix.astype(np.float64)
+        own = np.diagonal(jittered).copy()
+        jittered[np.diag_indices(self.size)] += self.rules.jitter * own
+        if not len(self.inverse) or not np.isfinite(jittered).all():
+            return
+        gap = jittered @ (self.inverse @ own) - own
+        if not np.abs(gap).max() <= SPOILED * own.max():
+            unit = 1 / np.sqrt(own)
+            inverted = np.linalg.inv(jittered * unit * unit[:, None])
+            self.inverse[:] = inverted * unit * unit[:, None]
 
     def _grow_inverse(self, row: np.ndarray, own: float) -> None:
         """The inverse with one more row and column, by the Schur complement."""

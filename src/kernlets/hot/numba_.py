@@ -6,6 +6,7 @@ are in `kernlets.backend.threads`.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,10 @@ from scipy.linalg import solve_triangular
 from . import reference
 from .reference import UNUSED
 
-_jit = njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+# What fastmath allows but for "no NaN" and "no infinity": loops meet both, and with
+# those promises a comparison may come out either way and leave an index unset.
+_FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
+_jit = njit(nogil=True, fastmath=_FAST, cache=True, error_model="numpy")
 _SEGMENT = 64  # atoms searched together for the largest correlation
 
 
@@ -26,6 +30,7 @@ def omp(
 
     Step t adds one row v_t = (G[k] − Σ_s v_s[k] v_s) / ν with ν² = G_kk − Σ_s v_s[k]²,
     after which the correlations lose c_t v_t and the energy c_t², c_t = α_k / ν.
+    A NaN among the correlations counts as the largest, so that it is always met.
     """
     n, m = corr.shape
     indices = np.empty((n, width), dtype=np.int32)
@@ -64,7 +69,7 @@ def _omp_samples(
             left[a] = corr[i, a]
         error = energy[i]
         stop = max(tol, 4 * eps * error)
-        t = 0
+        t, finite = 0, error < np.inf
         while t < width and error > stop:
             k = _largest(bits, mask)
             if _chosen(support, t, k):  # rounding left something at a used atom
@@ -78,14 +83,21 @@ def _omp_samples(
                 break
             inverse = 1 / np.sqrt(norm)
             part = left[k] * inverse
+            finite = part * part < np.inf
+            if not finite:
+                break
             _orthogonal_row(gram, rows, t, k, inverse)
             for a in range(m):
                 left[a] -= part * rows[t, a]
             support[t], parts[t] = k, part
-            error = max(error - part * part, 0 * error)
+            error = max(error - part * part, 0.0)
             t += 1
-        _back_substitute(rows, parts, support, t, i, indices, values)
-        residual[i] = error
+        if finite and _back_substitute(rows, parts, support, t, i, indices, values):
+            residual[i] = error
+        else:
+            t, residual[i] = 0, np.nan
+        for s in range(t, width):
+            indices[i, s], values[i, s] = UNUSED, 0
 
 
 @_jit
@@ -154,16 +166,16 @@ def _orthogonal_row(gram, rows, t, k, inverse):
 
 @_jit
 def _back_substitute(rows, parts, support, t, i, indices, values):
-    """Solve Lᵀγ = parts, L[s, u] = rows[u, support[s]], into row i of the codes."""
+    """Solve Lᵀγ = parts, L[s, u] = rows[u, support[s]], into row i; True if finite."""
+    finite = True
     for s in range(t - 1, -1, -1):
         total = parts[s]
         for u in range(s + 1, t):
             total -= rows[s, support[u]] * values[i, u]
         values[i, s] = total / rows[s, support[s]]
         indices[i, s] = support[s]
-    for s in range(t, indices.shape[1]):
-        indices[i, s] = UNUSED
-        values[i, s] = 0
+        finite &= abs(values[i, s]) < np.inf
+    return finite
 
 
 def lasso(
@@ -188,39 +200,45 @@ def _lasso_samples(gram, left, alpha, positive, max_iter, tol, codes):
     everything = np.arange(m)
     active = np.empty(m, np.int64)
     for i in range(len(left)):
-        stop = tol * np.abs(left[i]).max()
-        done = 0
+        stop, done, moved = tol * _peak(left[i]), 0, 0.0
         while done < max_iter:
             moved = _lasso_pass(gram, left[i], codes[i], everything, m, alpha, positive)
             done += 1
-            if moved <= stop:
+            if not stop < moved < np.inf:
                 break
             n_active = 0
             for j in range(m):
                 if codes[i, j] != 0:
                     active[n_active] = j
                     n_active += 1
-            while moved > stop and done < max_iter:
+            while stop < moved < np.inf and done < max_iter:
                 moved = _lasso_pass(
                     gram, left[i], codes[i], active, n_active, alpha, positive
                 )
                 done += 1
+        if not (stop < np.inf and moved < np.inf):
+            codes[i] = np.nan
 
 
 @_jit
 def _lasso_pass(gram, left, code, visit, n_visit, alpha, positive):
-    """One pass of coordinate descent over visit[:n_visit]; the largest move."""
-    moved = alpha * 0
+    """One pass of coordinate descent over visit[:n_visit]; the largest move.
+
+    It is infinite where a move is not a finite number.
+    """
+    moved = 0.0
     for v in range(n_visit):
         j = visit[v]
-        if gram[j, j] == 0:  # an atom that is 0
+        if not gram[j, j] > 0:  # an atom that is 0
             continue
         value = left[j] + gram[j, j] * code[j]
         size = value if positive else abs(value)
-        new = max(size - alpha, alpha * 0) / gram[j, j]
+        new = max(size - alpha, 0.0) / gram[j, j]
         if value < 0:
             new = -new
         delta = new - code[j]
+        if not abs(delta) < np.inf:
+            return alpha + np.inf
         if delta != 0:
             code[j] = new
             row = gram[j]
@@ -228,6 +246,29 @@ def _lasso_pass(gram, left, code, visit, n_visit, alpha, positive):
                 left[a] -= delta * row[a]
             moved = max(moved, abs(delta))
     return moved
+
+
+@_jit
+def _peak(x):
+    """The largest |value|; NaN or infinite if one of the values is."""
+    peak = x.dtype.type(0)
+    for a in range(len(x)):
+        if not abs(x[a]) <= peak:
+            peak = abs(x[a])
+            if not peak < np.inf:
+                break
+    return peak
+
+
+@_jit
+def _unit(x):
+    """The power of two to divide x by, so that its squares can be summed; see
+    `reference.scaled`."""
+    peak, one = _peak(x), x.dtype.type(1)
+    if not 0 < peak < np.inf:
+        return one
+    exponent = math.frexp(max(peak, np.finfo(x.dtype).tiny))[1]
+    return math.ldexp(one, exponent - 1)
 
 
 def l1_distances(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -241,7 +282,7 @@ def _l1_distances(X, Y):
     for i in range(len(X)):
         x = X[i]
         for j in range(len(Y)):
-            y, total = Y[j], out[i, j] * 0
+            y, total = Y[j], 0.0
             for a in range(len(x)):
                 total += abs(x[a] - y[a])
             out[i, j] = total
@@ -312,7 +353,7 @@ def subtract_codes(X, indices, values, atoms):
     for i in range(len(X)):
         row = out[i]
         for w in range(indices.shape[1]):
-            if indices[i, w] >= 0:
+            if 0 <= indices[i, w] < len(atoms):
                 value, atom = values[i, w], atoms[indices[i, w]]
                 for a in range(len(row)):
                     row[a] -= value * atom[a]
@@ -342,7 +383,7 @@ def _users(indices, m):
     starts = np.zeros(m + 1, np.int64)
     for i in range(n):
         for w in range(width):
-            if indices[i, w] >= 0:
+            if 0 <= indices[i, w] < m:
                 starts[indices[i, w] + 1] += 1
     for j in range(m):
         starts[j + 1] += starts[j]
@@ -351,10 +392,20 @@ def _users(indices, m):
     for i in range(n):
         for w in range(width):
             j = indices[i, w]
-            if j >= 0:
+            if 0 <= j < m:
                 places[ends[j]] = i * width + w
                 ends[j] += 1
     return starts, places
+
+
+@_jit
+def _gathered(values, places):
+    """The values at these flat positions."""
+    width = values.shape[1]
+    found = np.empty(len(places), values.dtype)
+    for u in range(len(places)):
+        found[u] = values[places[u] // width, places[u] % width]
+    return found
 
 
 @_jit
@@ -363,19 +414,23 @@ def _approximate_sweep(residual, atoms, values, order, starts, places):
     p, width = atoms.shape[1], values.shape[1]
     new = np.empty(p, atoms.dtype)
     for j in order:
-        old = atoms[j]
-        power = values[0, 0] * 0
+        old, users = atoms[j], places[starts[j] : starts[j + 1]]
+        unit = _unit(_gathered(values, users))
+        power = 0.0
         for a in range(p):
             new[a] = 0
-        for place in places[starts[j] : starts[j + 1]]:
+        for place in users:
             i, w = place // width, place % width
-            coef, row = values[i, w], residual[i]
+            coef, row = values[i, w] / unit, residual[i]
             power += coef * coef
             for a in range(p):
                 new[a] += coef * row[a]
-        norm, along = power * 0, power * 0
+        norm, along = 0.0, 0.0
         for a in range(p):
-            new[a] += power * old[a]
+            new[a] += power * unit * old[a]
+        unit = _unit(new)
+        for a in range(p):
+            new[a] /= unit
             norm += new[a] * new[a]
         if norm == 0:
             continue
@@ -383,7 +438,7 @@ def _approximate_sweep(residual, atoms, values, order, starts, places):
         for a in range(p):
             new[a] *= scale
             along += new[a] * old[a]
-        for place in places[starts[j] : starts[j + 1]]:
+        for place in users:
             i, w = place // width, place % width
             coef, row = values[i, w], residual[i]
             fresh = coef * along
@@ -435,20 +490,20 @@ def _gram_sweep(
     new, inner = np.empty(n, matrix.dtype), np.empty(m, matrix.dtype)
     for j in order:
         users = places[starts[j] : starts[j + 1]]
-        mixed = mixing[j]
+        mixed, unit = mixing[j], _unit(_gathered(values, users))
         for place in users:
             i, w = place // width, place % width
-            use[i, w] = values[i, w]
+            use[i, w] = values[i, w] / unit
             for v in range(width):
-                if v != w and indices[i, v] >= 0:
-                    mixed[indices[i, v]] += values[i, w] * values[i, v]
-        _atom_products(new, matrix, products, values, users, width, mixed)
-        energy = _inner_products(
-            inner, new, products, gram, values, users, width, mixed
-        )
-        if len(users) == 0 or energy <= 0:
+                if v != w and 0 <= indices[i, v] < m:
+                    mixed[indices[i, v]] += use[i, w] * values[i, v]
+        _atom_products(new, matrix, products, use, users, width, mixed)
+        energy = _inner_products(inner, new, products, gram, use, users, width, mixed)
+        if len(users) == 0 or energy <= 0:  # the atom stays
             for k in range(m):
                 mixed[k] = 0
+            for place in users:
+                use[place // width, place % width] = 0
             continue
         moved[j] = True
         scale = 1 / np.sqrt(energy)
@@ -463,19 +518,19 @@ def _gram_sweep(
             use[i, w] *= scale
             fresh = products[j, i]
             for v in range(width):
-                if v != w and indices[i, v] >= 0:
+                if v != w and 0 <= indices[i, v] < m:
                     fresh -= values[i, v] * gram[j, indices[i, v]]
             values[i, w] = fresh
 
 
 @_jit
-def _atom_products(new, matrix, products, values, users, width, mixed):
+def _atom_products(new, matrix, products, use, users, width, mixed):
     """new = Σ_users g K[i] − Σ_k mixed[k] products[k], four atoms at a time."""
     n = len(new)
     for a in range(n):
         new[a] = 0
     for place in users:
-        g, row = values[place // width, place % width], matrix[place // width]
+        g, row = use[place // width, place % width], matrix[place // width]
         for a in range(n):
             new[a] += g * row[a]
     used = np.flatnonzero(mixed)
@@ -496,21 +551,21 @@ def _atom_products(new, matrix, products, values, users, width, mixed):
 
 
 @_jit
-def _inner_products(inner, new, products, gram, values, users, width, mixed):
+def _inner_products(inner, new, products, gram, use, users, width, mixed):
     """inner = ⟨d_k, new⟩ for all atoms; returns ⟨new, new⟩."""
     m = len(gram)
-    energy = mixed[0] * 0
+    energy = 0.0
     for k in range(m):
-        total, row = energy * 0, gram[k]
+        total, row = 0.0, gram[k]
         for a in range(m):
             total -= row[a] * mixed[a]
         row = products[k]
         for place in users:
-            total += values[place // width, place % width] * row[place // width]
+            total += use[place // width, place % width] * row[place // width]
         inner[k] = total
         energy -= mixed[k] * total
     for place in users:
-        energy += values[place // width, place % width] * new[place // width]
+        energy += use[place // width, place % width] * new[place // width]
     return energy
 
 

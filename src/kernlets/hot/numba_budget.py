@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .budget import ERROR, MERGE, Outcome, Pursuit, Rules, Stock
-from .numba_ import _jit, _lasso_samples, _omp_samples
+from .budget import ERROR, MERGE, SPOILED, Outcome, Pursuit, Rules, Stock
+from .numba_ import _jit, _lasso_samples, _omp_samples, _peak
 
 
 class _Scratch(NamedTuple):
@@ -105,6 +105,8 @@ def _samples(stock, size, cross, energy, rates, rules, pursuit, scratch, noted):
         if admitted and not starting and 0 <= rules.patience < stock.idle.max():
             _revive(stock, size, np.argmax(stock.idle), rules.patience)
         if size > rules.budget:
+            if len(stock.inverse):
+                _settle_inverse(stock, size, np.float64(rules.jitter))
             worst, share = _least(stock, size, rules.pruning)
             _prune(stock, size, worst, share)
             size -= 1
@@ -116,11 +118,11 @@ def _samples(stock, size, cross, energy, rates, rules, pursuit, scratch, noted):
 @_jit
 def _nearness(stock, size, cross, own, row):
     """κ(anchors, x) into `row`; the largest coherence with an anchor."""
-    best = own * 0
+    best = 0.0
     row[:] = 0
     for a in range(size):
         row[a] = cross[stock.slots[a]]
-        best = max(best, row[a] * row[a] / (stock.matrix[a, a] * own))
+        best = max(best, (row[a] / stock.matrix[a, a]) * (row[a] / own))
     return np.sqrt(best)
 
 
@@ -139,11 +141,11 @@ def _coded(stock, size, own, pursuit, scratch):
     else:
         _omp_code(stock.gram, own, pursuit, scratch)
     _combine(code, stock.gram, len(code), explained)
-    error, length = own, own * 0
+    error, length = own, 0.0
     for j in range(len(code)):
         error -= code[j] * (2 * corr[j] - explained[j])
         length += abs(code[j])
-    return max(error, own * 0), length
+    return max(error, 0.0), length
 
 
 @_jit
@@ -215,6 +217,35 @@ def _grow_inverse(inverse, size, row, own, jitter):
 
 
 @_jit
+def _settle_inverse(stock, size, jitter):
+    """Invert anew if updates have spoiled the inverse, as for a low-rank matrix."""
+    inverse = stock.inverse
+    jittered = stock.matrix[:size, :size].astype(np.float64)
+    own, found = np.zeros(size), np.zeros(size)
+    for a in range(size):
+        own[a] = jittered[a, a]
+        jittered[a, a] += jitter * own[a]
+    for a in range(size):
+        for b in range(size):
+            found[a] += inverse[a, b] * own[b]
+    gap = -own
+    for a in range(size):
+        for b in range(size):
+            gap[a] += jittered[a, b] * found[b]
+    finite = _peak(jittered.reshape(-1)) < np.inf
+    if not finite or _peak(gap) <= SPOILED * _peak(own):
+        return
+    unit = 1 / np.sqrt(own)
+    for a in range(size):
+        for b in range(size):
+            jittered[a, b] *= unit[a] * unit[b]
+    inverted = np.linalg.inv(jittered)
+    for a in range(size):
+        for b in range(size):
+            inverse[a, b] = inverted[a, b] * unit[a] * unit[b]
+
+
+@_jit
 def _begin(stock, size):
     """The newest of the first anchors gets its coefficients."""
     stock.coefs[size - 1] = stock.start[size - 1]
@@ -231,7 +262,7 @@ def _count_idle(idle, code):
 @_jit
 def _revive(stock, size, atom, patience):
     """The atom becomes the newest anchor, as long as atoms in use are."""
-    last, total, n_used = size - 1, stock.gram[0, 0] * 0, 0
+    last, total, n_used = size - 1, 0.0, 0
     own = stock.matrix[last, last]
     for j in range(len(stock.gram)):
         if stock.idle[j] <= patience:
@@ -288,9 +319,9 @@ def _parameter_step(stock, size, rate, rules, scratch):
 @_jit
 def _bends(slope, lifted, size, code, penalty):
     """‖G‖², and the second derivative of the cost of the sample along G."""
-    square, bend = penalty * 0, penalty * 0
+    square, bend = 0.0, 0.0
     for a in range(size):
-        along, above = penalty * 0, penalty * 0
+        along, above = 0.0, 0.0
         for j in range(len(code)):
             square += slope[a, j] * slope[a, j]
             bend += penalty * slope[a, j] * lifted[a, j]
@@ -305,7 +336,7 @@ def _feature_step(stock, size, inside, rate, rules, scratch):
     """D ← D − ρG, G = (Dα − φ(x))αᵀ + μD, eq. (15)."""
     row, code, explained = scratch.row, scratch.codes[0], scratch.explained
     penalty, turn, m = rules.penalty, scratch.corr[0] - explained, len(code)
-    length, spent, shared, energy = rate * 0, rate * 0, rate * 0, rate * 0
+    length, spent, shared, energy = 0.0, 0.0, 0.0, 0.0
     for a in range(size):
         length += inside[a] * row[a]
     for j in range(m):

@@ -2,6 +2,10 @@
 
 The fast twins in this folder have the same names, arguments and results. Contract
 tests hold all of them to what is written here.
+
+No operation fails or runs on for ever, whatever numbers it is given. Where these are
+NaN, infinite, or so large that their squares are, so is the result: NaN in the residual
+of a pursuit or in its codes, in the residuals or atoms of a sweep. Callers look there.
 """
 
 from __future__ import annotations
@@ -19,6 +23,20 @@ def stop_level(energy: float, tol: float, eps: float) -> float:
     return max(tol, 4 * eps * energy)
 
 
+def power_of_two(size: float) -> float:
+    """The largest power of two up to `size`, and 1 where there is none.
+
+    A number to divide by that changes no digit.
+    """
+    return size / (2 * np.frexp(size)[0]) if 0 < size < np.inf else 1.0
+
+
+def scaled(array: np.ndarray) -> np.ndarray:
+    """The array divided by a power of two, so that its squares can be summed."""
+    return array / array.dtype.type(power_of_two(np.abs(array).max(initial=0)))
+
+
+@np.errstate(all="ignore")
 def omp(
     gram: np.ndarray,  # (m, m) unit diagonal
     corr: np.ndarray,  # (n, m)
@@ -28,7 +46,8 @@ def omp(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Orthogonal matching pursuit, sample by sample, as in the textbook.
 
-    Returns indices (n, width), values (n, width) and squared residuals (n,).
+    Returns indices (n, width), values (n, width) and squared residuals (n,). A sample
+    that cannot be coded in finite numbers has an empty code and the residual NaN.
     """
     n, eps = len(corr), np.finfo(corr.dtype).eps
     indices = np.full((n, width), UNUSED, dtype=np.int32)
@@ -40,14 +59,18 @@ def omp(
         while len(support) < width and residual[i] > stop_level(energy[i], tol, eps):
             left = corr[i] - coefs @ gram[support]
             left[support] = 0
-            best = int(np.argmax(np.abs(left)))
+            best = int(np.argmax(np.abs(left)))  # a NaN is the largest of all
             if left[best] == 0 or _dependent(gram, support, best, 10 * eps):
                 break
             support.append(best)
             coefs = np.linalg.solve(gram[np.ix_(support, support)], corr[i, support])
-            residual[i] = max(energy[i] - coefs @ corr[i, support], 0)
-        indices[i, : len(support)] = support
-        values[i, : len(support)] = coefs
+            fit = coefs @ corr[i, support]
+            residual[i] = max(energy[i] - fit, 0) if np.isfinite(fit) else np.nan
+        if np.isfinite(residual[i]) and np.isfinite(coefs).all():
+            indices[i, : len(support)] = support
+            values[i, : len(support)] = coefs
+        else:
+            residual[i] = np.nan
     return indices, values, residual
 
 
@@ -58,6 +81,7 @@ def _dependent(gram: np.ndarray, support: list[int], new: int, tiny: float) -> b
     return bool(gram[new, new] - part <= tiny * gram[new, new])
 
 
+@np.errstate(all="ignore")
 def lasso(
     gram: np.ndarray,  # (m, m)
     corr: np.ndarray,  # (n, m)
@@ -68,23 +92,34 @@ def lasso(
 ) -> np.ndarray:  # (n, m)
     """argmin over γ of ½ γᵀGγ − γᵀc + alpha‖γ‖₁ by cyclic coordinate descent.
 
-    Stops when no coefficient of a sample moved by more than tol · max|c|.
+    Stops when no coefficient of a sample moved by more than tol · max|c|. The codes of
+    a sample are NaN where they grow without bound, as they may if G is indefinite.
     """
     codes = np.zeros_like(corr)
     for code, left in zip(codes, corr.copy(), strict=True):  # left = c − Gγ
-        scale = np.abs(left).max(initial=0)
+        scale, moved = np.abs(left).max(initial=0), 0.0
         for _ in range(max_iter):
-            moved = 0.0
-            for j in np.flatnonzero(np.diagonal(gram)):  # no atom that is 0
-                delta = shrink(left[j] + gram[j, j] * code[j], alpha, positive)
-                delta = delta / gram[j, j] - code[j]
-                if delta != 0:
-                    code[j] += delta
-                    left -= delta * gram[j]
-                    moved = max(moved, abs(delta))
-            if moved <= tol * scale:
+            moved = _lasso_pass(gram, left, code, alpha, positive)
+            if not tol * scale < moved < np.inf:
                 break
+        if not (np.isfinite(scale) and np.isfinite(moved)):
+            code[:] = np.nan
     return codes
+
+
+def _lasso_pass(
+    gram: np.ndarray, left: np.ndarray, code: np.ndarray, alpha: float, positive: bool
+) -> float:
+    """One pass over the atoms; the largest move, infinite if it is not a number."""
+    moved = 0.0
+    for j in np.flatnonzero(np.diagonal(gram) > 0):  # no atom that is 0
+        delta = shrink(left[j] + gram[j, j] * code[j], alpha, positive)
+        delta = delta / gram[j, j] - code[j]
+        if delta != 0:
+            code[j] += delta
+            left -= delta * gram[j]
+            moved = max(moved, abs(delta)) if np.isfinite(delta) else np.inf
+    return moved
 
 
 def shrink(value: float, alpha: float, positive: bool) -> float:
@@ -115,6 +150,7 @@ def subtract_codes(
     return X - np.einsum("nw,nwp->np", values, atoms[used])
 
 
+@np.errstate(all="ignore")
 def ksvd_sweep(
     residual: np.ndarray,  # (n, p) changed in place
     atoms: np.ndarray,  # (m, p) changed in place
@@ -134,7 +170,8 @@ def ksvd_sweep(
             continue
         coefs = values[rows, slots]
         error = residual[rows] + np.outer(coefs, atoms[j])
-        atom = _leading_direction(error, atoms[j]) if exact else coefs @ error
+        atom = _leading_direction(error, atoms[j]) if exact else scaled(coefs) @ error
+        atom = scaled(atom)
         norm = np.sqrt(atom @ atom)
         if norm == 0:
             continue
@@ -143,6 +180,7 @@ def ksvd_sweep(
         residual[rows] = error - np.outer(values[rows, slots], atoms[j])
 
 
+@np.errstate(all="ignore")
 def gram_sweep(
     matrix: np.ndarray,  # (N, N) K(X, X)
     coefs: np.ndarray,  # (m, N) changed in place
@@ -168,6 +206,7 @@ def gram_sweep(
         use = values[rows, slots]
         if exact:
             use = _leading_use(matrix, products, gram, rows, others, use)
+        use = scaled(use)
         mixed = use @ others
         atom_products = use @ matrix[rows] - mixed @ products
         atom_coefs = -mixed @ coefs
@@ -208,14 +247,22 @@ def _leading_use(
     """Leading eigenvector of the inner products ⟨eᵢ, eᵢ'⟩, on the side of `like`."""
     shared = others @ products[:, rows]
     inner = matrix[np.ix_(rows, rows)] - shared - shared.T + others @ gram @ others.T
-    vector = np.linalg.eigh(inner.astype(np.float64))[1][:, -1].astype(inner.dtype)
-    return vector if vector @ like >= 0 else -vector
+    vector = _leading_vector(inner)
+    return vector if scaled(vector) @ scaled(like) >= 0 else -vector
 
 
 def _leading_direction(error: np.ndarray, like: np.ndarray) -> np.ndarray:
-    """Leading right singular vector, on the side of `like`."""
+    """Leading right singular vector, on the side of `like`, whatever its length."""
+    error = scaled(error)
     small = error @ error.T if error.shape[0] < error.shape[1] else error.T @ error
-    vector = np.linalg.eigh(small.astype(np.float64))[1][:, -1].astype(error.dtype)
+    vector = _leading_vector(small)
     if error.shape[0] < error.shape[1]:
         vector = vector @ error
     return vector if vector @ like >= 0 else -vector
+
+
+def _leading_vector(matrix: np.ndarray) -> np.ndarray:  # (n, n) -> (n,)
+    """The eigenvector of the largest eigenvalue, found in float64."""
+    if not np.isfinite(matrix).all():  # LAPACK would not return
+        return np.full(len(matrix), np.nan, matrix.dtype)
+    return np.linalg.eigh(matrix.astype(np.float64))[1][:, -1].astype(matrix.dtype)

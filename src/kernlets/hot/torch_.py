@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from types import ModuleType
 from typing import Any
@@ -23,7 +23,7 @@ def omp(
     """OMP of all samples in step, by partial Cholesky of the Gram matrix.
 
     See `kernlets.hot.numba_.omp` for the recursion. A sample that has stopped takes
-    steps of length zero.
+    steps of length zero; a NaN among the correlations is the largest of all.
     """
     if corr.is_cuda and corr.dtype == torch.float32:
         fused = _fused()
@@ -42,10 +42,10 @@ def omp(
         seen = rows[sample, :t, k]  # (n, t)
         norm = gram[k, k] - (seen * seen).sum(1)
         value = left[sample, k]
-        live &= (error > stop) & (norm > 10 * eps * gram[k, k]) & (value != 0)
+        live &= (error > stop) & ~(norm <= 10 * eps * gram[k, k]) & (value != 0)
         if not live.any():
             break
-        inverse = torch.where(live, norm.clamp(min=eps).rsqrt(), 0)
+        inverse = torch.where(live, torch.where(live, norm, 1).rsqrt(), 0)
         new = gram[k] - torch.einsum("nt,ntm->nm", seen, rows[:, :t])
         rows[:, t] = new * inverse[:, None]
         parts[:, t] = value * inverse
@@ -53,9 +53,20 @@ def omp(
         left -= parts[:, t, None] * rows[:, t]
         left.scatter_(1, k[:, None], 0)
         left.scatter_(1, indices[:, :t].clamp(min=0), 0)
-        error = (error - parts[:, t] ** 2).clamp(min=0)
+        gain = parts[:, t] ** 2
+        error = torch.where(gain < torch.inf, (error - gain).clamp(min=0), torch.nan)
         indices[:, t] = torch.where(live, k, UNUSED)
-    return indices, _coefficients(factor, parts, indices), error
+    return _finite(indices, _coefficients(factor, parts, indices), error)
+
+
+def _finite(
+    indices: Tensor, values: Tensor, error: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Empty codes and the residual NaN where numbers are not finite."""
+    bad = ~(error.isfinite() & values.isfinite().all(dim=1))
+    indices = indices.masked_fill(bad[:, None], UNUSED)
+    values = values.masked_fill(bad[:, None], 0)
+    return indices, values, error.masked_fill(bad, torch.nan)
 
 
 @lru_cache(maxsize=1)
@@ -86,21 +97,58 @@ def lasso(
     max_iter: int,
     tol: float,
 ) -> Tensor:
-    """Coordinate descent, one atom at a time for all samples at once."""
-    codes, left = torch.zeros_like(corr), corr.clone()
-    stop = tol * corr.abs().amax(dim=1)
-    diagonal = gram.diagonal()
-    for _ in range(max_iter):
-        before = codes.clone()
-        for j in diagonal.nonzero()[:, 0].tolist():  # no atom that is 0
-            value = left[:, j] + diagonal[j] * codes[:, j]
-            size = value if positive else value.abs()
-            new = (size - alpha).clamp(min=0) * value.sign() / diagonal[j]
-            left -= (new - codes[:, j])[:, None] * gram[j]
-            codes[:, j] = new
-        if bool(((codes - before).abs().amax(dim=1) <= stop).all()):
-            break
-    return codes
+    """Coordinate descent: in host memory by the compiled loop, on a GPU in step.
+
+    A few samples may need a thousand passes, and a pass in step is a dozen calls for
+    each atom. So samples that rest leave, and between full passes only atoms that the
+    others use are visited.
+    """
+    if not corr.is_cuda:
+        from .numba_ import lasso as compiled
+
+        host = gram.detach().numpy(), corr.detach().numpy()
+        return torch.from_numpy(compiled(*host, alpha, positive, max_iter, tol))
+    shrink = _one_sided if positive else torch.nn.functional.softshrink
+    everything = (gram.diagonal() > 0).nonzero()[:, 0].tolist()  # no atom that is 0
+    codes, rows = torch.zeros_like(corr), torch.arange(len(corr), device=corr.device)
+    left, code, stop = corr.clone(), codes.clone(), tol * corr.abs().amax(dim=1)
+    done = 0
+    while done < max_iter and len(rows):
+        moved = _lasso_pass(gram, left, code, everything, alpha, shrink)
+        done += 1
+        codes[rows] = code
+        going = (moved > stop).nonzero()[:, 0]
+        rows, left, code, stop = rows[going], left[going], code[going], stop[going]
+        active, moves = code.any(dim=0).nonzero()[:, 0].tolist(), bool(len(rows))
+        while moves and done < max_iter:
+            moved = _lasso_pass(gram, left, code, active, alpha, shrink)
+            done, moves = done + 1, bool((moved > stop).any())
+    codes[rows] = code
+    known = codes.isfinite().all(dim=1) & corr.isfinite().all(dim=1)
+    return codes.masked_fill(~known[:, None], torch.nan)
+
+
+def _lasso_pass(
+    gram: Tensor,
+    left: Tensor,  # (n, m) changed in place
+    code: Tensor,  # (n, m) changed in place
+    visit: list[int],
+    alpha: float,
+    shrink: Callable[[Tensor, float], Tensor],
+) -> Tensor:  # (n,)
+    """One pass over some atoms, for all samples at once; the largest moves."""
+    moved = torch.zeros_like(left[:, 0])
+    for j in visit:
+        row, old = gram[j], code[:, j]
+        delta = shrink(left[:, j] + row[j] * old, alpha) / row[j] - old
+        code[:, j] += delta
+        left.addr_(delta, row, alpha=-1)
+        moved = torch.maximum(moved, delta.abs())
+    return moved
+
+
+def _one_sided(value: Tensor, alpha: float) -> Tensor:
+    return (value - alpha).clamp(min=0)
 
 
 def l1_distances(X: Tensor, Y: Tensor) -> Tensor:
@@ -143,7 +191,8 @@ def ksvd_sweep(
     for j, rows, slots in _users(indices, atoms.shape[0], order):
         coefs = values[rows, slots]
         error = residual[rows] + torch.outer(coefs, atoms[j])
-        atom = _leading_direction(error, atoms[j]) if exact else coefs @ error
+        atom = _leading_direction(error, atoms[j]) if exact else _scaled(coefs) @ error
+        atom = _scaled(atom)
         norm = atom.norm()
         if norm == 0:
             continue
@@ -186,6 +235,7 @@ def gram_sweep(
         use = values[rows, slots]
         if exact:
             use = _leading_use(matrix, products, gram, rows, others, use)
+        use = _scaled(use)
         mixed = use @ others
         atom_products = use @ matrix[rows] - mixed @ products
         atom_coefs = -mixed @ coefs
@@ -237,14 +287,29 @@ def _leading_use(
     """Leading eigenvector of the users' inner products, on the side of `like`."""
     shared = others @ products[:, rows]
     inner = matrix[rows][:, rows] - shared - shared.T + others @ gram @ others.T
-    vector = torch.linalg.eigh(inner.double())[1][:, -1].to(inner.dtype)
-    return vector if vector @ like >= 0 else -vector
+    vector = _leading_vector(inner)
+    return vector if _scaled(vector) @ _scaled(like) >= 0 else -vector
 
 
 def _leading_direction(error: Tensor, like: Tensor) -> Tensor:
-    """Leading right singular vector, on the side of `like`."""
+    """Leading right singular vector, on the side of `like`, whatever its length."""
+    error = _scaled(error)
     small = error @ error.T if error.shape[0] < error.shape[1] else error.T @ error
-    vector = torch.linalg.eigh(small.double())[1][:, -1].to(error.dtype)
+    vector = _leading_vector(small)
     if error.shape[0] < error.shape[1]:
         vector = vector @ error
     return vector if vector @ like >= 0 else -vector
+
+
+def _leading_vector(matrix: Tensor) -> Tensor:  # (n, n) -> (n,)
+    """The eigenvector of the largest eigenvalue, found in float64."""
+    if not matrix.isfinite().all():  # solvers would not return
+        return matrix.new_full((len(matrix),), torch.nan)
+    return torch.linalg.eigh(matrix.double())[1][:, -1].to(matrix.dtype)
+
+
+def _scaled(array: Tensor) -> Tensor:
+    """The array divided by a power of two, see `reference.scaled`."""
+    peak = array.abs().amax()
+    unit = peak / (2 * peak.frexp().mantissa)
+    return array / torch.where((peak > 0) & peak.isfinite(), unit, 1)

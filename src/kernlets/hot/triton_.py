@@ -53,6 +53,7 @@ def omp(
             ATOMS=atoms,
             EPS=torch.finfo(corr.dtype).eps,
             EMPTY=UNUSED,
+            INFINITY=float("inf"),
             num_warps=max(1, min(16, atoms * rows // 2048)),
         )
     return indices, values, residual
@@ -73,6 +74,7 @@ def _omp_sample(
     ATOMS: tl.constexpr,
     EPS: tl.constexpr,
     EMPTY: tl.constexpr,
+    INFINITY: tl.constexpr,
 ):
     i = tl.program_id(0).to(tl.int64)
     atom, slot = tl.arange(0, ATOMS), tl.arange(0, ROWS)
@@ -85,18 +87,23 @@ def _omp_sample(
     parts = tl.zeros((ROWS,), tl.float32)
     support = tl.full((ROWS,), EMPTY, tl.int32)
     live, free = error > stop, inside
+    finite = error < INFINITY
     for t in range(WIDTH):
-        k = tl.argmax(tl.abs(left), axis=0)
+        # NaN is the largest, what pads the atoms the smallest: k is always an atom
+        size = tl.where(left == left, tl.abs(left), INFINITY)
+        k = tl.argmax(tl.where(inside, size, -1.0), axis=0)
         here = atom == k
         value = tl.sum(tl.where(here, left, 0.0), axis=0)
         seen = tl.sum(tl.where(here[None, :], rows, 0.0), axis=1)
         row = tl.load(gram + k.to(tl.int64) * m + atom, mask=inside, other=0.0)
         own = tl.sum(tl.where(here, row, 0.0), axis=0)
         norm = own - tl.sum(seen * seen, axis=0)
-        live = live & (error > stop) & (norm > 10 * EPS * own) & (value != 0.0)
-        inverse = tl.where(live, tl.rsqrt(tl.maximum(norm, EPS)), 0.0)
+        independent = tl.where(norm <= 10 * EPS * own, 0, 1) != 0  # so is NaN
+        live = live & (error > stop) & independent & (value != 0.0)
+        inverse = tl.where(live, tl.rsqrt(tl.where(live, norm, 1.0)), 0.0)
         new = (row - tl.sum(seen[:, None] * rows, axis=0)) * inverse
-        part = value * inverse
+        part = tl.where(live, value * inverse, 0.0)
+        finite = finite & (part * part < INFINITY)
         free = free & (atom != k)
         left = tl.where(free, left - part * new, 0.0)
         now = slot == t
@@ -117,6 +124,10 @@ def _omp_sample(
         used = tl.sum(tl.where(now, support, 0), axis=0) != EMPTY
         coef = tl.where(used, (wanted - known) / tl.where(used, own, 1.0), 0.0)
         coefs = tl.where(now, coef, coefs)
+        finite = finite & (tl.abs(coef) < INFINITY)
+    support = tl.where(finite, support, EMPTY)
+    coefs = tl.where(finite, coefs, 0.0)
+    error = tl.where(finite, error, float("nan"))
     keep = slot < WIDTH
     tl.store(indices + i * WIDTH + slot, support.to(tl.int64), mask=keep)
     tl.store(values + i * WIDTH + slot, coefs, mask=keep)

@@ -14,7 +14,7 @@ import numpy as np
 from ..backend.arrays import as_float, as_like, is_torch, namespace
 from ..backend.rows import map_rows
 from ..core import Array, Kernel
-from .family import Family, no_overflow
+from .family import Family, finite, no_overflow
 from .given import floats_like, length
 from .pairs import times
 
@@ -46,12 +46,12 @@ class _Pair(Kernel):
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
         first, second = _owned(self.first, X, Y), self.second(X, Y)
         with no_overflow(self):
-            return self.combine(first, second)
+            return finite(self, self.combine(first, second))
 
     def diag(self, X: Array) -> Array:  # (n,)
         first, second = self.first.diag(X) * 1.0, self.second.diag(X)
         with no_overflow(self):
-            return self.combine(first, second)
+            return finite(self, self.combine(first, second))
 
     def bound(self, X: Array) -> Kernel:
         first, second = self.first.bound(X), self.second.bound(X)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from ..backend.arrays import is_torch, namespace
+from ..backend.scale import lengths, power_of_two
 from ..core import Array, Kernel
 from .family import Family, Identity, positive, reset
 from .pairs import energies, products, times
@@ -47,6 +48,8 @@ class Polynomial(Dot):
     scale : float, default=1.0
         Factor of the inner product (scikit-learn calls it ``gamma``).
     """
+
+    tamed_by = "lower degree or scale, "
 
     def __init__(self, degree: int = 2, coef0: float = 0.0, scale: float = 1.0) -> None:
         self.degree = degree
@@ -126,8 +129,8 @@ class Cosine(Identity):
         return products(unit, unit if Y is X else _unit_rows(Y))
 
     def own(self, X: Array) -> Array:  # (n,)
-        lengths = energies(X)
-        return namespace(lengths).astype(lengths > 0, lengths.dtype)
+        found = _lengths(X)
+        return namespace(found).astype(found > 0, found.dtype)
 
     def spread(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
         """(I - uᵢuᵢᵀ)/|xᵢ| · Σⱼ Vᵢⱼ yⱼ/|yⱼ|, with uᵢ = xᵢ/|xᵢ|."""
@@ -135,9 +138,6 @@ class Cosine(Identity):
         pulled = V @ _unit_rows(Y)
         along = namespace(X).vecdot(pulled, unit)
         return (pulled - along[:, None] * unit) * _inverse_lengths(X)[:, None]
-
-    def extent(self, X: Array) -> Array:  # (n,)
-        return energies(self._rows(X, "X"))
 
 
 def _affine(s: Array, scale: float, offset: float) -> Array:
@@ -165,13 +165,22 @@ def power(s: Array, exponent: int) -> Array:
 
 def _inverse_lengths(X: Array) -> Array:  # (n,)
     """1/|xᵢ|, and 0 for zero rows."""
-    lengths = energies(X)
-    xp = namespace(lengths)
-    return 1.0 / xp.sqrt(xp.where(lengths > 0, lengths, np.inf))
+    found = _lengths(X)
+    return 1.0 / namespace(found).where(found > 0, found, np.inf)
+
+
+def _lengths(X: Array) -> Array:  # (n,)
+    """|xᵢ|, also of sparse rows."""
+    if not sparse.issparse(X):
+        return lengths(X)
+    unit = power_of_two(abs(X).max(axis=1).toarray().ravel())
+    return np.sqrt(energies(_times_rows(X, 1 / unit))) * unit
+
+
+def _times_rows(X: Any, factors: np.ndarray) -> Any:
+    return sparse.csr_array(X).multiply(factors[:, None]).tocsr()
 
 
 def _unit_rows(X: Array) -> Array:  # (n, p)
     factors = _inverse_lengths(X)
-    if sparse.issparse(X):
-        return sparse.csr_array(X).multiply(factors[:, None]).tocsr()
-    return X * factors[:, None]
+    return _times_rows(X, factors) if sparse.issparse(X) else X * factors[:, None]

@@ -19,8 +19,11 @@ from sklearn.base import clone
 
 from ..backend.arrays import as_float, is_array, is_torch, namespace
 from ..backend.rows import sum_rows, take_rows
+from ..backend.scale import all_finite, least_energy, power_of_two
 from ..backend.stored import is_elsewhere
 from ..core import Array, Kernel
+
+HEADROOM = 2.0**20  # by how much sums over κ may be larger than κ itself
 
 
 class Family(Kernel):
@@ -36,6 +39,10 @@ class Family(Kernel):
     """Whether κ is positive semi-definite."""
     non_negative: ClassVar[bool] = False
     """Whether κ is defined on rows without negative entries only."""
+    bounded: ClassVar[bool] = False
+    """Whether κ is finite wherever s is a number: a block need not be looked at."""
+    tamed_by: ClassVar[str] = ""
+    """What else than scaling the data keeps κ from overflowing, for the error."""
 
     @abstractmethod
     def profile(self, s: Array) -> Array:
@@ -78,13 +85,14 @@ class Family(Kernel):
         X, Y = self._both(X, Y)
         kernel = self._ready(X)
         with no_overflow(self):
-            return kernel.profile(kernel.pairs(X, Y))
+            K = kernel.profile(kernel.pairs(X, Y))
+        return K if self.bounded else finite(self, K)
 
     def diag(self, X: Array) -> Array:  # (n,)
         X = self._rows(X, "X")
         kernel = self._ready(X)
         with no_overflow(self):
-            return kernel.profile(kernel.own(X))
+            return finite(self, kernel.profile(kernel.own(X)))
 
     def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
         if sparse.issparse(X) or sparse.issparse(Y):
@@ -92,20 +100,46 @@ class Family(Kernel):
         X, Y = self._both(X, Y)
         kernel = self._ready(X)
         with no_overflow(self):
-            return kernel.spread(X, Y, W * kernel.slope(kernel.pairs(X, Y)))
+            pulled = kernel.spread(X, Y, W * kernel.slope(kernel.pairs(X, Y)))
+        return finite(self, pulled)
 
     def bound(self, X: Array) -> Kernel:
         if not (is_array(X) or sparse.issparse(X) or is_elsewhere(X)):
             X = np.asarray(X)
-        kernel = self.with_rate(self.default_rate(X)) if self.unset else self
+        kernel = self.with_rate(self._default_rate(X)) if self.unset else self
 
-        def n_infinite(block: Array) -> int:
-            extent = kernel.extent(block)
-            return int((~namespace(extent).isfinite(extent)).sum())
-
-        if sum_rows(n_infinite, X, row_bytes=8 * X.shape[1]):
+        with no_overflow(self):
+            ranges = sum_rows(kernel._ranges, X, row_bytes=8 * X.shape[1])
+        n_large, n_usable, n_nonzero = ranges.tolist()
+        if n_large:
             raise _overflow(self)
+        if n_nonzero and not n_usable:
+            raise ValueError(
+                f"{self!r} vanishes on these data, which are tiny: scale them, e.g. to "
+                "rows of unit norm or with StandardScaler, or pass float64"
+            )
         return kernel
+
+    def _ranges(self, X: Array) -> np.ndarray:  # (3,)
+        """Rows whose sums may overflow, whose κ(x, x) has digits, that are not zero."""
+        extent, energy = self.extent(X), self.diag(X)
+        info = namespace(extent).finfo(extent.dtype)
+        large = ~(extent <= float(info.max) / HEADROOM)
+        nonzero = abs(X).sum(1) > 0
+        counted = large, energy > least_energy(energy), nonzero
+        return np.array([int(part.sum()) for part in counted])
+
+    def _default_rate(self, X: Array) -> float:
+        """`default_rate`, or an error if s cannot be told from 0 in the dtype of X."""
+        rate, first = self.default_rate(X), as_float(take_rows(X, np.array([0])))
+        first = first.data if sparse.issparse(first) else first
+        if not 0 < rate < 1 / least_energy(first):
+            raise ValueError(
+                f"{self!r}: the samples hardly differ, so that distances between them "
+                "vanish or overflow in their dtype. Scale them, e.g. with "
+                "StandardScaler, or set the width of the kernel"
+            )
+        return rate
 
     def _ready(self, X: Array) -> Any:
         """This kernel with nothing left open: by 1/p as scikit-learn's functions do."""
@@ -142,6 +176,8 @@ class Family(Kernel):
 
 class Exponential(Family):
     """κ = exp(-rate · s)."""
+
+    bounded = True
 
     @property
     @abstractmethod
@@ -197,14 +233,18 @@ def variance(X: Array) -> float:
         return _sparse_variance(X.tocsr())
     origin = take_rows(X, np.array([0]))[0, 0]
     if is_torch(X):
-        return float((as_float(X) - origin).var(correction=0))
+        shifted = as_float(X) - origin
+        unit = power_of_two(shifted.abs().amax())
+        return float((shifted / unit).var(correction=0)) * float(unit) ** 2
 
     def moments(block: Array) -> Array:
         shifted = np.subtract(block, origin, dtype=np.float64)
         return np.array([shifted.sum(), np.vdot(shifted, shifted)])
 
-    total, squares = sum_rows(moments, X, row_bytes=8 * X.shape[1]) / X.size
-    return max(0.0, float(squares - total**2))
+    with np.errstate(over="ignore", invalid="ignore"):
+        total, squares = sum_rows(moments, X, row_bytes=8 * X.shape[1]) / X.size
+        found = float(squares - total**2)
+    return max(0.0, found) if np.isfinite(found) else np.inf
 
 
 def _sparse_variance(X: Any) -> float:
@@ -217,16 +257,27 @@ def _sparse_variance(X: Any) -> float:
 
 @contextmanager
 def no_overflow(kernel: Kernel) -> Iterator[None]:
-    """Turn NumPy's overflow flag, which costs nothing to read, into an error."""
+    """Turn NumPy's overflow flag, which costs nothing to read, into an error.
+
+    Threads of BLAS have flags of their own, and torch has none: see `finite`.
+    """
     try:
-        with np.errstate(over="raise"):
+        with np.errstate(over="raise", invalid="ignore"):
             yield
     except FloatingPointError:
         raise _overflow(kernel) from None
 
 
+def finite(kernel: Kernel, values: Array) -> Array:
+    """The values of a kernel, or an error if one is NaN or infinite."""
+    if not all_finite(values):
+        raise _overflow(kernel)
+    return values
+
+
 def _overflow(kernel: Kernel) -> ValueError:
+    tamed = getattr(kernel, "tamed_by", "")
     return ValueError(
         f"{kernel!r} overflows on these data: scale them, e.g. to rows of unit norm "
-        "or with StandardScaler, or pass float64"
+        f"or with StandardScaler, {tamed}or pass float64"
     )

@@ -20,6 +20,7 @@ from ..backend.arrays import (
     namespace,
 )
 from ..backend.rows import sum_rows
+from ..backend.scale import all_finite
 from ..backend.stored import LazyRows
 from ..core import Array, Kernel
 
@@ -107,8 +108,11 @@ class Callable(Kernel):
                 f"Callable: function returned shape {tuple(values.shape)} where "
                 f"{shape} was expected; set pairwise=True if it takes two samples"
             )
-        if not bool(namespace(values).all(namespace(values).isfinite(values))):
-            raise ValueError("Callable: function returned NaN or infinity")
+        if not all_finite(values):
+            raise ValueError(
+                f"Callable: function={self.function!r} returned NaN or infinity, or "
+                f"numbers beyond {values.dtype}: scale the samples, or bound it"
+            )
         return values
 
 
@@ -122,13 +126,13 @@ class Precomputed(Kernel):
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
         X = as_float(X if is_array(X) else np.asarray(X))
         if Y is None:
-            return X
+            return _known(X)
         if len(getattr(Y, "shape", (0,))) != 1:
             raise ValueError(
                 "Precomputed: Y must be the indices of training samples, the columns "
                 f"of X; got an array of shape {tuple(Y.shape)}"
             )
-        return X[:, Y]
+        return _known(X[:, Y])
 
     def diag(self, X: Array) -> Array:  # (n,)
         if X.shape[0] != X.shape[1]:
@@ -138,7 +142,8 @@ class Precomputed(Kernel):
                 "diagonal. Where it is needed for new samples use a kernel function, "
                 "e.g. Callable"
             )
-        return _lazy_diagonal(X) if isinstance(X, LazyRows) else X.diagonal()
+        diagonal = _lazy_diagonal(X) if isinstance(X, LazyRows) else X.diagonal()
+        return _known(diagonal)
 
     def take(self, X: Array, indices: Array) -> Array:
         return indices
@@ -153,6 +158,16 @@ def _lazy_diagonal(X: LazyRows) -> Array:  # (n,)
 
     found = sum_rows(part, X, 8 * X.shape[1], numbered=True)
     return namespace(found[0]).concat(found)
+
+
+def _known(values: Array) -> Array:
+    """Part of a precomputed matrix, or an error if a number is missing."""
+    if not all_finite(values):
+        raise ValueError(
+            "Precomputed: X contains NaN or infinity, which no kernel has: compute it "
+            "anew from scaled samples"
+        )
+    return values
 
 
 def length(X: Any) -> int:

@@ -34,6 +34,8 @@ class Chi2(Exponential, _Histogram):
         γ.
     """
 
+    bounded = False  # the quotient of two infinite numbers is none
+
     def __init__(self, gamma: float = 1.0) -> None:
         self.gamma = gamma
 

@@ -29,6 +29,7 @@ class Radial(Family):
     """κ(x, y) = profile(s), s = |x - y|²; a subclass gives `profile` and `slope`."""
 
     accept_sparse: ClassVar[bool] = True
+    bounded = True
 
     def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)
         return squared_distances(X, Y)

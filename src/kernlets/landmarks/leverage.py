@@ -75,6 +75,7 @@ def _scorer(
     products = kernel(sample, columns)
     gram = double(products)
     values, vectors = namespace(gram).linalg.eigh(gram)
+    values = namespace(gram).clip(values, 0.0, None)  # of a kernel that is indefinite
     if ridge is None:
         ridge = _tail(to_numpy(values), m, eps(products)) / share
     whitener = as_like(vectors / (values + ridge * share) ** 0.5, products)
@@ -94,8 +95,8 @@ def _scores(
 
 
 def _tail(values: np.ndarray, m: int, precision: float) -> float:
-    """Σ_{j>q} σⱼ / q of the pilot's spectrum (ascending), never quite zero."""
+    """Σ_{j>q} σⱼ / q of the pilot's spectrum (ascending), never zero."""
     q = max(1, min(m, len(values)) // 2)
     tail = float(np.maximum(values[: len(values) - q], 0.0).sum()) / q
     floor = len(values) * precision * max(float(values[-1]), 0.0)
-    return max(tail, floor, np.finfo(np.float64).tiny)
+    return max(tail, floor) or 1.0  # of a kernel that is zero

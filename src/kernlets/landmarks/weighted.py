@@ -20,11 +20,11 @@ from ..backend.arrays import (
     eps,
     index_like,
     is_array,
-    row_norms,
     to_numpy,
 )
 from ..backend.random import row_uniforms
 from ..backend.rows import map_rows, sum_rows
+from ..backend.scale import all_finite, lengths, power_of_two, quiet
 from ..backend.stored import is_elsewhere
 from ..core import Array, Kernel
 from ..kernels.pairs import energies
@@ -125,7 +125,8 @@ def diagonal(
 
 
 def _squared_energies(kernel: Kernel, X: Array) -> np.ndarray:
-    return _weights(kernel.diag(X)) ** 2
+    with quiet():
+        return _weights(kernel.diag(X)) ** 2
 
 
 def column_norm(
@@ -145,10 +146,10 @@ def column_norm(
     columns = kernel.take(X, index_like(np.arange(n), X))
 
     def norms(block: Array) -> Array:
-        return row_norms(kernel(block, columns))
+        return lengths(kernel(block, columns))
 
-    squares = _weights(map_rows(norms, X, row_bytes=2 * n * X.dtype.itemsize))
-    return draw(squares if squared else np.sqrt(squares), m, rng, replace)
+    weights = _weights(map_rows(norms, X, row_bytes=3 * n * X.dtype.itemsize))
+    return draw(weights**2 if squared else weights, m, rng, replace)
 
 
 def coreset(
@@ -177,13 +178,25 @@ def _sums(block: Array) -> np.ndarray:  # (p + 1,)
 
 
 def _off_mean(mean: np.ndarray, typical: float, X: Array) -> np.ndarray:  # (n,)
+    with quiet():  # weights are looked at
+        return _weights(_off_mean_squares(mean, typical, X))
+
+
+def _off_mean_squares(mean: np.ndarray, typical: float, X: Array) -> Array:  # (n,)
     own, energy = energies(X), float(mean @ mean)
     if energy <= (10 * eps(own)) ** 2 * typical:
-        return _weights(own)  # centred data: what is left of the mean is rounding
-    along = X @ as_like(mean, own)
-    return _weights(own - along * along / energy)
+        return own  # centred data: what is left of the mean is rounding
+    unit = float(power_of_two(np.float64(energy) ** 0.5))  # lest squares overflow
+    along = X @ as_like(mean / unit, own)
+    return own - along * along / (energy / unit / unit)
 
 
 def _weights(values: Any) -> np.ndarray:  # (n,)
     """Non-negative float64 weights on the host."""
-    return np.maximum(to_numpy(values).astype(np.float64), 0.0)
+    weights = np.maximum(to_numpy(values).astype(np.float64), 0.0)
+    if not all_finite(weights):
+        raise ValueError(
+            "the weights of samples as landmarks overflow: scale the samples, e.g. "
+            "with UnitNorm or StandardScaler, or use landmarks='uniform'"
+        )
+    return weights

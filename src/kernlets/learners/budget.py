@@ -16,6 +16,7 @@ from ..backend import ops
 from ..backend.arrays import index_like, namespace, to_numpy
 from ..backend.random import generator
 from ..backend.rows import is_blocks, map_rows, row_batches, take_rows
+from ..backend.scale import quiet
 from ..backend.stored import is_stored
 from ..backend.threads import serial_blas
 from ..core import Array, Kernel, SparseCoder
@@ -31,7 +32,7 @@ from ..updates.budget import (
     pursuit_of,
     tolerances,
 )
-from ..updates.stock import AnchorStock
+from ..updates.stock import GIANT, AnchorStock
 from .base import POSITIVE, DictionaryLearner
 from .checkpoint import Checkpoint
 from .kernel_atoms import KernelAtoms
@@ -272,23 +273,37 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         self._publish()
 
     def _pass(self, batches: Iterable[Array]) -> tuple[float, float]:
-        """Mean squared error and mean cost of the samples as they came."""
-        update, start = self._update(), self.stock_.start
-        rules, how = self._rules(update, start), pursuit_of(self.coder_, start)
+        """Mean squared error and mean cost of the samples as they came.
+
+        The learner is as it was before if samples are refused.
+        """
+        update, stock, n_seen = self._update(), self.stock_, self.n_samples_seen_
+        rules = self._rules(update, stock.start)
+        how = pursuit_of(self.coder_, stock.start)
         count, n_unstable, sums = 0, 0, np.zeros(2)
-        with serial_blas:
+        with serial_blas, quiet():  # what overflows shows in the outcome
             for batch in batches:
-                n = batch.shape[0]
-                steps = update.steps(self.n_samples_seen_, n)
-                learned = self.stock_.learn(self.kernel_, batch, steps, rules, how)
-                self.stock_, done = learned
-                self.n_samples_seen_ += n
-                count += n
+                steps = update.steps(n_seen, batch.shape[0])
+                stock, done = stock.learn(self.kernel_, batch, steps, rules, how)
+                n_seen += batch.shape[0]
+                count += len(done.errors)
                 n_unstable += done.n_unstable
                 sums += [float(done.errors.sum()), float(done.costs.sum())]
-        self._check_outcome(sums, n_unstable, update.guard)
+        self._check_outcome(stock, sums, n_unstable, update.guard)
+        self._warn_of_giants(n_seen - self.n_samples_seen_ - count)
+        self.stock_, self.n_samples_seen_ = stock, n_seen
         self._publish()
-        return float(sums[0]) / count, float(sums[1]) / count
+        return float(sums[0]) / max(count, 1), float(sums[1]) / max(count, 1)
+
+    def _warn_of_giants(self, count: int) -> None:
+        if count:
+            warnings.warn(
+                f"{count} samples were not learned from: their κ(x, x) is over "
+                f"{GIANT:g} times that of any anchor, and they would outweigh all "
+                "others for good. Scale the samples, e.g. with UnitNorm; if the stream "
+                "has changed its scale, fit a new learner",
+                stacklevel=5,
+            )
 
     def _rules(self, update: StochasticGradient, like: Array) -> ops.Rules:
         unit = isinstance(self.coder_, OMP)
@@ -310,11 +325,13 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         rule = self.admission
         return ADMISSIONS[rule]() if isinstance(rule, str) else rule
 
-    def _check_outcome(self, sums: np.ndarray, n_unstable: int, guard: bool) -> None:
-        if not np.isfinite(sums).all():
+    def _check_outcome(
+        self, stock: AnchorStock, sums: np.ndarray, n_unstable: int, guard: bool
+    ) -> None:
+        if not (np.isfinite(sums).all() and np.isfinite(to_numpy(stock.coefs)).all()):
             raise ValueError(
-                "the coefficients have grown without bound: set guard=True in update, "
-                "or a smaller step"
+                "the coefficients have grown without bound: scale the samples, e.g. "
+                "with UnitNorm, set guard=True in update, or a smaller step"
             )
         if n_unstable and not guard:
             warnings.warn(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backend.arrays import namespace
 from ..backend.rows import count_rows
 from ..backend.stored import watching
 from ..backend.threads import serial_blas
@@ -59,6 +60,12 @@ class Monitor:
 
     def __call__(self, iteration: int, dictionary: Any, error: float) -> bool:
         """Note one iteration; True when the callback wants to stop."""
+        if not np.isfinite(error):
+            raise ValueError(
+                f"{self.title}: the {self.measure} is not finite after iteration "
+                f"{iteration + 1}, the samples are too large. Scale them, e.g. with "
+                "UnitNorm or StandardScaler, or pass float64"
+            )
         self.history["objective"].append(error)
         self.history["seconds"].append(time.perf_counter() - self._began)
         if self.verbose:
@@ -99,6 +106,7 @@ def alternate(
             coded = _coded(dictionary, X, coder, update)
             step = update.step(dictionary, coded, rng)
         dictionary = step.dictionary
+        _refuse_unbounded(dictionary)
         n = coded.n_samples if isinstance(coded, Statistics) else len(coded.codes)
         stop = monitor(iteration, dictionary, max(step.error, 0.0) / n)
         checkpoint.keep(
@@ -110,6 +118,16 @@ def alternate(
         if stop:
             break
     return dictionary
+
+
+def _refuse_unbounded(dictionary: Dictionary) -> None:
+    """An error if an atom is not made of finite numbers."""
+    xp, weights = namespace(dictionary.weights), dictionary.weights
+    if not bool(xp.all(xp.isfinite(weights))):
+        raise ValueError(
+            f"atoms are not finite in {weights.dtype}: the samples are too large. "
+            "Scale them, e.g. with UnitNorm or StandardScaler, or pass float64"
+        )
 
 
 def _resumed(

@@ -26,6 +26,7 @@ from ..backend.arrays import (
 )
 from ..backend.random import generator
 from ..backend.rows import map_rows
+from ..backend.scale import typical_length
 from ..backend.validation import check_rows
 from ..core import Array, AtomUpdate, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
@@ -295,7 +296,13 @@ class ReducedKernelDL(KernelAtoms, DictionaryLearner):
     def _named_anchors(
         self, X: Array, n_atoms: int, rng: np.random.Generator
     ) -> Array:  # (n, p)
-        n_anchors = self._n_anchors(len(nonzero_rows(X)), n_atoms)
+        n_usable = len(nonzero_rows(X))
+        if n_usable == 0:
+            raise ValueError(
+                "X has no non-zero row to take anchors from (squares of tiny ones "
+                "vanish: scale them); give anchors as an array of points"
+            )
+        n_anchors = self._n_anchors(n_usable, n_atoms)
         if self.anchors in DRAWN:
             return STARTS[self.anchors](X, n_anchors, rng)
         learner = KSVD(n_anchors, max_iter=self.max_iter)
@@ -354,5 +361,4 @@ def facing(
     """
     xp = namespace(X)
     side = xp.where(atoms @ xp.mean(X, axis=0) < 0, -1.0, 1.0)
-    typical = xp.sqrt(xp.mean(row_norms(X)))
-    return as_like(side * typical, atoms)[:, None] * atoms
+    return as_like(side * typical_length(X), atoms)[:, None] * atoms

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backend.scale import power_of_two, typical_length
 from ..backend.stored import apply_rows
 from ..core import Array, SparseCoder
 from ..pursuits import encode
@@ -26,7 +27,8 @@ class RLSDictionary(StreamLearner):
     mini-batches this way). With ``batch_size=1`` it is the published algorithm.
 
     With λ = 1 and given codes the atoms are the least-squares solution over all that
-    was seen, with the first atoms as a prior of the weight of one sample.
+    was seen, with the first atoms as a prior of the weight of one sample (of the first
+    mini-batch, to a factor of two).
 
     Parameters
     ----------
@@ -54,6 +56,8 @@ class RLSDictionary(StreamLearner):
     dictionary_ : ExplicitDictionary
     covariance_ : array (m, m), float64
         C.
+    prior_ : float
+        C of an atom of which nothing is known yet.
     n_samples_seen_ : int
     history_, n_iter_ : as in `OnlineDictionary`
 
@@ -103,6 +107,8 @@ class RLSDictionary(StreamLearner):
 
     def _learn_batch(self, batch: Array, factors: np.ndarray) -> Seen:
         def learn(X: Array) -> Seen:
+            if self.n_samples_seen_ == 0:
+                self._take(Recursion.start(self.dictionary_.atoms, _prior(X)))
             codes = encode(self.dictionary_, self.coder_, X)
             self._take(self._state().after(X, codes, factors).normalized())
             return seen(X, codes)
@@ -113,8 +119,17 @@ class RLSDictionary(StreamLearner):
         self._take(self._state().replaced(places, atoms))
 
     def _state(self) -> Recursion:
-        return Recursion(self.dictionary_.atoms, self.covariance_)
+        return Recursion(self.dictionary_.atoms, self.covariance_, self.prior_)
 
     def _take(self, state: Recursion) -> None:
         self.dictionary_ = self.dictionary_.with_weights(state.atoms)
         self.covariance_ = state.covariance
+        self.prior_ = state.prior
+
+
+def _prior(X: Array) -> float:
+    """1 over the energy of a typical sample, but for a factor below 2.
+
+    A power of two: learning from cX is learning from X, digit by digit, if c is one.
+    """
+    return float(power_of_two(np.float64(typical_length(X)) * 2**0.5)) ** -2

@@ -11,12 +11,21 @@ import numpy as np
 from ..backend.arrays import (
     as_like,
     check_points,
+    is_array,
     namespace,
     row_norms,
     to_numpy,
 )
 from ..backend.lloyd import lloyd
 from ..backend.rows import sum_rows, take_rows
+from ..backend.scale import (
+    all_finite,
+    check_range,
+    least_energy,
+    lengths,
+    quiet,
+    unit_rows,
+)
 from ..core import Array
 
 
@@ -27,6 +36,8 @@ def start_atoms(
     rng: np.random.Generator,
 ) -> Array:  # (m, p)
     """Unit-norm atoms from ``init``: a name in `STARTS` or an array of atoms."""
+    if is_array(X):  # of rows elsewhere blocks are looked at as they are coded
+        check_range(X)
     if isinstance(init, str):
         atoms = STARTS[init](X, n_components, rng)
     else:
@@ -36,15 +47,15 @@ def start_atoms(
                 f"init has {atoms.shape[0]} atoms but n_components={n_components}: "
                 "make them equal or leave n_components out"
             )
-    norms = namespace(atoms).sqrt(row_norms(atoms))
+    norms = lengths(atoms)
     if not bool((norms > 0).all()):
         raise ValueError("init has an atom that is zero: remove it")
-    return atoms / norms[:, None]
+    return unit_rows(atoms)
 
 
 def nonzero_rows(X: Array) -> np.ndarray:
-    """Indices of samples that can serve as atoms."""
-    return np.flatnonzero(to_numpy(row_norms(X)) > 0)
+    """Indices of samples that can serve as atoms: their squares do not vanish."""
+    return np.flatnonzero(to_numpy(row_norms(X)) > least_energy(X))
 
 
 @dataclass(frozen=True)
@@ -71,7 +82,7 @@ class Usable:
 
 def _zero_rows(block: Array, first: int) -> list[np.ndarray]:
     """A list, so that those of several blocks add up."""
-    return [first + np.flatnonzero(to_numpy(row_norms(block)) == 0)]
+    return [first + np.flatnonzero(to_numpy(row_norms(block)) <= least_energy(block))]
 
 
 def _first_row(X: Any) -> Array:  # (1, p)
@@ -92,7 +103,8 @@ def from_samples(X: Any, n_components: int, rng: np.random.Generator) -> Array:
     if len(usable) < n_components:
         raise ValueError(
             f"n_components={n_components} atoms cannot be drawn from {len(usable)} "
-            "non-zero samples: lower n_components or set init='normal'"
+            "non-zero samples: lower n_components or set init='normal' (and scale "
+            "samples that are tiny: their squares vanish)"
         )
     return take_rows(X, usable.draw(n_components, rng))
 
@@ -108,7 +120,13 @@ def from_kmeans(X: Any, n_components: int, rng: np.random.Generator) -> Array:
 def from_svd(X: Any, n_components: int, rng: np.random.Generator) -> Array:
     """Leading right singular vectors, then random samples."""
     p = X.shape[1]
-    gram = sum_rows(_gram, X, row_bytes=16 * p, result_bytes=8 * p * p)
+    with quiet():
+        gram = sum_rows(_gram, X, row_bytes=16 * p, result_bytes=8 * p * p)
+    if not all_finite(gram):
+        raise ValueError(
+            f"XᵀX overflows in {gram.dtype}: scale the samples, e.g. with UnitNorm or "
+            "StandardScaler, or pass float64"
+        )
     xp = namespace(gram)
     values, vectors = xp.linalg.eigh(gram)
     rank = int((values > values[-1] * X.shape[1] * 1e-6).sum())

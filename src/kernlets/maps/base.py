@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..backend.estimator import Estimator
 from ..backend.rows import Blocks, is_blocks, map_rows
+from ..backend.scale import all_finite, quiet
 from ..backend.validation import check_rows
 from ..core import Array, Kernel
 from ..preimage import over_landmarks, preimages
@@ -58,8 +59,19 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
         check_is_fitted(self)
         if is_blocks(X) and not isinstance(X, Iterator):
             return Blocks(lambda: self.transform(iter(X)))
-        features = copy(self)._features  # of this fit, should another one follow
+        features = copy(self)._checked_features  # of this fit, should another follow
         return map_rows(features, self._rows(X), self._row_bytes)
+
+    def _checked_features(self, X: Array) -> Array:  # (n, p) -> (n, k)
+        """`_features`, or an error if they are not finite numbers."""
+        with quiet():
+            found = self._features(X)
+        if not all_finite(found):
+            raise ValueError(
+                f"{type(self).__name__}: features are not finite in {found.dtype}, the "
+                "samples are too large. Scale them as those of the fit, or pass float64"
+            )
+        return found
 
     def _rows(self, X: Any, reset: bool = False) -> Any:
         """X checked: one array, or a generator of checked blocks."""

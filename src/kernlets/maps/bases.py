@@ -12,6 +12,7 @@ from math import pi
 import numpy as np
 
 from ..backend.arrays import as_like, index_like, namespace
+from ..backend.scale import check_range, least_energy, quiet
 from ..core import Array, Kernel
 from .frequencies import frequencies
 
@@ -57,9 +58,12 @@ def at_samples(
     Each unit turns on at a sample of its own, drawn at random.
     """
     xp, m = namespace(filters), filters.shape[0]
-    along = sample @ filters.T
+    with quiet():
+        along = sample @ filters.T
+    check_range(along, "X · filters")
     spread = xp.std(along, axis=0)
-    factors = 1.0 / xp.where(spread > 0, spread, xp.ones_like(spread))
+    known = spread > least_energy(along)
+    factors = 1.0 / xp.where(known, spread, xp.ones_like(spread))
     chosen = index_like(rng.integers(sample.shape[0], size=m), along)
     offsets = along[chosen, index_like(np.arange(m), along)]
     return filters * factors[:, None], offsets * factors

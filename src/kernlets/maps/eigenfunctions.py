@@ -12,6 +12,7 @@ import numpy as np
 
 from ..backend.arrays import double, eps, index_like, namespace
 from ..backend.rows import is_blocks, sum_rows
+from ..backend.scale import least_energy, lengths
 from ..backend.stored import is_stored
 from ..backend.threads import serial_blas
 from ..config import options
@@ -76,19 +77,21 @@ def orthonormal(B: Array) -> tuple[Array, Array]:  # (S, n) -> (S, r), (n, r)
     singular for kernel functions, B much less so.
     """
     xp = namespace(B)
-    cut = max(CUT, 10 * eps(B))
+    cut, least = max(CUT, 10 * eps(B)), least_energy(B)
     B = double(B)
-    lengths = xp.linalg.vector_norm(B, axis=0)
-    lengths = xp.where(lengths > 0, lengths, xp.ones_like(lengths))
+    sizes = lengths(B.T)
+    known = sizes > least  # of what is smaller digits are lost
+    B = xp.where(known, B, 0.0)
+    sizes = xp.where(known, sizes, xp.ones_like(sizes))
     with serial_blas:  # threads of LAPACK mostly wait for each other here
-        U, s, Vh = xp.linalg.svd(B / lengths, full_matrices=False)
+        U, s, Vh = xp.linalg.svd(B / sizes, full_matrices=False)
     r = int((s > cut * s[0]).sum())
     if r == 0:
         raise ValueError(
             "all basis functions are zero on the sample: choose other landmarks, "
             "another basis, or check X for zero rows"
         )
-    return U[:, :r], Vh[:r].T / s[:r] / lengths[:, None]
+    return U[:, :r], Vh[:r].T / s[:r] / sizes[:, None]
 
 
 def projected_gram(kernel: Kernel, sample: Sample, U: Array) -> Array:  # (r, r)

@@ -150,7 +150,7 @@ class NystroemMap(LandmarkMap):
             _refuse_iterator(X, "fit_transform")
             return self.fit(X).transform(X)
         rows, found = self._prepare(X)
-        F = map_rows(self._features, rows, self._row_bytes)
+        F = map_rows(self._checked_features, rows, self._row_bytes)
         if not is_array(F):  # not in memory: made when it is read
             self._finish(X, rows, found)
             return self.transform(X)

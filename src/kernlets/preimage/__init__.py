@@ -29,6 +29,7 @@ import numpy as np
 
 from ..backend.arrays import as_like, index_like, namespace, to_numpy
 from ..backend.rows import map_blocks
+from ..backend.scale import quiet
 from ..core import Array, Kernel
 from ..kernels import Radial, resolve
 from .closed import by_distance, by_ridge, has_distances, nearest, ridge_map
@@ -91,7 +92,8 @@ def preimages(
 
     def solve(rows: Array) -> Preimages:
         begin = None if start is None else as_like(start, targets.anchors)[rows]
-        return _best(targets.part(rows), names, settings, begin)
+        with quiet():  # a step to nowhere is not nearer, and not taken
+            return _best(targets.part(rows), names, settings, begin)
 
     rows = index_like(np.arange(coefs.shape[0]), targets.anchors)
     r, p = targets.anchors.shape

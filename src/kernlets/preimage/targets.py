@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..backend.arrays import as_float, as_like, double, is_array, namespace, row_norms
+from ..backend.arrays import as_float, as_like, is_array, namespace
 from ..backend.rows import map_rows
+from ..backend.scale import typical_length
 from ..core import Array, Kernel
 from ..kernels import Precomputed
 
@@ -59,8 +60,7 @@ class Targets:
     def reach(self) -> float:
         """Root mean square distance of the anchors from their centre."""
         xp = namespace(self.anchors)
-        spread = row_norms(self.anchors - xp.mean(self.anchors, axis=0))
-        return float(double(spread).mean()) ** 0.5
+        return typical_length(self.anchors - xp.mean(self.anchors, axis=0))
 
 
 @dataclass(frozen=True)

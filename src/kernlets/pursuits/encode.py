@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..backend.arrays import empty, namespace
 from ..backend.rows import map_blocks
+from ..backend.scale import quiet
 from ..backend.threads import serial_blas
 from ..core import UNUSED, Array, Dictionary, SparseCoder, SparseCodes
+
+EXCESS = 1e4  # no code explains more than the energy, but this may be a typical one
 
 
 def encode(dictionary: Dictionary, coder: SparseCoder, X: Array) -> SparseCodes:
@@ -16,7 +21,9 @@ def encode(dictionary: Dictionary, coder: SparseCoder, X: Array) -> SparseCodes:
     """
 
     def code(block: Array) -> SparseCodes:
-        return coder.solve(gram, dictionary.correlate(block), dictionary.energy(block))
+        with quiet():  # what overflows has a residual that the coder refuses
+            corr, energy = dictionary.correlate(block), dictionary.energy(block)
+            return coder.solve(gram, corr, energy)
 
     # threads that BLAS wakes for the Gram matrix would spin beside those of the blocks
     with serial_blas:
@@ -53,10 +60,28 @@ def squared_residual(
     energy: Array,  # (n,)
     codes: Array,  # (n, m)
 ) -> Array:  # (n,)
-    """‖x − Dγ‖² = ‖x‖² − 2⟨γ, c⟩ + γᵀGγ, never below zero."""
+    """‖x − Dγ‖² = ‖x‖² − 2⟨γ, c⟩ + γᵀGγ, never below zero.
+
+    NaN where a code explains far more than there is: it has grown without bound.
+    """
     xp = namespace(corr)
-    fit = xp.sum(codes * (2 * corr - codes @ gram), axis=1)
-    return xp.clip(energy - fit, 0, None)
+    with quiet():
+        fit = xp.sum(codes * (2 * corr - codes @ gram), axis=1)
+        tiny = float(xp.finfo(fit.dtype).smallest_normal)
+        possible = xp.isfinite(fit) & (fit <= EXCESS * energy + tiny)
+        return xp.where(possible, xp.clip(energy - fit, 0, None), np.nan)
+
+
+def refuse_unbounded(codes: SparseCodes) -> SparseCodes:
+    """The codes, or an error if a residual is not a finite number."""
+    xp = namespace(codes.residual)
+    if not bool(xp.all(xp.isfinite(codes.residual))):
+        raise ValueError(
+            f"codes are not finite in {codes.values.dtype}: the samples are too large, "
+            "or the kernel is not positive semi-definite. Scale the samples, e.g. with "
+            "UnitNorm or StandardScaler, pass float64, or use another kernel"
+        )
+    return codes
 
 
 def pack(dense: Array, residual: Array) -> SparseCodes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..backend import ops
 from ..core import Array, SparseCoder, SparseCodes
-from .encode import pack, squared_residual
+from .encode import pack, refuse_unbounded, squared_residual
 
 
 class Lasso(SparseCoder):
@@ -41,4 +41,5 @@ class Lasso(SparseCoder):
         codes = ops.lasso(
             gram, corr, self.alpha, self.positive, self.max_iter, self.tol
         )
-        return pack(codes, squared_residual(gram, corr, energy, codes))
+        residual = squared_residual(gram, corr, energy, codes)
+        return refuse_unbounded(pack(codes, residual))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..backend import ops
 from ..core import Array, SparseCoder, SparseCodes
+from .encode import refuse_unbounded
 
 
 class OMP(SparseCoder):
@@ -30,7 +31,8 @@ class OMP(SparseCoder):
     def solve(self, gram: Array, corr: Array, energy: Array) -> SparseCodes:
         width = self.width(gram.shape[0])
         indices, values, residual = ops.omp(gram, corr, energy, width, self.tol or 0.0)
-        return SparseCodes(indices, values, gram.shape[0], residual)
+        codes = SparseCodes(indices, values, gram.shape[0], residual)
+        return refuse_unbounded(codes)
 
     def width(self, n_atoms: int) -> int:
         """Non-zeros per sample over this many atoms."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 from ..backend.arrays import namespace
 from ..core import Array, SparseCoder, SparseCodes
-from .encode import pack, squared_residual
+from .encode import pack, refuse_unbounded, squared_residual
 
 
 class Threshold(SparseCoder):
@@ -30,7 +30,8 @@ class Threshold(SparseCoder):
 
     def solve(self, gram: Array, corr: Array, energy: Array) -> SparseCodes:
         codes = self._shrunk(corr)
-        return pack(codes, squared_residual(gram, corr, energy, codes))
+        residual = squared_residual(gram, corr, energy, codes)
+        return refuse_unbounded(pack(codes, residual))
 
     def _shrunk(self, corr: Array) -> Array:
         xp = namespace(corr)

@@ -20,10 +20,10 @@ from ..backend.arrays import (
     index_like,
     inner,
     namespace,
-    row_norms,
     to_numpy,
 )
 from ..backend.rows import sum_rows
+from ..backend.scale import lengths, power_of_two, typical_length
 from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import ExplicitDictionary
 from .statistics import summed
@@ -99,7 +99,7 @@ class LinearTerm(Objective):
         self, samples: Array, anchors: Array, coder: SparseCoder, weight: float
     ) -> None:
         xp = namespace(anchors)
-        norms = xp.sqrt(row_norms(anchors))
+        norms = lengths(anchors)
         norms = xp.where(norms > 0, norms, 1.0)[:, None]
         units = ExplicitDictionary(anchors / norms)
         sums = summed(units, coder, samples)
@@ -166,17 +166,25 @@ class AnchorDescent(BaseEstimator):
 
 
 def _line_searched(objective: Objective, anchors: Array, n_steps: int) -> Array:
-    """L-BFGS in units of the anchors' typical norm, the length of its first trial."""
-    unit = float(double(row_norms(anchors)).mean()) ** 0.5 or 1.0
+    """L-BFGS in units of the anchors' typical norm, the length of its first trial.
+
+    The objective is divided by a power of two near its first value: steps have a
+    longest and a shortest length in units of it.
+    """
+    unit, scale = typical_length(anchors) or 1.0, 0.0
 
     def points(flat: np.ndarray) -> Array:
         return as_like(unit * flat.reshape(anchors.shape), anchors)
 
     def value(flat: np.ndarray) -> float:
-        return objective.value(points(flat))
+        nonlocal scale
+        found = objective.value(points(flat))
+        scale = scale or float(power_of_two(np.float64(abs(found))))
+        return found / scale
 
     def gradient(flat: np.ndarray) -> np.ndarray:
-        return unit * to_numpy(double(objective.gradient(points(flat)))).ravel()
+        slope = to_numpy(double(objective.gradient(points(flat)))).ravel()
+        return unit / scale * slope
 
     options = {"maxiter": n_steps, "maxfun": 5 * n_steps, "ftol": 0.0, "gtol": 0.0}
     start = to_numpy(double(anchors)).ravel() / unit

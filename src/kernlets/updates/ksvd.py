@@ -11,6 +11,7 @@ from ..backend import ops
 from ..backend.arrays import diagonal, index_like, namespace, row_norms, to_numpy
 from ..backend.products import matmul
 from ..backend.rows import slices
+from ..backend.scale import peaks, power_of_two
 from ..core import (
     Array,
     AtomUpdate,
@@ -100,6 +101,7 @@ class ParallelKSVDUpdate(AtomUpdate):
         power = diagonal(coded.codes_gram)[:, None]
         weights = dictionary.weights
         moved = coded.cross - matmul(coded.codes_gram, weights) + power * weights
+        moved = moved / power_of_two(peaks(moved, 1))  # before it meets a kernel matrix
         dictionary = normalized(dictionary.with_weights(moved), dictionary)
         limits = self.min_uses, self.max_coherence
         dictionary = refresh_from(coded, dictionary, *limits)

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..backend.arrays import as_like, diagonal, double, inner, namespace
 from ..backend.products import matmul
+from ..backend.scale import least_energy, peaks, power_of_two
 from ..backend.threads import threads_if_large
 from ..core import Array, AtomUpdate, Dictionary, Statistics, Step
 from ..dictionaries import ExplicitDictionary
@@ -85,11 +86,16 @@ def coordinate_sweep(
     """The atoms after one sweep, and by how much the squared error fell.
 
     Gaps cross − ΓᵀΓ·atoms are formed for a block of atoms at once, and inside the
-    block follow each atom that moves.
+    block follow each atom that moves. What is left of sums that have faded to nothing
+    moves no atom.
     """
     xp = namespace(atoms)
     atoms = xp.asarray(atoms, copy=True)
     gain = as_like(0.0, atoms)
+    unit = power_of_two(xp.maximum(peaks(codes_gram, 1), peaks(cross, 1)))
+    known = peaks(codes_gram, 1) > least_energy(atoms)  # else digits are lost, as of 0
+    codes_gram = xp.where(known, codes_gram / unit, 0.0)
+    cross = xp.where(known, cross / unit, 0.0)
     for begin in range(0, atoms.shape[0], BLOCK):
         block = slice(begin, begin + BLOCK)
         inside = codes_gram[block, block]
@@ -99,7 +105,7 @@ def coordinate_sweep(
             target = gap + inside[i, i] * old
             norm = xp.sqrt(target @ target)
             new = xp.where(norm > 0, target / xp.where(norm > 0, norm, 1.0), old)
-            gain += norm - target @ old
+            gain += (norm - target @ old) * unit[begin + i, 0]
             gaps[i + 1 :] -= inside[i + 1 :, i, None] * (new - old)
             atoms[begin + i] = new
     return atoms, 2 * float(gain)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..backend.arrays import as_like, device_memory, double, eps, namespace
+from ..backend.scale import power_of_two
 from ..backend.threads import serial_blas
 from ..core import Array, AtomUpdate, Dictionary, Statistics, Step
 from .least_squares import fit_term
@@ -41,6 +42,7 @@ def procrustes(
     the previous atoms.
     """
     wide = double(cross)
+    wide = wide / float(power_of_two(namespace(wide).max(namespace(wide).abs(wide))))
     scale = float((wide * wide).sum()) ** 0.5 or 1.0
     # too little to be seen in the fit, which still never gets worse (a proximal step)
     settled = wide + scale * eps(wide) ** 0.5 * double(previous)

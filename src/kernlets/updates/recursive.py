@@ -11,10 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ..backend import ops
-from ..backend.arrays import diagonal, double, is_torch, move_like, namespace, row_norms
+from ..backend.arrays import diagonal, double, is_torch, move_like, namespace
+from ..backend.scale import lengths
 from ..core import Array, SparseCodes
 
 ROWS = 256  # samples per block: the same result as one by one, by matrix products
+STEEP = 1e8  # γCγᵀ from which on the identity that is added to it has lost its digits
 
 
 class Recursion(NamedTuple):
@@ -22,12 +24,13 @@ class Recursion(NamedTuple):
 
     atoms: Array  # (m, p)
     covariance: Array  # (m, m), float64
+    prior: float = 1.0  # variance of an atom of which nothing is known
 
     @classmethod
-    def start(cls, atoms: Array) -> Recursion:
-        """C = I: the first atoms weigh as much as one sample for each of them."""
-        eye = move_like(np.eye(atoms.shape[0]), atoms)
-        return cls(atoms, eye)
+    def start(cls, atoms: Array, prior: float = 1.0) -> Recursion:
+        """C = prior · I, 1 over the energy of a sample: an atom weighs as much."""
+        eye = move_like(prior * np.eye(atoms.shape[0]), atoms)
+        return cls(atoms, eye, prior)
 
     def after(
         self,
@@ -37,8 +40,8 @@ class Recursion(NamedTuple):
     ) -> Recursion:
         """The state after n samples with given codes, whatever their codes are.
 
-        For all λ = 1 the atoms become (I + ΓᵀΓ)⁻¹(D₀ + ΓᵀX): the least-squares fit,
-        with the first atoms as a prior.
+        From the start, for all λ = 1, the atoms become (I + ΓᵀΓ)⁻¹(D₀ + ΓᵀX), with I
+        divided by the prior: the least-squares fit, with the first atoms as a prior.
         """
         state = self
         for begin in range(0, len(codes), ROWS):
@@ -59,27 +62,29 @@ class Recursion(NamedTuple):
         xp = namespace(self.covariance)
         later = np.cumprod(factors[::-1])[::-1]  # λᵢ and all after it
         root = move_like(np.sqrt(np.append(later[1:], 1.0)), X)
-        forgotten = _forget(self.covariance, float(later[0]))
+        forgotten = _forget(self.covariance, float(later[0]), self.prior)
         seen = root[:, None] * _times(codes, forgotten)  # (n, m)  Γ̃C'
         spread = root[:, None] * _times(codes, seen.T)  # (n, n)  Γ̃C'Γ̃ᵀ
-        eye = move_like(np.eye(len(codes)), X)
-        inverse = xp.linalg.inv(xp.linalg.cholesky(eye + spread))
-        V = inverse @ seen
+        if float(xp.max(xp.abs(diagonal(spread)))) < STEEP:
+            eye = move_like(np.eye(len(codes)), X)
+            inverse = xp.linalg.inv(xp.linalg.cholesky(eye + spread))
+            V = inverse @ seen
+            gain, covariance = V.T @ (inverse * root), forgotten - V.T @ V
+        else:
+            gain, covariance = _by_roots(forgotten, double(codes.toarray()), root)
         residual = ops.subtract_codes(X, codes.indices, codes.values, self.atoms)
-        gain = V.T @ (inverse * root)  # (m, n)
         atoms = self.atoms + xp.astype(gain, X.dtype) @ residual
-        covariance = forgotten - V.T @ V
         # an asymmetry of rounding would grow with everything that is forgotten
-        return Recursion(atoms, (covariance + covariance.T) / 2)
+        return Recursion(atoms, (covariance + covariance.T) / 2, self.prior)
 
     def normalized(self) -> Recursion:
         """Atoms of unit norm, C for codes that are scaled to match."""
         xp = namespace(self.atoms)
-        norms = xp.sqrt(row_norms(self.atoms))
+        norms = lengths(self.atoms)
         norms = xp.where(norms > 0, norms, xp.ones_like(norms))
         scale = 1 / double(norms)
         covariance = self.covariance * (scale[:, None] * scale)
-        return Recursion(self.atoms / norms[:, None], covariance)
+        return Recursion(self.atoms / norms[:, None], covariance, self.prior)
 
     def replaced(self, places: Array, atoms: Array) -> Recursion:
         """New atoms in some places, of which nothing is known yet."""
@@ -89,8 +94,28 @@ class Recursion(NamedTuple):
         weights[places] = atoms
         covariance[places, :] = 0.0
         covariance[:, places] = 0.0
-        covariance[places, places] = 1.0
-        return Recursion(weights, covariance)
+        covariance[places, places] = self.prior
+        return Recursion(weights, covariance, self.prior)
+
+
+def _by_roots(
+    covariance: Array,  # (m, m)  C'
+    codes: Array,  # (n, m)  Γ
+    root: Array,  # (n,)  √w
+) -> tuple[Array, Array]:  # (m, n), (m, m)
+    """C'Γ̃ᵀ(I + Γ̃C'Γ̃ᵀ)⁻¹√w and what becomes of C', for codes however large.
+
+    With C' = SSᵀ and Γ̃S = UΣVᵀ they are SV Σ(I + Σ²)⁻¹Uᵀ and SV(I + Σ²)⁻¹VᵀSᵀ, where
+    nothing is subtracted: slower, but C stays positive.
+    """
+    xp = namespace(covariance)
+    values, vectors = xp.linalg.eigh(covariance)
+    S = vectors * xp.sqrt(xp.clip(values, 0.0, None))
+    U, s, Vh = xp.linalg.svd(root[:, None] * (codes @ S), full_matrices=True)
+    turned, rank = S @ Vh.T, len(s)
+    gain = (turned[:, :rank] * (s / (1 + s * s))) @ U[:, :rank].T
+    left = xp.concat([1 / (1 + s * s), xp.ones_like(values[rank:])])
+    return gain * root, (turned * left) @ turned.T
 
 
 def _times(codes: SparseCodes, matrix: Array) -> Array:  # (n, ·)
@@ -100,8 +125,8 @@ def _times(codes: SparseCodes, matrix: Array) -> Array:  # (n, ·)
     return codes.tocsr().astype(np.float64) @ matrix
 
 
-def _forget(covariance: Array, factor: float) -> Array:
-    """C/factor, but no variance is raised above 1, that of the start.
+def _forget(covariance: Array, factor: float, prior: float) -> Array:
+    """C/factor, but no variance is raised above that of the start.
 
     Without the bound an atom that is out of use for long would grow like factor⁻ᵗ
     (wind-up), and the first sample to use it again would throw it anywhere.
@@ -109,6 +134,7 @@ def _forget(covariance: Array, factor: float) -> Array:
     if factor == 1.0:
         return covariance
     xp = namespace(covariance)
-    room = 1 / xp.sqrt(diagonal(covariance))
+    known = diagonal(covariance)
+    room = prior**0.5 / xp.sqrt(xp.where(known > 0, known, prior))
     scale = xp.clip(room, 1.0, factor**-0.5 if factor > 0 else np.inf)
     return covariance * (scale[:, None] * scale)

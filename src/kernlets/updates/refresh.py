@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..backend.arrays import eps, index_like, namespace, to_numpy
+from ..backend.scale import least_energy
 from ..core import Array, Dictionary, Statistics
 
 
@@ -58,7 +59,9 @@ def replacements(
     """
     places = useless_atoms(dictionary.gram(), uses, min_uses, max_coherence)
     energy = to_numpy(dictionary.energy(worst))
-    rounding = 10 * eps(dictionary.weights) * energy
+    like = dictionary.weights
+    # nor does one whose squares vanish
+    rounding = np.maximum(10 * eps(like) * energy, least_energy(like))
     good = np.flatnonzero(worst_error > rounding)[: len(places)]
     places = index_like(places[: len(good)], dictionary.weights)
     return places, sample_atoms(dictionary, worst[index_like(good, worst)])

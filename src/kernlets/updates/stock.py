@@ -10,16 +10,19 @@ from scipy import sparse
 from ..backend import ops
 from ..backend.arrays import (
     as_like,
+    diagonal,
     double,
     empty,
     index_like,
     is_torch,
     move_like,
     namespace,
+    to_numpy,
 )
 from ..core import Array, Kernel
 
 MAX_AGE = 64  # changes of the anchors after which their matrix is inverted anew
+GIANT = 1e4  # times the largest κ(z, z) of an anchor: nothing is learned from these
 
 
 @dataclass(frozen=True)
@@ -67,14 +70,31 @@ class AnchorStock:
         rules: ops.Rules,
         pursuit: ops.Pursuit,
     ) -> tuple[AnchorStock, ops.Outcome]:
-        """The anchors and atoms after a block of samples, and what happened."""
+        """The anchors and atoms after a block of samples, and what happened.
+
+        Samples that are out of all proportion are left out: one with a thousand times
+        the norm turns atoms into itself, and as these shrink slowly, the learner would
+        be of no use for a very long time.
+        """
+        energy = kernel.diag(X)
+        kept = np.flatnonzero(to_numpy(energy) <= self._largest_energy(energy))
+        if len(kept) < X.shape[0]:
+            rows, steps = index_like(kept, energy), steps[kept]
+            X, energy = X[rows], energy[rows]
         pool = _joined(self.anchors, X)
-        cross, energy = kernel(X, pool), kernel.diag(X)
+        cross = kernel(X, pool)
         stock = self._opened(X.shape[0], rules)
         steps = as_like(steps, energy)
         size = len(self)
         done = ops.budget_stream(stock, size, cross, energy, steps, rules, pursuit)
         return self._closed(stock, done, pool), done
+
+    def _largest_energy(self, energy: Array) -> float:
+        """What κ(x, x) may be for a sample to be learned from."""
+        if len(self):
+            return GIANT * float(to_numpy(diagonal(self.matrix)).max())
+        known = to_numpy(energy)[to_numpy(energy) > 0]
+        return GIANT**2 * float(np.median(known)) if len(known) else 0.0
 
     def _opened(self, n: int, rules: ops.Rules) -> ops.Stock:
         """Room for the anchors that a block of n samples may bring."""
@@ -103,8 +123,12 @@ class AnchorStock:
             return self.inverse
         matrix = double(self.matrix)
         xp = namespace(matrix)
-        more = xp.linalg.diagonal(matrix) * jitter
-        return xp.linalg.inv(matrix + move_like(np.eye(len(self)), matrix) * more)
+        more = diagonal(matrix) * jitter
+        # with ones on the diagonal: anchors may be of very different norms
+        unit = 1 / xp.sqrt(diagonal(matrix))
+        units = unit[:, None] * unit
+        matrix = (matrix + move_like(np.eye(len(self)), matrix) * more) * units
+        return xp.linalg.inv(matrix) * units
 
     def _closed(self, stock: ops.Stock, done: ops.Outcome, pool: Array) -> AnchorStock:
         size = done.size
