@@ -26,11 +26,12 @@ from ..backend.rows import (
 from ..backend.stored import is_stored
 from ..config import options
 from ..core import Array, Kernel
+from .columns import column_norm
 from .kmeans import kmeans
 from .leverage import leverage
 from .pool import Pool, Sample
 from .rpcholesky import rpcholesky
-from .weighted import column_norm, coreset, diagonal, uniform
+from .weighted import coreset, diagonal, uniform
 
 Sampler = Callable[[Kernel, Array, int, np.random.Generator], Array]
 
@@ -44,7 +45,8 @@ SAMPLERS: dict[str, Sampler] = {
     "rpcholesky": rpcholesky,
 }
 NEED_VECTORS = (kmeans, coreset)  # no use for samples known by their kernel only
-BY_BLOCKS = (uniform, diagonal, coreset, leverage, kmeans)  # take X wherever it is
+#: samplers that take X wherever it is
+BY_BLOCKS = (uniform, diagonal, column_norm, coreset, leverage, kmeans)
 
 
 
