@@ -78,6 +78,14 @@ def test_what_is_not_a_regular_file_is_not_replaced(tmp_path: Path, kind: str) -
     assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
 
 
+def test_a_link_to_itself_is_named(tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    with pytest.raises(OSError) as caught:
+        write(loop)
+    assert caught.value.errno == errno.ELOOP and caught.value.filename == str(loop)
+
+
 def test_long_names_are_no_obstacle(tmp_path: Path) -> None:
     path = tmp_path / ("n" * 255)
     write(path)

@@ -376,6 +376,7 @@ def test_the_commands_of_the_documentation(
             "did you mean residualclassifier__learner__max_iter?",
         ),
         (["train.npz", "--set", "zzz=3"], "there are callback, coder, "),
+        (["train.npz", "--set", "steps=3"], "--set steps: no such parameter"),
         (["train.npz", "--method", "outliers", "--atoms", "9"], "--atoms means noth"),
         (["train.npz", "--method", "src", "--atoms", "9"], "--atoms means nothing"),
         (["train.npz", "--method", "ksvd", "--n-components", "9"], "--map nystroem"),
@@ -444,6 +445,7 @@ def test_damaged_and_foreign_models(folder: Path, tmp_path: Path) -> None:
         assert "is not a model file: give MODEL before" in error(command, data, *rest)
         absent = error(command, tmp_path / "absent", *rest)
         assert "there is no such model" in absent and "kernlets fit" in absent
+        assert "is a folder" in error(command, tmp_path, *rest)
 
 
 def test_models_that_do_not_fit_the_data(folder: Path, tmp_path: Path) -> None:

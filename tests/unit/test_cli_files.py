@@ -333,6 +333,9 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_places_are_checked_before_the_fit(data: Path, tmp_path: Path) -> None:
     assert "no such folder" in error("fit", data, "-m", tmp_path / "a" / "m")
     assert "is a folder" in error("fit", data, "-m", tmp_path)
+    link, nowhere = tmp_path / "link", tmp_path / "not" / "there"
+    link.symlink_to(nowhere / "m")
+    assert f"create {nowhere} first" in error("fit", data, "-m", link)
     taken = ["--checkpoint", data]
     assert "cannot be made a folder" in error("fit", data, "-m", tmp_path / "m", *taken)
 

@@ -31,8 +31,8 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     or the new one. Errors name `path`. What is not a regular file is not replaced,
     and parts that killed processes left beside `path` are removed.
     """
-    target = Path(path).resolve()  # a link stays a link
     refuse_special(path)
+    target = Path(path).resolve()  # a link stays a link
     remove_abandoned(target)
     part = _part_beside(target)
     _open_parts.add(part)
@@ -51,8 +51,10 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def refuse_special(path: str | Path) -> None:
-    """Raise if `path` is a folder, a device, a pipe or a socket."""
+    """Raise if `path` is a folder, device, pipe or socket, or cannot be looked at."""
     target = Path(path)
+    with suppress(FileNotFoundError):
+        target.stat()
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, "is a folder, not a file", str(path))
     if target.exists() and not target.is_file():

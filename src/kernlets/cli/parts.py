@@ -24,6 +24,8 @@ def reading_model(path: Path) -> Iterator[None]:
             f"{path}: there is no such model: check the path, or write one with "
             f"`kernlets fit DATA -m {path}`"
         )
+    if path.is_dir():
+        raise ValueError(f"{path}: is a folder: give MODEL, a file, before DATA")
     try:
         yield
     except ModelFileError as error:

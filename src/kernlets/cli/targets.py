@@ -53,7 +53,7 @@ def check_place(path: Path) -> None:
     refuse_special(path)
     folder = path.resolve().parent
     if not folder.is_dir():
-        raise ValueError(f"{path}: no such folder: create {path.parent} first")
+        raise ValueError(f"{path}: no such folder: create {folder} first")
     if path.exists() and not os.access(path, os.W_OK):
         raise ValueError(f"{path}: is write-protected: name another file")
     _check_writable(folder, path)

@@ -31,8 +31,8 @@ def has_header(path: Path, lines: list[list[str]], request: Request) -> bool:
     if not (_is_scale(first) and is_alone):
         return False
     warnings.warn(
-        f"{path}: line 1 is taken for a header, since its numbers rise in equal steps: "
-        "set header to True if it is one, to False (--no-header) if it is data",
+        f"{path}: line 1 is taken for a header, since its numbers rise in equal steps; "
+        "say --no-header (header=False) if it is data, --header (header=True) if not",
         stacklevel=2,
     )
     return True
