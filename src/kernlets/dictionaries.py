@@ -8,7 +8,7 @@ the same while it is trained, with the kernel matrix at hand.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from .backend.arrays import (
     to_numpy,
 )
 from .core import Array, Dictionary, Kernel, SparseCodes
+from .fields import Declared, Either, Floats, Indices, Nothing, Number, Part
 from .kernels import Precomputed
 from .preimage import Preimages, over_landmarks, preimages
 
@@ -37,6 +38,8 @@ def _check_shape(name: str, array: Array, shape: tuple[int | None, ...]) -> None
 @dataclass(frozen=True)
 class ExplicitDictionary(Dictionary):
     """Atoms are the rows of a matrix: gram D Dᵀ, correlations X Dᵀ, energies ‖x‖²."""
+
+    _declared: ClassVar[Declared] = {"atoms": Floats("m", "p")}
 
     atoms: Array  # (m, p)
 
@@ -77,6 +80,14 @@ class ExplicitDictionary(Dictionary):
 @dataclass(frozen=True)
 class KernelDictionary(Dictionary):
     """Atom j is Σᵢ coefs[j, i] φ(anchorᵢ): gram A K(Z,Z) Aᵀ, correlations K(X,Z) Aᵀ."""
+
+    _declared: ClassVar[Declared] = {
+        "kernel": Part(Kernel),
+        "anchors": Either(Floats("r", "p", csr=True), Indices("r")),
+        "coefs": Floats("m", "r"),
+        "known_gram": Either(Nothing(), Floats("m", "m")),
+        "typical_energy": Either(Nothing(), Number(least=0)),
+    }
 
     kernel: Kernel
     anchors: Array  # (r, p)
@@ -164,6 +175,12 @@ class GramDictionary(Dictionary):
     Samples are given by their row numbers, coordinates are unit vectors, and the
     kernel matrix is never multiplied again: `products` follow the atoms.
     """
+
+    _declared: ClassVar[Declared] = {
+        "matrix": Floats("N", "N"),
+        "coefs": Floats("m", "N"),
+        "products": Floats("m", "N"),
+    }
 
     given = ("matrix",)
 

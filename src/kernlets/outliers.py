@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from .backend.arrays import check_rows, index_like, namespace, to_numpy
 from .backend.random import generator
 from .core import Array
-from .learners import ReducedKernelDL
+from .fields import Conditions, Declared, Floats, Indices, Number, Part, Size
+from .learners import ReducedKernelDL, base
 
 
 class DictionaryOutlierDetector(OutlierMixin, BaseEstimator):
@@ -63,6 +64,22 @@ class DictionaryOutlierDetector(OutlierMixin, BaseEstimator):
         "standardize": ["boolean"],
         "trim": ["boolean"],
         "random_state": ["random_state", np.random.Generator],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "n_features_in_": Size("p"),
+        "mean_": Floats("p"),
+        "scale_": Floats("p"),
+        "learner_": Part(base.DictionaryLearner, Pipeline, p="p"),
+        "decision_scores_": Floats("n"),
+        "threshold_": Number(),
+        "offset_": Number(),
+        "labels_": Indices("n", below=2),
+    }
+    _conditions: ClassVar[Conditions] = {
+        "learner_ must end in a dictionary learner": lambda self: isinstance(
+            _last(self.learner_), base.DictionaryLearner
+        ),
     }
 
     def __init__(
@@ -124,7 +141,7 @@ class DictionaryOutlierDetector(OutlierMixin, BaseEstimator):
         seed = int(generator(self.random_state).integers(2**31))
         learner = _default_learner(n_samples) if self.learner is None else self.learner
         learner = clone(learner)
-        last = learner[-1] if isinstance(learner, Pipeline) else learner
+        last = _last(learner)
         if last.get_params(deep=False).get("random_state", seed) is None:
             last.set_params(random_state=seed)
         return learner
@@ -143,6 +160,11 @@ class DictionaryOutlierDetector(OutlierMixin, BaseEstimator):
         if isinstance(learner, Pipeline):
             X, learner = learner[:-1].transform(X), learner[-1]
         return learner.reconstruction_error(X, per_sample=True)
+
+
+def _last(learner: Any) -> Any:
+    """A learner, or the one at the end of a pipeline."""
+    return learner[-1] if isinstance(learner, Pipeline) else learner
 
 
 def _default_learner(n_samples: int) -> ReducedKernelDL:

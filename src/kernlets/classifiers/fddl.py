@@ -23,6 +23,7 @@ from ..backend.rows import map_rows
 from ..backend.threads import parallel
 from ..core import Array
 from ..dictionaries import ExplicitDictionary
+from ..fields import Conditions, Declared, Floats
 from ..learners.checkpoint import Checkpoint
 from ..learners.loop import Monitor
 from ..learners.start import start_atoms
@@ -122,6 +123,14 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callback": [Callable, None],
+    }
+
+    _declared: ClassVar[Declared] = {"class_means_": Floats("C", "m")}
+    _conditions: ClassVar[Conditions] = {
+        "atom_classes_ must have all classes, in order": lambda self: (
+            np.array_equal(np.unique(self.atom_classes_), range(len(self.classes_)))
+            and bool((np.diff(self.atom_classes_) >= 0).all())
+        ),
     }
 
     def __init__(

@@ -16,6 +16,18 @@ from ..backend.arrays import as_like, move_like, namespace, row_norms, to_numpy
 from ..backend.random import generator
 from ..core import Array, Kernel
 from ..dictionaries import ExplicitDictionary, KernelDictionary
+from ..fields import (
+    Conditions,
+    Declared,
+    Floats,
+    History,
+    Indices,
+    Labels,
+    Maybe,
+    Part,
+    Size,
+    Whole,
+)
 from ..kernels import resolve
 from ..kernels.samples import check_samples, describe_input
 from ..learners.checkpoint import Checkpoint
@@ -113,6 +125,26 @@ class KSADClassifier(ClassifierMixin, BaseEstimator):
         "n_neighbors": [POSITIVE],
         "shrinkage": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state", np.random.Generator],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "n_features_in_": Size("p"),
+        "classes_": Labels("C"),
+        "map_": Part(NystroemMap, p="p", k="k"),
+        "dictionary_": Part(ExplicitDictionary, m="m", p="k"),
+        "codes_": Floats("n", "m"),
+        "code_classes_": Indices("n", below="C"),
+        "centre_": Maybe(Floats("k")),
+        "history_": History(),
+        "n_iter_": Whole(),
+    }
+    _conditions: ClassVar[Conditions] = {
+        "centre_ must be there with dictionary='fisher'": lambda self: (
+            hasattr(self, "centre_") == (self.dictionary == "fisher")
+        ),
+        "n_neighbors is more than the samples": lambda self: (
+            self.n_neighbors <= len(self.codes_)
+        ),
     }
 
     def __init__(

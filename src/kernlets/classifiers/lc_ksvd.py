@@ -23,6 +23,7 @@ from ..backend.random import generator
 from ..backend.rows import map_rows
 from ..core import Array, Statistics
 from ..dictionaries import ExplicitDictionary
+from ..fields import Declared, Floats
 from ..learners import KSVD
 from ..learners.checkpoint import Checkpoint
 from ..learners.loop import Monitor, alternate
@@ -53,6 +54,11 @@ class JointKSVD(ScoreVoting, CodingClassifier):
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callback": [Callable, None],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "classifier_": Floats("m", "C"),
+        "label_map_": Floats("m", "C"),
     }
 
     @abstractmethod

@@ -20,9 +20,11 @@ from ..backend.stored import is_elsewhere
 from ..backend.threads import parallel
 from ..config import options
 from ..core import Array, Kernel
+from ..fields import Conditions, Declared, Indices, Many, Number, Part
 from ..kernels import Precomputed, resolve
 from ..kernels.samples import check_samples, describe_input
 from ..learners import KSVD
+from ..learners.base import DictionaryLearner
 from ..learners.checkpoint import branches
 from .labels import ResidualVoting, checked_labels
 from .parts import is_stream, labelled_rows, rows_of, split_classes
@@ -70,6 +72,18 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "learner": [BaseEstimator, None],
         "random_state": ["random_state", np.random.Generator],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "learners_": Many(Part(DictionaryLearner, fitted=False), "C"),
+        "class_rows_": Many(Indices(None), "C"),
+        "class_count_": Indices("C"),
+        "temperature_": Number(least=0),
+    }
+    _conditions: ClassVar[Conditions] = {
+        "learners_ must take these features, or class_rows_": lambda self: (
+            all(map(self._suits, self.learners_, self.class_rows_))
+        ),
     }
 
     def __init__(
@@ -167,6 +181,13 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
             return 0.0
         errors, counts = zip(*known, strict=True)
         return float(np.average(errors, weights=counts))
+
+    def _suits(self, learner: Any, rows: np.ndarray) -> bool:
+        """Whether a learner, fitted or not, takes the features of these samples."""
+        width = getattr(learner, "n_features_in_", None)
+        if isinstance(kernel_of(learner), Precomputed):
+            return width == len(rows) and rows.max(initial=-1) < self.n_features_in_
+        return width in (None, self.n_features_in_)
 
     def _learner(self) -> Any:
         return KSVD() if self.learner is None else self.learner

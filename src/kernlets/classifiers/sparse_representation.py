@@ -12,6 +12,7 @@ from ..backend.arrays import as_like, index_like, namespace, to_numpy
 from ..backend.rows import map_rows
 from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
+from ..fields import Declared, Indices, Part
 from ..kernels import resolve
 from ..kernels.samples import check_samples, describe_input
 from ..learners.exact import kernel_matrix
@@ -45,6 +46,13 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
         "kernel": [str, Kernel, callable],
         "n_nonzero_coefs": [int, None],
         "coder": [SparseCoder, None],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "kernel_": Part(Kernel),
+        "dictionary_": Part(KernelDictionary, m="m", p="p"),
+        "atom_classes_": Indices("m", below="C"),
+        "coder_": Part(SparseCoder),
     }
 
     def __init__(

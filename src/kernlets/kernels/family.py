@@ -16,11 +16,14 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.utils._param_validation import Interval
 
 from ..backend.arrays import as_float, is_array, is_torch, namespace
 from ..backend.rows import sum_rows, take_rows
 from ..backend.stored import is_elsewhere
 from ..core import Array, Kernel
+
+POSITIVE = Interval(Real, 0, None, closed="neither")
 
 
 class Family(Kernel):

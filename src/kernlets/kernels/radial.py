@@ -8,13 +8,15 @@ that is called without being bound, as in scikit-learn's pairwise kernels.
 from __future__ import annotations
 
 from math import sqrt
-from typing import ClassVar
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils._param_validation import Options
 
 from ..backend.arrays import is_torch, namespace
 from ..core import Array, Kernel
-from .family import Exponential, Family, decay, positive, reset, variance
+from .family import POSITIVE, Exponential, Family, decay, positive, reset, variance
 from .pairs import (
     centred,
     energies,
@@ -59,6 +61,11 @@ class RBF(Exponential, Radial):
         γ = 1/(2σ²), scikit-learn's spelling. Give one of the two, or neither to have
         it set from the data.
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "sigma": [POSITIVE, None],
+        "gamma": [POSITIVE, None],
+    }
 
     def __init__(self, sigma: float | None = None, gamma: float | None = None) -> None:
         self.sigma = sigma
@@ -114,6 +121,11 @@ class Matern(_LengthScale):
         Smoothness. With 0.5 the kernel has no gradient at x = y; 0 is taken there.
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "length_scale": [POSITIVE, None],
+        "nu": [Options(Real, {0.5, 1.5, 2.5})],
+    }
+
     def __init__(self, length_scale: float | None = None, nu: float = 1.5) -> None:
         self.length_scale = length_scale
         self.nu = nu
@@ -159,6 +171,11 @@ class RationalQuadratic(_LengthScale):
         Small values mix more widths; the limit of large ones is RBF with σ = l.
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "length_scale": [POSITIVE, None],
+        "alpha": [POSITIVE],
+    }
+
     def __init__(self, length_scale: float | None = None, alpha: float = 1.0) -> None:
         self.length_scale = length_scale
         self.alpha = alpha
@@ -195,6 +212,10 @@ class Laplacian(Exponential):
     -----
     Where two rows agree in a feature there is no gradient; `pull` takes 0.
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "gamma": [POSITIVE, None],
+    }
 
     def __init__(self, gamma: float | None = None) -> None:
         self.gamma = gamma

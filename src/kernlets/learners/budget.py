@@ -20,6 +20,7 @@ from ..backend.stored import read_rows
 from ..backend.threads import serial_blas
 from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
+from ..fields import Declared, Part, Whole
 from ..kernels import Precomputed, resolve
 from ..kernels.samples import check_samples, describe_input
 from ..pursuits import OMP, Lasso
@@ -115,6 +116,13 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         "admission": [StrOptions(set(ADMISSIONS)), Admission],
         "update": [StrOptions({"parameter", "feature"}), StochasticGradient],
         "pruning": [StrOptions(set(PRUNINGS))],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "coder_": Part(Lasso, OMP),
+        "stock_": Part(AnchorStock, m="m", p="p", r="r"),
+        "dictionary_": Part(KernelDictionary, m="m", p="p", r="r"),
+        "n_samples_seen_": Whole(),
     }
 
     def __init__(

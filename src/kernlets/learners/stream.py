@@ -20,6 +20,7 @@ from ..backend.random import generator
 from ..backend.rows import read_rows, row_batches
 from ..core import Array, Statistics
 from ..dictionaries import ExplicitDictionary
+from ..fields import Declared, Floats, Indices, Maybe, Whole
 from ..updates.refresh import replacements
 from ..updates.statistics import Seen
 from .base import POSITIVE
@@ -52,6 +53,12 @@ class StreamLearner(LinearLearner):
         **LinearLearner._parameter_constraints,
         "batch_size": [POSITIVE],
         "forgetting": [Interval(Real, 0, 1, closed="right"), Forgetting],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "n_samples_seen_": Whole(),
+        "uses_": Indices("m"),
+        "pending_": Maybe(Floats("n", "p")),
     }
 
     @abstractmethod

@@ -23,7 +23,9 @@ import sklearn
 from safetensors import numpy as safetensors
 
 from .. import __version__
+from ..backend.text import printable
 from .codec import Decoder, Encoder, PersistenceError
+from .limits import MAX_DIGITS, Room, check_outline
 from .objects import OBJECTS, UnknownClassError
 from .values import VALUES
 
@@ -37,8 +39,7 @@ class FileError(ValueError):
     """A file that cannot be read: one short line with the file and the remedy."""
 
     def __init__(self, path: str | Path, problem: object) -> None:
-        text = " ".join(str(problem).split())
-        text = "".join(c if c.isprintable() else "?" for c in text)
+        text = printable(problem)
         if len(text) > MAX_MESSAGE:
             text = f"{text[:MAX_MESSAGE]} ..."
         super().__init__(f"{path}: {text}")
@@ -133,7 +134,7 @@ def _metadata(path: str | Path, head: bytes, kind: Kind) -> dict[str, str]:
     if not head[8:].startswith(start):
         raise kind.error(path, kind.foreign)
     try:
-        metadata = _parsed(head[8:])["__metadata__"]
+        metadata = _parsed(head[8:], Room(len(head)))["__metadata__"]
         if all(isinstance(text, str) for text in metadata.values()):
             return metadata
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
@@ -141,9 +142,15 @@ def _metadata(path: str | Path, head: bytes, kind: Kind) -> dict[str, str]:
     raise kind.error(path, kind.damaged)
 
 
-def _parsed(text: bytes | str) -> Any:
-    """JSON without what readers may understand in different ways."""
-    return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
+def _parsed(text: bytes, room: Room) -> Any:
+    """JSON of moderate size, without what readers may understand in different ways."""
+    check_outline(text, room)
+    return json.loads(
+        text,
+        object_pairs_hook=_unique,
+        parse_constant=_no_number,
+        parse_int=_whole,
+    )
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -151,6 +158,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("a name stands twice")
     return found
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"a number with {len(digits)} digits")
+    return int(digits)
 
 
 def _no_number(text: str) -> Any:
@@ -162,8 +175,10 @@ def unpack(
 ) -> Any:
     """The value in a verified file."""
     try:
-        decoder = Decoder(CODECS, safetensors.load(data), kind.devices)
-        value = decoder.decode(_parsed(metadata["tree"]))
+        room = Room(len(data))
+        tree = _parsed(metadata["tree"].encode("utf-8", "surrogatepass"), room)
+        decoder = Decoder(CODECS, safetensors.load(data), room, kind.devices)
+        value = decoder.decode(tree)
         decoder.check_all_used()
         if not isinstance(value, kind.holds):
             raise TypeError(f"it holds a {type(value).__name__}")

@@ -9,9 +9,11 @@ unchanged. How anchors move is in `anchors.py`, which anchors to begin with in
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils._param_validation import Interval
 
 from ..backend import ops
 from ..backend.arrays import (
@@ -158,6 +160,14 @@ class AnchoredUpdate(KSVDUpdate):
         As in `KSVDUpdate`; the samples that replace atoms are those worst represented
         within the span.
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **KSVDUpdate._parameter_constraints,
+        "restrict": ["boolean"],
+        "descent": [AnchorDescent, None],
+        "linear_weight": [Interval(Real, 0, None, closed="left")],
+        "linear_coder": [SparseCoder, None],
+    }
 
     def __init__(
         self,

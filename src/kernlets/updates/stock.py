@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +19,7 @@ from ..backend.arrays import (
     namespace,
 )
 from ..core import Array, Kernel
+from ..fields import Declared, Either, Floats, Indices, Whole
 
 MAX_AGE = 64  # changes of the anchors after which their matrix is inverted anew
 
@@ -28,6 +30,18 @@ class AnchorStock:
 
     The matrix gets one row per admission and is never evaluated anew.
     """
+
+    _declared: ClassVar[Declared] = {
+        "anchors": Floats("r", "p", csr=True),
+        "matrix": Floats("r", "r", like="anchors"),
+        "coefs": Floats("r", "m", like="anchors"),
+        "start": Floats("s", "m", like="anchors"),
+        "inverse": Either(
+            Floats("r", "r", like="float64"), Floats(0, 0, like="float64")
+        ),
+        "idle": Indices("m"),
+        "age": Whole(),
+    }
 
     anchors: Array  # (r, p)
     matrix: Array  # (r, r)
