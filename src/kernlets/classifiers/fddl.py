@@ -208,9 +208,10 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         )
         checkpoint = self._checkpoint(parts)
         if checkpoint.state is not None:
-            monitor.resume(checkpoint.state["history"])
-            for part, state in zip(parts, checkpoint.state["parts"], strict=True):
-                part.resume(**state)
+            with checkpoint.resuming() as state:
+                monitor.resume(state["history"])
+                for part, saved in zip(parts, state["parts"], strict=True):
+                    part.resume(**saved)
         end = 0 if checkpoint.done else self.max_iter
         for iteration in range(monitor.n_iter, end):
             value = sum(parallel(FisherTurns.turn, parts))

@@ -217,8 +217,9 @@ class KSADClassifier(ClassifierMixin, BaseEstimator):
         turns = Turns(F, labels, self.beta1, self.beta2)
         checkpoint = Checkpoint.of(self, samples=F, labels=labels, start=atoms)
         if checkpoint.state is not None:
-            atoms, scatter = turns.resume(checkpoint.state)
-            monitor.resume(checkpoint.state["history"])
+            with checkpoint.resuming() as state:
+                atoms, scatter = turns.resume(state, atoms)
+                monitor.resume(state["history"])
         else:
             scatter = turns.code(atoms, None).scatter
         for iteration in range(monitor.n_iter, self.max_iter):

@@ -17,6 +17,7 @@ from ..backend.arrays import as_like, is_dask, namespace
 from ..backend.random import generator
 from ..backend.rows import map_rows, over_blocks, over_rows
 from ..backend.stored import is_elsewhere
+from ..backend.text import printable
 from ..backend.threads import parallel
 from ..config import options
 from ..core import Array, Kernel
@@ -217,8 +218,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
         for label, fitted in zip(self.classes_, self.learners_, strict=True):
             if not fitted.__sklearn_is_fitted__():
                 raise NotFittedError(
-                    f"class {label} has had too few samples for its dictionary: go "
-                    "on with partial_fit before you predict"
+                    f"class {printable(label)} has had too few samples for its "
+                    "dictionary: go on with partial_fit before you predict"
                 )
 
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)

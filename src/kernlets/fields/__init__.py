@@ -12,7 +12,8 @@ its fitted attributes, a record its fields::
 Letters are sizes. A letter stands for the same size everywhere in one object, and
 `Part` says which sizes an object shares with another one inside it. What kinds and
 shapes cannot say stands in `_conditions`: a sentence, and a function that tells whether
-it is true of an object. Both tables are inherited. `check` holds an object to them:
+it is true of an object. Both tables are inherited. An object has all that is declared,
+or none of it before a fit, except what `_early` names. `check` holds an object to that:
 compiled loops do not look where their arrays end, so that what comes from a file has
 to be right before.
 

@@ -13,8 +13,6 @@ Dimension = str | int | None
 Declared = dict[str, "Field"]
 Conditions = dict[str, Callable[[Any], bool]]
 
-ALONE = "n_features_in_"  # the attribute that may be there before all others
-
 
 class Misfit(ValueError):
     """A value that is not what was declared."""
@@ -96,12 +94,12 @@ def _checked(value: Any, sizes: Sizes) -> Sizes:
 def _check_names(
     name: str, declared: Declared, parts: dict[str, Any], sizes: Sizes
 ) -> None:
-    """All that must be there and nothing else; or next to nothing, before a fit."""
+    """All that must be there and nothing else; or, before a fit, only `_early` ones."""
     unknown = [part for part in parts if part not in declared]
     if unknown:
         raise Misfit(f"{name} has no attribute {unknown[0]!r}")
     needed = {part for part, field in declared.items() if not field.optional}
-    telling = needed - {ALONE} or needed
+    telling = needed - {*getattr(sizes.owner, "_early", ())}
     sizes.fitted = not needed or bool(telling & parts.keys())
     missing = sorted(needed - parts.keys())
     if sizes.fitted and missing:

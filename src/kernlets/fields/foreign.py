@@ -80,7 +80,7 @@ DECLARED: dict[str, Declared] = {
         "y_type_": Text(),
         "sparse_input_": Flag(),
     },
-    "LabelEncoder": {"classes_": Labels("C>=0")},
+    "LabelEncoder": {"classes_": Labels("C>=0", gaps=True)},
     "MaxAbsScaler": {**WIDTH, "n_samples_seen_": SEEN, "max_abs_": ROW, "scale_": ROW},
     "MinMaxScaler": {
         **WIDTH,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
 
@@ -105,18 +106,27 @@ class Floats(_Array):
 
 
 class Indices(_Array):
-    """An array of whole numbers from `least` on, and `below` a size if one is given."""
+    """An array of whole numbers from `least` on, and `below` a size if one is given.
+
+    Compiled loops are made for one type, `like`: others would take them seconds.
+    """
 
     kinds, what = "i", "whole numbers"
 
     def __init__(
-        self, *dimensions: Dimension, below: Dimension = LARGEST, least: int = 0
+        self,
+        *dimensions: Dimension,
+        below: Dimension = LARGEST,
+        least: int = 0,
+        like: str | None = None,
     ) -> None:
         super().__init__(*dimensions)
-        self.below, self.least = below, least
+        self.below, self.least, self.like = below, least, like
         self.waits = isinstance(below, str)
 
     def _check_entries(self, entries: np.ndarray, sizes: Sizes) -> None:
+        if self.like not in (None, entries.dtype.name):
+            raise Misfit(f"has the type {entries.dtype}, not {self.like}")
         end = sizes.value(self.below)
         if entries.size and not self.least <= entries.min() <= entries.max() < end:
             raise Misfit(
@@ -126,18 +136,31 @@ class Indices(_Array):
 
 
 class Labels(_Array):
-    """Different labels, numbers or text, in the order of `numpy.unique`."""
+    """Different labels, all numbers or all text, in the order of `numpy.unique`.
+
+    With `gaps` what stands for a missing label, None or NaN, may come after them.
+    """
 
     kinds, what = "biufUO", "labels"
 
+    def __init__(self, *dimensions: Dimension, gaps: bool = False) -> None:
+        super().__init__(*dimensions)
+        self.gaps = gaps
+
     def _check_entries(self, entries: np.ndarray, sizes: Sizes) -> None:
-        if entries.dtype.kind == "O":  # of several types: in no order
-            fits = len({(type(label), label) for label in entries}) == len(entries)
-        else:
-            numbers = entries[:-1] if entries[-1] != entries[-1] else entries  # NaN
-            fits = bool((numbers[1:] > numbers[:-1]).all())
-        if not fits:
-            raise Misfit("has labels twice or out of order")
+        labels = [x for x in entries.tolist() if not (self.gaps and _is_gap(x))]
+        alike = all(isinstance(x, str) for x in labels) or all(map(_is_real, labels))
+        rises = alike and all(before < after for before, after in pairwise(labels))
+        if not rises:
+            raise Misfit("has labels of several kinds, twice or out of order")
+
+
+def _is_gap(label: Any) -> bool:
+    return label is None or label != label
+
+
+def _is_real(label: Any) -> bool:
+    return isinstance(label, Real) and label == label
 
 
 class Names(_Array):

@@ -56,7 +56,7 @@ class Many(Field):
         self.waits = item.waits
 
     def check(self, value: Any, sizes: Sizes) -> None:
-        if not isinstance(value, list):
+        if not isinstance(value, (list, tuple)):
             raise Misfit(f"is {named(value)}, it must be a list")
         if not sizes.agree(self.count, len(value)):
             raise Misfit(f"has {len(value)} items, not {sizes.text(self.count)}")

@@ -107,6 +107,12 @@ class _LengthScale(Radial):
     def with_rate(self, rate: float) -> Kernel:
         return reset(self, length_scale=sqrt(0.5 / rate))
 
+    @property
+    def _rate(self) -> float:
+        """1/(2l²), which a length scale can be too small or too large for."""
+        scale = positive(self, "length_scale")
+        return positive(self, "length_scale", 0.5 / scale / scale)
+
 
 class Matern(_LengthScale):
     """Matérn kernel, a polynomial of r = √(2ν)·|x - y|/l times exp(-r).
@@ -141,7 +147,7 @@ class Matern(_LengthScale):
     def slope(self, s: Array) -> Array:
         """dκ/ds: -a² e⁻ʳ times 1/(2r), 1/2 and (1 + r)/6, with r = a·|x - y|."""
         r = self._radius(s)
-        factor = -(self._frequency() ** 2)
+        factor = -self._squared_frequency()
         if self.nu == 0.5:
             return _reciprocal(r) * decay(r) * (factor / 2)
         if self.nu == 1.5:
@@ -150,14 +156,14 @@ class Matern(_LengthScale):
 
     def _radius(self, s: Array) -> Array:
         """r = √(a²s)."""
-        s *= self._frequency() ** 2
+        s *= self._squared_frequency()
         return s.sqrt() if is_torch(s) else np.sqrt(s, out=s)
 
-    def _frequency(self) -> float:
-        """a = √(2ν)/l."""
+    def _squared_frequency(self) -> float:
+        """a² = 2ν/l²."""
         if self.nu not in (0.5, 1.5, 2.5):
             raise ValueError(f"Matern: nu={self.nu!r} must be one of 0.5, 1.5, 2.5")
-        return sqrt(2.0 * self.nu) / positive(self, "length_scale")
+        return 4.0 * self.nu * self._rate
 
 
 class RationalQuadratic(_LengthScale):
@@ -185,13 +191,13 @@ class RationalQuadratic(_LengthScale):
 
     def slope(self, s: Array) -> Array:
         raised = self._raised(s, 1.0)
-        raised *= -0.5 / positive(self, "length_scale") ** 2
+        raised *= -self._rate
         return raised
 
     def _raised(self, s: Array, more: float) -> Array:
         """(1 + s/(2αl²))^(-α - more)."""
         alpha = positive(self, "alpha")
-        s *= 0.5 / (alpha * positive(self, "length_scale") ** 2)
+        s *= self._rate / alpha
         s += 1.0
         if is_torch(s):
             return s ** -(alpha + more)

@@ -96,9 +96,10 @@ def _parse(kind: type[Kernel], arguments: str) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
+    text = text.strip()
     try:
         # Python's parser does not survive everything that is long and deep
-        return literal_eval(text.strip()[:MAX_VALUE])
+        return literal_eval(text if len(text) <= MAX_VALUE else "")
     except (ValueError, SyntaxError):
         raise ValueError(f"kernel parameter {text!r} is not a number") from None
 

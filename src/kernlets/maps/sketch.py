@@ -13,9 +13,11 @@ from sklearn.utils._param_validation import Interval
 from ..backend.arrays import as_like, empty, is_torch, move_like, namespace
 from ..backend.random import generator
 from ..core import Array, Kernel
-from ..fields import Declared, Floats, Indices, Part
+from ..fields import Conditions, Declared, Floats, Indices, Part
 from ..kernels import Polynomial, resolve
 from .base import FeatureMap
+
+MAX_COMPONENTS = 2**24
 
 
 class PolynomialSketchMap(FeatureMap):
@@ -66,6 +68,10 @@ class PolynomialSketchMap(FeatureMap):
         "kernel_": Part(Polynomial),
         "places_": Indices(".kernel_.degree", "._width", below=".n_components"),
         "signs_": Floats(".kernel_.degree", "._width"),
+    }
+    _conditions: ClassVar[Conditions] = {
+        # nothing that is stored grows with them
+        "n_components is too large": lambda self: self.n_components <= MAX_COMPONENTS,
     }
 
     def __init__(

@@ -125,7 +125,10 @@ class Decoder:
         return self._tagged(node) if isinstance(node, dict) else node
 
     def _tagged(self, node: dict[str, Node]) -> Any:
-        codec = self._codecs[node["@"]]
+        tag = node.get("@")
+        codec = self._codecs.get(tag) if isinstance(tag, str) else None
+        if codec is None:
+            raise ValueError(f"a value of the unknown kind {tag!r}")
         optional = {"device"} if self.devices and codec.tag == "array" else set()
         if node.keys() - optional != {"@", *codec.parts}:
             raise ValueError(f"the parts of a value ({codec.tag}) are {sorted(node)}")
@@ -133,6 +136,8 @@ class Decoder:
 
     def children(self, nodes: dict[str, Node]) -> dict[str, Any]:
         """The values of named parts."""
+        if not isinstance(nodes, dict):
+            raise ValueError("named parts are missing")
         return {name: self.decode(node) for name, node in nodes.items()}
 
     def items(self, node: Node) -> list[Any]:

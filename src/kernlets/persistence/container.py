@@ -190,8 +190,10 @@ def unpack(
             f"kernlets {metadata.get('library_version')} and scikit-learn "
             f"{metadata.get('sklearn_version')}"
         )
+        is_plain = isinstance(error, ValueError)
+        reason = f"{error}" if is_plain else f"{type(error).__name__}: {error}"
         raise kind.error(
             path,
-            f"cannot be rebuilt ({type(error).__name__}: {error}): it was written by "
-            f"{written}, load it with these or fit the model again",
+            f"cannot be rebuilt ({reason}): it was written by {written}, load it with "
+            "these or fit the model again",
         ) from error

@@ -19,8 +19,7 @@ from ..fields.kinds import LARGEST
 
 #: Parameters of a session, not of a model: not stored, and None in every file.
 SESSION_ONLY = ("callback", "memory")
-MAX_JOBS = 1024
-SKIPPED = ("passthrough", "drop", None)  # what may stand for an estimator in a step
+MAX_JOBS = 256
 
 Constraints = dict[str, Any]
 
@@ -56,10 +55,19 @@ def check_parameters(cls: type, params: dict[str, Any]) -> None:
     for name in SESSION_ONLY:
         if params.get(name) is not None:
             raise ValueError(f"{owner}.{name} must be None in a file")
-    validate_parameter_constraints(constraints_of(cls), params, caller_name=owner)
+    constraints = constraints_of(cls)
+    validate_parameter_constraints(constraints, params, caller_name=owner)
     for name, value in params.items():
+        if type(value) is bool and not _takes_bool(constraints.get(name, ())):
+            raise ValueError(f"{owner}.{name} is {value}, it must not be a bool")
         if not CHECKS.get(name, _is_moderate)(value):
             raise ValueError(f"{owner}.{name} is not what it must be in a file")
+
+
+def _takes_bool(kinds: list[Any] | str) -> bool:
+    """Whether True and False are meant; as numbers they would be compiled for."""
+    meant = ("boolean", "verbose", "no_validation", bool, object)
+    return isinstance(kinds, str) or any(kind in meant for kind in kinds)
 
 
 def _is_moderate(value: Any) -> bool:
@@ -71,15 +79,27 @@ def _are_jobs(value: Any) -> bool:
     return value is None or abs(value) <= MAX_JOBS
 
 
+def _are_transformers(value: Any) -> bool:
+    """The parts of a union of features."""
+    return all(_is_step(step, "transform", ("passthrough", "drop")) for step in value)
+
+
 def _are_steps(value: Any) -> bool:
-    return all(type(step) is tuple and _is_step(*step) for step in value)
+    """The steps of a pipeline: transformers, and an estimator of any kind."""
+    skipped = ("passthrough", None)
+    last = bool(value) and _is_step(value[-1], "get_params", skipped)
+    return last and all(_is_step(step, "transform", skipped) for step in value[:-1])
 
 
-def _is_step(name: Any = None, part: Any = None, *more: Any) -> bool:
+def _is_step(step: Any, method: str, skipped: tuple[Any, ...]) -> bool:
     """A name that can be shown, and an estimator or what stands for none."""
-    is_skipped = isinstance(part, (str, type(None))) and part in SKIPPED
-    named = isinstance(name, str) and name.isprintable() and not more
-    return named and (is_skipped or isinstance(part, BaseEstimator))
+    if type(step) is not tuple or len(step) != 2:
+        return False
+    name, part = step
+    is_named = isinstance(name, str) and name.isprintable()
+    if isinstance(part, BaseEstimator):
+        return is_named and hasattr(part, method)
+    return is_named and isinstance(part, (str, type(None))) and part in skipped
 
 
 def _are_weights(value: Any) -> bool:
@@ -88,10 +108,16 @@ def _are_weights(value: Any) -> bool:
     return all(isinstance(weight, (Real, type(None))) for weight in parts.values())
 
 
+def _is_range(value: Any) -> bool:
+    return len(value) == 2 and all(isinstance(end, Real) for end in value)
+
+
 #: What is asked of some parameters besides, by name.
 CHECKS: dict[str, Callable[[Any], bool]] = {
+    "feature_range": _is_range,
+    "quantile_range": _is_range,
     "n_jobs": _are_jobs,
     "steps": _are_steps,
-    "transformer_list": _are_steps,
+    "transformer_list": _are_transformers,
     "transformer_weights": _are_weights,
 }

@@ -27,6 +27,7 @@ from ..backend.arrays import (
 )
 from ..backend.rows import map_rows
 from ..core import Array, Coded, Dictionary, Kernel, SparseCoder, SparseCodes, Step
+from ..fields import Declared, Floats, Many, Number, Part
 from ..pursuits import OMP
 from .anchors import AnchorDescent, KernelTerm, LinearTerm, Mixed
 from .ksvd import KSVDUpdate
@@ -39,6 +40,18 @@ class AnchoredDictionary(Dictionary):
     With K(D, D) = V Λ Vᵀ the rows of Λ^(-1/2) Vᵀ φ(D) are orthonormal. In that basis a
     sample is K(y, D) V Λ^(-1/2), and `outside` is what lies beyond the span.
     """
+
+    _declared: ClassVar[Declared] = {
+        "kernel": Part(Kernel),
+        "samples": Floats("N", "p"),
+        "energies": Floats("N"),
+        "anchors": Floats("n", "p"),
+        "basis": Floats("n", "r"),
+        "features": Floats("N", "r"),
+        "outside": Floats("N"),
+        "atoms": Floats("m", "r"),
+        "linear_errors": Many(Number(), None),
+    }
 
     given = ("kernel", "samples", "energies")
 

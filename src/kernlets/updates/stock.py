@@ -39,7 +39,7 @@ class AnchorStock:
         "inverse": Either(
             Floats("r", "r", like="float64"), Floats(0, 0, like="float64")
         ),
-        "idle": Indices("m"),
+        "idle": Indices("m", like="int64"),
         "age": Whole(),
     }
 
