@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -163,7 +163,7 @@ def makers() -> dict[str, Callable[[], Any]]:
         for name, cls in registry.storable().items()
         if not is_record(cls) and cls.__name__ not in NEVER
     }
-    variants = {name: lambda make=make: fitted(make()) for name, make in VARIANTS.items()}
+    variants = {name: lambda m=make: fitted(m()) for name, make in VARIANTS.items()}
     return {**found, **variants, **SPECIAL}
 
 
@@ -196,7 +196,7 @@ def _takes_labels(model: BaseEstimator) -> bool:
     return not tags.two_d_array
 
 
-@lru_cache(maxsize=None)
+@cache
 def model_of(name: str) -> Any:
     """The model of a name; the same object each time, not to be changed."""
     with warnings.catch_warnings():
@@ -204,7 +204,7 @@ def model_of(name: str) -> Any:
         return makers()[name]()
 
 
-@lru_cache(maxsize=None)
+@cache
 def file_of(name: str) -> bytes:
     """The model file of a name."""
     with TemporaryDirectory() as folder:

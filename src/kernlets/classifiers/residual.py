@@ -186,7 +186,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
     def _suits(self, learner: Any, rows: np.ndarray) -> bool:
         """Whether a learner, fitted or not, takes the features of these samples."""
         width = getattr(learner, "n_features_in_", None)
-        if isinstance(kernel_of(learner), Precomputed):
+        if isinstance(_fitted_kernel(learner), Precomputed):
             return width == len(rows) and rows.max(initial=-1) < self.n_features_in_
         return width in (None, self.n_features_in_)
 
@@ -197,7 +197,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
         """Squared residual of each sample over the dictionary of each class."""
         check_is_fitted(self)
         self._check_all_begun()
-        kernel = kernel_of(self.learners_[0])
+        kernel = _fitted_kernel(self.learners_[0])
         if is_stream(X, kernel):
             return over_blocks(self.residuals, X)
         X = check_samples(self, X, kernel, lazy=True)
@@ -206,7 +206,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
         return self._residuals(X)
 
     def _residuals(self, X: Array) -> Array:  # (n, n_classes)
-        by_matrix = isinstance(kernel_of(self.learners_[0]), Precomputed)
+        by_matrix = isinstance(_fitted_kernel(self.learners_[0]), Precomputed)
         columns = []
         for fitted, rows in zip(self.learners_, self.class_rows_, strict=True):
             known = X[:, rows] if by_matrix else X
@@ -239,6 +239,11 @@ def kernel_of(learner: Any) -> Kernel | None:
     """The kernel that a kernel learner works with, None for a linear one."""
     kernel = getattr(learner, "kernel", None)
     return None if kernel is None else resolve(kernel)
+
+
+def _fitted_kernel(learner: Any) -> Kernel | None:
+    """The same after a fit, with all parameters set."""
+    return getattr(learner, "kernel_", None)
 
 
 def _softmax(temperature: float, residuals: Array) -> Array:  # (n, n_classes)

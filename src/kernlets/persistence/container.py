@@ -184,7 +184,7 @@ def unpack(
             raise TypeError(f"it holds a {type(value).__name__}")
         return value
     except UnknownClassError as error:
-        raise kind.error(path, error) from error
+        raise kind.error(path, error) from None
     except Exception as error:  # a file made by hand can be wrong in any way
         written = (
             f"kernlets {metadata.get('library_version')} and scikit-learn "
@@ -196,4 +196,4 @@ def unpack(
             path,
             f"cannot be rebuilt ({reason}): it was written by {written}, load it with "
             "these or fit the model again",
-        ) from error
+        ) from None  # what was raised may hold text from the file, as it stands there
