@@ -237,6 +237,13 @@ def test_numbers_that_json_has_not_are_refused(
     assert f"{literal} is no JSON" in refused(path, sealed(header, arrays))
 
 
+@pytest.mark.parametrize("checksum", ["", "0" * 63, "\ud800" * 64, "é" * 64, "\x1b[2J"])
+def test_other_checksums_are_refused(checksum: str, small: bytes, path: Path) -> None:
+    header, arrays = taken_apart(small)
+    header["__metadata__"]["checksum"] = checksum
+    assert "damaged" in refused(path, sealed(header, arrays))
+
+
 def test_huge_headers_are_refused_at_once(small: bytes, path: Path) -> None:
     for size in (len(small), 2**31, 2**63 - 1, 2**64 - 1):
         refused(path, size.to_bytes(8, "little") + small[8:])

@@ -123,6 +123,8 @@ def verified(path: str | Path, data: bytes, kind: Kind) -> dict[str, str]:
             "upgrade kernlets",
         )
     checksum = metadata.get("checksum", "")
+    if not (checksum.isascii() and len(checksum) == len(BLANK)):
+        raise kind.error(path, kind.damaged)
     blank = head.replace(_field(checksum), _field(BLANK), 1)
     if _digest(blank, arrays) != checksum:
         raise kind.error(path, kind.damaged)
