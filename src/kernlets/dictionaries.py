@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from .backend.arrays import (
 from .backend.products import matmul, outer_products
 from .config import options
 from .core import Array, Dictionary, Kernel, SparseCodes
+from .fields import Declared, Either, Floats, Indices, Nothing, Number, Part
 from .kernels import Precomputed
 from .preimage import Preimages, over_landmarks, preimages
 
@@ -68,6 +69,8 @@ class RemembersGram(Dictionary):
 class ExplicitDictionary(RemembersGram):
     """Atoms are the rows of a matrix: gram D Dᵀ, correlations X Dᵀ, energies ‖x‖²."""
 
+    _declared: ClassVar[Declared] = {"atoms": Floats("m", "p")}
+
     atoms: Array  # (m, p)
 
     def __post_init__(self) -> None:
@@ -107,6 +110,14 @@ class ExplicitDictionary(RemembersGram):
 @dataclass(frozen=True)
 class KernelDictionary(RemembersGram):
     """Atom j is Σᵢ coefs[j, i] φ(anchorᵢ): gram A K(Z,Z) Aᵀ, correlations K(X,Z) Aᵀ."""
+
+    _declared: ClassVar[Declared] = {
+        "kernel": Part(Kernel),
+        "anchors": Either(Floats("r", "p", csr=True), Indices("r")),
+        "coefs": Floats("m", "r"),
+        "known_gram": Either(Nothing(), Floats("m", "m")),
+        "typical_energy": Either(Nothing(), Number(least=0)),
+    }
 
     kernel: Kernel
     anchors: Array  # (r, p)
@@ -194,6 +205,12 @@ class GramDictionary(Dictionary):
     Samples are given by their row numbers, coordinates are unit vectors, and the
     kernel matrix is never multiplied again: `products` follow the atoms.
     """
+
+    _declared: ClassVar[Declared] = {
+        "matrix": Floats("N", "N"),
+        "coefs": Floats("m", "N"),
+        "products": Floats("m", "N"),
+    }
 
     given = ("matrix",)
 

@@ -20,7 +20,8 @@ from .backend.stored import is_stored
 from .backend.validation import check_rows
 from .config import options
 from .core import Array
-from .learners import ReducedKernelDL
+from .fields import Conditions, Declared, Floats, Indices, Number, Part, Size
+from .learners import ReducedKernelDL, base
 
 LEARNING_SHARE = 16  # rows of a file to learn from take this part of the memory option
 ERROR_COPIES = 4  # arrays as large as a block that scoring it takes
@@ -72,6 +73,22 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         "standardize": ["boolean"],
         "trim": ["boolean"],
         "random_state": ["random_state", np.random.Generator],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "n_features_in_": Size("p"),
+        "mean_": Floats("p"),
+        "scale_": Floats("p"),
+        "learner_": Part(base.DictionaryLearner, Pipeline, p="p"),
+        "decision_scores_": Floats("n"),
+        "threshold_": Number(),
+        "offset_": Number(),
+        "labels_": Indices("n", below=2),
+    }
+    _conditions: ClassVar[Conditions] = {
+        "learner_ must end in a dictionary learner": lambda self: isinstance(
+            _last(self.learner_), base.DictionaryLearner
+        ),
     }
 
     def __init__(
@@ -147,7 +164,7 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         seed = int(generator(self.random_state).integers(2**31))
         learner = _default_learner(n_samples) if self.learner is None else self.learner
         learner = clone(learner)
-        last = learner[-1] if isinstance(learner, Pipeline) else learner
+        last = _last(learner)
         if last.get_params(deep=False).get("random_state", seed) is None:
             last.set_params(random_state=seed)
         return learner
@@ -173,6 +190,11 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         if isinstance(learner, Pipeline):
             X, learner = learner[:-1].transform(X), learner[-1]
         return learner.reconstruction_error(X, per_sample=True)
+
+
+def _last(learner: Any) -> Any:
+    """A learner, or the one at the end of a pipeline."""
+    return learner[-1] if isinstance(learner, Pipeline) else learner
 
 
 def _default_learner(n_samples: int) -> ReducedKernelDL:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.base import (
     ClassifierMixin,
@@ -15,6 +15,7 @@ from ..backend.estimator import Estimator
 from ..backend.validation import check_rows
 from ..core import Array, SparseCoder, SparseCodes
 from ..dictionaries import ExplicitDictionary
+from ..fields import Declared, History, Indices, Part, Whole
 from ..pursuits import encode
 
 
@@ -22,6 +23,14 @@ class CodingClassifier(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, Estimator
 ):
     """Codes over one dictionary for all classes, `dictionary_` with `coder_`."""
+
+    _declared: ClassVar[Declared] = {
+        "dictionary_": Part(ExplicitDictionary, m="m", p="p"),
+        "coder_": Part(SparseCoder),
+        "atom_classes_": Indices("m", below="C"),
+        "history_": History(),
+        "n_iter_": Whole(),
+    }
 
     dictionary_: ExplicitDictionary
     coder_: SparseCoder

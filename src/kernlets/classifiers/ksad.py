@@ -18,6 +18,18 @@ from ..backend.products import matmul
 from ..backend.random import generator
 from ..core import Array, Kernel
 from ..dictionaries import ExplicitDictionary, KernelDictionary
+from ..fields import (
+    Conditions,
+    Declared,
+    Floats,
+    History,
+    Indices,
+    Labels,
+    Maybe,
+    Part,
+    Size,
+    Whole,
+)
 from ..kernels import resolve
 from ..kernels.samples import check_samples, describe_input
 from ..learners.checkpoint import Checkpoint
@@ -117,6 +129,26 @@ class KSADClassifier(ClassifierMixin, Estimator):
         "random_state": ["random_state", np.random.Generator],
     }
 
+    _declared: ClassVar[Declared] = {
+        "n_features_in_": Size("p"),
+        "classes_": Labels("C"),
+        "map_": Part(NystroemMap, p="p", k="k"),
+        "dictionary_": Part(ExplicitDictionary, m="m", p="k"),
+        "codes_": Floats("n", "m"),
+        "code_classes_": Indices("n", below="C"),
+        "centre_": Maybe(Floats("k")),
+        "history_": History(),
+        "n_iter_": Whole(),
+    }
+    _conditions: ClassVar[Conditions] = {
+        "centre_ must be there with dictionary='fisher'": lambda self: (
+            hasattr(self, "centre_") == (self.dictionary == "fisher")
+        ),
+        "n_neighbors is more than the samples": lambda self: (
+            self.n_neighbors <= len(self.codes_)
+        ),
+    }
+
     def __init__(
         self,
         kernel: str | Kernel | Callable[..., Any] = "poly:8,coef0=1",
@@ -187,8 +219,9 @@ class KSADClassifier(ClassifierMixin, Estimator):
         turns = Turns(F, labels, self.beta1, self.beta2)
         checkpoint = Checkpoint.of(self, samples=F, labels=labels, start=atoms)
         if checkpoint.state is not None:
-            atoms, scatter = turns.resume(checkpoint.state)
-            monitor.resume(checkpoint.state["history"])
+            with checkpoint.resuming() as state:
+                atoms, scatter = turns.resume(state, atoms)
+                monitor.resume(state["history"])
         else:
             scatter = turns.code(atoms, None).scatter
         for iteration in range(monitor.n_iter, self.max_iter):

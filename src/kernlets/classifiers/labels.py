@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
@@ -20,10 +20,16 @@ from ..backend.arrays import (
 from ..backend.labels import label_values
 from ..backend.rows import over_rows
 from ..core import Array, SparseCodes
+from ..fields import Declared, Labels, Size
 
 
 class ScoreVoting:
     """`predict` and `decision_function` from `_scores` and `classes_`."""
+
+    _declared: ClassVar[Declared] = {
+        "n_features_in_": Size("p"),
+        "classes_": Labels("C"),
+    }
 
     classes_: np.ndarray
 

@@ -18,6 +18,7 @@ from ..backend.scale import least_energy, lengths
 from ..backend.validation import check_rows
 from ..core import Array, Statistics
 from ..dictionaries import ExplicitDictionary
+from ..fields import Declared, Floats
 from ..learners import KSVD
 from ..learners.checkpoint import Checkpoint
 from ..learners.loop import Monitor, alternate
@@ -48,6 +49,11 @@ class JointKSVD(ScoreVoting, CodingClassifier):
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callback": [Callable, None],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "classifier_": Floats("m", "C"),
+        "label_map_": Floats("m", "C"),
     }
 
     @abstractmethod

@@ -20,12 +20,15 @@ from ..backend.random import generator
 from ..backend.rows import map_rows, over_blocks, over_rows
 from ..backend.scale import quiet
 from ..backend.stored import is_elsewhere
+from ..backend.text import printable
 from ..backend.threads import parallel
 from ..config import options
 from ..core import Array, Kernel
+from ..fields import Conditions, Declared, Indices, Many, Number, Part
 from ..kernels import Precomputed, resolve
 from ..kernels.samples import check_samples, describe_input
 from ..learners import KSVD
+from ..learners.base import DictionaryLearner
 from ..learners.checkpoint import branches
 from .labels import ResidualVoting, checked_labels
 from .parts import is_stream, labelled_rows, rows_of, split_classes
@@ -73,6 +76,18 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "learner": [BaseEstimator, None],
         "random_state": ["random_state", np.random.Generator],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "learners_": Many(Part(DictionaryLearner, fitted=False), "C"),
+        "class_rows_": Many(Indices(None), "C"),
+        "class_count_": Indices("C"),
+        "temperature_": Number(least=0),
+    }
+    _conditions: ClassVar[Conditions] = {
+        "learners_ must take these features, or class_rows_": lambda self: (
+            all(map(self._suits, self.learners_, self.class_rows_))
+        ),
     }
 
     def __init__(
@@ -172,6 +187,13 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         errors, counts = zip(*known, strict=True)
         return float(np.average(errors, weights=counts))
 
+    def _suits(self, learner: Any, rows: np.ndarray) -> bool:
+        """Whether a learner, fitted or not, takes the features of these samples."""
+        width = getattr(learner, "n_features_in_", None)
+        if isinstance(_fitted_kernel(learner), Precomputed):
+            return width == len(rows) and rows.max(initial=-1) < self.n_features_in_
+        return width in (None, self.n_features_in_)
+
     def _learner(self) -> Any:
         return KSVD() if self.learner is None else self.learner
 
@@ -179,7 +201,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         """Squared residual of each sample over the dictionary of each class."""
         check_is_fitted(self)
         self._check_all_begun()
-        kernel = kernel_of(self.learners_[0])
+        kernel = _fitted_kernel(self.learners_[0])
         if is_stream(X, kernel):
             return over_blocks(self.residuals, X)
         by_matrix = isinstance(kernel, Precomputed)
@@ -192,7 +214,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         return self._residuals(X)
 
     def _residuals(self, X: Array) -> Array:  # (n, n_classes)
-        by_matrix = isinstance(kernel_of(self.learners_[0]), Precomputed)
+        by_matrix = isinstance(_fitted_kernel(self.learners_[0]), Precomputed)
         columns = []
         for fitted, rows in zip(self.learners_, self.class_rows_, strict=True):
             known = X[:, rows] if by_matrix else X
@@ -204,8 +226,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         for label, fitted in zip(self.classes_, self.learners_, strict=True):
             if not fitted.__sklearn_is_fitted__():
                 raise NotFittedError(
-                    f"class {label} has had too few samples for its dictionary: go "
-                    "on with partial_fit before you predict"
+                    f"class {printable(label)} has had too few samples for its "
+                    "dictionary: go on with partial_fit before you predict"
                 )
 
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
@@ -225,6 +247,11 @@ def kernel_of(learner: Any) -> Kernel | None:
     """The kernel that a kernel learner works with, None for a linear one."""
     kernel = getattr(learner, "kernel", None)
     return None if kernel is None else resolve(kernel)
+
+
+def _fitted_kernel(learner: Any) -> Kernel | None:
+    """The same after a fit, with all parameters set."""
+    return getattr(learner, "kernel_", None)
 
 
 def _softmax(temperature: float, residuals: Array) -> Array:  # (n, n_classes)

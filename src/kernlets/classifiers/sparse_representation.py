@@ -13,6 +13,7 @@ from ..backend.estimator import Estimator
 from ..backend.rows import map_rows
 from ..core import Array, Kernel, SparseCoder, SparseCodes
 from ..dictionaries import KernelDictionary
+from ..fields import Declared, Indices, Part
 from ..kernels import resolve
 from ..kernels.samples import check_samples, describe_input
 from ..learners.exact import kernel_matrix
@@ -46,6 +47,13 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         "kernel": [str, Kernel, callable],
         "n_nonzero_coefs": [int, None],
         "coder": [SparseCoder, None],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "kernel_": Part(Kernel),
+        "dictionary_": Part(KernelDictionary, m="m", p="p"),
+        "atom_classes_": Indices("m", below="C"),
+        "coder_": Part(SparseCoder),
     }
 
     def __init__(

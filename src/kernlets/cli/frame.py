@@ -12,6 +12,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from ..backend.text import printable
+
 INTERRUPTED = 130  # 128 + SIGINT, which is how shells say it
 #: Errors that mean something to a user; all others are worth a report.
 FORESEEN = (ValueError, TypeError, ImportError)
@@ -68,8 +70,8 @@ def _explain(error: Exception) -> str:
         text = str(error)
     else:
         text = f"{type(error).__name__}: {error} (--debug shows where it comes from)"
-    return " ".join(text.split())
+    return printable(text)
 
 
 def _show_warning(message: Any, *_: Any, **__: Any) -> None:
-    typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
+    typer.echo(f"warning: {printable(message)}", err=True)

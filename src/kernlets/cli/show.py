@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ..backend.text import printable
 from ..datasets.table import listed
 from ..persistence import info
 from ..registry import TABLES, summary, table
@@ -32,7 +33,7 @@ def show_facts(facts: dict[str, str]) -> None:
     """Names and values, one pair per line."""
     width = max(map(len, facts), default=0)
     for name, value in facts.items():
-        typer.echo(f"{name:<{width}}  {value}")
+        typer.echo(f"{name:<{width}}  {printable(value)}")
 
 
 def show_info(path: Path) -> None:
@@ -52,7 +53,7 @@ def show_info(path: Path) -> None:
     }
     show_facts(facts)
     for name, shape in found["arrays"].items():
-        typer.echo(f"  {shape:<20}  {name}")
+        typer.echo(f"  {shape:<20}  {printable(name)}")
 
 
 def _features_text(count: int | None, names: list[str] | None) -> str:

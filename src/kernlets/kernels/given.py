@@ -6,7 +6,7 @@ Samples need not be rows of numbers: whatever has a length and can be sliced wil
 from __future__ import annotations
 
 from collections.abc import Callable as Function
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -50,6 +50,13 @@ class Callable(Kernel):
     >>> kernel(["kernel", "lets"]).tolist()
     [[5.0, 2.0], [2.0, 4.0]]
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "function": [callable],
+        "pairwise": ["boolean"],
+        "diagonal": [callable, None],
+        "gradient": [callable, None],
+    }
 
     def __init__(
         self,

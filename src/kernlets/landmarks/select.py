@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from functools import partial
 from math import sqrt
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ..backend.rows import (
 from ..backend.stored import is_stored
 from ..config import options
 from ..core import Array, Kernel
+from ..fields import Declared, Either, Floats, Indices, Nothing
 from .columns import column_norm
 from .kmeans import kmeans
 from .leverage import leverage
@@ -53,6 +54,13 @@ BY_BLOCKS = (uniform, diagonal, column_norm, coreset, leverage, kmeans)
 @dataclass(frozen=True)
 class Landmarks:
     """Landmarks, and where they come from."""
+
+    _declared: ClassVar[Declared] = {
+        "rows": Floats("c", "p", csr=True),
+        "points": Either(Floats("c", "p", csr=True), Indices("c", below="p")),
+        "indices": Either(Nothing(), Indices("c")),
+        "probe": Either(Nothing(), Floats("n", "p")),
+    }
 
     rows: Array  # (c, p) as samples
     points: Array  # the same as the second argument of the kernel

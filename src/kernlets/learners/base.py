@@ -30,6 +30,7 @@ from ..backend.rows import (
 from ..backend.validation import check_rows
 from ..config import options
 from ..core import Array, AtomUpdate, Dictionary, SparseCoder, SparseCodes
+from ..fields import Declared, History, Part, Size, Whole
 from ..pursuits import OMP, encode
 from ..updates import KSVDUpdate, ParallelKSVDUpdate
 from .checkpoint import Checkpoint
@@ -58,6 +59,14 @@ class DictionaryLearner(
         "verbose": ["verbose"],
         "callback": [Callable, None],
         "sparse_output": ["boolean"],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "n_features_in_": Size("p"),
+        "dictionary_": Part(Dictionary, m="m", p="p"),
+        "coder_": Part(SparseCoder),
+        "history_": History(),
+        "n_iter_": Whole(),
     }
 
     @abstractmethod

@@ -21,6 +21,7 @@ from ..backend.stored import is_stored
 from ..backend.threads import serial_blas
 from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
+from ..fields import Declared, Part, Whole, check
 from ..kernels import Precomputed, resolve
 from ..kernels.samples import check_samples, describe_input
 from ..pursuits import OMP, Lasso
@@ -34,7 +35,7 @@ from ..updates.budget import (
 )
 from ..updates.stock import GIANT, AnchorStock
 from .base import POSITIVE, DictionaryLearner
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, fitting
 from .kernel_atoms import KernelAtoms
 from .loop import Monitor
 
@@ -116,6 +117,13 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         "admission": [StrOptions(set(ADMISSIONS)), Admission],
         "update": [StrOptions({"parameter", "feature"}), StochasticGradient],
         "pruning": [StrOptions(set(PRUNINGS))],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "coder_": Part(Lasso, OMP),
+        "stock_": Part(AnchorStock, m="m", p="p", r="r"),
+        "dictionary_": Part(KernelDictionary, m="m", p="p", r="r"),
+        "n_samples_seen_": Whole(),
     }
 
     def __init__(
@@ -244,7 +252,8 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         monitor.history["cost"] = []
         saved = saved or Checkpoint()
         if saved.state is not None and rng is not None:
-            self._resume(monitor, rng, saved.state)
+            with saved.resuming() as state:
+                self._resume(monitor, rng, state)
         end = 0 if saved.done else n_passes
         for iteration, batches in zip(range(monitor.n_iter, end), passes, strict=False):
             error, cost = self._pass(batches)
@@ -268,7 +277,11 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         """Take up what a checkpoint holds."""
         rng.bit_generator.state = state["rng"].bit_generator.state
         monitor.resume(state["history"])
-        self.stock_ = AnchorStock(**state["stock"])
+        stock, (_, p) = AnchorStock(**state["stock"]), self.stock_.anchors.shape
+        fitting(stock.start, self.stock_.start)
+        if check(stock)["p"] != p:
+            raise ValueError(f"it has anchors of other samples than those with {p}")
+        self.stock_ = stock
         self.n_samples_seen_ = state["n_samples_seen"]
         self._publish()
 

@@ -5,10 +5,11 @@ A loop asks for its `Checkpoint`, begins with the `state` that it finds there, a
 
     checkpoint = Checkpoint.of(self, samples=X, start=dictionary)
     if checkpoint.state is not None:
-        total, rng_state = checkpoint.state["total"], ...
+        with checkpoint.resuming() as state:
+            dictionary = fitting(state["dictionary"], dictionary)
     for ...:
-        checkpoint.keep(total=total, rng=rng)
-    checkpoint.keep(done=True, total=total, rng=rng)
+        checkpoint.keep(dictionary=dictionary)
+    checkpoint.keep(done=True, dictionary=dictionary)
 
 Without the option `state` is None and `keep` does nothing. How files get to the disk
 is in `persistence`.
@@ -19,7 +20,8 @@ from __future__ import annotations
 import hashlib
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,7 @@ from ..backend.atomic import remove_abandoned
 from ..backend.rows import is_blocks, sum_rows
 from ..config import CheckpointFolder, options
 from ..core import Array
+from ..fields import check
 
 SHARE = 0.05  # part of the time that may go into writing
 BLOCK_ROWS = 4096  # a constant: the digest must not depend on memory or threads
@@ -71,6 +74,14 @@ class Checkpoint:
     def done(self) -> bool:
         """Whether the fit was finished and only has to be taken from the file."""
         return self.state is not None and self.state["done"]
+
+    @contextmanager
+    def resuming(self) -> Iterator[Any]:
+        """The state; what goes wrong with it becomes a `CheckpointError`."""
+        try:
+            yield self.state
+        except Exception as error:  # a file made by hand can be wrong in any way
+            raise _refusal(self._path, error) from error
 
     def keep(self, done: bool = False, **state: Any) -> None:
         """Write the state, unless that would take more than a small part of the time.
@@ -122,6 +133,33 @@ def learned_fields(dictionary: Any) -> dict[str, Any]:
     return {name: getattr(dictionary, name) for name in sorted(names)}
 
 
+def fitting(value: Any, like: Any, free: str = "") -> Any:
+    """What a checkpoint holds, if it has the sizes of what it takes the place of.
+
+    Arrays have the same shape and type; objects are what they declare (see `fields`),
+    with the same sizes but for the `free` letters.
+    """
+    if is_array(like):
+        facts = like.shape, like.dtype
+        fits = is_array(value) and (value.shape, value.dtype) == facts
+    else:
+        ours, theirs = check(like), check(value)
+        shared = ours.keys() - {*free}
+        fits = all(ours[letter] == theirs.get(letter) for letter in shared)
+    if not fits:
+        raise ValueError("it has arrays of other sizes or types")
+    return value
+
+
+def _refusal(path: Path | None, error: Exception) -> Exception:
+    from ..persistence import CheckpointError
+
+    if isinstance(error, CheckpointError):
+        return error
+    problem = f"cannot be resumed ({error}): remove it to begin this fit again"
+    return CheckpointError(path or "checkpoint", problem)
+
+
 def _saved(path: Path, about: dict[str, Any]) -> dict[str, Any] | None:
     """The state in the file, None if there is none, refused if of another fit."""
     remove_abandoned(path)
@@ -130,12 +168,16 @@ def _saved(path: Path, about: dict[str, Any]) -> dict[str, Any] | None:
     from ..persistence import CheckpointError, load_state
 
     state = load_state(path)
-    if state.get("about") == about:
+    if state.get("about") == about and isinstance(state.get("done"), bool):
         return state
+    try:
+        differences = _differences(state["about"], about)
+    except Exception as error:
+        raise _refusal(path, error) from error
     raise CheckpointError(
         path,
-        f"is of another fit: {_differences(state['about'], about)}; use the same data "
-        "and parameters to resume, or another checkpoint folder",
+        f"is of another fit: {differences}; use the same data and parameters to "
+        "resume, or another checkpoint folder",
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..backend.scale import power_of_two, typical_length
 from ..backend.stored import apply_rows
 from ..core import Array, SparseCoder
+from ..fields import Declared, Floats
 from ..pursuits import encode
 from ..updates.recursive import Recursion
 from ..updates.statistics import Seen, seen
@@ -72,6 +73,8 @@ class RLSDictionary(StreamLearner):
     >>> learner.n_samples_seen_
     800
     """
+
+    _declared: ClassVar[Declared] = {"covariance_": Floats("m", "m", like="float64")}
 
     def __init__(
         self,

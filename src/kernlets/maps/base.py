@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from copy import copy
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -16,6 +16,7 @@ from ..backend.rows import Blocks, is_blocks, map_rows
 from ..backend.scale import all_finite, quiet
 from ..backend.validation import check_rows
 from ..core import Array, Kernel
+from ..fields import Declared, Either, Floats, Indices, Nothing, Number, Part, Size
 from ..preimage import over_landmarks, preimages
 
 
@@ -25,6 +26,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
     A subclass gives `fit`, `_features` and `_row_bytes`. X may be an array, a torch
     tensor, a memory map, a Dask array or dataframe, or an iterable of blocks of rows.
     """
+
+    _declared: ClassVar[Declared] = {"n_features_in_": Size("p")}
 
     @abstractmethod
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
@@ -109,6 +112,17 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
 
 class LandmarkMap(FeatureMap):
     """A map ψ(x) = K(x, `landmarks_`) `projection_`, of which there is a way back."""
+
+    _declared: ClassVar[Declared] = {
+        "kernel_": Part(Kernel),
+        "landmarks_": Either(
+            Floats("r", "p", csr=True), Indices("r", below="p")
+        ),
+        "landmark_indices_": Either(Nothing(), Indices("r")),
+        "eigenvalues_": Floats("k"),
+        "projection_": Floats("r", "k"),
+        "kernel_error_": Number(),
+    }
 
     kernel_: Kernel
     landmarks_: Array | None

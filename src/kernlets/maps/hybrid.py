@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..backend.arrays import as_like, double, namespace
 from ..backend.random import generator
 from ..core import Array, Kernel
+from ..fields import Declared, Either, Floats, Indices, Nothing, Part
 from .base import FeatureMap
 from .fourier import FourierMap
 from .frequencies import SAMPLINGS, Sampling
@@ -64,6 +65,16 @@ class HybridMap(FeatureMap):
         "kernel": [Kernel, str],
         "n_random": [Interval(Integral, 1, None, closed="left")],
         "sampling": [StrOptions(set(SAMPLINGS))],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "head_": Part(NystroemMap, p="p", r="r", k="k"),
+        "tail_": Part(FourierMap, p="p"),
+        "removal_": Floats("k", ".tail_.n_components"),
+        "kernel_": Part(Kernel),
+        "landmarks_": Floats("r", "p", csr=True),
+        "landmark_indices_": Either(Nothing(), Indices("r")),
+        "eigenvalues_": Floats("k"),
     }
 
     def __init__(

@@ -17,6 +17,7 @@ from ..backend.arrays import as_like, eps, index_like, is_array, namespace
 from ..backend.random import generator
 from ..backend.rows import map_rows, spread_rows
 from ..core import Array, Kernel
+from ..fields import Conditions, Declared, Either, Floats, Nothing, Whole
 from ..kernels import Precomputed, resolve
 from ..landmarks import choose
 from ..landmarks.select import count
@@ -124,6 +125,16 @@ class IKAMap(LandmarkMap):
         "n_samples": [Interval(Integral, 1, None, closed="left")],
         "refine_filters": [Interval(Integral, 0, None, closed="left")],
         "random_state": ["random_state", np.random.Generator],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "offsets_": Either(Nothing(), Floats("r")),
+        "n_samples_": Whole(1),
+    }
+    _conditions: ClassVar[Conditions] = {
+        "offsets_ must be there unless basis='kernel'": lambda self: (
+            (self.offsets_ is None) == (self.basis == "kernel")
+        ),
     }
 
     landmarks_: Array | None

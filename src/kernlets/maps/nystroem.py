@@ -19,6 +19,7 @@ from ..backend.arrays import as_like, double, index_like, is_array, to_device
 from ..backend.random import generator
 from ..backend.rows import is_blocks, map_rows, spread_rows, sum_rows, take_rows
 from ..core import Array, Kernel
+from ..fields import Declared, Size
 from ..kernels import Precomputed, resolve
 from ..landmarks import Landmarks, choose
 from ..landmarks.select import known_by_index
@@ -120,6 +121,8 @@ class NystroemMap(LandmarkMap):
         "eigen_solver": [StrOptions({"auto", "full", "randomized"})],
         "random_state": ["random_state", np.random.Generator],
     }
+
+    _declared: ClassVar[Declared] = {"n_landmarks_": Size("r")}
 
     def __init__(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import singledispatch
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from ..core import (
 from ..dictionaries import ExplicitDictionary, GramDictionary
 from ..pursuits.encode import squared_residual
 from .least_squares import normalized
-from .refresh import refresh, refresh_from
+from .refresh import LIMITS, refresh, refresh_from
 
 
 class KSVDUpdate(AtomUpdate):
@@ -44,6 +45,11 @@ class KSVDUpdate(AtomUpdate):
     """
 
     needs = "codes"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LIMITS,
+        "exact": ["boolean"],
+    }
 
     def __init__(
         self, exact: bool = False, min_uses: int = 4, max_coherence: float = 0.99
@@ -90,6 +96,8 @@ class ParallelKSVDUpdate(AtomUpdate):
     """
 
     needs = "statistics"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = LIMITS
 
     def __init__(self, min_uses: int = 4, max_coherence: float = 0.99) -> None:
         self.min_uses = min_uses

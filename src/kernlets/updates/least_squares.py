@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 import numpy as np
 
 from ..backend.arrays import as_like, diagonal, double, inner, namespace
@@ -10,7 +12,7 @@ from ..backend.scale import least_energy, peaks, power_of_two
 from ..backend.threads import threads_if_large
 from ..core import Array, AtomUpdate, Dictionary, Statistics, Step
 from ..dictionaries import ExplicitDictionary
-from .refresh import refresh_from
+from .refresh import LIMITS, refresh_from
 
 BLOCK = 32  # atoms of a sweep that are brought up to date by one matrix product
 COLUMNS = 1024  # right-hand sides solved at once, so that float64 copies stay small
@@ -30,6 +32,8 @@ class MODUpdate(AtomUpdate):
     """
 
     needs = "statistics"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = LIMITS
 
     def __init__(self, min_uses: int = 1, max_coherence: float = 0.99) -> None:
         self.min_uses = min_uses
@@ -61,6 +65,8 @@ class CoordinateUpdate(AtomUpdate):
     """
 
     needs = "statistics"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = LIMITS
 
     def __init__(self, min_uses: int = 1, max_coherence: float = 0.99) -> None:
         self.min_uses = min_uses
