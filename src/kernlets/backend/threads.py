@@ -48,6 +48,10 @@ class _SerialBlas:
             if self._users == 0:
                 _set_blas_threads(self._before)
 
+    def __reduce__(self) -> str:
+        """By name: subclasses of estimators in a notebook are sent with what they use."""
+        return "serial_blas"
+
 
 serial_blas = _SerialBlas()
 SMALL = 1500  # rows of a matrix to whose factorisation threads bring little
