@@ -49,7 +49,7 @@ class _SerialBlas:
                 _set_blas_threads(self._before)
 
     def __reduce__(self) -> str:
-        """By name: subclasses of estimators in a notebook are sent with what they use."""
+        """By name: estimators written in a notebook are sent with what they use."""
         return "serial_blas"
 
 
