@@ -14,7 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import (
     as_like,
     check_rows,
+    diagonal,
     double,
+    eps,
     index_like,
     namespace,
     row_norms,
@@ -329,6 +331,8 @@ def ridge(
     codes = encode(dictionary, coder, X)
     sums: Statistics = statistics(ExplicitDictionary(H), H, codes)
     gram = double(sums.codes_gram)
+    # of large codes less than rounding would leave a singular matrix singular
+    tau = max(tau, gram.shape[0] * eps(gram) * float(diagonal(gram).max()))
     gram = gram + as_like(tau * np.eye(gram.shape[0]), gram)
     return as_like(namespace(gram).linalg.solve(gram, double(sums.cross)), X)
 
