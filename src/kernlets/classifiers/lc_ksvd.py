@@ -11,7 +11,15 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import as_like, double, index_like, namespace, row_norms
+from ..backend.arrays import (
+    as_like,
+    diagonal,
+    double,
+    eps,
+    index_like,
+    namespace,
+    row_norms,
+)
 from ..backend.random import generator
 from ..backend.rows import map_rows
 from ..backend.scale import least_energy, lengths
@@ -329,6 +337,8 @@ def ridge(
     codes = encode(dictionary, coder, X)
     sums: Statistics = statistics(ExplicitDictionary(H), H, codes)
     gram = double(sums.codes_gram)
+    # of large codes less than rounding would leave a singular matrix singular
+    tau = max(tau, gram.shape[0] * eps(gram) * float(diagonal(gram).max()))
     gram = gram + as_like(tau * np.eye(gram.shape[0]), gram)
     return as_like(namespace(gram).linalg.solve(gram, double(sums.cross)), X)
 

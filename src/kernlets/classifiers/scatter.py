@@ -114,7 +114,7 @@ def fisher_directions(
     xp, (n, k) = namespace(F), F.shape
     total = sum_rows(lambda block: double(block.T @ block), F, 4 * k)
     inside = (total - (scatter.sums.T / scatter.counts) @ scatter.sums) / n
-    level = float(xp.linalg.trace(inside)) / k
+    level = max(0.0, float(xp.linalg.trace(inside)) / k)
     inside = inside + as_like(np.eye(k) * (shrinkage * level or 1.0), inside)
     B = scatter.offsets * xp.sqrt(scatter.counts / n)[:, None]
     solved = xp.linalg.solve(inside, B.T)  # (k, C)

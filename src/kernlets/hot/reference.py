@@ -63,7 +63,7 @@ def omp(
             if left[best] == 0 or _dependent(gram, support, best, 10 * eps):
                 break
             support.append(best)
-            coefs = np.linalg.solve(gram[np.ix_(support, support)], corr[i, support])
+            coefs = _solved(gram[np.ix_(support, support)], corr[i, support])
             fit = coefs @ corr[i, support]
             residual[i] = max(energy[i] - fit, 0) if np.isfinite(fit) else np.nan
         if np.isfinite(residual[i]) and np.isfinite(coefs).all():
@@ -74,10 +74,18 @@ def omp(
     return indices, values, residual
 
 
+def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The solution of a linear system, NaN where there is none."""
+    try:
+        return np.linalg.solve(matrix, right)
+    except np.linalg.LinAlgError:
+        return np.full_like(right, np.nan)
+
+
 def _dependent(gram: np.ndarray, support: list[int], new: int, tiny: float) -> bool:
     """Whether the new atom lies in the span of the support, up to rounding."""
     inside = gram[support, new]
-    part = inside @ np.linalg.solve(gram[np.ix_(support, support)], inside)
+    part = inside @ _solved(gram[np.ix_(support, support)], inside)
     return bool(gram[new, new] - part <= tiny * gram[new, new])
 
 

@@ -237,7 +237,8 @@ def variance(X: Array) -> float:
     if is_torch(X):
         shifted = as_float(X) - origin
         unit = power_of_two(shifted.abs().amax())
-        return float((shifted / unit).var(correction=0)) * float(unit) ** 2
+        unit_variance = float((shifted / unit).var(correction=0))
+        return unit_variance * float(unit) * float(unit)  # infinite where it must be
 
     def moments(block: Array) -> Array:
         shifted = np.subtract(block, origin, dtype=np.float64)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..backend.arrays import double, index_like, is_torch, namespace, to_numpy
 from ..backend.rows import sum_rows
+from ..backend.scale import all_finite, quiet
 from ..core import Array, Dictionary, SparseCoder, SparseCodes, Statistics
 from ..pursuits import encode
 
@@ -63,11 +64,15 @@ def summed(dictionary: Dictionary, coder: SparseCoder, X: Any) -> Statistics:
     row_bytes = 4 * dictionary.row_bytes
     total = sum_rows(block_sums, X, row_bytes, result_bytes=result_bytes)
     astype, dtype = namespace(total.cross).astype, dictionary.weights.dtype
-    return replace(
-        total,
-        codes_gram=astype(total.codes_gram, dtype, copy=False),
-        cross=astype(total.cross, dtype, copy=False),
-    )
+    with quiet():
+        codes_gram = astype(total.codes_gram, dtype, copy=False)
+        cross = astype(total.cross, dtype, copy=False)
+    if not (all_finite(codes_gram) and all_finite(cross)):
+        raise ValueError(
+            f"sums over the samples overflow in {dtype}: scale the samples, e.g. with "
+            "UnitNorm or StandardScaler, or pass float64"
+        )
+    return replace(total, codes_gram=codes_gram, cross=cross)
 
 
 def without_atoms(
