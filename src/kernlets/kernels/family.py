@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from ..backend.arrays import as_float, is_array, is_torch, namespace
+from ..backend.arrays import as_float, double, is_array, is_torch, namespace
 from ..backend.rows import sum_rows, take_rows
 from ..backend.stored import is_elsewhere
 from ..core import Array, Kernel
@@ -200,6 +200,9 @@ def variance(X: Array) -> float:
         return float((as_float(X) - origin).var(correction=0))
 
     def moments(block: Array) -> Array:
+        if is_torch(block):  # rows on disk that go to a device block by block
+            shifted = double(block) - origin
+            return np.array([float(shifted.sum()), float((shifted * shifted).sum())])
         shifted = np.subtract(block, origin, dtype=np.float64)
         return np.array([shifted.sum(), np.vdot(shifted, shifted)])
 

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 
 from ..backend.arrays import as_like, empty, is_torch, move_like, namespace
 from ..backend.random import generator
+from ..backend.stored import no_rows
 from ..core import Array, Kernel
 from ..kernels import Polynomial, resolve
 from .base import FeatureMap
@@ -75,7 +76,7 @@ class PolynomialSketchMap(FeatureMap):
         """Draw the places and signs; of X only the width matters."""
         self._validate_params()
         head, _ = self._first_rows(X)
-        self.kernel_ = resolve(self.kernel).bound(head)
+        self.kernel_, like = resolve(self.kernel).bound(head), no_rows(head)
         if not isinstance(self.kernel_, Polynomial):
             raise ValueError(
                 f"kernel={self.kernel!r} is not polynomial: use 'poly:2' or the like, "
@@ -83,8 +84,8 @@ class PolynomialSketchMap(FeatureMap):
             )
         rng = generator(self.random_state)
         shape = (self.kernel_.degree, head.shape[1] + (self.kernel_.coef0 != 0))
-        self.places_ = move_like(rng.integers(self.n_components, size=shape), head)
-        self.signs_ = as_like(rng.choice([-1.0, 1.0], size=shape), head)
+        self.places_ = move_like(rng.integers(self.n_components, size=shape), like)
+        self.signs_ = as_like(rng.choice([-1.0, 1.0], size=shape), like)
         return self
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
