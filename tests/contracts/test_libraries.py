@@ -112,6 +112,16 @@ def test_fit_on_numpy_then_torch(name, X, device):
         assert isinstance(predicted, torch.Tensor) and predicted.device == rows.device
 
 
+def test_rows_on_disk_go_to_the_device_of_the_options(name, X, device, tmp_path):
+    wanted = answer(fitted(name, torch.asarray(X, device=device)), X)
+    disk = containers(X, tmp_path)
+    for kind in ("memory map", "memory map of bytes", "lazy"):
+        with options(device=device):
+            found = answer(fitted(name, disk[kind]), disk[kind])
+        assert isinstance(found, torch.Tensor) and found.device == wanted.device, kind
+        assert_close(in_memory(found), in_memory(wanted), kind)
+
+
 def test_narrow_model_and_wide_rows(name, X):
     """A model of float32 computes in float32, whatever it is given."""
     narrow = X.astype(np.float32)

@@ -111,6 +111,13 @@ def read_rows(X: Array, rows: slice | np.ndarray) -> Array:
     return to_device(block, streamed=True)
 
 
+def no_rows(X: Any) -> Array:  # (0, p)
+    """An array without rows, of the kind that the blocks of X are."""
+    if is_dask(X):
+        return np.empty((0, *X.shape[1:]), X.dtype)
+    return read_rows(X, slice(0, 0))
+
+
 def refuse_infinite(block: Array, rows: slice | np.ndarray | None = None) -> None:
     """Raise if a block, read from these rows where they are known, is not finite."""
     if bool(namespace(block).isfinite(block).all()):

@@ -29,7 +29,7 @@ from .arrays import (
     to_device,
     working_dtype,
 )
-from .stored import LazyRows, check_memory, is_stored, read_rows, refuse_infinite
+from .stored import LazyRows, check_memory, is_stored, no_rows, refuse_infinite
 
 
 def check_rows(
@@ -92,9 +92,10 @@ def _accepted_types(X: Any) -> Any:
 
 def _stored_rows(X: Any, like: Array | None) -> Any:
     """Rows on disk, as they are or converted when they are read."""
-    block = read_rows(X, slice(0, 0))  # refuses what is not a number
+    block = no_rows(X)  # refuses what is not a number
     wanted = block if like is None else like[:0]
-    is_exact = isinstance(X, LazyRows) or X.dtype == working_dtype(X.dtype)
+    # a memory map must not pass for an array if its blocks are of another kind
+    is_exact = isinstance(X, LazyRows) or _is_alike(block, X[:0])
     if is_exact and _is_alike(block, wanted):
         return X
     row_bytes = X.shape[1] * (X.dtype.itemsize + wanted.dtype.itemsize)

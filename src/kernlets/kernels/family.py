@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
-from ..backend.arrays import as_float, is_array, is_torch, namespace
+from ..backend.arrays import as_float, double, is_array, is_torch, namespace
 from ..backend.rows import sum_rows, take_rows
 from ..backend.scale import all_finite, least_energy, power_of_two
 from ..backend.stored import is_elsewhere
@@ -241,6 +241,9 @@ def variance(X: Array) -> float:
         return unit_variance * float(unit) * float(unit)  # infinite where it must be
 
     def moments(block: Array) -> Array:
+        if is_torch(block):  # rows on disk that go to a device block by block
+            shifted = double(block) - origin
+            return np.array([float(shifted.sum()), float((shifted * shifted).sum())])
         shifted = np.subtract(block, origin, dtype=np.float64)
         return np.array([shifted.sum(), np.vdot(shifted, shifted)])
 

@@ -23,7 +23,7 @@ from ..backend.rows import (
     stacked_rows,
     take_rows,
 )
-from ..backend.stored import is_stored
+from ..backend.stored import is_stored, no_rows
 from ..config import options
 from ..core import Array, Kernel
 from ..fields import Declared, Either, Floats, Indices, Nothing
@@ -253,7 +253,7 @@ def _given(
     """Landmarks that the user has chosen: indices of rows of X, or points."""
     values = _checked_values(landmarks, n_landmarks)
     if values.ndim == 2:
-        points = check_points(values, _like(X), "landmarks")
+        points = check_points(values, no_rows(X), "landmarks")
         return _landmarks(kernel, X, points)
     if values.min() < 0 or values.max() >= X.shape[0]:
         raise ValueError(
@@ -261,13 +261,6 @@ def _given(
             f"rows 0 to {X.shape[0] - 1}"
         )
     return _from_indices(kernel, X, values)
-
-
-def _like(X: Any) -> Array:  # (0, p)
-    """An array of the kind of the rows of X."""
-    if is_dask(X):
-        return as_float(np.empty((0, X.shape[1]), X.dtype))
-    return as_float(X[:0])
 
 
 def _checked_values(landmarks: Any, n_landmarks: int | float | None) -> np.ndarray:

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..backend import ops
 from ..backend.arrays import as_like, empty, index_like, namespace
 from ..backend.random import generator
+from ..backend.stored import no_rows
 from ..core import Array, Kernel
 from ..fields import (
     Conditions,
@@ -120,12 +121,12 @@ class FastfoodMap(FeatureMap):
         """Draw B, Π, G and S; of X only the width and the scale matter."""
         self._validate_params()
         head, _ = self._first_rows(X)
-        self.kernel_ = resolve(self.kernel).bound(head)
+        self.kernel_, like = resolve(self.kernel).bound(head), no_rows(head)
         rng, h = generator(self.random_state), self._n_waves
         u = uniform(h, 1, "plain", rng)[:, 0]
         lengths = np.sqrt(rng.chisquare(self._d, h)) * radii(self.kernel_, u)
-        self.lengths_ = as_like(lengths, head)
-        self._draw_blocks(head, rng)
+        self.lengths_ = as_like(lengths, like)
+        self._draw_blocks(like, rng)
         self.phase_ = rng.uniform(0.0, 2.0 * pi)
         return self
 

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..backend.arrays import as_like
 from ..backend.random import generator
+from ..backend.stored import no_rows
 from ..core import Array, Kernel
 from ..fields import Declared, Floats, Number, Part
 from ..kernels import resolve
@@ -99,7 +100,7 @@ class FourierMap(FeatureMap):
         n, rng = self._n_waves, generator(self.random_state)
         self.kernel_ = resolve(self.kernel).bound(head)
         omega = frequencies(self.kernel_, n, head.shape[1], self.sampling, rng)
-        self.frequencies_ = as_like(omega, head)
+        self.frequencies_ = as_like(omega, no_rows(head))
         self.phase_ = rng.uniform(0.0, 2.0 * pi)
         return self
 

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 
 from ..backend.arrays import as_like, empty, is_torch, move_like, namespace
 from ..backend.random import generator
+from ..backend.stored import no_rows
 from ..core import Array, Kernel
 from ..fields import Conditions, Declared, Floats, Indices, Part
 from ..kernels import Polynomial, resolve
@@ -88,7 +89,7 @@ class PolynomialSketchMap(FeatureMap):
         """Draw the places and signs; of X only the width matters."""
         self._validate_params()
         head, _ = self._first_rows(X)
-        self.kernel_ = resolve(self.kernel).bound(head)
+        self.kernel_, like = resolve(self.kernel).bound(head), no_rows(head)
         if not isinstance(self.kernel_, Polynomial):
             raise ValueError(
                 f"kernel={self.kernel!r} is not polynomial: use 'poly:2' or the like, "
@@ -96,8 +97,8 @@ class PolynomialSketchMap(FeatureMap):
             )
         rng = generator(self.random_state)
         shape = (self.kernel_.degree, self._width)
-        self.places_ = move_like(rng.integers(self.n_components, size=shape), head)
-        self.signs_ = as_like(rng.choice([-1.0, 1.0], size=shape), head)
+        self.places_ = move_like(rng.integers(self.n_components, size=shape), like)
+        self.signs_ = as_like(rng.choice([-1.0, 1.0], size=shape), like)
         return self
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
