@@ -211,7 +211,7 @@ def test_before_a_fit_there_is_nothing() -> None:
         ({"places_": np.array([1, 1, 1, 0])}, "Outer: places_ must begin with 0"),
         ({"places_": np.array([0, 1])}, r"has the shape \(2,\), it must be \(n=4\)"),
         ({"n_features_in_": 3}, "inner_ has p=2, but there is p=3"),
-        ({"inner_": Inner(np.ones((4, 2)), np.ones(3))}, "Inner.notes .* has the sha"),
+        ({"inner_": Inner(np.ones((4, 2)), np.ones(3))}, "Inner.notes .* the shape"),
         ({"inner_": Inner(np.ones((4, 3)))}, "inner_ has p=3, but there is p=2"),
         ({"inner_": np.ones(3)}, "must be of the class Inner"),
         ({"many_": [Inner(np.ones((1, 5)))] * 2}, "many_ at 0 has p=5"),

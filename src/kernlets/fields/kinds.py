@@ -195,7 +195,7 @@ class Whole(Field):
     def check(self, value: Any, sizes: Sizes) -> None:
         if not isinstance(value, Integral) or isinstance(value, bool):
             raise Misfit(f"is {named(value)}, it must be a whole number")
-        if not self.least <= value <= LARGEST:
+        if not self.least <= int(value) <= LARGEST:
             raise Misfit(f"is {value}, it must be from {self.least} to {LARGEST}")
 
 

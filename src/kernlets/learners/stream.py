@@ -178,7 +178,7 @@ class StreamLearner(LinearLearner):
         if not learned.keys() <= declared_of(type(self)).keys():
             raise ValueError("it has attributes of something else")
         trial, history = copy(self), {"objective": [0.0], "seconds": [0.0]}
-        vars(trial).update({**learned, "history_": history, "n_iter_": 0})
+        trial.__dict__.update({**learned, "history_": history, "n_iter_": 0})
         check(trial)
         fitting(trial.dictionary_, self.dictionary_)
 

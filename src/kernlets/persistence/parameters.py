@@ -72,7 +72,7 @@ def _takes_bool(kinds: list[Any] | str) -> bool:
 
 def _is_moderate(value: Any) -> bool:
     """A number that fits into the integers of compiled loops, or anything else."""
-    return not isinstance(value, Integral) or abs(value) <= LARGEST
+    return not isinstance(value, Integral) or abs(int(value)) <= LARGEST
 
 
 def _are_jobs(value: Any) -> bool:

@@ -174,12 +174,13 @@ def _write_csr(matrix: Any, place: Place) -> Parts:
 
 
 def _read_csr(node: Parts, decoder: Decoder) -> sparse.csr_array:
-    parts = [decoder.decode(node[part]) for part in CSR_PARTS]
-    _check_csr(*parts, shape := _shape(node["shape"]))
-    return sparse.csr_array(tuple(parts), shape=shape)
+    parts = tuple(decoder.decode(node[part]) for part in CSR_PARTS)
+    shape = _shape(node["shape"])
+    _check_csr(shape, *parts)
+    return sparse.csr_array(parts, shape=shape)
 
 
-def _check_csr(data: Any, indices: Any, starts: Any, shape: tuple[int, ...]) -> None:
+def _check_csr(shape: tuple[int, ...], data: Any, indices: Any, starts: Any) -> None:
     """SciPy looks at less, and its products write wherever these numbers point."""
     arrays = isinstance(data, np.ndarray) and data.ndim == 1 and len(shape) == 2
     if not (arrays and _are_places(indices) and _are_places(starts)):
