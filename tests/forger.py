@@ -268,7 +268,8 @@ def _put(draft: Draft, path: Path, change: Change) -> None:
 
 def put_array(draft: Draft, name: str, change: Change) -> None:
     """Change an array and all that the tree says of it."""
-    array = np.asarray(change(draft.arrays[name]))
+    with np.errstate(all="ignore"):
+        array = np.asarray(change(draft.arrays[name]))
     finite = array.dtype.kind != "f" or bool(np.isfinite(array).all())
     facts = {"dtype": array.dtype.name, "shape": [*array.shape], "finite": finite}
     draft.arrays[name] = array

@@ -327,6 +327,26 @@ def test_what_cannot_be_saved_is_named(model: Any, problem: str, path: Path) -> 
 
 
 @pytest.mark.parametrize(
+    "value",
+    [
+        [[]] * 10**6,
+        [{}] * 10**5 + [()] * 10**5 + [{}] * 10**5,
+        np.array(["a" * 10_000, *["b"] * 10_000]),
+    ],
+    ids=["lists", "objects", "wide cells"],
+)
+def test_what_would_be_too_large_to_load_is_not_saved(value: Any, path: Path) -> None:
+    with pytest.raises(PersistenceError, match="too many parts that are no arrays"):
+        carried(value, path)
+    assert not path.exists()
+
+
+def test_deep_kernels_are_saved(rows: Rows, path: Path) -> None:
+    kernel = sum((RBF(float(k)) for k in range(1, 100)), start=RBF(0.5))
+    assert_array_equal(again(kernel, path)(rows[0]), kernel(rows[0]))
+
+
+@pytest.mark.parametrize(
     "value", [b"bytes", 1j, {1}, np.longdouble(1), np.array([1j]), np.array([b"a"])]
 )
 def test_other_values_are_refused(value: Any, path: Path) -> None:

@@ -52,6 +52,7 @@ class Encoder:
     devices: bool = False  # whether to note where torch tensors are
     tensors: dict[str, np.ndarray] = field(default_factory=dict)
     known: dict[int, Any] = field(default_factory=dict)  # objects that were checked
+    wide: list[int] = field(default_factory=list)  # bytes that text takes in memory
 
     def encode(self, value: Any, path: str = "") -> Node:
         """The tree of a value."""

@@ -74,10 +74,23 @@ def pack(value: Any, kind: Kind) -> bytes:
         "tree": json.dumps(tree, allow_nan=False),
     }
     head, arrays = _with_metadata(safetensors.save(encoder.tensors), metadata)
-    if len(head) > MAX_HEADER:
-        raise PersistenceError("", "it has too many parts that are no arrays")
+    try:
+        _check_size(head, metadata["tree"], sum(encoder.wide), arrays.nbytes)
+    except ValueError as error:
+        problem = f"it has too many parts that are no arrays ({error})"
+        raise PersistenceError("", problem) from None
     digest = _field(_digest(head, arrays))
     return b"".join([head.replace(_field(BLANK), digest, 1), arrays])
+
+
+def _check_size(head: bytes, tree: str, n_wide: int, n_arrays: int) -> None:
+    """Refuse to write what `verified` and `unpack` would refuse to read."""
+    if len(head) > MAX_HEADER:
+        raise ValueError("the header would be too long")
+    check_outline(head[8:], Room(len(head)))
+    room = Room(len(head) + n_arrays)
+    check_outline(tree.encode(), room)
+    room.take(n_wide + n_arrays)
 
 
 def _with_metadata(plain: bytes, metadata: dict[str, str]) -> tuple[bytes, memoryview]:

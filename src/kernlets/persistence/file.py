@@ -73,12 +73,16 @@ def save(model: Any, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Any:
-    """Load a model that `save` wrote. No code from the file is run.
+    """Load a model that `save` wrote.
+
+    No code from the file is run, memory is bounded by a small multiple of its size, and
+    the model is one that `fit` could have made; docs/model-format.md has the details.
 
     Raises
     ------
     ModelFileError
-        If the file is no model, cut short, changed in any byte, or of a later format.
+        If the file is no model, cut short, changed in any byte, of a later format, or
+        made by hand in a way that no model is.
     """
     return _read(path, MODEL)
 

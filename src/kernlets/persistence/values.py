@@ -122,6 +122,7 @@ def _write_cells(array: np.ndarray, place: Place) -> Parts:
     values = array.ravel().tolist()
     widest = _cell_bytes(values)
     name = array.dtype.str if array.dtype.itemsize <= widest else f"<U{widest // 4}"
+    place.encoder.wide.append(_cells_bytes(len(values), np.dtype(name)))
     return {"dtype": name, "shape": list(array.shape), "values": place.items(values)}
 
 
@@ -130,7 +131,7 @@ def _read_cells(node: Parts, decoder: Decoder) -> np.ndarray:
     if not all(map(_is_cell, values)):
         raise ValueError("cells with something else than text and numbers")
     dtype = _cell_dtype(node["dtype"], values)
-    decoder.room.take(len(values) * (dtype.itemsize + np.dtype(object).itemsize))
+    decoder.room.take(_cells_bytes(len(values), dtype))
     cells = np.empty(len(values), dtype=object)
     cells[:] = values
     return cells.astype(dtype).reshape(shape)
@@ -159,6 +160,11 @@ def _shape(node: Node) -> tuple[int, ...]:
     if not isinstance(node, list) or not all(type(n) is int and n >= 0 for n in node):
         raise ValueError(f"{node!r} is no shape")
     return tuple(node)
+
+
+def _cells_bytes(n: int, dtype: np.dtype) -> int:
+    """What n cells take, first as objects and then in their own type."""
+    return n * (dtype.itemsize + np.dtype(object).itemsize)
 
 
 def _cell_bytes(values: list[Any]) -> int:
