@@ -388,6 +388,160 @@ def test_budget_stream_keeps_what_belongs_together(home, rng):
     assert not any(part[12:].any() for part in (stock.coefs, stock.products))
 
 
+# ------------------------------------------------- numbers that are none, or too large
+
+NASTY = (np.nan, np.inf, -np.inf)
+SCALES = (2.0**-40, 2.0**40)  # squares of squares leave the range of float32
+
+
+def assert_other_rows_equal(found, expected, row):
+    for parts in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(*(np.delete(part, row, 0) for part in parts))
+
+
+@pytest.mark.parametrize("where", ["corr", "energy"])
+@pytest.mark.parametrize("value", NASTY)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_omp_of_what_is_no_number_is_empty_and_says_so(home, rng, dtype, value, where):
+    X, atoms = problem(rng, n=12, dtype=dtype)
+    gram, corr, energy = products(X, atoms)
+    expected = call(home, "omp", gram, corr, energy, 5, 0.0)
+    if where == "corr":
+        corr[3, 17] = value
+    else:
+        energy[3] = abs(value)
+    found = call(home, "omp", gram, corr, energy, 5, 0.0)
+    assert (found[0][3] == -1).all() and (found[1][3] == 0).all()
+    assert np.isnan(found[2][3])
+    assert_other_rows_equal(found, expected, 3)
+
+
+@pytest.mark.parametrize("value", [*NASTY, 0.0, 1e30, 1e-30])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_omp_stays_within_its_arrays_whatever_the_gram_matrix(home, rng, dtype, value):
+    X, atoms = problem(rng, n=12, dtype=dtype)
+    gram, corr, energy = products(X, atoms)
+    for spoiled in (np.s_[:], np.s_[7], np.s_[:, 7], np.s_[7, 7]):
+        bad = gram.copy()
+        bad[spoiled] = value
+        indices, values, error = call(home, "omp", bad, corr, energy, 30, 0.0)
+        assert indices.min() >= -1 and indices.max() < 30
+        assert np.isfinite(values).all()
+        assert ((error >= 0) | np.isnan(error)).all()
+        for row in indices:
+            assert len(set(row[row >= 0])) == (row >= 0).sum()
+
+
+@pytest.mark.parametrize("scale", [1e30, 1e-30])
+def test_omp_of_correlations_whose_squares_overflow(home, rng, scale):
+    X, atoms = problem(rng, n=5, dtype=np.float32)
+    gram, corr, energy = products(X, atoms)
+    found = call(home, "omp", gram, corr * np.float32(scale), energy, 3, 0.0)
+    assert np.isfinite(found[1]).all()
+    assert np.isnan(found[2]).all() if scale > 1 else np.isfinite(found[2]).all()
+
+
+@pytest.mark.parametrize("value", NASTY)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_lasso_of_what_is_no_number_is_nan(home, rng, dtype, value):
+    X, atoms = problem(rng, n=8, dtype=dtype)
+    gram, corr, _ = products(X, atoms)
+    expected = call(home, "lasso", gram, corr, 0.3, False, 500, 1e-6)
+    corr[3, 17] = value
+    found = call(home, "lasso", gram, corr, 0.3, False, 500, 1e-6)
+    assert np.isnan(found[3]).all()
+    np.testing.assert_array_equal(np.delete(found, 3, 0), np.delete(expected, 3, 0))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_lasso_that_has_no_minimum_ends_and_says_so(home, rng, dtype):
+    """An indefinite Gram matrix, as a kernel that is not positive may give."""
+    gram = np.array([[1, 1.5], [1.5, 1]], dtype)
+    corr = np.array([[1, 0.4], [0.05, 0.02]], dtype)
+    found = call(home, "lasso", gram, corr, 0.1, False, 10**6, 1e-6)
+    assert np.isnan(found[0]).all() and (found[1] == 0).all()
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("value", NASTY)
+def test_sweeps_over_what_is_no_number_end(home, rng, exact, value):
+    X, atoms = problem(rng, n=60, m=15)
+    indices, values, _ = reference.omp(*products(X, atoms), 3, 0.0)
+    indices, order = indices.astype(np.int64), np.arange(15)
+    residual = X - dense(indices, values, 15) @ atoms
+    residual[4, 2] = value
+    coefs = np.linalg.lstsq(X.T, atoms.T, rcond=None)[0].T
+    matrix, gram = X @ X.T, atoms @ atoms.T
+    matrix[4, 9] = value
+    by_matrix = coefs.copy(), coefs @ (X @ X.T), gram, indices, values.copy(), order
+    call(home, "ksvd_sweep", residual, atoms, indices, values, order, exact)
+    call(home, "gram_sweep", matrix, *by_matrix, exact)
+    assert not np.isfinite(residual).all()  # so that the caller can see it
+    assert not all(np.isfinite(part).all() for part in by_matrix)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sweeps_do_not_depend_on_the_unit_of_the_data(home, rng, dtype, scale, exact):
+    """Bit by bit, for a power of two: nothing overflows and nothing vanishes."""
+    scale = dtype(scale)
+    X, coefs, atoms, indices, values = gram_problem(rng, dtype)
+    order, swept = np.arange(15), []
+    for unit in (dtype(1), scale):
+        codes, moved = values * unit, atoms.copy()
+        residual = unit * (X - dense(indices, values, 15) @ atoms)
+        call(home, "ksvd_sweep", residual, moved, indices, codes, order, exact)
+        kernel = coefs / unit, coefs @ (X @ X.T) * unit, atoms @ atoms.T
+        by_matrix = values * unit
+        matrix = X @ X.T * unit * unit
+        call(
+            home, "gram_sweep", matrix, *kernel, indices, by_matrix, order, exact
+        )
+        swept.append((moved, codes / unit, kernel[0] * unit, by_matrix / unit))
+    for plain, scaled in zip(*swept, strict=True):
+        np.testing.assert_array_equal(scaled, plain)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_an_atom_that_cannot_move_keeps_its_coefficients(home, rng, dtype):
+    """Users whose codes are zero leave nothing to divide by."""
+    X, coefs, atoms, indices, values = gram_problem(rng, dtype)
+    values[indices == 3] = 0
+    before, matrix = coefs.copy(), X @ X.T
+    state = coefs, coefs @ matrix, atoms @ atoms.T, indices, values, np.arange(15)
+    call(home, "gram_sweep", matrix, *state, False)
+    np.testing.assert_allclose(coefs[3], before[3], rtol=1e-5)
+    assert np.abs(coefs - before).max() > 1e-3
+
+
+@pytest.mark.parametrize("value", NASTY)
+def test_distances_transforms_and_residuals_pass_on_what_is_no_number(home, rng, value):
+    X, atoms = problem(rng, n=9, p=16)
+    X[4, 2] = value
+    distances = call(home, "l1_distances", X, X)
+    assert not np.isfinite([distances[4], distances[:, 4]]).any()
+    indices = np.zeros((9, 2), np.int64)
+    left = call(home, "subtract_codes", X, indices, np.ones((9, 2)), atoms)
+    call(home, "fwht", X)
+    for found in (np.delete(distances, 4, 1), left, X):
+        assert np.isfinite(np.delete(found, 4, 0)).all()
+        assert not np.isfinite(found[4]).all()
+
+
+@pytest.mark.parametrize("width", [0, 2], ids=["lasso", "omp"])
+@pytest.mark.parametrize("pruning", [0, 1, 2], ids=["row-norm", "error", "merge"])
+@pytest.mark.parametrize("value", [*NASTY, 1e30])
+def test_budget_stream_stays_within_its_arrays(home, rng, value, pruning, width):
+    matrix, stock, rules, pursuit = budget_problem(rng, np.float32, pruning, width)
+    matrix[20:23], matrix[:, 20:23] = value, value
+    rates = np.full(60, 0.05, np.float32)
+    block = matrix, np.abs(np.diagonal(matrix)), rates, rules, pursuit
+    size, *_ = call(home, "budget_stream", stock, 0, *block)
+    assert 0 < size <= rules.budget
+    assert (stock.slots >= 0).all() and (stock.slots < 60).all()
+
+
 def test_fused_omp_in_tritons_interpreter():
     """The CUDA program without a GPU, where Triton can be had at all."""
     pytest.importorskip("torch", reason="torch is not installed")
@@ -415,4 +569,15 @@ found = triton_.omp(*map(torch.as_tensor, args), 5, 0.3)
 np.testing.assert_array_equal(found[0], expected[0])
 np.testing.assert_allclose(found[1], expected[1], atol=1e-4)
 np.testing.assert_allclose(found[2], expected[2], atol=1e-4)
+for value in (np.nan, np.inf, -np.inf, 1e30):
+    gram, corr, energy = (a.copy() for a in args)
+    corr[3, 29] = value
+    spoiled = triton_.omp(*map(torch.as_tensor, (gram, corr, energy)), 5, 0.3)
+    assert (spoiled[0][3] == -1).all() and (spoiled[1][3] == 0).all()
+    assert spoiled[2][3].isnan()
+    for ours, theirs in zip(spoiled, found):
+        np.testing.assert_array_equal(np.delete(ours, 3, 0), np.delete(theirs, 3, 0))
+    gram[:] = value
+    indices, values, _ = triton_.omp(*map(torch.as_tensor, (gram, *args[1:])), 5, 0.3)
+    assert indices.min() >= -1 and indices.max() < 30 and values.isfinite().all()
 """

@@ -83,13 +83,13 @@ def _omp_samples(
                 break
             inverse = 1 / np.sqrt(norm)
             part = left[k] * inverse
-            finite = part * part < np.inf
+            support[t], parts[t] = k, part
+            finite = parts[t] * parts[t] < np.inf  # in the precision of the samples
             if not finite:
                 break
             _orthogonal_row(gram, rows, t, k, inverse)
             for a in range(m):
                 left[a] -= part * rows[t, a]
-            support[t], parts[t] = k, part
             error = max(error - part * part, 0.0)
             t += 1
         if finite and _back_substitute(rows, parts, support, t, i, indices, values):

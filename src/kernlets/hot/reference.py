@@ -137,16 +137,19 @@ def shrink(value: float, alpha: float, positive: bool) -> float:
     return np.sign(value) * max(abs(value) - alpha, 0)
 
 
+@np.errstate(all="ignore")
 def l1_distances(X: np.ndarray, Y: np.ndarray) -> np.ndarray:  # (n, m)
     """Σ |xᵢ − yⱼ| over the features."""
     return np.stack([np.abs(x - Y).sum(axis=1) for x in X])
 
 
+@np.errstate(all="ignore")
 def fwht(X: np.ndarray) -> None:  # (n, d) changed in place
     """X ← X H with the Hadamard matrix H of order d, a power of two, entries ±1."""
     X[:] = X @ hadamard(X.shape[1], dtype=X.dtype)
 
 
+@np.errstate(all="ignore")
 def subtract_codes(
     X: np.ndarray,  # (n, p)
     indices: np.ndarray,  # (n, width)

@@ -97,17 +97,29 @@ def lasso(
     max_iter: int,
     tol: float,
 ) -> Tensor:
-    """Coordinate descent: in host memory by the compiled loop, on a GPU in step.
-
-    A few samples may need a thousand passes, and a pass in step is a dozen calls for
-    each atom. So samples that rest leave, and between full passes only atoms that the
-    others use are visited.
-    """
+    """Coordinate descent: by the compiled loop in host memory, in step on a GPU."""
     if not corr.is_cuda:
         from .numba_ import lasso as compiled
 
         host = gram.detach().numpy(), corr.detach().numpy()
         return torch.from_numpy(compiled(*host, alpha, positive, max_iter, tol))
+    return _lasso_in_step(gram, corr, alpha, positive, max_iter, tol)
+
+
+def _lasso_in_step(
+    gram: Tensor,
+    corr: Tensor,
+    alpha: float,
+    positive: bool,
+    max_iter: int,
+    tol: float,
+) -> Tensor:
+    """Coordinate descent, one atom at a time for all samples at once.
+
+    A few samples may need a thousand passes, and a pass is a dozen calls for each
+    atom. So samples that rest leave, and between full passes only atoms that the others
+    use are visited.
+    """
     shrink = _one_sided if positive else torch.nn.functional.softshrink
     everything = (gram.diagonal() > 0).nonzero()[:, 0].tolist()  # no atom that is 0
     codes, rows = torch.zeros_like(corr), torch.arange(len(corr), device=corr.device)
