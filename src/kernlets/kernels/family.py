@@ -128,7 +128,8 @@ class Family(Kernel):
         info = namespace(extent).finfo(extent.dtype)
         large = ~(extent <= float(info.max) / HEADROOM)
         nonzero = abs(X).sum(1) > 0
-        counted = large, energy > least_energy(energy), nonzero
+        usable = abs(energy) > least_energy(energy)  # negative for some sigmoids
+        counted = large, usable, nonzero
         return np.array([int(part.sum()) for part in counted])
 
     def _default_rate(self, X: Array) -> float:
