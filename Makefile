@@ -3,9 +3,19 @@
 
 PYTHON ?= python3
 JOBS ?= 2
+# How `make test` runs: THREADS=8 gives the library so many threads, ORDER=random puts
+# the tests into an order that SEED decides.
+THREADS ?=
+ORDER ?=
+SEED ?= 0
+MINUTES ?= 20
+CORES := Haswell Sandybridge Nehalem
+OLDEST := tests/contracts tests/unit
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
-PYTEST := $(BIN)/python -m pytest -q
+PYTEST := $(if $(THREADS),OMP_NUM_THREADS=$(THREADS) )$(BIN)/python -m pytest -q \
+    $(if $(THREADS),--threads $(THREADS)) $(if $(filter random,$(ORDER)),--shuffle $(SEED))
+FAST = $(PYTEST) -n $(JOBS) -m "not slow"
 
 # Through the environment the pins reach pip's isolated build step as well.
 export PIP_CONSTRAINT := constraints.txt
@@ -16,23 +26,38 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-slow reproduce browser bench lint clean
+.PHONY: help demo test test-slow test-oldest test-processors fuzz reproduce pages \
+    browser bench lint clean
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 17
 
 demo: .venv/.plot ## install and run the demonstration on handwritten digits
 	@$(BIN)/kernlets demo
 
 test: .venv/.test ## install what the tests need, lint, run the fast tests
 	$(BIN)/ruff check .
-	$(PYTEST) -n $(JOBS) -m "not slow"
+	$(FAST)
+	OPENBLAS_CORETYPE=Haswell $(PYTEST) -n $(JOBS) -m "rounding and not slow"
 
 test-slow: .venv/.test ## run the tests that reproduce published numbers
 	$(PYTEST) -m slow
 
+test-processors: .venv/.test ## run the fast tests as on older processors
+	for core in $(CORES); do echo "as on $$core"; \
+	    OPENBLAS_CORETYPE=$$core $(FAST) || exit 1; done
+
+test-oldest: .venv-oldest/.test ## run the fast tests with the oldest versions allowed
+	.venv-oldest/bin/python -m pytest -q -n $(JOBS) -m "not slow" $(OLDEST)
+
+fuzz: .venv/.test ## attack the library with random cases (SEED=0 MINUTES=20)
+	$(BIN)/python -m fuzz --seed $(SEED) --minutes $(MINUTES) --jobs $(JOBS)
+
 reproduce: .venv/.plot ## run the experiments of the papers in full (hours on two cores)
 	$(BIN)/kernlets reproduce all --scale full --jobs $(JOBS) --out reproduction
+
+pages: .venv/.plot ## write the pages in docs from the records in the repository
+	$(BIN)/python -m kernlets.lab.pages
 
 browser: ## install the browser in which a test looks at the report (Debian, as root)
 	@command -v chromium >/dev/null || { apt-get update -qq && \
@@ -46,11 +71,18 @@ lint: .venv/.test ## style and types
 	$(BIN)/mypy
 
 clean: ## remove the environment, builds and caches
-	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-oldest build dist .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.created:
 	@$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv-oldest/.test: pyproject.toml constraints-oldest.txt
+	@echo "installing the oldest versions into .venv-oldest (once; a few minutes)"
+	@$(PYTHON) -m venv --clear .venv-oldest
+	@PIP_CONSTRAINT=constraints-oldest.txt .venv-oldest/bin/python -m pip install -qq \
+	    --disable-pip-version-check -e ".[test]"
 	@touch $@
 
 # A stamp per extra: repeated runs start at once, changed pins install again.

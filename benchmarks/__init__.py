@@ -1,9 +1,9 @@
-"""Measurements of kernlets beside its peers: ``python -m benchmarks [names...]``.
+"""Benchmarks of kernlets beside its peers: ``python -m benchmarks [names...]``.
 
-One file per benchmark (problem, methods, parameter grid, targets), and what they
-share: `base` the contracts, `runner` the timing, `memory` the peak of a fresh process,
-`machine` what it ran on, `tables` and `page` the output. Nothing heavy is imported
-here, so that `__main__` can set the number of threads first.
+One file per benchmark: problem, methods, parameter grid, targets. What measures them
+is in `kernlets.lab`: `peers.spec` holds the contracts, `peers.runner` makes the runs,
+`bench` takes seconds and memory and writes records and tables. Nothing heavy is
+imported here, so that `__main__` can set the number of threads first.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .base import Benchmark
+    from kernlets.lab.peers.spec import Benchmark
 
 NAMES = (
     "omp",

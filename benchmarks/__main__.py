@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from datetime import date
 from pathlib import Path
-from typing import Any
+
+from kernlets.lab.bench.threads import limit_threads
 
 from . import NAMES, load
-from .machine import description, limit_threads
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -35,51 +33,34 @@ def _log(message: str) -> None:
     print(f"  {message}", file=sys.stderr, flush=True)
 
 
-def _run(name: str, quick: bool, threads: int, out: Path) -> dict[str, Any]:
-    """Run one benchmark; the file is written after each case, so none is lost."""
-    from .runner import run_case
-    from .tables import label, markdown
+def _run(name: str, arguments: argparse.Namespace) -> None:
+    """Run one benchmark, show its tables, and write them where asked."""
+    from kernlets.lab.bench.html import write_page
+    from kernlets.lab.bench.marks import filled
+    from kernlets.lab.bench.records import JsonLines
+    from kernlets.lab.peers.records import last_results
+    from kernlets.lab.peers.runner import run
+    from kernlets.lab.peers.tables import markdown, skipped, tables
 
-    benchmark = load(name)
-    results: dict[str, Any] = {
-        "name": name,
-        "title": benchmark.title,
-        "about": benchmark.about,
-        "ours": benchmark.ours.name,
-        "date": date.today().isoformat(),
-        "quick": quick,
-        "machine": description(threads),
-        "cases": [],
-    }
-    for index, case in enumerate(benchmark.cases(quick)):
-        _log(f"{name}: {label(dict(case))}")
-        results["cases"].append(run_case(benchmark, index, quick, _log))
-        text = json.dumps(results, indent=1)
-        (out / f"{name}.json").write_text(text + "\n", encoding="utf-8")
-        (out / f"{name}.md").write_text(markdown(results), encoding="utf-8")
-    return results
-
-
-def _show(results: dict[str, Any]) -> None:
-    from .tables import skipped, tables
-
+    store = JsonLines(arguments.out)
+    run(load(name), arguments.quick, arguments.threads, store, _log)
+    results = last_results(store, name)
     for table in tables(results):
         table.print()
     for line in skipped(results):
         print(f"not run: {line}")
+    text = markdown(results)
+    write_page(arguments.out / f"{name}.md", f"{text}\n")
+    if arguments.page:
+        page = arguments.page.read_text("utf-8")
+        write_page(arguments.page, filled(page, name, text))
 
 
 def main() -> None:
     arguments = _arguments()
     limit_threads(arguments.threads)
-    arguments.out.mkdir(parents=True, exist_ok=True)
     for name in arguments.names or NAMES:
-        results = _run(name, arguments.quick, arguments.threads, arguments.out)
-        _show(results)
-        if arguments.page:
-            from .page import update
-
-            update(arguments.page, results)
+        _run(name, arguments)
 
 
 if __name__ == "__main__":

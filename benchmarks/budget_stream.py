@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .base import SEED, Benchmark, Case, Figures, Method, Target
+from kernlets.lab.bench.timing import timed
+from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 
 BLOCK = 1000
 N_FEATURES, ATOMS = 64, 50
@@ -40,9 +41,7 @@ class Kernlets(Method):
         """Seconds of each block."""
         learner, spent = self._learner(), []
         for block in self.stream:
-            began = time.perf_counter()
-            learner.partial_fit(block)
-            spent.append(time.perf_counter() - began)
+            spent.append(timed(partial(learner.partial_fit, block))[1])
         return spent
 
     def _learner(self) -> Any:

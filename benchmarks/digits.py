@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .base import SEED, Skip
+from kernlets.lab.bench.skip import load_data
+from kernlets.lab.peers.spec import SEED
 
 
 @dataclass(frozen=True)
@@ -21,10 +22,7 @@ def load_digits(name: str, n_train: int) -> Digits:
     """`n_train` training rows, drawn with a fixed seed where there are more."""
     from kernlets import datasets
 
-    try:
-        data = datasets.load(name, download=False)
-    except datasets.DatasetNotFoundError as error:
-        raise Skip(f"{name} is not in the folder named by KERNLETS_DATA") from error
+    data = load_data(name)
     if data.X_test is None:
         X_train, X_test, y_train, y_test = data.split(0.7, random_state=SEED)
     else:

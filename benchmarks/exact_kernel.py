@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .base import SEED, Benchmark, Case, Figures, Method, Skip, Target, require
+from kernlets.lab.bench.skip import Skip, require
+from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
+
 from .digits import load_digits
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,8 @@ from kernlets.backend.arrays import to_numpy
 from kernlets.datasets import shifted, unit_norm
 from kernlets.datasets.shifts import SHIFTS
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.experiments.bench import timed
+from kernlets.lab.bench.records import write_json
+from kernlets.lab.bench.timing import Stopwatch, timed_median
 from kernlets.pursuits import encode
 
 LEARNING = {"max_iter": 2, "update": "parallel", "random_state": 0}
@@ -55,7 +56,7 @@ def omp_beside_the_peer() -> Iterator[dict[str, Any]]:
         atoms /= atoms.norm(dim=1, keepdim=True)
         X = torch.randn(n, p, device="cuda", generator=rng)
         dictionary = ExplicitDictionary(atoms)
-        seconds, codes = timed(lambda d=dictionary, X=X, q=q: encode(d, OMP(q), X), 5)
+        codes, seconds = timed_median(partial(encode, dictionary, OMP(q), X), 5)
         row = {"job": "OMP", "size": [n, p, m, q], "seconds": seconds}
         row["mean residual"] = float(codes.residual.mean())
         yield row | peer_omp(atoms, X, q)
@@ -81,7 +82,7 @@ def peer_omp(atoms: torch.Tensor, X: torch.Tensor, q: int) -> dict[str, Any]:
         return errors / len(X)
 
     try:
-        seconds, residual = timed(run, 2)
+        residual, seconds = timed_median(run, 2)
     except Exception as error:
         return {"peer": f"failed: {error!r}"[:300]}
     return {"peer seconds": seconds, "peer mean residual": residual}
@@ -119,34 +120,47 @@ def streamed_mnist(data: datasets.Dataset) -> dict[str, Any]:
     """One dictionary per digit from 135 deformations of each image, one at a time."""
     images = torch.as_tensor(data.X_train, device="cuda").reshape(-1, 28, 28)
     affines = deformations()
-    began = time.perf_counter()
-    features = NystroemMap("poly:2", "coreset", 3000, 784, random_state=0)
-    features.fit(unit_norm(data.X_train))
-    learners = []
-    for digit in range(10):
-        own = images[torch.as_tensor(np.flatnonzero(data.y_train == digit))]
+    clock = Stopwatch()
 
-        def blocks(own: torch.Tensor = own) -> Iterator[torch.Tensor]:
-            return (features.transform(deformed(own, affine)) for affine in affines)
+    def fit() -> tuple[NystroemMap, list[KSVD]]:
+        features = NystroemMap("poly:2", "coreset", 3000, 784, random_state=0)
+        features.fit(unit_norm(data.X_train))
+        rows = (np.flatnonzero(data.y_train == digit) for digit in range(10))
+        own = (images[torch.as_tensor(each)] for each in rows)
+        return features, [learned(features, each, affines) for each in own]
 
-        learners.append(KSVD(700, 11, **LEARNING).fit(Blocks(blocks)))
-    torch.cuda.synchronize()
-    fitted = time.perf_counter()
-    new = features.transform(unit_norm(data.X_test))
-    errors = [one.reconstruction_error(new, per_sample=True) for one in learners]
-    labels = torch.stack(errors, dim=1).argmin(dim=1)
+    def predict(features: NystroemMap, learners: list[KSVD]) -> torch.Tensor:
+        new = features.transform(unit_norm(data.X_test))
+        errors = [one.reconstruction_error(new, per_sample=True) for one in learners]
+        return torch.stack(errors, dim=1).argmin(dim=1)
+
+    fitted = clock("fit", fit)
+    labels = clock("predict", lambda: predict(*fitted))
     return {
         "job": "LKDL streamed, deformed MNIST",
         "rows": len(images) * len(affines),
-        "fit seconds": fitted - began,
-        "seconds": time.perf_counter() - began,
+        "fit seconds": clock.seconds["fit"],
+        "seconds": sum(clock.seconds.values()),
         "accuracy": accuracy(labels, data.y_test),
     }
 
 
+def learned(
+    features: NystroemMap, images: torch.Tensor, affines: list[torch.Tensor]
+) -> KSVD:
+    """The dictionary of one digit; each pass deforms and maps the images again."""
+
+    def blocks() -> Iterator[torch.Tensor]:
+        return (features.transform(deformed(images, affine)) for affine in affines)
+
+    return KSVD(700, 11, **LEARNING).fit(Blocks(blocks))
+
+
 def classify(name: str, model: Any, X: Any, y: Any, data: Any, repeats: int) -> Any:
     new = unit_norm(data.X_test)
-    seconds, labels = timed(lambda: to_numpy(model.fit(X, y).predict(new)), repeats)
+    labels, seconds = timed_median(
+        lambda: to_numpy(model.fit(X, y).predict(new)), repeats
+    )
     found = {"job": name, "rows": len(X), "seconds": seconds}
     return found | {"accuracy": accuracy(labels, data.y_test)}
 
@@ -189,7 +203,7 @@ def main() -> None:
         print(json.dumps(row), flush=True)
         if arguments.out is not None:
             about = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
-            arguments.out.write_text(json.dumps(about | {"rows": rows}, indent=1))
+            write_json(arguments.out, about | {"rows": rows})
 
     with options(device="cuda"):
         for row in omp_beside_the_peer():

@@ -7,15 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from .base import Benchmark, Case, Figures, Skip, Target
+from kernlets.lab.bench.skip import load_data
+from kernlets.lab.papers.exhibits import ksad_studies as paper
+from kernlets.lab.peers.spec import Benchmark, Case, Figures, Target
+from kernlets.lab.published import number
+
 from .splits import OnSplits, Problem
 
-# accuracy in percent and seconds, K-SAD Tables II and III
-PUBLISHED = {"orl": (96.58, 1.3), "yaleb": (98.26, 31.4), "mnist": (96.42, 92.9)}
+PLACES = {"orl": ("table2", "orl"), "yaleb": ("table2", "yaleb"), "mnist": ("table3",)}
 REMEASURED = {"orl": 96.2, "mnist": 96.6}  # lower ends of independent references
-ATOMS = {"orl": 240, "yaleb": 740, "mnist": 300, "digits": 60}
 PER_CLASS = {"orl": 6, "yaleb": 20, "mnist": 30, "digits": 6}
-TRAIN = {"orl": 6, "yaleb": 32, "digits": 60}  # images per class for training
+TRAIN = {**paper.TRAIN, "digits": 60}  # images per class for training
+SIZES = {"digits": {"atoms": 60}}
 SPLITS = {"orl": 10, "yaleb": 5, "mnist": 1, "digits": 1}
 FACES = ("orl", "yaleb")
 
@@ -39,10 +42,7 @@ def load_splits(case: Case) -> Iterator[tuple[np.ndarray, ...]]:
     from kernlets import datasets
 
     name = case["data"]
-    try:
-        data = datasets.load(name, download=False)
-    except datasets.DatasetNotFoundError as error:
-        raise Skip(f"{name} is not in the folder named by KERNLETS_DATA") from error
+    data = load_data(name)
     for seed in range(SPLITS[name]):
         parts = (data.X_train, data.X_test, data.y_train, data.y_test)
         if name in TRAIN:
@@ -51,16 +51,9 @@ def load_splits(case: Case) -> Iterator[tuple[np.ndarray, ...]]:
         yield (*map(datasets.unit_norm, rows), *parts[2:])
 
 
-def published(data: str, seed: int) -> Any:
-    from kernlets import KSADClassifier
-
-    return KSADClassifier(n_components=ATOMS[data], random_state=seed)
-
-
-def neighbours(data: str, seed: int) -> Any:
-    from sklearn.neighbors import KNeighborsClassifier
-
-    return KNeighborsClassifier(1, algorithm="brute")
+def as_in_the_paper(build: paper.Build) -> Callable[[str, int], Any]:
+    """A method of the paper's experiments at full size, small on the quick set."""
+    return lambda data, seed: build(data, seed, SIZES.get(data, {}))
 
 
 def fisher(kernel: str, n_landmarks: int = 2000) -> Callable[[str, int], Any]:
@@ -88,41 +81,7 @@ def residuals(data: str, seed: int) -> Any:
     from kernlets import OrthogonalDictionary, ResidualClassifier
 
     learner = OrthogonalDictionary(PER_CLASS[data], alpha=0.0, random_state=seed)
-    return make_pipeline(_map(data, seed), ResidualClassifier(learner))
-
-
-def _map(data: str, seed: int) -> Any:
-    """Virtual samples of LKDL: all images of faces, else its coreset."""
-    from kernlets import NystroemMap
-
-    if data == "mnist":
-        return NystroemMap("poly:2", "coreset", 3000, 784, random_state=seed)
-    return NystroemMap("poly:2", n_landmarks=1.0, random_state=seed)
-
-
-def _ksvd_sizes(data: str) -> dict[str, int]:
-    """LKDL's sizes on MNIST; on faces nearly as many atoms as training images."""
-    if data == "mnist":
-        return {"n_components": 700, "n_nonzero_coefs": 11, "max_iter": 2}
-    if data == "yaleb":
-        return {"n_components": 30, "n_nonzero_coefs": 15}
-    return {"n_components": 6, "n_nonzero_coefs": 5}
-
-
-def lkdl(data: str, seed: int) -> Any:
-    from sklearn.pipeline import make_pipeline
-
-    from kernlets import KSVD, ResidualClassifier
-
-    learner = KSVD(**_ksvd_sizes(data), random_state=seed)
-    return make_pipeline(_map(data, seed), ResidualClassifier(learner))
-
-
-def exact(data: str, seed: int) -> Any:
-    from kernlets import KernelKSVD, ResidualClassifier
-
-    learner = KernelKSVD("poly:2", **_ksvd_sizes(data), random_state=seed)
-    return ResidualClassifier(learner)
+    return make_pipeline(paper.virtual(data, seed, {}), ResidualClassifier(learner))
 
 
 def sparse_representation(
@@ -145,16 +104,16 @@ def svm(data: str, seed: int) -> Any:
 
 
 METHODS: dict[str, Callable[[str, int], Any]] = {
-    "K-SAD as published": published,
-    "1-NN on the images": neighbours,
+    "K-SAD as published": as_in_the_paper(paper.published),
+    "1-NN on the images": as_in_the_paper(paper.neighbours),
     "K-SAD, Fisher atoms, poly-8": fisher("poly:8,coef0=1"),
     "K-SAD, Fisher atoms, poly-2": fisher("poly:2,coef0=1"),
     "K-SAD, Fisher atoms, poly-8, 4000 landmarks": fisher("poly:8,coef0=1", 4000),
     "orthogonal dictionary per class": residuals,
     "SRC, linear, 100 non-zeros": sparse_representation("linear", 100),
     "SRC, RBF, 50 non-zeros": sparse_representation("rbf:0.7", 50),
-    "LKDL + K-SVD per class": lkdl,
-    "exact kernel K-SVD per class": exact,
+    "LKDL + K-SVD per class": as_in_the_paper(paper.lkdl),
+    "exact kernel K-SVD per class": as_in_the_paper(paper.exact),
     "RBF-SVM": svm,
 }
 OF_FACES = [name for name in METHODS if "4000" not in name]
@@ -167,10 +126,13 @@ class Kernlets(OnSplits):
         return METHODS[self.case["method"]](self.problem.data, seed)
 
     def published(self) -> Figures:
-        known = PUBLISHED.get(self.problem.data)
+        known = PLACES.get(self.problem.data)
         if known is None or self.case["method"] != "K-SAD as published":
             return {}
-        return {"published": known[0], "published s": known[1]}
+        table, *column = known
+        accuracy = number("ksad", table, "K-SAD", *column)
+        seconds = number("ksad", f"{table}-seconds", "K-SAD", *column)
+        return {"published": accuracy.value, "published s": seconds.value}
 
 
 class KSAD(Benchmark):

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .base import SEED, Benchmark, Case, Figures, Method, Target, require
+from kernlets.lab.bench.skip import require
+from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 
 NOISE = 0.1  # per entry, relative to the size of an entry of the clean signals
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .base import SEED, Benchmark, Case, Figures, Method, Skip, Target, require
+from kernlets.lab.bench.skip import Skip, require
+from kernlets.lab.bench.timing import Stopwatch
+from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
+from kernlets.lab.published import number
+
 from .digits import Digits, load_digits
 
 BLOCK_ROWS = 2000  # of the products measured alone
+PUBLISHED = number("lkdl", "fig3a", "LKDL", 60_000).value / 100
 PEER_ROWS = 10_000  # training samples up to which the peers are run
-ACCURACY = 0.981  # published: 98.22 %; a tenth of a point for the seeds
+SPREAD = 0.0012  # that the seeds may take away from the published accuracy
 
 
 @dataclass(frozen=True)
@@ -26,19 +30,6 @@ class Problem:
         return self.case[name]
 
 
-class Stages:
-    """Seconds of consecutive stages of one run."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    def __call__(self, name: str, call: Callable[[], Any]) -> Any:
-        began = time.perf_counter()
-        result = call()
-        self.seconds[f"{name} s"] = time.perf_counter() - began
-        return result
-
-
 class Classification(Method):
     """What full methods share: five stages, and the accuracy of the predictions."""
 
@@ -46,12 +37,12 @@ class Classification(Method):
         self.problem = problem
 
     def run(self) -> tuple[np.ndarray, dict[str, float]]:
-        data, stages = self.problem.digits, Stages()
-        feature_map = stages("fit map", lambda: self.fit_map(data.X_train))
-        F = stages("virtual samples", lambda: feature_map.transform(data.X_train))
-        predict = stages("train", lambda: self.train(F, data.y_train))
-        F_test = stages("map test", lambda: feature_map.transform(data.X_test))
-        return stages("predict", lambda: predict(F_test)), stages.seconds
+        data, clock = self.problem.digits, Stopwatch()
+        feature_map = clock("fit map s", lambda: self.fit_map(data.X_train))
+        F = clock("virtual samples s", lambda: feature_map.transform(data.X_train))
+        predict = clock("train s", lambda: self.train(F, data.y_train))
+        F_test = clock("map test s", lambda: feature_map.transform(data.X_test))
+        return clock("predict s", lambda: predict(F_test)), clock.seconds
 
     def fit_map(self, X: np.ndarray) -> Any:
         raise NotImplementedError
@@ -230,7 +221,7 @@ class LKDL(Benchmark):
         if case["n"] > PEER_ROWS:
             return [
                 Target("seconds", "<=", 40),
-                Target("accuracy", ">=", ACCURACY),
+                Target("accuracy", ">=", round(PUBLISHED - SPREAD, 4)),
             ]
         return [Target(f"speed: {ScikitLearnDictlearn.name}", ">=", 5)]
 

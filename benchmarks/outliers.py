@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .base import Benchmark, Case, Figures, Method, Skip
+from kernlets.lab.bench.skip import Skip, load_data
+from kernlets.lab.peers.spec import Benchmark, Case, Figures, Method
 
 SETS = (
     "annthyroid",
@@ -183,12 +184,7 @@ def _toy() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _adbench(name: str) -> tuple[np.ndarray, np.ndarray]:
-    from kernlets import datasets
-
-    try:
-        data = datasets.load(f"adbench/{name}", download=False, dtype=np.float64)
-    except datasets.DatasetNotFoundError as error:
-        raise Skip(f"{name} is not in the folder named by KERNLETS_DATA") from error
+    data = load_data(f"adbench/{name}", dtype=np.float64)
     assert data.y_train is not None
     rows = np.random.default_rng(0).permutation(len(data.y_train))[:MAX_ROWS]
     return data.X_train[np.sort(rows)], data.y_train[np.sort(rows)]

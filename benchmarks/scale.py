@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import os
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from .base import SEED, Benchmark, Case, Figures, Method, Target, require
-from .memory import forget_peak, status_mb
+from kernlets.lab.bench.memory import watched
+from kernlets.lab.bench.skip import require
+from kernlets.lab.bench.timing import timed
+from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
+
 from .traffic import traffic
 
 FEATURES = 100
@@ -53,7 +55,7 @@ def blocks(n_rows: int) -> Iterator[np.ndarray]:
 
 
 def file_of(n_rows: int) -> Path:
-    """The file with so many rows, made if it is not there."""
+    """The file with that many rows; it is made if it does not exist."""
     from kernlets.datasets import write_rows
 
     path = Path(tempfile.gettempdir()) / f"kernlets-scale-{n_rows}.npy"
@@ -125,24 +127,23 @@ def steady(work: Callable[[int], None], n_rows: int) -> Figures:
     """Rows per second for a hundredth, a tenth and all rows; the peak of all three."""
     from kernlets import options
 
-    base = status_mb("VmRSS")
-    forget_peak()
-    with options(memory=BUDGET):
-        speeds = {
+    def measure() -> dict[int, float]:
+        return {
             n: n / median(seconds(work, n) for _ in range(times))
             for n, times in ((n_rows // 100, 9), (n_rows // 10, 3), (n_rows, 1))
         }
+
+    with options(memory=BUDGET):
+        speeds, added = watched(measure)
     return {
         **{f"rows/s, {n:.0e}".replace("+0", ""): speed for n, speed in speeds.items()},
         "slowest/fastest": min(speeds.values()) / max(speeds.values()),
-        "peak MB": status_mb("VmHWM") - base,
+        **({} if added is None else {"peak MB": added / 1e6}),
     }
 
 
 def seconds(work: Callable[..., Any], *args: Any) -> float:
-    began = time.perf_counter()
-    work(*args)
-    return time.perf_counter() - began
+    return timed(lambda: work(*args))[1]
 
 
 def workers(n_rows: int) -> Figures:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from dataclasses import dataclass
 from statistics import mean, pstdev
@@ -10,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .base import Case, Figures, Method
+from kernlets.lab.bench.timing import timed
+from kernlets.lab.peers.spec import Case, Figures, Method
 
 Split = tuple[np.ndarray, ...]  # X_train, X_test, y_train, y_test
 
@@ -46,9 +46,9 @@ class OnSplits(Method):
     def score(self, split: Split, seed: int) -> Any:
         """Percent correct, and seconds of fit and prediction."""
         X, X_test, y, y_test = split
-        began = time.perf_counter()
-        labels = self.model(seed).fit(X, y).predict(X_test)
-        return 100 * float(np.mean(labels == y_test)), time.perf_counter() - began
+        model = self.model(seed)
+        labels, seconds = timed(lambda: model.fit(X, y).predict(X_test))
+        return 100 * float(np.mean(labels == y_test)), seconds
 
     def figures(self, result: list[tuple[float, float]]) -> Figures:
         scores, seconds = zip(*result, strict=True)

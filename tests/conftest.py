@@ -1,8 +1,11 @@
-"""Fixtures shared by all tests: random numbers, the data folder, array libraries."""
+"""What all tests share: random numbers, the data folder, array libraries, and how a
+run can be varied (threads, order).
+"""
 
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +14,34 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernlets import options
+
 SEED = 20170405
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--threads", type=int, help="threads of the library")
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="order of the tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if (threads := config.getoption("--threads")) is not None:
+        options.set(n_threads=threads)
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """With ``--shuffle`` files come in another order, and tests within each file.
+
+    Files stay together, so that what a file prepares is prepared once.
+    """
+    if (seed := config.getoption("--shuffle")) is None:
+        return
+    order = random.Random(seed)
+    files = {item.path: order.random() for item in items}
+    keys = {item.nodeid: order.random() for item in items}
+    items.sort(key=lambda item: (files[item.path], keys[item.nodeid]))
 
 
 @dataclass(frozen=True)

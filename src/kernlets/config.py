@@ -9,12 +9,18 @@
 
     with kernlets.options(checkpoint="run1"):  # repeat it to resume after a crash
         model.fit(X, y)
+
+A block reaches the work that is started in it, wherever it runs: threads that have no
+block of their own use the one that was opened last, and processes of joblib (for
+instance ``GridSearchCV(n_jobs=2)``) receive the options together with the estimator.
+Tasks on a Dask cluster carry them as well.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,14 +70,27 @@ class CheckpointFolder:
     again finds its own. Fits that run side by side need a folder each.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(
+        self, path: str | Path, trunk: CheckpointFolder | None = None
+    ) -> None:
         self.path = Path(path)
         self._counts: Counter[str] = Counter()
+        self._trunk = trunk or self
+        self._has_failed = False
 
     def numbered(self, name: str) -> Path:
         """The place of the next fit of a name."""
         self._counts[name] += 1
         return self.path / f"{name}-{self._counts[name]}"
+
+    def branch(self, path: Path) -> CheckpointFolder:
+        """The folder of one of several fits that run side by side."""
+        return CheckpointFolder(path, self._trunk)
+
+    def first_failure(self) -> bool:
+        """Whether writing here, or in another branch, fails for the first time."""
+        before, self._trunk._has_failed = self._trunk._has_failed, True
+        return not before
 
     def __repr__(self) -> str:
         return repr(str(self.path))
@@ -89,8 +108,20 @@ class Settings:
     checkpoint: CheckpointFolder | None = None  # where fits keep their states
 
 
-_base = Settings(memory=_default_memory(), n_threads=_available_cores())
-_local: ContextVar[Settings | None] = ContextVar("kernlets_options", default=None)
+_defaults = Settings(memory=_default_memory(), n_threads=_available_cores())
+_base = _defaults
+_own: ContextVar[Settings | None] = ContextVar("kernlets_options", default=None)
+_open: list[Settings] = []  # blocks that are open in any thread, the latest last
+_open_lock = threading.Lock()
+
+
+def _current() -> Settings:
+    """Of the block around this code, else of the latest open one in any thread."""
+    own = _own.get()
+    if own is not None:
+        return own
+    with _open_lock:
+        return _open[-1] if _open else _base
 
 
 def _checked(changes: dict[str, Any]) -> dict[str, Any]:
@@ -113,24 +144,46 @@ class Options:
     """The current settings, read as attributes, changed for a block or for good."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(_local.get() or _base, name)
+        return getattr(_current(), name)
 
     def __repr__(self) -> str:
-        return f"options({_local.get() or _base})"
+        return f"options({_current()})"
 
     @contextmanager
     def __call__(self, **changes: Any) -> Iterator[Options]:
-        current = _local.get() or _base
-        token = _local.set(replace(current, **_checked(changes)))
+        block = replace(_current(), **_checked(changes))
+        token = _own.set(block)
+        with _open_lock:
+            _open.append(block)
         try:
             yield self
         finally:
-            _local.reset(token)
+            _own.reset(token)
+            with _open_lock:
+                _open[:] = [other for other in _open if other is not block]
 
     def set(self, **changes: Any) -> None:
         """Change the settings of the whole process."""
         global _base
         _base = replace(_base, **_checked(changes))
+
+    def changed(self) -> dict[str, Any]:
+        """What differs from the defaults of this machine: what other processes need.
+
+        Checkpoints are left out: fits that run side by side need a folder each.
+        """
+        now = _current()
+        names = (f.name for f in fields(Settings) if f.name != "checkpoint")
+        return {
+            name: getattr(now, name)
+            for name in names
+            if getattr(now, name) != getattr(_defaults, name)
+        }
+
+    def adopt(self, changes: dict[str, Any]) -> None:
+        """Take over what another process sent: `changed` of its options."""
+        global _base
+        _base = replace(_defaults, **_checked(changes))
 
 
 options = Options()

@@ -17,6 +17,17 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from .fields import (
+    Declared,
+    Either,
+    Floats,
+    Indices,
+    Nothing,
+    Number,
+    Part,
+    Whole,
+)
+
 Array = Any  # a NumPy array or a torch tensor; both go through the array API
 
 UNUSED = -1  # atom index of an empty slot in SparseCodes
@@ -84,6 +95,13 @@ class SparseCodes:
 
     Empty slots have index `UNUSED` and value 0.
     """
+
+    _declared: ClassVar[Declared] = {
+        "n_atoms": Whole(1),
+        "indices": Indices("n>=0", "w>=0", below=".n_atoms", least=UNUSED),
+        "values": Floats("n>=0", "w>=0"),
+        "residual": Either(Nothing(), Floats("n>=0")),
+    }
 
     indices: Array  # (n, width) integers
     values: Array  # (n, width)
@@ -206,6 +224,11 @@ class SparseCoder(BaseEstimator, ABC):
 class Coded:
     """Samples together with their codes: what an update that needs all codes gets."""
 
+    _declared: ClassVar[Declared] = {
+        "X": Either(Floats("n>=0", "p"), Indices("n>=0")),
+        "codes": Part(SparseCodes, n="n>=0"),
+    }
+
     X: Array  # (n, p)
     codes: SparseCodes
 
@@ -217,6 +240,16 @@ class Statistics:
     They add up over blocks of rows, so updates built on them run out of core and
     distributed.
     """
+
+    _declared: ClassVar[Declared] = {
+        "codes_gram": Floats("m", "m"),
+        "cross": Floats("m", "r"),
+        "uses": Indices("m"),
+        "error": Number(),
+        "n_samples": Number(least=0),
+        "worst": Floats("w>=0", "p"),
+        "worst_error": Floats("w>=0"),
+    }
 
     codes_gram: Array  # (m, m)   ΓᵀΓ
     cross: Array  # (m, r)   Γᵀ · coordinates(X)
@@ -266,6 +299,8 @@ def _stack(first: Array, second: Array) -> Array:
 @dataclass(frozen=True)
 class Step:
     """What an update returns: the new dictionary and its total squared error."""
+
+    _declared: ClassVar[Declared] = {"dictionary": Part(Dictionary), "error": Number()}
 
     dictionary: Dictionary
     error: float

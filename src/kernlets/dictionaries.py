@@ -7,8 +7,9 @@ the same while it is trained, with the kernel matrix at hand.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,9 +21,14 @@ from .backend.arrays import (
     row_norms,
     to_numpy,
 )
+from .backend.products import matmul, outer_products
+from .config import options
 from .core import Array, Dictionary, Kernel, SparseCodes
+from .fields import Declared, Either, Floats, Indices, Nothing, Number, Part
 from .kernels import Precomputed
 from .preimage import Preimages, over_landmarks, preimages
+
+GRAM_SHARE = 8  # a Gram matrix up to this part of the memory option is remembered
 
 
 def _check_shape(name: str, array: Array, shape: tuple[int | None, ...]) -> None:
@@ -34,9 +40,36 @@ def _check_shape(name: str, array: Array, shape: tuple[int | None, ...]) -> None
         raise ValueError(f"{name} has the shape {sizes}, it must be ({wanted})")
 
 
+class RemembersGram(Dictionary):
+    """A dictionary that computes its Gram matrix once: blocks of samples share it.
+
+    For dictionaries whose atoms never change in place. What is remembered is neither
+    compared nor pickled.
+    """
+
+    _memo = "_remembered_gram"
+
+    def gram(self) -> Array:
+        gram = self.__dict__.get(self._memo)
+        if gram is None:
+            gram = self._compute_gram()
+            if gram.nbytes <= options.memory // GRAM_SHARE:
+                self.__dict__[self._memo] = gram  # past the guard of a frozen class
+        return gram
+
+    @abstractmethod
+    def _compute_gram(self) -> Array:  # (m, m)
+        """Inner products of the atoms."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != self._memo}
+
+
 @dataclass(frozen=True)
-class ExplicitDictionary(Dictionary):
+class ExplicitDictionary(RemembersGram):
     """Atoms are the rows of a matrix: gram D Dᵀ, correlations X Dᵀ, energies ‖x‖²."""
+
+    _declared: ClassVar[Declared] = {"atoms": Floats("m", "p")}
 
     atoms: Array  # (m, p)
 
@@ -55,8 +88,8 @@ class ExplicitDictionary(Dictionary):
     def row_bytes(self) -> int:
         return self.n_atoms * self.atoms.dtype.itemsize
 
-    def gram(self) -> Array:
-        return self.atoms @ self.atoms.T
+    def _compute_gram(self) -> Array:
+        return outer_products(self.atoms)
 
     def correlate(self, X: Array) -> Array:
         return X @ self.atoms.T
@@ -75,8 +108,16 @@ class ExplicitDictionary(Dictionary):
 
 
 @dataclass(frozen=True)
-class KernelDictionary(Dictionary):
+class KernelDictionary(RemembersGram):
     """Atom j is Σᵢ coefs[j, i] φ(anchorᵢ): gram A K(Z,Z) Aᵀ, correlations K(X,Z) Aᵀ."""
+
+    _declared: ClassVar[Declared] = {
+        "kernel": Part(Kernel),
+        "anchors": Either(Floats("r", "p", csr=True), Indices("r")),
+        "coefs": Floats("m", "r"),
+        "known_gram": Either(Nothing(), Floats("m", "m")),
+        "typical_energy": Either(Nothing(), Number(least=0)),
+    }
 
     kernel: Kernel
     anchors: Array  # (r, p)
@@ -108,7 +149,7 @@ class KernelDictionary(Dictionary):
     def dual(self) -> Array:  # (m, r)
         return self.coefs @ self.metric()
 
-    def gram(self) -> Array:
+    def _compute_gram(self) -> Array:
         if self.known_gram is not None:
             return self.known_gram
         return self.dual() @ self.coefs.T
@@ -165,6 +206,12 @@ class GramDictionary(Dictionary):
     kernel matrix is never multiplied again: `products` follow the atoms.
     """
 
+    _declared: ClassVar[Declared] = {
+        "matrix": Floats("N", "N"),
+        "coefs": Floats("m", "N"),
+        "products": Floats("m", "N"),
+    }
+
     given = ("matrix",)
 
     matrix: Array  # (N, N) K(X, X)
@@ -197,7 +244,7 @@ class GramDictionary(Dictionary):
         return self.products
 
     def gram(self) -> Array:
-        return self.products @ self.coefs.T
+        return matmul(self.products, self.coefs.T)
 
     def correlate(self, X: Array) -> Array:
         xp = namespace(self.products)
@@ -226,7 +273,7 @@ class GramDictionary(Dictionary):
         rows = index_like(changed, weights)
         products = xp.asarray(self.products, copy=True)
         if len(changed):
-            products[rows] = weights[rows] @ self.matrix
+            products[rows] = matmul(weights[rows], self.matrix)
         return replace(self, coefs=weights, products=products)
 
     def rescaled(self, factors: Array) -> GramDictionary:

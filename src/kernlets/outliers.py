@@ -11,14 +11,23 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from .backend.arrays import check_rows, eps, index_like, namespace, to_numpy
+from .backend.arrays import eps, index_like, namespace, to_numpy
+from .backend.estimator import Estimator
 from .backend.random import generator
+from .backend.rows import map_rows, spread_rows, take_rows
 from .backend.scale import peaks, power_of_two
+from .backend.stored import is_stored
+from .backend.validation import check_rows
+from .config import options
 from .core import Array
-from .learners import ReducedKernelDL
+from .fields import Conditions, Declared, Floats, Indices, Number, Part, Size
+from .learners import ReducedKernelDL, base
+
+LEARNING_SHARE = 16  # rows of a file to learn from take this part of the memory option
+ERROR_COPIES = 4  # arrays as large as a block that scoring it takes
 
 
-class DictionaryOutlierDetector(OutlierMixin, BaseEstimator):
+class DictionaryOutlierDetector(OutlierMixin, Estimator):
     """The abnormality of a sample is its reconstruction error ‖φ(x) − Dγ‖².
 
     Methods follow scikit-learn (low scores are abnormal, predictions are 1 and -1),
@@ -66,6 +75,22 @@ class DictionaryOutlierDetector(OutlierMixin, BaseEstimator):
         "random_state": ["random_state", np.random.Generator],
     }
 
+    _declared: ClassVar[Declared] = {
+        "n_features_in_": Size("p"),
+        "mean_": Floats("p"),
+        "scale_": Floats("p"),
+        "learner_": Part(base.DictionaryLearner, Pipeline, p="p"),
+        "decision_scores_": Floats("n"),
+        "threshold_": Number(),
+        "offset_": Number(),
+        "labels_": Indices("n", below=2),
+    }
+    _conditions: ClassVar[Conditions] = {
+        "learner_ must end in a dictionary learner": lambda self: isinstance(
+            _last(self.learner_), base.DictionaryLearner
+        ),
+    }
+
     def __init__(
         self,
         learner: BaseEstimator | None = None,
@@ -83,13 +108,13 @@ class DictionaryOutlierDetector(OutlierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> DictionaryOutlierDetector:
         """Learn what is normal from the rows of X; y is ignored."""
         self._validate_params()
-        X = check_rows(self, X, reset=True, ensure_min_samples=2)
-        self._measure_features(X)
-        X = self._standardized(X)
-        learner = self._seeded(len(X))
-        self.learner_ = clone(learner).fit(X)
+        X = check_rows(self, X, reset=True, ensure_min_samples=2, by_blocks=True)
+        known = self._standardized(self._learning_rows(X))
+        learner = self._seeded(len(known))
+        self.learner_ = clone(learner).fit(known)
         if self.trim:
-            self.learner_ = learner.fit(X[self._normal_rows(X)])
+            normal = self._normal_rows(self._learned_errors(known))
+            self.learner_ = learner.fit(known[index_like(normal, known)])
         scores = self._errors(X)
         self.decision_scores_ = scores
         self.threshold_ = self._quantile(scores)
@@ -100,7 +125,7 @@ class DictionaryOutlierDetector(OutlierMixin, BaseEstimator):
     def score_samples(self, X: Any) -> Array:  # (n,)
         """Minus the reconstruction error: the lower, the more abnormal."""
         check_is_fitted(self)
-        return -self._errors(self._standardized(check_rows(self, X)))
+        return -self._errors(check_rows(self, X, by_blocks=True, like=self.mean_))
 
     def decision_function(self, X: Any) -> Array:  # (n,)
         """`score_samples` shifted so that outliers are negative."""
@@ -111,6 +136,17 @@ class DictionaryOutlierDetector(OutlierMixin, BaseEstimator):
         decision = self.decision_function(X)
         xp = namespace(decision)
         return 1 - 2 * xp.astype(decision < 0, xp.int64)
+
+    def _learning_rows(self, X: Array) -> Array:
+        """The rows to learn from, with whose features all are standardised.
+
+        Of a file larger than a part of the memory option these are evenly spread.
+        """
+        if is_stored(X):
+            room = options.memory // (LEARNING_SHARE * 8 * X.shape[1])
+            X = take_rows(X, spread_rows(X.shape[0], max(2, room)))
+        self._measure_features(X)
+        return X
 
     def _measure_features(self, X: Array) -> None:
         """Mean and deviation; what is constant to rounding is only shifted."""
@@ -128,25 +164,37 @@ class DictionaryOutlierDetector(OutlierMixin, BaseEstimator):
         seed = int(generator(self.random_state).integers(2**31))
         learner = _default_learner(n_samples) if self.learner is None else self.learner
         learner = clone(learner)
-        last = learner[-1] if isinstance(learner, Pipeline) else learner
+        last = _last(learner)
         if last.get_params(deep=False).get("random_state", seed) is None:
             last.set_params(random_state=seed)
         return learner
 
-    def _normal_rows(self, X: Array) -> Array:
-        errors = self._errors(X)
-        kept = np.flatnonzero(to_numpy(errors) <= self._quantile(errors))
-        return index_like(kept, X)
+    def _normal_rows(self, errors: Array) -> np.ndarray:
+        return np.flatnonzero(to_numpy(errors) <= self._quantile(errors))
 
     def _quantile(self, errors: Array) -> float:
         """The error that the share `contamination` of the samples exceeds."""
         return float(np.quantile(to_numpy(errors), 1 - self.contamination))
 
     def _errors(self, X: Array) -> Array:  # (n,)
+        """Reconstruction errors of rows as they were given, block by block."""
+
+        def errors(block: Array) -> Array:
+            return self._learned_errors(self._standardized(block))
+
+        return map_rows(errors, X, row_bytes=ERROR_COPIES * 8 * X.shape[1])
+
+    def _learned_errors(self, X: Array) -> Array:  # (n,)
+        """Reconstruction errors of standardised rows."""
         learner = self.learner_
         if isinstance(learner, Pipeline):
             X, learner = learner[:-1].transform(X), learner[-1]
         return learner.reconstruction_error(X, per_sample=True)
+
+
+def _last(learner: Any) -> Any:
+    """A learner, or the one at the end of a pipeline."""
+    return learner[-1] if isinstance(learner, Pipeline) else learner
 
 
 def _default_learner(n_samples: int) -> ReducedKernelDL:
@@ -159,3 +207,7 @@ def _default_learner(n_samples: int) -> ReducedKernelDL:
         anchors="kmeans",
         n_anchors=max(1, min(50, n_samples // 2)),
     )
+
+
+#: Detectors by the names that the command line knows.
+DETECTORS = {"outliers": DictionaryOutlierDetector}

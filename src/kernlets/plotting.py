@@ -2,7 +2,7 @@
 
 Every function takes an optional `ax`, draws on it and returns it. Matplotlib is the
 extra ``plot`` and is loaded when a new axes is needed; no other module of the library
-imports it. The HTML report draws its own pictures (`kernlets.report.charts`).
+imports it. The HTML report draws its own pictures (`kernlets.lab.bench.charts`).
 """
 
 from __future__ import annotations

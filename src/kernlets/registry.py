@@ -13,9 +13,9 @@ from dataclasses import is_dataclass
 from functools import lru_cache
 from typing import Any
 
-from . import _HOMES
+from . import _HOME_OF, _HOMES
 
-#: kind, which is the name of its package -> the table there
+#: kind, which is the name of its package or module -> the table there
 TABLES = {
     "kernels": "KERNELS",
     "landmarks": "SAMPLERS",
@@ -24,6 +24,7 @@ TABLES = {
     "updates": "UPDATES",
     "learners": "LEARNERS",
     "classifiers": "CLASSIFIERS",
+    "outliers": "DETECTORS",
 }
 
 #: scikit-learn's classes that may stand beside ours in a model.
@@ -49,6 +50,16 @@ SKLEARN = (
 def table(kind: str) -> dict[str, Any]:
     """Names and what they stand for, of one kind in `TABLES`."""
     return getattr(_module(kind), TABLES[kind])
+
+
+def estimators() -> list[type]:
+    """Every public class with a `fit`: maps, learners, classifiers, detectors."""
+    public = (getattr(_module(home), name) for name, home in sorted(_HOME_OF.items()))
+    return [value for value in public if isinstance(value, type) and _fits(value)]
+
+
+def _fits(cls: type) -> bool:
+    return hasattr(cls, "fit") and hasattr(cls, "get_params")
 
 
 def summary(entry: Any) -> str:

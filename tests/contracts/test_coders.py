@@ -66,6 +66,7 @@ def test_libraries_agree(coder, xp, rng):
     np.testing.assert_allclose(xp.to_numpy(codes.toarray()), expected, atol=1e-7)
 
 
+@pytest.mark.rounding
 def test_blocks_and_threads_change_nothing(coder, rng):
     X, atoms = problem(rng, n=101)
     dictionary = ExplicitDictionary(atoms)

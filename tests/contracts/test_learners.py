@@ -72,6 +72,7 @@ def test_libraries_agree(Learner, xp, rng):
     )
 
 
+@pytest.mark.rounding
 def test_seed_decides_and_threads_do_not(Learner, rng):
     X = samples(rng, n=300)
 

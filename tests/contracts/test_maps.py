@@ -123,6 +123,7 @@ def test_fit_on_blocks(feature_map, X, once):
     assert kernel_error(feature_map, X).frobenius < 0.5
 
 
+@pytest.mark.rounding
 def test_result_does_not_depend_on_threads_or_blocks(feature_map, X):
     results = []
     for settings in ({"n_threads": 1}, {"n_threads": 3}, {"block_rows": 7}):

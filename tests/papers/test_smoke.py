@@ -12,17 +12,16 @@ import pytest
 from typer.testing import CliRunner
 
 from kernlets.cli import app
-from kernlets.experiments.catalogue import exhibits
-from kernlets.experiments.findings import findings
-from kernlets.experiments.records import Records
-from kernlets.experiments.spec import Unavailable
+from kernlets.lab.papers.catalogue import exhibits
+from kernlets.lab.papers.findings import findings
+from kernlets.lab.papers.records import Records
+from kernlets.lab.papers.spec import Unavailable
 
 pytestmark = pytest.mark.usefixtures("shared_data")
 
 
 @pytest.mark.parametrize("paper", dict.fromkeys(e.paper for e in exhibits().values()))
 def test_smoke(paper, tmp_path):
-    pytest.importorskip("matplotlib")
     arguments = ["reproduce", paper, "--scale", "smoke", "--out", str(tmp_path)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output

@@ -13,10 +13,11 @@ ROOT = Path(kernlets.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 # Each part with the parts it may import from, besides itself.
-GROUND = {"core", "config", "backend"}
+GROUND = {"core", "config", "fields", "backend"}
 ALLOWED = {
-    "core": {"kernels"},  # only inside the operators + and *, see LATE
+    "core": {"fields", "kernels"},  # kernels only inside the operators, see LATE
     "config": set(),
+    "fields": set(),
     "hot": set(),
     "backend": {"core", "config", "hot"},
     "kernels": GROUND,
@@ -48,9 +49,25 @@ ALLOWED = {
     },
     "persistence": GROUND | {"registry"},
 }
-TOP = {"report", "experiments", "cli", "__main__", "__init__"}  # may import anything
+TOP = {"cli", "__main__", "__init__"}  # may import anything
+# The laboratory imports all of the library, and none of it imports the laboratory.
+ALLOWED["lab"] = set(ALLOWED)
+ALLOWED["experiments"] = {"lab"}  # the former name of kernlets.lab.papers
+# Inside the laboratory: everything uses the bench, and the bench nothing of it.
+BENCH = {"bench", "published", "untrained"}
+LAB = {
+    "bench": set(),
+    "published": set(),
+    "untrained": set(),
+    "speed": BENCH,
+    "demo": BENCH,
+    "papers": BENCH,
+    "peers": BENCH,
+    "pages": BENCH | {"papers", "peers"},
+}
 LATE = {("core", "kernels"), ("learners", "persistence")}  # inside functions only
-DASK = {f"backend/dask_{part}.py" for part in ("files", "rows", "tasks", "worker")}
+DASK_PARTS = ("files", "rows", "tasks", "wait", "worker")
+DASK = {f"backend/dask_{part}.py" for part in DASK_PARTS}
 HOMES = {
     "numba": {"hot/numba_.py"},
     "torch": {"hot/torch_.py", "hot/triton_.py", "backend/arrays.py"},
@@ -64,8 +81,8 @@ def part_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
-def imported_parts(path: Path, node: ast.AST) -> list[str]:
-    """First-level parts of kernlets named by one import statement."""
+def imported_modules(path: Path, node: ast.AST) -> list[str]:
+    """Modules of kernlets named by one import statement, by their full names."""
     if isinstance(node, ast.Import):
         names = [alias.name for alias in node.names]
     elif isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -74,14 +91,15 @@ def imported_parts(path: Path, node: ast.AST) -> list[str]:
         package = ["kernlets", *path.relative_to(ROOT).parts[:-1]]
         base = package[: len(package) - node.level + 1]
         stem = [*base, *(node.module.split(".") if node.module else [])]
-        names = (
-            [".".join([*stem, alias.name]) for alias in node.names]
-            if len(stem) == 1
-            else [".".join(stem)]
-        )
+        names = [".".join([*stem, alias.name]) for alias in node.names]
     else:
         return []
-    return [n.split(".")[1] for n in names if n.startswith("kernlets.")]
+    return [n for n in names if n.startswith("kernlets.")]
+
+
+def imported_parts(path: Path, node: ast.AST) -> list[str]:
+    """First-level parts of kernlets named by one import statement."""
+    return [name.split(".")[1] for name in imported_modules(path, node)]
 
 
 def top_level_nodes(tree: ast.Module) -> set[ast.AST]:
@@ -111,6 +129,20 @@ def test_imports_follow_the_plan(path):
             assert target in ALLOWED[part], f"{path.name} imports {target}"
             if (part, target) in LATE:
                 assert node not in early, f"{path.name} imports {target} at the top"
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "lab").rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT))
+)
+def test_imports_inside_the_laboratory(path):
+    own = path.relative_to(ROOT).parts[1].removesuffix(".py")
+    if own == "__init__":
+        return
+    for node in ast.walk(ast.parse(path.read_text())):
+        for name in imported_modules(path, node):
+            parts = name.split(".")
+            if parts[1] == "lab" and parts[2] != own:
+                assert parts[2] in LAB[own], f"{path.name} imports {name}"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -8,7 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from kernlets.cli.app import app
-from kernlets.experiments.bench import Row, timed
+from kernlets.lab.bench.timing import timed_median
+from kernlets.lab.speed import Row
 
 
 def test_quick_run_writes_all_jobs(shared_data, tmp_path):
@@ -30,7 +31,7 @@ def test_ratio():
 
 def test_first_run_is_not_timed():
     calls = []
-    _, last = timed(lambda: calls.append(1) or len(calls), repeats=3)
+    last, _ = timed_median(lambda: calls.append(1) or len(calls), repeats=3)
     assert len(calls) == 4 and last == 4
 
 

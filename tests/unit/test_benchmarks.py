@@ -12,6 +12,15 @@ from typing import Any
 
 import pytest
 
+from kernlets.lab.bench.marks import filled
+from kernlets.lab.bench.records import JsonLines
+from kernlets.lab.bench.skip import Skip, require
+from kernlets.lab.peers import runner
+from kernlets.lab.peers.memory import peak_of
+from kernlets.lab.peers.records import last_results
+from kernlets.lab.peers.spec import Target
+from kernlets.lab.peers.tables import markdown
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -41,7 +50,8 @@ def quick_omp(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any],
     out = tmp_path_factory.mktemp("results")
     done = run("omp", "--quick", "--out", str(out))
     assert done.returncode == 0, done.stderr
-    return json.loads((out / "omp.json").read_text()), (out / "omp.md").read_text()
+    results = last_results(JsonLines(out), "omp")
+    return results, (out / "omp.md").read_text()
 
 
 def test_quick_run_times_ours_and_scikit_learn(quick_omp: Any) -> None:
@@ -67,7 +77,7 @@ def test_record_names_seed_versions_threads_but_no_machine(quick_omp: Any) -> No
     results, _ = quick_omp
     machine = results["machine"]
     assert machine["threads"] == 2
-    assert machine["versions"]["numpy"]
+    assert results["versions"]["numpy"]
     assert results["cases"][0]["seed"] == 0
     assert os.uname().nodename not in json.dumps(results)
     assert str(ROOT) not in json.dumps(results)
@@ -76,9 +86,8 @@ def test_record_names_seed_versions_threads_but_no_machine(quick_omp: Any) -> No
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
 def test_peak_memory_sees_an_array(benchmarks: Any) -> None:
     omp = benchmarks.load("omp")
-    memory = importlib.import_module("benchmarks.memory")
-    quick = memory.peak_of(omp, 0, omp.ours, quick=True)
-    large = memory.peak_of(omp, 0, omp.ours, quick=False)
+    quick = peak_of(omp, 0, omp.ours, quick=True)
+    large = peak_of(omp, 0, omp.ours, quick=False)
     data = 20000 * 256 * 4 / 1e6  # of the first case of the grid
     assert data <= large["data_mb"] < data + 20
     assert large["peak_mb"] >= large["data_mb"]
@@ -91,26 +100,22 @@ def test_unknown_name_is_refused_with_the_known_ones() -> None:
     assert "choose from omp" in done.stderr
 
 
-def test_missing_module_is_a_reason_to_skip(benchmarks: Any) -> None:
-    base = importlib.import_module("benchmarks.base")
-    with pytest.raises(base.Skip, match=r"no_such_peer.*pip install"):
-        base.require("no_such_peer")
+def test_missing_module_is_a_reason_to_skip() -> None:
+    with pytest.raises(Skip, match=r"no_such_peer.*pip install"):
+        require("no_such_peer")
 
 
 @pytest.mark.parametrize(
     ("sense", "bound", "good", "bad"),
     [(">=", 1.5, 1.5, 1.4), ("<=", 40, 40, 41), ("≈", 1e-4, 0.99995, 0.9998)],
 )
-def test_target(
-    benchmarks: Any, sense: str, bound: float, good: float, bad: float
-) -> None:
-    target = importlib.import_module("benchmarks.base").Target("x", sense, bound)
+def test_target(sense: Any, bound: float, good: float, bad: float) -> None:
+    target = Target("x", sense, bound)
     assert target.met(good)
     assert not target.met(bad)
 
 
-def test_scaled_share_and_speed(benchmarks: Any) -> None:
-    runner = importlib.import_module("benchmarks.runner")
+def test_scaled_share_and_speed() -> None:
     mine = runner._summary([(1.0, {"error": 2.0}), (3.0, {"error": 2.0})], share=1.0)
     peer = runner._summary([(1.0, {"error": 4.0})], share=0.1)
     figures = runner.compared({"us": mine, "them": peer}, "us")
@@ -118,13 +123,9 @@ def test_scaled_share_and_speed(benchmarks: Any) -> None:
     assert figures["error: them"] == pytest.approx(0.5)
 
 
-def test_page_section_is_replaced(
-    benchmarks: Any, quick_omp: Any, tmp_path: Path
-) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("a\n<!-- omp -->\nold\n<!-- end -->\nb <!-- end -->\n")
-    importlib.import_module("benchmarks.page").update(page, quick_omp[0])
-    text = page.read_text()
+def test_a_page_gets_the_new_table_in_its_part(quick_omp: Any) -> None:
+    page = "a\n<!-- omp -->\nold\n<!-- end -->\nb <!-- end -->\n"
+    text = filled(page, "omp", markdown(quick_omp[0]))
     assert text.startswith("a\n<!-- omp -->\n")
     assert text.endswith("<!-- end -->\nb <!-- end -->\n")
     assert "old" not in text

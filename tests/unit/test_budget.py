@@ -348,6 +348,7 @@ def test_an_idle_atom_becomes_the_newest_anchor(X):
 # streams
 
 
+@pytest.mark.rounding
 def test_one_by_one_is_the_same_as_blocks(X):
     whole = learner(budget=15).partial_fit(X)
     pieces, singles = learner(budget=15), learner(budget=15)

@@ -27,6 +27,7 @@ from kernlets import (
     options,
     save,
 )
+from kernlets.backend import atomic
 from kernlets.learners import LEARNERS, checkpoint
 from kernlets.learners.checkpoint import Checkpoint, described, digest
 from kernlets.persistence import CheckpointError
@@ -171,6 +172,7 @@ def test_any_array_library(
     assert content(resumed) == content(expected)
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("name", ["pipeline", "LC-KSVD"])
 def test_threads_and_memory_may_change(
     name: str, tmp_path: Path, kept: list[str]
@@ -386,11 +388,31 @@ def test_writing_takes_a_small_part_of_the_time(
 
 
 def test_rests_of_a_killed_process_are_removed(tmp_path: Path) -> None:
-    rest = tmp_path / ".a.checkpoint.0123abcd.part"
-    rest.touch()
+    no_process = 2**30
+    rest = f".a.checkpoint.{atomic._host()}-{no_process}-0123abcd.part"
+    (tmp_path / rest).touch()
     (tmp_path / "other.part").touch()
     Checkpoint(tmp_path / "a.checkpoint", "about")
     assert [path.name for path in tmp_path.iterdir()] == ["other.part"]
+
+
+def test_states_that_cannot_be_written_are_worth_one_warning(tmp_path: Path) -> None:
+    """The model is as if there were no checkpoints, and they begin when they can."""
+    X, y = samples()
+    model = ResidualClassifier(KSVD(8, 2, max_iter=4, random_state=0))
+    whole = clone(model).fit(X, y)
+    obstacle = tmp_path / "states"
+    obstacle.touch()  # a folder cannot be made here
+    with options(checkpoint=obstacle), pytest.warns(UserWarning) as caught:
+        fitted = clone(model).fit(X, y)
+    assert content(fitted) == content(whole)
+    told = [str(warning.message) for warning in caught]
+    assert len(told) == 1
+    assert str(obstacle) in told[0] and "cannot be written" in told[0]
+    obstacle.unlink()
+    with options(checkpoint=obstacle):
+        clone(model).fit(X, y)
+    assert len(list(obstacle.rglob("*.checkpoint"))) == 3
 
 
 def test_digests_depend_on_the_rows_alone(tmp_path: Path) -> None:

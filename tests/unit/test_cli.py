@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,10 +15,12 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.datasets import load_digits
+from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner, Result
 
-from kernlets import __version__, load, registry
+from kernlets import KSVD, ResidualClassifier, UnitNorm, __version__, load, registry
 from kernlets.cli import app
+from kernlets.cli.progress import fit_watched
 
 NAMES = np.array(["zero", "one", "two", "three"])
 FIT = ["--atoms", "12", "--iterations", "3"]
@@ -115,6 +118,7 @@ def test_the_default_is_lkdl(folder: Path) -> None:
     assert model[2].learner.get_params()["n_components"] == 12
 
 
+@pytest.mark.rounding
 def test_fits_are_repeatable(folder: Path, tmp_path: Path) -> None:
     X = np.load(folder / "test.npy")
     first = load(folder / "digits.model").decision_function(X)
@@ -169,6 +173,7 @@ def test_predictions_in_array_files(folder: Path, tmp_path: Path, suffix: str) -
     assert_array_equal(labels, expected)
 
 
+@pytest.mark.rounding
 def test_codes_of_a_dictionary(folder: Path, tmp_path: Path) -> None:
     """Without labels the model is one dictionary, and all formats agree."""
     model, data = folder / "plain.model", folder / "test.npy"
@@ -280,6 +285,7 @@ def test_list_shows_everything_registered() -> None:
             assert f"  {name} " in text
     assert "rbf" in ok(run("list", "kernels"))
     assert "coreset" in ok(run("list", "samplers"))
+    assert "reconstruction error" in ok(run("list", "outliers"))
     assert "rbf" not in ok(run("list", "pursuits"))
 
 
@@ -288,7 +294,7 @@ def test_demo_passes_its_options_on(
 ) -> None:
     calls: list[Any] = []
     monkeypatch.setattr(
-        "kernlets.report.demo.run_demo", lambda *args: calls.append(args)
+        "kernlets.lab.demo.run.run_demo", lambda *args: calls.append(args)
     )
     ok(run("demo", "--quick", "--out", tmp_path))
     ok(run("demo", "--open"))
@@ -300,6 +306,53 @@ def test_version_and_help() -> None:
     for command in ("fit", "predict", "score", "transform", "info", "list", "demo"):
         assert command in ok(run("--help"))
         assert "Usage" in ok(run(command, "--help"))
+    shown = " ".join(ok(run("fit", "--help")).replace("│", " ").split())
+    for default in ("lkdl", "(poly:2)", "(coreset)", "(half of all)", "(recognised)"):
+        assert f"[default: {default}]" in shown
+
+
+def test_the_fit_is_that_of_the_pipeline(digits: Any) -> None:
+    """Every step sees the labels, and the model is the same to the last bit."""
+    X, y = digits
+    seen = []
+
+    class Curious(UnitNorm):
+        def fit(self, X: Any, y: Any = None) -> Any:
+            seen.append(y)
+            return super().fit(X, y)
+
+    def model(first: Any) -> Any:
+        learner = ResidualClassifier(KSVD(8, 2, max_iter=2, random_state=0))
+        return make_pipeline(first, learner)
+
+    watched, plain = model(Curious()), model(UnitNorm()).fit(X, y)
+    fit_watched(watched, X, y, len(X), quiet=False)
+    assert len(seen) == 1 and seen[0] is y
+    assert list(watched.named_steps) == ["curious", "residualclassifier"]
+    expected = plain.decision_function(X)
+    assert_array_equal(watched.decision_function(X), expected)
+
+
+def test_the_commands_of_the_documentation(
+    digits: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They run one after the other, in a folder with the data that they name."""
+    page = Path(__file__).parents[2] / "docs" / "command-line.md"
+    block = page.read_text().partition("```sh\n")[2].partition("```")[0]
+    commands = [line.partition("#")[0].split()[1:] for line in block.splitlines()]
+    assert len(commands) >= 9
+    X, y = digits
+    names = [f"p{j}" for j in range(64)]
+    for name, labels in {"train": y, "test": y, "new": None}.items():
+        columns = X[::3] if labels is None else np.column_stack([X, y])[::3]
+        head = names if labels is None else [*names, "class"]
+        lines = [",".join(map(str, row)) for row in [head, *columns.tolist()]]
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines))
+    monkeypatch.chdir(tmp_path)
+    for command in commands:
+        ok(run(*command))
+    written = {path.name for path in tmp_path.iterdir()}
+    assert written >= {"labels.csv", "proba.csv", "codes.npz", "scores.csv"}
 
 
 # ----------------------------------------------------------------- bad commands
@@ -318,7 +371,19 @@ def test_version_and_help() -> None:
             ["train.npz", "--method", "ksvd", "--kernel", "rbf"],
             "--kernel means nothing",
         ),
-        (["train.npz", "--set", "max_itr=3"], "residualclassifier__learner__max_iter"),
+        (
+            ["train.npz", "--set", "max_itr=3"],
+            "did you mean residualclassifier__learner__max_iter?",
+        ),
+        (["train.npz", "--set", "zzz=3"], "there are callback, coder, "),
+        (["train.npz", "--set", "steps=3"], "--set steps: no such parameter"),
+        (["train.npz", "--method", "outliers", "--atoms", "9"], "--atoms means noth"),
+        (["train.npz", "--method", "src", "--atoms", "9"], "--atoms means nothing"),
+        (["train.npz", "--method", "ksvd", "--n-components", "9"], "--map nystroem"),
+        (
+            ["train.npz", "--map", "fourier", "--landmarks", "kmeans"],
+            "--landmarks means nothing to --map fourier: leave it out",
+        ),
         (["train.npz", "--set", "n_components=9"], "nystroemmap__n_components, resid"),
         (["train.npz", "--set", "max_iter"], "NAME=VALUE"),
         (["train.npz", "--set", "max_iter=many"], "max_iter"),
@@ -330,7 +395,7 @@ def test_version_and_help() -> None:
         (["train.npz", "--test", "absent.csv"], "absent.csv: does not exist"),
         (["train.npz", "--test", "train.npy"], "has no labels"),
         (["broken.npz"], "broken.npz: cannot be read"),
-        (["nan.npz"], "NaN"),
+        (["nan.npz"], "column 17, row 0 is nan: fill it in"),
         (["one.npz"], "one class"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -375,8 +440,12 @@ def test_damaged_and_foreign_models(folder: Path, tmp_path: Path) -> None:
     assert "file version 2, this library reads up to 1: upgrade" in error(
         "score", bad, data
     )
-    assert "is not a model file" in error("predict", data, data)
-    assert "No such file" in error("predict", tmp_path / "absent", data)
+    for command in ("predict", "score", "info"):
+        rest = [] if command == "info" else [data]
+        assert "is not a model file: give MODEL before" in error(command, data, *rest)
+        absent = error(command, tmp_path / "absent", *rest)
+        assert "there is no such model" in absent and "kernlets fit" in absent
+        assert "is a folder" in error(command, tmp_path, *rest)
 
 
 def test_models_that_do_not_fit_the_data(folder: Path, tmp_path: Path) -> None:
@@ -409,7 +478,7 @@ def test_usage_errors(arguments: list[str]) -> None:
 
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     result = run("predict", tmp_path / "absent", tmp_path, "--debug")
-    assert isinstance(result.exception, FileNotFoundError)
+    assert isinstance(result.exception, ValueError)
 
 
 def test_warnings_are_one_line(folder: Path, tmp_path: Path) -> None:
@@ -452,6 +521,34 @@ def test_help_loads_nothing_heavy() -> None:
     loaded = set(json.loads(shown.stdout.splitlines()[-1]))
     assert "typer" in loaded
     assert not loaded & {"numpy", "scipy", "sklearn", "numba", "torch", "matplotlib"}
+
+
+COMPLETE = """
+eval "$(_KERNLETS_COMPLETE=source_bash "$1")"
+COMP_WORDS=($2) COMP_CWORD=$3
+_kernlets_completion "$1"
+echo ${COMPREPLY[*]}
+"""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+@pytest.mark.parametrize(
+    ("line", "place", "completed"),
+    [
+        ("kernlets tr", 1, "transform"),
+        ("kernlets fit --che", 2, "--checkpoint"),
+        ("kernlets predict m x.csv --pro", 4, "--proba"),
+    ],
+)
+def test_completion_in_a_shell(
+    line: str, place: int, completed: str, tmp_path: Path
+) -> None:
+    program = tmp_path / "kernlets"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kernlets "$@"\n')
+    program.chmod(0o700)
+    command = ["bash", "-c", COMPLETE, "bash", str(program), line, str(place)]
+    shown = subprocess.run(command, capture_output=True, text=True)
+    assert (shown.stdout, shown.stderr) == (f"{completed}\n", "")
 
 
 def _read_all(handle: int) -> str:

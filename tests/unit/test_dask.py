@@ -32,11 +32,19 @@ from kernlets import (
     options,
 )
 from kernlets.backend.arrays import is_dask
-from kernlets.backend.rows import kept, map_rows, row_batches, sum_rows, take_rows
+from kernlets.backend.rows import (
+    iter_blocks,
+    kept,
+    map_rows,
+    row_batches,
+    sum_rows,
+    take_rows,
+)
 from kernlets.landmarks import SAMPLERS, choose
 from kernlets.landmarks.select import BY_BLOCKS
 from kernlets.maps import MAPS
 
+dask = pytest.importorskip("dask", reason="Dask is not installed")
 da = pytest.importorskip("dask.array", reason="Dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="Dask is not installed")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")
@@ -195,10 +203,18 @@ def test_a_matrix_is_refused():
 # The same results
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("rows", [700, 130])
 @pytest.mark.parametrize("name", LEARNERS)
 def test_lkdl_in_memory_on_disk_and_on_a_cluster(name, rows, dtype, tmp_path):
+    """The same objective by every road, and in float64 the same atoms and codes.
+
+    In float32 two correlations may be a rounding error apart, so that a sample chooses
+    another atom when its chunk has another shape: then atoms are not promised, and
+    objectives to the share of a few samples.
+    """
+    close = 1e-5 if dtype == np.float64 else 5 / N
     X = samples(dtype)
     expected = pipeline(LEARNERS[name]).fit(X)
     np.save(tmp_path / "X.npy", X)
@@ -212,13 +228,15 @@ def test_lkdl_in_memory_on_disk_and_on_a_cluster(name, rows, dtype, tmp_path):
         )
         estimate = model[0].kernel_error_  # from 2048 rows
         assert estimate == pytest.approx(expected[0].kernel_error_, rel=0.1)
-        assert_close(model[-1].components_, expected[-1].components_)
         np.testing.assert_allclose(
             model[-1].history_["objective"],
             expected[-1].history_["objective"],
-            rtol=1e-5,
+            rtol=close,
         )
-        assert_close(model.transform(X[:50]), expected.transform(X[:50]))
+        assert model.score(X) == pytest.approx(expected.score(X), rel=close)
+        if dtype == np.float64:
+            assert_close(model[-1].components_, expected[-1].components_)
+            assert_close(model.transform(X[:50]), expected.transform(X[:50]))
 
 
 @pytest.mark.parametrize("name", MAPS)
@@ -263,6 +281,7 @@ def test_dataframes(X, y):
 # Classifiers
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("kind", ["array", "NumPy labels", "unknown lengths"])
 def test_classifier(kind, X, y):
     model = make_pipeline(
@@ -464,6 +483,87 @@ def test_a_killed_worker_changes_nothing(when, client):
         found = learner.fit(virtual)
         timer.join()
     assert killed and killed[0] not in client.run(os.getpid).values()
+    np.testing.assert_array_equal(found.components_, expected)
+
+
+# Clusters without workers
+
+
+@pytest.fixture
+def small_cluster():
+    """One worker of its own, which a test may take away."""
+    keys = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**keys) as cluster:
+        with distributed.Client(cluster) as client:
+            yield cluster, client
+
+
+def without_workers(cluster, client):
+    cluster.scale(0)
+    while client.nthreads():
+        time.sleep(0.05)
+
+
+def short_patience(wait):
+    return dask.config.set({"kernlets.no-workers-timeout": wait})
+
+
+@pytest.mark.filterwarnings("ignore:the Dask cluster:UserWarning")
+def test_a_cluster_that_loses_all_workers(small_cluster, X):
+    """In the middle of a fit, at its start, and in what comes after."""
+    cluster, client = small_cluster
+    rows = chunked(X)
+
+    def leave(state):
+        without_workers(cluster, client)
+
+    learner = MOD(15, 2, max_iter=3, random_state=0)
+    fitted = clone(learner).fit(rows)
+    with short_patience("1s"):
+        with pytest.raises(RuntimeError, match="no workers for 1 s: start some"):
+            clone(learner).set_params(callback=leave).fit(rows)
+        assert not client.nthreads()
+        for work in (
+            lambda: clone(learner).fit(rows),
+            lambda: clone(learner).fit(frame(X)),
+            lambda: NystroemMap(RBF(2.0), n_landmarks=9).fit(rows),
+            lambda: fitted.reconstruction_error(rows),
+            lambda: next(iter_blocks(fitted.transform(rows), 8)),
+        ):
+            with pytest.raises(RuntimeError, match="no workers"):
+                work()
+
+
+def test_the_only_worker_is_killed_and_another_one_comes(small_cluster, X):
+    """Within a pass: Dask has put the tasks aside, for a worker that is no more."""
+    _, client = small_cluster
+    rows = chunked(X).map_blocks(slowly, dtype=np.float64, meta=np.empty((0, 0)))
+    learner = MOD(15, 2, max_iter=2, random_state=0)
+    expected = clone(learner).fit(chunked(X)).components_
+    (pid,) = client.run(os.getpid).values()
+    timer = threading.Timer(0.5, os.kill, [pid, signal.SIGKILL])
+    timer.start()
+    found = learner.fit(rows)
+    timer.join()
+    assert pid not in client.run(os.getpid).values()
+    np.testing.assert_array_equal(found.components_, expected)
+
+
+def test_a_cluster_whose_workers_come_back(small_cluster, X):
+    cluster, client = small_cluster
+    timers = []
+
+    def leave_for_a_while(state):
+        if not timers:
+            without_workers(cluster, client)
+            timers.append(threading.Timer(1.5, cluster.scale, [1]))
+            timers[0].start()
+
+    learner = MOD(15, 2, max_iter=3, random_state=0)
+    expected = clone(learner).fit(chunked(X)).components_
+    with short_patience("60s"), pytest.warns(UserWarning, match="has no workers"):
+        found = learner.set_params(callback=leave_for_a_while).fit(chunked(X))
+    timers[0].join()
     np.testing.assert_array_equal(found.components_, expected)
 
 

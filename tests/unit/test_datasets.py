@@ -326,9 +326,9 @@ def test_unit_norm_of_zero_tiny_and_huge_rows() -> None:
     np.testing.assert_allclose(datasets.unit_norm(X), expected, rtol=1e-6)
 
 
-def test_bytes_become_float32() -> None:
+def test_bytes_become_float64() -> None:
     out = datasets.unit_norm(np.array([[0, 255]], dtype=np.uint8))
-    assert out.dtype == np.float32 and out.tolist() == [[0.0, 1.0]]
+    assert out.dtype == np.float64 and out.tolist() == [[0.0, 1.0]]
 
 
 def test_noise_has_the_asked_deviation_and_dtype() -> None:

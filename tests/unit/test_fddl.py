@@ -402,6 +402,7 @@ def test_libraries_agree(simplified, digits, xp):
     np.testing.assert_allclose(xp.to_numpy(found), expected, rtol=1e-5)
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("simplified", [False, True])
 def test_threads_change_nothing(simplified, digits):
     X, y, *_ = digits

@@ -10,7 +10,7 @@ import pytest
 import scipy.io
 import scipy.sparse
 
-from kernlets.datasets import DataFileError, read_table
+from kernlets.datasets import DataFileError, open_rows, read_table
 
 X = np.array([[1.0, 2.5], [3.0, -4.0], [5.0, 6.0]])
 WORDS = np.array(["cat", "dog", "cat"])
@@ -66,11 +66,11 @@ def test_npz_with_one_matrix_needs_no_name(tmp_path: Path) -> None:
     assert "name one of a, b with key=" in failure(tmp_path / "two.npz")
 
 
-def test_images_are_flattened_and_bytes_become_float32(tmp_path: Path) -> None:
+def test_images_are_flattened_and_bytes_become_float64(tmp_path: Path) -> None:
     images = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
     np.savez(tmp_path / "d.npz", X=images)
     table = read_table(tmp_path / "d.npz")
-    assert table.X.shape == (2, 12) and table.X.dtype == np.float32
+    assert table.X.shape == (2, 12) and table.X.dtype == np.float64
     assert table.image_shape == (3, 4) and table.y is None
 
 
@@ -187,7 +187,7 @@ def test_text_label_by_name_and_label_refused(tmp_path: Path) -> None:
     numbers = written(tmp_path / "n.csv", "a,y\n1,2\n3,4\n")
     assert read_table(numbers).y.tolist() == [2, 4]
     assert read_table(numbers, label=False).feature_names == ["a", "y"]
-    assert "choose from a, y" in failure(numbers, label="z")
+    assert "there are 'a', 'y'" in failure(numbers, label="z")
 
 
 def test_text_with_quotes_blank_lines_mark_and_crlf(tmp_path: Path) -> None:
@@ -214,13 +214,19 @@ def test_text_index_column_is_left_out(tmp_path: Path) -> None:
     ("text", "reason"),
     [
         ("a,b\n1,2\n3,four\n", "column 'b', line 3: 'four' is not a number"),
-        ("a,b\n1,2\n3,\n", "column 'b', line 3: '' is not a number"),
+        ("a,b\n1,2\n3,\n", "column 'b', line 3: the cell is empty: fill it in"),
+        ("a,b\n1,2\n\n3, NA\n", "column 'b', line 4: 'NA' stands for no value"),
+        ("1,2\n3,nan\n", "column 1, line 2: 'nan' stands for no value"),
+        ("a,b\n1,2\n-inf,4\n", "column 'a', line 3: '-inf' is not finite"),
+        ("a,b,y\n1,2,0\n,4,1\n", "column 'a', line 3: the cell is empty"),
+        ("a,\x1b[2J\n1,x\n2,3\n", "column '?[2J', line 2: 'x' is not a number"),
         ("1,2\n3,4\nx,6\n", "column 0, line 3: 'x' is not a number"),
         ("1,x\n3,4\n5,6\n", "column 1, line 1: 'x' is not a number"),
         ("a,b\n1,2\n\n3\n", "line 4 has 1 cells instead of 2"),
         ("a,b,label\n1,2,c\n3,4,5,d\n", "line 3 has 4 cells instead of 3"),
         ("a,b\n1,2,3\n", "names 2 columns but has 3"),
-        ("a,label\n1,c\n2,\n", "data row 2 has an empty label"),
+        ("a,label\n1,c\n\n2,\n", "line 4 has no label: fill it in"),
+        ("a,label\n1,4\n2,nan\n3,5\n", "line 3 has no label: fill it in"),
         ("label\nc\nd\n", "no column besides the labels"),
         ("a,b\n", "no rows of data"),
         ("\n\n", "no rows of data"),
@@ -228,6 +234,146 @@ def test_text_index_column_is_left_out(tmp_path: Path) -> None:
 )
 def test_text_culprit_is_named(tmp_path: Path, text: str, reason: str) -> None:
     assert reason in failure(written(tmp_path / "d.csv", text))
+
+
+def test_advice_on_labels_is_given_where_there_are_none(tmp_path: Path) -> None:
+    words = written(tmp_path / "d.csv", "kind,a,b\nx,1,2\ny,3,4\n")
+    assert "or set label to the column of labels" in failure(words)
+    assert "set label" not in failure(words, label="b")
+
+
+# -- headers of numbers -------------------------------------------------------------
+
+EIGHT = "400,402,404,406,408,410,412,414"
+ROW = "5.1,3.5,1.4,0.2,7,8,1,2"
+
+
+@pytest.mark.parametrize(
+    ("first", "row", "names"),
+    [
+        ("0,1,2", "4,9,1", ["0", "1", "2"]),
+        ("1.0,2.0,3.0,4.0", "4,9,1,7", ["1.0", "2.0", "3.0", "4.0"]),
+        ("0,1,2,kind", "4,9,1,cat", ["0", "1", "2"]),
+        (",0,1", "0,4,9", ["0", "1"]),  # what pandas writes
+        (EIGHT, ROW, EIGHT.split(",")),
+        (f"{EIGHT},kind", f"{ROW},cat", EIGHT.split(",")),
+    ],
+)
+def test_a_header_of_numbers_is_recognised(
+    tmp_path: Path, first: str, row: str, names: list[str]
+) -> None:
+    path = written(tmp_path / "d.csv", f"{first}\n{row}\n{row}\n")
+    with pytest.warns(UserWarning, match="line 1 is taken for a header"):
+        table = read_table(path)
+    assert table.feature_names == names and len(table.X) == 2
+    assert table.y is None or table.y.tolist() == ["cat", "cat"]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0,1\n4,9\n",  # too few columns to tell
+        "1,2,3\n",  # nothing else
+        "1,2,3\n4,9,1\n4,5,6\n",  # other lines count as well
+        "0,1,2,cat\n4,9,1,dog\n4,9,2,cat\n",  # the word is a label
+        "0,1,3\n4,9,1\n",
+        "3,2,1\n4,9,1\n",
+        "2,4,6\n4,9,1\n",
+        "5,5,5,5,5,5,5,5\n" + ROW,
+    ],
+)
+def test_rows_of_numbers_are_no_header(tmp_path: Path, text: str) -> None:
+    table = read_table(written(tmp_path / "d.csv", text))
+    assert len(table.X) == len(text.split()) and table.feature_names is None
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_header_can_be_told(tmp_path: Path) -> None:
+    path = written(tmp_path / "d.csv", "0,1,2\n4,9,1\n")
+    assert read_table(path, header=False).X.tolist() == [[0, 1, 2], [4, 9, 1]]
+    table = read_table(path, header=True)
+    assert table.X.tolist() == [[4, 9, 1]] and table.feature_names == ["0", "1", "2"]
+    short = written(tmp_path / "short.csv", "7,8\n1,2\n")
+    assert read_table(short, header=True).feature_names == ["7", "8"]
+    # names that are asked for are a header, too
+    assert read_table(short, columns=["8", "7"]).X.tolist() == [[2, 1]]
+    named = written(tmp_path / "named.csv", "a,b\n1,2\n")
+    assert "'a' is not a number" in failure(named, header=False)
+    assert "has no header" in failure(named, header=False, label="b")
+
+
+# -- columns by name ----------------------------------------------------------------
+
+
+def columns_file(path: Path, columns: dict[str, list[object]]) -> Path:
+    """A table in the format that the suffix names."""
+    if path.suffix == ".parquet":
+        return parquet(path, **columns)
+    rows = [columns, *zip(*columns.values(), strict=True)]
+    return written(path, "\n".join(",".join(map(str, row)) for row in rows))
+
+
+SUFFIXES = pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+
+
+@SUFFIXES
+@pytest.mark.parametrize("reader", [read_table, open_rows])
+def test_columns_are_taken_by_name(tmp_path: Path, suffix: str, reader) -> None:
+    if reader is open_rows and suffix == ".csv":
+        pytest.skip("text is read whole")
+    columns = {"c": [5.0, 6.0], "b": [3.0, 4.0], "kind": ["x", "y"], "a": [1.0, 2.0]}
+    path = columns_file(tmp_path / f"d{suffix}", columns)
+    with pytest.warns(UserWarning, match=r"left out: 'c'$"):
+        table = reader(path, "kind", columns=["a", "b"])
+    rows = table.X if reader is read_table else np.concatenate(list(table.X))
+    np.testing.assert_array_equal(rows, [[1, 3], [2, 4]])
+    assert table.feature_names == ["a", "b"] and table.y.tolist() == ["x", "y"]
+
+
+@SUFFIXES
+def test_columns_that_do_not_fit_are_named(tmp_path: Path, suffix: str) -> None:
+    columns = {"a": [1.0, 2.0], "b": [3.0, 4.0], "kind": [0, 1]}
+    path = columns_file(tmp_path / f"d{suffix}", columns)
+    told = failure(path, columns=["A", "b"])
+    assert "lacks the model's columns 'A', but has 'a', 'kind'" in told
+    assert "'b' is a feature" in failure(path, label="b", columns=["a", "b"])
+    many = failure(path, columns=[f"x{j}" for j in range(90)])
+    assert "'x4' and 85 more" in many and len(many) < 400
+
+
+@SUFFIXES
+@pytest.mark.filterwarnings("error")
+def test_a_feature_may_have_a_name_of_labels(tmp_path: Path, suffix: str) -> None:
+    columns = {"x": [1.0, 2.0], "y": [3.0, 4.0], "kind": ["u", "v"]}
+    path = columns_file(tmp_path / f"d{suffix}", columns)
+    table = read_table(path, columns=["x", "y"])
+    assert table.X.shape == (2, 2) and table.y.tolist() == ["u", "v"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_files_without_names_are_read_as_they_are(tmp_path: Path) -> None:
+    np.save(tmp_path / "d.npy", X)
+    bare = written(tmp_path / "d.csv", "1,2.5\n3,-4\n5,6\n")
+    for path in (tmp_path / "d.npy", bare):
+        np.testing.assert_array_equal(read_table(path, columns=["b", "a"]).X, X)
+    np.testing.assert_array_equal(open_rows(tmp_path / "d.npy", columns=["b"]).X, X)
+
+
+def test_twins_are_refused_where_names_matter(tmp_path: Path) -> None:
+    path = written(tmp_path / "d.csv", "a,a,b\n1,2,3\n4,5,6\n")
+    assert read_table(path).X.shape == (2, 3)
+    assert "has 2 columns called 'a'" in failure(path, columns=["a", "b"])
+
+
+def test_files_of_one_table_may_order_columns_in_their_own_way(tmp_path: Path) -> None:
+    parquet(tmp_path / "0.parquet", a=[1.0], b=[2.0])
+    parquet(tmp_path / "1.parquet", b=[4.0], a=[3.0])
+    table = open_rows(tmp_path)
+    np.testing.assert_array_equal(np.concatenate(list(table.X)), [[1, 2], [3, 4]])
+    parquet(tmp_path / "2.parquet", b=[4.0], c=[3.0])
+    with pytest.raises(DataFileError, match=r"2\.parquet: lacks the column 'a'"):
+        list(open_rows(tmp_path).X)
 
 
 def test_text_in_another_encoding(tmp_path: Path) -> None:
@@ -267,6 +413,10 @@ def test_parquet_culprits(tmp_path: Path) -> None:
     assert "column 'a' holds string" in failure(words)
     holes = parquet(tmp_path / "h.parquet", a=[1.0, None], y=[0, 1])
     assert "column 'a', row 1 is empty" in failure(holes)
+    with pytest.raises(DataFileError, match="column 'a', row 1 is empty"):
+        list(open_rows(holes).X)
+    gaps = parquet(tmp_path / "g.parquet", a=[1.0, 2.0], b=[0.0, np.nan])
+    assert "column 'b', row 1 is nan" in failure(gaps)
 
 
 # -- folders of images --------------------------------------------------------------

@@ -6,90 +6,33 @@ hostile file has a checksum that is right, so that what it holds has to be judge
 
 from __future__ import annotations
 
-import copy
-import hashlib
 import json
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer
 
-from kernlets import (
-    KSVD,
-    OMP,
-    RBF,
-    DictionaryOutlierDetector,
-    KernelKSVD,
-    Lasso,
-    NystroemMap,
-    ResidualClassifier,
-    load,
-    options,
-    registry,
-    save,
-)
+from examples import file_of, makers
+from forger import Draft, forge_cases, sealed, sealed_text
+from kernlets import OMP, RBF, KernelKSVD, Lasso, load, options, save
 from kernlets.backend import ops
-from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
-from kernlets.persistence import ModelFileError, info
+from kernlets.dictionaries import KernelDictionary
+from kernlets.persistence import (
+    CheckpointError,
+    ModelFileError,
+    info,
+    load_state,
+    save_state,
+)
 from kernlets.persistence.container import MAX_MESSAGE
 
 SEED = 20250711
-KINDS = ("kernels", "maps", "pursuits", "updates", "learners", "classifiers")
-
-
-def _models() -> dict[str, Any]:
-    """One of everything that can be in a model file."""
-    found = {
-        f"{kind}: {name}": Class()
-        for kind in KINDS
-        for name, Class in registry.table(kind).items()
-    }
-    pipeline = make_pipeline(
-        Normalizer(),
-        NystroemMap(RBF(2.0) * RBF(3.0), n_landmarks=12),
-        ResidualClassifier(KSVD(4, 2)),
-    )
-    return {
-        **found,
-        "pipeline": pipeline,
-        "outliers": DictionaryOutlierDetector(),
-        "dictionary": ExplicitDictionary(np.arange(1.0, 19).reshape(3, 6)),
-    }
-
-
-MODELS = _models()
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], bytes]:
-    """The file of each model, fitted and saved when first asked for."""
-    rng = np.random.default_rng(0)
-    X = rng.random((48, 6))
-    X[:24, :2] += 0.7
-    y = np.repeat(["cat", "dog"], 24)
-    path, known = tmp_path_factory.mktemp("fuzz") / "a.model", {}
-
-    def content(name: str) -> bytes:
-        if name not in known:
-            model = copy.deepcopy(MODELS[name])
-            if hasattr(model, "fit"):
-                names = [n for n in model.get_params() if n.endswith("random_state")]
-                model.set_params(**dict.fromkeys(names, 0)).fit(X, y)
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
-                save(model, path)
-            load(path)
-            known[name] = path.read_bytes()
-        return known[name]
-
-    return content
+MODELS = [name for name in makers() if not name.startswith("sklearn.")]
 
 
 @pytest.fixture
@@ -128,10 +71,8 @@ def regions(data: bytes) -> dict[str, range]:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_changed_byte_anywhere_is_noticed(
-    name: str, files: Callable[[str], bytes], path: Path
-) -> None:
-    data, rng = files(name), np.random.default_rng(SEED)
+def test_a_changed_byte_anywhere_is_noticed(name: str, path: Path) -> None:
+    data, rng = file_of(name), np.random.default_rng(SEED)
     for part in regions(data).values():
         for place in rng.choice(part, min(8, len(part)), replace=False):
             changed = bytearray(data)
@@ -142,14 +83,13 @@ def test_a_changed_byte_anywhere_is_noticed(
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_lost_and_moved_parts_are_noticed(
-    name: str, files: Callable[[str], bytes], path: Path
-) -> None:
-    data, rng = files(name), np.random.default_rng(SEED + 1)
+def test_lost_and_moved_parts_are_noticed(name: str, path: Path) -> None:
+    data, rng = file_of(name), np.random.default_rng(SEED + 1)
     ends = [part[-1] for part in regions(data).values()]
     for cut in [*ends, *rng.integers(len(data), size=8)]:
         refused(path, data[:cut])  # cut short
-        refused(path, data[:cut] + bytes(len(data) - cut))  # or never written
+        if any(data[cut:]):
+            refused(path, data[:cut] + bytes(len(data) - cut))  # or never written
     for place in rng.integers(len(data), size=4):
         refused(path, data[:place] + data[place + 1 :])
         refused(path, data[:place] + b"0" + data[place:])
@@ -158,11 +98,9 @@ def test_lost_and_moved_parts_are_noticed(
         refused(path, other)
 
 
-def test_every_byte_of_the_beginning_counts(
-    files: Callable[[str], bytes], path: Path
-) -> None:
+def test_every_byte_of_the_beginning_counts(path: Path) -> None:
     """All of length and metadata: versions and checksum are read before the rest."""
-    data, rng = files("learners: ksvd"), np.random.default_rng(SEED + 2)
+    data, rng = file_of("kernlets.KSVD"), np.random.default_rng(SEED + 2)
     for place in range(data.index(b'"tree"')):
         changed = bytearray(data)
         changed[place] ^= int(rng.integers(1, 256))
@@ -187,46 +125,36 @@ def test_safetensors_of_others_are_no_models(path: Path) -> None:
 
 def taken_apart(data: bytes) -> tuple[dict[str, Any], bytes]:
     end = 8 + int.from_bytes(data[:8], "little")
-    return json.loads(data[8:end]), data[end:]
-
-
-def sealed(text: bytes, arrays: bytes) -> bytes:
-    """A file with this header and a checksum that is right."""
-    zero = b'"checksum":"' + b"0" * 64
-    blank = len(text).to_bytes(8, "little") + text + arrays
-    assert blank.count(zero) >= 1
-    digest = hashlib.sha256(blank).hexdigest().encode()
-    return blank.replace(zero, b'"checksum":"' + digest, 1)
+    header = json.loads(data[8:end])
+    header["__metadata__"]["checksum"] = "0" * 64
+    return header, data[end:]
 
 
 def forged(data: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
     """A file whose header was changed."""
     header, arrays = taken_apart(data)
     change(header)
-    header["__metadata__"]["checksum"] = "0" * 64
-    return sealed(json.dumps(header, separators=(",", ":")).encode(), arrays)
+    return sealed(header, arrays)
 
 
 def forged_tree(data: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
-    def change_tree(header: dict[str, Any]) -> None:
-        tree = json.loads(header["__metadata__"]["tree"])
-        tree = change(tree) or tree
-        header["__metadata__"]["tree"] = json.dumps(tree)
-
-    return forged(data, change_tree)
+    draft = Draft.of(data)
+    change(draft.tree)
+    return draft.sealed()
 
 
 @pytest.fixture
-def small(files: Callable[[str], bytes]) -> bytes:
-    return files("pipeline")
+def small() -> bytes:
+    return file_of("pipeline of maps")
 
 
 def test_forging_works(small: bytes, path: Path) -> None:
     """The tests below would mean nothing if every forged file were refused."""
     path.write_bytes(forged(small, lambda header: None))
     assert len(load(path)[-1].learners_) == 2
-    path.write_bytes(forged_tree(small, lambda tree: tree["state"].update(new_=1)))
-    assert load(path).new_ == 1
+    data = forged_tree(small, lambda tree: tree["params"].update(verbose=True))
+    path.write_bytes(data)
+    assert load(path).verbose is True
 
 
 def _first_array(header: dict[str, Any]) -> dict[str, Any]:
@@ -281,25 +209,22 @@ HEADERS: dict[str, Callable[[dict[str, Any]], Any]] = {
 def test_hostile_headers_are_refused(name: str, small: bytes, path: Path) -> None:
     header, arrays = taken_apart(small)
     HEADERS[name](header)
-    if isinstance(header["__metadata__"], dict):
-        header["__metadata__"]["checksum"] = "0" * 64
     text = json.dumps(header, separators=(",", ":"), default=int).encode()
     text = text.replace(b'["checksum","', b'["checksum":"')  # where it is a list
-    refused(path, sealed(text, arrays))
+    refused(path, sealed_text(text, arrays))
 
 
 def test_names_that_stand_twice_are_refused(small: bytes, path: Path) -> None:
     """Two readers would see two models: the first or the last."""
     header, arrays = taken_apart(small)
-    header["__metadata__"]["checksum"] = "0" * 64
     name = next(key for key in header if key != "__metadata__")
     text = json.dumps(header, separators=(",", ":")).encode()
     entry = f',"{name}":{json.dumps(header[name])}}}'.encode()
-    assert "damaged" in refused(path, sealed(text[:-1] + entry, arrays))
+    assert "damaged" in refused(path, sealed_text(text[:-1] + entry, arrays))
     tree = header["__metadata__"]["tree"]
     header["__metadata__"]["tree"] = tree[:-1] + ', "class": "kernlets.KSVD"}'
     text = json.dumps(header, separators=(",", ":")).encode()
-    assert "stands twice" in refused(path, sealed(text, arrays))
+    assert "stands twice" in refused(path, sealed_text(text, arrays))
 
 
 @pytest.mark.parametrize("literal", ["NaN", "Infinity", "-Infinity"])
@@ -309,9 +234,14 @@ def test_numbers_that_json_has_not_are_refused(
     header, arrays = taken_apart(small)
     meta = header["__metadata__"]
     meta["tree"] = meta["tree"].replace('"n_nonzero_coefs": 2', f'"tol": {literal}')
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text = text.replace(meta["checksum"].encode(), b"0" * 64)
-    assert f"{literal} is no JSON" in refused(path, sealed(text, arrays))
+    assert f"{literal} is no JSON" in refused(path, sealed(header, arrays))
+
+
+@pytest.mark.parametrize("checksum", ["", "0" * 63, "\ud800" * 64, "é" * 64, "\x1b[2J"])
+def test_other_checksums_are_refused(checksum: str, small: bytes, path: Path) -> None:
+    header, arrays = taken_apart(small)
+    header["__metadata__"]["checksum"] = checksum
+    assert "damaged" in refused(path, sealed(header, arrays))
 
 
 def test_huge_headers_are_refused_at_once(small: bytes, path: Path) -> None:
@@ -344,38 +274,92 @@ def test_only_listed_classes_are_built(name: str, small: bytes, path: Path) -> N
     assert "unknown class" in refused(path, data)
 
 
-def _with_value(node: Any) -> Callable[[dict[str, Any]], Any]:
-    return lambda tree: tree["state"].update(x_=node)
+def _estimator(name: str) -> dict[str, Any]:
+    return {"@": "estimator", "class": f"kernlets.{name}", "params": {}, "state": {}}
+
+
+def _cells(dtype: str, shape: list[int], *values: Any) -> dict[str, Any]:
+    return {"@": "cells", "dtype": dtype, "shape": shape, "values": [*values]}
+
+
+#: Values that no file may have, wherever values may stand.
+HOSTILE: dict[str, Any] = {
+    "unknown tag": {"@": "code", "text": "exit()"},
+    "no tag": {"text": "exit()"},
+    "path as tag": {"@": "../../evil"},
+    "list as tag": {"@": ["array"]},
+    "missing array": {
+        **{"@": "array", "tensor": "nowhere", "turned": False},
+        **{"dtype": "float64", "shape": [1], "finite": True},
+    },
+    "part too many": {"@": "tuple", "items": [], "more": 1},
+    "part too few": {"@": "array", "tensor": "nowhere", "turned": False},
+    "object dtype": {"@": "scalar", "dtype": "object", "value": 1},
+    "array as a number": {"@": "scalar", "dtype": "float64", "value": [1, 2]},
+    "records as dtype": {"@": "dtype", "name": "f8,f8"},
+    "number as text": {"@": "float", "value": "12"},
+    "huge shape": _cells("|O", [2**60], "a"),
+    "open shape": _cells("|O", [-1], "a"),
+    "huge cells": _cells("<U500000000", [1], "a"),
+    "times as cells": _cells("M8[s]", [1], "1999"),
+    "number as a cell of text": _cells("<U4", [1], 1999),
+    "objects in cells": _cells("|O", [1], _estimator("OMP")),
+    "unhashable key": {"@": "dict", "keys": [[1]], "values": [1]},
+    "keys without values": {"@": "dict", "keys": [1, 2], "values": [1]},
+    "key that stands twice": {"@": "dict", "keys": ["a", "a"], "values": [1, 2]},
+    "random state": {
+        "@": "random state",
+        "state": {"@": "tuple", "items": ["MT19937", [0] * 624, 10**6, 0, 0.0]},
+    },
+    "generator": {"@": "generator", "state": {"@": "tuple", "items": []}},
+    "record of an estimator": {"@": "record", "class": "kernlets.OMP", "fields": {}},
+    "pipeline as a record": {
+        **{"@": "record", "class": "sklearn.pipeline.Pipeline"},
+        "fields": {"steps": [], "memory": "/tmp/elsewhere"},
+    },
+    "estimator of a record": _estimator("Forgetting"),
+    "number with many digits": 10**200,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_values_are_refused(name: str, path: Path) -> None:
+    """Also where a file may have any value: in a checkpoint."""
+    save_state({"value": 1}, path)
+    draft = Draft.of(path.read_bytes())
+    assert draft.tree["values"] == [1]
+    draft.tree["values"] = [HOSTILE[name]]
+    path.write_bytes(draft.sealed())
+    with pytest.raises(CheckpointError, match="cannot be rebuilt"):
+        load_state(path)
+
+
+def _last_step(tree: dict[str, Any]) -> dict[str, Any]:
+    return tree["params"]["steps"][-1]["items"][1]
 
 
 TREES: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "unknown tag": _with_value({"@": "code", "text": "exit()"}),
-    "no tag": _with_value({"text": "exit()"}),
-    "path as tag": _with_value({"@": "../../evil"}),
     "a method": lambda t: t["state"].update(predict=3),
     "not a name": lambda t: t["state"].update({"a b": 3}),
+    "an unknown attribute": lambda t: t["state"].update(new_=1),
+    "the class itself": lambda t: t["state"].update(__class__="x"),
     "unknown parameter": lambda t: t["params"].update(shell=True),
     "wrong parameter": lambda t: t["params"].update(steps=3),
-    "missing array": _with_value({"@": "array", "tensor": "nowhere", "turned": False}),
-    "object dtype": _with_value({"@": "scalar", "dtype": "object", "value": 1}),
-    "records as dtype": _with_value({"@": "dtype", "name": "f8,f8"}),
-    "huge shape": _with_value(
-        {"@": "cells", "dtype": "O", "shape": [2**60], "values": ["a"]}
+    "step that is no pair": lambda t: t["params"]["steps"].append("x"),
+    "step that is no estimator": lambda t: t["params"]["steps"][0].update(
+        items=["a", {"@": "dtype", "name": "float64"}]
     ),
-    "huge cells": _with_value(
-        {"@": "cells", "dtype": "<U500000000", "shape": [1], "values": ["a"]}
+    "step with a terrible name": lambda t: t["params"]["steps"][0]["items"].__setitem__(
+        0, "\x1b[2J"
     ),
-    "unhashable key": _with_value({"@": "dict", "keys": [[1]], "values": [1]}),
-    "keys without values": _with_value({"@": "dict", "keys": [1, 2], "values": [1]}),
-    "random state": _with_value(
-        {
-            "@": "random state",
-            "state": {"@": "tuple", "items": ["MT19937", [0] * 624, 10**6, 0, 0.0]},
-        }
-    ),
-    "generator": _with_value({"@": "generator", "state": {"@": "tuple", "items": []}}),
     "no parts": lambda t: t.clear(),
-    "unused arrays": lambda t: t["params"].update(steps=t["params"]["steps"][:1]),
+    "unused arrays": lambda t: t["params"].update(steps=t["params"]["steps"][-1:]),
+    # what leads to files, processes and functions when the model is used
+    "cache folder": lambda t: t["params"].update(memory="/tmp/elsewhere"),
+    "cache folder as state": lambda t: t["state"].update(memory="/tmp/elsewhere"),
+    "callback": lambda t: _last_step(t)["params"]["learner"]["params"].update(
+        callback=_estimator("RBF")
+    ),
 }
 
 
@@ -384,12 +368,26 @@ def test_hostile_trees_are_refused(name: str, small: bytes, path: Path) -> None:
     assert "cannot be rebuilt" in refused(path, forged_tree(small, TREES[name]))
 
 
-def test_a_cache_folder_in_a_file_is_ignored(small: bytes, path: Path) -> None:
-    """scikit-learn would unpickle what it finds there."""
-    path.write_bytes(
-        forged_tree(small, lambda tree: tree["params"].update(memory="/elsewhere"))
-    )
-    assert load(path).memory is None
+def with_parameter(model: str, name: str, value: Any) -> bytes:
+    change = {name: value}
+    return forged_tree(file_of(model), lambda tree: tree["params"].update(change))
+
+
+def test_processes_are_not_started_by_thousands(path: Path) -> None:
+    path.write_bytes(with_parameter("sklearn.pipeline.FeatureUnion", "n_jobs", 2))
+    assert load(path).n_jobs == 2
+    for n_jobs in (10_000, -10_000):
+        refused(path, with_parameter("sklearn.pipeline.FeatureUnion", "n_jobs", n_jobs))
+
+
+@pytest.mark.parametrize(
+    ("model", "parameter"), [("units", "basis"), ("kernlets.NystroemMap", "landmarks")]
+)
+def test_a_kernel_in_place_of_a_function_is_refused(
+    model: str, parameter: str, path: Path
+) -> None:
+    """Kernels can be called, but a file has no functions."""
+    refused(path, with_parameter(model, parameter, _estimator("RBF")))
 
 
 # ------------------------------------------------------- arrays that do not fit
@@ -406,19 +404,17 @@ def array_nodes(tree: Any, end: str) -> Iterator[dict[str, Any]]:
 
 
 MISFITS = [
-    ("learners: kernel-ksvd", "known_gram", lambda m, n: [m * n, 1]),
-    ("learners: kernel-ksvd", "known_gram", lambda m, n: [1, m * n]),
-    ("learners: kernel-ksvd", "coefs", lambda m, n: [n, m]),
-    ("classifiers: src", "known_gram", lambda m, n: [2, m * n // 2]),
-    ("learners: ksvd", "atoms", lambda m, n: [m * n]),
-    ("learners: ksvd", "atoms", lambda m, n: [1, m, n]),
+    ("kernlets.KernelKSVD", "known_gram", lambda m, n: [m * n, 1]),
+    ("kernlets.KernelKSVD", "known_gram", lambda m, n: [1, m * n]),
+    ("kernlets.KernelKSVD", "coefs", lambda m, n: [n, m]),
+    ("kernlets.SRCClassifier", "known_gram", lambda m, n: [2, m * n // 2]),
+    ("kernlets.KSVD", "atoms", lambda m, n: [m * n]),
+    ("kernlets.KSVD", "atoms", lambda m, n: [1, m, n]),
 ]
 
 
 @pytest.mark.parametrize("case", range(len(MISFITS)))
-def test_arrays_that_do_not_fit_together_are_refused(
-    case: int, files: Callable[[str], bytes], path: Path
-) -> None:
+def test_arrays_that_do_not_fit_together_are_refused(case: int, path: Path) -> None:
     """Fast loops would read beyond the end of these."""
     name, end, shape = MISFITS[case]
 
@@ -428,7 +424,7 @@ def test_arrays_that_do_not_fit_together_are_refused(
         node["shape"] = header[node["tensor"]]["shape"] = shape(*node["shape"])
         header["__metadata__"]["tree"] = json.dumps(tree)
 
-    message = refused(path, forged(files(name), change))
+    message = refused(path, forged(file_of(name), change))
     assert f"{end} has the shape" in message
 
 
@@ -445,28 +441,15 @@ def test_loops_are_not_given_arrays_that_disagree() -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_planted_values_are_refused(
-    value: float, files: Callable[[str], bytes], path: Path
-) -> None:
-    header, arrays = taken_apart(files("learners: ksvd"))
+def test_planted_values_are_refused(value: float, path: Path) -> None:
+    header, arrays = taken_apart(file_of("kernlets.KSVD"))
     planted = np.frombuffer(arrays).copy()
     planted[7] = value
-    header["__metadata__"]["checksum"] = "0" * 64
-    text = json.dumps(header, separators=(",", ":")).encode()
-    assert "finite is False" in refused(path, sealed(text, planted.tobytes()))
+    assert "finite is False" in refused(path, sealed(header, planted.tobytes()))
 
 
-# ----------------------------------------------------- odd values in any place
+# ------------------------------------------------------------ nothing but reading
 
-ODD: list[Any] = [
-    *[None, True, -1, 0, 10**18, 1e308, "x", "", [], {}, [[]]],
-    {"@": "float", "value": "nan"},
-    {"@": "tuple", "items": [1]},
-    {"@": "dtype", "name": "float64"},
-    {"@": "dict", "keys": ["a"], "values": [1]},
-    {"@": "estimator", "class": "kernlets.OMP", "params": {}, "state": {}},
-    {"@": "record", "class": "kernlets.SparseCodes", "fields": {}},
-]
 HARMLESS = ("object.__getattr__", "object.__setattr__", "builtins.id", "sys._getframe")
 
 
@@ -495,35 +478,12 @@ def watch() -> Watch:
     return Watch()
 
 
-def places(tree: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Ways to all parts of a tree."""
-    parts = tree.items() if isinstance(tree, dict) else enumerate(tree)
-    for key, part in parts:
-        yield (*above, key)
-        if isinstance(part, (dict, list)):
-            yield from places(part, (*above, key))
-
-
-def with_odd_value(tree: Any, rng: np.random.Generator) -> Any:
-    ways = list(places(tree))
-    *above, last = ways[rng.integers(len(ways))]
-    part = tree
-    for key in above:
-        part = part[key]
-    part[last] = ODD[rng.integers(len(ODD))]
-    return tree
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_odd_values_are_refused_or_harmless(
-    name: str, files: Callable[[str], bytes], path: Path, watch: Watch
-) -> None:
-    """No other error than ours, and nothing happens but the reading of the file."""
-    data, rng = files(name), np.random.default_rng(SEED + 3)
-    path.write_bytes(data)
+def test_loading_does_nothing_but_read_the_file(path: Path, watch: Watch) -> None:
+    """No other error than ours, and no event but the opening of the file."""
+    path.write_bytes(file_of("kernlets.KSVD"))
     info(path)  # whatever has to be imported
-    for _ in range(25):
-        path.write_bytes(forged_tree(data, lambda tree: with_odd_value(tree, rng)))
+    for case in islice(forge_cases(SEED), 600):
+        path.write_bytes(case.data)
         for read in (load, info):
             with watch.watching() as events:
                 try:
@@ -531,7 +491,10 @@ def test_odd_values_are_refused_or_harmless(
                 except ModelFileError:
                     pass
             assert len(events) > 0  # the file was opened
-            assert [e for e in events if str(path) not in e] == []
+            # to show a class, scikit-learn parses the signature of its constructor
+            known = ("compile",) if read is info else ()
+            others = [e for e in events if str(path) not in e and e not in known]
+            assert others == [], case.label
 
 
 @pytest.mark.parametrize("coder", [OMP(2), Lasso(0.1)], ids=["omp", "lasso"])

@@ -12,6 +12,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import chisquare
 
 from kernlets import RBF, Linear, Polynomial, Precomputed, options
+from kernlets.backend.rows import spread_rows
 from kernlets.landmarks import (
     SAMPLERS,
     choose,
@@ -24,7 +25,8 @@ from kernlets.landmarks import (
     rpcholesky,
     uniform,
 )
-from kernlets.landmarks.select import default_count, spread_rows
+from kernlets.landmarks import columns as norms
+from kernlets.landmarks.select import default_count
 from kernlets.landmarks.weighted import coreset_weights, draw
 
 SURE = 1e-4  # p-value below which a law is not the stated one; seeds are fixed
@@ -125,6 +127,70 @@ def test_coreset_weight_is_the_minimum_over_gamma(rng):
     np.testing.assert_allclose(
         coreset_weights(X - X.mean(0)), ((X - X.mean(0)) ** 2).sum(1)
     )
+
+
+def few_columns(monkeypatch, exact, columns):
+    monkeypatch.setattr(norms, "MAX_EXACT", exact)
+    monkeypatch.setattr(norms, "N_COLUMNS", columns)
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.2), RBF(2.0), KERNEL], ids=repr)
+@pytest.mark.parametrize("columns", [2, 4])
+def test_column_norms_of_many_samples_are_right_in_the_mean(
+    kernel, columns, X, rng, monkeypatch
+):
+    """Over all choices of columns, with those of the sample itself among them."""
+    few_columns(monkeypatch, 5, columns)
+    exact = (kernel(X) ** 2).sum(axis=1)
+    choices = [np.array(chosen) for chosen in combinations(range(len(X)), columns)]
+    found = []
+    for chosen in choices:
+        # two blocks, as rows on disk come
+        weigh = norms.ColumnNorms(kernel, X[chosen], chosen, len(X), squared=True)
+        found.append(np.append(weigh(X[:2], 0), weigh(X[2:], 2)))
+    # given whether it is a column itself, a sample sees all others equally often
+    inside = np.array([np.isin(np.arange(len(X)), chosen) for chosen in choices])
+    for now in (inside, ~inside):
+        mean = np.average(found, axis=0, weights=now)
+        np.testing.assert_allclose(mean, exact, rtol=1e-12)
+
+
+class Counting(RBF):
+    """Counts the pairs on which it was evaluated."""
+
+    def __call__(self, X, Y=None):
+        counted.append(X.shape[0] * (X if Y is None else Y).shape[0])
+        return super().__call__(X, Y)
+
+
+counted: list[int] = []
+
+
+def test_column_norms_cost_no_square_of_many_samples(rng, monkeypatch):
+    few_columns(monkeypatch, 100, 20)
+    X = rng.standard_normal((400, 3))
+    for n, evaluations in ((100, 100 * 100), (400, 400 * 20)):
+        counted.clear()
+        assert len(column_norm(Counting(1.0), X[:n], 9, rng)) == 9
+        assert sum(counted) == evaluations
+    K = RBF(1.0)(X)  # costs nothing: all of it counts
+    assert norms.ColumnNorms.of(Precomputed(), K, rng, True).numbers.shape == (400,)
+
+
+def test_column_norms_of_many_samples_on_disk_and_on_a_cluster(
+    rng, monkeypatch, tmp_path
+):
+    da = pytest.importorskip("dask.array", reason="Dask is not installed")
+    few_columns(monkeypatch, 100, 20)
+    X = rng.standard_normal((400, 3))
+    np.save(tmp_path / "X.npy", X)
+    disk = np.load(tmp_path / "X.npy", mmap_mode="r")
+    for sampler in (column_norm, partial(column_norm, squared=True, replace=True)):
+        wanted = sampler(RBF(0.5), X, 30, np.random.default_rng(3))
+        for rows in (disk, da.from_array(X, chunks=(90, 3))):
+            with options(block_rows=64):
+                found = sampler(RBF(0.5), rows, 30, np.random.default_rng(3))
+            np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize("block", [1, 2, 7])
@@ -334,7 +400,9 @@ def test_a_stream_with_few_rows(rng):
 
 
 class CountingMap(np.memmap):
-    """A memory map that counts the rows that are read."""
+    """A memory map that counts the rows that are read, of all its views together."""
+
+    n_read = 0
 
     def __getitem__(self, key):
         part = super().__getitem__(key)
@@ -347,18 +415,19 @@ class CountingMap(np.memmap):
 def on_disk(tmp_path, rng):
     X = rng.standard_normal((500, 4)).astype(np.float32)
     X.tofile(tmp_path / "X")
+    CountingMap.n_read = 0
     return X, CountingMap(tmp_path / "X", np.float32, "r", shape=X.shape)
 
 
 def test_uniform_reads_only_the_rows_it_needs(on_disk):
     X, disk = on_disk
-    CountingMap.n_read = 0
     found = choose("uniform", Linear(), disk, 20, np.random.default_rng(0))
     assert CountingMap.n_read <= 25
     in_memory = choose("uniform", Linear(), X, 20, np.random.default_rng(0))
     np.testing.assert_array_equal(found.rows, in_memory.rows)
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_memory_map_as_array(name, on_disk):
     X, disk = on_disk

@@ -234,6 +234,7 @@ def test_float32_stays(digits):
     assert model.classifier_.dtype == model.components_.dtype == np.float32
 
 
+@pytest.mark.rounding
 def test_threads_change_nothing(digits):
     X, y, *_ = digits
     found = []

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from kernlets import RBF, Linear, NystroemMap, Polynomial, Precomputed, Sigmoid
 from kernlets.landmarks import SAMPLERS
-from kernlets.maps.spectral import all_eigenpairs, block_size, leading_eigenpairs
+from kernlets.maps.spectral import block_size, leading_eigenpairs
 
 KERNELS = [RBF(sigma=1.5), Polynomial(2), Polynomial(3, coef0=1.0), Linear()]
 
@@ -181,6 +181,7 @@ def test_leading_eigenpairs_of_a_slow_spectrum(rng):
     np.testing.assert_allclose(ritz, found.values, atol=1e-12)
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("case", ["low rank", "ones", "zeros", "few rows"])
 def test_leading_eigenpairs_at_low_rank(case, dtype, rng):
@@ -191,12 +192,14 @@ def test_leading_eigenpairs_at_low_rank(case, dtype, rng):
         A = A * 0
     if case == "few rows":
         A = np.eye(c, 9)
-    W = (A @ A.T).astype(dtype)
-    found, expected = leading_eigenpairs(W, k, rng), all_eigenpairs(W)
-    scale = max(1.0, float(expected.values[0]))
+    found = leading_eigenpairs((A @ A.T).astype(dtype), k, rng)
+    # of the small AᵀA: LAPACK's own error on the large matrix depends on the processor
+    expected = np.zeros(k)
+    expected[: A.shape[1]] = np.linalg.eigvalsh(A.T @ A)[::-1]
+    scale = max(1.0, expected[0])
     assert np.isfinite(found.vectors).all()
     np.testing.assert_allclose(
-        found.values, expected.values[:k], atol=10 * np.finfo(dtype).eps * scale
+        found.values, expected, atol=10 * np.finfo(dtype).eps * scale
     )
 
 

@@ -264,6 +264,7 @@ def test_learning_finds_a_better_dictionary(Learner, coder, rng):
     assert ours < 0.5 * theirs
 
 
+@pytest.mark.rounding
 @STREAMS
 def test_partial_fit_by_blocks_is_fit_on_them(Learner, rng):
     X = samples(rng)
@@ -317,6 +318,7 @@ def test_stream_of_single_samples(Learner, rng):
     assert ours == pytest.approx(theirs, rel=0.3)
 
 
+@pytest.mark.rounding
 @STREAMS
 def test_batches_of_one_follow_each_sample(Learner, rng):
     X = samples(rng, n=60)
@@ -447,6 +449,7 @@ def labelled(rng, n=300, p=10):
     return X + 0.05 * rng.standard_normal((n, p)), np.array(["fig", "pear", "plum"])[y]
 
 
+@pytest.mark.rounding
 @STREAMS
 def test_labelled_blocks_are_the_classes_own_streams(Learner, rng):
     X, y = labelled(rng)

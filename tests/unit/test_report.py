@@ -6,14 +6,17 @@ import io
 import re
 import zlib
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-from kernlets.report import charts, demo, machine, measure, page, pictures, trial
-from kernlets.report.choice import folds, grid, score
-from kernlets.report.methods import LINEAR, LKDL, METHODS, UNTRAINED, classifier
+from kernlets.lab.bench import charts, html, machine, memory, pictures
+from kernlets.lab.demo import run as demo
+from kernlets.lab.demo import trial
+from kernlets.lab.demo.choice import folds, grid, score
+from kernlets.lab.demo.methods import LINEAR, LKDL, METHODS, UNTRAINED, classifier
 
 
 @pytest.fixture(scope="module")
@@ -133,15 +136,15 @@ def test_page_names_no_host_and_no_folder(quick):
 
 
 def test_half_written_page_is_never_seen(tmp_path, monkeypatch):
-    path = tmp_path / "page.html"
-    page.write_page(path, "old")
+    path = tmp_path / "html.html"
+    html.write_page(path, "old")
 
     def fail(*_):
         raise OSError("disk full")
 
     monkeypatch.setattr("os.replace", fail)
     with pytest.raises(OSError, match="disk full"):
-        page.write_page(path, "new")
+        html.write_page(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -152,8 +155,8 @@ def test_out_may_be_a_file(tmp_path):
 
 
 def test_text_is_escaped_and_markup_is_not():
-    inner = page.tag("b", "<&>", title='"')
-    assert page.html("a < b", inner) == ('a &lt; b<b title="&quot;">&lt;&amp;&gt;</b>')
+    inner = html.tag("b", "<&>", title='"')
+    assert html.html("a < b", inner) == ('a &lt; b<b title="&quot;">&lt;&amp;&gt;</b>')
 
 
 def test_png_can_be_read_back():
@@ -174,10 +177,23 @@ def test_scale_is_linear_or_logarithmic():
 
 def test_line_chart_draws_every_point():
     curves = {"a": {1: [0.5, 0.7], 2: [0.1, 0.1]}, "b": {1: [0.2], 2: [0.4]}}
-    drawn = charts.line_chart(curves, "x", "y")
+    drawn = charts.LineChart(curves, "x", "y").block()
     titles = re.findall(r"<title>(.*?)</title>", drawn)
     assert titles == ["a, 1: 0.6", "a, 2: 0.1", "b, 1: 0.2", "b, 2: 0.4"]
     assert drawn.count('class="band') == 1
+
+
+def test_a_chart_is_a_file_of_its_own():
+    curves = {"a & b": {1: [0.5, 0.7], 2: [0.1, 0.1]}}
+    marks = {"a & b": {1: 0.65}}
+    drawn = charts.LineChart(curves, "x", "y", bound=("c", {1: 0, 2: 0}), marks=marks)
+    root = ElementTree.fromstring(drawn.file())
+    texts = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[-3:] == ["a & b", "c", "published"]
+    titles = [each.text for each in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert "a & b, 1, published: 0.65" in titles
+    assert int(root.get("width")) > charts.WIDTH
+    assert not re.search(r"@import|url\(|href", drawn.file())
 
 
 def test_bar_heights_are_proportional():
@@ -192,16 +208,19 @@ def test_peak_memory_is_that_of_the_work(tmp_path, monkeypatch):
     )
     (tmp_path / "user.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
-    small, large = (measure.peak_memory("user:use", mb) for mb in (1, 200))
+    small, large = (memory.peak_memory("user:use", mb) for mb in (1, 200))
     assert 199e6 < large < 220e6
     assert small < 20e6
     with pytest.raises(RuntimeError, match="no_such"):
-        measure.peak_memory("user:no_such")
+        memory.peak_memory("user:no_such")
 
 
 def test_versions_and_machine():
     assert machine.versions()["numpy"] == np.__version__
-    assert set(machine.machine()) == {"system", "processor", "threads", "memory"}
+    assert "no-such-package" not in machine.versions("no-such-package")
+    assert machine.machine(3)["threads"] == 3
+    keys = {"system", "processor", "cores", "memory", "threads", "blas"}
+    assert set(machine.machine()) == keys
 
 
 def test_untrained_atoms_are_training_samples():

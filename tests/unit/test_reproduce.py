@@ -17,21 +17,22 @@ import pytest
 from typer.testing import CliRunner
 
 from kernlets.cli import app
-from kernlets.experiments import findings as f
-from kernlets.experiments import html, pages, runner, text
-from kernlets.experiments.catalogue import PAPERS, chosen, exhibits, studies
-from kernlets.experiments.records import Cell, Record, Records
-from kernlets.experiments.runner import Job
-from kernlets.experiments.spec import (
+from kernlets.lab.bench.skip import Skip
+from kernlets.lab.papers import findings as f
+from kernlets.lab.papers import pages, report, runner, text
+from kernlets.lab.papers.catalogue import PAPERS, chosen, exhibits, studies
+from kernlets.lab.papers.records import Cell, Record, Records
+from kernlets.lab.papers.runner import Job
+from kernlets.lab.papers.spec import (
     SCALES,
     Axes,
     Claim,
     Derived,
     Exhibit,
     Metric,
-    Skip,
     Study,
 )
+from kernlets.lab.published import Published
 
 ACCURACY = Metric("accuracy, %", tolerance=0.5)
 
@@ -58,7 +59,12 @@ class Toy(Study):
         return {"score": 90.0 + seed + case["x"], "seconds": 0.5 * sizes["n"]}
 
 
-def toy(**changes):
+def toy(published=None, **changes):
+    """An exhibit beside published numbers, given as {(series, x): value}."""
+    known = {
+        (series, x): Published("toy", "table", series, x, value)
+        for (series, x), value in (published or {}).items()
+    }
     settings = {
         "name": "toy/table",
         "title": "A toy",
@@ -67,6 +73,7 @@ def toy(**changes):
         "x": "x",
         "metric": ACCURACY,
         "protocol": "none",
+        "published": known,
         **changes,
     }
     return Exhibit(**settings)
@@ -171,6 +178,7 @@ def test_sessions_say_what_runs_were_made_with(known_toy, tmp_path):
     assert session["device"] == "cpu" and session["machine"]["processes"] == 1
 
 
+@pytest.mark.rounding
 def test_processes_find_what_one_finds(tmp_path):
     wanted = chosen(["ika/4.2"])
     (study,) = {each.study.name: each.study for each in wanted}.values()
@@ -287,9 +295,13 @@ def test_published_numbers_without_runs_are_listed():
 
 def test_derived_numbers_and_claims():
     gain = Derived(
-        "gain", 2.0, lambda p: [b - a for a, b in p.pairs(("a", 1), ("a", 2))], ACCURACY
+        "gain",
+        Published("toy", "text", "gain", None, 2.0),
+        lambda p: [b - a for a, b in p.pairs(("a", 1), ("a", 2))],
+        ACCURACY,
     )
-    lost = Derived("lost", 1.0, lambda p: [p.mean("z")], ACCURACY)
+    unknown = Published("toy", "text", "lost", None, 1.0)
+    lost = Derived("lost", unknown, lambda p: [p.mean("z")], ACCURACY)
     claims = (
         Claim("rises", lambda p: p.mean("a", 2) > p.mean("a", 1)),
         Claim("falls", lambda p: p.mean("a", 2) < p.mean("a", 1)),
@@ -417,7 +429,6 @@ def test_plain_text_has_the_numbers():
 
 
 def test_pages_have_numbers_deviations_and_figures(tmp_path, monkeypatch):
-    pytest.importorskip("matplotlib")
     monkeypatch.setitem(PAPERS, "toy", "Toys")
     index = pages.write_pages([drawn_toy()], {}, tmp_path)
     page = (tmp_path / "toy.md").read_text()
@@ -425,23 +436,20 @@ def test_pages_have_numbers_deviations_and_figures(tmp_path, monkeypatch):
     assert "| a | 91.50 ± 0.71 | 92.50 ± 0.71 | 2 |" in page
     assert "* Toys differ & vary." in page
     assert "8 of 24 runs, 8 s in all" in page
-    assert (tmp_path / "figures" / "toy-table.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "figures" / "toy-table.svg").read_text().startswith("<svg")
     assert "[toy/table](toy.md#toy-table) | A toy | 2 | 1 |" in index.read_text()
     assert '<a id="toy-table">' in page
 
 
-def test_figures_are_the_same_for_the_same_numbers(tmp_path):
-    pytest.importorskip("matplotlib")
-    from kernlets.experiments.figures import draw
+def test_figures_are_the_same_for_the_same_numbers():
+    from kernlets.lab.papers.figures import draw
 
-    for name in ("one", "two"):
-        draw(drawn_toy(), tmp_path / name)
-    one, two = (tmp_path / n / "toy-table.png" for n in ("one", "two"))
-    assert one.read_bytes() == two.read_bytes()
+    assert list(draw(drawn_toy())) == ["toy-table.svg"]
+    assert draw(drawn_toy()) == draw(drawn_toy())
 
 
 def test_the_report_is_self_contained_and_escapes():
-    written = html.report_page([drawn_toy()], {})
+    written = report.report_page([drawn_toy()], {})
     assert "Toys differ &amp; vary." in written
     assert not re.findall(r"""(?:src|href)=["'](?!#|data:)""", written)
     assert "http" not in re.sub(r"<style>.*?</style>", "", written, flags=re.DOTALL)
@@ -484,7 +492,6 @@ def test_commands_refuse_in_one_line(arguments, message, tmp_path):
 
 
 def test_the_report_command_shows_the_largest_scale(tmp_path):
-    pytest.importorskip("matplotlib")
     (study,) = {e.study.name: e.study for e in chosen(["ika/4.2"])}.values()
     store = Records(tmp_path)
     for scale, value in (("smoke", 0.5), ("full", 0.25)):
@@ -507,7 +514,7 @@ class Missing:
         if name.split(".")[0] in ("typer", "rich", "matplotlib", "dask", "torch"):
             raise ImportError(name)
 sys.meta_path.insert(0, Missing())
-from kernlets.experiments.__main__ import main
+from kernlets.lab.papers.__main__ import main
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -534,6 +541,14 @@ def test_the_plain_command_lists_and_refuses(tmp_path):
     assert [line.split()[0] for line in listed.stdout.splitlines()] == list(exhibits())
     wrong = bare("nonsense", "--out", tmp_path)
     assert wrong.returncode == 2 and "nonsense" in wrong.stderr
+
+
+def test_the_former_command_works_and_warns():
+    command = [sys.executable, "-m", "kernlets.experiments"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stdout == bare().stdout
+    assert "FutureWarning" in done.stderr and "kernlets.lab.papers" in done.stderr
 
 
 # ---------------------------------------------------------------- in a browser
@@ -566,7 +581,7 @@ def browse(browser: str, page: Path, *flags: str) -> str:
 
 def test_the_report_works_in_a_browser(browser, tmp_path):
     page = tmp_path / "report.html"
-    page.write_text(html.report_page([drawn_toy()], {}) + ACT)
+    page.write_text(report.report_page([drawn_toy()], {}) + ACT)
     seen = browse(browser, page, "--dump-dom")
     assert "1 of 3</output>" in seen
     (numbers,) = re.findall(r'<table[^>]*id="numbers".*?</table>', seen, re.DOTALL)

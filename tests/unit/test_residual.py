@@ -78,6 +78,7 @@ def test_small_class_gets_fewer_atoms_with_a_warning(rng):
     assert [len(one.components_) for one in model.learners_] == [5, 8]
 
 
+@pytest.mark.rounding
 def test_threads_do_not_change_the_model(rng):
     X, y = classes(rng)
 

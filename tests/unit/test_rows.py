@@ -9,7 +9,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from kernlets import KSVD, MOD, Blocks, NystroemMap, options
-from kernlets.backend.rows import block_rows, map_rows, slices, sum_rows
+from kernlets.backend.rows import BLOCK_ROWS, BlockPlan, map_rows, slices, sum_rows
 from kernlets.backend.threads import parallel, serial_blas
 from kernlets.config import parse_bytes
 
@@ -28,11 +28,24 @@ def test_slices_cover_the_rows_once():
         ]
 
 
-def test_blocks_obey_the_memory_option():
-    with options(memory="1MB", n_threads=2):
-        assert block_rows(10_000) * 10_000 * 2 * 2 <= 10**6
-    with options(memory="1KB"):
-        assert block_rows(10**6) == 1
+@pytest.mark.parametrize("memory", ["1KB", "1MB", "100MB", "1GB"])
+@pytest.mark.parametrize("row_bytes", [1, 10_000, 10**6])
+def test_blocks_obey_the_memory_option(memory, row_bytes):
+    X = np.empty((3, 50))
+    with options(memory=memory, n_threads=3):
+        plan = BlockPlan.of(row_bytes, X)
+        needed = plan.rows * plan.at_once * (row_bytes + 50 * 8)
+        assert needed <= options.memory // 2 or (plan.rows, plan.at_once) == (1, 1)
+
+
+def test_threads_give_way_to_memory_before_blocks_do():
+    """Other block shapes round differently: they change last."""
+    plans = []
+    for memory in ("1GB", "30MB", "20MB", "9MB"):
+        with options(memory=memory, n_threads=2):
+            plans.append(BlockPlan.of(10_000))
+    assert [plan.rows for plan in plans] == [BLOCK_ROWS] * 2 + [512, 256]
+    assert [plan.at_once for plan in plans] == [2, 1, 1, 1]
 
 
 def test_map_and_sum_rows(xp, rng):

@@ -1,7 +1,8 @@
-"""Which arrays: NumPy or torch, their dtype and device, and what input is accepted.
+"""Which arrays: NumPy or torch, the dtype in which rows are computed, their device.
 
 Generic code takes its functions from `namespace(X)` (the array API) and comes back
-here for the few things that standard leaves out.
+here for the few things that standard leaves out. What input is accepted is in
+`validation.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace as namespace
 from scipy import sparse
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_array
 
 from ..config import options
 from ..core import Array
@@ -48,8 +49,18 @@ def as_like(values: Any, like: Array) -> Array:
     if is_torch(like):
         import torch
 
+        values = _writeable(values)
         return torch.as_tensor(values, dtype=like.dtype, device=like.device)
+    values = to_numpy(values) if is_torch(values) else values
     return np.asarray(values, dtype=like.dtype)
+
+
+def _writeable(values: Any) -> Any:
+    """NumPy arrays in a form about which torch neither warns nor complains."""
+    if not isinstance(values, np.ndarray):
+        return values
+    awkward = not values.flags.writeable or min(values.strides, default=0) < 0
+    return values.copy() if awkward else values
 
 
 def move_like(values: np.ndarray, like: Array) -> Array:
@@ -75,13 +86,61 @@ def empty(shape: tuple[int, ...], like: Array) -> Array:
     return like.new_empty(shape) if is_torch(like) else np.empty(shape, like.dtype)
 
 
+def working_dtype(dtype: Any) -> np.dtype:
+    """The type in which rows stored as `dtype` are computed: one rule for all input.
+
+    float32 stays, and half precision becomes float32; all other real numbers (float64
+    and longer, integers, booleans) become float64, as scikit-learn has it. The byte
+    order is that of the machine. What is no real number is refused.
+    """
+    dtype = np.dtype(dtype)
+    if dtype.kind == "c":
+        raise ValueError("Complex data not supported: pass real values")
+    if dtype.kind not in "fiub":
+        raise ValueError(
+            f"X holds {dtype}, not real numbers: leave such columns out, or convert "
+            "them"
+        )
+    is_short = dtype.kind == "f" and dtype.itemsize <= 4
+    return np.dtype(np.float32 if is_short else np.float64)
+
+
+def stored_dtype(X: Any) -> np.dtype | None:
+    """The type that holds all numbers of X, None if some are none.
+
+    X is an array, or a dataframe with columns of many types, nullable ones among them.
+    """
+    types = [getattr(X, "dtype", None)]
+    if hasattr(X, "columns") and X.ndim == 2:
+        types = X.dtypes
+    types = [getattr(dtype, "numpy_dtype", dtype) for dtype in types]
+    plain = all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in types)
+    return np.result_type(*types) if types and plain else None
+
+
 def as_float(X: Array) -> Array:
-    """X in float32 or float64; everything that is neither becomes float64."""
+    """X in its `working_dtype`; an array that has it already is not copied."""
     if is_torch(X):
-        return X if X.is_floating_point() else X.double()
+        return _tensor_as_float(X)
+    # objects may be numbers, and NumPy says so where they are not
+    dtype = np.dtype(np.float64) if X.dtype.kind == "O" else working_dtype(X.dtype)
     if sparse.issparse(X):
-        return X if X.dtype in FLOATS else X.astype(np.float64)
-    return np.asarray(X, dtype=X.dtype if X.dtype in FLOATS else np.float64)
+        return X.astype(dtype, copy=False)
+    return np.asarray(X, dtype=dtype)
+
+
+def _tensor_as_float(X: Any) -> Any:
+    """`working_dtype` for tensors, which have half precisions that NumPy has not."""
+    if X.is_complex():
+        raise ValueError("Complex data not supported: pass real values")
+    if not X.is_floating_point():
+        return X.double()
+    return X if X.element_size() >= 4 else X.float()
+
+
+def numpy_dtype(X: Array) -> np.dtype:
+    """The dtype of X as NumPy calls it."""
+    return np.dtype(str(X.dtype).removeprefix("torch.")) if is_torch(X) else X.dtype
 
 
 def double(X: Array) -> Array:
@@ -112,52 +171,8 @@ def row_norms(X: Array) -> Array:  # (n,)
     return np.einsum("ij,ij->i", X, X)
 
 
-def check_rows(
-    estimator: Any,
-    X: Any,
-    *,
-    reset: bool = False,
-    accept_sparse: bool = False,
-    ensure_min_samples: int = 1,
-    streamed: bool = False,
-    lazy: bool = False,
-    whole: bool = False,
-) -> Array:
-    """X as a finite two-dimensional floating-point array, or an error with advice.
-
-    Memory maps are not read here: their blocks are converted as they are used. With
-    `lazy` the same holds for `LazyRows` and Dask arrays; without it these are read.
-    With `whole` rows on disk that are more than the memory option are refused.
-    """
-    from .stored import LazyRows, check_memory
-
-    if is_dask(X):
-        return _check_dask(estimator, X, reset, ensure_min_samples, lazy)
-    unread = isinstance(X, LazyRows) and not lazy
-    if unread or whole:
-        check_memory(X, type(estimator).__name__)
-    if unread:
-        X = np.asarray(X)
-    if is_torch(X) or isinstance(X, (np.memmap, LazyRows)):
-        X = _check_plain(X, ensure_min_samples)
-        _check_features(estimator, X, reset)
-    else:
-        X = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            dtype=FLOATS,
-            accept_sparse="csr" if accept_sparse else False,
-            ensure_min_samples=ensure_min_samples,
-        )
-    X = to_device(X, streamed)
-    if device_memory(X):
-        _load_solvers(X.device)
-    return X
-
-
 @lru_cache
-def _load_solvers(device: Any) -> None:
+def load_solvers(device: Any) -> None:
     """Make torch load its solvers: at first use in several threads at once it fails."""
     import torch
 
@@ -175,8 +190,7 @@ def to_device(X: Array, streamed: bool = False) -> Array:
         return X
     import torch
 
-    if not X.flags.writeable or min(X.strides, default=0) < 0:
-        X = X.copy()  # torch would warn or refuse
+    X = _writeable(X)
     if not (streamed and options.device.startswith("cuda")):
         return torch.as_tensor(X, device=options.device)
     stream = torch.cuda.Stream(options.device)
@@ -222,8 +236,8 @@ def synchronize() -> None:
         torch.cuda.synchronize(options.device)
 
 
-def device_memory(X: Array) -> int:
-    """Bytes of the GPU that X is on; 0 for arrays in host memory."""
+def device_memory(X: Any) -> int:
+    """Bytes of the GPU that X is on; 0 for all that is in host memory or on disk."""
     if not is_torch(X) or not X.is_cuda:
         return 0
     import torch
@@ -234,66 +248,13 @@ def device_memory(X: Array) -> int:
 def check_points(points: Any, like: Array, name: str) -> Array:  # (m, p)
     """User-given rows (landmarks, atoms) that must fit the samples `like`."""
     if is_torch(points):
-        points = to_numpy(points)
+        points = to_numpy(as_float(points))
     points = check_array(points, dtype=FLOATS, input_name=name)
     if points.shape[1] != like.shape[1]:
         raise ValueError(
             f"{name} has {points.shape[1]} columns but X has {like.shape[1]} features"
         )
     return as_like(points, like)
-
-
-def _check_dask(
-    estimator: Any, X: Any, reset: bool, ensure_min_samples: int, lazy: bool
-) -> Any:
-    """A Dask array of rows with known lengths; its blocks are checked as they are."""
-    from . import dask_rows
-
-    name = type(estimator).__name__
-    if not lazy:
-        raise TypeError(
-            f"{name} needs all rows or codes at once and takes no Dask collection: "
-            "pass X.compute(), or use MOD, KSVD(update='parallel') or OnlineDictionary"
-        )
-    if options.device is not None:
-        raise ValueError(
-            f"device={options.device!r} and a Dask collection do not go together: "
-            "leave the option device out"
-        )
-    rows = _check_plain(dask_rows.as_rows(X), ensure_min_samples)
-    dask_rows.check_features(estimator, X, reset)
-    return rows
-
-
-def _check_plain(X: Array, ensure_min_samples: int) -> Array:
-    if X.ndim != 2:
-        raise ValueError(
-            f"Expected 2D array, got X of shape {tuple(X.shape)}. Reshape your data "
-            "with X.reshape(n_samples, n_features)"
-        )
-    if X.shape[0] < ensure_min_samples or X.shape[1] < 1:
-        raise ValueError(
-            f"X has {X.shape[0]} sample(s) and {X.shape[1]} feature(s); a minimum of "
-            f"{ensure_min_samples} sample(s) and 1 feature is required"
-        )
-    if not is_torch(X):
-        return X
-    if X.is_complex():
-        raise ValueError("Complex data not supported: pass real values")
-    X = as_float(X)
-    if not bool(X.isfinite().all()):
-        raise ValueError("X contains NaN or infinity: remove or impute such values")
-    return X
-
-
-def _check_features(estimator: Any, X: Array, reset: bool) -> None:
-    if reset:
-        estimator.n_features_in_ = X.shape[1]
-    elif X.shape[1] != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {X.shape[1]} features, but {type(estimator).__name__} is "
-            f"expecting {estimator.n_features_in_} features as input"
-        )
 
 
 def group_sums(

@@ -1,13 +1,25 @@
-"""Files that appear complete or not at all."""
+"""Files that appear complete or not at all, and the parts that killed writers leave."""
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
+import platform
+import re
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
+
+# host, process, random number; version 0.1 wrote the last only
+PART = re.compile(r"\.(?:([0-9a-f]{8})-(\d+)-)?[0-9a-f]{8}\.part")
+LONG_NAME = 200  # bytes; file systems allow 255, and a part has the longer name
+DAY = 86400  # seconds after which a part of a process that cannot be asked is old
+
+_open_parts: set[Path] = set()  # of this process
 
 
 @contextmanager
@@ -16,28 +28,161 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
 
     Written beside its destination, flushed to the disk, then renamed, which is one
     step for the file system: a reader, or a machine that stops, finds the old file
-    or the new one.
+    or the new one. Errors name `path`. What is not a regular file is not replaced,
+    and parts that killed processes left beside `path` are removed.
     """
+    refuse_special(path)
     target = Path(path).resolve()  # a link stays a link
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    remove_abandoned(target)
+    part = _part_beside(target)
+    _open_parts.add(part)
     try:
-        with part.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, target)
+        with _opened(part, path) as file:
+            yield cast(BinaryIO, file)
+            file.sync()
+        with _errors_name(path):
+            os.replace(part, target)
     except BaseException:
-        part.unlink(missing_ok=True)
+        _remove(part)
         raise
+    finally:
+        _open_parts.discard(part)
     _sync_folder(target.parent)
+
+
+def refuse_special(path: str | Path) -> None:
+    """Raise if `path` is a folder, device, pipe or socket, or cannot be looked at."""
+    target = Path(path)
+    with suppress(FileNotFoundError):
+        target.stat()
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "is a folder, not a file", str(path))
+    if target.exists() and not target.is_file():
+        problem = "is a device, a pipe or a socket: name a regular file"
+        raise FileExistsError(errno.EEXIST, problem, str(path))
+
+
+def remove_abandoned(path: str | Path) -> None:
+    """Delete the parts of `path` whose writers are no longer alive."""
+    target = Path(path).resolve()
+    with suppress(OSError):  # writing will tell what is wrong with the folder
+        for part in target.parent.iterdir():
+            if _is_abandoned(part, _part_stem(target)):
+                _remove(part)
+
+
+def remove_open_parts() -> None:
+    """Delete what this process is writing, just before it ends without cleaning up."""
+    for part in list(_open_parts):
+        _remove(part)
+
+
+def _remove(part: Path) -> None:
+    with suppress(OSError):  # it may not have come to be
+        part.unlink()
+
+
+class _Part:
+    """The open part. Its errors name the destination, which is what the user knows.
+
+    It is not one of Python's own file objects on purpose: NumPy writes to those past
+    `write`, and then does not say why it failed.
+    """
+
+    def __init__(self, file: BinaryIO, path: str | Path) -> None:
+        self._file, self._path = file, path
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def write(self, data: Any) -> int:
+        with _errors_name(self._path):
+            return self._file.write(data)
+
+    def writelines(self, lines: Iterable[Any]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def sync(self) -> None:
+        """Bring all that was written to the disk."""
+        with _errors_name(self._path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+
+
+@contextmanager
+def _opened(part: Path, path: str | Path) -> Iterator[_Part]:
+    with _errors_name(path):
+        file = part.open("xb")
+    try:
+        yield _Part(file, path)
+    finally:
+        with _errors_name(path):
+            file.close()  # it may have something left to write
+
+
+@contextmanager
+def _errors_name(path: str | Path) -> Iterator[None]:
+    """Let errors of the system name this file instead of its part."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:  # not of the system
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _part_beside(target: Path) -> Path:
+    owner = f"{_host()}-{os.getpid()}-{secrets.token_hex(4)}"
+    return target.with_name(f"{_part_stem(target)}.{owner}.part")
+
+
+def _part_stem(target: Path) -> str:
+    """How the names of all parts of a file begin."""
+    name = target.name
+    is_long = len(os.fsencode(name)) > LONG_NAME
+    return f".{_short_hash(name)}" if is_long else f".{name}"
+
+
+def _host() -> str:
+    return _short_hash(platform.node())
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.blake2s(os.fsencode(text), digest_size=4).hexdigest()
+
+
+def _is_abandoned(part: Path, stem: str) -> bool:
+    is_part = part.name.startswith(f"{stem}.")
+    match = PART.fullmatch(part.name.removeprefix(stem)) if is_part else None
+    if match is None:
+        return False
+    if match[1] != _host():  # a process that cannot be asked
+        return time.time() - part.stat().st_mtime > DAY
+    pid = int(match[2])
+    # a new process may have the number of the killed one
+    return part not in _open_parts if pid == os.getpid() else not _is_alive(pid)
+
+
+def _is_alive(pid: int) -> bool:
+    if os.name != "posix":
+        return False  # the system does not delete a file that is open
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass
+    return True
 
 
 def _sync_folder(folder: Path) -> None:
     """Make the renaming itself durable, where folders can be opened."""
     if os.name != "posix":
         return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    with suppress(OSError):  # the file is complete even where this cannot be done
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -18,12 +18,14 @@ import dask.array as da
 import numpy as np
 from dask.delayed import delayed
 from dask.sizeof import sizeof
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import column_or_1d
 
 from ..core import Array, Statistics
-from .arrays import as_float
+from .arrays import as_float, stored_dtype, working_dtype
 from .dask_tasks import (
     Origin,
+    await_workers,
+    computed,
     each_chunk,
     kept,
     mapped,
@@ -32,6 +34,7 @@ from .dask_tasks import (
     part_of,
     sum_chunks,
 )
+from .labels import label_classes, label_values, refuse_continuous
 from .lloyd import Clusters
 from .rows import map_rows as map_local
 from .rows import sum_rows as sum_local
@@ -39,7 +42,7 @@ from .stored import refuse_infinite, tell_rows
 
 __all__ = [
     "as_rows",
-    "check_features",
+    "computed",
     "each_chunk",
     "kept",
     "map_rows",
@@ -58,15 +61,22 @@ def _size(sums: Any) -> int:
     return sum(sizeof(getattr(sums, field.name)) for field in fields(sums))
 
 
-def as_rows(X: Any) -> da.Array:
-    """A Dask array or dataframe as chunks of whole rows whose lengths are known."""
+def as_rows(X: Any, dtype: Any = None) -> da.Array:
+    """A Dask array or dataframe as chunks of whole rows whose lengths are known.
+
+    Chunks are converted to `dtype`, or to that in which such rows are computed, where
+    they are made.
+    """
+    stored = stored_dtype(X)
+    if stored is not None and not isinstance(X, da.Array):
+        # at once: pandas makes objects of columns of different kinds
+        X = X.astype(working_dtype(stored))
     X = _with_lengths(X)
-    if X.dtype.kind not in "fiub":
-        raise ValueError(
-            f"X holds {X.dtype}, not real numbers: leave such columns out, or convert "
-            "them"
-        )
-    return X.rechunk({1: -1}) if X.ndim == 2 and len(X.chunks[1]) > 1 else X
+    computed = working_dtype(X.dtype)  # refuses what is not a number
+    computed = computed if dtype is None else dtype
+    if X.ndim == 2 and len(X.chunks[1]) > 1:
+        X = X.rechunk({1: -1})
+    return X if X.dtype == computed else X.astype(computed)
 
 
 def _with_lengths(X: Any) -> da.Array:
@@ -75,15 +85,10 @@ def _with_lengths(X: Any) -> da.Array:
             warnings.filterwarnings("ignore", "Dask currently has limited support")
             X = X.to_dask_array()
     if any(np.isnan(length) for length in X.chunks[0]):
+        await_workers()  # what follows would wait for the first one for ever
         X = X.copy()  # lengths are noted in place
         X.compute_chunk_sizes()
     return X
-
-
-def check_features(estimator: Any, X: Any, reset: bool) -> None:
-    """Note or compare the number of features and their names."""
-    known = X._meta if hasattr(X, "columns") else np.empty((1, *X.shape[1:]))
-    validate_data(estimator, known, reset=reset, skip_check_array=True)
 
 
 def map_rows(f: Callable[[Array], Array], X: da.Array, row_bytes: int) -> da.Array:
@@ -156,7 +161,7 @@ def _take_from_chunk(chunk: np.ndarray, rows: np.ndarray) -> np.ndarray:
 def split_rows(X: da.Array, y: Any) -> tuple[np.ndarray, list[da.Array]]:
     """The labels that there are, (n_classes,), and the rows of each."""
     first = origin(X) if origin(X).parts is None else Origin(X)
-    labels = _labels(first.X, y)
+    labels = _cut_as(first.X, y, label_values)
     if isinstance(labels, da.Array):
         found = each_chunk(_count_labels, labels, [()] * len(labels.chunks[0]))
         own = labels.to_delayed().tolist()
@@ -164,7 +169,7 @@ def split_rows(X: da.Array, y: Any) -> tuple[np.ndarray, list[da.Array]]:
     else:
         own, choose = labels, _places
         found = [_count_labels(part, ()) for part in own]
-    classes = np.unique(np.concatenate([values for values, _ in found]))
+    classes = label_classes([values for values, _ in found])
     chunks, width = first.X.to_delayed().ravel().tolist(), first.X.shape[1]
     pick = delayed(operator.getitem, pure=False)
 
@@ -182,6 +187,8 @@ def split_rows(X: da.Array, y: Any) -> tuple[np.ndarray, list[da.Array]]:
 
 
 def _count_labels(labels: np.ndarray, _: Any) -> tuple[np.ndarray, dict[Any, int]]:
+    labels = label_values(labels)
+    refuse_continuous(labels)
     values, counts = np.unique(labels, return_counts=True)
     return values, dict(zip(values.tolist(), counts.tolist(), strict=True))
 
@@ -193,24 +200,36 @@ def _places(labels: np.ndarray, label: Any) -> np.ndarray:
 
 def share_equal(found: da.Array, y: Any, weights: Any = None) -> float:
     """Weighted share of rows with the label that was found."""
-    hits = found == _on_cluster(found, y)
+    labels = _on_cluster(found, y, label_values)
+    hits = da.map_blocks(_are_equal, found, labels, dtype=bool)
     if weights is None:
-        return float(hits.mean().compute())
-    weights = _on_cluster(found, weights)
-    return float(((hits * weights).sum() / weights.sum()).compute())
+        return float(computed(hits.mean()))
+    weights = _on_cluster(found, weights, np.asarray)
+    return float(computed((hits * weights).sum() / weights.sum()))
 
 
-def _on_cluster(X: da.Array, y: Any) -> da.Array:
-    parts = _labels(X, y)
+def _are_equal(found: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    return found == label_values(labels)
+
+
+def _on_cluster(X: da.Array, y: Any, check: Callable[[Any], np.ndarray]) -> da.Array:
+    parts = _cut_as(X, y, check)
     if isinstance(parts, da.Array):
         return parts
     return da.from_array(np.concatenate(parts), chunks=(X.chunks[0],))
 
 
-def _labels(X: da.Array, y: Any) -> da.Array | list[np.ndarray]:
-    """Labels cut as the rows are, where the labels are."""
-    y = _with_lengths(y) if dask.is_dask_collection(y) else np.asarray(y)
-    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+def _cut_as(
+    X: da.Array, y: Any, check: Callable[[Any], np.ndarray]
+) -> da.Array | list[np.ndarray]:
+    """What belongs to rows, cut as the rows are, where it is: checked if that is here.
+
+    Chunks elsewhere are checked when they are made.
+    """
+    y = _with_lengths(y) if dask.is_dask_collection(y) else check(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        column_or_1d(np.empty((1, 1)), warn=True)  # the same warning as for arrays
+        y = y[:, 0]
     if y.shape != X.shape[:1]:
         raise ValueError(
             f"X has {X.shape[0]} samples but y has shape {y.shape}: give one label for "

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import dask
@@ -26,6 +26,7 @@ from dask.delayed import delayed
 from dask.optimization import cull
 
 from ..config import options
+from .dask_wait import WorkersLostError, wait_for, workers_of
 from .dask_worker import (
     Packed,
     added,
@@ -35,6 +36,8 @@ from .dask_worker import (
     same,
     work_on,
 )
+
+Result = TypeVar("Result")
 
 FAN_IN = 8  # sums that are added in one task
 GRAPH_WARNING = "distributed.admin.large-graph-warning-threshold"
@@ -74,7 +77,7 @@ class Kept:
     """A promise to read the same chunks again: where they are cached, what was sent."""
 
     token: str = field(default_factory=lambda: uuid4().hex)
-    sent: dict[int, Any] = field(default_factory=dict)  # futures of what is packed
+    sent: dict[int, Any] = field(default_factory=dict)  # (future, place) if packed
 
 
 @dataclass
@@ -132,20 +135,23 @@ def sum_chunks(f: Callable[..., Any], X: da.Array, extras: Sequence[Any]) -> Any
 
     Chunks without an `extra` (None) are left out.
     """
-    runner = _runner()
-    parts = runner.each(f, X, extras)
-    while len(parts) > 1:
-        groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
-        parts = [runner.submit(added, group) for group in groups]
-    return runner.gather(parts)[0] if parts else None
+
+
+    def work(runner: _Threads | _Cluster) -> Any:
+        parts = runner.each(f, X, extras)
+        while len(parts) > 1:
+            groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
+            parts = [runner.submit(added, group) for group in groups]
+        return runner.gather(parts)[0] if parts else None
+
+    return _done(work)
 
 
 def each_chunk(
     f: Callable[..., Any], X: da.Array, extras: Sequence[Any]
 ) -> list[Any]:
     """[f(chunk, extra)], the results brought here."""
-    runner = _runner()
-    return runner.gather(runner.each(f, X, extras))
+    return _done(lambda runner: runner.gather(runner.each(f, X, extras)))
 
 
 @contextmanager
@@ -183,9 +189,14 @@ def current_client() -> Any:
         return None
 
 
-def _runner() -> _Threads | _Cluster:
+def _done(work: Callable[[_Threads | _Cluster], Result]) -> Result:
+    """What `work` returns, begun anew if all workers went and others came."""
     client = current_client()
-    return _Threads() if client is None else _Cluster(client)
+    while True:
+        try:
+            return work(_Threads() if client is None else _Cluster(client))
+        except WorkersLostError:
+            continue
 
 
 class _Threads:
@@ -215,7 +226,7 @@ class _Cluster:
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        self._workers = workers_of(client)
 
     def each(
         self, f: Callable[..., Any], X: da.Array, extras: Sequence[Any]
@@ -251,12 +262,17 @@ class _Cluster:
     def _sent(
         self, item: Packed, sent: dict[int, Any], home: list[str] | None = None
     ) -> Any:
-        """The future of something packed, the same one next time."""
-        if id(item) not in sent:
+        """The future of something packed, the same one next time.
+
+        It is sent anew if the worker is gone that it was meant for.
+        """
+        future, place = sent.get(id(item), (None, None))
+        if future is None or not {*(place or self._workers)} & {*self._workers}:
             keys = {"pure": False, "workers": home, "allow_other_workers": bool(home)}
             with dask.config.set({GRAPH_WARNING: "1TB"}):  # models may be large
-                sent[id(item)] = self._client.submit(same, item, **keys)
-        return sent[id(item)]
+                future = self._client.submit(same, item, **keys)
+            sent[id(item)] = future, home
+        return future
 
     def _chunks(self, X: da.Array) -> list[Any]:
         """Recipes, or futures of chunks that are more than that."""
@@ -271,7 +287,7 @@ class _Cluster:
     def _homes(self, chunks: list[Any]) -> list[list[str]]:
         """The workers that chunks go to if they can: always the same ones."""
         if not isinstance(chunks[0], Packed):
-            sys.modules["distributed"].wait(chunks)  # until then nobody holds them
+            self._wait(chunks)  # until then nobody holds them
             holders = self._client.who_has(chunks)
             return [list(holders[chunk.key]) or self._workers for chunk in chunks]
         n, m = len(chunks), len(self._workers)
@@ -281,7 +297,26 @@ class _Cluster:
         return self._client.submit(f, *args, pure=False)
 
     def gather(self, parts: list[Any]) -> list[Any]:
+        self._wait(parts)
         return self._client.gather(parts)
+
+    def _wait(self, futures: list[Any]) -> None:
+        wait_for(self._client, futures, self._workers)
+
+
+def await_workers() -> None:
+    """Return when the cluster, if one is in use, has a worker."""
+    client = current_client()
+    if client is not None:
+        workers_of(client)
+
+
+def computed(X: Any) -> Any:
+    """A Dask collection in memory here."""
+    client = current_client()
+    if client is None:
+        return X.compute()
+    return _done(lambda runner: runner.gather([client.compute(X)])[0])
 
 
 def _sources(X: da.Array) -> list[Any]:

@@ -13,6 +13,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from math import prod
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -31,14 +33,15 @@ from .arrays import (
     is_torch,
     namespace,
 )
-from .stored import PAGE, LazyRows, apply_rows, is_stored, read_rows
+from .stored import LazyRows, apply_rows, is_stored, read_rows
 from .threads import is_inside, marked_inside, parallel
 
 Result = TypeVar("Result")
 
-CACHE_BYTES = 4 * 2**20  # blocks of about this size keep products near the caches
+BLOCK_ROWS = 1024  # large enough for matrix products, small enough for the caches
+PROBE_ROWS = 2048  # rows on which an error is estimated
+TOUCHED = 2**21  # bytes that a system may map around a row of a file that is read
 GPU_SHARE = 64  # a block with all that is derived from it takes this part of a GPU
-MIN_ROWS = 512  # below this a matrix product is no longer efficient
 
 
 def is_blocks(X: Any) -> bool:
@@ -77,24 +80,62 @@ class Blocks:
         return iter(self.read())
 
 
-def block_rows(row_bytes: int) -> int:
-    """Rows per block when each row needs `row_bytes` of working memory."""
-    if options.block_rows is not None:
-        return options.block_rows
-    afford = options.memory // (2 * options.n_threads * max(row_bytes, 1))
-    return max(1, min(afford, max(MIN_ROWS, CACHE_BYTES // max(row_bytes, 1))))
+@dataclass(frozen=True)
+class BlockPlan:
+    """How rows are cut into blocks, and how many blocks are worked on at once.
 
-
-def slices(n: int, row_bytes: int, like: Array | None = None) -> list[slice]:
-    """Consecutive slices of 0..n, independent of the number of threads used.
-
-    On a GPU (of `like`) blocks are as large as its memory allows.
+    A BLAS rounds products of other shapes differently. So blocks have `BLOCK_ROWS`
+    rows whatever the number of threads, the memory option and the container: where
+    memory is short, fewer blocks are in work at once. Only where a single block does
+    not fit does it get fewer rows. On a GPU blocks are as large as its memory allows.
     """
-    step = block_rows(row_bytes)
-    if options.block_rows is None and like is not None:
-        room = device_memory(like) // GPU_SHARE
-        step = max(step, room // max(row_bytes, 1))
-    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
+
+    rows: int
+    at_once: int
+
+    @classmethod
+    def of(
+        cls, row_bytes: int, source: Any = None, result_bytes: int = 0
+    ) -> BlockPlan:
+        """For blocks whose work takes `row_bytes` for each row of the source.
+
+        `result_bytes` is what one block leaves behind until it is added to others.
+        """
+        needed = max(1, row_bytes + source_bytes(source))
+        if options.block_rows is not None:
+            rows = options.block_rows
+        else:
+            rows = _affordable_rows(options.memory // (2 * needed))
+            rows = max(rows, device_memory(source) // (GPU_SHARE * needed))
+        at_once = options.memory // (2 * (needed * rows + result_bytes))
+        return cls(rows, max(1, min(at_once, options.n_threads)))
+
+    def slices(self, n: int) -> list[slice]:
+        """Consecutive slices of 0..n."""
+        return [slice(i, min(i + self.rows, n)) for i in range(0, n, self.rows)]
+
+
+def _affordable_rows(limit: int) -> int:
+    """`BLOCK_ROWS`, or the largest power of two that is within the limit."""
+    rows = BLOCK_ROWS
+    while rows > max(1, limit):
+        rows //= 2
+    return rows
+
+
+def source_bytes(source: Any) -> int:
+    """Memory that one row of a source takes while it is read and converted."""
+    if source is None or len(source.shape) < 2:
+        return 0
+    converted = 8 * prod(source.shape[1:])
+    if isinstance(source, LazyRows):
+        return converted + source.row_bytes + source_bytes(source.source)
+    return converted
+
+
+def slices(n: int, row_bytes: int, source: Any = None) -> list[slice]:
+    """Consecutive slices of 0..n in blocks; see `BlockPlan`."""
+    return BlockPlan.of(row_bytes, source).slices(n)
 
 
 def iter_blocks(X: Any, row_bytes: int) -> Iterator[Array]:
@@ -107,7 +148,9 @@ def iter_blocks(X: Any, row_bytes: int) -> Iterator[Array]:
 def _parts(X: Any) -> Iterable[Array]:
     """Blocks of a stream, chunks of a Dask array brought here, or X itself."""
     if is_dask(X):
-        return (chunk.compute() for chunk in X.blocks)
+        from . import dask_rows
+
+        return map(dask_rows.computed, X.blocks)
     return _ahead(X) if is_blocks(X) else [X]
 
 
@@ -178,9 +221,13 @@ def take_rows(X: Any, rows: np.ndarray) -> Array:
 
         return dask_rows.take_rows(X, rows)
     if is_stored(X):
-        # a row that is touched maps pages around it, too
-        return stacked_rows(as_float, X, 8 * X.shape[1] + 16 * PAGE, rows)
+        return stacked_rows(as_float, X, 8 * X.shape[1] + TOUCHED, rows)
     return as_float(X[index_like(rows, X)])
+
+
+def spread_rows(n: int, m: int = PROBE_ROWS) -> np.ndarray:
+    """At most m row numbers, evenly spread over 0..n-1."""
+    return np.unique(np.linspace(0, n - 1, min(n, m)).round().astype(np.intp))
 
 
 def kept(X: Any) -> AbstractContextManager[Any]:
@@ -197,13 +244,18 @@ def kept(X: Any) -> AbstractContextManager[Any]:
 
 def map_blocks(f: Callable[[Array], Result], X: Array, row_bytes: int) -> list[Result]:
     """[f(block) for the blocks of rows of one array], on threads for NumPy arrays."""
-    parts = slices(X.shape[0], row_bytes, X) or [slice(0, 0)]
+    plan = BlockPlan.of(row_bytes, X)
+    parts = plan.slices(X.shape[0]) or [slice(0, 0)]
+    return _each_block(lambda rows: apply_rows(f, X, rows), parts, X, plan)
 
-    def run(rows: slice) -> Result:
-        return apply_rows(f, X, rows)
 
-    # torch brings threads of its own
-    return [run(rows) for rows in parts] if is_torch(X) else parallel(run, parts)
+def _each_block(
+    run: Callable[[slice], Result], parts: list[slice], X: Array, plan: BlockPlan
+) -> list[Result]:
+    """Blocks in turn for torch, which brings threads of its own, else on threads."""
+    if is_torch(X):
+        return [run(rows) for rows in parts]
+    return parallel(run, parts, plan.at_once)
 
 
 def map_rows(f: Callable[[Array], Array], X: Any, row_bytes: int) -> Any:
@@ -251,12 +303,8 @@ def stacked_rows(
     def run(part: slice) -> None:
         stacked.put(part, apply_rows(f, X, _within(rows, part)))
 
-    parts = slices(n, row_bytes, X) or [slice(0, 0)]
-    if is_torch(X):
-        for part in parts:
-            run(part)
-    else:
-        parallel(run, parts)
+    plan = BlockPlan.of(row_bytes, X)
+    _each_block(run, plan.slices(n) or [slice(0, 0)], X, plan)
     return stacked.result()
 
 
@@ -299,11 +347,16 @@ class _Stacked:
 
 
 def sum_rows(
-    f: Callable[..., Any], X: Any, row_bytes: int, numbered: bool = False
+    f: Callable[..., Any],
+    X: Any,
+    row_bytes: int,
+    numbered: bool = False,
+    result_bytes: int = 0,
 ) -> Any:
     """Σ f(block) over blocks of rows, added in the order of the rows.
 
-    With `numbered`, Σ f(block, number of its first row).
+    With `numbered`, Σ f(block, number of its first row). The size of a result,
+    `result_bytes`, is worth telling where it is large.
     """
     if is_dask(X):
         from . import dask_rows
@@ -316,28 +369,31 @@ def sum_rows(
         return apply_rows(lambda block: f(block, *extra), part, rows)
 
     total = None
-    for batch in _batches(_pieces(X, row_bytes)):
-        for part in parallel(run, batch):
-            total = part if total is None else total + part
+    for group in _groups(X, row_bytes, result_bytes):
+        for part in parallel(run, group):
+            total = part if total is None else _added(total, part)
     return total
 
 
-def _pieces(X: Any, row_bytes: int) -> Iterator[tuple[Array, slice, int]]:
-    """Parts of a source, slices of them, and the number of the parts' first row."""
+def _added(total: Any, part: Any) -> Any:
+    """total + part, into an array that is at hand where there is one."""
+    plain = type(total) is type(part) is np.ndarray and total.dtype == part.dtype
+    return np.add(total, part, out=part) if plain else total + part
+
+
+def _groups(
+    X: Any, row_bytes: int, result_bytes: int
+) -> Iterator[list[tuple[Array, slice, int]]]:
+    """Blocks that are worked on at once: part, its rows, number of its first row."""
+    group: list[tuple[Array, slice, int]] = []
     first = 0
     for part in _ahead(X) if is_blocks(X) else [X]:
-        for rows in slices(part.shape[0], row_bytes, part):
-            yield part, rows, first
+        plan = BlockPlan.of(row_bytes, part, result_bytes)
+        for rows in plan.slices(part.shape[0]):
+            group.append((part, rows, first))
+            if len(group) >= plan.at_once:
+                yield group
+                group = []
         first += part.shape[0]
-
-
-def _batches(pieces: Iterator[Result]) -> Iterator[list[Result]]:
-    """Groups of pieces, one per thread, so that few are in memory at once."""
-    group: list[Result] = []
-    for piece in pieces:
-        group.append(piece)
-        if len(group) == options.n_threads:
-            yield group
-            group = []
     if group:
         yield group

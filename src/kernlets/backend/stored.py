@@ -17,7 +17,7 @@ import numpy as np
 
 from ..config import options
 from ..core import Array
-from .arrays import as_float, is_dask, to_device
+from .arrays import as_float, is_dask, namespace, to_device
 
 Result = TypeVar("Result")
 
@@ -111,16 +111,24 @@ def read_rows(X: Array, rows: slice | np.ndarray) -> Array:
     return to_device(block, streamed=True)
 
 
+def no_rows(X: Any) -> Array:  # (0, p)
+    """An array without rows, of the kind that the blocks of X are."""
+    if is_dask(X):
+        return np.empty((0, *X.shape[1:]), X.dtype)
+    return read_rows(X, slice(0, 0))
+
+
 def refuse_infinite(block: Array, rows: slice | np.ndarray | None = None) -> None:
     """Raise if a block, read from these rows where they are known, is not finite."""
-    if np.isfinite(block).all():
+    if bool(namespace(block).isfinite(block).all()):
         return
     where = ""
     if rows is not None:
         numbers = np.r_[rows]
         where = f" in rows {numbers[0]} to {numbers[-1]}"
     raise ValueError(
-        f"X contains NaN or infinity{where}: remove or impute such values"
+        f"X contains NaN or infinity{where}, or numbers too large for {block.dtype}: "
+        "remove, impute or scale such values"
     )
 
 

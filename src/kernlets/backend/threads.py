@@ -1,8 +1,9 @@
 """Threads over independent pieces of work, with BLAS kept to one thread inside.
 
-All parallelism of the library on a CPU is here: pieces (row blocks, classes) run on
-a few threads, and each piece is serial. That keeps results independent of the number
-of threads, and avoids the busy waiting of a threaded BLAS between two products.
+All parallelism of the library on a CPU is here: pieces (row blocks, tiles of a product,
+classes) run on a few threads, and each piece is serial. The pieces do not depend on the
+number of threads, and so neither do the results. It also avoids the busy waiting of a
+threaded BLAS between two products. The one exception is `threads_if_large`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -25,40 +26,81 @@ _inside = threading.local()
 
 
 class _SerialBlas:
-    """Counts users, so that concurrent callers restore the BLAS setting only once."""
+    """Counts users, so that concurrent callers restore the BLAS setting only once.
+
+    The caller that restores it need not be the one that set it, nor in its thread.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
-        self._limit: Any = None
+        self._before: list[int] = []
 
     def __enter__(self) -> None:
         with self._lock:
             if self._users == 0:
-                self._limit = _blas_controller(os.getpid()).limit(limits=1)
+                self._before = _set_blas_threads([1] * len(_blas_libraries()))
             self._users += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._users -= 1
             if self._users == 0:
-                self._limit.restore_original_limits()
+                _set_blas_threads(self._before)
+
+    def __reduce__(self) -> str:
+        """By name: estimators written in a notebook are sent with what they use."""
+        return "serial_blas"
 
 
 serial_blas = _SerialBlas()
 SMALL = 1500  # rows of a matrix to whose factorisation threads bring little
 
 
-def serial_if_small(n: int) -> AbstractContextManager[Any]:
-    """Serial BLAS for a factorisation of n rows, if n is small.
+@contextmanager
+def threads_if_large(n: int) -> Iterator[None]:
+    """BLAS on `n_threads` threads for a factorisation of n rows, if n is large.
 
-    Threads bring little to it, and on a busy machine cost many times the rest.
+    LAPACK cannot be cut into pieces from outside. So beyond `SMALL` rows a result
+    may depend on the number of threads, within rounding. Below it, threads bring
+    little, and on a busy machine cost many times the rest.
     """
-    return serial_blas if n < SMALL else nullcontext()
+    with serial_blas:
+        if n < SMALL or is_inside():
+            yield
+            return
+        before = _set_blas_threads([options.n_threads] * len(_blas_libraries()))
+        try:
+            yield
+        finally:
+            _set_blas_threads(before)
+
+
+def _set_blas_threads(counts: list[int]) -> list[int]:
+    """Set the threads of each BLAS library; how many it had before.
+
+    threadpoolctl lets one thread at a time set them, and ignores the others without
+    a word: here the caller holds a lock of its own, and takes that control.
+    """
+    libraries = _blas_libraries()
+    before = [library.get_num_threads() for library in libraries]
+    for library, count in zip(libraries, counts, strict=True):
+        release_control = getattr(library, "clear_controlling_thread", None)
+        if release_control is not None:
+            release_control(force=True)
+        library.set_num_threads(count)
+        if release_control is not None:
+            release_control(force=True)
+    return before
+
+
+def _blas_libraries() -> list[Any]:
+    return _blas_controller(os.getpid()).lib_controllers
 
 
 @lru_cache(maxsize=1)
 def _blas_controller(pid: int) -> Any:
+    import scipy.linalg  # noqa: F401 - brings a BLAS of its own
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")
@@ -67,7 +109,15 @@ def _blas_controller(pid: int) -> Any:
 @lru_cache(maxsize=1)
 def _pool(n_threads: int, pid: int) -> ThreadPoolExecutor:
     """One pool per process; `pid` makes a forked child build its own."""
-    return ThreadPoolExecutor(n_threads, thread_name_prefix="kernlets")
+    name = "kernlets"
+    return ThreadPoolExecutor(n_threads, name, initializer=_limit_this_thread)
+
+
+def _limit_this_thread() -> None:
+    """One BLAS thread for a thread of the pool, where BLAS counts for each thread."""
+    for library in _blas_libraries():
+        if getattr(library, "threading_layer", None) == "openmp":
+            library.set_num_threads(1)
 
 
 def is_inside() -> bool:
@@ -85,16 +135,29 @@ def marked_inside(yes: bool = True) -> Iterator[None]:
         _inside.yes = before
 
 
-def parallel(f: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """[f(item) for item in items], on threads unless this already is one."""
+def parallel(
+    f: Callable[[Item], Result], items: Iterable[Item], at_once: int | None = None
+) -> list[Result]:
+    """[f(item) for item in items], on threads unless this already is one.
+
+    At most `at_once` items are worked on at the same time, where memory asks for it.
+    """
     items = list(items)
-    if len(items) < 2 or options.n_threads < 2 or is_inside():
-        return [f(item) for item in items]
+    n_threads = min(options.n_threads, at_once or options.n_threads)
+    with serial_blas:
+        if len(items) < 2 or n_threads < 2 or is_inside():
+            return [f(item) for item in items]
+        return _on_threads(f, items, n_threads)
+
+
+def _on_threads(
+    f: Callable[[Item], Result], items: list[Item], n_threads: int
+) -> list[Result]:
     context = contextvars.copy_context()
+    gate = threading.Semaphore(n_threads)
 
     def run(item: Item) -> Result:
-        with marked_inside():
+        with gate, marked_inside():
             return context.copy().run(f, item)
 
-    with serial_blas:
-        return list(_pool(options.n_threads, os.getpid()).map(run, items))
+    return list(_pool(options.n_threads, os.getpid()).map(run, items))

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.base import (
-    BaseEstimator,
     ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import check_rows
+from ..backend.estimator import Estimator
+from ..backend.validation import check_rows
 from ..core import Array, SparseCoder, SparseCodes
 from ..dictionaries import ExplicitDictionary
+from ..fields import Declared, History, Indices, Part, Whole
 from ..pursuits import encode
 
 
 class CodingClassifier(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, Estimator
 ):
     """Codes over one dictionary for all classes, `dictionary_` with `coder_`."""
+
+    _declared: ClassVar[Declared] = {
+        "dictionary_": Part(ExplicitDictionary, m="m", p="p"),
+        "coder_": Part(SparseCoder),
+        "atom_classes_": Indices("m", below="C"),
+        "history_": History(),
+        "n_iter_": Whole(),
+    }
 
     dictionary_: ExplicitDictionary
     coder_: SparseCoder
@@ -35,7 +44,11 @@ class CodingClassifier(
     def encode(self, X: Any) -> SparseCodes:
         """Sparse codes of the rows of X over all atoms."""
         check_is_fitted(self)
-        return encode(self.dictionary_, self.coder_, check_rows(self, X))
+        return encode(self.dictionary_, self.coder_, self._new_rows(X))
+
+    def _new_rows(self, X: Any) -> Array:
+        """New samples where the model is, to be read block by block."""
+        return check_rows(self, X, by_blocks=True, like=self.dictionary_.atoms)
 
     def transform(self, X: Any) -> Array:  # (n, m)
         """Discriminative codes of the rows of X over all atoms, dense."""

@@ -10,19 +10,14 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import (
-    as_like,
-    check_rows,
-    empty,
-    index_like,
-    namespace,
-    row_norms,
-)
+from ..backend.arrays import as_like, empty, index_like, namespace, row_norms
 from ..backend.random import generator
 from ..backend.rows import map_rows
 from ..backend.threads import parallel
+from ..backend.validation import check_rows
 from ..core import Array
 from ..dictionaries import ExplicitDictionary
+from ..fields import Conditions, Declared, Floats
 from ..learners.checkpoint import Checkpoint
 from ..learners.loop import Monitor
 from ..learners.start import start_atoms
@@ -124,6 +119,14 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         "callback": [Callable, None],
     }
 
+    _declared: ClassVar[Declared] = {"class_means_": Floats("C", "m")}
+    _conditions: ClassVar[Conditions] = {
+        "atom_classes_ must have all classes, in order": lambda self: (
+            np.array_equal(np.unique(self.atom_classes_), range(len(self.classes_)))
+            and bool((np.diff(self.atom_classes_) >= 0).all())
+        ),
+    }
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -199,9 +202,10 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         )
         checkpoint = self._checkpoint(parts)
         if checkpoint.state is not None:
-            monitor.resume(checkpoint.state["history"])
-            for part, state in zip(parts, checkpoint.state["parts"], strict=True):
-                part.resume(**state)
+            with checkpoint.resuming() as state:
+                monitor.resume(state["history"])
+                for part, saved in zip(parts, state["parts"], strict=True):
+                    part.resume(**saved)
         end = 0 if checkpoint.done else self.max_iter
         for iteration in range(monitor.n_iter, end):
             value = sum(parallel(FisherTurns.turn, parts))
@@ -228,7 +232,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         """How badly each class fits each sample, by the chosen `scheme`."""
         check_is_fitted(self)
         block = self._local if self.scheme == "local" else self._global()
-        return map_rows(block, check_rows(self, X), 3 * self.dictionary_.row_bytes)
+        return map_rows(block, self._new_rows(X), 3 * self.dictionary_.row_bytes)
 
     @property
     def _nearness(self) -> float:

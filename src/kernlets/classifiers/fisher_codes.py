@@ -15,6 +15,7 @@ from typing import Any
 from ..backend.arrays import as_like, double, empty, inner, namespace, row_norms
 from ..backend.threads import parallel
 from ..core import Array
+from ..learners.checkpoint import fitting
 from .fisher import CodeSums, Layout, Moments, Penalties, improved_atoms, zeros
 from .turns import soft
 
@@ -189,7 +190,8 @@ class FisherTurns:
 
     def resume(self, atoms: Array, codes: Array) -> None:
         """Go on from here; the codes are no longer the first ones."""
-        self.atoms, self.codes, self._steps = atoms, codes, STEPS
+        self.atoms = fitting(atoms, self.atoms)
+        self.codes, self._steps = fitting(codes, self.codes), STEPS
 
     def code(self) -> CodeDescent:
         """Better codes for the atoms there are."""

@@ -8,14 +8,28 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, move_like, namespace, row_norms, to_numpy
+from ..backend.estimator import Estimator
+from ..backend.products import matmul
 from ..backend.random import generator
 from ..core import Array, Kernel
 from ..dictionaries import ExplicitDictionary, KernelDictionary
+from ..fields import (
+    Conditions,
+    Declared,
+    Floats,
+    History,
+    Indices,
+    Labels,
+    Maybe,
+    Part,
+    Size,
+    Whole,
+)
 from ..kernels import resolve
 from ..kernels.samples import check_samples, describe_input
 from ..learners.checkpoint import Checkpoint
@@ -32,7 +46,7 @@ POSITIVE = Interval(Integral, 1, None, closed="left")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 
-class KSADClassifier(ClassifierMixin, BaseEstimator):
+class KSADClassifier(ClassifierMixin, Estimator):
     """Kernelised simultaneous approximation and discrimination, with a better variant.
 
     Virtual samples Φ by `NystroemMap`; then codes Q and orthonormal atoms Z that
@@ -115,6 +129,26 @@ class KSADClassifier(ClassifierMixin, BaseEstimator):
         "random_state": ["random_state", np.random.Generator],
     }
 
+    _declared: ClassVar[Declared] = {
+        "n_features_in_": Size("p"),
+        "classes_": Labels("C"),
+        "map_": Part(NystroemMap, p="p", k="k"),
+        "dictionary_": Part(ExplicitDictionary, m="m", p="k"),
+        "codes_": Floats("n", "m"),
+        "code_classes_": Indices("n", below="C"),
+        "centre_": Maybe(Floats("k")),
+        "history_": History(),
+        "n_iter_": Whole(),
+    }
+    _conditions: ClassVar[Conditions] = {
+        "centre_ must be there with dictionary='fisher'": lambda self: (
+            hasattr(self, "centre_") == (self.dictionary == "fisher")
+        ),
+        "n_neighbors is more than the samples": lambda self: (
+            self.n_neighbors <= len(self.codes_)
+        ),
+    }
+
     def __init__(
         self,
         kernel: str | Kernel | Callable[..., Any] = "poly:8,coef0=1",
@@ -185,8 +219,9 @@ class KSADClassifier(ClassifierMixin, BaseEstimator):
         turns = Turns(F, labels, self.beta1, self.beta2)
         checkpoint = Checkpoint.of(self, samples=F, labels=labels, start=atoms)
         if checkpoint.state is not None:
-            atoms, scatter = turns.resume(checkpoint.state)
-            monitor.resume(checkpoint.state["history"])
+            with checkpoint.resuming() as state:
+                atoms, scatter = turns.resume(state, atoms)
+                monitor.resume(state["history"])
         else:
             scatter = turns.code(atoms, None).scatter
         for iteration in range(monitor.n_iter, self.max_iter):
@@ -216,16 +251,17 @@ class KSADClassifier(ClassifierMixin, BaseEstimator):
             )
         seconds = time.perf_counter() - began
         self.history_ = {"objective": [1 / criterion], "seconds": [seconds]}
-        return atoms, directions((F - self.centre_) @ atoms.T)
+        return atoms, directions(matmul(F - self.centre_, atoms.T))
 
     def codes(self, X: Any) -> Array:  # (n, m)
         """Codes of new samples, as they are compared with those of the training set."""
         check_is_fitted(self)
-        F = self.map_.transform(check_samples(self, X, resolve(self.kernel)))
         atoms = self.dictionary_.atoms
+        X = check_samples(self, X, resolve(self.kernel), like=atoms)
+        F = self.map_.transform(X)
         if self.dictionary == "orthogonal":
-            return soft(F @ atoms.T, self.beta1 / 2)
-        return directions((F - self.centre_) @ atoms.T)
+            return soft(matmul(F, atoms.T), self.beta1 / 2)
+        return directions(matmul(F - self.centre_, atoms.T))
 
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
         """The shares of the votes."""

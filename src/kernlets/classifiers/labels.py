@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
 from ..backend.arrays import (
     empty,
@@ -18,12 +17,19 @@ from ..backend.arrays import (
     namespace,
     to_numpy,
 )
+from ..backend.labels import label_values
 from ..backend.rows import over_rows
 from ..core import Array, SparseCodes
+from ..fields import Declared, Labels, Size
 
 
 class ScoreVoting:
     """`predict` and `decision_function` from `_scores` and `classes_`."""
+
+    _declared: ClassVar[Declared] = {
+        "n_features_in_": Size("p"),
+        "classes_": Labels("C"),
+    }
 
     classes_: np.ndarray
 
@@ -114,25 +120,31 @@ def class_residuals(
 
 
 def checked_labels(
-    estimator: Any, y: Any, n_samples: int, min_classes: int = 2
+    estimator: Any, y: Any, n_samples: int | None, min_classes: int = 2
 ) -> np.ndarray:
-    """Labels as a NumPy array: one per sample, at least two classes."""
+    """Labels as a NumPy array: one per sample, at least two classes.
+
+    How many samples there are may not be known before they are read.
+    """
     name = type(estimator).__name__
     if y is None:
         raise ValueError(
             f"This {name} estimator requires y to be passed, but the target y is None"
         )
-    labels = column_or_1d(to_numpy(y) if is_torch(y) else y, warn=True)
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError("y contains NaN or infinity: remove those samples")
+    labels = label_values(y)
     check_classification_targets(labels)
-    if len(labels) != n_samples:
+    if n_samples is not None and len(labels) != n_samples:
         raise ValueError(
             f"X has {n_samples} samples but y has {len(labels)}: they must be equal"
         )
-    if len(np.unique(labels)) < min_classes:
-        raise ValueError(
-            f"y has one class only; {name} needs at least 2 classes. For a single "
-            "class use a learner, e.g. KSVD"
-        )
+    check_count(estimator, np.unique(labels), min_classes)
     return labels
+
+
+def check_count(estimator: Any, classes: np.ndarray, min_classes: int = 2) -> None:
+    """Refuse to tell a single class apart."""
+    if len(classes) < min_classes:
+        raise ValueError(
+            f"y has one class only; {type(estimator).__name__} needs at least 2 "
+            "classes. For a single class use a learner, e.g. KSVD"
+        )

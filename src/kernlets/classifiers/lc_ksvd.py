@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import (
     as_like,
-    check_rows,
     diagonal,
     double,
     eps,
@@ -24,8 +23,10 @@ from ..backend.arrays import (
 from ..backend.random import generator
 from ..backend.rows import map_rows
 from ..backend.scale import least_energy, lengths
+from ..backend.validation import check_rows
 from ..core import Array, Statistics
 from ..dictionaries import ExplicitDictionary
+from ..fields import Declared, Floats
 from ..learners import KSVD
 from ..learners.checkpoint import Checkpoint
 from ..learners.loop import Monitor, alternate
@@ -56,6 +57,11 @@ class JointKSVD(ScoreVoting, CodingClassifier):
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callback": [Callable, None],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "classifier_": Floats("m", "C"),
+        "label_map_": Floats("m", "C"),
     }
 
     @abstractmethod
@@ -140,7 +146,7 @@ class JointKSVD(ScoreVoting, CodingClassifier):
             codes = encode(self.dictionary_, self.coder_, rows)
             return codes.toarray() @ self.classifier_
 
-        return map_rows(block, check_rows(self, X), 2 * self.dictionary_.row_bytes)
+        return map_rows(block, self._new_rows(X), 2 * self.dictionary_.row_bytes)
 
 
 class LCKSVDClassifier(JointKSVD):

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import check_rows, index_like, is_dask
+from ..backend.arrays import index_like, is_dask
 from ..backend.rows import Blocks, is_blocks
 from ..backend.stored import LazyRows, is_stored
+from ..backend.validation import check_rows
 from ..config import options
 from ..core import Array, Kernel
 from ..kernels import Callable as CallableKernel
 from ..kernels import Precomputed
 from ..kernels.samples import check_samples
-from .labels import checked_labels
+from .labels import check_count, checked_labels
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,8 @@ def labelled_rows(estimator: Any, X: Any, kernel: Kernel | None) -> Any:
             "X is an iterator that can be read only once, but each class reads it: "
             "pass a list of blocks, or kernlets.Blocks(function)"
         )
-    check_rows(estimator, next(iter(X)), reset=True)
-    return Blocks(lambda: (check_rows(estimator, block) for block in X))
+    like = check_rows(estimator, next(iter(X)), reset=True)[:0]
+    return Blocks(lambda: (check_rows(estimator, block, like=like) for block in X))
 
 
 def is_stream(X: Any, kernel: Kernel | None) -> bool:
@@ -56,8 +57,7 @@ def split_classes(
     if is_dask(X) and y is not None:
         return _split_on_cluster(estimator, X, y)
     in_blocks = is_stream(X, kernel)
-    n = len(y) if in_blocks else X.shape[0]
-    labels = checked_labels(estimator, y, n)
+    labels = checked_labels(estimator, y, None if in_blocks else X.shape[0])
     classes, codes = np.unique(labels, return_inverse=True)
     if in_blocks:
         rows, part = _no_rows(len(classes)), _from_blocks(X, codes)
@@ -75,7 +75,7 @@ def _split_on_cluster(estimator: Any, X: Any, y: Any) -> ClassParts:
     from ..backend import dask_rows
 
     classes, parts = dask_rows.split_rows(X, y)
-    checked_labels(estimator, classes, len(classes))
+    check_count(estimator, classes)
     counts = np.array([part.shape[0] for part in parts])
     return ClassParts(classes, counts, _no_rows(len(classes)), parts.__getitem__)
 

@@ -14,16 +14,21 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, is_dask, namespace
+from ..backend.estimator import Estimator
+from ..backend.labels import label_classes, label_values
 from ..backend.random import generator
 from ..backend.rows import map_rows, over_blocks, over_rows
 from ..backend.scale import quiet
 from ..backend.stored import is_elsewhere
+from ..backend.text import printable
 from ..backend.threads import parallel
 from ..config import options
 from ..core import Array, Kernel
+from ..fields import Conditions, Declared, Indices, Many, Number, Part
 from ..kernels import Precomputed, resolve
 from ..kernels.samples import check_samples, describe_input
 from ..learners import KSVD
+from ..learners.base import DictionaryLearner
 from ..learners.checkpoint import branches
 from .labels import ResidualVoting, checked_labels
 from .parts import is_stream, labelled_rows, rows_of, split_classes
@@ -42,7 +47,7 @@ def _learns_from_streams(classifier: ResidualClassifier) -> bool:
     )
 
 
-class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
+class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
     """One dictionary per class; a sample goes to the class that represents it best.
 
     The distributive scheme of LKDL, section IV-D: r_c = ‖f − D_c γ_c‖², argmin over c.
@@ -71,6 +76,18 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "learner": [BaseEstimator, None],
         "random_state": ["random_state", np.random.Generator],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "learners_": Many(Part(DictionaryLearner, fitted=False), "C"),
+        "class_rows_": Many(Indices(None), "C"),
+        "class_count_": Indices("C"),
+        "temperature_": Number(least=0),
+    }
+    _conditions: ClassVar[Conditions] = {
+        "learners_ must take these features, or class_rows_": lambda self: (
+            all(map(self._suits, self.learners_, self.class_rows_))
+        ),
     }
 
     def __init__(
@@ -141,7 +158,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
         """A learner without samples for each class of a stream."""
         if isinstance(kernel_of(learner), Precomputed):
             raise ValueError("a precomputed kernel matrix is no stream: use fit")
-        self.classes_ = np.unique(classes)
+        self.classes_ = np.unique(label_values(classes))
         n = len(self.classes_)
         seeds = _seeds(learner, self.random_state, n)
         self.learners_ = [_seeded(learner, seed) for seed in seeds]
@@ -149,6 +166,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
         self.class_count_ = np.zeros(n, dtype=np.int64)
 
     def _class_numbers(self, labels: np.ndarray) -> np.ndarray:
+        label_classes([self.classes_, labels])  # text and numbers cannot be compared
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
             raise ValueError(
@@ -169,6 +187,13 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
         errors, counts = zip(*known, strict=True)
         return float(np.average(errors, weights=counts))
 
+    def _suits(self, learner: Any, rows: np.ndarray) -> bool:
+        """Whether a learner, fitted or not, takes the features of these samples."""
+        width = getattr(learner, "n_features_in_", None)
+        if isinstance(_fitted_kernel(learner), Precomputed):
+            return width == len(rows) and rows.max(initial=-1) < self.n_features_in_
+        return width in (None, self.n_features_in_)
+
     def _learner(self) -> Any:
         return KSVD() if self.learner is None else self.learner
 
@@ -176,16 +201,20 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
         """Squared residual of each sample over the dictionary of each class."""
         check_is_fitted(self)
         self._check_all_begun()
-        kernel = kernel_of(self.learners_[0])
+        kernel = _fitted_kernel(self.learners_[0])
         if is_stream(X, kernel):
             return over_blocks(self.residuals, X)
-        X = check_samples(self, X, kernel, lazy=True)
-        if is_elsewhere(X) and not isinstance(kernel, Precomputed):
+        by_matrix = isinstance(kernel, Precomputed)
+        like = getattr(self.learners_[0], "_model_array", None)
+        # each class takes columns of a precomputed matrix, which `LazyRows` cannot give
+        lazy = is_dask(X) or not by_matrix
+        X = check_samples(self, X, kernel, lazy=lazy, like=like)
+        if is_elsewhere(X) and not by_matrix:
             return map_rows(copy(self)._residuals, X, 4 * 8 * X.shape[1])
         return self._residuals(X)
 
     def _residuals(self, X: Array) -> Array:  # (n, n_classes)
-        by_matrix = isinstance(kernel_of(self.learners_[0]), Precomputed)
+        by_matrix = isinstance(_fitted_kernel(self.learners_[0]), Precomputed)
         columns = []
         for fitted, rows in zip(self.learners_, self.class_rows_, strict=True):
             known = X[:, rows] if by_matrix else X
@@ -197,8 +226,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
         for label, fitted in zip(self.classes_, self.learners_, strict=True):
             if not fitted.__sklearn_is_fitted__():
                 raise NotFittedError(
-                    f"class {label} has had too few samples for its dictionary: go "
-                    "on with partial_fit before you predict"
+                    f"class {printable(label)} has had too few samples for its "
+                    "dictionary: go on with partial_fit before you predict"
                 )
 
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
@@ -218,6 +247,11 @@ def kernel_of(learner: Any) -> Kernel | None:
     """The kernel that a kernel learner works with, None for a linear one."""
     kernel = getattr(learner, "kernel", None)
     return None if kernel is None else resolve(kernel)
+
+
+def _fitted_kernel(learner: Any) -> Kernel | None:
+    """The same after a fit, with all parameters set."""
+    return getattr(learner, "kernel_", None)
 
 
 def _softmax(temperature: float, residuals: Array) -> Array:  # (n, n_classes)

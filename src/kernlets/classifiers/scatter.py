@@ -8,6 +8,7 @@ class. Labels are whole numbers from 0 here.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,11 +21,18 @@ from ..backend.arrays import (
 )
 from ..backend.rows import sum_rows
 from ..core import Array
+from ..fields import Declared, Floats
 
 
 @dataclass(frozen=True)
 class Scatter:
     """Sums over the samples of each class, in float64; they add up over blocks."""
+
+    _declared: ClassVar[Declared] = {
+        "counts": Floats("C"),
+        "sums": Floats("C", "k"),
+        "energies": Floats("C"),
+    }
 
     counts: Array  # (C,)
     sums: Array  # (C, k)

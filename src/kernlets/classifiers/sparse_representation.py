@@ -5,21 +5,23 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, index_like, namespace, to_numpy
+from ..backend.estimator import Estimator
 from ..backend.rows import map_rows
-from ..core import Array, Kernel, SparseCoder
+from ..core import Array, Kernel, SparseCoder, SparseCodes
 from ..dictionaries import KernelDictionary
+from ..fields import Declared, Indices, Part
 from ..kernels import resolve
 from ..kernels.samples import check_samples, describe_input
 from ..learners.exact import kernel_matrix
-from ..pursuits import OMP
+from ..pursuits import OMP, encode
 from .labels import ResidualVoting, checked_labels, class_residuals
 
 
-class SRCClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
+class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
     """Code a sample over all training samples, keep the class that explains most.
 
     The atoms are φ(xᵢ)/‖φ(xᵢ)‖ for all training samples; with the codes γ of a sample,
@@ -45,6 +47,13 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
         "kernel": [str, Kernel, callable],
         "n_nonzero_coefs": [int, None],
         "coder": [SparseCoder, None],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "kernel_": Part(Kernel),
+        "dictionary_": Part(KernelDictionary, m="m", p="p"),
+        "atom_classes_": Indices("m", below="C"),
+        "coder_": Part(SparseCoder),
     }
 
     def __init__(
@@ -93,10 +102,17 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, BaseEstimator):
             typical_energy=float(energy.mean()),
         )
 
+    def encode(self, X: Any) -> SparseCodes:
+        """Sparse codes of the rows of X over the training samples."""
+        check_is_fitted(self)
+        X = check_samples(self, X, self.kernel_)
+        return encode(self.dictionary_, self.coder_, X)
+
     def residuals(self, X: Any) -> Array:  # (n, n_classes)
         """Squared residual of each sample with the codes of one class only."""
         check_is_fitted(self)
-        X = check_samples(self, X, self.kernel_)
+        like = self.dictionary_.coefs
+        X = check_samples(self, X, self.kernel_, by_blocks=True, like=like)
         dictionary, gram = self.dictionary_, self.dictionary_.gram()
 
         def block(rows: Array) -> Array:

@@ -18,6 +18,8 @@ from ..backend.arrays import (
 )
 from ..backend.rows import sum_rows
 from ..core import Array
+from ..fields import check
+from ..learners.checkpoint import fitting
 from .scatter import Scatter
 
 
@@ -74,10 +76,13 @@ class Turns:
         """All that the next turn depends on, for a checkpoint."""
         return {"atoms": atoms, "scatter": vars(scatter), "codes": self.codes}
 
-    def resume(self, state: dict[str, Any]) -> tuple[Array, Scatter]:
-        """Atoms and scatter of a `state`, whose codes become those here."""
-        self.codes = state["codes"]
-        return state["atoms"], Scatter(**state["scatter"])
+    def resume(self, state: dict[str, Any], atoms: Array) -> tuple[Array, Scatter]:
+        """Atoms like these and scatter of a `state`, whose codes become those here."""
+        self.codes = fitting(state["codes"], self.codes)
+        scatter = Scatter(**state["scatter"])
+        if check(scatter) != {"C": self.n_classes, "k": self.codes.shape[1]}:
+            raise ValueError("it has sums over other classes")
+        return fitting(state["atoms"], atoms), scatter
 
     def _sums(self, part: slice) -> CodeSums:
         F, codes = self.F[part], self.codes[part]

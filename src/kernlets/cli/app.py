@@ -17,15 +17,9 @@ from .frame import Commands
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-def main() -> None:
-    """Entry point of the command ``kernlets``."""
-    app(prog_name="kernlets")
 
 
 def _show_version(wanted: bool) -> None:
@@ -65,17 +59,19 @@ def fit(
     atoms: o.Atoms = None,
     sparsity: o.Sparsity = None,
     iterations: o.Iterations = None,
-    normalize: o.Normalize = True,
+    normalize: o.Normalize = None,
     seed: o.Seed = 0,
     set_: o.Setting = None,
     key: o.Key = None,
     size: o.Size = None,
+    header: o.Header = None,
     memory: o.Memory = None,
     threads: o.Threads = None,
     scheduler: o.Scheduler = None,
     device: o.Device = None,
     checkpoint: o.Checkpoint = None,
     resume: o.Resume = False,
+    force: o.Force = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Fit a model to DATA and save it.
@@ -102,10 +98,10 @@ def fit(
         settings=tuple(set_ or ()),
     )
     on_cluster = scheduler is not None
-    source = Source(data, label, key, size, not unsupervised, on_cluster)
+    source = Source(data, label, key, size, header, not unsupervised, on_cluster)
     check_resume(checkpoint, resume)
     with session(memory, threads, device, checkpoint, scheduler):
-        fit_model(recipe, source, model, test, quiet)
+        fit_model(recipe, source, model, test, quiet, force)
 
 
 @app.command()
@@ -114,21 +110,34 @@ def predict(
     data: o.Data,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help=".csv, .npy or .npz; printed if absent"),
+        typer.Option(
+            "--output", "-o", help=".csv, .npy or .npz", show_default="printed"
+        ),
     ] = None,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="also the probability of each class")
+    ] = False,
     label: o.Label = None,
     key: o.Key = None,
     size: o.Size = None,
+    header: o.Header = None,
     memory: o.Memory = None,
     threads: o.Threads = None,
     scheduler: o.Scheduler = None,
+    force: o.Force = False,
 ) -> None:
-    """Predict the class of every row of DATA."""
-    from .jobs import Source, predict_rows, session
+    """Predict the class of every row of DATA.
 
-    source = Source(data, label, key, size, on_cluster=scheduler is not None)
+    A model of --method outliers gives 1 for normal rows and -1 for outliers, with a
+    score that is the higher, the less normal a row is.
+    """
+    from .apply import predict_rows
+    from .jobs import Source, session
+
+    on_cluster = scheduler is not None
+    source = Source(data, label, key, size, header, on_cluster=on_cluster)
     with session(memory, threads, scheduler=scheduler):
-        predict_rows(model, source, output)
+        predict_rows(model, source, output, proba, force)
 
 
 @app.command()
@@ -138,14 +147,17 @@ def score(
     label: o.Label = None,
     key: o.Key = None,
     size: o.Size = None,
+    header: o.Header = None,
     memory: o.Memory = None,
     threads: o.Threads = None,
     scheduler: o.Scheduler = None,
 ) -> None:
     """Accuracy of a classifier, reconstruction error of a dictionary, on DATA."""
-    from .jobs import Source, score_rows, session
+    from .apply import score_rows
+    from .jobs import Source, session
 
-    source = Source(data, label, key, size, on_cluster=scheduler is not None)
+    on_cluster = scheduler is not None
+    source = Source(data, label, key, size, header, on_cluster=on_cluster)
     with session(memory, threads, scheduler=scheduler):
         score_rows(model, source)
 
@@ -165,19 +177,23 @@ def transform(
     label: o.Label = None,
     key: o.Key = None,
     size: o.Size = None,
+    header: o.Header = None,
     memory: o.Memory = None,
     threads: o.Threads = None,
     scheduler: o.Scheduler = None,
+    force: o.Force = False,
 ) -> None:
     """Write the sparse code of every row of DATA.
 
     A classifier gives the codes over the dictionaries of all classes, side by side.
     """
-    from .jobs import Source, session, transform_rows
+    from .apply import transform_rows
+    from .jobs import Source, session
 
-    source = Source(data, label, key, size, on_cluster=scheduler is not None)
+    on_cluster = scheduler is not None
+    source = Source(data, label, key, size, header, on_cluster=on_cluster)
     with session(memory, threads, scheduler=scheduler):
-        transform_rows(model, source, output)
+        transform_rows(model, source, output, force)
 
 
 @app.command()
@@ -191,10 +207,11 @@ def info(model: o.Model) -> None:
 @app.command("list")
 def list_(
     kind: Annotated[
-        str | None, typer.Argument(help="e.g. kernels; everything if absent")
+        str | None,
+        typer.Argument(help="e.g. kernels or outliers", show_default="everything"),
     ] = None,
 ) -> None:
-    """List kernels, landmark samplers, maps, pursuits, learners and classifiers."""
+    """List kernels, landmark samplers, maps, pursuits, learners, classifiers, ..."""
     from .show import show_tables
 
     show_tables(kind)
@@ -285,6 +302,6 @@ def demo(
     ] = False,
 ) -> None:
     """Linear and kernel dictionaries on handwritten digits, compared."""
-    from ..report.demo import run_demo
+    from ..lab.demo.run import run_demo
 
     run_demo(out, quick, open_browser)

@@ -10,8 +10,8 @@ from rich.table import Table
 
 from ..backend.atomic import atomic_write
 from ..datasets.sources import DatasetNotFoundError
-from ..experiments.bench import Row, as_json, run
-from ..report.machine import machine, versions
+from ..lab.bench.machine import machine, versions
+from ..lab.speed import Row, as_json, run
 
 
 def show_bench(device: str | None, quick: bool, output: Path | None) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.pipeline import make_pipeline
 
 from ..classifiers import ResidualClassifier
@@ -21,6 +21,18 @@ from .settings import apply_setting
 COMBINED = {"lkdl": ("nystroem", "ksvd")}
 #: Parameters that this command line sets better than the classes' own defaults do.
 PREFERRED = {"kernel": "poly:2", "landmarks": "coreset"}
+#: Options and the parameters that they set, of maps and of what comes behind them.
+OF_MAPS = {
+    "--kernel": "kernel",
+    "--landmarks": "landmarks",
+    "--n-landmarks": "n_landmarks",
+    "--n-components": "n_components",
+}
+OF_METHODS = {
+    "--atoms": "n_components",
+    "--sparsity": "n_nonzero_coefs",
+    "--iterations": "max_iter",
+}
 
 
 @dataclass(frozen=True)
@@ -36,16 +48,19 @@ class Recipe:
     atoms: int | None = None
     sparsity: int | None = None
     iterations: int | None = None
-    normalize: bool = True
+    normalize: bool | None = None
     seed: int = 0
     settings: tuple[str, ...] = ()
 
     def build(self, labelled: bool) -> Any:
         """Rows of unit norm, map, then learner or classifier; as far as asked for."""
         map_class, final_class = self._classes()
-        steps: list[Any] = [UnitNorm()] if self.normalize else []
+        # a detector brings columns to one scale, which rows of unit norm would undo
+        is_detector = final_class in table("outliers").values()
+        is_unit = not is_detector if self.normalize is None else self.normalize
+        steps: list[Any] = [UnitNorm()] if is_unit else []
         if map_class is not None:
-            steps.append(self._made(map_class, self._map_options()))
+            steps.append(self._made(map_class, OF_MAPS, f"--map {self._map_name()}"))
         final = self._final(final_class, has_map=map_class is not None)
         steps.append(self._suited(final, labelled))
         model = make_pipeline(*steps) if len(steps) > 1 else steps[0]
@@ -53,44 +68,34 @@ class Recipe:
             apply_setting(model, setting)
         return model
 
+    def _map_name(self) -> str | None:
+        return self.map or COMBINED.get(self.method.lower(), (None,))[0]
+
     def _classes(self) -> tuple[Any, Any]:
-        """Class of the map, if any, and of the learner or classifier."""
-        map_name, method = COMBINED.get(self.method.lower(), (None, self.method))
-        map_name = self.map or map_name
-        finals = {**table("learners"), **table("classifiers")}
-        del finals["residual"]  # what labels make of any learner
+        """Class of the map, if any, and of the learner, classifier or detector."""
+        _, method = COMBINED.get(self.method.lower(), (None, self.method))
+        finals, maps, map_name = methods(), table("maps"), self._map_name()
         final = _lookup(finals, method, "--method", [*COMBINED, *finals])
-        maps = table("maps")
         return map_name and _lookup(maps, map_name, "--map", maps), final
 
-    def _map_options(self) -> dict[str, Any]:
-        return {
-            "kernel": self.kernel,
-            "landmarks": self.landmarks,
-            "n_landmarks": self.n_landmarks,
-            "n_components": self.n_components,
-        }
-
     def _final(self, cls: Any, has_map: bool) -> Any:
-        given = {
-            "n_components": self.atoms,
-            "n_nonzero_coefs": self.sparsity,
-            "max_iter": self.iterations,
-        }
+        who = f"--method {self.method}"
         if has_map:
-            return self._made(cls, given)
-        if self.n_components is not None:
-            raise ValueError(_no_map("n_components", self.method))
-        return self._made(cls, {**self._map_options(), **given})
+            return self._made(cls, OF_METHODS, who)
+        if self.n_components is not None:  # the same parameter as --atoms
+            raise ValueError(_refusal("--n-components", who))
+        return self._made(cls, {**OF_MAPS, **OF_METHODS}, who)
 
-    def _made(self, cls: Any, given: dict[str, Any]) -> Any:
-        """An object of the class with the parameters that were given."""
+    def _made(self, cls: Any, options: dict[str, str], who: str) -> Any:
+        """An object of the class with the parameters that options were given for."""
         takes = inspect.signature(cls).parameters
-        given = {name: value for name, value in given.items() if value is not None}
-        for name in given:
-            if name not in takes:
-                raise ValueError(_no_map(name, self.method))
-        params = {name: PREFERRED[name] for name in PREFERRED if name in takes} | given
+        params: dict[str, Any] = {k: v for k, v in PREFERRED.items() if k in takes}
+        for option, name in options.items():
+            value = getattr(self, option.strip("-").replace("-", "_"))
+            if value is not None and name not in takes:
+                raise ValueError(_refusal(option, who))
+            if value is not None:
+                params[name] = value
         if "kernel" in params:
             params["kernel"] = resolve(params["kernel"])
         if "random_state" in takes:
@@ -98,7 +103,9 @@ class Recipe:
         return cls(**params)
 
     def _suited(self, final: Any, labelled: bool) -> Any:
-        """A learner as a classifier where there are labels."""
+        """A learner as a classifier where there are labels, which detectors ignore."""
+        if is_outlier_detector(final):
+            return final
         if labelled:
             return final if is_classifier(final) else ResidualClassifier(final)
         if is_classifier(final):
@@ -108,12 +115,17 @@ class Recipe:
         return final
 
 
-def _no_map(name: str, method: str) -> str:
-    option = "--" + name.replace("_", "-")
-    return (
-        f"{option} means nothing to --method {method}: leave it out, or put a map in "
-        "front with --map nystroem"
-    )
+def methods() -> dict[str, Any]:
+    """What ``--method`` may name, besides what is `COMBINED`."""
+    found = {**table("learners"), **table("classifiers"), **table("outliers")}
+    del found["residual"]  # what labels make of any learner
+    return found
+
+
+def _refusal(option: str, who: str) -> str:
+    needs_map = option in OF_MAPS and who.startswith("--method")
+    advice = ", or put a map in front with --map nystroem" if needs_map else ""
+    return f"{option} means nothing to {who}: leave it out{advice}"
 
 
 def _lookup(

@@ -1,7 +1,7 @@
 """What all commands share: one-line errors and warnings, and where ``--debug`` stands.
 
 Exit codes: 0 when all went well, 1 for an error in data, model or parameters, 2 for a
-command line that cannot be understood.
+command line that cannot be understood, 130 after Ctrl-C (see `kernlets.__main__`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from ..backend.text import printable
+
+INTERRUPTED = 130  # 128 + SIGINT, which is how shells say it
 #: Errors that mean something to a user; all others are worth a report.
 FORESEEN = (ValueError, TypeError, ImportError)
 
@@ -26,9 +29,15 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
+            # columns were matched by name where the file was read
+            warnings.filterwarnings("ignore", "X (does not have|has).* feature names")
             try:
                 return super().invoke(ctx)
+            except KeyboardInterrupt:
+                raise typer.Exit(INTERRUPTED) from None
             except Exception as error:
+                if _is_interruption(error):
+                    raise typer.Exit(INTERRUPTED) from None
                 if ctx.params["debug"] or _belongs_to_typer(error):
                     raise
                 typer.echo(f"error: {_explain(error)}", err=True)
@@ -41,18 +50,28 @@ def _belongs_to_typer(error: Exception) -> bool:
     return is_exit or isinstance(error, (typer.Abort, BrokenPipeError))
 
 
+def _is_interruption(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error, which some libraries make of it."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def _explain(error: Exception) -> str:
     """The message on one line."""
-    if isinstance(error, OSError) and error.filename is not None:
-        text = f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError):
+        what = error.strerror or str(error)
+        text = what if error.filename is None else f"{error.filename}: {what}"
     elif isinstance(error, MemoryError):
         text = f"not enough memory ({error}): use fewer samples, landmarks or atoms"
     elif isinstance(error, FORESEEN):
         text = str(error)
     else:
         text = f"{type(error).__name__}: {error} (--debug shows where it comes from)"
-    return " ".join(text.split())
+    return printable(text)
 
 
 def _show_warning(message: Any, *_: Any, **__: Any) -> None:
-    typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
+    typer.echo(f"warning: {printable(message)}", err=True)

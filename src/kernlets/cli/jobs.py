@@ -1,32 +1,30 @@
-"""What the commands do: read, fit, predict, score, transform, write."""
+"""What `kernlets fit` does: check, read, fit, save, say what came out."""
 
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import typer
-from scipy import sparse
-from sklearn.base import is_classifier
-from sklearn.pipeline import Pipeline
+from sklearn.base import is_classifier, is_outlier_detector
 
-from ..backend.arrays import check_device, check_rows, is_dask, is_torch, to_numpy
-from ..backend.rows import count_rows, map_rows
+from ..backend.arrays import check_device
+from ..backend.rows import count_rows
 from ..config import options
 from ..datasets import Table
-from ..persistence import load, save
+from .apply import score_facts
 from .build import Recipe
-from .output import check_folder, check_table, write_codes, write_labels
-from .parts import fitted_learners
+from .parts import fitted_learners, last_step, note_feature_names
 from .progress import fit_watched
 from .show import show_facts, size_text
-from .sources import Source, by_batches, connected, width
+from .sources import Columns, Source, connected, width
+from .targets import check_checkpoints, check_model, save_or_rescue
 
 
 @contextmanager
@@ -55,110 +53,61 @@ def check_resume(checkpoint: Path | None, resume: bool) -> None:
             f"{checkpoint}: holds the checkpoints of a fit: add --resume to go on with "
             "it, or name another folder"
         )
+    check_checkpoints(checkpoint)
 
 
 def fit_model(
-    recipe: Recipe, source: Source, path: Path, test: Path | None, quiet: bool
+    recipe: Recipe,
+    source: Source,
+    path: Path,
+    test: Path | None,
+    quiet: bool,
+    force: bool = False,
 ) -> None:
     """Fit, save, and say what came out. All input is read before the fit begins."""
-    check_folder(path)
+    check_model(path, force)
     train = source.read()
-    labelled = train.y is not None
+    model = recipe.build(labelled=train.y is not None)
+    columns = _told_columns(source.path, train)
     held_out = None
     if test is not None:
-        held_out = replace(source, path=test).read(width(train), labelled)
-    model = recipe.build(labelled)
+        labelled = is_classifier(model)
+        held_out = replace(source, path=test).read(columns, labelled)
     began = time.perf_counter()
     fit_watched(model, train.X, train.y, count_rows(train.X), quiet)
     seconds = time.perf_counter() - began
-    save(model, path)
+    note_feature_names(model, columns.names)
+    save_or_rescue(model, path)
     facts = {} if quiet else _fit_facts(model, train, seconds, path)
-    show_facts(facts | (_score_facts(model, held_out) if held_out else {}))
+    show_facts(facts | (score_facts(model, held_out) if held_out else {}))
+
+
+def _told_columns(path: Path, rows: Table) -> Columns:
+    """The columns of training rows, with a warning where their names are no use."""
+    columns = Columns.of_rows(rows)
+    if columns.names is None and rows.feature_names is not None:
+        warnings.warn(
+            f"{path}: some columns have the same name: the model will match columns by "
+            "position"
+        )
+    return columns
 
 
 def _fit_facts(model: Any, rows: Table, seconds: float, path: Path) -> dict[str, str]:
     counts = [part.dictionary_.n_atoms for part in fitted_learners(model)]
     atoms = "-".join(map(str, sorted({min(counts), max(counts)})))
-    unlabelled = "none: one dictionary for all rows (name labels with --label)"
-    classes = unlabelled if rows.y is None else str(len(model.classes_))
     return {
         "rows": f"{count_rows(rows.X)} of {width(rows)} features",
-        "classes": classes,
+        **_kind_facts(model, rows),
         "atoms": f"{atoms} for each class" if len(counts) > 1 else atoms,
         "training": f"{seconds:.2f} s",
         "model": f"{path} ({size_text(path.stat().st_size)})",
     }
 
 
-def predict_rows(path: Path, source: Source, output: Path | None) -> None:
-    """Labels of rows, to a file or to standard output."""
-    if output is not None:
-        check_table(output)
-    model = _load(path)
-    if not is_classifier(model):
-        raise ValueError(
-            f"{path}: was fitted without labels and predicts none: use `kernlets "
-            "transform`, or fit again with --label"
-        )
-    labels = _predicted(model, source.read(model.n_features_in_))
-    if output is None:
-        print("\n".join(map(str, labels)))
-    else:
-        write_labels(output, labels)
-
-
-def score_rows(path: Path, source: Source) -> None:
-    """How well a model does on rows."""
-    model = _load(path)
-    rows = source.read(model.n_features_in_, labelled=is_classifier(model))
-    show_facts(_score_facts(model, rows))
-
-
-def _score_facts(model: Any, rows: Table) -> dict[str, str]:
-    """Accuracy of a classifier, mean squared error of a dictionary."""
-    if not is_classifier(model):
-        return {"mean squared error": f"{-model.score(rows.X):.6g}"}
-    labels, predicted = np.asarray(rows.y), _predicted(model, rows)
-    if (labels.dtype.kind in "UO") != (predicted.dtype.kind in "UO"):
-        labels, predicted = labels.astype(str), predicted.astype(str)
-    hits = int(np.count_nonzero(labels == predicted))
-    return {"accuracy": f"{hits / len(labels):.4f} ({hits} of {len(labels)})"}
-
-
-def transform_rows(path: Path, source: Source, output: Path) -> None:
-    """Sparse codes of rows, to a file."""
-    check_table(output)
-    model = _load(path)
-    rows = source.read(model.n_features_in_)
-    write_codes(output, by_batches(partial(_codes, model), rows, "coding"))
-
-
-def _codes(model: Any, X: Any) -> sparse.csr_array:
-    """Codes of a few rows, or of all on a cluster, over all dictionaries."""
-    features = model[:-1].transform(X) if isinstance(model, Pipeline) else X
-    learners = fitted_learners(model)
-
-    def encode(block: Any) -> sparse.csr_array:
-        parts = [learner.encode(block).tocsr() for learner in learners]
-        return sparse.hstack(parts, format="csr")
-
-    if not is_dask(features):
-        return encode(features)
-    rows = check_rows(learners[0], features, lazy=True)
-    row_bytes = sum(2 * learner.dictionary_.row_bytes for learner in learners)
-    return map_rows(encode, rows, row_bytes).compute()
-
-
-def _load(path: Path) -> Any:
-    model = load(path)
-    if not hasattr(model, "n_features_in_"):
-        raise ValueError(f"{path}: holds {type(model).__name__}, not a fitted model")
-    return model
-
-
-def _predicted(model: Any, rows: Table) -> np.ndarray:
-    def labels(X: Any) -> np.ndarray:
-        found = model.predict(X)
-        return to_numpy(found) if is_torch(found) else np.asarray(found)
-
-    return np.concatenate(list(by_batches(labels, rows, "predicting")))
+def _kind_facts(model: Any, rows: Table) -> dict[str, str]:
+    """Classes, or the outliers that were found."""
+    if is_outlier_detector(model):
+        return {"outliers": f"{np.count_nonzero(last_step(model).labels_)} of these"}
+    unlabelled = "none: one dictionary for all rows (name labels with --label)"
+    return {"classes": unlabelled if rows.y is None else str(len(model.classes_))}

@@ -50,6 +50,14 @@ Size = Annotated[
     Any | None,
     typer.Option(parser=_size, metavar="HxW", help="resize images, e.g. 28x28"),
 ]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help=".csv and .tsv: whether the first line names the columns",
+        show_default="recognised",
+    ),
+]
 Test = Annotated[
     Path | None, typer.Option(metavar="DATA", help="data to report the accuracy on")
 ]
@@ -57,12 +65,17 @@ Test = Annotated[
 # how it is computed
 Memory = Annotated[
     str | None,
-    typer.Option(metavar="SIZE", help="memory budget, e.g. 2GB; half of all if absent"),
+    typer.Option(
+        metavar="SIZE", help="memory budget, e.g. 2GB", show_default="half of all"
+    ),
 ]
 Threads = Annotated[
-    int | None, typer.Option(min=1, help="threads; all cores if absent")
+    int | None, typer.Option(min=1, help="threads", show_default="all cores")
 ]
-Device = Annotated[str | None, typer.Option(help="torch device to fit on, e.g. cuda")]
+Device = Annotated[
+    str | None,
+    typer.Option(help="torch device to fit on, e.g. cuda", show_default="NumPy"),
+]
 Checkpoint = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="folder to keep the state of the fit in"),
@@ -79,6 +92,10 @@ Scheduler = Annotated[
         "workers on this machine; it reads .npy and .parquet files",
     ),
 ]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="replace an existing file that is no model, or input"),
+]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="no progress and no summary")
 ]
@@ -87,24 +104,34 @@ Quiet = Annotated[
 Method = Annotated[
     str,
     typer.Option(
-        help="lkdl (a Nyström map, then K-SVD), or a learner or classifier that "
-        "`kernlets list` shows"
+        help="lkdl (a Nyström map, then K-SVD), or a learner, classifier or outlier "
+        "detector that `kernlets list` shows"
     ),
 ]
 Map = Annotated[
     str | None,
-    typer.Option("--map", help="feature map in front of a linear method"),
+    typer.Option(
+        "--map",
+        help="feature map in front of a linear method",
+        show_default="nystroem for lkdl, else none",
+    ),
 ]
 Kernel = Annotated[
     str | None,
-    typer.Option(help="e.g. poly:2, rbf, rbf:0.5, chi2; poly:2 if absent"),
+    typer.Option(help="e.g. poly:2, rbf, rbf:0.5, chi2", show_default="poly:2"),
 ]
 Landmarks = Annotated[
-    str | None, typer.Option(help="sampler of the map, e.g. kmeans; coreset if absent")
+    str | None,
+    typer.Option(help="sampler of the map, e.g. kmeans", show_default="coreset"),
 ]
 NLandmarks = Annotated[
     Any | None,
-    typer.Option(parser=_number, metavar="N", help="count, or share such as 0.2"),
+    typer.Option(
+        parser=_number,
+        metavar="N",
+        help="count, or share such as 0.2",
+        show_default="10 √rows, from 100 to 2000",
+    ),
 ]
 NComponents = Annotated[
     Any | None,
@@ -112,22 +139,41 @@ NComponents = Annotated[
         parser=_number,
         metavar="N",
         help="dimension of the mapped rows, or share of the energy such as 0.99",
+        show_default="the map's own",
     ),
 ]
 Atoms = Annotated[
-    int | None, typer.Option(min=1, help="atoms of the dictionary of each class")
+    int | None,
+    typer.Option(
+        min=1,
+        help="atoms of the dictionary of each class",
+        show_default="the method's own; K-SVD: twice the features, up to 500 and a "
+        "quarter of the rows",
+    ),
 ]
 Sparsity = Annotated[
-    int | None, typer.Option(min=1, help="non-zeros in the code of a row")
+    int | None,
+    typer.Option(
+        min=1,
+        help="non-zeros in the code of a row",
+        show_default="the method's own; K-SVD: 5",
+    ),
 ]
 Iterations = Annotated[
-    int | None, typer.Option(min=1, help="iterations of the learner")
+    int | None,
+    typer.Option(
+        min=1,
+        help="iterations of the learner",
+        show_default="the method's own; K-SVD: 10",
+    ),
 ]
 Normalize = Annotated[
-    bool,
+    bool | None,
     typer.Option(
+        "--normalize/--no-normalize",
         help="scale every row to unit norm first: right for images, histograms and "
-        "polynomial kernels; switch it off where the norm tells classes apart"
+        "polynomial kernels; switch it off where the norm tells classes apart",
+        show_default="normalize, except for outliers",
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="seed of all random choices")]

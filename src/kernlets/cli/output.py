@@ -1,57 +1,88 @@
-"""Files that commands write: labels and codes. Each appears complete or not at all."""
+"""Files that commands write: what they hold. Each appears complete or not at all.
+
+Whether a file may be written at all is in `targets.py`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import codecs
+import csv
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import typer
 from scipy import sparse
 
 from ..backend.atomic import atomic_write
 from ..datasets import write_rows
 
-SUFFIXES = (".csv", ".npy", ".npz")
+
+@dataclass(frozen=True)
+class Predictions:
+    """Labels of rows, and what a model says besides: probabilities or scores."""
+
+    labels: np.ndarray  # (n,)
+    kind: str | None = None  # "proba", "score" or nothing
+    numbers: np.ndarray | None = None  # (n, k)
+    columns: tuple[str, ...] = ()  # (k,)
+
+    @classmethod
+    def joined(cls, parts: Iterable[Predictions]) -> Predictions:
+        """Those of several batches of rows."""
+        parts = list(parts)
+        labels = np.concatenate([part.labels for part in parts])
+        first = parts[0]
+        if first.numbers is None:
+            return cls(labels)
+        numbers = np.concatenate([part.numbers for part in parts])
+        return cls(labels, first.kind, numbers, first.columns)
+
+    def rows(self) -> Iterator[list[str]]:
+        """A table as text: a header, then a row for each row."""
+        yield ["label", *self.columns]
+        if self.numbers is None:
+            yield from ([str(label)] for label in self.labels)
+            return
+        form = _number_format(self.numbers.dtype)
+        for label, row in zip(self.labels, self.numbers, strict=True):
+            yield [str(label), *(form % number for number in row)]
 
 
-def check_folder(path: Path) -> None:
-    """Refuse a place where no file can be, before any work is done."""
-    if path.is_dir():
-        raise ValueError(f"{path}: is a folder, give the name of a file")
-    if not path.absolute().parent.is_dir():
-        raise ValueError(f"{path.parent}: no such folder, create it first")
+def print_predictions(found: Predictions) -> None:
+    """Labels alone, one on a line; with numbers besides, text with a header."""
+    if found.numbers is None:
+        print("\n".join(map(str, found.labels)))
+    else:
+        csv.writer(sys.stdout, lineterminator="\n").writerows(found.rows())
 
 
-def check_table(path: Path) -> None:
-    """Refuse a file name that says nothing about its format, too."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise typer.BadParameter(
-            f"{path} must end in {', '.join(SUFFIXES)}", param_hint="--output"
-        )
-    check_folder(path)
+def write_predictions(path: Path, found: Predictions) -> None:
+    """Text with a header; in .npz arrays `y` and `proba` or `score`; one array in .npy.
 
-
-def write_labels(path: Path, labels: np.ndarray) -> None:
-    """One label per line under a header, or an array (in .npz it is called y)."""
+    That one is the labels, unless there are numbers besides.
+    """
+    labels = found.labels
     if labels.dtype == object:  # NumPy would pickle these
         labels = labels.astype(str)
-    suffix = path.suffix.lower()
+    suffix, numbers = path.suffix.lower(), found.numbers
+    if numbers is not None and found.kind == "score":
+        numbers = numbers[:, 0]
     with atomic_write(path) as file:
         if suffix == ".csv":
-            file.write("\n".join(["label", *map(_cell, labels), ""]).encode())
+            text = codecs.getwriter("utf-8")(file)
+            csv.writer(text, lineterminator="\n").writerows(found.rows())
         elif suffix == ".npy":
-            np.save(file, labels)
+            np.save(file, labels if numbers is None else numbers)
         else:
-            np.savez(file, y=labels)
+            more = {} if numbers is None else {str(found.kind): numbers}
+            np.savez(file, y=labels, **more)  # type: ignore[arg-type]
 
 
-def _cell(label: Any) -> str:
-    """A cell of a CSV file, quoted where it must be."""
-    text = str(label)
-    is_plain = not any(mark in text for mark in ',"\r\n')
-    return text if is_plain else '"' + text.replace('"', '""') + '"'
+def _number_format(dtype: np.dtype) -> str:
+    """Digits enough to read the same numbers back."""
+    return f"%.{np.finfo(dtype).precision + 3}g"
 
 
 def write_codes(path: Path, parts: Iterable[sparse.csr_array]) -> None:
@@ -64,5 +95,5 @@ def write_codes(path: Path, parts: Iterable[sparse.csr_array]) -> None:
             write_rows(file, (part.toarray() for part in parts))
         else:
             for part in parts:
-                digits = np.finfo(part.dtype).precision + 3  # enough to read them back
-                np.savetxt(file, part.toarray(), fmt=f"%.{digits}g", delimiter=",")
+                form = _number_format(part.dtype)
+                np.savetxt(file, part.toarray(), fmt=form, delimiter=",")

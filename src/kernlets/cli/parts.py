@@ -1,10 +1,54 @@
-"""The parts of a model that commands ask for."""
+"""Saved models, and the parts of them that commands ask for."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+from scipy import sparse
+from sklearn.base import is_outlier_detector
 from sklearn.pipeline import Pipeline
+
+from ..backend.arrays import to_numpy
+from ..persistence import ModelFileError, is_model, load
+
+
+@contextmanager
+def reading_model(path: Path) -> Iterator[None]:
+    """Say what a user may have meant where a file is missing or no model."""
+    if not path.exists():
+        raise ValueError(
+            f"{path}: there is no such model: check the path, or write one with "
+            f"`kernlets fit DATA -m {path}`"
+        )
+    if path.is_dir():
+        raise ValueError(f"{path}: is a folder: give MODEL, a file, before DATA")
+    try:
+        yield
+    except ModelFileError as error:
+        if is_model(path):  # a damaged one says so itself
+            raise
+        raise ValueError(
+            f"{path}: is not a model file: give MODEL before DATA, or write one with "
+            "`kernlets fit`"
+        ) from error
+
+
+def load_model(path: Path) -> Any:
+    """A fitted model from a file."""
+    with reading_model(path):
+        model = load(path)
+    if not hasattr(model, "n_features_in_"):
+        raise ValueError(f"{path}: holds {type(model).__name__}, not a fitted model")
+    return model
+
+
+def first_step(model: Any) -> Any:
+    """The part of a pipeline that sees the rows, or the model itself."""
+    return model[0] if isinstance(model, Pipeline) else model
 
 
 def last_step(model: Any) -> Any:
@@ -15,4 +59,34 @@ def last_step(model: Any) -> Any:
 def fitted_learners(model: Any) -> list[Any]:
     """The fitted learners of a model: one, or one for each class."""
     last = last_step(model)
+    if is_outlier_detector(last):
+        last = last_step(last.learner_)
     return getattr(last, "learners_", [last])
+
+
+def feature_names(model: Any) -> tuple[str, ...] | None:
+    """Names of the columns that a model was fitted to, where they had names."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else tuple(map(str, names))
+
+
+def note_feature_names(model: Any, names: Sequence[str] | None) -> None:
+    """Keep the names of the columns where scikit-learn keeps those of a dataframe."""
+    if names is not None:
+        first_step(model).feature_names_in_ = np.array([*names], dtype=object)
+
+
+def has_codes(model: Any) -> bool:
+    """Whether the model represents rows by sparse codes that can be written."""
+    last = last_step(model)
+    if is_outlier_detector(last):
+        return False
+    parts = fitted_learners(model)
+    return all(hasattr(part, "encode") or hasattr(part, "codes") for part in parts)
+
+
+def encoded(part: Any, X: Any) -> sparse.csr_array:
+    """Codes over the dictionary of one learner or classifier."""
+    if hasattr(part, "encode"):
+        return part.encode(X).tocsr()
+    return sparse.csr_array(to_numpy(part.codes(X)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -12,11 +13,13 @@ from rich.progress import (
     Progress,
     ProgressColumn,
     Task,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.text import Text
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from ..backend.stored import watching
@@ -47,19 +50,44 @@ def _short(count: float) -> str:
 
 
 def fit_watched(model: Any, X: Any, y: Any, n_rows: int | None, quiet: bool) -> None:
-    """Fit a model step by step, and count the rows that loops go through meanwhile.
+    """Fit a model, and count the rows that loops go through meanwhile.
 
     How often a map looks at the rows is its own affair; a learner does so once in each
     iteration, so that the time left is known.
     """
-    if isinstance(model, Pipeline):
-        for name, step in model.steps[:-1]:
-            with rows_progress(name, None, quiet) as advance, watching(advance):
-                X = step.fit_transform(X)
     last = last_step(model)
     total = n_rows and n_rows * _n_iterations(last)
-    with rows_progress("learning", total, quiet) as advance, watching(advance):
-        last.fit(X, y)
+    with rows_progress("fitting", total, quiet) as bar, watching(bar.advance):
+        if isinstance(model, Pipeline):
+            _announced(model, bar, total).fit(X, y)
+        else:
+            bar.begin("learning", total)
+            model.fit(X, y)
+
+
+class _Announcement(BaseEstimator):
+    """A step that passes the rows on, and shows that the next step begins."""
+
+    def __init__(self, begin: Callable[[], Any]) -> None:
+        self.begin = begin
+
+    def fit(self, X: Any, y: Any = None) -> _Announcement:
+        self.begin()
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return X
+
+
+def _announced(model: Pipeline, bar: RowsBar, total: int | None) -> Pipeline:
+    """The same steps, which are fitted in place, with an announcement before each."""
+    steps = []
+    for name, step in model.steps:
+        is_last = step is model[-1]
+        shown = ("learning", total) if is_last else (name, None)
+        steps += [(f"before {name}", _Announcement(partial(bar.begin, *shown)))]
+        steps += [(name, step)]
+    return Pipeline(steps)
 
 
 def _n_iterations(last: Any) -> int:
@@ -68,18 +96,40 @@ def _n_iterations(last: Any) -> int:
     return n_iter if isinstance(n_iter, int) else 1  # fit will refuse it
 
 
+class RowsBar:
+    """A progress bar that counts rows; without a console it shows nothing."""
+
+    def __init__(self, bar: Progress | None = None) -> None:
+        self._bar = bar
+        self._task: TaskID | None = None
+
+    def begin(self, title: str, total: int | None = None) -> None:
+        """Show another bar, in the place of the one before."""
+        if self._bar is None:
+            return
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+        self._task = self._bar.add_task(title, total=total)
+
+    def advance(self, n: int) -> None:
+        """Count rows that are done."""
+        if self._bar is not None and self._task is not None:
+            self._bar.advance(self._task, n)
+
+
 @contextmanager
 def rows_progress(
     title: str, total: int | None, quiet: bool = False
-) -> Iterator[Callable[[int], Any]]:
-    """A function to call with a number of rows that are done."""
+) -> Iterator[RowsBar]:
+    """A bar on standard error, where that is a terminal."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
-        yield lambda n: None
+        yield RowsBar()
         return
     with _bar(console) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda n: bar.advance(task, n)
+        rows = RowsBar(bar)
+        rows.begin(title, total)
+        yield rows
 
 
 def _bar(console: Console) -> Progress:

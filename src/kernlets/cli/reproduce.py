@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 
 from rich.console import Console
@@ -16,11 +15,11 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from ..experiments.catalogue import PAPERS, chosen, exhibits
-from ..experiments.records import Record, Records
-from ..experiments.runner import Job, run
-from ..experiments.show import show
-from ..experiments.text import line_of, tables
+from ..lab.papers.catalogue import PAPERS, chosen, exhibits
+from ..lab.papers.records import Record, Records
+from ..lab.papers.runner import Job, run
+from ..lab.papers.show import show
+from ..lab.papers.text import line_of, tables
 
 
 def list_experiments() -> None:
@@ -42,8 +41,7 @@ def reproduce(names: list[str], job: Job, out: Path) -> None:
     failed = _run(names, job, out)
     console = Console(soft_wrap=True, highlight=False, markup=False)
     console.print(tables(wanted, Records(out).read(), job.scale))
-    pages = out / "pages" if find_spec("matplotlib") else None
-    for path in show(out, job.scale, pages):
+    for path in show(out, job.scale, out / "pages"):
         console.print(f"wrote {path}")
     if failed:
         raise ValueError(f"{len(failed)} runs failed, first {line_of(failed[0])}")

@@ -6,6 +6,8 @@ from ast import literal_eval
 from difflib import get_close_matches
 from typing import Any
 
+from sklearn.pipeline import Pipeline
+
 from ..kernels import resolve
 from ..registry import table
 
@@ -25,7 +27,7 @@ def apply_setting(model: Any, setting: str) -> None:
 
 
 def _full_name(model: Any, name: str) -> str:
-    names = model.get_params(deep=True)
+    names = _parameters(model)
     if name in names:
         return name
     ends = [known for known in names if known.endswith(f"__{name}")]
@@ -33,15 +35,26 @@ def _full_name(model: Any, name: str) -> str:
         return ends[0]
     if ends:
         raise ValueError(f"--set {name} is not unique: choose from {', '.join(ends)}")
-    raise ValueError(f"--set {name}: no such parameter; {_hint(name, list(names))}")
+    raise ValueError(f"--set {name}: no such parameter: {_hint(name, names)}")
+
+
+def _parameters(model: Any) -> list[str]:
+    """Names of the parameters of all parts, without those that a pipeline has itself.
+
+    Its steps are what other options choose, and its ``verbose`` is that of no part.
+    """
+    names = list(model.get_params(deep=True))
+    return [n for n in names if "__" in n] if isinstance(model, Pipeline) else names
 
 
 def _hint(name: str, names: list[str]) -> str:
-    """Parameters with a similar last part."""
-    last = {known.rpartition("__")[2] for known in names}
-    close = set(get_close_matches(name.rpartition("__")[2], last, n=3))
+    """Parameters whose last part is similar, or the last parts of all."""
+    last = sorted({known.rpartition("__")[2] for known in names})
+    close = get_close_matches(name.rpartition("__")[2], last, n=3)
     near = [known for known in names if known.rpartition("__")[2] in close]
-    return f"near are {', '.join(near)}" if near else f"there are {', '.join(names)}"
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"there are {', '.join(last)}"
 
 
 def _value(parameter: str, text: str) -> Any:

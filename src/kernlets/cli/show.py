@@ -9,8 +9,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ..backend.text import printable
+from ..datasets.table import listed
 from ..persistence import info
 from ..registry import TABLES, summary, table
+from .parts import reading_model
 
 SHOWN = 10  # classes named by `info` before it only counts
 OTHER_NAMES = {"samplers": "landmarks", "coders": "pursuits"}
@@ -30,15 +33,16 @@ def show_facts(facts: dict[str, str]) -> None:
     """Names and values, one pair per line."""
     width = max(map(len, facts), default=0)
     for name, value in facts.items():
-        typer.echo(f"{name:<{width}}  {value}")
+        typer.echo(f"{name:<{width}}  {printable(value)}")
 
 
 def show_info(path: Path) -> None:
     """What a model file holds."""
-    found = info(path)
+    with reading_model(path):
+        found = info(path)
     facts = {
         "model": found["model"],
-        "features": str(found["n_features"]),
+        "features": _features_text(found["n_features"], found["feature_names"]),
         "classes": _classes_text(found["classes"]),
         "written by": f"kernlets {found['library_version']}, "
         f"scikit-learn {found['sklearn_version']}",
@@ -49,7 +53,13 @@ def show_info(path: Path) -> None:
     }
     show_facts(facts)
     for name, shape in found["arrays"].items():
-        typer.echo(f"  {shape:<20}  {name}")
+        typer.echo(f"  {shape:<20}  {printable(name)}")
+
+
+def _features_text(count: int | None, names: list[str] | None) -> str:
+    if names is None:
+        return f"{count}, by position"
+    return f"{count}, by name: {listed(names)}"
 
 
 def _classes_text(classes: list[Any] | None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,11 +16,31 @@ from ..config import options
 from ..datasets import DataFileError, Table, open_rows, read_table
 from ..datasets.columns import numeric_columns
 from ..datasets.disk import parquet_bytes, parquet_files
-from ..datasets.table import Request, label_column, optional_import
+from ..datasets.table import Request, label_column, optional_import, refuse_gaps
+from .parts import feature_names
 from .progress import rows_progress
 
 LARGE = 4  # files above this part of the memory option stay on disk
 BATCH_BYTES = 64 * 2**20  # of rows that are predicted or coded at a time
+
+
+class Columns(NamedTuple):
+    """The columns that a model expects."""
+
+    n_features: int
+    names: tuple[str, ...] | None = None  # None: matched by position
+
+    @classmethod
+    def of_model(cls, model: Any) -> Columns:
+        """Those that a model was fitted to."""
+        return cls(model.n_features_in_, feature_names(model))
+
+    @classmethod
+    def of_rows(cls, rows: Table) -> Columns:
+        """Those of rows that were read, by name where names tell columns apart."""
+        names = rows.feature_names
+        is_unique = names is not None and len(set(names)) == len(names)
+        return cls(width(rows), tuple(names) if names and is_unique else None)
 
 
 @dataclass(frozen=True)
@@ -31,30 +51,35 @@ class Source:
     label: str | None = None
     key: str | None = None
     size: tuple[int, int] | None = None
+    header: bool | None = None
     use_labels: bool = True
     on_cluster: bool = False
 
-    def read(self, n_features: int | None = None, labelled: bool = False) -> Table:
-        """Rows, as wide as a model expects them, and labels where there are any."""
-        rows = self._open()
+    def read(self, expected: Columns | None = None, labelled: bool = False) -> Table:
+        """Rows, as a model expects them, and labels where there are any."""
+        rows = self._open(None if expected is None else expected.names)
         found = width(rows)
-        if n_features is not None and found != n_features:
+        if expected is not None and found != expected.n_features:
             raise DataFileError(
                 self.path,
-                f"has {found} features, the model {n_features}: give the same columns, "
-                "and name the label column with --label",
+                f"has {found} features, the model {expected.n_features}: give the same "
+                "columns, and name the label column with --label",
             )
         if labelled and rows.y is None:
             raise DataFileError(self.path, "has no labels: name them with --label")
         return rows if self.use_labels else rows._replace(y=None)
 
-    def _open(self) -> Table:
+    def _open(self, names: tuple[str, ...] | None) -> Table:
         column = _column(self.label)
         if self.on_cluster:
-            return _open_on_cluster(self.path, column)
+            return _open_on_cluster(self.path, Request(column, columns=names))
         if self._is_large():
-            return open_rows(self.path, column)
-        return read_table(self.path, column, key=self.key, size=self.size)
+            return open_rows(self.path, column, columns=names)
+        how: Any = {"key": self.key, "size": self.size, "header": self.header}
+        rows = read_table(self.path, column, columns=names, **how)
+        if not isinstance(rows.X, np.memmap):  # these are checked as they are read
+            refuse_gaps(self.path, rows.X, rows.feature_names)
+        return rows
 
     def _is_large(self) -> bool:
         size = sum(map(parquet_bytes, parquet_files(self.path)))
@@ -63,11 +88,10 @@ class Source:
         return size > options.memory // LARGE
 
 
-def _open_on_cluster(path: Path, label: str | int | None) -> Table:
+def _open_on_cluster(path: Path, request: Request) -> Table:
     """A file that the workers of a cluster read."""
     from ..backend import dask_files
 
-    request = Request(label)
     if path.suffix.lower() == ".npy" and path.exists():
         X = dask_files.open_npy(path)
         column = label_column(path, None, [True] * X.shape[1], request)
@@ -110,10 +134,10 @@ def by_batches(f: Callable[[Any], Any], rows: Table, title: str) -> Iterator[Any
         yield f(rows.X)
         return
     step = max(1, BATCH_BYTES // (8 * width(rows)))
-    with rows_progress(title, count_rows(rows.X)) as advance:
+    with rows_progress(title, count_rows(rows.X)) as bar:
         for batch in row_batches(rows.X, step):
             yield f(batch)
-            advance(batch.shape[0])
+            bar.advance(batch.shape[0])
 
 
 @contextmanager

@@ -17,16 +17,21 @@ from typing import IO, Any
 
 import numpy as np
 
+from kernlets.datasets.header import LOOKED_AT, has_header, is_number
 from kernlets.datasets.table import (
-    LABEL_NAMES,
     DataFileError,
     Request,
     Table,
+    feature_columns,
     label_column,
     optional_import,
+    printable,
+    refuse_gaps,
+    refuse_twins,
 )
 
-_INDEX_NAMES = ("", "__index_level_0__")
+#: How files say that a value is missing, in small letters.
+MISSING = ("", "?", "-", "na", "n/a", "nan", "nil", "none", "null")
 
 
 @dataclass
@@ -61,20 +66,20 @@ def read_text(path: Path, request: Request) -> Table:
 def _layout(path: Path, request: Request) -> Layout:
     delimiter = _delimiter(path)
     with _open_text(path) as file:
-        head = [row for _, row in islice(_rows(file, delimiter), 3)]
-    has_header = bool(head) and _is_header(head[0], request)
-    data = head[has_header:]
+        head = [row for _, row in islice(_rows(file, delimiter), LOOKED_AT)]
+    is_named = has_header(path, head, request)
+    data = head[is_named:]
     if not data:
         raise DataFileError(path, "has no rows of data: write or download it again")
-    names = [name.strip() for name in head[0]] if has_header else None
+    names = [name.strip() for name in head[0]] if is_named else None
     if names is not None and len(names) != len(data[0]):
         raise DataFileError(
             path, f"names {len(names)} columns but has {len(data[0])}: mend the header"
         )
     # A stray word in the first row alone does not make a column of labels.
-    is_number = [any(map(_is_number, cells)) for cells in zip(*data[:2], strict=False)]
-    label = label_column(path, names, is_number, request)
-    features = _feature_columns(path, names, len(data[0]), label)
+    numeric = [any(map(is_number, cells)) for cells in zip(*data[:2], strict=False)]
+    label = label_column(path, names, numeric, request)
+    features = feature_columns(path, names, len(data[0]), label, request)
     return Layout(delimiter, names, len(data[0]), label, features)
 
 
@@ -95,34 +100,8 @@ def _rows(file: IO[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
     return ((reader.line_num, row) for row in reader if "".join(row).strip() or row[1:])
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
 def _zero(cell: str) -> float:
     return 0.0
-
-
-def _is_header(cells: list[str], request: Request) -> bool:
-    """No number at all, or the name of the label column among the cells."""
-    names = [cell.strip() for cell in cells]
-    if request.label in names or not any(map(_is_number, names)):
-        return True
-    return any(name.lower() in LABEL_NAMES for name in names)
-
-
-def _feature_columns(
-    path: Path, names: list[str] | None, width: int, label: int | None
-) -> list[int]:
-    index = [j for j, name in enumerate(names or []) if name in _INDEX_NAMES]
-    features = [j for j in range(width) if j != label and j not in index]
-    if not features:
-        raise DataFileError(path, "has no column besides the labels: add features")
-    return features
 
 
 def _parse(path: Path, layout: Layout) -> Table:
@@ -131,11 +110,17 @@ def _parse(path: Path, layout: Layout) -> Table:
     except UnicodeDecodeError:
         raise
     except ValueError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # NumPy makes it an error
+            raise error.__cause__ from None
         _blame_cell(path, layout)
         raise DataFileError(path, f"{error}: correct the file") from error
     names = layout.names and [layout.names[j] for j in layout.features]
     y = None if layout.label is None else _labels(path, cells[:, layout.label], layout)
-    return Table(cells[:, layout.features], y, names)
+    X = cells[:, layout.features]
+    gaps = np.flatnonzero(~np.isfinite(X).all(axis=1))
+    if len(gaps):
+        _blame_cell(path, layout, int(gaps[0]))
+    return Table(X, y, names)
 
 
 def _loadtxt(path: Path, layout: Layout) -> np.ndarray:
@@ -154,47 +139,73 @@ def _loadtxt(path: Path, layout: Layout) -> np.ndarray:
 
 def _labels(path: Path, codes: np.ndarray, layout: Layout) -> np.ndarray:
     """Labels as integers if all are, else as floats, else as text."""
-    if "" in layout.codes:
-        row = int(np.flatnonzero(codes == layout.codes[""])[0]) + 1
-        raise DataFileError(path, f"data row {row} has an empty label: fill it in")
     text = np.array(list(layout.codes))
+    y = _as_numbers(text)
+    missing = np.flatnonzero((text == "") | (y != y))
+    if len(missing):
+        row = int(np.flatnonzero(codes == missing[0])[0])
+        line, _ = next(_data_rows(path, layout, row))
+        raise DataFileError(path, f"line {line} has no label: fill it in or remove it")
+    return y[codes.astype(int)]
+
+
+def _as_numbers(text: np.ndarray) -> np.ndarray:
     for kind in (np.int64, np.float64):
         try:
-            return text.astype(kind)[codes.astype(int)]
-        except ValueError:
+            return text.astype(kind)
+        except (ValueError, OverflowError):
             continue
-    return text[codes.astype(int)]
+    return text
 
 
-def _blame_cell(path: Path, layout: Layout) -> None:
-    """Raise for the first cell that is no number or the first row of another width."""
+def _data_rows(
+    path: Path, layout: Layout, first: int = 0
+) -> Iterator[tuple[int, list[str]]]:
+    """(line number, cells) of the rows of data from one on."""
     with _open_text(path) as file:
         rows = _rows(file, layout.delimiter)
-        for line, row in islice(rows, int(layout.names is not None), None):
-            if len(row) != layout.width:
-                raise DataFileError(
-                    path,
-                    f"line {line} has {len(row)} cells instead of {layout.width}: "
-                    "complete or remove it",
-                )
-            for j in layout.features:
-                if not _is_number(row[j]):
-                    column = repr(layout.names[j]) if layout.names else str(j)
-                    raise DataFileError(
-                        path,
-                        f"column {column}, line {line}: {row[j]!r} is not a number: "
-                        "correct it, or name the label column with label=",
-                    )
+        yield from islice(rows, first + int(layout.names is not None), None)
+
+
+def _blame_cell(path: Path, layout: Layout, first: int = 0) -> None:
+    """Raise for the first cell that is no number or the first row of another width."""
+    for line, row in _data_rows(path, layout, first):
+        if len(row) != layout.width:
+            raise DataFileError(
+                path,
+                f"line {line} has {len(row)} cells instead of {layout.width}: "
+                "complete or remove it",
+            )
+        for j in layout.features:
+            if not (is_number(row[j]) and np.isfinite(float(row[j]))):
+                column = repr(printable(layout.names[j])) if layout.names else str(j)
+                problem = _why_no_number(row[j].strip(), layout)
+                raise DataFileError(path, f"column {column}, line {line}: {problem}")
+
+
+def _why_no_number(cell: str, layout: Layout) -> str:
+    if not cell:
+        return "the cell is empty: fill it in or drop the row"
+    found = repr(printable(cell))
+    if cell.lower() in MISSING:
+        return f"{found} stands for no value: fill it in or drop the row"
+    if is_number(cell):
+        return f"{found} is not finite: replace it or drop the row"
+    other = "" if layout.label is not None else ", or set label to the column of labels"
+    return f"{found} is not a number: correct it{other}"
 
 
 def read_parquet(path: Path, request: Request) -> Table:
     """Read Parquet columns; needs pyarrow."""
     parquet = optional_import("pyarrow.parquet", "parquet", path)
-    table = parquet.read_table(path)
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        _refuse_nulls(path, str(name), column)
-    names, features, label = numeric_columns(path, table.schema, request)
+    with parquet.ParquetFile(path) as file:
+        names, features, label = numeric_columns(path, file.schema_arrow, request)
+        used = features if label is None else [*features, label]
+        table = file.read(columns=used)
+    for name in used:
+        refuse_nulls(path, name, table.column(name))
     X = np.stack([table.column(name).to_numpy() for name in features], axis=1)
+    refuse_gaps(path, X, names)
     y = None if label is None else column_labels(table.column(label))
     return Table(X, y, names)
 
@@ -211,15 +222,16 @@ def numeric_columns(
 ) -> tuple[list[str], list[str], str | None]:
     """Names of the features as text, those in the file, and that of the labels."""
     names = [str(name) for name in schema.names]
-    is_number = [_is_numeric_type(kind) for kind in schema.types]
-    label = label_column(path, names, is_number, request)
-    features = _feature_columns(path, names, len(names), label)
+    numeric = [_is_numeric_type(kind) for kind in schema.types]
+    label = label_column(path, names, numeric, request)
+    features = feature_columns(path, names, len(names), label, request)
+    refuse_twins(path, [names[j] for j in features])
     for j in features:
-        if not is_number[j]:
+        if not numeric[j]:
             raise DataFileError(
                 path,
-                f"column {names[j]!r} holds {schema.types[j]}, not numbers: convert "
-                "it, or name the label column with label=",
+                f"column {printable(names[j])!r} holds {schema.types[j]}, not numbers: "
+                "convert it, or set label to the column of labels",
             )
     own = [schema.names[j] for j in features]
     labels = None if label is None else schema.names[label]
@@ -232,9 +244,11 @@ def _is_numeric_type(kind: Any) -> bool:
     return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
 
 
-def _refuse_nulls(path: Path, name: str, column: Any) -> None:
+def refuse_nulls(path: Path, name: str, column: Any, first: int = 0) -> None:
+    """Raise if a column whose first row has this number holds empty cells."""
     if column.null_count:
-        row = column.is_null().to_pylist().index(True)
+        row = first + column.is_null().to_pylist().index(True)
         raise DataFileError(
-            path, f"column {name!r}, row {row} is empty: fill it in or drop the row"
+            path,
+            f"column {printable(name)!r}, row {row} is empty: fill it in or drop it",
         )

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from kernlets.backend.atomic import atomic_write
 from kernlets.backend.rows import Blocks, iter_blocks, stacked_rows
 from kernlets.backend.stored import LazyRows
 from kernlets.config import options
-from kernlets.datasets.columns import column_labels, numeric_columns
+from kernlets.datasets.columns import column_labels, numeric_columns, refuse_nulls
 from kernlets.datasets.table import (
     DataFileError,
     Request,
@@ -32,7 +32,12 @@ BLOCK_SHARE = 16  # a block read from a file takes this part of the memory optio
 WIDTH = 512  # numbers that a row may become behind a map
 
 
-def open_rows(path: str | Path, label: str | int | bool | None = None) -> Table:
+def open_rows(
+    path: str | Path,
+    label: str | int | bool | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+) -> Table:
     """Rows of a file that is larger than memory, to be read block by block.
 
     Parameters
@@ -41,6 +46,8 @@ def open_rows(path: str | Path, label: str | int | bool | None = None) -> Table:
         `.npy`; `.parquet`, or a folder of such files.
     label : str, int, False or None
         Label column, as in `read_table`.
+    columns : names of features, optional
+        As in `read_table`.
 
     Returns
     -------
@@ -55,17 +62,18 @@ def open_rows(path: str | Path, label: str | int | bool | None = None) -> Table:
     ...     MOD(100).fit(datasets.open_rows("huge.npy").X)
     """
     path = Path(path)
+    request = Request(label, columns=None if columns is None else tuple(columns))
     with reading(path):
         if not path.exists():
             raise DataFileError(path, "does not exist: check the path")
         if path.suffix.lower() == ".npy":
-            return _open_npy(path, Request(label))
+            return _open_npy(path, request)
         files = parquet_files(path)
         if not files:
             raise DataFileError(
                 path, "is no .npy or .parquet file, nor a folder of .parquet files"
             )
-        return _open_parquet(path, files, Request(label))
+        return _open_parquet(path, files, request)
 
 
 def parquet_files(path: Path) -> list[Path]:
@@ -93,7 +101,7 @@ def _open_npy(path: Path, request: Request) -> Table:
     if column is None:
         return Table(X, None)
     width = X.dtype.itemsize * X.shape[1]
-    labels = stacked_rows(partial(_column, column), X, width)
+    labels = stacked_rows(partial(_column, column), X, width).astype(X.dtype)
     return Table(LazyRows(X, partial(_without, column), width), labels)
 
 
@@ -120,17 +128,26 @@ def _open_parquet(path: Path, files: list[Path], request: Request) -> Table:
         width = max(len(features), WIDTH)
         step = max(1, options.memory // (BLOCK_SHARE * 8 * width))
         for file in files:
+            first = 0
             with parquet.ParquetFile(file) as opened:
                 for batch in opened.iter_batches(step, columns=features):
-                    yield _matrix(file, batch)
+                    yield _matrix(file, batch, features, first)
+                    first += batch.num_rows
 
     return Table(Blocks(read, n_rows), y, names)
 
 
-def _matrix(path: Path, batch: Any) -> np.ndarray:
-    if any(column.null_count for column in batch.columns):
-        raise DataFileError(path, "has empty cells: fill them in or drop the rows")
-    columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+def _matrix(path: Path, batch: Any, features: list[str], first: int) -> np.ndarray:
+    """The columns in the order asked for, which need not be that of each file."""
+    columns, present = [], set(batch.schema.names)
+    for name in features:
+        if name not in present:
+            raise DataFileError(
+                path, f"lacks the column {name!r} of the other files: add it"
+            )
+        column = batch.column(name)
+        refuse_nulls(path, name, column, first)
+        columns.append(column.to_numpy(zero_copy_only=False))
     return np.stack(columns, axis=1)
 
 

@@ -7,7 +7,7 @@ folders of images in `pictures.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +33,8 @@ def read_table(
     key: str | None = None,
     size: tuple[int, int] | None = None,
     color: bool = False,
+    header: bool | None = None,
+    columns: Sequence[str] | None = None,
 ) -> Table:
     """Read rows, and labels where there are any, from a file or a folder of images.
 
@@ -52,6 +54,14 @@ def read_table(
         Folders: resize all images to this.
     color : bool
         Folders: keep red, green and blue instead of grey.
+    header : bool, optional
+        `.csv` and `.tsv`: whether the first line names the columns. By default it does
+        if it holds no number, or the name of the label column, or if it counts the
+        columns (0, 1, 2, ...), or rises in equal steps over eight columns or more,
+        which is warned of.
+    columns : names of features, optional
+        Files with column names: the features, in this order. All must be there; others
+        are left out with a warning. Files without names are read as they are.
 
     Returns
     -------
@@ -66,8 +76,9 @@ def read_table(
     """
     path = Path(path)
     reader = _reader(path)
+    names = None if columns is None else tuple(columns)
     with reading(path):
-        table = reader(path, Request(label, key, size, color))
+        table = reader(path, Request(label, key, size, color, header, names))
     return _checked(path, table)
 
 

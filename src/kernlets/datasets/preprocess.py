@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kernlets.backend import arrays
+
 # A centred row below this many rounding errors of the row itself is a constant image.
 _ROUNDING_ERRORS = 32
 
 
 def as_float(X: ArrayLike) -> np.ndarray:
-    """X as float32 or float64: floats of these kinds as they are, others by size."""
-    X = np.asarray(X)
-    if X.dtype in (np.float32, np.float64):
-        return X
-    return X.astype(np.float32 if X.dtype.itemsize <= 2 else np.float64)
+    """X in the type in which such rows are computed: float32, or float64."""
+    return arrays.as_float(np.asarray(X))
 
 
 def unit_norm(X: ArrayLike) -> np.ndarray:

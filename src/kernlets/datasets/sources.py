@@ -8,7 +8,6 @@ download that is kept in the cache. All three hold the same .npz layout.
 from __future__ import annotations
 
 import os
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from kernlets.backend.atomic import atomic_write
 from kernlets.datasets.files import read_arrays
 from kernlets.datasets.table import DataFileError
 
@@ -135,11 +135,5 @@ def _keep(path: Path, arrays: dict[str, np.ndarray]) -> None:
 def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
     """Write an .npz file so that it is either whole or not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-        os.replace(partial, path)
-    except BaseException:
-        os.unlink(partial)
-        raise
+    with atomic_write(path) as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +18,10 @@ import numpy as np
 
 #: Names by which a label column is recognised when none is given.
 LABEL_NAMES = ("label", "labels", "class", "target", "y")
+#: Names of columns that only number the rows, as pandas and R write them.
+INDEX_NAMES = ("", "__index_level_0__")
+SHOWN = 5  # names of columns in a message
+LONGEST = 60  # characters of a name in a message
 
 
 class DataFileError(ValueError):
@@ -72,6 +78,8 @@ class Request:
     key: str | None = None
     size: tuple[int, int] | None = None
     color: bool = False
+    header: bool | None = None
+    columns: tuple[str, ...] | None = None  # the features, in this order
 
 
 def label_column(
@@ -79,7 +87,8 @@ def label_column(
 ) -> int | None:
     """Index of the label column: as asked, by its usual names, or a last text column.
 
-    `is_number` says for each column whether it holds numbers.
+    `is_number` says for each column whether it holds numbers. Columns that are asked
+    for as features are no labels, whatever their names.
     """
     label, count = request.label, len(is_number)
     if label is False:
@@ -88,10 +97,89 @@ def label_column(
         return _column_at(path, label, count)
     if label is not None:
         return _column_called(path, str(label), names)
-    usual = [j for j, name in enumerate(names or []) if name.lower() in LABEL_NAMES]
+    features = set(request.columns or ())
+    free = [j for j, name in enumerate(names or [""] * count) if name not in features]
+    usual = [j for j in free if names and names[j].lower() in LABEL_NAMES]
     if usual:
         return usual[0]
-    return count - 1 if count > 1 and not is_number[-1] else None
+    is_text = count > 1 and not is_number[-1]
+    return count - 1 if is_text and count - 1 in free else None
+
+
+def feature_columns(
+    path: Path,
+    names: list[str] | None,
+    n_columns: int,
+    label: int | None,
+    request: Request,
+) -> list[int]:
+    """Indices of the columns of features: those asked for by name, or all others."""
+    unnamed = {j for j, name in enumerate(names or []) if name in INDEX_NAMES}
+    others = [j for j in range(n_columns) if j != label and j not in unnamed]
+    if not others:
+        raise DataFileError(path, "has no column besides the labels: add features")
+    if names is None or request.columns is None:
+        return others
+    if label is not None and names[label] in request.columns:
+        raise DataFileError(
+            path, f"{names[label]!r} is a feature of the model: give another label"
+        )
+    check_names(path, [names[j] for j in others], request.columns)
+    place = {names[j]: j for j in others}
+    return [place[name] for name in request.columns]
+
+
+def check_names(path: Path, found: list[str], wanted: tuple[str, ...]) -> None:
+    """Raise for columns that are missing or not unique, and warn of those left out."""
+    known, present = set(wanted), set(found)
+    missing = [name for name in wanted if name not in present]
+    extra = [name for name in found if name not in known]
+    if missing:
+        instead = f", but has {listed(extra)}" if extra else ""
+        raise DataFileError(
+            path,
+            f"lacks the model's columns {listed(missing)}{instead}: rename or add "
+            "them, or save it without a header to match columns by position",
+        )
+    refuse_twins(path, [name for name in found if name in known])
+    if extra:
+        warnings.warn(
+            f"{path}: columns that the model does not know are left out: "
+            f"{listed(extra)}",
+            stacklevel=2,
+        )
+
+
+def refuse_twins(path: Path, names: list[str]) -> None:
+    """Raise if a column of features has the name of another one."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise DataFileError(
+                path, f"has {count} columns called {printable(name)!r}: rename them"
+            )
+
+
+def refuse_gaps(path: Path, X: np.ndarray, names: list[str] | None = None) -> None:
+    """Raise if a matrix in memory holds NaN or infinity, for the first such cell."""
+    gaps = np.argwhere(~np.isfinite(X)) if X.dtype.kind == "f" else np.empty((0, 2))
+    if len(gaps):
+        row, j = map(int, gaps[0])
+        column = repr(printable(names[j])) if names else str(j)
+        raise DataFileError(
+            path, f"column {column}, row {row} is {X[row, j]}: fill it in or drop it"
+        )
+
+
+def listed(names: list[str]) -> str:
+    """The first few names, and how many there are besides."""
+    shown = ", ".join(repr(printable(name)) for name in names[:SHOWN])
+    return shown + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+
+
+def printable(text: str) -> str:
+    """Text from a file without what would steer a terminal, and not too long."""
+    text = "".join(c if c.isprintable() else "?" for c in text)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def _column_at(path: Path, index: int, count: int) -> int:
@@ -108,9 +196,8 @@ def _column_called(path: Path, label: str, names: list[str] | None) -> int:
             path, f"has no header, so label={label!r} names no column: give its index"
         )
     if label not in names:
-        shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
         close = get_close_matches(label, names, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"choose from {shown}"
+        hint = f"did you mean {close[0]!r}?" if close else f"there are {listed(names)}"
         raise DataFileError(path, f"has no column {label!r}: {hint}")
     return names.index(label)
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils._param_validation import Interval
 
 from ..backend.arrays import as_float, as_like, is_torch, namespace
 from ..backend.rows import map_rows
@@ -30,6 +31,11 @@ def as_kernel(value: Kernel | float) -> Kernel:
 
 class _Pair(Kernel):
     """Two kernels on the same samples."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "first": [Kernel],
+        "second": [Kernel],
+    }
 
     def __init__(self, first: Kernel, second: Kernel) -> None:
         self.first = first
@@ -97,6 +103,10 @@ class Constant(Kernel):
 
     differentiable: ClassVar[bool] = True
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "value": [Interval(Real, 0, None, closed="left")],
+    }
+
     def __init__(self, value: float = 1.0) -> None:
         self.value = value
 
@@ -127,6 +137,10 @@ class Normalized(Kernel):
     kernel : Kernel
         The kernel to normalise.
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [Kernel],
+    }
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel

@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils._param_validation import Interval
 
 from ..backend.arrays import is_torch, namespace
 from ..backend.scale import lengths, power_of_two
 from ..core import Array, Kernel
-from .family import Family, Identity, positive, reset
+from .family import POSITIVE, Family, Identity, positive, reset
 from .pairs import energies, products, times
 
 
@@ -50,6 +51,11 @@ class Polynomial(Dot):
     """
 
     tamed_by = "lower degree or scale, "
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "degree": [Interval(Integral, 1, None, closed="left")],
+        "coef0": [Interval(Real, 0, None, closed="left")],
+        "scale": [POSITIVE],
+    }
 
     def __init__(self, degree: int = 2, coef0: float = 0.0, scale: float = 1.0) -> None:
         self.degree = degree
@@ -95,6 +101,11 @@ class Sigmoid(Dot):
     """
 
     psd: ClassVar[bool] = False
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "scale": [POSITIVE, None],
+        "coef0": [Real],
+    }
 
     def __init__(self, scale: float | None = None, coef0: float = 1.0) -> None:
         self.scale = scale

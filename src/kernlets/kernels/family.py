@@ -16,14 +16,16 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.utils._param_validation import Interval
 
-from ..backend.arrays import as_float, is_array, is_torch, namespace
+from ..backend.arrays import as_float, double, is_array, is_torch, namespace
 from ..backend.rows import sum_rows, take_rows
 from ..backend.scale import all_finite, least_energy, power_of_two
 from ..backend.stored import is_elsewhere
 from ..core import Array, Kernel
 
 HEADROOM = 2.0**20  # by how much sums over κ may be larger than κ itself
+POSITIVE = Interval(Real, 0, None, closed="neither")
 
 
 class Family(Kernel):
@@ -239,6 +241,9 @@ def variance(X: Array) -> float:
         return unit_variance * float(unit) * float(unit)  # infinite where it must be
 
     def moments(block: Array) -> Array:
+        if is_torch(block):  # rows on disk that go to a device block by block
+            shifted = double(block) - origin
+            return np.array([float(shifted.sum()), float((shifted * shifted).sum())])
         shifted = np.subtract(block, origin, dtype=np.float64)
         return np.array([shifted.sum(), np.vdot(shifted, shifted)])
 

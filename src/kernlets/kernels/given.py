@@ -6,12 +6,22 @@ Samples need not be rows of numbers: whatever has a length and can be sliced wil
 from __future__ import annotations
 
 from collections.abc import Callable as Function
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.arrays import FLOATS, as_float, as_like, is_array, is_torch
+from ..backend.arrays import (
+    FLOATS,
+    as_float,
+    as_like,
+    index_like,
+    is_array,
+    is_torch,
+    namespace,
+)
+from ..backend.rows import sum_rows
 from ..backend.scale import all_finite
+from ..backend.stored import LazyRows
 from ..core import Array, Kernel
 
 
@@ -40,6 +50,13 @@ class Callable(Kernel):
     >>> kernel(["kernel", "lets"]).tolist()
     [[5.0, 2.0], [2.0, 4.0]]
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "function": [callable],
+        "pairwise": ["boolean"],
+        "diagonal": [callable, None],
+        "gradient": [callable, None],
+    }
 
     def __init__(
         self,
@@ -132,10 +149,22 @@ class Precomputed(Kernel):
                 "diagonal. Where it is needed for new samples use a kernel function, "
                 "e.g. Callable"
             )
-        return _known(X.diagonal())
+        diagonal = _lazy_diagonal(X) if isinstance(X, LazyRows) else X.diagonal()
+        return _known(diagonal)
 
     def take(self, X: Array, indices: Array) -> Array:
         return indices
+
+
+def _lazy_diagonal(X: LazyRows) -> Array:  # (n,)
+    """The diagonal of a square matrix that is read block by block."""
+
+    def part(block: Array, first: int) -> list[Array]:
+        own = index_like(np.arange(block.shape[0]), block)
+        return [block[own, own + first]]
+
+    found = sum_rows(part, X, 8 * X.shape[1], numbered=True)
+    return namespace(found[0]).concat(found)
 
 
 def _known(values: Array) -> Array:

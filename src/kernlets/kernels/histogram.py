@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..backend.arrays import is_torch, namespace
 from ..core import Array
-from .family import Exponential, Family, Identity, positive
+from .family import POSITIVE, Exponential, Family, Identity, positive
 from .pairs import feature_pull, feature_sums, l1_distances, times, zeros
 
 
@@ -35,6 +35,9 @@ class Chi2(Exponential, _Histogram):
     """
 
     bounded = False  # the quotient of two infinite numbers is none
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "gamma": [POSITIVE],
+    }
 
     def __init__(self, gamma: float = 1.0) -> None:
         self.gamma = gamma

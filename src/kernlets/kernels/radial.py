@@ -8,13 +8,15 @@ that is called without being bound, as in scikit-learn's pairwise kernels.
 from __future__ import annotations
 
 from math import sqrt
-from typing import ClassVar
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils._param_validation import Options
 
 from ..backend.arrays import is_torch, namespace
 from ..core import Array, Kernel
-from .family import Exponential, Family, decay, positive, reset, variance
+from .family import POSITIVE, Exponential, Family, decay, positive, reset, variance
 from .pairs import (
     centred,
     energies,
@@ -61,6 +63,11 @@ class RBF(Exponential, Radial):
         it set from the data.
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "sigma": [POSITIVE, None],
+        "gamma": [POSITIVE, None],
+    }
+
     def __init__(self, sigma: float | None = None, gamma: float | None = None) -> None:
         self.sigma = sigma
         self.gamma = gamma
@@ -101,6 +108,12 @@ class _LengthScale(Radial):
     def with_rate(self, rate: float) -> Kernel:
         return reset(self, length_scale=sqrt(0.5 / rate))
 
+    @property
+    def _rate(self) -> float:
+        """1/(2l²), which a length scale can be too small or too large for."""
+        scale = positive(self, "length_scale")
+        return positive(self, "length_scale", 0.5 / scale / scale)
+
 
 class Matern(_LengthScale):
     """Matérn kernel, a polynomial of r = √(2ν)·|x - y|/l times exp(-r).
@@ -114,6 +127,11 @@ class Matern(_LengthScale):
     nu : {0.5, 1.5, 2.5}, default=1.5
         Smoothness. With 0.5 the kernel has no gradient at x = y; 0 is taken there.
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "length_scale": [POSITIVE, None],
+        "nu": [Options(Real, {0.5, 1.5, 2.5})],
+    }
 
     def __init__(self, length_scale: float | None = None, nu: float = 1.5) -> None:
         self.length_scale = length_scale
@@ -130,7 +148,7 @@ class Matern(_LengthScale):
     def slope(self, s: Array) -> Array:
         """dκ/ds: -a² e⁻ʳ times 1/(2r), 1/2 and (1 + r)/6, with r = a·|x - y|."""
         r = self._radius(s)
-        factor = -(self._frequency() ** 2)
+        factor = -self._squared_frequency()
         if self.nu == 0.5:
             return _reciprocal(r) * decay(r) * (factor / 2)
         if self.nu == 1.5:
@@ -139,14 +157,14 @@ class Matern(_LengthScale):
 
     def _radius(self, s: Array) -> Array:
         """r = √(a²s)."""
-        s *= self._frequency() ** 2
+        s *= self._squared_frequency()
         return s.sqrt() if is_torch(s) else np.sqrt(s, out=s)
 
-    def _frequency(self) -> float:
-        """a = √(2ν)/l."""
+    def _squared_frequency(self) -> float:
+        """a² = 2ν/l²."""
         if self.nu not in (0.5, 1.5, 2.5):
             raise ValueError(f"Matern: nu={self.nu!r} must be one of 0.5, 1.5, 2.5")
-        return sqrt(2.0 * self.nu) / positive(self, "length_scale")
+        return 4.0 * self.nu * self._rate
 
 
 class RationalQuadratic(_LengthScale):
@@ -160,6 +178,11 @@ class RationalQuadratic(_LengthScale):
         Small values mix more widths; the limit of large ones is RBF with σ = l.
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "length_scale": [POSITIVE, None],
+        "alpha": [POSITIVE],
+    }
+
     def __init__(self, length_scale: float | None = None, alpha: float = 1.0) -> None:
         self.length_scale = length_scale
         self.alpha = alpha
@@ -169,13 +192,13 @@ class RationalQuadratic(_LengthScale):
 
     def slope(self, s: Array) -> Array:
         raised = self._raised(s, 1.0)
-        raised *= -0.5 / positive(self, "length_scale") ** 2
+        raised *= -self._rate
         return raised
 
     def _raised(self, s: Array, more: float) -> Array:
         """(1 + s/(2αl²))^(-α - more)."""
         alpha = positive(self, "alpha")
-        s *= 0.5 / (alpha * positive(self, "length_scale") ** 2)
+        s *= self._rate / alpha
         s += 1.0
         if is_torch(s):
             return s ** -(alpha + more)
@@ -196,6 +219,10 @@ class Laplacian(Exponential):
     -----
     Where two rows agree in a feature there is no gradient; `pull` takes 0.
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "gamma": [POSITIVE, None],
+    }
 
     def __init__(self, gamma: float | None = None) -> None:
         self.gamma = gamma

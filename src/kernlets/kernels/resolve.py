@@ -31,6 +31,7 @@ KERNELS: dict[str, type[Kernel]] = {
     "precomputed": Precomputed,
 }
 
+MAX_VALUE = 40  # characters of a parameter in a name
 _SHORT = {"poly": "polynomial"}
 _SCIKIT_LEARN = {(Polynomial, "gamma"): "scale", (Sigmoid, "gamma"): "scale"}
 
@@ -95,8 +96,10 @@ def _parse(kind: type[Kernel], arguments: str) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
+    text = text.strip()
     try:
-        return literal_eval(text.strip())
+        # Python's parser does not survive everything that is long and deep
+        return literal_eval(text if len(text) <= MAX_VALUE else "")
     except (ValueError, SyntaxError):
         raise ValueError(f"kernel parameter {text!r} is not a number") from None
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import check_rows, is_array, is_torch, to_device
+from ..backend.arrays import is_array, is_torch, to_device
 from ..backend.stored import is_elsewhere
+from ..backend.validation import check_rows
 from ..core import Array, Kernel
 from .given import Callable, Precomputed
 
@@ -20,7 +21,9 @@ def check_samples(
     reset: bool = False,
     ensure_min_samples: int = 1,
     lazy: bool = False,
+    by_blocks: bool = False,
     whole: bool = False,
+    like: Array | None = None,
 ) -> Array:
     """X checked for an estimator that uses `kernel`; options as in `check_rows`.
 
@@ -36,7 +39,9 @@ def check_samples(
         accept_sparse=getattr(kernel, "accept_sparse", False),
         ensure_min_samples=ensure_min_samples,
         lazy=lazy,
+        by_blocks=by_blocks,
         whole=whole,
+        like=like,
     )
     if reset and isinstance(kernel, Precomputed) and X.shape[0] != X.shape[1]:
         raise ValueError(

@@ -5,11 +5,12 @@ A sampler is a function ``(kernel, X, m, rng, **options) -> indices or points``;
 ``partial(coreset, replace=True)``.
 """
 
+from .columns import column_norm
 from .kmeans import kmeans
 from .leverage import leverage, leverage_scores
 from .rpcholesky import rpcholesky
 from .select import SAMPLERS, Landmarks, choose
-from .weighted import column_norm, coreset, diagonal, uniform
+from .weighted import coreset, diagonal, uniform
 
 __all__ = [
     "SAMPLERS",

@@ -19,6 +19,7 @@ from ..backend.arrays import (
     row_norms,
     to_numpy,
 )
+from ..backend.products import matmul
 from ..config import options
 from ..core import Array, Kernel
 
@@ -85,9 +86,9 @@ class _Factor:
 
     def __init__(self, kernel: Kernel, X: Array, m: int) -> None:
         self._kernel, self._X = kernel, X
-        self._F = empty((X.shape[0], m), like=X)
-        self.pivots: list[int] = []
         energy = kernel.diag(X)
+        self._F = empty((X.shape[0], m), like=energy)
+        self.pivots: list[int] = []
         self.residual = to_numpy(energy).astype(np.float64)
         self.floor = 10 * eps(energy) * float(self.residual.mean())  # rounding level
 
@@ -109,7 +110,8 @@ class _Factor:
         start = len(self.pivots)
         pivots = pivots[: self._F.shape[1] - start]
         lower = lower[: len(pivots), : len(pivots)]
-        new = self._left(slice(None), pivots) @ as_like(np.linalg.inv(lower).T, self._F)
+        whitened = as_like(np.linalg.inv(lower).T, self._F)
+        new = matmul(self._left(slice(None), pivots), whitened)
         self._F[:, start : start + len(pivots)] = new
         self.pivots += pivots.tolist()
         self.residual = np.maximum(self.residual - to_numpy(row_norms(new)), 0.0)
@@ -124,4 +126,4 @@ class _Factor:
         taken = index_like(columns, self._X)
         F = self._F[:, : len(self.pivots)]
         K = self._kernel(self._X[rows], self._kernel.take(self._X, taken))
-        return K - F[rows] @ F[taken].T
+        return K - matmul(F[rows], F[taken].T)

@@ -11,20 +11,28 @@ from difflib import get_close_matches
 from functools import partial
 from math import sqrt
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..backend.arrays import as_float, check_points, index_like, is_dask, to_numpy
-from ..backend.rows import is_blocks, row_batches, stacked_rows, take_rows
-from ..backend.stored import is_stored
+from ..backend.rows import (
+    PROBE_ROWS,
+    is_blocks,
+    row_batches,
+    stacked_rows,
+    take_rows,
+)
+from ..backend.stored import is_stored, no_rows
 from ..config import options
 from ..core import Array, Kernel
+from ..fields import Declared, Either, Floats, Indices, Nothing
+from .columns import column_norm
 from .kmeans import kmeans
 from .leverage import leverage
 from .pool import Pool, Sample
 from .rpcholesky import rpcholesky
-from .weighted import column_norm, coreset, diagonal, uniform
+from .weighted import coreset, diagonal, uniform
 
 Sampler = Callable[[Kernel, Array, int, np.random.Generator], Array]
 
@@ -38,14 +46,21 @@ SAMPLERS: dict[str, Sampler] = {
     "rpcholesky": rpcholesky,
 }
 NEED_VECTORS = (kmeans, coreset)  # no use for samples known by their kernel only
-BY_BLOCKS = (uniform, diagonal, coreset, leverage, kmeans)  # take X wherever it is
+#: samplers that take X wherever it is
+BY_BLOCKS = (uniform, diagonal, column_norm, coreset, leverage, kmeans)
 
-N_PROBE = 2048  # rows on which the error of a map is estimated
 
 
 @dataclass(frozen=True)
 class Landmarks:
     """Landmarks, and where they come from."""
+
+    _declared: ClassVar[Declared] = {
+        "rows": Floats("c", "p", csr=True),
+        "points": Either(Floats("c", "p", csr=True), Indices("c", below="p")),
+        "indices": Either(Nothing(), Indices("c")),
+        "probe": Either(Nothing(), Floats("n", "p")),
+    }
 
     rows: Array  # (c, p) as samples
     points: Array  # the same as the second argument of the kernel
@@ -188,11 +203,6 @@ def count(n_landmarks: int | float | None, n: int) -> int:
     return m
 
 
-def spread_rows(n: int, m: int = N_PROBE) -> np.ndarray:
-    """At most m indices, evenly spread over 0..n-1."""
-    return np.unique(np.linspace(0, n - 1, min(n, m)).round().astype(np.intp))
-
-
 def known_by_index(kernel: Kernel, X: Array) -> bool:
     """Whether samples have no vectors, only their places in a precomputed matrix."""
     return kernel.take(X, index_like([0], X)).ndim == 1
@@ -243,7 +253,7 @@ def _given(
     """Landmarks that the user has chosen: indices of rows of X, or points."""
     values = _checked_values(landmarks, n_landmarks)
     if values.ndim == 2:
-        points = check_points(values, _like(X), "landmarks")
+        points = check_points(values, no_rows(X), "landmarks")
         return _landmarks(kernel, X, points)
     if values.min() < 0 or values.max() >= X.shape[0]:
         raise ValueError(
@@ -251,13 +261,6 @@ def _given(
             f"rows 0 to {X.shape[0] - 1}"
         )
     return _from_indices(kernel, X, values)
-
-
-def _like(X: Any) -> Array:  # (0, p)
-    """An array of the kind of the rows of X."""
-    if is_dask(X):
-        return as_float(np.empty((0, X.shape[1]), X.dtype))
-    return as_float(X[:0])
 
 
 def _checked_values(landmarks: Any, n_landmarks: int | float | None) -> np.ndarray:
@@ -285,7 +288,7 @@ def _from_stream(
 ) -> Landmarks:
     """Landmarks from blocks of rows that are read once."""
     blocks = _with_vectors(kernel, blocks)
-    probe = Pool(_taker(uniform, kernel, rng), lambda n: min(n, N_PROBE), rng)
+    probe = Pool(_taker(uniform, kernel, rng), lambda n: min(n, PROBE_ROWS), rng)
     if not _is_sampler(landmarks):
         return _given_beside(landmarks, n_landmarks, blocks, probe)
     taker = _taker(find_sampler(landmarks), kernel, rng)

@@ -18,13 +18,12 @@ from ..backend.arrays import (
     as_like,
     double,
     eps,
-    index_like,
     is_array,
     to_numpy,
 )
 from ..backend.random import row_uniforms
-from ..backend.rows import map_rows, sum_rows
-from ..backend.scale import all_finite, lengths, power_of_two, quiet
+from ..backend.rows import sum_rows
+from ..backend.scale import all_finite, power_of_two, quiet
 from ..backend.stored import is_elsewhere
 from ..core import Array, Kernel
 from ..kernels.pairs import energies
@@ -49,21 +48,37 @@ def draw(
 
 
 def draw_rows(
-    weigh: Callable[[Array], Any],  # (n, p) -> (n,)
+    weigh: Callable[..., Any],  # (n, p) -> (n,)
     X: Any,
     m: int,
     rng: np.random.Generator,
     replace: bool = False,
+    numbered: bool = False,
 ) -> np.ndarray:  # (≤ m,)
-    """`draw` with the weights of the rows of X, wherever these are."""
+    """`draw` with the weights of the rows of X, wherever these are.
+
+    With `numbered`, `weigh` gets the number of the first row of a block, too.
+    """
+    weigh = weigh if numbered else partial(_unnumbered, weigh)
     if not is_elsewhere(X):
-        return draw(_weights(weigh(X)), m, rng, replace)
+        return draw(host_weights(weigh(X, 0)), m, rng, replace)
     row_bytes = 4 * 8 * X.shape[1]
     if replace:
-        weights = np.asarray(map_rows(weigh, X, row_bytes))
-        return draw(_weights(weights), m, rng, replace)
+        parts = sum_rows(partial(_weights_of_block, weigh), X, row_bytes, numbered=True)
+        return draw(np.concatenate(parts), m, rng, replace)
     block = partial(_first_of_block, weigh, m, _seed(rng))
     return sum_rows(block, X, row_bytes, numbered=True).rows
+
+
+def _unnumbered(weigh: Callable[[Array], Any], block: Array, first: int) -> Any:
+    return weigh(block)
+
+
+def _weights_of_block(
+    weigh: Callable[..., Any], block: Array, first: int
+) -> list[np.ndarray]:
+    """A list, so that those of several blocks add up."""
+    return [host_weights(weigh(block, first))]
 
 
 @dataclass(frozen=True)
@@ -103,9 +118,9 @@ class First:
 
 
 def _first_of_block(
-    weigh: Callable[[Array], Any], m: int, seed: int, block: Array, first: int
+    weigh: Callable[..., Any], m: int, seed: int, block: Array, first: int
 ) -> First:
-    return First.of(_weights(weigh(block)), first, m, seed)
+    return First.of(host_weights(weigh(block, first)), first, m, seed)
 
 
 def _seed(rng: np.random.Generator) -> int:
@@ -126,30 +141,7 @@ def diagonal(
 
 def _squared_energies(kernel: Kernel, X: Array) -> np.ndarray:
     with quiet():
-        return _weights(kernel.diag(X)) ** 2
-
-
-def column_norm(
-    kernel: Kernel,
-    X: Array,
-    m: int,
-    rng: np.random.Generator,
-    *,
-    squared: bool = False,
-    replace: bool = False,
-) -> np.ndarray:
-    """pᵢ ∝ ‖kᵢ‖ (``squared``: ‖kᵢ‖²), kᵢ the i-th column of the kernel matrix.
-
-    n² evaluations of the kernel, a block of rows at a time.
-    """
-    n = X.shape[0]
-    columns = kernel.take(X, index_like(np.arange(n), X))
-
-    def norms(block: Array) -> Array:
-        return lengths(kernel(block, columns))
-
-    weights = _weights(map_rows(norms, X, row_bytes=3 * n * X.dtype.itemsize))
-    return draw(weights**2 if squared else weights, m, rng, replace)
+        return host_weights(kernel.diag(X)) ** 2
 
 
 def coreset(
@@ -179,7 +171,7 @@ def _sums(block: Array) -> np.ndarray:  # (p + 1,)
 
 def _off_mean(mean: np.ndarray, typical: float, X: Array) -> np.ndarray:  # (n,)
     with quiet():  # weights are looked at
-        return _weights(_off_mean_squares(mean, typical, X))
+        return host_weights(_off_mean_squares(mean, typical, X))
 
 
 def _off_mean_squares(mean: np.ndarray, typical: float, X: Array) -> Array:  # (n,)
@@ -191,7 +183,7 @@ def _off_mean_squares(mean: np.ndarray, typical: float, X: Array) -> Array:  # (
     return own - along * along / (energy / unit / unit)
 
 
-def _weights(values: Any) -> np.ndarray:  # (n,)
+def host_weights(values: Any) -> np.ndarray:  # (n,)
     """Non-negative float64 weights on the host."""
     weights = np.maximum(to_numpy(values).astype(np.float64), 0.0)
     if not all_finite(weights):

@@ -10,15 +10,13 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
+from scipy import sparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import check_rows, is_dask, is_torch, to_numpy
+from ..backend.arrays import as_like, is_dask, is_torch, to_numpy
+from ..backend.estimator import Estimator
 from ..backend.random import generator
 from ..backend.rows import (
     Blocks,
@@ -29,9 +27,10 @@ from ..backend.rows import (
     over_blocks,
     sum_rows,
 )
-from ..backend.stored import is_stored
+from ..backend.validation import check_rows
 from ..config import options
 from ..core import Array, AtomUpdate, Dictionary, SparseCoder, SparseCodes
+from ..fields import Declared, History, Part, Size, Whole
 from ..pursuits import OMP, encode
 from ..updates import KSVDUpdate, ParallelKSVDUpdate
 from .checkpoint import Checkpoint
@@ -43,7 +42,7 @@ MANY_ROWS = 2000  # of a stream; at most a quarter as many atoms are the default
 
 
 class DictionaryLearner(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
 ):
     """Alternates between sparse codes and atoms; subclasses say how atoms move.
 
@@ -60,6 +59,14 @@ class DictionaryLearner(
         "verbose": ["verbose"],
         "callback": [Callable, None],
         "sparse_output": ["boolean"],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "n_features_in_": Size("p"),
+        "dictionary_": Part(Dictionary, m="m", p="p"),
+        "coder_": Part(SparseCoder),
+        "history_": History(),
+        "n_iter_": Whole(),
     }
 
     @abstractmethod
@@ -95,7 +102,7 @@ class DictionaryLearner(
         self._check_blocks(X)
         once = isinstance(X, Iterator)
         taken = _leading(X, self._n_first_rows())
-        first = check_rows(self, joined(taken), reset=True)
+        first = joined(self._checked_blocks(taken))
         if once and options.checkpoint is not None:
             raise ValueError(
                 "X is an iterator that can be read only once, and a checkpoint looks "
@@ -104,9 +111,16 @@ class DictionaryLearner(
 
         def checked() -> Iterator[Array]:
             source = chain(taken, X) if once else X
-            return (check_rows(self, block, streamed=True) for block in source)
+            like = first[:0]  # what blocks are stored in may change on the way
+            return (check_rows(self, b, streamed=True, like=like) for b in source)
 
         return Blocks(checked), first
+
+    def _checked_blocks(self, blocks: list[Any]) -> list[Array]:
+        """The first blocks of a stream, all in the type of the first one."""
+        head = check_rows(self, blocks[0], reset=True)
+        rest = (check_rows(self, block, like=head[:0]) for block in blocks[1:])
+        return [head, *rest]
 
     def _n_first_rows(self) -> int:
         """Rows of a stream to choose the first atoms from."""
@@ -151,7 +165,12 @@ class DictionaryLearner(
 
     def _checked(self, X: Any) -> Array:
         """New samples in the form the dictionary takes them."""
-        return check_rows(self, X, lazy=True)
+        return check_rows(self, X, lazy=True, like=self._model_array)
+
+    @property
+    def _model_array(self) -> Array:
+        """New rows are brought to its library, device and dtype."""
+        return self.dictionary_.weights
 
     def _new_rows(self, X: Any) -> Any:
         """New samples, blocks of them as they are read."""
@@ -203,12 +222,11 @@ class DictionaryLearner(
         option, `LazyRows`.
         """
         check_is_fitted(self)
-        if is_blocks(X) or is_dask(X) or (is_stored(X) and not self.sparse_output):
-            parts = self.dictionary_, self.coder_, self.sparse_output
-            row_bytes = 2 * self.dictionary_.row_bytes
-            return map_rows(partial(_coded, *parts), self._new_rows(X), row_bytes)
-        codes = self.encode(X)
-        return codes.tocsr() if self.sparse_output else codes.toarray()
+        if self.sparse_output and not (is_blocks(X) or is_dask(X)):
+            return self.encode(X).tocsr()
+        coded = partial(_coded, self.dictionary_, self.coder_, self.sparse_output)
+        row_bytes = 2 * self.dictionary_.row_bytes
+        return map_rows(coded, self._new_rows(X), row_bytes)
 
     def reconstruction_error(self, X: Any, per_sample: bool = False) -> Any:
         """Mean squared residual ‖x − Dγ‖² of the rows of X, or one per sample."""
@@ -272,6 +290,8 @@ def ksvd_update(update: str | AtomUpdate) -> AtomUpdate:
 
 def dense_codes(codes: Any, like: Array) -> Array:
     """Codes given by a user (dense, sparse or SparseCodes) as something to multiply."""
+    if is_torch(like) and (sparse.issparse(codes) or isinstance(codes, SparseCodes)):
+        codes = codes.toarray()
     if isinstance(codes, SparseCodes):
-        return codes.toarray() if is_torch(like) else codes.tocsr()
-    return codes
+        return codes.tocsr()
+    return codes if sparse.issparse(codes) else as_like(codes, like)

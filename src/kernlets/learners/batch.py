@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import to_device
 from ..core import Array, AtomUpdate, SparseCoder
 from ..dictionaries import ExplicitDictionary
+from ..fields import Declared, Part
 from ..updates import MODUpdate
 from .base import KSVD_UPDATES, DictionaryLearner, dense_codes, ksvd_update
 from .start import STARTS, Usable, start_atoms
@@ -23,6 +24,10 @@ class LinearLearner(DictionaryLearner):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DictionaryLearner._parameter_constraints,
         "init": [StrOptions(set(STARTS)), "array-like"],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "dictionary_": Part(ExplicitDictionary, m="m", p="p"),
     }
 
     def _first_dictionary(

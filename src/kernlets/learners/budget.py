@@ -15,12 +15,13 @@ from sklearn.utils._param_validation import StrOptions
 from ..backend import ops
 from ..backend.arrays import index_like, namespace, to_numpy
 from ..backend.random import generator
-from ..backend.rows import is_blocks, map_rows, row_batches
+from ..backend.rows import is_blocks, map_rows, row_batches, take_rows
 from ..backend.scale import quiet
-from ..backend.stored import read_rows
+from ..backend.stored import is_stored
 from ..backend.threads import serial_blas
 from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
+from ..fields import Declared, Part, Whole, check
 from ..kernels import Precomputed, resolve
 from ..kernels.samples import check_samples, describe_input
 from ..pursuits import OMP, Lasso
@@ -34,7 +35,7 @@ from ..updates.budget import (
 )
 from ..updates.stock import GIANT, AnchorStock
 from .base import POSITIVE, DictionaryLearner
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, fitting
 from .kernel_atoms import KernelAtoms
 from .loop import Monitor
 
@@ -118,6 +119,13 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         "pruning": [StrOptions(set(PRUNINGS))],
     }
 
+    _declared: ClassVar[Declared] = {
+        "coder_": Part(Lasso, OMP),
+        "stock_": Part(AnchorStock, m="m", p="p", r="r"),
+        "dictionary_": Part(KernelDictionary, m="m", p="p", r="r"),
+        "n_samples_seen_": Whole(),
+    }
+
     def __init__(
         self,
         kernel: str | Kernel | Callable[..., Any] = "rbf",
@@ -174,10 +182,9 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         """Learn from the next samples of a stream, one or many; y is ignored."""
         self._validate_params()
         kernel, started = self._stream_kernel(), hasattr(self, "stock_")
-        X = check_samples(self, X, kernel, reset=not started)
-        if started:
-            X = self.stock_.like_anchors(X)
-        else:
+        like = self.stock_.coefs if started else None
+        X = check_samples(self, X, kernel, reset=not started, like=like)
+        if not started:
             rng = generator(self.random_state)
             self._begin(kernel.bound(X), X, self.n_components, rng)
         self._run([row_batches(X, BLOCK)], 1)
@@ -245,7 +252,8 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         monitor.history["cost"] = []
         saved = saved or Checkpoint()
         if saved.state is not None and rng is not None:
-            self._resume(monitor, rng, saved.state)
+            with saved.resuming() as state:
+                self._resume(monitor, rng, state)
         end = 0 if saved.done else n_passes
         for iteration, batches in zip(range(monitor.n_iter, end), passes, strict=False):
             error, cost = self._pass(batches)
@@ -269,7 +277,11 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         """Take up what a checkpoint holds."""
         rng.bit_generator.state = state["rng"].bit_generator.state
         monitor.resume(state["history"])
-        self.stock_ = AnchorStock(**state["stock"])
+        stock, (_, p) = AnchorStock(**state["stock"]), self.stock_.anchors.shape
+        fitting(stock.start, self.stock_.start)
+        if check(stock)["p"] != p:
+            raise ValueError(f"it has anchors of other samples than those with {p}")
+        self.stock_ = stock
         self.n_samples_seen_ = state["n_samples_seen"]
         self._publish()
 
@@ -363,7 +375,9 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         return False
 
     def _checked(self, X: Any) -> Array:
-        return check_samples(self, X, self.kernel_)
+        return check_samples(
+            self, X, self.kernel_, by_blocks=True, like=self._model_array
+        )
 
     def __sklearn_tags__(self) -> Any:
         return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
@@ -376,4 +390,5 @@ def _batches(X: Any, rng: np.random.Generator) -> Iterator[Array]:
         return
     order = rng.permutation(X.shape[0])
     for begin in range(0, len(order), BLOCK):
-        yield read_rows(X, index_like(order[begin : begin + BLOCK], X))
+        rows = order[begin : begin + BLOCK]
+        yield take_rows(X, rows) if is_stored(X) else X[index_like(rows, X)]

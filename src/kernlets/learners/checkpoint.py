@@ -5,10 +5,11 @@ A loop asks for its `Checkpoint`, begins with the `state` that it finds there, a
 
     checkpoint = Checkpoint.of(self, samples=X, start=dictionary)
     if checkpoint.state is not None:
-        total, rng_state = checkpoint.state["total"], ...
+        with checkpoint.resuming() as state:
+            dictionary = fitting(state["dictionary"], dictionary)
     for ...:
-        checkpoint.keep(total=total, rng=rng)
-    checkpoint.keep(done=True, total=total, rng=rng)
+        checkpoint.keep(dictionary=dictionary)
+    checkpoint.keep(done=True, dictionary=dictionary)
 
 Without the option `state` is None and `keep` does nothing. How files get to the disk
 is in `persistence`.
@@ -18,7 +19,9 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -28,9 +31,11 @@ from sklearn.base import BaseEstimator
 
 from .. import __version__
 from ..backend.arrays import is_array, is_torch, to_numpy
+from ..backend.atomic import remove_abandoned
 from ..backend.rows import is_blocks, sum_rows
 from ..config import CheckpointFolder, options
 from ..core import Array
+from ..fields import check
 
 SHARE = 0.05  # part of the time that may go into writing
 BLOCK_ROWS = 4096  # a constant: the digest must not depend on memory or threads
@@ -40,8 +45,13 @@ IDLE = ("callback", "memory", "sparse_output", "verbose")  # parameters that fit
 class Checkpoint:
     """The state of one fit in a file, if the options name a folder for it."""
 
-    def __init__(self, path: Path | None = None, about: Any = None) -> None:
-        self._path, self._about = path, about
+    def __init__(
+        self,
+        path: Path | None = None,
+        about: Any = None,
+        folder: CheckpointFolder | None = None,
+    ) -> None:
+        self._path, self._about, self._folder = path, about, folder
         self._due = 0.0
         self.state = None if path is None else _saved(path, about)
 
@@ -56,29 +66,52 @@ class Checkpoint:
             return cls()
         name = type(estimator).__name__
         path = Path(f"{options.checkpoint.numbered(name)}.checkpoint")
-        path.parent.mkdir(parents=True, exist_ok=True)
         about = {"kernlets": __version__, **_described_params(estimator)}
         digests = {name: digest(value) for name, value in data.items()}
-        return cls(path, {"parameters": about, "data": digests})
+        return cls(path, {"parameters": about, "data": digests}, options.checkpoint)
 
     @property
     def done(self) -> bool:
         """Whether the fit was finished and only has to be taken from the file."""
         return self.state is not None and self.state["done"]
 
+    @contextmanager
+    def resuming(self) -> Iterator[Any]:
+        """The state; what goes wrong with it becomes a `CheckpointError`."""
+        try:
+            yield self.state
+        except Exception as error:  # a file made by hand can be wrong in any way
+            raise _refusal(self._path, error) from error
+
     def keep(self, done: bool = False, **state: Any) -> None:
         """Write the state, unless that would take more than a small part of the time.
 
-        A state that is `done` is always written.
+        A state that is `done` is always written. One that cannot be written is worth
+        a warning, the first time, but not the fit.
         """
         began = time.perf_counter()
         if self._path is None or not (done or began >= self._due):
             return
-        from ..persistence import save_state
-
-        save_state({"about": self._about, "done": done, **state}, self._path)
+        try:
+            self._write(self._path, {"about": self._about, "done": done, **state})
+        except OSError as error:
+            self._warn(error)
         now = time.perf_counter()
         self._due = now + (now - began) / SHARE
+
+    def _write(self, path: Path, state: dict[str, Any]) -> None:
+        from ..persistence import save_state
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_state(state, path)
+
+    def _warn(self, error: OSError) -> None:
+        if self._folder is None or self._folder.first_failure():
+            warnings.warn(
+                f"{self._path}: cannot be written ({error.strerror}): the fit goes on, "
+                "and tries again with its next state",
+                stacklevel=3,
+            )
 
 
 def fitted_attributes(estimator: BaseEstimator) -> dict[str, Any]:
@@ -91,7 +124,7 @@ def branches(name: str, n: int) -> list[CheckpointFolder | None]:
     if options.checkpoint is None:
         return [None] * n
     folder = options.checkpoint.numbered(name)
-    return [CheckpointFolder(folder / str(i)) for i in range(n)]
+    return [options.checkpoint.branch(folder / str(i)) for i in range(n)]
 
 
 def learned_fields(dictionary: Any) -> dict[str, Any]:
@@ -100,21 +133,51 @@ def learned_fields(dictionary: Any) -> dict[str, Any]:
     return {name: getattr(dictionary, name) for name in sorted(names)}
 
 
+def fitting(value: Any, like: Any, free: str = "") -> Any:
+    """What a checkpoint holds, if it has the sizes of what it takes the place of.
+
+    Arrays have the same shape and type; objects are what they declare (see `fields`),
+    with the same sizes but for the `free` letters.
+    """
+    if is_array(like):
+        facts = like.shape, like.dtype
+        fits = is_array(value) and (value.shape, value.dtype) == facts
+    else:
+        ours, theirs = check(like), check(value)
+        shared = ours.keys() - {*free}
+        fits = all(ours[letter] == theirs.get(letter) for letter in shared)
+    if not fits:
+        raise ValueError("it has arrays of other sizes or types")
+    return value
+
+
+def _refusal(path: Path | None, error: Exception) -> Exception:
+    from ..persistence import CheckpointError
+
+    if isinstance(error, CheckpointError):
+        return error
+    problem = f"cannot be resumed ({error}): remove it to begin this fit again"
+    return CheckpointError(path or "checkpoint", problem)
+
+
 def _saved(path: Path, about: dict[str, Any]) -> dict[str, Any] | None:
     """The state in the file, None if there is none, refused if of another fit."""
-    for rest in path.parent.glob(f".{path.name}.*.part"):  # of a killed process
-        rest.unlink()
+    remove_abandoned(path)
     if not path.exists():
         return None
     from ..persistence import CheckpointError, load_state
 
     state = load_state(path)
-    if state.get("about") == about:
+    if state.get("about") == about and isinstance(state.get("done"), bool):
         return state
+    try:
+        differences = _differences(state["about"], about)
+    except Exception as error:
+        raise _refusal(path, error) from error
     raise CheckpointError(
         path,
-        f"is of another fit: {_differences(state['about'], about)}; use the same data "
-        "and parameters to resume, or another checkpoint folder",
+        f"is of another fit: {differences}; use the same data and parameters to "
+        "resume, or another checkpoint folder",
     )
 
 

@@ -83,7 +83,9 @@ class KernelLearner(KernelAtoms, DictionaryLearner):
         return GramDictionary.of_samples(matrix, index_like(rows, matrix))
 
     def _checked(self, X: Any) -> Array:
-        return check_samples(self, X, self.kernel_, lazy=True)
+        return check_samples(
+            self, X, self.kernel_, lazy=True, like=self._model_array
+        )
 
     def __sklearn_tags__(self) -> Any:
         return describe_input(super().__sklearn_tags__(), resolve(self.kernel))

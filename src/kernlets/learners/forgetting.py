@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
+from typing import ClassVar
 
 import numpy as np
+
+from ..fields import Declared, Either, Nothing, Number, Text, Whole
 
 #: schedule -> what is left of 1 − start after t horizons
 SCHEDULES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -48,6 +51,12 @@ class Forgetting:
     >>> Forgetting(0.9, "linear", horizon=4).factors(0, 6).round(3).tolist()
     [0.9, 0.925, 0.95, 0.975, 1.0, 1.0]
     """
+
+    _declared: ClassVar[Declared] = {
+        "start": Number(least=0),
+        "schedule": Text(*SCHEDULES),
+        "horizon": Either(Nothing(), Whole(1)),
+    }
 
     start: float = 0.99
     schedule: str = "constant"

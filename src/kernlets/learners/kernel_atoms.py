@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 
-from ..core import Array
+from ..core import Array, Kernel
 from ..dictionaries import KernelDictionary
+from ..fields import Conditions, Declared, Part
 from ..preimage import preimages
 from .base import dense_codes
 
 
 class KernelAtoms:
     """Anchors and coefficients of the fitted dictionary, and the way back to points."""
+
+    _declared: ClassVar[Declared] = {
+        "kernel_": Part(Kernel),
+        "dictionary_": Part(KernelDictionary, m="m", p="p"),
+    }
+    _conditions: ClassVar[Conditions] = {
+        "anchors_ are row numbers beyond the training samples": lambda self: (
+            _are_inside(self.dictionary_.anchors, self.n_features_in_)
+        ),
+    }
 
     dictionary_: KernelDictionary
 
@@ -36,3 +47,8 @@ class KernelAtoms:
         """
         weights = dense_codes(codes, self.coefs_) @ self.coefs_
         return preimages(self.dictionary_.kernel, self.anchors_, weights).points
+
+
+def _are_inside(anchors: Array, n_samples: int) -> bool:
+    """Whether row numbers, which a precomputed kernel has for anchors, exist."""
+    return anchors.ndim > 1 or int(anchors.max()) < n_samples

@@ -18,7 +18,7 @@ from ..backend.threads import serial_blas
 from ..core import Array, AtomUpdate, Coded, Dictionary, SparseCoder, Statistics
 from ..pursuits import encode
 from ..updates.statistics import summed
-from .checkpoint import Checkpoint, learned_fields
+from .checkpoint import Checkpoint, fitting, learned_fields
 from .progress import RowClock
 
 
@@ -96,7 +96,8 @@ def alternate(
     """
     checkpoint = checkpoint or Checkpoint()
     if checkpoint.state is not None:
-        dictionary = _resumed(dictionary, rng, monitor, checkpoint.state)
+        with checkpoint.resuming() as state:
+            dictionary = _resumed(dictionary, rng, monitor, state)
     # a sweep is serial with small products between: threads of BLAS would only spin
     calm = serial_blas if update.needs == "codes" else nullcontext()
     end = 0 if checkpoint.done else monitor.max_iter
@@ -139,7 +140,7 @@ def _resumed(
     """The dictionary of an interrupted fit, with generator and history as they were."""
     rng.bit_generator.state = state["rng"].bit_generator.state
     monitor.resume(state["history"])
-    return replace(start, **state["dictionary"])
+    return fitting(replace(start, **state["dictionary"]), start, free="r")
 
 
 def _coded(

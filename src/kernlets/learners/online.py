@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import namespace
 from ..core import Array, AtomUpdate, SparseCoder, Statistics
+from ..fields import Conditions, Declared, Either, Nothing, Part
 from ..updates import CoordinateUpdate, MODUpdate
 from ..updates.statistics import summed, without_atoms
 from .forgetting import Forgetting
@@ -75,6 +76,15 @@ class OnlineDictionary(StreamLearner):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StreamLearner._parameter_constraints,
         "update": [StrOptions(set(UPDATES)), AtomUpdate],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "statistics_": Either(Nothing(), Part(Statistics, m="m", r="p", p="p")),
+    }
+    _conditions: ClassVar[Conditions] = {
+        "update needs all codes at once": lambda self: (
+            self._atom_update().needs == "statistics"
+        ),
     }
 
     def __init__(

@@ -100,7 +100,8 @@ class OrthogonalDictionary(LinearLearner):
                 f"lower n_components to at most {p}, or put a feature map such as "
                 "NystroemMap in front"
             )
-        return start.with_weights(as_like(nearest_orthonormal(start.atoms), X))
+        atoms = nearest_orthonormal(start.atoms)
+        return start.with_weights(as_like(atoms, start.atoms))
 
     def _coder(self, n_atoms: int, n_features: int) -> SparseCoder:
         if self.coder is None and self.n_nonzero_coefs is None:

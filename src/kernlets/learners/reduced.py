@@ -18,7 +18,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..backend.arrays import (
     as_like,
     check_points,
-    check_rows,
     eps,
     index_like,
     namespace,
@@ -28,6 +27,7 @@ from ..backend.arrays import (
 from ..backend.random import generator
 from ..backend.rows import map_rows
 from ..backend.scale import typical_length
+from ..backend.validation import check_rows
 from ..core import Array, AtomUpdate, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
 from ..kernels import Precomputed, resolve

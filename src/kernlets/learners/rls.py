@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.rows import read_rows
 from ..backend.scale import power_of_two, typical_length
-from ..backend.threads import serial_blas
+from ..backend.stored import apply_rows
 from ..core import Array, SparseCoder
+from ..fields import Declared, Floats
 from ..pursuits import encode
 from ..updates.recursive import Recursion
 from ..updates.statistics import Seen, seen
@@ -74,6 +74,8 @@ class RLSDictionary(StreamLearner):
     800
     """
 
+    _declared: ClassVar[Declared] = {"covariance_": Floats("m", "m", like="float64")}
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -107,13 +109,14 @@ class RLSDictionary(StreamLearner):
         self._take(Recursion.start(self.dictionary_.atoms))
 
     def _learn_batch(self, batch: Array, factors: np.ndarray) -> Seen:
-        X = read_rows(batch, slice(0, batch.shape[0]))
-        if self.n_samples_seen_ == 0:
-            self._take(Recursion.start(self.dictionary_.atoms, _prior(X)))
-        codes = encode(self.dictionary_, self.coder_, X)
-        with serial_blas:  # small factorisations, where threads wait for each other
+        def learn(X: Array) -> Seen:
+            if self.n_samples_seen_ == 0:
+                self._take(Recursion.start(self.dictionary_.atoms, _prior(X)))
+            codes = encode(self.dictionary_, self.coder_, X)
             self._take(self._state().after(X, codes, factors).normalized())
-        return seen(X, codes)
+            return seen(X, codes)
+
+        return apply_rows(learn, batch, slice(0, batch.shape[0]))
 
     def _replace(self, places: Array, atoms: Array) -> None:
         self._take(self._state().replaced(places, atoms))

@@ -119,8 +119,9 @@ def from_kmeans(X: Any, n_components: int, rng: np.random.Generator) -> Array:
 
 def from_svd(X: Any, n_components: int, rng: np.random.Generator) -> Array:
     """Leading right singular vectors, then random samples."""
+    p = X.shape[1]
     with quiet():
-        gram = sum_rows(_gram, X, row_bytes=16 * X.shape[1])
+        gram = sum_rows(_gram, X, row_bytes=16 * p, result_bytes=8 * p * p)
     if not all_finite(gram):
         raise ValueError(
             f"XᵀX overflows in {gram.dtype}: scale the samples, e.g. with UnitNorm or "

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from itertools import islice
 from numbers import Real
@@ -15,16 +16,18 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from ..backend.arrays import check_rows, namespace
+from ..backend.arrays import namespace
 from ..backend.random import generator
 from ..backend.rows import read_rows, row_batches
+from ..backend.validation import check_rows
 from ..core import Array, Statistics
 from ..dictionaries import ExplicitDictionary
+from ..fields import Declared, Floats, Indices, Maybe, Whole, check, declared_of
 from ..updates.refresh import replacements
 from ..updates.statistics import Seen
 from .base import POSITIVE
 from .batch import LinearLearner
-from .checkpoint import Checkpoint, fitted_attributes
+from .checkpoint import Checkpoint, fitted_attributes, fitting
 from .forgetting import Forgetting, forgetting_of
 from .loop import Monitor
 
@@ -54,6 +57,13 @@ class StreamLearner(LinearLearner):
         "forgetting": [Interval(Real, 0, 1, closed="right"), Forgetting],
     }
 
+    _declared: ClassVar[Declared] = {
+        "n_samples_seen_": Whole(),
+        "uses_": Indices("m"),
+        "pending_": Maybe(Floats("n", "p")),
+    }
+    _early = ("n_features_in_", "pending_")  # while rows are gathered for a start
+
     @abstractmethod
     def _begin(self) -> None:
         """The state that goes with the first `dictionary_`."""
@@ -74,7 +84,8 @@ class StreamLearner(LinearLearner):
         fitted. `history_` tells of the last call.
         """
         self._validate_params()
-        X = check_rows(self, X, reset=not hasattr(self, "n_features_in_"))
+        begin = not hasattr(self, "n_features_in_")
+        X = check_rows(self, X, reset=begin, like=self._stream_array)
         if not self.__sklearn_is_fitted__():
             if hasattr(self, "pending_"):
                 X = namespace(X).concat([self.pending_, _in_memory(X)])
@@ -84,6 +95,12 @@ class StreamLearner(LinearLearner):
             self._start(self._first_dictionary(X, generator(self.random_state)))
         self._run(X, passes=1)
         return self
+
+    @property
+    def _stream_array(self) -> Array | None:
+        """What the next rows of the stream are to be like; None before the first."""
+        is_fitted = self.__sklearn_is_fitted__()
+        return self._model_array if is_fitted else getattr(self, "pending_", None)
 
     def _must_wait(self, X: Array) -> bool:
         """Whether there are too few rows to draw the first atoms from."""
@@ -150,9 +167,20 @@ class StreamLearner(LinearLearner):
         """Take up what a checkpoint holds, and the pass that was begun."""
         if saved.state is None:
             return PassSums()
-        self.__dict__.update(saved.state["learned"])
-        monitor.resume(saved.state["history"])
-        return PassSums(**saved.state["begun"])
+        with saved.resuming() as state:
+            self._check_learned(state["learned"])
+            self.__dict__.update(state["learned"])
+            monitor.resume(state["history"])
+            return PassSums(**state["begun"])
+
+    def _check_learned(self, learned: dict[str, Any]) -> None:
+        """Refuse attributes that are not those of this learner after some batches."""
+        if not learned.keys() <= declared_of(type(self)).keys():
+            raise ValueError("it has attributes of something else")
+        trial, history = copy(self), {"objective": [0.0], "seconds": [0.0]}
+        trial.__dict__.update({**learned, "history_": history, "n_iter_": 0})
+        check(trial)
+        fitting(trial.dictionary_, self.dictionary_)
 
     def _note(self, seen: Seen | Statistics) -> float:
         """Count, and from time to time replace atoms that are out of use."""

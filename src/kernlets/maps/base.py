@@ -6,28 +6,28 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from copy import copy
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import check_rows
+from ..backend.estimator import Estimator
 from ..backend.rows import Blocks, is_blocks, map_rows
 from ..backend.scale import all_finite, quiet
+from ..backend.validation import check_rows
 from ..core import Array, Kernel
+from ..fields import Declared, Either, Floats, Indices, Nothing, Number, Part, Size
 from ..preimage import over_landmarks, preimages
 
 
-class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, ABC):
     """A map ψ with ⟨ψ(x), ψ(y)⟩ ≈ κ(x, y), applied to blocks of rows.
 
     A subclass gives `fit`, `_features` and `_row_bytes`. X may be an array, a torch
     tensor, a memory map, a Dask array or dataframe, or an iterable of blocks of rows.
     """
+
+    _declared: ClassVar[Declared] = {"n_features_in_": Size("p")}
 
     @abstractmethod
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
@@ -37,6 +37,11 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     @abstractmethod
     def _row_bytes(self) -> int:
         """Working memory of `_features` for one row."""
+
+    @property
+    @abstractmethod
+    def _model_array(self) -> Array | None:
+        """New rows are brought to its library, device and dtype, if it is not None."""
 
     @property
     @abstractmethod
@@ -75,13 +80,18 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """X checked: one array, or a generator of checked blocks."""
         if is_blocks(X):
             return self._blocks(X, reset)
-        sparse = self._accept_sparse
-        return check_rows(self, X, reset=reset, accept_sparse=sparse, lazy=True)
+        sparse, like = self._accept_sparse, None if reset else self._model_array
+        keys: dict[str, Any] = {"accept_sparse": sparse, "lazy": True, "like": like}
+        return check_rows(self, X, reset=reset, **keys)
 
     def _blocks(self, blocks: Any, reset: bool) -> Iterator[Array]:
+        """Checked blocks, where the model is, or all like the first one."""
+        like = None if reset else self._model_array
         for block in blocks:
-            yield check_rows(self, block, reset=reset, streamed=True)
-            reset = False
+            rows = check_rows(self, block, reset=reset, streamed=True, like=like)
+            if reset:
+                like, reset = rows[:0], False
+            yield rows
 
     def _first_rows(self, X: Any) -> tuple[Array, Any]:
         """The first block, which sets the number of features, and all checked rows."""
@@ -102,6 +112,17 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
 class LandmarkMap(FeatureMap):
     """A map ψ(x) = K(x, `landmarks_`) `projection_`, of which there is a way back."""
+
+    _declared: ClassVar[Declared] = {
+        "kernel_": Part(Kernel),
+        "landmarks_": Either(
+            Floats("r", "p", csr=True), Indices("r", below="p")
+        ),
+        "landmark_indices_": Either(Nothing(), Indices("r")),
+        "eigenvalues_": Floats("k"),
+        "projection_": Floats("r", "k"),
+        "kernel_error_": Number(),
+    }
 
     kernel_: Kernel
     landmarks_: Array | None

@@ -13,7 +13,9 @@ import numpy as np
 from ..backend.arrays import double, eps, index_like, namespace
 from ..backend.rows import is_blocks, sum_rows
 from ..backend.scale import least_energy, lengths
+from ..backend.stored import is_stored
 from ..backend.threads import serial_blas
+from ..config import options
 from ..core import Array, Kernel
 from ..landmarks.pool import Pool
 from ..landmarks.select import choose, known_by_index
@@ -52,8 +54,13 @@ def gathered(
 def draw_sample(
     kernel: Kernel, X: Array, n_samples: int, rng: np.random.Generator
 ) -> Sample:
-    """`n_samples` random rows of X, or all of them where there are fewer."""
+    """`n_samples` random rows of X, or all of them where there are fewer.
+
+    Of rows on disk no more than a part of the memory option holds.
+    """
     n = X.shape[0]
+    if is_stored(X):
+        n_samples = min(n_samples, max(1, options.memory // (32 * 8 * X.shape[1])))
     chosen = np.sort(rng.choice(n, min(n_samples, n), replace=False))
     found = choose(chosen, kernel, X, None, rng)
     if known_by_index(kernel, X):

@@ -12,7 +12,18 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..backend import ops
 from ..backend.arrays import as_like, empty, index_like, namespace
 from ..backend.random import generator
+from ..backend.stored import no_rows
 from ..core import Array, Kernel
+from ..fields import (
+    Conditions,
+    Declared,
+    Either,
+    Floats,
+    Indices,
+    Nothing,
+    Number,
+    Part,
+)
 from ..kernels import resolve
 from .base import FeatureMap
 from .frequencies import n_waves, radii, uniform, waves
@@ -81,6 +92,19 @@ class FastfoodMap(FeatureMap):
         "random_state": ["random_state", np.random.Generator],
     }
 
+    _declared: ClassVar[Declared] = {
+        "kernel_": Part(Kernel),
+        "lengths_": Floats("._n_waves"),
+        "diagonals_": Floats("._n_blocks", "._depth", "._d"),
+        "orders_": Either(Nothing(), Indices("._n_blocks", "._d", below="._d")),
+        "phase_": Number(),
+    }
+    _conditions: ClassVar[Conditions] = {
+        "orders_ must be there with gains='normal'": lambda self: (
+            (self.orders_ is None) == (self.gains != "normal")
+        ),
+    }
+
     def __init__(
         self,
         kernel: Kernel | str = "rbf",
@@ -97,23 +121,21 @@ class FastfoodMap(FeatureMap):
         """Draw B, Π, G and S; of X only the width and the scale matter."""
         self._validate_params()
         head, _ = self._first_rows(X)
-        self.kernel_ = resolve(self.kernel).bound(head)
-        rng, h, d = generator(self.random_state), n_waves(self.n_components), self._d
+        self.kernel_, like = resolve(self.kernel).bound(head), no_rows(head)
+        rng, h = generator(self.random_state), self._n_waves
         u = uniform(h, 1, "plain", rng)[:, 0]
-        lengths = np.sqrt(rng.chisquare(d, h)) * radii(self.kernel_, u)
-        self.lengths_ = as_like(lengths, head)
-        self._draw_blocks(-(-h // d), head, rng)
+        lengths = np.sqrt(rng.chisquare(self._d, h)) * radii(self.kernel_, u)
+        self.lengths_ = as_like(lengths, like)
+        self._draw_blocks(like, rng)
         self.phase_ = rng.uniform(0.0, 2.0 * pi)
         return self
 
-    def _draw_blocks(
-        self, n_blocks: int, like: Array, rng: np.random.Generator
-    ) -> None:
+    def _draw_blocks(self, like: Array, rng: np.random.Generator) -> None:
         """Set the diagonals, scaled so that projections are on unit vectors."""
-        d, is_normal = self._d, self.gains == "normal"
-        diagonals = rng.choice([-1.0, 1.0], (n_blocks, 2 if is_normal else 3, d))
+        n_blocks, d = self._n_blocks, self._d
+        diagonals = rng.choice([-1.0, 1.0], (n_blocks, self._depth, d))
         self.orders_ = None
-        if is_normal:
+        if self.gains == "normal":
             diagonals[:, 1] = rng.standard_normal((n_blocks, d))
             orders = rng.permuted(np.tile(np.arange(d), (n_blocks, 1)), axis=1)
             self.orders_ = index_like(orders, like)
@@ -127,6 +149,19 @@ class FastfoodMap(FeatureMap):
         """The power of two to which rows are padded."""
         d = 1 << (self.n_features_in_ - 1).bit_length()
         return max(d, MIN_ORDER) if self.gains == "signs" else d
+
+    @property
+    def _n_waves(self) -> int:
+        return n_waves(self.n_components)
+
+    @property
+    def _n_blocks(self) -> int:
+        return -(-self._n_waves // self._d)
+
+    @property
+    def _depth(self) -> int:
+        """Diagonal matrices in each block of V."""
+        return 2 if self.gains == "normal" else 3
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
         angles = empty((X.shape[0], self.lengths_.shape[0]), like=X)
@@ -160,6 +195,10 @@ class FastfoodMap(FeatureMap):
     @property
     def _row_bytes(self) -> int:
         return (4 * self._d + 2 * self.n_components) * self.lengths_.dtype.itemsize
+
+    @property
+    def _model_array(self) -> Array:
+        return self.lengths_
 
     @property
     def _n_features_out(self) -> int:

@@ -14,7 +14,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..backend.arrays import as_like
 from ..backend.random import generator
+from ..backend.stored import no_rows
 from ..core import Array, Kernel
+from ..fields import Declared, Floats, Number, Part
 from ..kernels import resolve
 from .base import FeatureMap
 from .frequencies import SAMPLINGS, Sampling, frequencies, n_waves, waves
@@ -73,6 +75,12 @@ class FourierMap(FeatureMap):
         "random_state": ["random_state", np.random.Generator],
     }
 
+    _declared: ClassVar[Declared] = {
+        "kernel_": Part(Kernel),
+        "frequencies_": Floats("._n_waves", "p"),
+        "phase_": Number(),
+    }
+
     def __init__(
         self,
         kernel: Kernel | str = "rbf",
@@ -89,12 +97,16 @@ class FourierMap(FeatureMap):
         """Draw the frequencies; of X only the width and the scale matter."""
         self._validate_params()
         head, _ = self._first_rows(X)
-        n, rng = n_waves(self.n_components), generator(self.random_state)
+        n, rng = self._n_waves, generator(self.random_state)
         self.kernel_ = resolve(self.kernel).bound(head)
         omega = frequencies(self.kernel_, n, head.shape[1], self.sampling, rng)
-        self.frequencies_ = as_like(omega, head)
+        self.frequencies_ = as_like(omega, no_rows(head))
         self.phase_ = rng.uniform(0.0, 2.0 * pi)
         return self
+
+    @property
+    def _n_waves(self) -> int:
+        return n_waves(self.n_components)
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
         angles = X @ as_like(self.frequencies_, X).T
@@ -103,6 +115,10 @@ class FourierMap(FeatureMap):
     @property
     def _row_bytes(self) -> int:
         return 4 * self._n_features_out * self.frequencies_.dtype.itemsize
+
+    @property
+    def _model_array(self) -> Array:
+        return self.frequencies_
 
     @property
     def _n_features_out(self) -> int:

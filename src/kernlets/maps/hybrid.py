@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..backend.arrays import as_like, double, namespace
 from ..backend.random import generator
 from ..core import Array, Kernel
+from ..fields import Declared, Either, Floats, Indices, Nothing, Part
 from .base import FeatureMap
 from .fourier import FourierMap
 from .frequencies import SAMPLINGS, Sampling
@@ -66,6 +67,16 @@ class HybridMap(FeatureMap):
         "sampling": [StrOptions(set(SAMPLINGS))],
     }
 
+    _declared: ClassVar[Declared] = {
+        "head_": Part(NystroemMap, p="p", r="r", k="k"),
+        "tail_": Part(FourierMap, p="p"),
+        "removal_": Floats("k", ".tail_.n_components"),
+        "kernel_": Part(Kernel),
+        "landmarks_": Floats("r", "p", csr=True),
+        "landmark_indices_": Either(Nothing(), Indices("r")),
+        "eigenvalues_": Floats("k"),
+    }
+
     def __init__(
         self,
         kernel: Kernel | str = "rbf",
@@ -115,6 +126,10 @@ class HybridMap(FeatureMap):
     @property
     def _row_bytes(self) -> int:
         return self.head_._row_bytes + self.tail_._row_bytes
+
+    @property
+    def _model_array(self) -> Array:
+        return self.removal_
 
     @property
     def _n_features_out(self) -> int:

@@ -15,11 +15,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..backend.arrays import as_like, eps, index_like, is_array, namespace
 from ..backend.random import generator
-from ..backend.rows import map_rows
+from ..backend.rows import map_rows, spread_rows
 from ..core import Array, Kernel
+from ..fields import Conditions, Declared, Either, Floats, Nothing, Whole
 from ..kernels import Precomputed, resolve
 from ..landmarks import choose
-from ..landmarks.select import count, spread_rows
+from ..landmarks.select import count
 from .base import LandmarkMap
 from .bases import UNITS, at_samples, random_waves, units
 from .eigenfunctions import (
@@ -124,6 +125,16 @@ class IKAMap(LandmarkMap):
         "n_samples": [Interval(Integral, 1, None, closed="left")],
         "refine_filters": [Interval(Integral, 0, None, closed="left")],
         "random_state": ["random_state", np.random.Generator],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "offsets_": Either(Nothing(), Floats("r")),
+        "n_samples_": Whole(1),
+    }
+    _conditions: ClassVar[Conditions] = {
+        "offsets_ must be there unless basis='kernel'": lambda self: (
+            (self.offsets_ is None) == (self.basis == "kernel")
+        ),
     }
 
     landmarks_: Array | None
@@ -246,6 +257,10 @@ class IKAMap(LandmarkMap):
     def _row_bytes(self) -> int:
         n, m = self.projection_.shape
         return (2 * n + m) * self.projection_.dtype.itemsize
+
+    @property
+    def _model_array(self) -> Array:
+        return self.projection_
 
     @property
     def _n_features_out(self) -> int:

@@ -17,11 +17,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..backend.arrays import as_like, double, index_like, is_array, to_device
 from ..backend.random import generator
-from ..backend.rows import is_blocks, map_rows, sum_rows, take_rows
+from ..backend.rows import is_blocks, map_rows, spread_rows, sum_rows, take_rows
 from ..core import Array, Kernel
+from ..fields import Declared, Size
 from ..kernels import Precomputed, resolve
 from ..landmarks import Landmarks, choose
-from ..landmarks.select import known_by_index, spread_rows
+from ..landmarks.select import known_by_index
 from .base import LandmarkMap
 from .factor import (
     check_definite,
@@ -120,6 +121,8 @@ class NystroemMap(LandmarkMap):
         "eigen_solver": [StrOptions({"auto", "full", "randomized"})],
         "random_state": ["random_state", np.random.Generator],
     }
+
+    _declared: ClassVar[Declared] = {"n_landmarks_": Size("r")}
 
     def __init__(
         self,
@@ -262,6 +265,10 @@ class NystroemMap(LandmarkMap):
     @property
     def _accept_sparse(self) -> bool:
         return getattr(resolve(self.kernel), "accept_sparse", False)
+
+    @property
+    def _model_array(self) -> Array:
+        return self.projection_
 
     @property
     def _n_features_out(self) -> int:

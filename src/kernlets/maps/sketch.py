@@ -12,9 +12,13 @@ from sklearn.utils._param_validation import Interval
 
 from ..backend.arrays import as_like, empty, is_torch, move_like, namespace
 from ..backend.random import generator
+from ..backend.stored import no_rows
 from ..core import Array, Kernel
+from ..fields import Conditions, Declared, Floats, Indices, Part
 from ..kernels import Polynomial, resolve
 from .base import FeatureMap
+
+MAX_COMPONENTS = 2**24
 
 
 class PolynomialSketchMap(FeatureMap):
@@ -61,6 +65,16 @@ class PolynomialSketchMap(FeatureMap):
         "random_state": ["random_state", np.random.Generator],
     }
 
+    _declared: ClassVar[Declared] = {
+        "kernel_": Part(Polynomial),
+        "places_": Indices(".kernel_.degree", "._width", below=".n_components"),
+        "signs_": Floats(".kernel_.degree", "._width"),
+    }
+    _conditions: ClassVar[Conditions] = {
+        # nothing that is stored grows with them
+        "n_components is too large": lambda self: self.n_components <= MAX_COMPONENTS,
+    }
+
     def __init__(
         self,
         kernel: Kernel | str = "poly:2",
@@ -75,16 +89,16 @@ class PolynomialSketchMap(FeatureMap):
         """Draw the places and signs; of X only the width matters."""
         self._validate_params()
         head, _ = self._first_rows(X)
-        self.kernel_ = resolve(self.kernel).bound(head)
+        self.kernel_, like = resolve(self.kernel).bound(head), no_rows(head)
         if not isinstance(self.kernel_, Polynomial):
             raise ValueError(
                 f"kernel={self.kernel!r} is not polynomial: use 'poly:2' or the like, "
                 "FourierMap for RBF kernels, or NystroemMap for any"
             )
         rng = generator(self.random_state)
-        shape = (self.kernel_.degree, head.shape[1] + (self.kernel_.coef0 != 0))
-        self.places_ = move_like(rng.integers(self.n_components, size=shape), head)
-        self.signs_ = as_like(rng.choice([-1.0, 1.0], size=shape), head)
+        shape = (self.kernel_.degree, self._width)
+        self.places_ = move_like(rng.integers(self.n_components, size=shape), like)
+        self.signs_ = as_like(rng.choice([-1.0, 1.0], size=shape), like)
         return self
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
@@ -93,6 +107,11 @@ class PolynomialSketchMap(FeatureMap):
         for places, signs in zip(self.places_, as_like(self.signs_, X), strict=True):
             product = product * fft.rfft(_count_sketch(X, places, signs, k), axis=1)
         return as_like(fft.irfft(product, n=k, axis=1), X)
+
+    @property
+    def _width(self) -> int:
+        """Features, and one more for the constant of the kernel."""
+        return self.n_features_in_ + (self.kernel_.coef0 != 0)
 
     def _extended(self, X: Array) -> Array:
         """√scale · x, with √coef0 as one more feature where that is not 0."""
@@ -105,6 +124,10 @@ class PolynomialSketchMap(FeatureMap):
     @property
     def _row_bytes(self) -> int:
         return 6 * (self.n_components + self.signs_.shape[1]) * 8
+
+    @property
+    def _model_array(self) -> Array:
+        return self.signs_
 
     @property
     def _n_features_out(self) -> int:

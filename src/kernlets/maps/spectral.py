@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..backend.arrays import as_like, double, empty, eps, namespace
-from ..backend.threads import serial_if_small
+from ..backend.products import matmul
+from ..backend.threads import threads_if_large
 from ..core import Array
 
 DEPTH = 9  # blocks in the Krylov space
@@ -54,7 +55,7 @@ def leading_eigenpairs(W: Array, k: int, rng: np.random.Generator) -> Spectrum:
         return _first(all_eigenpairs(W), k)
     projected = double(basis.T @ image)
     values, vectors = _eigh((projected + projected.T) / 2)
-    ritz = basis @ as_like(vectors[:, :k], basis)
+    ritz = matmul(basis, as_like(vectors[:, :k], basis))
     return Spectrum(values[:k], ritz, float(values[-1]))
 
 
@@ -75,7 +76,7 @@ def _first(pairs: Spectrum, k: int) -> Spectrum:
 def _eigh(A: Array) -> tuple[Array, Array]:
     """Eigenpairs of a symmetric matrix, largest first."""
     xp = namespace(A)
-    with serial_if_small(A.shape[0]):
+    with threads_if_large(A.shape[0]):
         values, vectors = xp.linalg.eigh(A)
     return xp.flip(values, axis=0), xp.flip(vectors, axis=1)
 
@@ -90,7 +91,7 @@ def _krylov(
     for start in range(0, DEPTH * block, block):
         now = slice(start, start + block)
         basis[:, now] = _orthonormal(Y, basis[:, :start])
-        image[:, now] = W @ basis[:, now]
+        image[:, now] = matmul(W, basis[:, now])
         # at low rank nothing new is left but rounding; make it random rounding
         largest = max(largest, float(xp.max(xp.abs(image[:, now]))))
         scale = eps(W) * largest or 1.0
@@ -105,7 +106,7 @@ def _random(c: int, block: int, like: Array, rng: np.random.Generator) -> Array:
 def _orthonormal(Y: Array, basis: Array) -> Array:  # (c, b), (c, d) -> (c, b)
     """Y made orthogonal to the basis and then orthonormal; twice is enough."""
     for _ in range(2):
-        Y = _unit(Y - basis @ (basis.T @ Y))
+        Y = _unit(Y - matmul(basis, basis.T @ Y))
     return Y
 
 

@@ -39,6 +39,10 @@ class UnitNorm(FeatureMap):
         return 16 * self.n_features_in_
 
     @property
+    def _model_array(self) -> None:
+        return None  # there is no model
+
+    @property
     def _n_features_out(self) -> int:
         return self.n_features_in_
 

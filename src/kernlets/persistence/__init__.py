@@ -1,8 +1,9 @@
 """Models in files: one safetensors file each, no pickle, no code run on loading.
 
 `file.py` says which files there are, `container.py` how one is laid out (header,
-checksum, version), `codec.py`, `values.py` and `objects.py` what is in it,
-`backend/atomic.py` how it gets to the disk.
+checksum, version), `codec.py`, `values.py` and `objects.py` what is in it, `limits.py`
+and `parameters.py` what is refused, `backend/atomic.py` how it gets to the disk. What
+objects consist of is declared in their classes, see `fields`.
 """
 
 from .codec import PersistenceError
@@ -11,6 +12,7 @@ from .file import (
     CheckpointError,
     ModelFileError,
     info,
+    is_model,
     load,
     load_state,
     save,
@@ -23,6 +25,7 @@ __all__ = [
     "ModelFileError",
     "PersistenceError",
     "info",
+    "is_model",
     "load",
     "load_state",
     "save",

@@ -13,6 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from ..fields import Misfit, check
+from .limits import Room
+
 Node = Any  # a JSON value
 
 
@@ -30,14 +33,15 @@ class PersistenceError(TypeError):
 class Codec:
     """How one type of values is written and read.
 
-    The parts that `write` gives become a node marked with the tag. Without a tag
-    `write` gives a value that JSON has itself.
+    The parts that `write` gives, by the names in `parts`, become a node marked with
+    the tag. Without a tag `write` gives a value that JSON has itself.
     """
 
     tag: str | None
     takes: Callable[[Any], bool]
     write: Callable[[Any, Place], Node]
     read: Callable[[dict[str, Node], Decoder], Any] | None = None
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,8 @@ class Encoder:
     codecs: tuple[Codec, ...]
     devices: bool = False  # whether to note where torch tensors are
     tensors: dict[str, np.ndarray] = field(default_factory=dict)
+    known: dict[int, Any] = field(default_factory=dict)  # objects that were checked
+    wide: list[int] = field(default_factory=list)  # bytes that text takes in memory
 
     def encode(self, value: Any, path: str = "") -> Node:
         """The tree of a value."""
@@ -78,6 +84,13 @@ class Place:
         """The trees of numbered parts."""
         return [self.child(str(i), value) for i, value in enumerate(values)]
 
+    def check(self, value: Any) -> None:
+        """Refuse an object that is not what its class declares: none could load it."""
+        try:
+            check(value, self.encoder.known)
+        except Misfit as error:
+            raise PersistenceError(self.path, str(error)) from None
+
     def tensor(self, array: np.ndarray) -> str:
         """Keep an array, once however often it stands in the model; its name."""
         for name, kept in self.encoder.tensors.items():
@@ -97,31 +110,57 @@ class Decoder:
         self,
         codecs: tuple[Codec, ...],
         tensors: dict[str, np.ndarray],
+        room: Room,
         devices: bool = False,
     ) -> None:
-        self.devices = devices
-        self._readers = {codec.tag: codec.read for codec in codecs if codec.read}
+        self.room, self.devices = room, devices
+        self._codecs = {codec.tag: codec for codec in codecs if codec.read}
         self._tensors = tensors
-        self._used: set[str] = set()
+        self._ready: dict[str, np.ndarray] = {}
+        self._known: dict[int, Any] = {}
 
     def decode(self, node: Node) -> Any:
         """The value of a tree."""
         if isinstance(node, list):
             return [self.decode(item) for item in node]
-        if isinstance(node, dict):
-            return self._readers[node["@"]](node, self)
-        return node
+        return self._tagged(node) if isinstance(node, dict) else node
+
+    def _tagged(self, node: dict[str, Node]) -> Any:
+        tag = node.get("@")
+        codec = self._codecs.get(tag) if isinstance(tag, str) else None
+        if codec is None:
+            raise ValueError(f"a value of the unknown kind {tag!r}")
+        optional = {"device"} if self.devices and codec.tag == "array" else set()
+        if node.keys() - optional != {"@", *codec.parts}:
+            raise ValueError(f"the parts of a value ({codec.tag}) are {sorted(node)}")
+        return codec.read(node, self)  # type: ignore[misc]
 
     def children(self, nodes: dict[str, Node]) -> dict[str, Any]:
         """The values of named parts."""
+        if not isinstance(nodes, dict):
+            raise ValueError("named parts are missing")
         return {name: self.decode(node) for name, node in nodes.items()}
 
+    def items(self, node: Node) -> list[Any]:
+        """The values of numbered parts."""
+        if not isinstance(node, list):
+            raise ValueError("a list is missing")
+        return self.decode(node)
+
     def tensor(self, name: str) -> np.ndarray:
-        """The array of a name."""
-        self._used.add(name)
-        return self._tensors[name]
+        """The array of a name: one, however many parts refer to it."""
+        if name not in self._ready:
+            array = self._tensors[name]
+            self.room.take(array.nbytes)
+            self._ready[name] = np.require(array, requirements=["A", "W"])
+        return self._ready[name]
+
+    def check(self, value: Any) -> Any:
+        """The object, if it is what its class declares."""
+        check(value, self._known)
+        return value
 
     def check_all_used(self) -> None:
         """Refuse arrays that no part of the value refers to."""
-        if len(self._used) < len(self._tensors):
+        if len(self._ready) < len(self._tensors):
             raise ValueError("it has arrays that belong to nothing")

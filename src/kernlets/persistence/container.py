@@ -23,7 +23,9 @@ import sklearn
 from safetensors import numpy as safetensors
 
 from .. import __version__
+from ..backend.text import printable
 from .codec import Decoder, Encoder, PersistenceError
+from .limits import MAX_DIGITS, Room, check_outline
 from .objects import OBJECTS, UnknownClassError
 from .values import VALUES
 
@@ -37,8 +39,7 @@ class FileError(ValueError):
     """A file that cannot be read: one short line with the file and the remedy."""
 
     def __init__(self, path: str | Path, problem: object) -> None:
-        text = " ".join(str(problem).split())
-        text = "".join(c if c.isprintable() else "?" for c in text)
+        text = printable(problem)
         if len(text) > MAX_MESSAGE:
             text = f"{text[:MAX_MESSAGE]} ..."
         super().__init__(f"{path}: {text}")
@@ -73,10 +74,23 @@ def pack(value: Any, kind: Kind) -> bytes:
         "tree": json.dumps(tree, allow_nan=False),
     }
     head, arrays = _with_metadata(safetensors.save(encoder.tensors), metadata)
-    if len(head) > MAX_HEADER:
-        raise PersistenceError("", "it has too many parts that are no arrays")
+    try:
+        _check_size(head, metadata["tree"], sum(encoder.wide), arrays.nbytes)
+    except ValueError as error:
+        problem = f"it has too many parts that are no arrays ({error})"
+        raise PersistenceError("", problem) from None
     digest = _field(_digest(head, arrays))
     return b"".join([head.replace(_field(BLANK), digest, 1), arrays])
+
+
+def _check_size(head: bytes, tree: str, n_wide: int, n_arrays: int) -> None:
+    """Refuse to write what `verified` and `unpack` would refuse to read."""
+    if len(head) > MAX_HEADER:
+        raise ValueError("the header would be too long")
+    check_outline(head[8:], Room(len(head)))
+    room = Room(len(head) + n_arrays)
+    check_outline(tree.encode(), room)
+    room.take(n_wide + n_arrays)
 
 
 def _with_metadata(plain: bytes, metadata: dict[str, str]) -> tuple[bytes, memoryview]:
@@ -122,18 +136,25 @@ def verified(path: str | Path, data: bytes, kind: Kind) -> dict[str, str]:
             "upgrade kernlets",
         )
     checksum = metadata.get("checksum", "")
+    if not (checksum.isascii() and len(checksum) == len(BLANK)):
+        raise kind.error(path, kind.damaged)
     blank = head.replace(_field(checksum), _field(BLANK), 1)
     if _digest(blank, arrays) != checksum:
         raise kind.error(path, kind.damaged)
     return metadata
 
 
-def _metadata(path: str | Path, head: bytes, kind: Kind) -> dict[str, str]:
+def has_format(head: bytes, kind: Kind) -> bool:
+    """Whether a file that begins like this says that it is of the kind."""
     start = f'{{"__metadata__":{{"format":"{kind.format}",'.encode()
-    if not head[8:].startswith(start):
+    return head[8:].startswith(start)
+
+
+def _metadata(path: str | Path, head: bytes, kind: Kind) -> dict[str, str]:
+    if not has_format(head, kind):
         raise kind.error(path, kind.foreign)
     try:
-        metadata = _parsed(head[8:])["__metadata__"]
+        metadata = _parsed(head[8:], Room(len(head)))["__metadata__"]
         if all(isinstance(text, str) for text in metadata.values()):
             return metadata
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
@@ -141,9 +162,15 @@ def _metadata(path: str | Path, head: bytes, kind: Kind) -> dict[str, str]:
     raise kind.error(path, kind.damaged)
 
 
-def _parsed(text: bytes | str) -> Any:
-    """JSON without what readers may understand in different ways."""
-    return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
+def _parsed(text: bytes, room: Room) -> Any:
+    """JSON of moderate size, without what readers may understand in different ways."""
+    check_outline(text, room)
+    return json.loads(
+        text,
+        object_pairs_hook=_unique,
+        parse_constant=_no_number,
+        parse_int=_whole,
+    )
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -151,6 +178,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("a name stands twice")
     return found
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"a number with {len(digits)} digits")
+    return int(digits)
 
 
 def _no_number(text: str) -> Any:
@@ -162,21 +195,25 @@ def unpack(
 ) -> Any:
     """The value in a verified file."""
     try:
-        decoder = Decoder(CODECS, safetensors.load(data), kind.devices)
-        value = decoder.decode(_parsed(metadata["tree"]))
+        room = Room(len(data))
+        tree = _parsed(metadata["tree"].encode("utf-8", "surrogatepass"), room)
+        decoder = Decoder(CODECS, safetensors.load(data), room, kind.devices)
+        value = decoder.decode(tree)
         decoder.check_all_used()
         if not isinstance(value, kind.holds):
             raise TypeError(f"it holds a {type(value).__name__}")
         return value
     except UnknownClassError as error:
-        raise kind.error(path, error) from error
+        raise kind.error(path, error) from None
     except Exception as error:  # a file made by hand can be wrong in any way
         written = (
             f"kernlets {metadata.get('library_version')} and scikit-learn "
             f"{metadata.get('sklearn_version')}"
         )
+        is_plain = isinstance(error, ValueError)
+        reason = f"{error}" if is_plain else f"{type(error).__name__}: {error}"
         raise kind.error(
             path,
-            f"cannot be rebuilt ({type(error).__name__}: {error}): it was written by "
-            f"{written}, load it with these or fit the model again",
-        ) from error
+            f"cannot be rebuilt ({reason}): it was written by {written}, load it with "
+            "these or fit the model again",
+        ) from None  # what was raised may hold text from the file, as it stands there

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from ..backend.atomic import atomic_write
 from ..core import Dictionary
 from .codec import PersistenceError
-from .container import FileError, Kind, pack, split, unpack, verified
+from .container import FileError, Kind, has_format, pack, split, unpack, verified
 
 FORMAT_VERSION = 1
 
@@ -73,12 +73,16 @@ def save(model: Any, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Any:
-    """Load a model that `save` wrote. No code from the file is run.
+    """Load a model that `save` wrote.
+
+    No code from the file is run, memory is bounded by a small multiple of its size, and
+    the model is one that `fit` could have made; docs/model-format.md has the details.
 
     Raises
     ------
     ModelFileError
-        If the file is no model, cut short, changed in any byte, or of a later format.
+        If the file is no model, cut short, changed in any byte, of a later format, or
+        made by hand in a way that no model is.
     """
     return _read(path, MODEL)
 
@@ -91,6 +95,12 @@ def save_state(state: dict[str, Any], path: str | Path) -> None:
 def load_state(path: str | Path) -> dict[str, Any]:
     """Read what `save_state` wrote, or raise a `CheckpointError`."""
     return _read(path, CHECKPOINT)
+
+
+def is_model(path: str | Path) -> bool:
+    """Whether a file says that it is a model; only its beginning is looked at."""
+    with Path(path).open("rb") as file:
+        return has_format(file.read(100), MODEL)
 
 
 def info(path: str | Path) -> dict[str, Any]:
@@ -108,10 +118,12 @@ def info(path: str | Path) -> dict[str, Any]:
 
 def _described(path: str | Path, model: Any) -> dict[str, Any]:
     classes = getattr(model, "classes_", None)
+    names = getattr(model, "feature_names_in_", None)
     try:
         return {
             "model": " ".join(repr(model).split()),
             "n_features": getattr(model, "n_features_in_", None),
+            "feature_names": None if names is None else names.tolist(),
             "classes": None if classes is None else classes.tolist(),
         }
     except Exception as error:  # attributes may be anything in a file made by hand

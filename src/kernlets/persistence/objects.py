@@ -1,22 +1,21 @@
 """Codecs of objects of the closed list of classes (`registry.storable`).
 
-Reading calls the constructor of a listed class with stored data and then sets data
-attributes: no file can name another class or reach a function.
+Reading calls the constructor of a listed class with stored parameters, checks these,
+sets the fitted attributes that the class declares, and checks the whole (`fields`): no
+file can name another class, reach a function, or make an object that `fit` could not.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from ..fields import attributes, is_record, record_fields
 from ..registry import storable
 from .codec import Codec, Decoder, Node, PersistenceError, Place
-
-#: Parameters of a session, not of a model: not stored, and None after loading.
-SESSION_ONLY = ("callback", "memory")
+from .parameters import SESSION_ONLY, check_parameters
 
 
 class UnknownClassError(ValueError):
@@ -31,40 +30,47 @@ def _class_name(value: Any, place: Place) -> str:
     raise PersistenceError(place.path, problem)
 
 
-def _class(node: dict[str, Node]) -> type:
-    cls = storable().get(node["class"])
+def _class(name: Any) -> type:
+    cls = storable().get(name) if isinstance(name, str) else None
     if cls is None:
         raise UnknownClassError(
-            f"names the unknown class {node['class']!r}: upgrade kernlets if the file "
-            "comes from a later version"
+            f"names the unknown class {name!r}: upgrade kernlets if the file comes "
+            "from a later version"
         )
     return cls
 
 
 def _is_record(value: Any) -> bool:
-    is_named_tuple = isinstance(value, tuple) and hasattr(value, "_fields")
-    return is_named_tuple or (is_dataclass(value) and not isinstance(value, type))
+    return is_record(value) and not isinstance(value, type)
 
 
 def _write_record(value: Any, place: Place) -> dict[str, Node]:
-    names = getattr(value, "_fields", None) or [f.name for f in fields(value)]
-    parts = place.children({name: getattr(value, name) for name in names})
-    return {"class": _class_name(value, place), "fields": parts}
+    parts = place.children(attributes(value))
+    name = _class_name(value, place)
+    place.check(value)
+    return {"class": name, "fields": parts}
 
 
 def _read_record(node: dict[str, Node], decoder: Decoder) -> Any:
-    return _class(node)(**decoder.children(node["fields"]))
+    cls = _class(node["class"])
+    if not is_record(cls):
+        raise ValueError(f"{cls.__name__} is no record")
+    parts = decoder.children(node["fields"])
+    if parts.keys() != {*record_fields(cls)}:
+        raise ValueError(f"{cls.__name__} has other fields than {sorted(parts)}")
+    return decoder.check(cls(**parts))
 
 
 def _write_estimator(value: BaseEstimator, place: Place) -> dict[str, Node]:
     name = _class_name(value, place)
-    params = value.get_params(deep=False)
-    state = {key: part for key, part in vars(value).items() if key not in params}
-    return {
-        "class": name,
-        "params": place.children(_without_session(value, params)),
-        "state": place.children(state),
-    }
+    params = _without_session(value, value.get_params(deep=False))
+    nodes = place.children(params), place.children(attributes(value))
+    try:
+        check_parameters(type(value), params)
+    except ValueError as error:
+        raise PersistenceError(place.path, str(error)) from None
+    place.check(value)
+    return {"class": name, "params": nodes[0], "state": nodes[1]}
 
 
 def _without_session(value: Any, params: dict[str, Any]) -> dict[str, Any]:
@@ -79,26 +85,26 @@ def _without_session(value: Any, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_estimator(node: dict[str, Node], decoder: Decoder) -> BaseEstimator:
-    cls = _class(node)
+    cls = _class(node["class"])
+    if not issubclass(cls, BaseEstimator):
+        raise ValueError(f"{cls.__name__} is no estimator")
     params = decoder.children(node["params"])
-    params.update({name: None for name in SESSION_ONLY if name in params})
     estimator = cls(**params)
+    check_parameters(cls, params)
     state = decoder.children(node["state"])
-    for name in state:
-        if not name.isidentifier() or callable(getattr(cls, name, None)):
-            raise ValueError(f"{cls.__name__}.{name} holds no data")
-    if hasattr(cls, "_parameter_constraints"):
-        estimator._validate_params()
+    for name in state.keys() & estimator.get_params(deep=False):
+        raise ValueError(f"{cls.__name__}.{name} is a parameter and cannot be fitted")
     vars(estimator).update(state)
-    return estimator
+    return decoder.check(estimator)
 
 
 OBJECTS = (
-    Codec("record", _is_record, _write_record, _read_record),
+    Codec("record", _is_record, _write_record, _read_record, ("class", "fields")),
     Codec(
         "estimator",
         lambda value: isinstance(value, BaseEstimator),
         _write_estimator,
         _read_estimator,
+        ("class", "params", "state"),
     ),
 )

@@ -14,8 +14,11 @@ from ..config import options
 from .codec import Codec, Decoder, Node, Place
 
 Parts = dict[str, Node]
+ARRAY_PARTS = ("tensor", "turned", "dtype", "shape", "finite")
 CSR_PARTS = ("data", "indices", "indptr")
+NOT_IN_JSON = ("nan", "inf", "-inf")  # as Python writes these numbers
 MAX_ROOM = 64  # characters of a cell of text that need not be used
+MAX_TWINS = 64  # keys of a dict that may share their hash with another one
 MT_WORDS = 624  # length of the state of NumPy's Mersenne twister
 
 
@@ -31,6 +34,12 @@ def _is_finite_float(value: Any) -> bool:
     return type(value) is float and math.isfinite(value)
 
 
+def _read_float(node: Parts, decoder: Decoder) -> float:
+    if node["value"] not in NOT_IN_JSON:
+        raise ValueError(f"{node['value']!r} is a number that JSON has, or none")
+    return float(node["value"])
+
+
 def _write_dict(value: dict[Any, Any], place: Place) -> Parts:
     keys = place.items(value)
     values = [place.child(str(key), item) for key, item in value.items()]
@@ -38,8 +47,14 @@ def _write_dict(value: dict[Any, Any], place: Place) -> Parts:
 
 
 def _read_dict(node: Parts, decoder: Decoder) -> dict[Any, Any]:
-    keys, values = decoder.decode(node["keys"]), decoder.decode(node["values"])
-    return dict(zip(keys, values, strict=True))
+    keys, values = decoder.items(node["keys"]), decoder.items(node["values"])
+    # a dict is slow for keys with one hash, and of numbers these are easily found
+    if len(keys) - len({hash(key) for key in keys}) > MAX_TWINS:
+        raise ValueError("a dict with keys that are made to collide")
+    found = dict(zip(keys, values, strict=True))
+    if len(found) < len(keys):
+        raise ValueError("a dict with a key that stands twice")
+    return found
 
 
 def _is_plain(dtype: np.dtype) -> bool:
@@ -47,11 +62,15 @@ def _is_plain(dtype: np.dtype) -> bool:
     return dtype.kind in "biuf" and dtype.itemsize <= 8
 
 
+PLAIN = {"bool", "float16", "float32", "float64"} | {
+    f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)
+}
+
+
 def _plain_dtype(name: str) -> np.dtype:
-    dtype = np.dtype(name)
-    if not _is_plain(dtype):
+    if name not in PLAIN:
         raise ValueError(f"dtype {name!r}")
-    return dtype
+    return np.dtype(name)
 
 
 def _write_scalar(value: np.generic, place: Place) -> Parts:
@@ -59,7 +78,10 @@ def _write_scalar(value: np.generic, place: Place) -> Parts:
 
 
 def _read_scalar(node: Parts, decoder: Decoder) -> np.generic:
-    return _plain_dtype(node["dtype"]).type(decoder.decode(node["value"]))
+    value = decoder.decode(node["value"])
+    if type(value) not in (bool, int, float):
+        raise ValueError(f"a {type(value).__name__} is no number")
+    return _plain_dtype(node["dtype"]).type(value)
 
 
 def _write_array(array: np.ndarray, place: Place) -> Parts:
@@ -82,11 +104,13 @@ def _facts(array: np.ndarray) -> Parts:
 
 
 def _read_array(node: Parts, decoder: Decoder) -> np.ndarray:
-    array = np.require(decoder.tensor(node["tensor"]), requirements=["A", "W"])
+    array = decoder.tensor(node["tensor"])
     _plain_dtype(array.dtype.name)
     for name, found in _facts(array).items():
         if node[name] != found:
             raise ValueError(f"{name} is {found}, not {node[name]}")
+    if type(node["turned"]) is not bool:
+        raise ValueError("turned must be true or false")
     array = array.T if node["turned"] else array
     if not (decoder.devices and "device" in node):
         return array
@@ -98,17 +122,49 @@ def _write_cells(array: np.ndarray, place: Place) -> Parts:
     values = array.ravel().tolist()
     widest = _cell_bytes(values)
     name = array.dtype.str if array.dtype.itemsize <= widest else f"<U{widest // 4}"
+    place.encoder.wide.append(_cells_bytes(len(values), np.dtype(name)))
     return {"dtype": name, "shape": list(array.shape), "values": place.items(values)}
 
 
 def _read_cells(node: Parts, decoder: Decoder) -> np.ndarray:
-    values = decoder.decode(node["values"])
+    values, shape = decoder.items(node["values"]), _shape(node["shape"])
+    if not all(map(_is_cell, values)):
+        raise ValueError("cells with something else than text and numbers")
+    dtype = _cell_dtype(node["dtype"], values)
+    decoder.room.take(_cells_bytes(len(values), dtype))
     cells = np.empty(len(values), dtype=object)
     cells[:] = values
-    dtype = np.dtype(node["dtype"])
-    if dtype.kind not in "UO" or dtype.itemsize > _cell_bytes(values):
-        raise ValueError(f"dtype {node['dtype']!r}")
-    return cells.astype(dtype).reshape(node["shape"])
+    return cells.astype(dtype).reshape(shape)
+
+
+def _cell_dtype(name: Any, values: list[Any]) -> np.dtype:
+    """Text of some width that is needed, or objects."""
+    if name == "|O":
+        return np.dtype(object)
+    digits = name[2:] if isinstance(name, str) and name[:2] in ("<U", ">U") else ""
+    is_text = all(isinstance(value, str) for value in values)
+    if not (digits.isascii() and digits.isdecimal() and len(digits) < 10 and is_text):
+        raise ValueError(f"dtype {name!r}")
+    if 4 * int(digits) > _cell_bytes(values):
+        raise ValueError(f"dtype {name!r} is wider than its cells")
+    return np.dtype(name)
+
+
+def _is_cell(value: Any) -> bool:
+    if type(value) is int:
+        return value.bit_length() < 64
+    return value is None or isinstance(value, (str, bool, float, np.generic))
+
+
+def _shape(node: Node) -> tuple[int, ...]:
+    if not isinstance(node, list) or not all(type(n) is int and n >= 0 for n in node):
+        raise ValueError(f"{node!r} is no shape")
+    return tuple(node)
+
+
+def _cells_bytes(n: int, dtype: np.dtype) -> int:
+    """What n cells take, first as objects and then in their own type."""
+    return n * (dtype.itemsize + np.dtype(object).itemsize)
 
 
 def _cell_bytes(values: list[Any]) -> int:
@@ -125,9 +181,25 @@ def _write_csr(matrix: Any, place: Place) -> Parts:
 
 def _read_csr(node: Parts, decoder: Decoder) -> sparse.csr_array:
     parts = tuple(decoder.decode(node[part]) for part in CSR_PARTS)
-    matrix = sparse.csr_array(parts, shape=tuple(node["shape"]))
-    matrix.check_format(full_check=True)
-    return matrix
+    shape = _shape(node["shape"])
+    _check_csr(shape, *parts)
+    return sparse.csr_array(parts, shape=shape)
+
+
+def _check_csr(shape: tuple[int, ...], data: Any, indices: Any, starts: Any) -> None:
+    """SciPy looks at less, and its products write wherever these numbers point."""
+    arrays = isinstance(data, np.ndarray) and data.ndim == 1 and len(shape) == 2
+    if not (arrays and _are_places(indices) and _are_places(starts)):
+        raise ValueError("a sparse matrix must have a shape and three arrays")
+    ends = np.append(starts, len(indices))
+    rises = len(starts) == shape[0] + 1 and ends[0] == 0 and (np.diff(ends) >= 0).all()
+    inside = (indices >= 0).all() and (indices < shape[1]).all()
+    if not (rises and inside and starts[-1] == len(indices) == len(data)):
+        raise ValueError("a sparse matrix with entries outside of it")
+
+
+def _are_places(array: Any) -> bool:
+    return isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind == "i"
 
 
 def _is_default_generator(value: Any) -> bool:
@@ -176,37 +248,50 @@ VALUES = (
         "float",
         _exactly(float),
         lambda value, _: {"value": repr(value)},
-        lambda node, _: float(node["value"]),
+        _read_float,
+        ("value",),
     ),
     Codec(None, _exactly(list), lambda value, place: place.items(value)),
     Codec(
         "tuple",
         _exactly(tuple),
         lambda value, place: {"items": place.items(value)},
-        lambda node, decoder: tuple(decoder.decode(node["items"])),
+        lambda node, decoder: tuple(decoder.items(node["items"])),
+        ("items",),
     ),
-    Codec("dict", _exactly(dict), _write_dict, _read_dict),
+    Codec("dict", _exactly(dict), _write_dict, _read_dict, ("keys", "values")),
     Codec(
         "scalar",
         lambda value: isinstance(value, np.generic) and _is_plain(value.dtype),
         _write_scalar,
         _read_scalar,
+        ("dtype", "value"),
     ),
-    Codec("array", _is_number_array, _write_array, _read_array),
+    Codec("array", _is_number_array, _write_array, _read_array, ARRAY_PARTS),
     Codec("array", is_torch, _write_tensor),
-    Codec("cells", _is_cell_array, _write_cells, _read_cells),
-    Codec("csr", sparse.issparse, _write_csr, _read_csr),
+    Codec(
+        "cells", _is_cell_array, _write_cells, _read_cells, ("dtype", "shape", "values")
+    ),
+    Codec("csr", sparse.issparse, _write_csr, _read_csr, ("shape", *CSR_PARTS)),
     Codec(
         "dtype",
         lambda value: isinstance(value, np.dtype) and _is_plain(value),
         lambda value, _: {"name": value.name},
         lambda node, _: _plain_dtype(node["name"]),
+        ("name",),
     ),
-    Codec("generator", _is_default_generator, _write_generator, _read_generator),
+    Codec(
+        "generator",
+        _is_default_generator,
+        _write_generator,
+        _read_generator,
+        ("state",),
+    ),
     Codec(
         "random state",
         _exactly(np.random.RandomState),
         _write_random_state,
         _read_random_state,
+        ("state",),
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -12,6 +12,7 @@ from ..backend.arrays import as_float, as_like, is_array, namespace
 from ..backend.rows import map_rows
 from ..backend.scale import typical_length
 from ..core import Array, Kernel
+from ..fields import Declared, Floats, Names
 from ..kernels import Precomputed
 
 WORTH = 1e-9  # part of ‖t‖² by which ‖φ(x) − t‖² must be smaller to count as better
@@ -20,6 +21,13 @@ WORTH = 1e-9  # part of ‖t‖² by which ‖φ(x) − t‖² must be smaller t
 @dataclass(frozen=True)
 class Preimages:
     """Points, and how near their images come to what was asked for."""
+
+    _declared: ClassVar[Declared] = {
+        "points": Floats("m", "p"),
+        "distance": Floats("m"),
+        "norm": Floats("m"),
+        "method": Names("m"),
+    }
 
     points: Array  # (m, p)
     distance: Array  # (m,) ‖φ(x) − t‖

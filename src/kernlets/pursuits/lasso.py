@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval
+
 from ..backend import ops
 from ..core import Array, SparseCoder, SparseCodes
 from .encode import pack, refuse_unbounded, squared_residual
@@ -22,6 +27,13 @@ class Lasso(SparseCoder):
     tol : float
         Stop when no code moved by more than tol times the largest correlation.
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "positive": ["boolean"],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "tol": [Real],
+    }
 
     def __init__(
         self,

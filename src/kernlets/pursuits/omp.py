@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval
+
 from ..backend import ops
 from ..core import Array, SparseCoder, SparseCodes
 from .encode import refuse_unbounded
@@ -21,6 +26,11 @@ class OMP(SparseCoder):
     tol : float, optional
         Stop as soon as the squared residual of a sample is at most this.
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_nonzero_coefs": [Interval(Integral, 1, None, closed="left"), None],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
+    }
 
     def __init__(
         self, n_nonzero_coefs: int | None = None, tol: float | None = None

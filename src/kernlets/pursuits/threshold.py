@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from numbers import Real
+from typing import Any, ClassVar, Literal
+
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..backend.arrays import namespace
 from ..core import Array, SparseCoder, SparseCodes
@@ -21,6 +24,11 @@ class Threshold(SparseCoder):
         Threshold; with kind ``"top-k"`` the number of codes kept.
     kind : {"soft", "hard", "top-k"}
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "kind": [StrOptions({"soft", "hard", "top-k"})],
+    }
 
     def __init__(
         self, alpha: float = 0.1, kind: Literal["soft", "hard", "top-k"] = "soft"

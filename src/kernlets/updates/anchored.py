@@ -9,9 +9,11 @@ unchanged. How anchors move is in `anchors.py`, which anchors to begin with in
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils._param_validation import Interval
 
 from ..backend import ops
 from ..backend.arrays import (
@@ -25,6 +27,7 @@ from ..backend.arrays import (
 )
 from ..backend.rows import map_rows
 from ..core import Array, Coded, Dictionary, Kernel, SparseCoder, SparseCodes, Step
+from ..fields import Declared, Floats, Many, Number, Part
 from ..pursuits import OMP
 from .anchors import AnchorDescent, KernelTerm, LinearTerm, Mixed
 from .ksvd import KSVDUpdate
@@ -37,6 +40,18 @@ class AnchoredDictionary(Dictionary):
     With K(D, D) = V Λ Vᵀ the rows of Λ^(-1/2) Vᵀ φ(D) are orthonormal. In that basis a
     sample is K(y, D) V Λ^(-1/2), and `outside` is what lies beyond the span.
     """
+
+    _declared: ClassVar[Declared] = {
+        "kernel": Part(Kernel),
+        "samples": Floats("N", "p"),
+        "energies": Floats("N"),
+        "anchors": Floats("n", "p"),
+        "basis": Floats("n", "r"),
+        "features": Floats("N", "r"),
+        "outside": Floats("N"),
+        "atoms": Floats("m", "r"),
+        "linear_errors": Many(Number(), None),
+    }
 
     given = ("kernel", "samples", "energies")
 
@@ -158,6 +173,14 @@ class AnchoredUpdate(KSVDUpdate):
         As in `KSVDUpdate`; the samples that replace atoms are those worst represented
         within the span.
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **KSVDUpdate._parameter_constraints,
+        "restrict": ["boolean"],
+        "descent": [AnchorDescent, None],
+        "linear_weight": [Interval(Real, 0, None, closed="left")],
+        "linear_coder": [SparseCoder, None],
+    }
 
     def __init__(
         self,

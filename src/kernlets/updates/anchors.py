@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval
 
 from ..backend.arrays import (
     as_like,
@@ -147,6 +149,11 @@ class AnchorDescent(BaseEstimator):
         Length γ of plain gradient steps D ← D − γ ∂f/∂D as published. Without it the
         steps are those of L-BFGS with a line search: nothing to tune, and f only falls.
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_steps": [Interval(Integral, 1, None, closed="left")],
+        "rate": [Real, None],
+    }
 
     def __init__(self, n_steps: int = 3, rate: float | None = None) -> None:
         self.n_steps = n_steps

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import singledispatch
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..backend import ops
 from ..backend.arrays import diagonal, index_like, namespace, row_norms, to_numpy
+from ..backend.products import matmul
 from ..backend.rows import slices
 from ..backend.scale import peaks, power_of_two
 from ..core import (
@@ -23,7 +25,7 @@ from ..core import (
 from ..dictionaries import ExplicitDictionary, GramDictionary
 from ..pursuits.encode import squared_residual
 from .least_squares import normalized
-from .refresh import refresh, refresh_from
+from .refresh import LIMITS, refresh, refresh_from
 
 
 class KSVDUpdate(AtomUpdate):
@@ -43,6 +45,11 @@ class KSVDUpdate(AtomUpdate):
     """
 
     needs = "codes"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LIMITS,
+        "exact": ["boolean"],
+    }
 
     def __init__(
         self, exact: bool = False, min_uses: int = 4, max_coherence: float = 0.99
@@ -90,6 +97,8 @@ class ParallelKSVDUpdate(AtomUpdate):
 
     needs = "statistics"
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = LIMITS
+
     def __init__(self, min_uses: int = 4, max_coherence: float = 0.99) -> None:
         self.min_uses = min_uses
         self.max_coherence = max_coherence
@@ -99,7 +108,7 @@ class ParallelKSVDUpdate(AtomUpdate):
     ) -> Step:
         power = diagonal(coded.codes_gram)[:, None]
         weights = dictionary.weights
-        moved = coded.cross - coded.codes_gram @ weights + power * weights
+        moved = coded.cross - matmul(coded.codes_gram, weights) + power * weights
         moved = moved / power_of_two(peaks(moved, 1))  # before it meets a kernel matrix
         dictionary = normalized(dictionary.with_weights(moved), dictionary)
         limits = self.min_uses, self.max_coherence

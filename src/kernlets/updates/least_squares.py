@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 import numpy as np
 
 from ..backend.arrays import as_like, diagonal, double, inner, namespace
+from ..backend.products import matmul
 from ..backend.scale import least_energy, peaks, power_of_two
-from ..backend.threads import serial_if_small
+from ..backend.threads import threads_if_large
 from ..core import Array, AtomUpdate, Dictionary, Statistics, Step
 from ..dictionaries import ExplicitDictionary
-from .refresh import refresh_from
+from .refresh import LIMITS, refresh_from
 
 BLOCK = 32  # atoms of a sweep that are brought up to date by one matrix product
 COLUMNS = 1024  # right-hand sides solved at once, so that float64 copies stay small
@@ -29,6 +32,8 @@ class MODUpdate(AtomUpdate):
     """
 
     needs = "statistics"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = LIMITS
 
     def __init__(self, min_uses: int = 1, max_coherence: float = 0.99) -> None:
         self.min_uses = min_uses
@@ -60,6 +65,8 @@ class CoordinateUpdate(AtomUpdate):
     """
 
     needs = "statistics"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = LIMITS
 
     def __init__(self, min_uses: int = 1, max_coherence: float = 0.99) -> None:
         self.min_uses = min_uses
@@ -118,16 +125,16 @@ def least_squares(
     """The solution of codes_gram · D = cross nearest to `start`."""
     xp = namespace(start)
     gram = double(codes_gram)
-    with serial_if_small(gram.shape[0]):
+    with threads_if_large(gram.shape[0]):
         values, vectors = xp.linalg.eigh(gram)
     cut = xp.max(xp.abs(values)) * gram.shape[0] * xp.finfo(gram.dtype).eps
     inverse = xp.where(values > cut, 1 / xp.where(values > cut, values, 1.0), 0.0)
-    inverse = (vectors * inverse) @ vectors.T
+    inverse = matmul(vectors * inverse, vectors.T)
     solution = xp.asarray(start, copy=True)
     for begin in range(0, start.shape[1], COLUMNS):
         columns = slice(begin, begin + COLUMNS)
-        gap = double(cross[:, columns]) - gram @ double(start[:, columns])
-        solution[:, columns] += xp.astype(inverse @ gap, start.dtype)
+        gap = double(cross[:, columns]) - matmul(gram, double(start[:, columns]))
+        solution[:, columns] += xp.astype(matmul(inverse, gap), start.dtype)
     return solution
 
 

@@ -80,5 +80,5 @@ def by_products(rows: Array, least: float = 1e-10) -> Array:  # (m, p), m ≤ p
 def is_orthonormal(rows: Array, within: float = 1e-12) -> bool:
     """Whether all inner products are those of orthonormal rows; not so for NaN."""
     xp = namespace(rows)
-    gap = rows @ rows.T - xp.eye(rows.shape[0], dtype=rows.dtype, device=rows.device)
+    gap = rows @ rows.T - as_like(np.eye(rows.shape[0]), rows)
     return bool(xp.max(xp.abs(gap)) < within)

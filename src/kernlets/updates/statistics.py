@@ -59,7 +59,10 @@ def summed(dictionary: Dictionary, coder: SparseCoder, X: Any) -> Statistics:
             codes = replace(codes, values=double(codes.values))
         return statistics(dictionary, block, codes)
 
-    total = sum_rows(block_sums, X, dictionary.row_bytes)
+    m, r = dictionary.weights.shape
+    result_bytes = 8 * m * (m + 2 * r)  # the sums, and the worst samples
+    row_bytes = 4 * dictionary.row_bytes
+    total = sum_rows(block_sums, X, row_bytes, result_bytes=result_bytes)
     astype, dtype = namespace(total.cross).astype, dictionary.weights.dtype
     with quiet():
         codes_gram = astype(total.codes_gram, dtype, copy=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -20,6 +21,7 @@ from ..backend.arrays import (
     to_numpy,
 )
 from ..core import Array, Kernel
+from ..fields import Declared, Either, Floats, Indices, Whole
 
 MAX_AGE = 64  # changes of the anchors after which their matrix is inverted anew
 GIANT = 1e4  # times the largest κ(z, z) of an anchor: nothing is learned from these
@@ -31,6 +33,18 @@ class AnchorStock:
 
     The matrix gets one row per admission and is never evaluated anew.
     """
+
+    _declared: ClassVar[Declared] = {
+        "anchors": Floats("r", "p", csr=True),
+        "matrix": Floats("r", "r", like="anchors"),
+        "coefs": Floats("r", "m", like="anchors"),
+        "start": Floats("s", "m", like="anchors"),
+        "inverse": Either(
+            Floats("r", "r", like="float64"), Floats(0, 0, like="float64")
+        ),
+        "idle": Indices("m", like="int64"),
+        "age": Whole(),
+    }
 
     anchors: Array  # (r, p)
     matrix: Array  # (r, r)
@@ -61,11 +75,6 @@ class AnchorStock:
     def gram(self) -> Array:  # (m, m)
         """Inner products of the atoms."""
         return self.coefs.T @ (self.matrix @ self.coefs)
-
-    def like_anchors(self, X: Array) -> Array:
-        """New samples with the dtype of the anchors."""
-        plain = X.ndim == 2 and not sparse.issparse(X)
-        return as_like(X, self.anchors) if plain else X
 
     def learn(
         self,

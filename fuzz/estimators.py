@@ -1,0 +1,303 @@
+"""Cases of the first kind: an estimator is fitted to rows and used on others."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+import kernlets
+from kernlets.registry import table
+
+from . import oracle
+from .containers import ONCE, Held, as_array, draw_container
+from .draw import Draw, text_of
+from .labels import Labels, draw_labels
+from .models import Model, draw_model
+from .oracle import Wrong
+from .values import Matrix, draw_matrix
+
+Note = Callable[[str], Any]
+METHODS = (
+    *["transform", "predict", "predict_proba", "decision_function", "score_samples"],
+    *["reconstruction_error", "score", "inverse_transform"],
+)
+SAME_FIT = ("array", "Fortran order", "strided", "read-only", "memory map", "torch")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of numbers and the container they are in."""
+
+    matrix: Matrix
+    held: Held
+
+    @property
+    def can_be_read_again(self) -> bool:
+        return self.held.name not in ONCE
+
+    @property
+    def has_type(self) -> bool:
+        """Whether the type of the numbers survives in the container."""
+        return self.held.name not in ("lists", "tuples")
+
+    def dense(self) -> np.ndarray:
+        """The same numbers in the plainest array."""
+        values = self.matrix.values
+        keeps = values.dtype.name in ("float32", "float64") and self.has_type
+        values = values.astype(values.dtype.newbyteorder("=") if keeps else np.float64)
+        return np.ascontiguousarray(values)
+
+
+def run(draw: Draw, note: Note, folder: Path) -> None:
+    """One case; returns when all that was tried gave sound results."""
+    case = Case(draw, note, folder)
+    with case.options():
+        case.fit()
+        case.check_fitted()
+        case.use()
+        case.compare()
+
+
+class Case:
+    """One estimator and the rows it is fitted to."""
+
+    def __init__(self, draw: Draw, note: Note, folder: Path) -> None:
+        self.draw, self.note, self.folder = draw, note, folder
+        matrix = draw_matrix(draw)
+        self.model: Model = draw_model(draw, matrix)
+        matrix = _suited(self.model, matrix, draw)
+        self.rows = self._held(matrix)
+        self.labels = self._labels(matrix)
+        self.estimator = self.model.estimator
+        note(f"model: {text_of(self.estimator, 400)}")
+        note(f"rows: {matrix.text} in {self.rows.held.name}")
+        note(f"labels: {self.labels.text}")
+
+    def _held(self, matrix: Matrix) -> Rows:
+        return Rows(matrix, draw_container(self.draw, matrix, self.folder))
+
+    def _labels(self, matrix: Matrix) -> Labels:
+        if not self.model.needs_labels and self.draw.chance(0.9):
+            return Labels(None, "none", is_plain=True)
+        return draw_labels(self.draw, matrix.n_rows)
+
+    def options(self) -> AbstractContextManager[Any]:
+        """Settings that must not change what comes out."""
+        draw = self.draw
+        changes: dict[str, Any] = {"n_threads": draw.pick([1, 1, 1, 2])}
+        if draw.chance(0.25):
+            changes["block_rows"] = draw.pick([1, 3, 8])
+        if draw.chance(0.05):
+            changes["loops"] = "reference"
+        if draw.chance(0.05):
+            changes["memory"] = draw.pick(["1KB", "100KB", "10MB"])
+        self.is_ample = "memory" not in changes
+        self.note(f"options: {changes}")
+        return kernlets.options(**changes)
+
+    # ------------------------------------------------------------------- fitting
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Whether there is no reason at all to refuse."""
+        plain = self.rows.matrix.is_plain and self.labels.is_plain
+        plain = plain and self.rows.held.is_dense and not self.model.is_odd
+        return plain and self.is_ample
+
+    def fit(self) -> None:
+        streams = hasattr(self.estimator, "partial_fit") and self.draw.chance(0.25)
+        self.note("partial_fit" if streams else "fit")
+        try:
+            (self._stream if streams else self._fit)(self.estimator)
+        except oracle.DOCUMENTED as error:
+            if self.is_ordinary and oracle.judge(error) is None:
+                place = f"{type(_final(self.estimator)).__name__}.fit"
+                raise Wrong("ordinary rows refused", place, str(error)) from error
+            raise
+        may_not_look = "map" in self.model.role or self.model.role == "unit norm"
+        if not may_not_look:
+            self._check_validity(self.rows, "fit")
+
+    def _check_validity(self, rows: Rows, method: str) -> None:
+        if not rows.matrix.is_valid and rows.held.name != "odd shape":
+            call, text = self._call(method), rows.matrix.text
+            raise Wrong("NaN, infinity or complex accepted", call, text)
+
+    def _fit(self, estimator: Any) -> Any:
+        return estimator.fit(self.rows.held.rows, *self._given_labels())
+
+    def _stream(self, estimator: Any) -> Any:
+        for _ in range(2 if self.rows.can_be_read_again else 1):
+            estimator.partial_fit(self.rows.held.rows, *self._given_labels())
+        return estimator
+
+    def _given_labels(self) -> tuple[Any, ...]:
+        y = self.labels.values
+        return (y,) if y is not None or self.model.needs_labels else ()
+
+    def _call(self, method: str) -> str:
+        return f"{type(_final(self.estimator)).__name__}.{method}"
+
+    # ------------------------------------------------------------ what was fitted
+
+    def check_fitted(self) -> None:
+        """Atoms of unit norm where that is promised, finite histories, all classes."""
+        final = _final(self.estimator)
+        dictionary = getattr(final, "dictionary_", None)
+        if dictionary is not None and hasattr(dictionary, "gram"):
+            gram = as_array(dictionary.gram())
+            oracle.check_finite(gram, self._call("dictionary_"))
+            is_zero = not self.rows.matrix.values.any()
+            has_norms = _has_unit_atoms(final) and not is_zero
+            if has_norms and not np.allclose(np.diag(gram), 1, atol=1e-3):
+                norms = np.sqrt(np.abs(np.diag(gram)))
+                raise Wrong("norm of atoms", self._call("fit"), f"norms {norms[:8]}")
+        for name, values in getattr(final, "history_", {}).items():
+            call = self._call(f"history_[{name}]")
+            oracle.check_finite(np.asarray(values, float), call)
+
+    def use(self) -> None:
+        """Some methods on the same or other rows, some of them twice."""
+        found = [name for name in METHODS if hasattr(self.estimator, name)]
+        for name in self.draw.some(found, 0.5):
+            rows = self._other_rows()
+            self.note(f"{name} of {rows.matrix.text} in {rows.held.name}")
+            first = self.result(self.estimator, name, rows)
+            self._check(first, name, rows)
+            if rows is self.rows and self.draw.chance(0.25):
+                self._repeat(name, first, rows)
+
+    def _other_rows(self) -> Rows:
+        """The rows of the fit, or others; now and then as many columns as it comes."""
+        if self.draw.chance(0.6) and self.rows.can_be_read_again:
+            return self.rows
+        p = self.rows.matrix.values.shape[1]
+        width = p if self.draw.chance(0.9) else None
+        return self._held(draw_matrix(self.draw, width, tame=0.5))
+
+    def result(self, estimator: Any, name: str, rows: Rows) -> np.ndarray:
+        """What a method returns, in memory."""
+        X = rows.held.rows
+        if name == "inverse_transform":
+            return as_array(estimator.inverse_transform(estimator.transform(X)))
+        if name == "score":
+            labels = draw_labels(self.draw, rows.matrix.n_rows, tame=1).values
+            given = (labels,) if self.model.needs_labels else ()
+            return np.asarray(estimator.score(X, *given))
+        if name == "reconstruction_error":
+            return as_array(estimator.reconstruction_error(X, per_sample=True))
+        return as_array(getattr(estimator, name)(X))
+
+    def _check(self, values: np.ndarray, name: str, rows: Rows) -> None:
+        call, matrix = self._call(name), rows.matrix
+        self._check_validity(rows, name)
+        if name != "predict":
+            oracle.check_finite(values, call)
+        if name == "score" or rows.held.name == "odd shape":
+            return
+        p = self.rows.matrix.values.shape[1]
+        if matrix.values.shape[1] != p and not self._takes_any_width(rows):
+            raise Wrong("other width accepted", call, f"{p} and {matrix.text}")
+        rest = () if values.ndim == 1 else (None,) * (values.ndim - 1)
+        oracle.check_shape(values, (matrix.n_rows, *rest), call)
+        if name == "predict" and hasattr(self.estimator, "classes_"):
+            if not np.isin(values, self.estimator.classes_).all():
+                raise Wrong("unknown label", call, f"{values[:5]}")
+        elif name == "transform" and rows is self.rows and rows.held.name in SAME_FIT:
+            oracle.check_type(values, matrix.dtype, call)
+
+    def _takes_any_width(self, rows: Rows) -> bool:
+        return type(_final(self.estimator)).__name__ == "UnitNorm"
+
+    # ------------------------------------------------- the same in another way
+
+    def _repeat(self, name: str, first: np.ndarray, rows: Rows) -> None:
+        """Fitted again, or saved and loaded: the same bits."""
+        way = self.draw.pick(["again", "again", "saved", "pickled"])
+        self.note(f"{way}: {name}")
+        if way == "again":
+            other = self._fit(clone(self.model.estimator)) if self._was_fit() else None
+        elif way == "saved":
+            path = self.folder / "again.model"
+            kernlets.save(self.estimator, path)
+            other = kernlets.load(path)
+        else:
+            other = pickle.loads(pickle.dumps(self.estimator))
+        if other is not None and name != "score":
+            second = self.result(other, name, rows)
+            oracle.check_equal(first, second, f"{self._call(name)}, {way}")
+
+    def _was_fit(self) -> bool:
+        streams = hasattr(self.estimator, "partial_fit")
+        return self.rows.can_be_read_again and not streams
+
+    def compare(self) -> None:
+        """The same numbers in a plain array give the same errors and labels."""
+        usable = self.rows.can_be_read_again and self.rows.held.name != "odd shape"
+        if not usable or not self.draw.chance(0.3):
+            return
+        is_learner = type(self.estimator) in table("learners").values()
+        if is_learner and self.rows.held.name != "torch":
+            self._compare_errors()
+        if self.rows.held.name in SAME_FIT and hasattr(self.estimator, "history_"):
+            self._compare_fit()
+
+    def _compare_errors(self) -> None:
+        """Errors are as exact as the energies they are differences of."""
+        self.note("compare reconstruction errors with those of a plain array")
+        dense = self.rows.dense()
+        plain = Rows(self.rows.matrix, Held(dense, "array", None, True))
+        found = self.result(self.estimator, "reconstruction_error", self.rows)
+        expected = self.result(self.estimator, "reconstruction_error", plain)
+        dictionary = self.estimator.dictionary_
+        energy = as_array(dictionary.energy(dense)).max(initial=0)
+        arrays = (found, expected, dense, as_array(dictionary.weights))
+        types = {array.dtype.name for array in arrays}
+        atol = float(energy) * (1e-8 if types == {"float64"} else 1e-2)
+        call = f"{self._call('reconstruction_error')} in {self.rows.held.name}"
+        oracle.check_close(found, expected, atol, call, "differs by container")
+
+    def _compare_fit(self) -> None:
+        """The first error of a fit; later ones may take another way at a tie."""
+        matrix = self.rows.matrix
+        if not matrix.text.startswith(("plain", "normal × 1,")) or not self._was_fit():
+            return
+        self.note("compare the fit with that of a plain array")
+        other = clone(self.model.estimator)
+        other.fit(self.rows.dense(), *self._given_labels())
+        found = self.estimator.history_["objective"][0]
+        expected = other.history_["objective"][0]
+        call = f"{self._call('fit')} in {self.rows.held.name}"
+        atol = 0.02 * float(expected)
+        oracle.check_close(found, expected, atol, call, "learns otherwise by container")
+
+
+def _final(estimator: Any) -> Any:
+    return estimator[-1] if hasattr(estimator, "steps") else estimator
+
+
+def _has_unit_atoms(final: Any) -> bool:
+    """Learners promise it, but `BudgetKernelDL` with a lasso penalises its atoms."""
+    is_budget = type(final).__name__ == "BudgetKernelDL"
+    is_learner = type(final) in table("learners").values()
+    return is_learner and not (is_budget and final.n_nonzero_coefs is None)
+
+
+def _suited(model: Model, matrix: Matrix, draw: Draw) -> Matrix:
+    """For a precomputed kernel, more often than not the square matrix it needs."""
+    kernels = model.estimator.get_params().values()
+    given = any(isinstance(kernel, kernlets.Precomputed) for kernel in kernels)
+    if not given or not matrix.is_valid or draw.chance(0.3):
+        return matrix
+    X = matrix.values.astype(np.float64)
+    with np.errstate(all="ignore"):
+        gram = X @ X.T
+    text = f"Gram matrix of {matrix.text}"
+    return Matrix(gram, text, bool(np.isfinite(gram).all()), is_plain=False)

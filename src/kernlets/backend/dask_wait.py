@@ -1,0 +1,90 @@
+"""Waiting for a cluster, though not for ever for one that has no workers left.
+
+How long a cluster may be without workers is said in Dask's own configuration:
+``dask.config.set({"kernlets.no-workers-timeout": "10 minutes"})``, or None for as long
+as it takes. Workers may come back, or come for the first time, until then.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from typing import Any
+
+import dask
+from dask.utils import parse_timedelta
+
+SETTING = "kernlets.no-workers-timeout"
+DEFAULT = "2 minutes"
+LOOK = 1.0  # seconds between two looks at the workers
+
+
+class WorkersLostError(RuntimeError):
+    """None of the workers is left that tasks were meant for, but there are others.
+
+    Dask runs tasks elsewhere as long as there is some worker. Those that it had to put
+    aside, there being none, it gives to no worker but the one they were meant for: they
+    must be submitted anew.
+    """
+
+
+def wait_for(client: Any, futures: list[Any], workers: list[str]) -> None:
+    """Return when all futures are done, however they ended."""
+    distributed = sys.modules["distributed"]
+    alone = _Alone(client)
+    while True:
+        try:
+            distributed.wait(futures, timeout=alone.look)
+            return
+        except distributed.TimeoutError:
+            present = alone.check()
+        if present and not present.intersection(workers):
+            raise WorkersLostError
+
+
+def workers_of(client: Any) -> list[str]:
+    """Addresses of the workers, of which there is at least one, in order."""
+    alone = _Alone(client)
+    while not (addresses := alone.check()):
+        time.sleep(alone.look)
+    return sorted(addresses)
+
+
+class _Alone:
+    """For how long a cluster has had no workers."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._limit = parse_timedelta(dask.config.get(SETTING, DEFAULT))
+        self._since: float | None = None
+        self.look = LOOK if self._limit is None else min(LOOK, self._limit / 4)
+
+    def check(self) -> set[str]:
+        """Addresses of the workers; an error if there were none for too long."""
+        addresses = set(self._client.nthreads())
+        if addresses:
+            self._since = None
+            return addresses
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+            self._warn()
+        if self._limit is not None and now - self._since >= self._limit:
+            raise RuntimeError(
+                f"the Dask cluster at {self._address()} has had no workers for "
+                f"{self._limit:g} s: start some (cluster.scale(2), dask worker "
+                "ADDRESS), look at why the others died (memory?), or allow more time "
+                f'with dask.config.set({{"{SETTING}": "10 minutes"}})'
+            )
+        return addresses
+
+    def _warn(self) -> None:
+        limit = "" if self._limit is None else f" for up to {self._limit:g} s"
+        warnings.warn(
+            f"the Dask cluster at {self._address()} has no workers: waiting{limit}",
+            stacklevel=2,
+        )
+
+    def _address(self) -> str:
+        return self._client.scheduler.address

@@ -1,0 +1,91 @@
+"""Labels at the border: one axis of numbers or of text, none of them missing.
+
+Wherever the labels are, it is these functions that look at them: all at once in
+memory, chunk by chunk on a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Number
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from .arrays import is_torch, to_numpy
+
+MISSING = ("NoneType", "NAType", "NaTType")  # the last two are of pandas
+
+
+def label_values(y: Any) -> np.ndarray:  # (n,)
+    """Labels in one array, or an error that says what is wrong with them.
+
+    A single column is taken as one, with a warning as in scikit-learn.
+    """
+    y = to_numpy(y) if is_torch(y) else y
+    if isinstance(y, (list, tuple)):
+        # NumPy would make text of numbers that stand beside it
+        _refuse_mixtures(np.asarray(y, dtype=object).ravel().tolist())
+    labels = column_or_1d(y, warn=True)
+    if labels.dtype == object:
+        labels = _from_objects(labels)
+    if _is_missing(labels):
+        raise ValueError(
+            "y contains NaN or infinity: remove those samples, or give them a label of "
+            "their own"
+        )
+    return labels
+
+
+def label_classes(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """The different labels in several arrays of `label_values`, in order."""
+    _refuse_mixtures([part[0] for part in parts if len(part)])
+    return np.unique(np.concatenate(parts))
+
+
+def refuse_continuous(labels: np.ndarray) -> None:
+    """scikit-learn's error for numbers that are no classes, from one of them."""
+    if labels.dtype.kind == "f":
+        labels = labels[labels % 1 != 0]
+    if len(labels):
+        check_classification_targets(labels[:1])
+
+
+def _from_objects(labels: np.ndarray) -> np.ndarray:
+    """Text as it is, numbers in a type of their own."""
+    values = labels.tolist()
+    _refuse_mixtures(values)
+    return np.asarray(values) if values and _kind(values[0]) == "numbers" else labels
+
+
+def _refuse_mixtures(values: list[Any]) -> None:
+    examples = {_kind(value): value for value in {type(v): v for v in values}.values()}
+    is_nan = len(examples) > 1 and any(v != v for v in values if isinstance(v, float))
+    if "nothing" in examples or is_nan:
+        raise ValueError(
+            "y contains missing labels (None or NaN): remove those samples, or give "
+            "them a label of their own"
+        )
+    if len(examples) > 1:
+        kinds = " and ".join(f"{kind} ({examples[kind]!r})" for kind in examples)
+        raise ValueError(
+            f"y mixes {kinds}: give labels of one kind, for instance "
+            "[str(label) for label in y]"
+        )
+
+
+def _kind(value: Any) -> str:
+    if type(value).__name__ in MISSING:
+        return "nothing"
+    if isinstance(value, str):
+        return "text"
+    is_number = isinstance(value, (Number, np.bool_))
+    return "numbers" if is_number else type(value).__name__
+
+
+def _is_missing(labels: np.ndarray) -> bool:
+    if labels.dtype.kind == "f":
+        return not np.isfinite(labels).all()
+    return labels.dtype.kind in "mM" and bool(np.isnat(labels).any())

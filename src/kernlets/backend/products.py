@@ -1,0 +1,54 @@
+"""Large matrix products, cut into tiles that do not depend on the number of threads.
+
+Inside a block of rows a product is one tile, and plain ``@`` does the same.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core import Array
+from .threads import parallel
+
+TILE = 1024  # rows or columns of a result that one thread works on; see BLOCK_ROWS
+
+
+def matmul(A: Array, B: Array) -> Array:  # (n, k), (k, m) -> (n, m)
+    """A @ B, in tiles over the longer side of the result."""
+    if not (_is_dense(A) and _is_dense(B)) or max(A.shape[0], B.shape[1]) <= TILE:
+        return A @ B
+    out = np.empty((A.shape[0], B.shape[1]), np.result_type(A, B))
+    if A.shape[0] >= B.shape[1]:
+        parallel(lambda rows: np.matmul(A[rows], B, out=out[rows]), _tiles(len(A)))
+    else:
+        tiles = _tiles(B.shape[1])
+        parallel(lambda columns: _columns(A, B, out, columns), tiles)
+    return out
+
+
+def _columns(A: np.ndarray, B: np.ndarray, out: np.ndarray, columns: slice) -> None:
+    out[:, columns] = A @ B[:, columns]
+
+
+def outer_products(X: Array) -> Array:  # (n, k) -> (n, n)
+    """X @ X.T, one half computed and the other mirrored."""
+    if not _is_dense(X) or X.shape[0] <= TILE:
+        return X @ X.T
+    out = np.empty((X.shape[0], X.shape[0]), X.dtype)
+
+    def from_diagonal_on(rows: slice) -> None:
+        out[rows, rows] = X[rows] @ X[rows].T
+        rest = slice(rows.stop, None)
+        out[rows, rest] = X[rows] @ X[rest].T
+        out[rest, rows] = out[rows, rest].T
+
+    parallel(from_diagonal_on, _tiles(len(X)))
+    return out
+
+
+def _is_dense(A: Array) -> bool:
+    return isinstance(A, np.ndarray) and A.ndim == 2
+
+
+def _tiles(n: int) -> list[slice]:
+    return [slice(i, min(i + TILE, n)) for i in range(0, n, TILE)]

@@ -1,0 +1,189 @@
+"""What input is accepted: rows of numbers, checked once, at the border.
+
+After `check_rows` no algorithm sees anything but rows in their `working_dtype`
+(`arrays.py`), whatever the container: rows on disk or on a cluster that are stored in
+another type become a source that converts them as they are read.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import validate_data
+
+from ..config import options
+from ..core import Array
+from .arrays import (
+    FLOATS,
+    as_float,
+    as_like,
+    device_memory,
+    is_dask,
+    is_torch,
+    load_solvers,
+    numpy_dtype,
+    stored_dtype,
+    to_device,
+    working_dtype,
+)
+from .stored import LazyRows, check_memory, is_stored, no_rows, refuse_infinite
+
+
+def check_rows(
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool = False,
+    accept_sparse: bool = False,
+    ensure_min_samples: int = 1,
+    streamed: bool = False,
+    lazy: bool = False,
+    by_blocks: bool = False,
+    whole: bool = False,
+    like: Array | None = None,
+) -> Array:
+    """X as a finite two-dimensional floating-point array, or an error with advice.
+
+    Memory maps of floating-point numbers are not read here: their blocks are checked
+    as they are used. With `by_blocks` the same holds for `LazyRows`, which memory maps
+    of other numbers become, and with `lazy` for Dask arrays as well; without it rows
+    are read, and Dask arrays refused. With `whole` rows on disk that are more than the
+    memory option are refused.
+
+    The rows are brought to the library, device and dtype of `like`, an array of the
+    fitted model that they are for. Without it they stay where they are, or go to the
+    device in the options.
+    """
+    if is_dask(X):
+        return _check_dask(estimator, X, reset, ensure_min_samples, lazy, like)
+    is_tensor = is_torch(X)
+    if is_tensor or is_stored(X):
+        check_features(estimator, _check_shape(X, ensure_min_samples), reset)
+        X = as_float(X) if is_tensor else _stored_rows(X, like)
+    else:
+        with np.errstate(over="ignore"):  # what becomes infinite is refused
+            X = validate_data(
+                estimator,
+                X,
+                reset=reset,
+                dtype=_accepted_types(X) if like is None else numpy_dtype(like),
+                accept_sparse="csr" if accept_sparse else False,
+                ensure_min_samples=ensure_min_samples,
+            )
+    unread = isinstance(X, LazyRows) and not (lazy or by_blocks)
+    if unread or whole:
+        check_memory(X, type(estimator).__name__)
+    X = _brought_to(X[:] if unread else X, like, streamed)
+    if is_tensor:
+        refuse_infinite(X)
+    if device_memory(X):
+        load_solvers(X.device)
+    return X
+
+
+def _accepted_types(X: Any) -> Any:
+    """The types that scikit-learn leaves alone; the first is what others become."""
+    stored = stored_dtype(X)
+    return FLOATS if stored is None else working_dtype(stored)
+
+
+def _stored_rows(X: Any, like: Array | None) -> Any:
+    """Rows on disk, as they are or converted when they are read."""
+    block = no_rows(X)  # refuses what is not a number
+    wanted = block if like is None else like[:0]
+    # a memory map must not pass for an array if its blocks are of another kind
+    is_exact = isinstance(X, LazyRows) or _is_alike(block, X[:0])
+    if is_exact and _is_alike(block, wanted):
+        return X
+    row_bytes = X.shape[1] * (X.dtype.itemsize + wanted.dtype.itemsize)
+    return LazyRows(X, partial(_converted, wanted), row_bytes)
+
+
+def _is_alike(X: Array, like: Array) -> bool:
+    """Whether X has the library, dtype and device of `like`."""
+    if is_torch(X) != is_torch(like) or X.dtype != like.dtype:
+        return False
+    return not is_torch(X) or X.device == like.device
+
+
+def _converted(like: Array, block: Array) -> Array:
+    if _is_alike(block, like):
+        return block
+    with np.errstate(over="ignore"):  # infinity is refused, with advice
+        block = as_like(block, like)
+    refuse_infinite(block)
+    return block
+
+
+def _brought_to(X: Any, like: Array | None, streamed: bool) -> Any:
+    """Rows in memory where the model is, or where the options say."""
+    if like is None:
+        return to_device(X, streamed)
+    if is_stored(X):
+        return X  # blocks are converted as they are read
+    if is_torch(like):
+        if sparse.issparse(X):
+            raise TypeError(
+                "X is sparse, but the model was fitted on dense torch tensors: pass "
+                "X.toarray()"
+            )
+        X = to_device(X, streamed)
+    return X if sparse.issparse(X) else _converted(like, X)
+
+
+def _check_dask(
+    estimator: Any,
+    X: Any,
+    reset: bool,
+    ensure_min_samples: int,
+    lazy: bool,
+    like: Array | None,
+) -> Any:
+    """A Dask array of rows with known lengths; its blocks are checked as they are."""
+    from . import dask_rows
+
+    name = type(estimator).__name__
+    if not lazy:
+        raise TypeError(
+            f"{name} needs all rows or codes at once and takes no Dask collection: "
+            "pass X.compute(), or use MOD, KSVD(update='parallel') or OnlineDictionary"
+        )
+    if options.device is not None:
+        raise ValueError(
+            f"device={options.device!r} and a Dask collection do not go together: "
+            "leave the option device out"
+        )
+    if is_torch(like):
+        raise TypeError(
+            f"X is a Dask collection, but this {name} was fitted on torch tensors: "
+            "save and load it, which gives NumPy arrays, or pass X.compute()"
+        )
+    rows = _check_shape(
+        dask_rows.as_rows(X, None if like is None else like.dtype), ensure_min_samples
+    )
+    check_features(estimator, X, reset)
+    return rows
+
+
+def _check_shape(X: Any, ensure_min_samples: int) -> Any:
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got X of shape {tuple(X.shape)}. Reshape your data "
+            "with X.reshape(n_samples, n_features)"
+        )
+    if X.shape[0] < ensure_min_samples or X.shape[1] < 1:
+        raise ValueError(
+            f"X has {X.shape[0]} sample(s) and {X.shape[1]} feature(s); a minimum of "
+            f"{ensure_min_samples} sample(s) and 1 feature is required"
+        )
+    return X
+
+
+def check_features(estimator: Any, X: Any, reset: bool) -> None:
+    """Note or compare the number of features, and their names where there are any."""
+    # of a Dask dataframe what stands for its columns, of arrays their width only
+    known = X._meta if hasattr(X, "columns") else np.empty((1, *X.shape[1:]))
+    validate_data(estimator, known, reset=reset, skip_check_array=True)

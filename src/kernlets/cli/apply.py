@@ -1,0 +1,160 @@
+"""What commands do with a saved model: predict, score, transform."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import is_classifier, is_outlier_detector
+from sklearn.pipeline import Pipeline
+
+from ..backend.arrays import is_dask, is_torch, to_numpy
+from ..backend.rows import count_rows, map_rows
+from ..backend.validation import check_rows
+from ..datasets import Table
+from .output import Predictions, print_predictions, write_codes, write_predictions
+from .parts import encoded, fitted_learners, has_codes, last_step, load_model
+from .show import show_facts
+from .sources import Columns, Source, by_batches
+from .targets import check_space, check_table
+
+
+def predict_rows(
+    path: Path,
+    source: Source,
+    output: Path | None,
+    proba: bool = False,
+    force: bool = False,
+) -> None:
+    """Labels of rows, and probabilities or scores, to a file or standard output."""
+    if output is not None:
+        check_table(output, (path, source.path), force)
+    model = load_model(path)
+    predict = _predictor(path, model, proba)
+    rows = source.read(Columns.of_model(model))
+    found = Predictions.joined(by_batches(predict, rows, "predicting"))
+    if output is None:
+        print_predictions(found)
+    else:
+        write_predictions(output, found)
+
+
+def _predictor(path: Path, model: Any, proba: bool) -> Callable[[Any], Predictions]:
+    """What is said about a few rows: labels, with probabilities or scores."""
+    if proba and not hasattr(model, "predict_proba"):
+        raise ValueError(
+            f"{path}: {type(last_step(model)).__name__} gives no probabilities: leave "
+            "--proba out"
+        )
+    if is_outlier_detector(model):
+        return partial(_with_scores, model)
+    if not is_classifier(model):
+        raise ValueError(
+            f"{path}: was fitted without labels and predicts none: use `kernlets "
+            "transform`, or fit again with --label"
+        )
+    return partial(_with_proba if proba else _labels_only, model)
+
+
+def _labels_only(model: Any, X: Any) -> Predictions:
+    return Predictions(_host(model.predict(X)))
+
+
+def _with_proba(model: Any, X: Any) -> Predictions:
+    columns = tuple(f"proba_{label}" for label in model.classes_)
+    shares = _host(model.predict_proba(X))
+    return Predictions(_host(model.predict(X)), "proba", shares, columns)
+
+
+def _with_scores(model: Any, X: Any) -> Predictions:
+    """1 for inliers and -1 for outliers, with the errors: large ones are abnormal."""
+    errors = -_host(model.score_samples(X))
+    columns = ("score",)
+    return Predictions(_host(model.predict(X)), "score", errors[:, None], columns)
+
+
+def _host(values: Any) -> np.ndarray:
+    return to_numpy(values) if is_torch(values) else np.asarray(values)
+
+
+def score_rows(path: Path, source: Source) -> None:
+    """How well a model does on rows."""
+    model = load_model(path)
+    can_score = is_outlier_detector(model) or hasattr(model, "score")
+    if not can_score:
+        name = type(last_step(model)).__name__
+        raise ValueError(f"{path}: {name} is no learner or classifier to be scored")
+    rows = source.read(Columns.of_model(model), labelled=is_classifier(model))
+    show_facts(score_facts(model, rows))
+
+
+def score_facts(model: Any, rows: Table) -> dict[str, str]:
+    """Accuracy of a classifier, else how badly rows are represented."""
+    if is_outlier_detector(model):
+        return _outlier_facts(model, rows)
+    if not is_classifier(model):
+        return {"mean squared error": f"{-model.score(rows.X):.6g}"}
+    labels, predicted = np.asarray(rows.y), _predicted(model, rows).labels
+    if (labels.dtype.kind in "UO") != (predicted.dtype.kind in "UO"):
+        labels, predicted = labels.astype(str), predicted.astype(str)
+    hits = int(np.count_nonzero(labels == predicted))
+    return {"accuracy": f"{hits / len(labels):.4f} ({hits} of {len(labels)})"}
+
+
+def _outlier_facts(model: Any, rows: Table) -> dict[str, str]:
+    batches = by_batches(partial(_with_scores, model), rows, "predicting")
+    found = Predictions.joined(batches)
+    count, mean = np.count_nonzero(found.labels < 0), np.mean(_host(found.numbers))
+    return {
+        "outliers": f"{count} of {len(found.labels)}",
+        "mean squared error": f"{mean:.6g}",
+    }
+
+
+def _predicted(model: Any, rows: Table) -> Predictions:
+    batches = by_batches(partial(_labels_only, model), rows, "predicting")
+    return Predictions.joined(batches)
+
+
+def transform_rows(
+    path: Path, source: Source, output: Path, force: bool = False
+) -> None:
+    """Sparse codes of rows, to a file."""
+    check_table(output, (path, source.path), force)
+    model = load_model(path)
+    if not has_codes(model):
+        name = type(last_step(model)).__name__
+        raise ValueError(
+            f"{path}: {name} gives no sparse codes: transform with a learner or a "
+            "classifier of kernlets"
+        )
+    rows = source.read(Columns.of_model(model))
+    check_space(output, _least_bytes(model, count_rows(rows.X), output))
+    write_codes(output, by_batches(partial(_codes, model), rows, "coding"))
+
+
+def _least_bytes(model: Any, n_rows: int | None, output: Path) -> int:
+    """Of a dense file; nothing is known about a sparse one."""
+    n_codes = sum(part.dictionary_.n_atoms for part in fitted_learners(model))
+    each = {".npy": 4, ".csv": 2}.get(output.suffix.lower(), 0)
+    return (n_rows or 0) * n_codes * each
+
+
+def _codes(model: Any, X: Any) -> sparse.csr_array:
+    """Codes of a few rows, or of all on a cluster, over all dictionaries."""
+    features = model[:-1].transform(X) if isinstance(model, Pipeline) else X
+    learners = fitted_learners(model)
+
+    def encode(block: Any) -> sparse.csr_array:
+        parts = [encoded(learner, block) for learner in learners]
+        return sparse.hstack(parts, format="csr")
+
+    if not is_dask(features):
+        return encode(features)
+    rows = check_rows(learners[0], features, lazy=True)
+    row_bytes = sum(2 * learner.dictionary_.row_bytes for learner in learners)
+    return map_rows(encode, rows, row_bytes).compute()

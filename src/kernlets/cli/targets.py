@@ -1,0 +1,115 @@
+"""Whether a file may be written, asked before any work is done.
+
+Nothing is ever replaced that is not a regular file. A regular file that is an input, or
+that `fit` would replace although it is no model, is replaced with ``--force`` only.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ..backend.atomic import refuse_special, remove_abandoned
+from ..persistence import is_model, save
+from .show import size_text
+
+SUFFIXES = (".csv", ".npy", ".npz")
+ROOM = 2**20  # bytes that a disk must have free for the smallest result
+
+
+def check_model(path: Path, force: bool) -> None:
+    """Refuse a place where no model can be saved, or a file that is no model."""
+    check_place(path)
+    is_other = path.exists() and path.stat().st_size > 0 and not is_model(path)
+    if is_other and not force:
+        raise ValueError(
+            f"{path}: exists and is not a model: name another file, or replace it "
+            "with --force"
+        )
+
+
+def check_table(path: Path, inputs: Sequence[Path], force: bool) -> None:
+    """Refuse a file name that says nothing about its format, and the inputs."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise typer.BadParameter(
+            f"{path} must end in {', '.join(SUFFIXES)}", param_hint="--output"
+        )
+    check_place(path)
+    if any(_is_same(path, one) for one in inputs) and not force:
+        raise ValueError(
+            f"{path}: is read by this command: name another file, or replace it with "
+            "--force"
+        )
+
+
+def check_place(path: Path) -> None:
+    """Refuse a place where no file can be, or no longer one."""
+    refuse_special(path)
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise ValueError(f"{path}: no such folder: create {folder} first")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise ValueError(f"{path}: is write-protected: name another file")
+    _check_writable(folder, path)
+    remove_abandoned(path)
+    check_space(path, ROOM)
+
+
+def check_checkpoints(folder: Path | None) -> None:
+    """Refuse a folder for checkpoints in which they cannot be written."""
+    if folder is None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"--checkpoint {folder}: cannot be made a folder ({error.strerror})"
+        ) from error
+    _check_writable(folder, folder)
+
+
+def _check_writable(folder: Path, path: Path) -> None:
+    """By writing: permissions alone do not tell of read-only disks."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"{path}: cannot be written ({error.strerror}): choose another folder"
+        ) from error
+
+
+def check_space(path: Path, n_bytes: int) -> None:
+    """Refuse a disk on which there is no room for so many bytes."""
+    disk = shutil.disk_usage(path.resolve().parent)
+    if disk.total and disk.free < n_bytes:  # some file systems say nothing
+        raise ValueError(
+            f"{path}: needs at least {size_text(n_bytes)}, its disk has "
+            f"{size_text(disk.free)} left: make room, or choose another folder"
+        )
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    return path.exists() and other.exists() and path.samefile(other)
+
+
+def save_or_rescue(model: Any, path: Path) -> None:
+    """Save a model; if that fails after all, in the folder for temporary files."""
+    try:
+        save(model, path)
+    except OSError as error:
+        rescued = Path(tempfile.mkdtemp(prefix="kernlets-")) / "rescued.model"
+        try:
+            save(model, rescued)
+        except OSError:
+            raise error from None
+        raise ValueError(
+            f"{path}: {error.strerror}; the model was saved as {rescued} instead: "
+            "move it to where you want it"
+        ) from error

@@ -1,0 +1,83 @@
+"""Whether the first line of a text file names its columns."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from itertools import pairwise
+from pathlib import Path
+
+from kernlets.datasets.table import LABEL_NAMES, Request
+
+LOOKED_AT = 20  # lines that are enough to tell a header from data
+MIN_COUNTED = 3  # columns of a line that counts them: fewer may be data by chance
+MIN_TICKS = 8  # columns of a line that rises in equal steps, e.g. wavelengths
+
+
+def has_header(path: Path, lines: list[list[str]], request: Request) -> bool:
+    """Whether the first of these lines of cells is a header.
+
+    It is one if it holds no number at all, if it holds the name of the label column or
+    of a column that is asked for, or if its numbers count the columns (0, 1, 2, ... or
+    1, 2, 3, ...) or rise in equal steps over at least eight columns, and no other line
+    looks like that. The last kind is a guess, and worth a warning.
+    """
+    if request.header is not None or not lines:
+        return bool(request.header)
+    first, others = [cell.strip() for cell in lines[0]], lines[1:]
+    if not any(map(is_number, first)) or _holds_a_known_name(first, request):
+        return True
+    is_alone = others and not any(_resembles(first, cells) for cells in others)
+    if not (_is_scale(first) and is_alone):
+        return False
+    warnings.warn(
+        f"{path}: line 1 is taken for a header, since its numbers rise in equal steps; "
+        "say --no-header (header=False) if it is data, --header (header=True) if not",
+        stacklevel=2,
+    )
+    return True
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell can be read as a number, NaN and infinity included."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _holds_a_known_name(names: list[str], request: Request) -> bool:
+    if request.label in names or any(name.lower() in LABEL_NAMES for name in names):
+        return True
+    return request.columns is not None and set(request.columns) <= set(names)
+
+
+def _is_scale(cells: list[str]) -> bool:
+    """Whether the numbers among the cells count columns, or are ticks of an axis."""
+    numbers, step = _numbers(cells), _step(cells)
+    if step is None:
+        return False
+    if not (numbers[0] in (0, 1) and step == 1):
+        return len(numbers) >= MIN_TICKS
+    return len(numbers) >= MIN_COUNTED or "" in cells  # no data have an empty cell
+
+
+def _resembles(first: list[str], cells: list[str]) -> bool:
+    """Whether another line has the same steps, or a word that the first line has."""
+    step, pairs = _step(cells), zip(first, cells, strict=False)
+    words = (a == b.strip() for a, b in pairs if a and not is_number(a))
+    return (step is not None and step == _step(first)) or any(words)
+
+
+def _step(cells: list[str]) -> float | None:
+    """By how much the numbers among the cells rise, if that is always the same."""
+    steps = [b - a for a, b in pairwise(_numbers(cells))]
+    if not steps or not steps[0] > 0:
+        return None
+    is_even = all(math.isclose(step, steps[0], rel_tol=1e-6) for step in steps)
+    return steps[0] if is_even else None
+
+
+def _numbers(cells: list[str]) -> list[float]:
+    return [float(cell) for cell in cells if is_number(cell)]

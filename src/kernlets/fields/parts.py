@@ -1,0 +1,122 @@
+"""Kinds of values that are made of others: objects, lists, choices, histories."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+from .check import Dimension, Field, Misfit, Sizes, check
+from .kinds import Text, Whole, named
+
+
+class Size(Whole):
+    """A whole number that is a size of arrays."""
+
+    def __init__(self, dimension: Dimension) -> None:
+        super().__init__(least=1)
+        self.dimension = dimension
+
+    def check(self, value: Any, sizes: Sizes) -> None:
+        super().check(value, sizes)
+        if not sizes.agree(self.dimension, int(value)):
+            raise Misfit(f"is {value}, but there is {sizes.text(self.dimension)}")
+
+
+class Part(Field):
+    """Another object of given classes, fitted, with some sizes in common.
+
+    ``Part(KernelDictionary, m="m", p="p")``: its letter on the left, ours on the right.
+    """
+
+    def __init__(
+        self, *classes: type, fitted: bool = True, **shared: Dimension
+    ) -> None:
+        self.classes, self.fitted, self.shared = classes, fitted, shared
+
+    def check(self, value: Any, sizes: Sizes) -> None:
+        if not isinstance(value, self.classes):
+            wanted = " or ".join(cls.__name__ for cls in self.classes)
+            raise Misfit(f"is {named(value)}, it must be of the class {wanted}")
+        theirs = check(value, sizes.known)
+        if self.fitted and not theirs.fitted:
+            raise Misfit("is not fitted")
+        for letter, dimension in self.shared.items():
+            if letter in theirs and not sizes.agree(dimension, theirs[letter]):
+                raise Misfit(
+                    f"has {letter}={theirs[letter]}, but there is "
+                    f"{sizes.text(dimension)}"
+                )
+
+
+class Many(Field):
+    """A list of values of one kind."""
+
+    def __init__(self, item: Field, count: Dimension) -> None:
+        self.item, self.count = item, count
+        self.waits = item.waits
+
+    def check(self, value: Any, sizes: Sizes) -> None:
+        if not isinstance(value, (list, tuple)):
+            raise Misfit(f"is {named(value)}, it must be a list")
+        if not sizes.agree(self.count, len(value)):
+            raise Misfit(f"has {len(value)} items, not {sizes.text(self.count)}")
+        for place, item in enumerate(value):
+            try:
+                self.item.check(item, sizes)
+            except Misfit as error:
+                raise Misfit(f"at {place} {error}") from None
+
+
+class Either(Field):
+    """One of several kinds, the first that fits."""
+
+    def __init__(self, *kinds: Field) -> None:
+        self.kinds = kinds
+        self.waits = any(kind.waits for kind in kinds)
+
+    def check(self, value: Any, sizes: Sizes) -> None:
+        problems, before = [], dict(sizes)
+        for kind in self.kinds:
+            try:
+                return kind.check(value, sizes)
+            except Misfit as error:
+                problems.append(str(error))
+                sizes.clear()
+                sizes.update(before)
+        raise Misfit("; or it ".join(problems))
+
+
+class Maybe(Either):
+    """One of several kinds, or missing."""
+
+    optional = True
+
+
+class History(Field):
+    """What a fit noted, by name: a list with a number for each iteration."""
+
+    def check(self, value: Any, sizes: Sizes) -> None:
+        if not isinstance(value, dict) or not {"objective", "seconds"} <= value.keys():
+            raise Misfit("must be a dict with 'objective' and 'seconds'")
+        for name, numbers in value.items():
+            Text().check(name, sizes)
+            if not isinstance(numbers, list) or not all(map(_is_number, numbers)):
+                raise Misfit(f"has something else than a list of numbers as {name!r}")
+        if not value["objective"]:
+            raise Misfit("has no iteration")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+class Output(Field):
+    """What scikit-learn's `set_output` leaves behind."""
+
+    kinds = ("default", "pandas", "polars", None)
+
+    def check(self, value: Any, sizes: Sizes) -> None:
+        if not isinstance(value, dict) or list(value) != ["transform"]:
+            raise Misfit("must be a dict with 'transform'")
+        if value["transform"] not in self.kinds:
+            raise Misfit(f"has {value['transform']!r}, not one of {self.kinds}")

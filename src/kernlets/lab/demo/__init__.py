@@ -1,0 +1,1 @@
+"""The demonstration: five methods on handwritten digits, a table and a page."""

@@ -1,0 +1,90 @@
+"""Findings in short: an exhibit as one table, all papers as another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..bench.tables import Table
+from .catalogue import PAPERS
+from .findings import VERDICTS, Findings, Row
+from .text import number, place, spread
+
+
+def exhibit_table(found: Findings) -> str:
+    """A row per curve: published and ours at each place where a number is published.
+
+    Where none is, ours at some places. Numbers that are computed from the curves
+    follow in a table of their own.
+    """
+    tables = [_curves(found).filled(), _derived(found)]
+    return "\n\n".join(table.markdown() for table in tables if table.rows)
+
+
+def _curves(found: Findings) -> Table:
+    places = _published_places(found)
+    notes = found.exhibit.notes
+    header = ["", *_header(found, places), "note"]
+    rows = []
+    for series in found.points.series:
+        cells = list(_cells(found, series, places))
+        if any(cells):
+            rows.append([series, *cells, notes.get(series, "")])
+    return Table(header, rows)
+
+
+def _published_places(found: Findings) -> list[Any]:
+    known = {row.x for row in found.rows if row.published is not None}
+    return [x for x in found.places if x in known]
+
+
+def _header(found: Findings, places: Sequence[Any]) -> Iterator[str]:
+    if not places:
+        yield from (place(x) or found.exhibit.metric.label for x in found.few_places)
+    for x in places:
+        where = "" if x is None else f", {place(x)}"
+        yield from (f"published{where}", f"ours{where}")
+
+
+def _cells(found: Findings, series: str, places: Sequence[Any]) -> Iterator[str]:
+    curve = found.curve(series)
+    if not places:
+        yield from (spread(curve[x]) if x in curve else "" for x in found.few_places)
+    for x in places:
+        yield from _pair(curve[x]) if x in curve else ("", "")
+
+
+def _derived(found: Findings) -> Table:
+    rows = [[row.series, *_pair(row)] for row in found.derived if row.values]
+    return Table(["", "published", "ours"], rows)
+
+
+def _pair(row: Row) -> tuple[str, str]:
+    return number(row, row.printed), spread(row)
+
+
+def papers_table(found: Sequence[Findings], folder: str) -> str:
+    """How often each verdict was given, paper by paper, and in all."""
+    counts = {paper: _counts(found, paper) for paper in PAPERS}
+    total = sum(counts.values(), Counter())
+    compared = sum(total[name] for name in VERDICTS[:3])
+    text = (
+        f"Of {compared} comparable numbers and claims {total['reproduced']} are "
+        f"reproduced, {total['better']} came out better and {total['worse']} worse; "
+        f"{total['not comparable']} cannot be compared, and each says why:"
+    )
+    rows = [
+        [f"[{title}]({folder}/{paper}.md)", *_shown(counts[paper])]
+        for paper, title in PAPERS.items()
+    ]
+    return f"{text}\n\n{Table(['paper', *VERDICTS], rows).markdown()}"
+
+
+def _counts(found: Sequence[Findings], paper: str) -> Counter[str]:
+    own = (each.verdicts for each in found if each.exhibit.paper == paper)
+    return sum(own, Counter())
+
+
+def _shown(counts: Counter[str]) -> list[str]:
+    return [str(counts[name] or "") for name in VERDICTS]

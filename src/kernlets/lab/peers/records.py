@@ -1,0 +1,41 @@
+"""Measurements beside peers as JSON lines: a session, then one line per case."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..bench.records import JsonLines, Line, session
+from .spec import Benchmark
+
+PEERS = ("spams-bin", "dictlearn")  # whose versions are noted
+
+
+def open_session(
+    store: JsonLines, benchmark: Benchmark, quick: bool, n_threads: int
+) -> str:
+    """Note what the benchmark is and what it is run with; the name of the session."""
+    about = {
+        "title": benchmark.title,
+        "about": benchmark.about,
+        "ours": benchmark.ours.name,
+        "quick": quick,
+    }
+    opened = session(n_threads, *PEERS, benchmark=about)
+    store.append(benchmark.name, opened)
+    return opened["name"]
+
+
+def add_case(store: JsonLines, name: str, session_name: str, measured: Line) -> None:
+    """Append what was measured on one case."""
+    store.append(name, {"kind": "case", "session": session_name, **measured})
+
+
+def last_results(store: JsonLines, name: str) -> dict[str, Any]:
+    """The last session of a benchmark and its cases, as the tables want them."""
+    sessions = store.sessions(name)
+    if not sessions:
+        raise ValueError(f"{store.folder} holds no measurements of {name!r}")
+    last = list(sessions.values())[-1]
+    cases = [each for each in store.lines(name) if each.get("session") == last["name"]]
+    known = {key: last[key] for key in ("date", "machine", "versions")}
+    return {**last["benchmark"], **known, "cases": cases}

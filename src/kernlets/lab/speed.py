@@ -1,0 +1,154 @@
+"""``kernlets bench``: seconds on this machine, beside the floor of matrix products.
+
+The floor of a job is the time that its matrix products take alone, measured in the same
+run; the rest is what the library adds. Comparisons with other libraries are in the
+folder ``benchmarks`` of the repository.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import make_pipeline
+
+from ..backend.arrays import check_device, to_device, to_numpy
+from ..classifiers import ResidualClassifier
+from ..config import options
+from ..datasets import load, unit_norm
+from ..dictionaries import ExplicitDictionary
+from ..learners import KSVD, KernelKSVD
+from ..maps import NystroemMap
+from ..pursuits import OMP, encode
+from .bench.timing import timed_median
+
+OMP_SIZES = (
+    (20_000, 256, 300, 5),
+    (20_000, 256, 512, 10),
+    (5_000, 504, 570, 30),
+    (60_000, 784, 700, 11),
+    (1_000_000, 256, 512, 10),
+)
+Products = list[tuple[int, int, int]]  # (rows, inner, columns) of each product
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    job: str
+    size: str
+    seconds: float
+    floor: float
+    accuracy: float | None = None
+
+    @property
+    def over_floor(self) -> float:
+        """How many times the matrix products alone."""
+        return self.seconds / self.floor
+
+
+def run(device: str | None = None, quick: bool = False) -> Iterator[Row]:
+    """Measure one job after another; yield each row as soon as it is known."""
+    repeats = 3 if quick else 5
+    with options(device=check_device(device)):
+        yield from _pursuits(quick, device, repeats)
+        yield from _mnist(quick, repeats)
+
+
+def as_json(rows: list[Row], **about: Any) -> dict[str, Any]:
+    """Rows and what they were measured with, ready for `json.dumps`."""
+    return {**about, "rows": [asdict(row) | {"ratio": row.over_floor} for row in rows]}
+
+
+def _floor(products: Products, repeats: int) -> float:
+    """Seconds of float32 matrix products of these sizes, on the device in use."""
+    total = 0.0
+    for (rows, inner, columns), count in _counted(products).items():
+        left = to_device(np.ones((rows, inner), dtype=np.float32))
+        right = to_device(np.ones((inner, columns), dtype=np.float32))
+        product = partial(operator.matmul, left, right)
+        total += count * timed_median(product, repeats)[1]
+    return total
+
+
+def _counted(products: Products) -> dict[tuple[int, int, int], int]:
+    return {size: products.count(size) for size in products}
+
+
+def _pursuits(quick: bool, device: str | None, repeats: int) -> Iterator[Row]:
+    on_gpu = device is not None and device.startswith("cuda")
+    rng = np.random.default_rng(0)
+    for n, p, m, q in OMP_SIZES:
+        if n > 60_000 and not on_gpu:
+            continue  # takes minutes on a CPU and tells no more than the smaller ones
+        n = n // 20 if quick else n
+        atoms = unit_norm(rng.standard_normal((m, p), dtype=np.float32))
+        dictionary = ExplicitDictionary(to_device(atoms))
+        X = to_device(rng.standard_normal((n, p), dtype=np.float32))
+        job = _encoding(dictionary, q, X)
+        _, seconds = timed_median(job, repeats)
+        size = f"n = {n}, p = {p}, atoms = {m}, non-zeros = {q}"
+        yield Row("OMP", size, seconds, _floor([(n, p, m)], repeats))
+
+
+def _encoding(dictionary: ExplicitDictionary, q: int, X: Any) -> Callable[[], Any]:
+    return lambda: encode(dictionary, OMP(q), X)
+
+
+def _mnist(quick: bool, repeats: int) -> Iterator[Row]:
+    """LKDL and exact kernel K-SVD on MNIST, labels out for NumPy arrays in."""
+    data: Any = load("mnist")
+    keep = slice(None, None, 30 if quick else None)
+    X, y = unit_norm(data.X_train)[keep], data.y_train[keep]
+    new, truth = unit_norm(data.X_test), data.y_test
+    atoms, c, k = (50, 300, 100) if quick else (700, 3000, 784)
+    on_gpu = options.device is not None and options.device.startswith("cuda")
+    learning: dict[str, Any] = {"max_iter": 2, "random_state": 0}
+    learning["update"] = "parallel" if on_gpu else "approximate"
+    models = {
+        "LKDL, MNIST": make_pipeline(
+            NystroemMap("poly:2", "coreset", c, k, random_state=0),
+            ResidualClassifier(KSVD(atoms, 11, **learning)),
+        ),
+        "exact kernel K-SVD, MNIST": ResidualClassifier(
+            KernelKSVD("poly:2", atoms, 11, **learning)
+        ),
+    }
+    n, sizes = len(X), np.bincount(y).tolist()
+    floors = {
+        "LKDL, MNIST": _lkdl_products(n, len(new), X.shape[1], c, k, atoms, sizes),
+        "exact kernel K-SVD, MNIST": _exact_products(
+            len(new), X.shape[1], atoms, sizes
+        ),
+    }
+    for name, model in models.items():
+        job = _labelling(model, X, y, new)
+        labels, seconds = timed_median(job, repeats if on_gpu else 1)
+        accuracy = float(np.mean(to_numpy(labels) == truth))
+        size = f"{n} + {len(new)} rows, {atoms} atoms per class, fit and predict"
+        yield Row(name, size, seconds, _floor(floors[name], repeats), accuracy)
+
+
+def _labelling(model: Any, X: Any, y: Any, new: Any) -> Callable[[], Any]:
+    return lambda: model.fit(X, y).predict(new)
+
+
+def _lkdl_products(
+    n: int, n_new: int, p: int, c: int, k: int, atoms: int, sizes: list[int]
+) -> Products:
+    """W, C and C·V for both sets, then correlations: twice to learn, once to test."""
+    maps = [(c, p, c), (n, p, c), (n, c, k), (n_new, p, c), (n_new, c, k)]
+    learn = [(size, k, atoms) for size in sizes for _ in range(2)]
+    return maps + learn + [(n_new, k, atoms)] * len(sizes)
+
+
+def _exact_products(n_new: int, p: int, atoms: int, sizes: list[int]) -> Products:
+    """K of each class; for new samples K and its product with the coefficients."""
+    train = [(size, p, size) for size in sizes]
+    test = [(n_new, p, size) for size in sizes]
+    return train + test + [(n_new, size, atoms) for size in sizes]

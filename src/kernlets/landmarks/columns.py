@@ -1,0 +1,86 @@
+"""Landmarks by the norms of the columns of the kernel matrix: LKDL section IV-C."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..backend.arrays import index_like, row_norms, to_numpy
+from ..backend.rows import map_rows, take_rows
+from ..backend.stored import is_elsewhere
+from ..core import Array, Kernel
+from .weighted import draw_rows, host_weights
+
+MAX_EXACT = 8192  # samples up to which all columns are evaluated
+N_COLUMNS = 2048  # that stand for all columns where there are more samples
+
+
+def column_norm(
+    kernel: Kernel,
+    X: Array,
+    m: int,
+    rng: np.random.Generator,
+    *,
+    squared: bool = False,
+    replace: bool = False,
+) -> np.ndarray:
+    """pᵢ ∝ ‖kᵢ‖ (``squared``: ‖kᵢ‖²), kᵢ the i-th column of the kernel matrix.
+
+    Exact up to 8192 samples, and for a precomputed matrix, by n² evaluations of the
+    kernel, a block of rows at a time. Where there are more samples, ‖kᵢ‖² is estimated
+    from 2048 of its entries, see `ColumnNorms`; that takes 2048 n evaluations.
+    """
+    weigh = ColumnNorms.of(kernel, X, rng, squared)
+    return draw_rows(weigh, X, m, rng, replace, numbered=True)
+
+
+@dataclass(frozen=True)
+class ColumnNorms:
+    """The norms ‖kᵢ‖ for blocks of rows, from all samples or from some of them.
+
+    With the samples S, |S| = s, drawn uniformly from n,
+
+        ‖kᵢ‖² ≈ κ(xᵢ, xᵢ)² + (n − 1)/|S ∖ i| Σ_{j ∈ S ∖ i} κ(xᵢ, xⱼ)²,
+
+    which is right in the mean. The diagonal is apart: under a narrow kernel it is most
+    of the norm, and samples in S would be drawn n/s times too often.
+    """
+
+    kernel: Kernel
+    columns: Array  # (s, p), or their numbers in a precomputed matrix
+    numbers: np.ndarray  # (s,) of the columns, in order
+    n: int
+    squared: bool
+
+    @classmethod
+    def of(
+        cls, kernel: Kernel, X: Array, rng: np.random.Generator, squared: bool
+    ) -> ColumnNorms:
+        n = X.shape[0]
+        is_known = kernel.take(X, index_like([0], X)).ndim == 1  # nothing to evaluate
+        numbers = np.arange(n)
+        if n > MAX_EXACT and not is_known:
+            numbers = np.sort(rng.choice(n, N_COLUMNS, replace=False))
+        if is_elsewhere(X) and not is_known:
+            columns = take_rows(X, numbers)
+        else:
+            columns = kernel.take(X, index_like(numbers, X))
+        return cls(kernel, columns, numbers, n, squared)
+
+    def __call__(self, X: Array, first: int) -> np.ndarray:  # (b, p) -> (b,)
+        """Norms for the rows with the numbers `first`, `first` + 1, ..."""
+        s = len(self.numbers)
+        sums = host_weights(map_rows(self._sums, X, 2 * s * X.dtype.itemsize))
+        squares = sums if s == self.n else self._estimated(sums, X, first)
+        return squares if self.squared else np.sqrt(squares)
+
+    def _sums(self, block: Array) -> Array:  # (b,)
+        """Σ κ(x, xⱼ)² over the columns."""
+        return row_norms(self.kernel(block, self.columns))
+
+    def _estimated(self, sums: np.ndarray, X: Array, first: int) -> np.ndarray:
+        own = to_numpy(self.kernel.diag(X)).astype(np.float64) ** 2
+        inside = np.isin(first + np.arange(len(sums)), self.numbers)
+        others = np.maximum(sums - inside * own, 0.0)
+        return own + others * ((self.n - 1) / (len(self.numbers) - inside))

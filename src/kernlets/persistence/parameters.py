@@ -1,0 +1,123 @@
+"""Parameters of estimators in files: the constraints of `fit`, and what files add.
+
+A file holds no functions, opens no other files and starts no processes: a parameter
+that would lead to that when the model is used is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import FeatureUnion
+from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
+
+from ..fields.kinds import LARGEST
+
+#: Parameters of a session, not of a model: not stored, and None in every file.
+SESSION_ONLY = ("callback", "memory")
+MAX_JOBS = 256
+
+Constraints = dict[str, Any]
+
+#: Constraints of classes that have none themselves.
+MISSING: dict[type, Constraints] = {
+    FeatureUnion: {
+        "transformer_list": [list],
+        "n_jobs": [Integral, None],
+        "transformer_weights": [dict, None],
+        "verbose": ["boolean"],
+        "verbose_feature_names_out": ["boolean", StrOptions({"default"})],
+    }
+}
+
+
+def constraints_of(cls: type) -> Constraints:
+    """The constraints on the parameters of a class, as far as files can meet them."""
+    found = MISSING.get(cls) or getattr(cls, "_parameter_constraints", {})
+    return {name: _for_files(kinds) for name, kinds in found.items()}
+
+
+def _for_files(kinds: list[Any] | str) -> list[Any] | str:
+    """Without functions; and anything with a length is not yet an array."""
+    if isinstance(kinds, str):  # "no_validation"
+        return kinds
+    kept = [kind for kind in kinds if kind not in (callable, Callable, "array-like")]
+    return [*kept, np.ndarray, list, tuple] if "array-like" in kinds else kept
+
+
+def check_parameters(cls: type, params: dict[str, Any]) -> None:
+    """Refuse parameters that no `fit` would take, or that could do harm later."""
+    owner = cls.__name__
+    for name in SESSION_ONLY:
+        if params.get(name) is not None:
+            raise ValueError(f"{owner}.{name} must be None in a file")
+    constraints = constraints_of(cls)
+    validate_parameter_constraints(constraints, params, caller_name=owner)
+    for name, value in params.items():
+        if type(value) is bool and not _takes_bool(constraints.get(name, ())):
+            raise ValueError(f"{owner}.{name} is {value}, it must not be a bool")
+        if not CHECKS.get(name, _is_moderate)(value):
+            raise ValueError(f"{owner}.{name} is not what it must be in a file")
+
+
+def _takes_bool(kinds: list[Any] | str) -> bool:
+    """Whether True and False are meant; as numbers they would be compiled for."""
+    meant = ("boolean", "verbose", "no_validation", bool, object)
+    return isinstance(kinds, str) or any(kind in meant for kind in kinds)
+
+
+def _is_moderate(value: Any) -> bool:
+    """A number that fits into the integers of compiled loops, or anything else."""
+    return not isinstance(value, Integral) or abs(int(value)) <= LARGEST
+
+
+def _are_jobs(value: Any) -> bool:
+    return value is None or abs(value) <= MAX_JOBS
+
+
+def _are_transformers(value: Any) -> bool:
+    """The parts of a union of features."""
+    return all(_is_step(step, "transform", ("passthrough", "drop")) for step in value)
+
+
+def _are_steps(value: Any) -> bool:
+    """The steps of a pipeline: transformers, and an estimator of any kind."""
+    skipped = ("passthrough", None)
+    last = bool(value) and _is_step(value[-1], "get_params", skipped)
+    return last and all(_is_step(step, "transform", skipped) for step in value[:-1])
+
+
+def _is_step(step: Any, method: str, skipped: tuple[Any, ...]) -> bool:
+    """A name that can be shown, and an estimator or what stands for none."""
+    if type(step) is not tuple or len(step) != 2:
+        return False
+    name, part = step
+    is_named = isinstance(name, str) and name.isprintable()
+    if isinstance(part, BaseEstimator):
+        return is_named and hasattr(part, method)
+    return is_named and isinstance(part, (str, type(None))) and part in skipped
+
+
+def _are_weights(value: Any) -> bool:
+    """Numbers by name."""
+    parts = {} if value is None else value
+    return all(isinstance(weight, (Real, type(None))) for weight in parts.values())
+
+
+def _is_range(value: Any) -> bool:
+    return len(value) == 2 and all(isinstance(end, Real) for end in value)
+
+
+#: What is asked of some parameters besides, by name.
+CHECKS: dict[str, Callable[[Any], bool]] = {
+    "feature_range": _is_range,
+    "quantile_range": _is_range,
+    "n_jobs": _are_jobs,
+    "steps": _are_steps,
+    "transformer_list": _are_transformers,
+    "transformer_weights": _are_weights,
+}

@@ -1,0 +1,123 @@
+"""One small model of every kind and what it says of rows, for tests over all."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+from kernlets import (
+    KSVD,
+    MOD,
+    RBF,
+    BudgetKernelDL,
+    DictionaryOutlierDetector,
+    DKSVDClassifier,
+    FastfoodMap,
+    FDDLClassifier,
+    FourierMap,
+    HybridMap,
+    IKAMap,
+    KernelKSVD,
+    KernelMOD,
+    KSADClassifier,
+    LCKSVDClassifier,
+    NystroemMap,
+    OnlineDictionary,
+    OrthogonalDictionary,
+    PolynomialSketchMap,
+    ReducedKernelDL,
+    ResidualClassifier,
+    RLSDictionary,
+    SRCClassifier,
+    UnitNorm,
+)
+from kernlets.backend.arrays import is_dask, is_torch
+from kernlets.backend.rows import is_blocks
+from kernlets.landmarks import SAMPLERS
+
+N, P = 48, 5
+SHORT = {"n_components": 6, "n_nonzero_coefs": 2, "max_iter": 2, "random_state": 0}
+FEW = {"random_state": 0, "n_landmarks": 12}
+KERNEL = RBF(sigma=9.0)
+
+#: every registered estimator, with the options that read rows in their own way
+INSTANCES = {
+    "KSVD": KSVD(**SHORT),
+    "KSVD parallel": KSVD(**SHORT, update="parallel", init="kmeans"),
+    "MOD": MOD(**SHORT, init="svd"),
+    "RLS": RLSDictionary(**SHORT, batch_size=20),
+    "Online": OnlineDictionary(**SHORT, batch_size=20),
+    "Orthogonal": OrthogonalDictionary(4, 2, max_iter=2, random_state=0),
+    "KernelKSVD": KernelKSVD("poly:2", **SHORT),
+    "KernelMOD": KernelMOD(KERNEL, **SHORT),
+    "Reduced": ReducedKernelDL(KERNEL, **SHORT, n_anchors=8),
+    "Reduced moving": ReducedKernelDL(
+        KERNEL, **SHORT, anchors="kmeans", n_anchors=8, optimize_anchors=True
+    ),
+    "Budget": BudgetKernelDL(KERNEL, 6, max_iter=1, budget=9, random_state=0),
+    **{f"Nystroem {name}": NystroemMap(KERNEL, name, **FEW) for name in SAMPLERS},
+    "Nystroem samples": NystroemMap(KERNEL, truncation="samples", **FEW),
+    "IKA": IKAMap(KERNEL, **FEW),
+    "Fourier": FourierMap(n_components=8, random_state=0),
+    "Fastfood": FastfoodMap(n_components=8, random_state=0),
+    "Hybrid": HybridMap(KERNEL, n_random=6, **FEW),
+    "Sketch": PolynomialSketchMap("poly:2", 8, random_state=0),
+    "UnitNorm": UnitNorm(),
+    "Residual": ResidualClassifier(KSVD(**SHORT)),
+    "Residual MOD": ResidualClassifier(MOD(**SHORT)),
+    "Residual kernel": ResidualClassifier(KernelKSVD(KERNEL, **SHORT)),
+    "SRC": SRCClassifier(KERNEL, 3),
+    "KSAD": KSADClassifier(KERNEL, **FEW, max_iter=2),
+    "KSAD Fisher": KSADClassifier(KERNEL, "fisher", **FEW),
+    "LCKSVD": LCKSVDClassifier(4, 2, max_iter=2, random_state=0),
+    "DKSVD": DKSVDClassifier(4, 2, max_iter=2, random_state=0),
+    "FDDL": FDDLClassifier(2, simplified=True, max_iter=1, random_state=0),
+    "Outliers": DictionaryOutlierDetector(random_state=0),
+}
+NEED_MEMORY = {
+    *("KSVD", "RLS", "KernelKSVD", "KernelMOD", "Reduced", "Reduced moving", "Budget"),
+    *("Residual", "Residual kernel", "SRC", "KSAD", "KSAD Fisher"),
+    *("LCKSVD", "DKSVD", "FDDL", "Outliers"),
+}
+TAKE_BLOCKS = {
+    *("KSVD parallel", "MOD", "RLS", "Online", "Orthogonal", "Budget", "Residual MOD"),
+    *("IKA", "Fourier", "Fastfood", "Hybrid", "Sketch", "UnitNorm", "Nystroem samples"),
+    *(f"Nystroem {name}" for name in SAMPLERS),
+}
+
+
+def labels():
+    return np.arange(N) % 3
+
+
+def samples():
+    """Whole numbers from 0 to 15, which all types hold, of three kinds of samples."""
+    rng = np.random.default_rng(1)
+    rows = rng.integers(0, 9, (N, P)) + 6 * np.eye(3, P, dtype=int)[labels()]
+    return rows.clip(0, 15)
+
+
+def fitted(name, X):
+    model = clone(INSTANCES[name])
+    return model.fit(X, labels() if is_classifier(model) else None)
+
+
+def answer(model, new):
+    """What a fitted model says of new rows: features, codes, scores."""
+    for method in ("transform", "score_samples", "decision_function", "codes"):
+        if hasattr(model, method):
+            return getattr(model, method)(new)
+    raise AssertionError(f"{model!r} has nothing to say")
+
+
+def outcome(name, X):
+    """What a model fitted on X says of X, in memory."""
+    return in_memory(answer(fitted(name, X), X))
+
+
+def in_memory(result):
+    if is_dask(result):
+        return result.compute()
+    if is_torch(result):
+        return result.numpy(force=True)
+    return np.concatenate(list(result)) if is_blocks(result) else np.asarray(result)

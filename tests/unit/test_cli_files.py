@@ -1,0 +1,557 @@
+"""The command line and the user's files: columns by name, and what is overwritten."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections import namedtuple
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from typer.testing import CliRunner, Result
+
+from kernlets import KSVD, NystroemMap, load, registry, save
+from kernlets.cli import app, targets
+
+FIT = ["--method", "ksvd", "--atoms", "8", "--no-normalize"]
+NAMES = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+
+
+def run(*arguments: Any) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def ok(*arguments: Any) -> str:
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    assert "Traceback" not in result.output
+    return result.stdout
+
+
+def error(*arguments: Any) -> str:
+    """What a command that fails says: one line, after warnings if there are any."""
+    result = run(*arguments)
+    assert result.exit_code == 1, result.output
+    *warned, told = result.stderr.splitlines()
+    assert all(line.startswith("warning: ") for line in warned)
+    assert told.startswith("error: ") and result.stdout == ""
+    return result.stderr
+
+
+# -------------------------------------------------------------------- columns by name
+
+
+def write_columns(path: Path, columns: dict[str, Any]) -> Path:
+    if path.suffix == ".parquet":
+        arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(arrow.table(columns), path)
+        return path
+    lines = [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
+    path.write_text("\n".join([",".join(columns), *lines, ""]))
+    return path
+
+
+@pytest.fixture(scope="module")
+def iris() -> dict[str, Any]:
+    X, y = load_iris(return_X_y=True)
+    return {**dict(zip(NAMES, X.T, strict=True)), "species": y}
+
+
+def reordered(columns: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: columns[name] for name in names}
+
+
+@pytest.fixture(scope="module", params=[".csv", ".parquet"])
+def files(
+    request: Any, iris: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
+    """The same rows with columns in several orders, and a model."""
+    folder, suffix = tmp_path_factory.mktemp("iris"), request.param
+    tables = {
+        "plain": iris,
+        "mixed": reordered(iris, "species", *NAMES[::-1]),
+        "more": reordered({**iris, "note": ["x"] * 150}, "note", *NAMES, "species"),
+        "less": reordered(iris, *NAMES[1:], "species"),
+        "bare": reordered(iris, *NAMES[::-1]),
+        "other": {name.upper(): column for name, column in iris.items()},
+    }
+    found = {
+        name: write_columns(folder / f"{name}{suffix}", columns)
+        for name, columns in tables.items()
+    }
+    found["model"] = folder / "iris.model"
+    ok("fit", found["plain"], "-m", found["model"], "--label", "species", *FIT)
+    return found
+
+
+def test_columns_in_another_order_give_the_same(files: dict[str, Path]) -> None:
+    label = ["--label", "species"]
+    expected = ok("score", files["model"], files["plain"], *label)
+    assert float(expected.split()[1]) > 0.9
+    assert ok("score", files["model"], files["mixed"], *label) == expected
+    predicted = ok("predict", files["model"], files["plain"], *label)
+    assert ok("predict", files["model"], files["bare"]) == predicted
+    assert ok("predict", files["model"], files["mixed"], *label) == predicted
+
+
+def test_codes_of_columns_in_another_order(
+    files: dict[str, Path], tmp_path: Path
+) -> None:
+    outs = [tmp_path / "plain.npy", tmp_path / "bare.npy"]
+    ok("transform", files["model"], files["plain"], "-o", outs[0], "--label", "species")
+    ok("transform", files["model"], files["bare"], "-o", outs[1])
+    np.testing.assert_array_equal(np.load(outs[0]), np.load(outs[1]))
+
+
+def test_missing_and_extra_columns_are_named(files: dict[str, Path]) -> None:
+    model = files["model"]
+    told = error("predict", model, files["less"])
+    assert "lacks the model's columns 'sepal_length', but has 'species'" in told
+    told = error("predict", model, files["other"])
+    assert "'sepal_length', 'sepal_width', 'petal_length', 'petal_width'" in told
+    result = run("predict", model, files["more"], "--label", "species")
+    assert result.exit_code == 0
+    assert "are left out: 'note'" in result.stderr
+    assert result.stdout == ok("predict", model, files["bare"])
+    told = error("score", model, files["plain"])
+    assert "left out: 'species'" in told and "name them with --label" in told
+    told = error("score", model, files["plain"], "--label", "petal_width")
+    assert "'petal_width' is a feature of the model" in told
+
+
+def test_the_test_set_is_matched_by_name(
+    files: dict[str, Path], tmp_path: Path
+) -> None:
+    options = ["--label", "species", *FIT]
+    fit = ["fit", files["plain"], "-m", tmp_path / "m", *options]
+    tests = ("plain", "mixed")
+    last = [ok(*fit, "--test", files[name]).splitlines()[-1] for name in tests]
+    assert last[0] == last[1] and last[0].startswith("accuracy")
+    assert "lacks the model's columns" in error(*fit, "--test", files["less"])
+
+
+def test_names_are_where_scikit_learn_keeps_them(
+    files: dict[str, Path], iris: dict[str, Any]
+) -> None:
+    model = load(files["model"])
+    assert list(model.feature_names_in_) == NAMES
+    assert "by name: 'sepal_length', 'sepal_width', " in ok("info", files["model"])
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(reordered(iris, *NAMES))
+    assert np.mean(model.predict(frame) == iris["species"]) > 0.9
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[NAMES[::-1]])
+
+
+def test_a_model_of_python_knows_its_columns(
+    files: dict[str, Path], iris: dict[str, Any], tmp_path: Path
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(reordered(iris, *NAMES))
+    model = KSVD(5, 2, random_state=0).fit(frame)
+    save(model, tmp_path / "m")
+    told = ok("score", tmp_path / "m", files["bare"])
+    assert told.split()[-1] == f"{-model.score(frame):.6g}"
+
+
+def test_files_without_names_are_matched_by_position(
+    files: dict[str, Path], iris: dict[str, Any], tmp_path: Path
+) -> None:
+    X = np.column_stack([iris[name] for name in NAMES])
+    np.save(tmp_path / "x.npy", X)
+    np.savetxt(tmp_path / "x.csv", X, delimiter=",")
+    predicted = ok("predict", files["model"], files["bare"])
+    for name in ("x.npy", "x.csv"):
+        assert ok("predict", files["model"], tmp_path / name) == predicted
+    np.save(tmp_path / "narrow.npy", X[:, :3])
+    assert "has 3 features, the model 4" in error(
+        "predict", files["model"], tmp_path / "narrow.npy"
+    )
+    # a model without names takes named columns by position as well
+    ok("fit", tmp_path / "x.npy", "-m", tmp_path / "m", *FIT)
+    assert "4, by position" in ok("info", tmp_path / "m")
+    ok("transform", tmp_path / "m", files["bare"], "-o", tmp_path / "codes.npz")
+
+
+def test_columns_of_files_larger_than_memory(
+    files: dict[str, Path], tmp_path: Path
+) -> None:
+    if files["plain"].suffix == ".csv":
+        pytest.skip("text is read whole")
+    small = ["--memory", "10kB"]
+    fit = ["--method", "mod", "--atoms", "8", "--no-normalize", "--label", "species"]
+    ok("fit", files["plain"], "-m", tmp_path / "m", *fit, *small)
+    assert list(load(tmp_path / "m").feature_names_in_) == NAMES
+    expected = ok("predict", tmp_path / "m", files["bare"])
+    assert ok("predict", tmp_path / "m", files["bare"], *small) == expected
+    label = ["--label", "species"]
+    assert ok("predict", tmp_path / "m", files["mixed"], *label, *small) == expected
+
+
+def test_twins_are_matched_by_position_with_a_warning(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).standard_normal((40, 3))
+    lines = ["a,a,b", *(",".join(map(str, row)) for row in rows)]
+    (tmp_path / "d.csv").write_text("\n".join(lines))
+    result = run("fit", tmp_path / "d.csv", "-m", tmp_path / "m", *FIT)
+    assert result.exit_code == 0
+    assert "some columns have the same name" in result.stderr
+    assert not hasattr(load(tmp_path / "m"), "feature_names_in_")
+
+
+def test_a_header_of_numbers(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).standard_normal((40, 3)).round(3).tolist()
+    lines = ["0,1,2", *(",".join(map(str, row)) for row in rows)]
+    data = tmp_path / "d.csv"
+    data.write_text("\n".join(lines))
+    result = run("fit", data, "-m", tmp_path / "m", *FIT)
+    assert "40 of 3 features" in result.stdout and "taken for a header" in result.stderr
+    result = run("fit", data, "-m", tmp_path / "m", *FIT, "--header")
+    assert "40 of 3 features" in result.stdout and result.stderr == ""
+    result = run("fit", data, "-m", tmp_path / "m", *FIT, "--no-header")
+    assert "41 of 3 features" in result.stdout and result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("cell", "told"),
+    [("", "the cell is empty"), ("nan", "'nan' stands for no value")],
+)
+def test_a_gap_names_line_and_column(tmp_path: Path, cell: str, told: str) -> None:
+    (tmp_path / "d.csv").write_text(f"a,b,kind\n1,2,x\n3,{cell},y\n")
+    text = error("fit", tmp_path / "d.csv", "-m", tmp_path / "m", "--label", "kind")
+    assert f"column 'b', line 3: {told}" in text
+
+
+# ------------------------------------------------------------------ what is overwritten
+
+
+@pytest.fixture
+def data(tmp_path: Path, iris: dict[str, Any]) -> Path:
+    return write_columns(tmp_path / "iris.csv", iris)
+
+
+def test_the_data_are_not_overwritten(data: Path) -> None:
+    before = data.read_bytes()
+    told = error("fit", data, "-m", data, *FIT)
+    assert "is not a model" in told and "--force" in told
+    assert data.read_bytes() == before
+    assert "is not a model" in error("fit", data, "-m", data, *FIT, "--test", data)
+
+
+def test_another_file_is_overwritten_with_force_only(
+    data: Path, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("years of work")
+    assert "--force" in error("fit", data, "-m", notes, *FIT)
+    assert notes.read_text() == "years of work"
+    ok("fit", data, "-m", notes, *FIT, "--force")
+    assert load(notes).n_features_in_ == 5
+
+
+def test_models_and_empty_files_are_overwritten(data: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m"
+    model.touch()
+    ok("fit", data, "-m", model, *FIT)
+    ok("fit", data, "-m", model, *FIT, "--set", "n_components=3")
+    assert load(model).dictionary_.n_atoms == 3
+
+
+@pytest.mark.parametrize("command", ["predict", "transform"])
+def test_outputs_are_no_inputs(data: Path, tmp_path: Path, command: str) -> None:
+    model = tmp_path / "model.npz"  # a name that an output may have
+    ok("fit", data, "-m", model, *FIT, "--label", "species")
+    link = tmp_path / "link.csv"
+    os.link(data, link)
+    use = [command, model, data, "--label", "species"]
+    before = data.read_bytes(), model.read_bytes()
+    for output in (data, model, link):
+        told = error(*use, "-o", output)
+        assert "is read by this command" in told and "--force" in told
+    assert (data.read_bytes(), model.read_bytes()) == before
+    other = tmp_path / "other.csv"
+    other.write_text("replaced without a word")
+    ok(*use, "-o", other)
+    ok(*use, "-o", data, "--force")
+    assert data.read_bytes() == other.read_bytes() != before[0]
+
+
+def special(path: Path, kind: str) -> Path:
+    """Something that is not a regular file."""
+    if kind == "device":
+        os.mknod(path, 0o666 | 0o020000, os.makedev(1, 3))  # as /dev/null
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "socket":
+        socket.socket(socket.AF_UNIX).bind(str(path))
+    else:
+        path.symlink_to("/dev/null")
+    return path
+
+
+@posix
+@pytest.mark.parametrize("force", [[], ["--force"]])
+@pytest.mark.parametrize("kind", ["device", "pipe", "socket", "link"])
+def test_what_is_not_a_regular_file_is_left_alone(
+    data: Path, tmp_path: Path, kind: str, force: list[str]
+) -> None:
+    """As root, too, who could replace /dev/null by a model."""
+    try:
+        path = special(tmp_path / "out.npz", kind)
+    except PermissionError:
+        pytest.skip("only root makes devices")
+    before = path.lstat()
+    assert "regular file" in error("fit", data, "-m", path, *FIT, *force)
+    ok("fit", data, "-m", tmp_path / "m", *FIT)
+    for command in ("predict", "transform"):
+        told = error(command, tmp_path / "m", data, "-o", path, *force)
+        assert "regular file" in told
+    after = path.lstat()
+    assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
+
+
+def never(*_: Any, **__: Any) -> Any:
+    raise AssertionError("the work began before the output was checked")
+
+
+@pytest.fixture
+def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernlets.cli.jobs.fit_watched", never)
+    monkeypatch.setattr("kernlets.cli.sources.read_table", never)
+
+
+@pytest.mark.usefixtures("no_work")
+def test_places_are_checked_before_the_fit(data: Path, tmp_path: Path) -> None:
+    assert "no such folder" in error("fit", data, "-m", tmp_path / "a" / "m")
+    assert "is a folder" in error("fit", data, "-m", tmp_path)
+    link, nowhere = tmp_path / "link", tmp_path / "not" / "there"
+    link.symlink_to(nowhere / "m")
+    assert f"create {nowhere} first" in error("fit", data, "-m", link)
+    taken = ["--checkpoint", data]
+    assert "cannot be made a folder" in error("fit", data, "-m", tmp_path / "m", *taken)
+
+
+@posix
+@pytest.mark.usefixtures("no_work")
+def test_folders_that_cannot_be_written_are_found_before_the_fit(data: Path) -> None:
+    closed = data.parent / "closed"
+    closed.mkdir(0o500)
+    if os.access(closed, os.W_OK):  # root may write everywhere but here
+        closed = Path("/proc")
+        if not closed.is_dir():
+            pytest.skip("no folder that root cannot write to")
+    assert "cannot be written" in error("fit", data, "-m", closed / "m", *FIT)
+
+
+@posix
+@pytest.mark.usefixtures("no_work")
+def test_write_protected_files_are_kept(data: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m"
+    save(KSVD(), model)
+    model.chmod(0o400)
+    if os.access(model, os.W_OK):
+        pytest.skip("root may write everywhere")
+    assert "write-protected" in error("fit", data, "-m", model, *FIT)
+
+
+Disk = namedtuple("Disk", "total used free")
+
+
+def test_a_full_disk_is_found_before_the_work(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tmp_path / "m"
+    ok("fit", data, "-m", model, *FIT)
+    least = 150 * 8 * 4  # rows, atoms, bytes of the smallest number
+    monkeypatch.setattr(targets, "ROOM", 1000)
+
+    def room(free: int) -> None:
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: Disk(10**9, 0, free))
+
+    room(least - 1)
+    dense = tmp_path / "codes.npy"
+    told = error("transform", model, data, "-o", dense)
+    assert "needs at least 4.8 kB, its disk has 4.8 kB left" in told
+    room(least)
+    ok("transform", model, data, "-o", dense)
+    room(999)
+    monkeypatch.setattr("kernlets.cli.jobs.fit_watched", never)
+    assert "make room" in error("fit", data, "-m", model, *FIT)
+    assert "make room" in error("predict", model, data, "-o", tmp_path / "p.csv")
+
+
+def test_a_model_that_cannot_be_saved_is_rescued(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk fills up during the fit."""
+    refuge, wanted = tmp_path / "tmp", tmp_path / "m"
+    refuge.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(refuge))
+
+    def full(model: Any, path: Path) -> None:
+        if path == wanted:
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        save(model, path)
+
+    monkeypatch.setattr(targets, "save", full)
+    told = error("fit", data, "-m", wanted, *FIT)
+    (rescued,) = refuge.rglob("*.model")
+    assert f"{wanted}: No space left on device; the model was saved as" in told
+    assert f" {rescued} " in told
+    assert load(rescued).n_features_in_ == 5 and not wanted.exists()
+    monkeypatch.setattr(targets, "save", lambda *_: full(None, wanted))
+    assert f"error: {wanted}: No space left on device\n" == error(
+        "fit", data, "-m", wanted, *FIT
+    )
+
+
+SMALL_FILES = """
+import resource, runpy, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+sys.argv = ["kernlets", *sys.argv[2:]]
+runpy.run_module("kernlets", run_name="__main__")
+"""
+
+
+def with_small_files(
+    n_bytes: int, *arguments: Any
+) -> subprocess.CompletedProcess[str]:
+    """A process to which the system refuses longer files, as on a full disk."""
+    words = [sys.executable, "-c", SMALL_FILES, n_bytes, *arguments]
+    return subprocess.run([*map(str, words)], capture_output=True, text=True)
+
+
+@posix
+def test_errors_of_writing_name_the_target(data: Path, tmp_path: Path) -> None:
+    ok("fit", data, "-m", tmp_path / "m", *FIT)
+    out = tmp_path / "codes.npy"
+    done = with_small_files(2000, "transform", tmp_path / "m", data, "-o", out)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"error: {out}: {os.strerror(errno.EFBIG)}\n"
+    assert not [path for path in tmp_path.iterdir() if path.suffix == ".part"]
+
+
+def test_checkpoints_that_cannot_be_written_do_not_end_the_fit(
+    data: Path, tmp_path: Path
+) -> None:
+    """Nor does each of them warn."""
+    states = tmp_path / "states"
+    states.mkdir()
+    (states / "ResidualClassifier-1").touch()  # where a folder is to be
+    options = ["--label", "species", "--iterations", 3, "--checkpoint", states]
+    result = run("fit", data, "-m", tmp_path / "m", *FIT, *options)
+    assert result.exit_code == 0
+    (told,) = result.stderr.splitlines()
+    assert told.startswith("warning: ") and "cannot be written" in told
+    assert len(load(tmp_path / "m").learners_) == 3
+
+
+# --------------------------------------------------- every method through every command
+
+METHODS = {
+    *registry.table("learners"),
+    *registry.table("classifiers"),
+    *registry.table("outliers"),
+} - {"residual"}
+WITH_PROBA = {*registry.table("learners"), "ksad", "lkdl"}
+
+
+@pytest.fixture(scope="module")
+def blobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three classes of 40 rows."""
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 3
+    X = np.abs(rng.standard_normal((120, 6)) + 6 * np.eye(3, 6)[y])
+    path = tmp_path_factory.mktemp("blobs") / "blobs.npz"
+    np.savez(path, X=X, y=np.array(["a", "b", "c"])[y])
+    return path
+
+
+@pytest.mark.parametrize("labels", [[], ["--unsupervised"]])
+@pytest.mark.parametrize("method", sorted({"lkdl", *METHODS}))
+def test_every_method_through_every_command(
+    method: str, labels: list[str], blobs: Path, tmp_path: Path
+) -> None:
+    model, codes, table = tmp_path / "m", tmp_path / "c.npz", tmp_path / "p.csv"
+    fit = ["fit", blobs, "-m", model, "--method", method, *labels]
+    detects = method in registry.table("outliers")
+    if labels and method in registry.table("classifiers"):
+        assert "needs labels" in error(*fit)
+        return
+    ok(*fit, "--test", blobs)
+    assert "features" in ok("info", model)
+    name = "accuracy" if not (labels or detects) else "mean squared error"
+    assert name in ok("score", model, blobs)
+    if detects:
+        assert "gives no sparse codes" in error("transform", model, blobs, "-o", codes)
+    else:
+        ok("transform", model, blobs, "-o", codes)
+        assert np.load(codes)["shape"][0] == 120
+    if labels and not detects:
+        assert "fitted without labels" in error("predict", model, blobs)
+        return
+    ok("predict", model, blobs, "-o", table)
+    assert len(table.read_text().splitlines()) == 121
+    if method in WITH_PROBA:
+        check_proba(model, blobs, tmp_path)
+    else:
+        assert "gives no probabilities" in error("predict", model, blobs, "--proba")
+
+
+def check_proba(model: Path, data: Path, folder: Path) -> None:
+    """Standard output and three formats say the same."""
+    header, *lines = ok("predict", model, data, "--proba").splitlines()
+    assert header == "label,proba_a,proba_b,proba_c"
+    assert [line.split(",")[0] for line in lines] == ok("predict", model, data).split()
+    shares = np.array([line.split(",")[1:] for line in lines], dtype=float)
+    np.testing.assert_array_equal(shares, load(model).predict_proba(np.load(data)["X"]))
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    outs = [folder / f"proba{suffix}" for suffix in (".csv", ".npy", ".npz")]
+    for out in outs:
+        ok("predict", model, data, "--proba", "-o", out)
+    assert outs[0].read_text().splitlines() == [header, *lines]
+    np.testing.assert_array_equal(np.load(outs[1]), shares)
+    archive = np.load(outs[2])
+    np.testing.assert_array_equal(archive["proba"], shares)
+    assert archive["y"].tolist() == [line.split(",")[0] for line in lines]
+
+
+def test_outliers_are_found(tmp_path: Path) -> None:
+    """Scores are errors, and columns of different scales count alike."""
+    X = np.random.default_rng(0).standard_normal((200, 4)) * [1, 10, 100, 1000]
+    X[:5] *= 8
+    np.save(tmp_path / "x.npy", X)
+    data, model = tmp_path / "x.npy", tmp_path / "m"
+    options = ["--method", "outliers", "--set", "contamination=0.05"]
+    text = ok("fit", data, "-m", model, *options)
+    assert "outliers  10 of these" in text
+    header, *lines = ok("predict", model, data).splitlines()
+    assert header == "label,score"
+    labels, scores = np.array([line.split(",") for line in lines], dtype=float).T
+    assert set(np.flatnonzero(labels < 0)) >= {0, 1, 2, 3, 4}
+    np.testing.assert_array_equal(scores, -load(model).score_samples(X))
+    assert scores[labels < 0].min() > scores[labels > 0].max()
+    assert "outliers            10 of 200" in ok("score", model, data)
+    for suffix, names in {".npz": ["y", "score"], ".npy": None}.items():
+        ok("predict", model, data, "-o", tmp_path / f"p{suffix}")
+        found = np.load(tmp_path / f"p{suffix}")
+        found = found if names is None else found[names[1]]
+        np.testing.assert_array_equal(found, scores)
+
+
+def test_models_that_cannot_do_what_is_asked(blobs: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m"
+    save(NystroemMap("rbf", n_landmarks=9).fit(np.load(blobs)["X"]), model)
+    codes = tmp_path / "c.npz"
+    assert "no sparse codes" in error("transform", model, blobs, "-o", codes)
+    assert "to be scored" in error("score", model, blobs)
+    assert "fitted without labels" in error("predict", model, blobs)
