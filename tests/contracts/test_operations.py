@@ -453,6 +453,27 @@ def test_lasso_of_what_is_no_number_is_nan(home, rng, dtype, value):
     np.testing.assert_array_equal(np.delete(found, 3, 0), np.delete(expected, 3, 0))
 
 
+@pytest.mark.parametrize("positive", [False, True])
+def test_lasso_in_step_takes_the_steps_of_each_sample_alone(rng, positive):
+    """What a GPU does, here on the processor: the same codes, also when time is up."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    from kernlets.hot.torch_ import _lasso_in_step
+
+    X, atoms = problem(rng, n=40, p=8, m=15)
+    gram, corr, _ = products(X, atoms)
+    both = torch.as_tensor(gram), torch.as_tensor(corr)
+    for max_iter in (1, 2, 30, 2000):
+        expected = call(_numba(), "lasso", gram, corr, 0.1, positive, max_iter, 1e-6)
+        found = _lasso_in_step(*both, 0.1, positive, max_iter, 1e-6).numpy()
+        np.testing.assert_allclose(found, expected, atol=1e-11)
+    some = _lasso_in_step(both[0], both[1][7:9], 0.1, positive, 2000, 1e-6).numpy()
+    np.testing.assert_allclose(some, found[7:9], atol=1e-13)
+
+
+def _numba():
+    return importlib.import_module("kernlets.hot.numba_")
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_lasso_that_has_no_minimum_ends_and_says_so(home, rng, dtype):
     """An indefinite Gram matrix, as a kernel that is not positive may give."""

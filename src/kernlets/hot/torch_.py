@@ -117,25 +117,30 @@ def _lasso_in_step(
     """Coordinate descent, one atom at a time for all samples at once.
 
     A few samples may need a thousand passes, and a pass is a dozen calls for each
-    atom. So samples that rest leave, and between full passes only atoms that the others
-    use are visited.
+    atom. So samples that rest leave, and between full passes only atoms in use are
+    visited. Each sample takes the steps that it would take alone.
     """
     shrink = _one_sided if positive else torch.nn.functional.softshrink
     everything = (gram.diagonal() > 0).nonzero()[:, 0].tolist()  # no atom that is 0
     codes, rows = torch.zeros_like(corr), torch.arange(len(corr), device=corr.device)
-    left, code, stop = corr.clone(), codes.clone(), tol * corr.abs().amax(dim=1)
-    done = 0
-    while done < max_iter and len(rows):
-        moved = _lasso_pass(gram, left, code, everything, alpha, shrink)
+    state = corr.clone(), codes.clone(), tol * corr.abs().amax(dim=1), rows * 0
+    while len(rows) and max_iter > 0:
+        left, code, stop, done = state
+        visit = torch.ones_like(code)
+        moved = _lasso_pass(gram, left, code, everything, visit, alpha, shrink)
         done += 1
+        moving, visit = moved > stop, (code != 0).to(code.dtype)
+        resting = ~moving
+        active = visit[moving].any(dim=0).nonzero()[:, 0].tolist()
+        moving = moving & (done < max_iter)
+        while bool(moving.any()):
+            visit = visit * moving[:, None]
+            moved = _lasso_pass(gram, left, code, active, visit, alpha, shrink)
+            done += moving
+            moving = moving & (moved > stop) & (done < max_iter)
         codes[rows] = code
-        going = (moved > stop).nonzero()[:, 0]
-        rows, left, code, stop = rows[going], left[going], code[going], stop[going]
-        active, moves = code.any(dim=0).nonzero()[:, 0].tolist(), bool(len(rows))
-        while moves and done < max_iter:
-            moved = _lasso_pass(gram, left, code, active, alpha, shrink)
-            done, moves = done + 1, bool((moved > stop).any())
-    codes[rows] = code
+        going = (~resting & (done < max_iter)).nonzero()[:, 0]
+        rows, state = rows[going], [part[going] for part in (left, code, stop, done)]
     known = codes.isfinite().all(dim=1) & corr.isfinite().all(dim=1)
     return codes.masked_fill(~known[:, None], torch.nan)
 
@@ -144,15 +149,17 @@ def _lasso_pass(
     gram: Tensor,
     left: Tensor,  # (n, m) changed in place
     code: Tensor,  # (n, m) changed in place
-    visit: list[int],
+    atoms: list[int],
+    visit: Tensor,  # (n, m) 1 where a sample visits an atom, else 0
     alpha: float,
     shrink: Callable[[Tensor, float], Tensor],
 ) -> Tensor:  # (n,)
     """One pass over some atoms, for all samples at once; the largest moves."""
     moved = torch.zeros_like(left[:, 0])
-    for j in visit:
+    for j in atoms:
         row, old = gram[j], code[:, j]
         delta = shrink(left[:, j] + row[j] * old, alpha) / row[j] - old
+        delta = delta * visit[:, j]
         code[:, j] += delta
         left.addr_(delta, row, alpha=-1)
         moved = torch.maximum(moved, delta.abs())
