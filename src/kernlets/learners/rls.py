@@ -10,7 +10,7 @@ import numpy as np
 from ..backend.scale import power_of_two, typical_length
 from ..backend.stored import apply_rows
 from ..core import Array, SparseCoder
-from ..fields import Declared, Floats
+from ..fields import Declared, Floats, Maybe, Number
 from ..pursuits import encode
 from ..updates.recursive import Recursion
 from ..updates.statistics import Seen, seen
@@ -74,7 +74,12 @@ class RLSDictionary(StreamLearner):
     800
     """
 
-    _declared: ClassVar[Declared] = {"covariance_": Floats("m", "m", like="float64")}
+    _declared: ClassVar[Declared] = {
+        "covariance_": Floats("m", "m", like="float64"),
+        # files of version 0.1.0 have none
+        "prior_": Maybe(Number(least=np.finfo(float).tiny)),
+    }
+    prior_: float = 1.0
 
     def __init__(
         self,
