@@ -32,6 +32,14 @@ class KernelError:
         Standard errors of both; 0 if all rows were used.
     n_rows : int
         Number of rows that were used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import metrics
+    >>> X = np.eye(3)
+    >>> round(metrics.kernel_error(X[:, :2], X, kernel="linear").trace, 4)
+    0.3333
     """
 
     frobenius: float

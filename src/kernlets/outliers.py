@@ -51,6 +51,8 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
     ----------
     learner_ : estimator
         The fitted learner.
+    mean_, scale_ : arrays (p,)
+        Mean and standard deviation of the features.
     offset_ : float
         `decision_function` is `score_samples` minus this value.
     decision_scores_ : array (n,)

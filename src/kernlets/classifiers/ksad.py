@@ -82,6 +82,8 @@ class KSADClassifier(ClassifierMixin, Estimator):
         The atoms, in the space of the virtual samples.
     kernel_dictionary_ : KernelDictionary
         The same atoms in feature space; its `preimages` show what they look like.
+    centre_ : array (k,)
+        Mean of the class means of the virtual samples (only with "fisher").
     codes_ : array (n, m)
         Training codes.
     code_classes_ : array (n,)

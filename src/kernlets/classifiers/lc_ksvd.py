@@ -180,12 +180,16 @@ class LCKSVDClassifier(JointKSVD):
         The atoms, one per row, with unit norm.
     dictionary_ : ExplicitDictionary
         The atoms as a dictionary.
+    coder_ : OMP
+        The pursuit in use.
     atom_classes_ : array (m,)
         Index in `classes_` of the class that each atom was assigned to.
     classifier_ : array (m, C)
         The matrix Θ.
     label_map_ : array (m, C)
-        The columns of T, one for each class; see `consistency_` and Notes.
+        The columns of T, one for each class; see Notes.
+    consistency_ : array (m, m)
+        The matrix T.
     history_ : dict
         ``objective`` (mean over samples) and ``seconds`` of each iteration.
     n_iter_ : int
@@ -279,8 +283,10 @@ class DKSVDClassifier(JointKSVD):
 
     Attributes
     ----------
-    classes_, components_, dictionary_, atom_classes_, classifier_, history_, n_iter_
+    classes_, components_, dictionary_, coder_, atom_classes_, history_, n_iter_
         As in `LCKSVDClassifier`.
+    classifier_, label_map_ : array (m, C)
+        The matrix Θ.
 
     Examples
     --------

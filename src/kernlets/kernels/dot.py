@@ -141,7 +141,7 @@ class Cosine(Identity):
     Examples
     --------
     >>> from kernlets import Cosine
-    >>> Cosine()([[3.0, 4.0]], [[6.0, 8.0], [0.0, 2.0], [0.0, 0.0]]).tolist()
+    >>> Cosine()([[3.0, 4.0]], [[6.0, 8.0], [0.0, 2.0], [0.0, 0.0]]).round(4).tolist()
     [[1.0, 0.8, 0.0]]
     """
 

@@ -87,6 +87,8 @@ class KSVD(LinearLearner):
         The atoms, one per row, with unit norm.
     dictionary_ : ExplicitDictionary
         The atoms as a dictionary.
+    coder_ : SparseCoder
+        The pursuit in use.
     history_ : dict
         ``objective`` (mean squared error after each update) and ``seconds`` since the
         start of the fit.
@@ -149,7 +151,7 @@ class MOD(LinearLearner):
 
     Attributes
     ----------
-    components_, dictionary_, history_, n_iter_
+    components_, dictionary_, coder_, history_, n_iter_
         As in `KSVD`.
 
     Examples

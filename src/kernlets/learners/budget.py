@@ -95,6 +95,8 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         The state from which `partial_fit` continues.
     kernel_ : Kernel
         The kernel with all parameters set.
+    coder_ : SparseCoder
+        The pursuit in use.
     n_samples_seen_ : int
         Number of samples learned from, in all calls.
     history_ : dict

@@ -153,7 +153,7 @@ class KernelKSVD(KernelLearner):
         The atoms as a dictionary.
     kernel_ : Kernel
         The kernel with all parameters set.
-    history_, n_iter_
+    coder_, history_, n_iter_
         As in `KSVD`.
 
     Examples
@@ -212,7 +212,7 @@ class KernelMOD(KernelLearner):
 
     Attributes
     ----------
-    anchors_, coefs_, dictionary_, kernel_, history_, n_iter_
+    anchors_, coefs_, dictionary_, kernel_, coder_, history_, n_iter_
         As in `KernelKSVD`.
 
     Examples

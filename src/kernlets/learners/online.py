@@ -58,10 +58,14 @@ class OnlineDictionary(StreamLearner):
         The atoms, one per row, with unit norm.
     dictionary_ : ExplicitDictionary
         The atoms as a dictionary.
+    coder_ : SparseCoder
+        The pursuit in use.
     statistics_ : Statistics
         The running sums.
     n_samples_seen_ : int
         Number of samples learned from, in all calls.
+    uses_ : array (m,)
+        Number of recent samples that use each atom, to find unused atoms.
     history_ : dict
         Per pass: ``objective`` (mean squared error of each sample before the atoms
         learned from it) and ``seconds``.

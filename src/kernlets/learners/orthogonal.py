@@ -45,7 +45,7 @@ class OrthogonalDictionary(LinearLearner):
     ----------
     components_ : array (m, p)
         The atoms, one per row.
-    dictionary_, history_, n_iter_
+    dictionary_, coder_, history_, n_iter_
         As in `KSVD`.
 
     Examples

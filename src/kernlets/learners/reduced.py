@@ -90,6 +90,8 @@ class ReducedKernelDL(KernelAtoms, DictionaryLearner):
         The atoms as a dictionary.
     kernel_ : Kernel
         The kernel with all parameters set.
+    coder_ : SparseCoder
+        The pursuit in use.
     history_ : dict
         ``objective`` (mean squared error in feature space) and ``seconds``; if
         `linear_weight` is not 0 also ``mixed``, the objective of eq. (8) per sample.

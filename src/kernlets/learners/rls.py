@@ -55,10 +55,14 @@ class RLSDictionary(StreamLearner):
         The atoms, one per row, with unit norm.
     dictionary_ : ExplicitDictionary
         The atoms as a dictionary.
+    coder_ : SparseCoder
+        The pursuit in use.
     covariance_ : array (m, m), float64
         The matrix C.
     n_samples_seen_ : int
         Number of samples learned from, in all calls.
+    uses_ : array (m,)
+        Number of recent samples that use each atom, to find unused atoms.
     history_, n_iter_
         As in `OnlineDictionary`.
 
