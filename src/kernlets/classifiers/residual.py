@@ -1,4 +1,4 @@
-"""Classification by the smallest residual over one dictionary per class."""
+"""`ResidualClassifier`: one dictionary per class, and the smallest residual wins."""
 
 from __future__ import annotations
 
@@ -33,44 +33,59 @@ from ..learners.checkpoint import branches
 from .labels import ResidualVoting, checked_labels
 from .parts import is_stream, labelled_rows, rows_of, split_classes
 
-MANY = 16  # classes whose sums a cluster works on at a time
+MANY = 16  # number of classes that a cluster works on at a time
 
 
 def _learns_from_streams(classifier: ResidualClassifier) -> bool:
-    """Whether there is a `partial_fit`; a hint about learners that have one if not."""
+    """Whether the learner has `partial_fit`; the error names learners that do."""
     learner = classifier._learner()
     if hasattr(learner, "partial_fit"):
         return True
     raise AttributeError(
-        f"{type(learner).__name__} has no partial_fit: use a learner of streams, "
-        "RLSDictionary or OnlineDictionary"
+        f"{type(learner).__name__} has no partial_fit: use RLSDictionary or "
+        "OnlineDictionary, which learn from streams"
     )
 
 
 class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
-    """One dictionary per class; a sample goes to the class that represents it best.
+    """One dictionary per class; a sample gets the class that represents it best.
 
-    The distributive scheme of LKDL, section IV-D: r_c = ‖f − D_c γ_c‖², argmin over c.
-    Any learner with `reconstruction_error` serves, behind any feature map::
+    This is the distributive scheme of LKDL, section IV-D: r_c = ‖f − D_c γ_c‖², argmin
+    over c. Any learner with `reconstruction_error` can be used, after any feature map::
 
         make_pipeline(NystroemMap("poly:2"), ResidualClassifier(KSVD(300)))
 
     Parameters
     ----------
     learner : dictionary learner, optional
-        Cloned for each class. Default: ``KSVD()``. A class with fewer samples than
-        ``n_components`` gets as many atoms as samples, with a warning.
+        The learner that is cloned for each class. Default: ``KSVD()``. A class with
+        fewer samples than ``n_components`` gets one atom per sample, with a warning.
     random_state : int, RandomState, Generator or None
-        Seeds the learners that have no ``random_state`` of their own.
+        Seed of the learners that have no ``random_state`` of their own.
 
     Attributes
     ----------
-    classes_ : array of labels
-    learners_ : list of fitted learners, one per class
-    class_rows_ : list of arrays, the training rows of each class
-    class_count_ : array, how many samples each class has had
+    classes_ : array (n_classes,)
+        The labels.
+    learners_ : list
+        The fitted learners, one per class.
+    class_rows_ : list of arrays
+        Row numbers of the training samples of each class.
+    class_count_ : array (n_classes,)
+        Number of samples learned from, for each class.
     temperature_ : float
-        Mean squared training residual, the unit in which `predict_proba` measures.
+        Mean squared training residual, the unit of `predict_proba`.
+
+    Examples
+    --------
+    >>> from kernlets import KSVD, ResidualClassifier, datasets
+    >>> digits = datasets.load("digits")
+    >>> model = ResidualClassifier(KSVD(30, n_nonzero_coefs=4, random_state=0))
+    >>> model.fit(digits.X_train, digits.y_train)
+    ResidualClassifier(learner=KSVD(n_components=30, n_nonzero_coefs=4,
+                                    random_state=0))
+    >>> model.score(digits.X_test, digits.y_test) > 0.9
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -117,7 +132,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
                 return _prepared(learner, count, seed).fit(split.part(c))
 
         jobs = list(zip(range(len(counts)), counts, seeds, folders, strict=True))
-        # what is done by a cluster is only waited for here
+        # a cluster does the work, so threads here only wait
         n_threads = min(len(jobs), MANY) if is_dask(X) else options.n_threads
         with options(n_threads=n_threads):
             self.learners_ = parallel(fit_class, jobs)
@@ -130,8 +145,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> ResidualClassifier:
         """Learn from the next rows of a labelled stream, each class from its own.
 
-        For learners with `partial_fit`, such as `RLSDictionary`. All labels of the
-        stream are given as `classes` at the first call, or stand in its y.
+        The learner must have `partial_fit`, like `RLSDictionary`. The first call must
+        name all labels of the stream, in `classes` or in y.
         """
         self._validate_params()
         learner = self._learner()
@@ -155,14 +170,14 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         return self
 
     def _begin(self, learner: Any, classes: Any) -> None:
-        """A learner without samples for each class of a stream."""
+        """Create an unfitted learner for each class of a stream."""
         if isinstance(kernel_of(learner), Precomputed):
-            raise ValueError("a precomputed kernel matrix is no stream: use fit")
+            raise ValueError("partial_fit takes no precomputed kernel: use fit")
         self.classes_ = np.unique(label_values(classes))
         n = len(self.classes_)
         seeds = _seeds(learner, self.random_state, n)
         self.learners_ = [_seeded(learner, seed) for seed in seeds]
-        self.class_rows_ = [np.empty(0, dtype=np.intp)] * n  # of a stream none is kept
+        self.class_rows_ = [np.empty(0, dtype=np.intp)] * n  # rows are not kept
         self.class_count_ = np.zeros(n, dtype=np.int64)
 
     def _class_numbers(self, labels: np.ndarray) -> np.ndarray:
@@ -170,13 +185,13 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
             raise ValueError(
-                f"y has the label {unknown[0]}, which was not among the first ones: "
-                "give all labels of the stream as classes at the first partial_fit"
+                f"y has the label {unknown[0]}, which the first call did not name: "
+                "pass all labels of the stream as classes to the first partial_fit"
             )
         return np.searchsorted(self.classes_, labels)
 
     def _mean_error(self) -> float:
-        """Mean squared residual of the samples last learned from, over the classes."""
+        """Mean squared residual of the samples that the classes last learned from."""
         known = [
             (fitted.history_["objective"][-1], count)
             for fitted, count in zip(self.learners_, self.class_count_, strict=True)
@@ -206,7 +221,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
             return over_blocks(self.residuals, X)
         by_matrix = isinstance(kernel, Precomputed)
         like = getattr(self.learners_[0], "_model_array", None)
-        # each class takes columns of a precomputed matrix, which `LazyRows` cannot give
+        # a class takes columns of a precomputed matrix, and `LazyRows` has only rows
         lazy = is_dask(X) or not by_matrix
         X = check_samples(self, X, kernel, lazy=lazy, like=like)
         if is_elsewhere(X) and not by_matrix:
@@ -222,21 +237,21 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         return namespace(columns[0]).stack(columns, axis=1)
 
     def _check_all_begun(self) -> None:
-        """Of a stream, some class may not have had enough samples yet."""
+        """Raise if a class of a stream has not had enough samples yet."""
         for label, fitted in zip(self.classes_, self.learners_, strict=True):
             if not fitted.__sklearn_is_fitted__():
                 raise NotFittedError(
                     f"class {printable(label)} has had too few samples for its "
-                    "dictionary: go on with partial_fit before you predict"
+                    "dictionary: call partial_fit with more of them before you predict"
                 )
 
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
         """softmax(−r / temperature_): a ranking between 0 and 1, not calibrated.
 
-        Wrap the classifier in scikit-learn's `CalibratedClassifierCV` where the
-        numbers must mean frequencies.
+        Wrap the classifier in scikit-learn's `CalibratedClassifierCV` if the numbers
+        must be frequencies.
         """
-        residuals = self.residuals(X)  # first, since it is this that asks for a fit
+        residuals = self.residuals(X)  # first, because it checks that this is fitted
         return over_rows(partial(_softmax, self.temperature_), residuals)
 
     def __sklearn_tags__(self) -> Any:
@@ -244,7 +259,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
 
 
 def kernel_of(learner: Any) -> Kernel | None:
-    """The kernel that a kernel learner works with, None for a linear one."""
+    """The kernel of a kernel learner; None for a linear learner."""
     kernel = getattr(learner, "kernel", None)
     return None if kernel is None else resolve(kernel)
 

@@ -1,4 +1,4 @@
-"""Feature maps: samples to vectors whose inner products approximate a kernel."""
+"""Feature maps, which give vectors whose inner products approximate a kernel."""
 
 from .fastfood import FastfoodMap
 from .fourier import FourierMap

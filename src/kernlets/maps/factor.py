@@ -48,7 +48,7 @@ def _check_symmetric(W: Array) -> None:
 def rounding(W: Array, rows: Array | None = None) -> float:
     """Eigenvalues of W below this share of the largest are rounding errors.
 
-    Of W itself, or of the dtype of the rows if these have fewer digits than W.
+    The share depends on the dtype of W, or of the rows if these have fewer digits.
     """
     coarse = eps(W) if rows is None else eps(as_like(0.0, rows))
     return max(sqrt(W.shape[0]) * eps(W), 10 * eps(W), coarse)
@@ -86,7 +86,7 @@ def check_definite(pairs: Spectrum, tolerance: float, psd: bool = True) -> None:
         )
     if largest <= 0:
         raise ValueError(
-            "kernel is zero on all landmarks, so that nothing can be learned from "
+            "kernel is zero on all landmarks, so nothing can be learned from "
             "them: check X for zero rows, raise n_landmarks or use "
             "landmarks='diagonal'"
         )
