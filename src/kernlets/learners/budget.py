@@ -21,6 +21,7 @@ from ..backend.threads import serial_blas
 from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
 from ..kernels import Precomputed, resolve
+from ..kernels.definite import check_kernel
 from ..kernels.samples import check_samples, describe_input
 from ..pursuits import OMP, Lasso
 from ..updates.budget import (
@@ -208,6 +209,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         self, kernel: Kernel, X: Array, n_atoms: int | None, rng: np.random.Generator
     ) -> None:
         """No anchors, no samples seen."""
+        check_kernel(kernel, X)
         start = self._start(n_atoms, rng)
         self.kernel_ = kernel
         self.coder_ = self._coder(start.shape[1], X.shape[-1])
