@@ -296,12 +296,11 @@ def _prepared(learner: BaseEstimator, n_samples: int, seed: int | None) -> Any:
     """A seeded clone with no more atoms (and non-zeros) than the class has samples."""
     fitted = _seeded(learner, seed)
     params = fitted.get_params(deep=False)
-    wanted = params.get("n_components")
+    wanted, width = params.get("n_components"), params.get("n_nonzero_coefs")
     if wanted is None:
         fitted._few = FEW
-    if wanted is None or wanted <= n_samples:
-        return fitted
-    smaller = {"n_components": n_samples}
-    if params.get("n_nonzero_coefs") is not None:
-        smaller["n_nonzero_coefs"] = min(params["n_nonzero_coefs"], n_samples)
-    return fitted.set_params(**smaller)
+    elif wanted > n_samples:
+        fitted.set_params(n_components=n_samples)
+    if width is not None and width > n_samples:
+        fitted.set_params(n_nonzero_coefs=n_samples)
+    return fitted
