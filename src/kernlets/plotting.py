@@ -88,20 +88,55 @@ def plot_history(
 ) -> Any:
     """Objective of each iteration, against the iteration or (``x="seconds"``) time.
 
-    `learner` is a fitted learner or its `history_`.
+    `learner` is a fitted learner, a classifier, an outlier detector, a pipeline that
+    ends in one of them, or a `history_`. One dictionary per class gives one line per
+    class.
     """
-    history = getattr(learner, "history_", learner)
-    objective = history["objective"]
+    found = _histories(learner)
+    curves = [(_positions(history, x), history["objective"]) for history in found]
     ax = _axes(ax)
-    positions = {
-        "iteration": range(1, len(objective) + 1),
+    for (positions, objective), name in zip(curves, _class_names(learner), strict=True):
+        label = {} if name is None else {"label": name}
+        ax.plot(positions, objective, **{"marker": ".", **label, **line})
+    ax.set(xlabel=x, ylabel="mean squared error")
+    return _finished(ax, legend=len(found) > 1 or "label" in line)
+
+
+def _last_step(model: Any) -> Any:
+    """What a pipeline ends in, through pipelines and detectors; else the model."""
+    while hasattr(model, "steps") or hasattr(model, "learner_"):
+        model = model.steps[-1][1] if hasattr(model, "steps") else model.learner_
+    return model
+
+
+def _histories(model: Any) -> list[Mapping[str, Any]]:
+    """One, or one for each class."""
+    last = _last_step(model)
+    if isinstance(last, Mapping):
+        return [last]
+    learners = getattr(last, "learners_", [last])
+    found = [getattr(learner, "history_", None) for learner in learners]
+    if any(history is None for history in found):
+        raise TypeError(
+            f"{type(last).__name__} has no history_: fit it first, or choose a method "
+            "that learns by iterations"
+        )
+    return found
+
+
+def _class_names(model: Any) -> list[str | None]:
+    last = _last_step(model)
+    return list(map(str, last.classes_)) if hasattr(last, "learners_") else [None]
+
+
+def _positions(history: Mapping[str, Any], x: str) -> list[float]:
+    places = {
+        "iteration": range(1, len(history["objective"]) + 1),
         "seconds": history.get("seconds"),
     }
-    if positions.get(x) is None:
+    if places.get(x) is None:
         raise ValueError(f"x={x!r} must be 'iteration' or 'seconds'")
-    ax.plot(list(positions[x]), objective, **{"marker": ".", **line})
-    ax.set(xlabel=x, ylabel="mean squared error")
-    return _finished(ax, legend="label" in line)
+    return list(places[x])
 
 
 def plot_kernel_error(
