@@ -13,11 +13,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import as_like, is_dask, namespace
+from ..backend.arrays import as_like, index_like, is_dask, namespace, to_numpy
 from ..backend.estimator import Estimator
 from ..backend.labels import label_classes, label_values
 from ..backend.random import generator
-from ..backend.rows import map_rows, over_blocks, over_rows
+from ..backend.rows import map_rows, over_blocks, over_rows, spread_rows
 from ..backend.stored import is_elsewhere
 from ..backend.threads import parallel
 from ..config import options
@@ -31,6 +31,8 @@ from .labels import ResidualVoting, checked_labels
 from .parts import is_stream, labelled_rows, rows_of, split_classes
 
 MANY = 16  # classes whose sums a cluster works on at a time
+SOME = 200  # samples whose residuals over other classes are looked at
+ROUNDING = 1e-6  # of those: a mean training residual that is none
 FEW = 30  # atoms of a small class by default; a class of fewer samples keeps all
 
 
@@ -78,7 +80,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
     class_rows_ : list of arrays, the training rows of each class
     class_count_ : array, how many samples each class has had
     temperature_ : float
-        Mean squared training residual, the unit in which `predict_proba` measures.
+        Mean squared training residual, the unit in which `predict_proba` measures; a
+        tenth of the residual over the nearest other class where atoms are samples.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -122,7 +125,22 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self.classes_, self.class_rows_ = split.classes, split.rows
         self.class_count_ = split.counts
         self.temperature_ = self._mean_error()
+        in_memory = not is_stream(X, kernel) and not is_elsewhere(X)
+        if in_memory and split.counts.max() < FEW:
+            self._warm_up(X, np.searchsorted(self.classes_, label_values(y)))
         return self
+
+    def _warm_up(self, X: Array, codes: np.ndarray) -> None:
+        """A temperature for dictionaries that hold all samples, without any residual.
+
+        A tenth of the residual over the nearest other class, of some samples.
+        """
+        some = spread_rows(X.shape[0], SOME)
+        residuals = to_numpy(self._residuals(X[index_like(some, X)]))
+        residuals[np.arange(len(some)), codes[some]] = np.inf
+        rival = float(residuals.min(axis=1).mean())
+        if self.temperature_ < ROUNDING * rival:
+            self.temperature_ = rival / 10
 
     @available_if(_learns_from_streams)
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> ResidualClassifier:
