@@ -118,8 +118,9 @@ def plot_history(
 
     Parameters
     ----------
-    learner : fitted learner or dict
-        A learner, or its `history_`.
+    learner : fitted learner, classifier, detector, pipeline or dict
+        Something with a `history_`, a pipeline that ends in it, or a `history_`. One
+        dictionary per class gives one line per class.
     ax : Axes, optional
         Where to draw. Default: new axes.
     x : {"iteration", "seconds"}
@@ -134,18 +135,49 @@ def plot_history(
     >>> ax.lines[0].get_xydata().tolist()
     [[1.0, 3.0], [2.0, 2.0]]
     """
-    history = getattr(learner, "history_", learner)
-    objective = history["objective"]
+    found = _histories(learner)
+    curves = [(_positions(history, x), history["objective"]) for history in found]
     ax = _axes(ax)
-    positions = {
-        "iteration": range(1, len(objective) + 1),
-        "seconds": history.get("seconds"),
-    }
-    if positions.get(x) is None:
-        raise ValueError(f"x={x!r} must be 'iteration' or 'seconds'")
-    ax.plot(list(positions[x]), objective, **{"marker": ".", **line})
+    for (positions, objective), name in zip(curves, _class_names(learner), strict=True):
+        label = {} if name is None else {"label": name}
+        ax.plot(positions, objective, **{"marker": ".", **label, **line})
     ax.set(xlabel=x, ylabel="mean squared error")
-    return _finished(ax, legend="label" in line)
+    return _finished(ax, legend=len(found) > 1 or "label" in line)
+
+
+def _last_step(model: Any) -> Any:
+    """What a pipeline ends in, through pipelines and detectors; else the model."""
+    while hasattr(model, "steps") or hasattr(model, "learner_"):
+        model = model.steps[-1][1] if hasattr(model, "steps") else model.learner_
+    return model
+
+
+def _histories(model: Any) -> list[Mapping[str, Any]]:
+    """One, or one for each class."""
+    last = _last_step(model)
+    if isinstance(last, Mapping):
+        return [last]
+    learners = getattr(last, "learners_", [last])
+    found = [h.history_ for h in learners if hasattr(h, "history_")]
+    if len(found) < len(learners):
+        raise TypeError(
+            f"{type(last).__name__} has no history_: fit it first, or choose a method "
+            "that learns by iterations"
+        )
+    return found
+
+
+def _class_names(model: Any) -> list[str | None]:
+    last = _last_step(model)
+    return list(map(str, last.classes_)) if hasattr(last, "learners_") else [None]
+
+
+def _positions(history: Mapping[str, Any], x: str) -> list[float]:
+    if x == "iteration":
+        return list(range(1, len(history["objective"]) + 1))
+    if x == "seconds" and x in history:
+        return list(history[x])
+    raise ValueError(f"x={x!r} must be 'iteration' or 'seconds'")
 
 
 def plot_kernel_error(

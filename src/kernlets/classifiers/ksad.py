@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -43,6 +44,7 @@ from .scatter import Scatter, fisher_directions
 from .turns import Turns, soft
 
 POSITIVE = Interval(Integral, 1, None, closed="left")
+UNEVEN = 1e4  # times the typical κ(x, x): samples that outweigh all others
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 
@@ -61,7 +63,9 @@ class KSADClassifier(ClassifierMixin, Estimator):
     Parameters
     ----------
     kernel : str, Kernel or callable
-        The default, the paper's polynomial of degree 8, expects samples of unit norm.
+        The default, the paper's polynomial of degree 8, expects samples of unit norm:
+        κ(x, x) grows with the 16th power of the norm, and on columns of unit variance
+        a few long rows decide. A warning says so.
     dictionary : {"orthogonal", "fisher"}
         The atoms whose codes are compared. "orthogonal": the orthonormal atoms above,
         as published. "fisher": the atoms that maximise the paper's criterion
@@ -197,6 +201,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
         rng = generator(self.random_state)
         self.map_ = self._feature_map(X.shape[0], int(rng.integers(2**31)))
         F = self.map_.fit_transform(X)
+        _warn_of_uneven(to_numpy(self.map_.kernel_.diag(X)))
         learn = self._orthogonal if self.dictionary == "orthogonal" else self._fisher
         atoms, self.codes_ = learn(F, labels, rng)
         self.dictionary_ = ExplicitDictionary(atoms)
@@ -292,6 +297,18 @@ class KSADClassifier(ClassifierMixin, Estimator):
 
     def __sklearn_tags__(self) -> Any:
         return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
+
+
+def _warn_of_uneven(energies: np.ndarray) -> None:  # (n,)
+    """Say that a few samples are so long that the others do not count."""
+    ratio = float(energies.max()) / max(float(np.median(energies)), 1e-300)
+    if ratio > UNEVEN:
+        warnings.warn(
+            f"κ(x, x) of some samples is {ratio:.1g} times that of a typical one, so "
+            "that these alone decide: bring the rows to unit norm (UnitNorm), or use "
+            "a kernel of distances such as RBF or Laplacian",
+            stacklevel=3,
+        )
 
 
 def directions(rows: Array) -> Array:

@@ -39,6 +39,8 @@ from .loop import Monitor, alternate
 KSVD_UPDATES = [StrOptions({"approximate", "exact", "parallel"}), AtomUpdate]
 POSITIVE = Interval(Integral, 1, None, closed="left")
 MANY_ROWS = 2000  # rows of a stream to start from; default: a quarter as many atoms
+WIDTH = 5  # non-zeros of the default coder ...
+WIDTH_OF_SAMPLES = 10  # ... and where the atoms are the samples themselves
 
 
 class DictionaryLearner(
@@ -68,6 +70,13 @@ class DictionaryLearner(
         "history_": History(),
         "n_iter_": Whole(),
     }
+
+    _few: int = 0
+    """Default number of atoms of small sets of samples, and all of fewer samples.
+
+    A classifier raises it: a class of five samples is told apart by these five, not by
+    one mean. A dictionary on its own is there to be shorter than its samples.
+    """
 
     @abstractmethod
     def _first_dictionary(self, X: Array, rng: np.random.Generator) -> Dictionary:
@@ -179,7 +188,8 @@ class DictionaryLearner(
     def _n_atoms(self, n_usable: int, n_features: int) -> int:
         """`n_components`, or its default for the given numbers."""
         if self.n_components is None:
-            return max(1, min(2 * n_features, n_usable // 4, 500))
+            wanted = max(n_usable // 4, min(n_usable, self._few))
+            return max(1, min(2 * n_features, wanted, 500))
         return int(self.n_components)
 
     def _coder(self, n_atoms: int, n_features: int) -> SparseCoder:
@@ -192,7 +202,8 @@ class DictionaryLearner(
             return self.coder
         width = self.n_nonzero_coefs
         if width is None:
-            width = min(5, max(1, n_features // 4), n_atoms)
+            usual = WIDTH_OF_SAMPLES if n_atoms < self._few else WIDTH
+            width = min(usual, max(1, n_features // 4), n_atoms)
         elif width > n_atoms:
             raise ValueError(
                 f"n_nonzero_coefs={width} is more than the {n_atoms} atoms: lower it "

@@ -23,6 +23,7 @@ from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
 from ..fields import Declared, Part, Whole, check
 from ..kernels import Precomputed, resolve
+from ..kernels.definite import check_kernel
 from ..kernels.samples import check_samples, describe_input
 from ..pursuits import OMP, Lasso
 from ..updates.budget import (
@@ -228,6 +229,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         self, kernel: Kernel, X: Array, n_atoms: int | None, rng: np.random.Generator
     ) -> None:
         """Start without anchors and samples."""
+        check_kernel(kernel, X)
         start = self._start(n_atoms, rng)
         self.kernel_ = kernel
         self.coder_ = self._coder(start.shape[1], X.shape[-1])

@@ -19,6 +19,7 @@ from ..config import options
 from ..core import Array, AtomUpdate, Kernel, SparseCoder
 from ..dictionaries import GramDictionary, KernelDictionary
 from ..kernels import Precomputed, resolve
+from ..kernels.definite import check_matrix
 from ..kernels.samples import check_samples, describe_input
 from ..updates import MODUpdate
 from .base import KSVD_UPDATES, DictionaryLearner, ksvd_update
@@ -97,6 +98,7 @@ def kernel_matrix(kernel: Kernel, X: Array, who: str) -> Array:  # (N, N)
     itemsize = X.dtype.itemsize if X.dtype.itemsize in (4, 8) and X.ndim > 1 else 8
     _refuse_large(n, itemsize, who)
     if isinstance(kernel, Precomputed):
+        check_matrix(kernel, X)
         return namespace(X).asarray(X, copy=False)
     Y = kernel.take(X, index_like(np.arange(n), X)) if X.ndim == 1 else X
     matrix = map_rows(lambda block: kernel(block, Y), X, n * itemsize)
@@ -106,6 +108,7 @@ def kernel_matrix(kernel: Kernel, X: Array, who: str) -> Array:  # (N, N)
             f"kernel={kernel!r} is not positive semi-definite on these samples: "
             "κ(x, x) is negative for some; use another kernel"
         )
+    check_matrix(kernel, matrix)
     return matrix
 
 

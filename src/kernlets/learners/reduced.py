@@ -31,6 +31,7 @@ from ..backend.validation import check_rows
 from ..core import Array, AtomUpdate, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
 from ..kernels import Precomputed, resolve
+from ..kernels.definite import check_kernel
 from ..pursuits import OMP
 from ..updates import AnchorDescent, AnchoredUpdate
 from ..updates.anchored import AnchoredDictionary
@@ -192,6 +193,7 @@ class ReducedKernelDL(KernelAtoms, DictionaryLearner):
         self._check_together(kernel)
         X = check_rows(self, X, reset=True, whole=True)
         self.kernel_ = kernel.bound(X)
+        check_kernel(self.kernel_, X)
         rng = generator(self.random_state)
         start = self._first_dictionary(X, rng)
         rows = index_like(np.arange(X.shape[0]), X)

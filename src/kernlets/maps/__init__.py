@@ -6,6 +6,7 @@ from .hybrid import HybridMap
 from .ika import IKAMap
 from .nystroem import NystroemMap
 from .sketch import PolynomialSketchMap
+from .standardize import Standardize
 from .unit_norm import UnitNorm
 
 MAPS = {
@@ -25,5 +26,6 @@ __all__ = [
     "IKAMap",
     "NystroemMap",
     "PolynomialSketchMap",
+    "Standardize",
     "UnitNorm",
 ]

@@ -21,6 +21,7 @@ from ..backend.rows import is_blocks, map_rows, spread_rows, sum_rows, take_rows
 from ..core import Array, Kernel
 from ..fields import Declared, Size
 from ..kernels import Precomputed, resolve
+from ..kernels.definite import rounding
 from ..landmarks import Landmarks, choose
 from ..landmarks.select import known_by_index
 from .base import LandmarkMap
@@ -30,7 +31,6 @@ from .factor import (
     inverse_root,
     kernel_matrix,
     n_kept,
-    rounding,
     trace_error,
 )
 from .spectral import Spectrum, all_eigenpairs, is_worth_it, leading_eigenpairs
