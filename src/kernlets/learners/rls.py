@@ -10,7 +10,7 @@ import numpy as np
 from ..backend.scale import power_of_two, typical_length
 from ..backend.stored import apply_rows
 from ..core import Array, SparseCoder
-from ..fields import Declared, Floats
+from ..fields import Declared, Floats, Maybe, Number
 from ..pursuits import encode
 from ..updates.recursive import Recursion
 from ..updates.statistics import Seen, seen
@@ -74,7 +74,10 @@ class RLSDictionary(StreamLearner):
     800
     """
 
-    _declared: ClassVar[Declared] = {"covariance_": Floats("m", "m", like="float64")}
+    _declared: ClassVar[Declared] = {
+        "covariance_": Floats("m", "m", like="float64"),
+        "prior_": Maybe(Number(least=0)),  # files of earlier versions lack it
+    }
 
     def __init__(
         self,
@@ -122,7 +125,8 @@ class RLSDictionary(StreamLearner):
         self._take(self._state().replaced(places, atoms))
 
     def _state(self) -> Recursion:
-        return Recursion(self.dictionary_.atoms, self.covariance_, self.prior_)
+        prior = getattr(self, "prior_", 1.0)  # of a model of an earlier version
+        return Recursion(self.dictionary_.atoms, self.covariance_, prior)
 
     def _take(self, state: Recursion) -> None:
         self.dictionary_ = self.dictionary_.with_weights(state.atoms)
