@@ -35,8 +35,9 @@ help: ## list the targets
 demo: .venv/.plot ## install and run the demonstration on handwritten digits
 	@$(BIN)/kernlets demo
 
-test: .venv/.test ## install what the tests need, lint, run the fast tests
+test: .venv/.test ## install what the tests need, lint, check types, run the fast tests
 	$(BIN)/ruff check .
+	$(BIN)/mypy
 	$(FAST)
 	OPENBLAS_CORETYPE=Haswell $(PYTEST) -n $(JOBS) -m "rounding and not slow"
 

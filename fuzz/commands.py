@@ -13,18 +13,22 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 from typer.testing import CliRunner
 
+import kernlets
 from kernlets.cli import app
 from kernlets.registry import table
 
 from .draw import Draw
-from .files import changed_bytes, sound_file
+from .files import changed_bytes
 from .oracle import Refusal, Wrong
-from .tables import draw_file
+from .tables import WIDTH, draw_file
 
 UNFORESEEN = re.compile(r"^error: \w*(Error|Exception): |--debug shows")
 ARITHMETIC = re.compile(r"encountered in|[Mm]ean of empty slice|ill-conditioned")
@@ -82,12 +86,12 @@ class Line:
 
     def _model(self) -> str:
         """A sound model, a damaged one, something else, or nothing."""
-        kind, name = self.draw.pick([("classifiers", "residual"), ("learners", "ksvd")])
+        kind, name = "classifiers", "residual"
         if self.draw.chance(0.3):
             kind = self.draw.pick(["classifiers", "learners", "maps", "kernels"])
             name = self.draw.pick(sorted(table(kind)))
-        data = sound_file(kind, name)
-        if self.draw.chance(0.1):
+        data = model_file(kind, name)
+        if self.draw.chance(0.05):
             data = changed_bytes(data, self.draw)
         (self.folder / "a.model").write_bytes(data)
         return "a.model" if self.draw.chance(0.95) else self._data("model")
@@ -113,13 +117,19 @@ class Line:
             "--threads": ["1", "2", "0", "-1", "two"],
             "--size": ["2x2", "1x1", "0x2", "2", "axb"],
         }
-        return self._options(values, {"--label": 0.5}, 0.06)
+        flags = self.draw.some(["--header", "--no-header"], 0.05)
+        return [*self._options(values, {"--label": 0.5}, 0.06), *flags]
 
     def _options(
         self, values: dict[str, list[str]], often: dict[str, float], share: float
     ) -> list[str]:
-        taken = [key for key in values if self.draw.chance(often.get(key, share))]
-        return [word for key in taken for word in (key, self.draw.pick(values[key]))]
+        """Some options, most of them with the first value, which is sound."""
+        words = []
+        for key, choices in values.items():
+            if self.draw.chance(often.get(key, share)):
+                sound = self.draw.chance(0.6)
+                words += [key, choices[0] if sound else self.draw.pick(choices)]
+        return words
 
     def _fit(self) -> list[str]:
         data = self._data()
@@ -151,7 +161,7 @@ class Line:
         }
         often = {"--method": 0.5, "--iterations": 0.6, "--atoms": 0.5}
         flags = self.draw.some(["--unsupervised", "--no-normalize", "--quiet"], 0.2)
-        flags += self.draw.some(["--resume"], 0.03)
+        flags += self.draw.some(["--resume"], 0.03) + self.draw.some(["--force"], 0.1)
         flags += ["-m", self._output([".model", ""], data)]
         return [data, *self._reading(), *self._options(values, often, 0.1), *flags]
 
@@ -159,6 +169,7 @@ class Line:
         model, data = self._model(), self._data()
         tables = [".csv", ".npy", ".npz"]
         to = ["-o", self._output(tables, data)] if self.draw.chance(0.5) else []
+        to += self.draw.some(["--proba", "--force"], 0.15)
         return [model, data, *to, *self._reading()]
 
     def _score(self) -> list[str]:
@@ -174,6 +185,20 @@ class Line:
 
     def _list(self) -> list[str]:
         return self.draw.pick([[], ["kernels"], ["kernel"], ["x"], ["maps", "maps"]])
+
+
+@cache
+def model_file(kind: str, name: str) -> bytes:
+    """The file of a model for rows like those in `tables`, fitted once."""
+    model = table(kind)[name]()
+    if hasattr(model, "fit"):
+        seeds = [key for key in model.get_params() if key.endswith("random_state")]
+        model.set_params(**dict.fromkeys(seeds, 0))
+        X = np.random.default_rng(0).random((24, WIDTH))
+        model.fit(X, np.repeat(["a", "b"], 12))
+    with TemporaryDirectory() as folder:
+        kernlets.save(model, Path(folder) / "a.model")
+        return (Path(folder) / "a.model").read_bytes()
 
 
 # ---------------------------------------------------------------------- oracle

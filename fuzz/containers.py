@@ -47,7 +47,8 @@ def as_array(result: Any) -> np.ndarray:
         narrow = str(result.dtype) == "torch.bfloat16"  # which NumPy does not have
         return (result.float() if narrow else result).detach().cpu().numpy()
     if isinstance(result, (list, tuple, kernlets.Blocks, Iterator)):
-        return np.concatenate([as_array(block) for block in result])
+        blocks = [as_array(block) for block in result]
+        return np.concatenate(blocks) if blocks else np.zeros(0)
     return np.asarray(result)
 
 

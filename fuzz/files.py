@@ -1,15 +1,17 @@
 """Cases of the second kind: model files that were damaged or forged.
 
-A forger makes other bytes from those of a sound file. Another one is a function more
-in `FORGERS`, with what is to be expected of its files.
+Damage is what happens by accident, and the checksum tells. Forged files have a checksum
+that is right: some are made here by changing bytes, the others by the forger of the
+tests, which changes every field of every class. Another way to make files is a function
+more in `FORGERS`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +19,26 @@ import numpy as np
 
 import kernlets
 from kernlets.persistence import ModelFileError, info
-from kernlets.registry import table
 
-from .containers import as_array
 from .draw import Draw
 from .oracle import Wrong
 
-KINDS = ("kernels", "maps", "pursuits", "learners", "classifiers")
+sys.path.append(str(Path(__file__).parents[1] / "tests"))  # modules of no package
+
+import forger
+import victim
+from examples import file_of, makers, model_of
+
 CHECKSUM = re.compile(rb'"checksum":"([0-9a-f]{64})"')
 Forger = Callable[[bytes, Draw], bytes]
 
 
 def run(draw: Draw, note: Callable[[str], Any], folder: Path) -> None:
     """One file: refused in words, or a model that can be used."""
-    kind = draw.pick(KINDS)
-    name = draw.pick(sorted(table(kind)))
-    forger = draw.pick(sorted(FORGERS))
-    note(f"{kind}: {name}, {forger}")
-    forge, is_sealed = FORGERS[forger]
-    sound = sound_file(kind, name)
-    data = forge(sound, draw)
+    name = draw.pick(sorted(makers()))
+    way = draw.pick(["fields", *sorted(FORGERS)])
+    note(f"{name}, {way}")
+    data, is_sealed = _forged(name, way, draw, note)
     path = folder / "a.model"
     path.write_bytes(data)
     read = draw.pick([kernlets.load, info])
@@ -45,11 +47,24 @@ def run(draw: Draw, note: Callable[[str], Any], folder: Path) -> None:
     except ModelFileError as error:
         _check_message(str(error), path)
         raise
-    if data != sound and not is_sealed:
-        raise Wrong("damage not noticed", f"persistence.{read.__name__}", forger)
+    if data != file_of(name) and not is_sealed:
+        raise Wrong("damage not noticed", f"persistence.{read.__name__}", way)
     if read is kernlets.load:
         note("loaded")
-        _use(model)
+        _use(model, getattr(model_of(name), "n_features_in_", 6))
+
+
+def _forged(
+    name: str, way: str, draw: Draw, note: Callable[[str], Any]
+) -> tuple[bytes, bool]:
+    """Other bytes, and whether their checksum is right."""
+    if way in FORGERS:
+        forge, is_sealed = FORGERS[way]
+        return forge(file_of(name), draw), is_sealed
+    labels = list(forger.forgeries(name))
+    chosen = [draw.pick(labels) for _ in range(draw.pick([1, 1, 1, 2]))]
+    note(" and ".join(chosen))
+    return forger.forged(name, *chosen).data, True
 
 
 def _check_message(message: str, path: Path) -> None:
@@ -58,32 +73,10 @@ def _check_message(message: str, path: Path) -> None:
         raise Wrong("message", "persistence.load", message)
 
 
-def _use(model: Any) -> None:
-    """Whatever was loaded may refuse rows, but in words."""
-    for name in ("transform", "predict", "decision_function"):
-        if hasattr(model, name):
-            as_array(getattr(model, name)(_rows()))
-    repr(model)
-
-
-@cache
-def sound_file(kind: str, name: str) -> bytes:
-    """The file of a small fitted model."""
-    import tempfile
-
-    model = table(kind)[name]()
-    if hasattr(model, "fit"):
-        seeds = [key for key in model.get_params() if key.endswith("random_state")]
-        model.set_params(**dict.fromkeys(seeds, 0))
-        model.fit(_rows(), np.repeat(["cat", "dog"], 12))
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "a.model"
-        kernlets.save(model, path)
-        return path.read_bytes()
-
-
-def _rows() -> np.ndarray:
-    return np.random.default_rng(0).random((24, 4))
+def _use(model: Any, width: int) -> None:
+    """Whatever was loaded may refuse rows, but gives no other error."""
+    with kernlets.options(n_threads=1, memory="200MB"), np.errstate(all="ignore"):
+        victim.use(model, width)
 
 
 # -------------------------------------------------------------------- forgers

@@ -25,6 +25,7 @@ from typing import Any
 from .oracle import Finding
 
 ADDRESS_SPACE = 24 * 2**30  # bytes; asking for more is a MemoryError
+PATIENCE = 5  # times the limit at the second try: compiled loops are kept by then
 LOOK = 0.1  # seconds between two looks at the workers
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 CONTEXT = multiprocessing.get_context("spawn")
@@ -150,14 +151,16 @@ class _Worker:
                     self.tally.findings.append(item)
 
     def _is_late(self) -> bool:
-        began = self.shared.began.value
-        return began > 0 and time.monotonic() - began > self.plan.limit
+        began, limit = self.shared.began.value, self.plan.limit
+        if self.suspect == self.shared.counts[0]:
+            limit *= PATIENCE
+        return began > 0 and time.monotonic() - began > limit
 
     def _late(self) -> None:
-        """Once may be the compiler, or the machine: a case gets a second chance."""
+        """It may be the compiler, or the machine: a case gets a longer second try."""
         number = int(self.shared.counts[0])
         if self.suspect == number:
-            self._crashed(f"more than {self.plan.limit:g} s", "hang")
+            self._crashed(f"more than {PATIENCE * self.plan.limit:g} s", "hang")
         else:
             self.suspect = number
             self.end()

@@ -18,7 +18,7 @@ _HOMES = {
     ),
     "maps": (
         "NystroemMap IKAMap FourierMap FastfoodMap HybridMap PolynomialSketchMap "
-        "UnitNorm"
+        "UnitNorm Standardize"
     ),
     "pursuits": "OMP Lasso Threshold",
     "learners": (

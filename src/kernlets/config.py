@@ -10,10 +10,10 @@
     with kernlets.options(checkpoint="run1"):  # repeat it to resume after a crash
         model.fit(X, y)
 
-A block reaches the work that is started in it, wherever it runs: threads that have no
-block of their own use the one that was opened last, and processes of joblib (for
-instance ``GridSearchCV(n_jobs=2)``) receive the options together with the estimator.
-Tasks on a Dask cluster carry them as well.
+The options of a block hold for all work started in it, wherever it runs. Threads
+without a block of their own use the one that was opened last, and joblib processes (for
+instance those of ``GridSearchCV(n_jobs=2)``) receive the options with the estimator.
+Tasks on a Dask cluster carry them, too.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ def _default_memory() -> int:
 
 
 class CheckpointFolder:
-    """Where the fits inside one block keep their states, a file each.
+    """The folder in which the fits of one block keep their states, one file each.
 
-    The n-th fit of a name has the n-th file of that name, so that a block that is run
-    again finds its own. Fits that run side by side need a folder each.
+    The n-th fit of a class uses the n-th file of that name, so that a block that is run
+    again finds its files. Fits that run in parallel need a folder each.
     """
 
     def __init__(
@@ -79,16 +79,16 @@ class CheckpointFolder:
         self._has_failed = False
 
     def numbered(self, name: str) -> Path:
-        """The place of the next fit of a name."""
+        """Path for the next fit of a class with this name."""
         self._counts[name] += 1
         return self.path / f"{name}-{self._counts[name]}"
 
     def branch(self, path: Path) -> CheckpointFolder:
-        """The folder of one of several fits that run side by side."""
+        """The folder of one of several fits that run in parallel."""
         return CheckpointFolder(path, self._trunk)
 
     def first_failure(self) -> bool:
-        """Whether writing here, or in another branch, fails for the first time."""
+        """Whether this is the first failed write, here or in another branch."""
         before, self._trunk._has_failed = self._trunk._has_failed, True
         return not before
 
@@ -100,12 +100,12 @@ class CheckpointFolder:
 class Settings:
     """The values behind `options`."""
 
-    memory: int  # bytes a single call may allocate for its own use
+    memory: int  # bytes that a single call may allocate for its own use
     n_threads: int
-    block_rows: int | None = None  # rows per block; None: chosen from `memory`
+    block_rows: int | None = None  # rows per block; None: derived from `memory`
     device: str | None = None  # move NumPy input to this torch device
-    loops: str = "auto"  # which implementation of the hot loops on NumPy arrays
-    checkpoint: CheckpointFolder | None = None  # where fits keep their states
+    loops: str = "auto"  # implementation of the hot loops on NumPy arrays
+    checkpoint: CheckpointFolder | None = None  # folder for the states of fits
 
 
 _defaults = Settings(memory=_default_memory(), n_threads=_available_cores())
@@ -116,7 +116,7 @@ _open_lock = threading.Lock()
 
 
 def _current() -> Settings:
-    """Of the block around this code, else of the latest open one in any thread."""
+    """Settings of the enclosing block, or of the latest open one in any thread."""
     own = _own.get()
     if own is not None:
         return own
@@ -128,7 +128,7 @@ def _checked(changes: dict[str, Any]) -> dict[str, Any]:
     known = {field.name for field in fields(Settings)}
     for name, value in changes.items():
         if name not in known:
-            raise TypeError(f"unknown option {name!r}; there are {sorted(known)}")
+            raise TypeError(f"unknown option {name!r}; choose from {sorted(known)}")
         if name in ("n_threads", "block_rows") and value is not None and value < 1:
             raise ValueError(f"{name}={value!r} must be at least 1")
         if name == "loops" and value not in LOOPS:
@@ -141,7 +141,33 @@ def _checked(changes: dict[str, Any]) -> dict[str, Any]:
 
 
 class Options:
-    """The current settings, read as attributes, changed for a block or for good."""
+    """The current settings; read them as attributes, change them in a `with` block.
+
+    `options.set` changes them for the rest of the process.
+
+    Parameters
+    ----------
+    memory : int or str
+        Bytes that a single call may allocate for its own use, e.g. ``"2GB"``. Default:
+        half of the machine's memory.
+    n_threads : int
+        Number of threads. Default: the available cores.
+    block_rows : int, optional
+        Rows per block. Default: derived from `memory`.
+    device : str, optional
+        Torch device to which NumPy input is moved, e.g. ``"cuda"``.
+    loops : {"auto", "numba", "reference"}
+        Implementation of the hot loops on NumPy arrays.
+    checkpoint : path, optional
+        Folder in which fits keep their states, so that they can be resumed.
+
+    Examples
+    --------
+    >>> from kernlets import options
+    >>> with options(memory="2GB", n_threads=1):
+    ...     options.memory, options.n_threads
+    (2000000000, 1)
+    """
 
     def __getattr__(self, name: str) -> Any:
         return getattr(_current(), name)
@@ -168,9 +194,9 @@ class Options:
         _base = replace(_base, **_checked(changes))
 
     def changed(self) -> dict[str, Any]:
-        """What differs from the defaults of this machine: what other processes need.
+        """Settings that differ from this machine's defaults, for other processes.
 
-        Checkpoints are left out: fits that run side by side need a folder each.
+        Checkpoints are left out, because fits that run in parallel need a folder each.
         """
         now = _current()
         names = (f.name for f in fields(Settings) if f.name != "checkpoint")
@@ -181,7 +207,7 @@ class Options:
         }
 
     def adopt(self, changes: dict[str, Any]) -> None:
-        """Take over what another process sent: `changed` of its options."""
+        """Adopt the settings that another process sent (`changed` of its options)."""
         global _base
         _base = replace(_defaults, **_checked(changes))
 

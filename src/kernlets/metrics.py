@@ -1,4 +1,4 @@
-"""How well a feature map does: the error of the kernel it stands for.
+"""The error of a feature map: how well it approximates its kernel.
 
 Errors of learned dictionaries are methods of the learners.
 """
@@ -15,18 +15,38 @@ from .backend.random import generator
 from .core import Array, Kernel
 from .kernels import resolve
 
-GROUPS = 20  # parts of the sample, left out one by one for the standard errors
+GROUPS = 20  # groups of rows, left out in turn to estimate standard errors
 
 
 @dataclass(frozen=True)
 class KernelError:
-    """Errors of F Fᵀ against K, with standard errors where rows were sampled."""
+    """Errors of F Fᵀ against K, with standard errors if rows were sampled.
 
-    frobenius: float  # ‖K − F Fᵀ‖_F / ‖K‖_F, LKDL equation (29)
-    trace: float  # Σ(κ(x, x) − ‖f(x)‖²) / Σκ(x, x)
-    frobenius_std: float  # 0 if all rows were used
+    Parameters
+    ----------
+    frobenius : float
+        ‖K − F Fᵀ‖_F / ‖K‖_F, LKDL equation (29).
+    trace : float
+        Σ(κ(x, x) − ‖f(x)‖²) / Σκ(x, x).
+    frobenius_std, trace_std : float
+        Standard errors of both; 0 if all rows were used.
+    n_rows : int
+        Number of rows that were used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import metrics
+    >>> X = np.eye(3)
+    >>> round(metrics.kernel_error(X[:, :2], X, kernel="linear").trace, 4)
+    0.3333
+    """
+
+    frobenius: float
+    trace: float
+    frobenius_std: float
     trace_std: float
-    n_rows: int  # rows that were used
+    n_rows: int
 
 
 def kernel_error(
@@ -36,20 +56,27 @@ def kernel_error(
     n_max: int = 2000,
     random_state: Any = None,
 ) -> KernelError:
-    """Error of the kernel matrix of X as virtual samples give it.
+    """Error of the kernel matrix of X when virtual samples approximate it.
 
     Parameters
     ----------
     virtual : fitted map, or array (n, k)
-        Something with `transform`, or the virtual samples of X themselves.
+        An object with `transform`, or the virtual samples of X.
     X : array (n, p)
-        The square kernel matrix for a precomputed kernel.
+        The samples; for a precomputed kernel the square kernel matrix.
     kernel : Kernel or str, optional
-        The kernel to compare with; by default the one of the map.
+        The kernel to compare with. Default: that of the map.
     n_max : int
-        Up to so many rows the errors are exact; of more, this many are drawn, and the
-        standard errors are those of the jackknife over 20 groups of rows.
+        If X has at most `n_max` rows, the errors are exact. Otherwise they are
+        estimated from `n_max` random rows, and the standard errors come from a
+        jackknife over 20 groups of rows.
     random_state : int, RandomState, Generator or None
+        Seed of the random rows.
+
+    Returns
+    -------
+    KernelError
+        Relative Frobenius and trace errors.
 
     Examples
     --------
@@ -63,7 +90,7 @@ def kernel_error(
     """
     if n_max < 2:
         raise ValueError(
-            f"n_max={n_max} must be at least 2: errors are of pairs of rows"
+            f"n_max={n_max} must be at least 2, because errors need pairs of rows"
         )
     kernel = _kernel_of(virtual, X, kernel)
     n = X.shape[0]
@@ -74,13 +101,15 @@ def kernel_error(
     F = virtual[places] if is_array(virtual) else virtual.transform(X[places])
     sums = _group_sums(kernel, X, rows, F)
     if not sums.energy.any():
-        raise ValueError("kernel is zero on X, so that no error is relative to it")
+        raise ValueError(
+            "kernel is zero on X, so a relative error is not defined: check X"
+        )
     std = _jackknife(sums, n) if len(rows) < n else (0.0, 0.0)
     return KernelError(*_errors(sums, n), *std, len(rows))
 
 
 class _Sums(NamedTuple):
-    """Sums over pairs of rows by groups of rows (g, g), and over single rows (g,)."""
+    """Sums over pairs of rows (g, g) and over single rows (g,), per group of rows."""
 
     kernel_pairs: np.ndarray  # Σ κ(x, y)², x ≠ y
     error_pairs: np.ndarray  # Σ (κ(x, y) − ⟨f(x), f(y)⟩)², x ≠ y
@@ -121,7 +150,7 @@ def _group_sums(kernel: Kernel, X: Array, rows: np.ndarray, F: Array) -> _Sums:
 
 
 def _errors(sums: _Sums, n: int) -> tuple[float, float]:
-    """Both errors for all n rows, from the rows in the sums."""
+    """Both errors, extrapolated from the rows in the sums to all n rows."""
     s = int(sums.size.sum())
     pairs = n * (n - 1) / max(s * (s - 1), 1)
     error = pairs * sums.error_pairs.sum() + n / s * sums.error_own.sum()
@@ -130,7 +159,7 @@ def _errors(sums: _Sums, n: int) -> tuple[float, float]:
 
 
 def _jackknife(sums: _Sums, n: int) -> tuple[float, float]:
-    """Standard errors of both errors, from leaving out one group after the other."""
+    """Standard errors of both errors, estimated by leaving out each group in turn."""
     g = len(sums.size)
     left_out = np.array([_errors(sums.without(group), n) for group in range(g)])
     share = sums.size.sum() / n  # of the rows: nothing is uncertain when all are used
@@ -143,6 +172,6 @@ def _kernel_of(virtual: Any, X: Array, kernel: Kernel | str | None) -> Kernel:
         return resolve(kernel).bound(X)
     if not hasattr(virtual, "kernel_"):
         raise ValueError(
-            "kernel=None: give the kernel that the virtual samples stand for"
+            "kernel=None: pass the kernel that the virtual samples approximate"
         )
     return virtual.kernel_

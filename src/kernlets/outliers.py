@@ -1,4 +1,4 @@
-"""Outlier detection: what a dictionary learned from the data represents badly."""
+"""Outlier detection by the reconstruction error of a learned dictionary."""
 
 from __future__ import annotations
 
@@ -23,39 +23,46 @@ from .core import Array
 from .fields import Conditions, Declared, Floats, Indices, Number, Part, Size
 from .learners import ReducedKernelDL, base
 
-LEARNING_SHARE = 16  # rows of a file to learn from take this part of the memory option
-ERROR_COPIES = 4  # arrays as large as a block that scoring it takes
+LEARNING_SHARE = 16  # training rows of a file take 1/16 of the memory option
+ERROR_COPIES = 4  # scoring a block needs this many arrays of its size
 
 
 class DictionaryOutlierDetector(OutlierMixin, Estimator):
-    """The abnormality of a sample is its reconstruction error ‖φ(x) − Dγ‖².
+    """Outlier detector that scores a sample by its reconstruction error ‖φ(x) − Dγ‖².
 
-    Methods follow scikit-learn (low scores are abnormal, predictions are 1 and -1),
+    Methods follow scikit-learn (low scores are abnormal, predictions are 1 and -1);
     attributes follow PyOD (high scores are abnormal, labels are 0 and 1).
 
     Parameters
     ----------
     learner : dictionary learner or Pipeline that ends in one, optional
-        Default: `ReducedKernelDL` with an RBF kernel, 20 atoms, 4 non-zeros and 50
-        anchors by k-means, the sizes of its paper, or fewer where samples are few.
+        Default: `ReducedKernelDL` with an RBF kernel and the sizes of its paper: 20
+        atoms, 4 non-zeros and 50 anchors by k-means, or fewer if there are few samples.
     contamination : float
         Share of outliers among the training samples, from 0 to 0.5.
     standardize : bool
-        Bring the features to mean 0 and variance 1 first.
+        Whether to scale the features to mean 0 and variance 1 first.
     trim : bool
-        Learn twice, the second time without the share `contamination` of the samples
-        that the first dictionary represents worst, lest they become atoms.
+        Whether to learn twice, the second time without the share `contamination` of
+        samples that the first dictionary represents worst, so that outliers do not
+        become atoms.
     random_state : int, RandomState, Generator or None
-        Seeds a learner that has no ``random_state`` of its own.
+        Seed of a learner that has no ``random_state`` of its own.
 
     Attributes
     ----------
-    learner_ : the fitted learner
+    learner_ : estimator
+        The fitted learner.
+    mean_, scale_ : arrays (p,)
+        Mean and standard deviation of the features.
     offset_ : float
-        `decision_function` is `score_samples` minus this.
-    decision_scores_ : array (n,), reconstruction errors of the training samples
-    threshold_ : float, the error above which a sample is an outlier
-    labels_ : array (n,), 1 for outliers among the training samples, else 0
+        `decision_function` is `score_samples` minus this value.
+    decision_scores_ : array (n,)
+        Reconstruction errors of the training samples.
+    threshold_ : float
+        The error above which a sample is an outlier.
+    labels_ : array (n,)
+        1 for outliers among the training samples, otherwise 0.
 
     Examples
     --------
@@ -123,7 +130,7 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         return self
 
     def score_samples(self, X: Any) -> Array:  # (n,)
-        """Minus the reconstruction error: the lower, the more abnormal."""
+        """The negative reconstruction error: the lower, the more abnormal."""
         check_is_fitted(self)
         return -self._errors(check_rows(self, X, by_blocks=True, like=self.mean_))
 
@@ -138,9 +145,10 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         return 1 - 2 * xp.astype(decision < 0, xp.int64)
 
     def _learning_rows(self, X: Array) -> Array:
-        """The rows to learn from, with whose features all are standardised.
+        """The rows to learn from; their mean and scale standardise all rows.
 
-        Of a file larger than a part of the memory option these are evenly spread.
+        From a file larger than a part of the memory option, evenly spaced rows are
+        taken.
         """
         if is_stored(X):
             room = options.memory // (LEARNING_SHARE * 8 * X.shape[1])
@@ -173,11 +181,11 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         return np.flatnonzero(to_numpy(errors) <= self._quantile(errors))
 
     def _quantile(self, errors: Array) -> float:
-        """The error that the share `contamination` of the samples exceeds."""
+        """The error that a share `contamination` of the samples exceeds."""
         return float(np.quantile(to_numpy(errors), 1 - self.contamination))
 
     def _errors(self, X: Array) -> Array:  # (n,)
-        """Reconstruction errors of rows as they were given, block by block."""
+        """Reconstruction errors of rows before standardisation, block by block."""
 
         def errors(block: Array) -> Array:
             return self._learned_errors(self._standardized(block))
@@ -198,7 +206,7 @@ def _last(learner: Any) -> Any:
 
 
 def _default_learner(n_samples: int) -> ReducedKernelDL:
-    """φ(x) has norm 1 for RBF, so that no outlier, however far, outweighs the rest."""
+    """The default learner; with RBF ‖φ(x)‖ is 1, so no outlier outweighs the rest."""
     n_atoms = max(1, min(20, n_samples // 5))
     return ReducedKernelDL(
         "rbf",

@@ -1,8 +1,8 @@
-"""Pictures of dictionaries and of results, on Matplotlib axes.
+"""Plots of dictionaries and of results, on Matplotlib axes.
 
-Every function takes an optional `ax`, draws on it and returns it. Matplotlib is the
-extra ``plot`` and is loaded when a new axes is needed; no other module of the library
-imports it. The HTML report draws its own pictures (`kernlets.lab.bench.charts`).
+Every function takes an optional `ax`, draws on it and returns it. Matplotlib is in the
+extra ``plot`` and is imported only when new axes are needed; no other module of the
+library imports it. The HTML report draws its own charts (`kernlets.lab.bench.charts`).
 """
 
 from __future__ import annotations
@@ -35,20 +35,31 @@ def show_atoms(
     n_atoms: int | None = None,
     n_columns: int | None = None,
 ) -> Any:
-    """Show atoms as a mosaic of images, grey at zero, each scaled to its own range.
+    """Show atoms as a mosaic of images; zero is grey, and each has its own scale.
 
     Parameters
     ----------
     learner : fitted learner, classifier, pipeline ending in one, or array
         An array holds one atom per row. One dictionary per class gives one row per
-        class. Of atoms in the feature space of a kernel (kernel learners, learners
-        behind a `NystroemMap`, `KSADClassifier`) the pre-images are shown.
+        class. Atoms in the feature space of a kernel (kernel learners, learners after
+        a `NystroemMap`, `KSADClassifier`) are shown by their pre-images.
     image_shape : (height, width) or (height, width, 3)
+        Shape of the training images.
     ax : Axes, optional
+        Where to draw. Default: new axes.
     n_atoms : int, optional
-        Show the first ones only (of each class).
+        Show only the first `n_atoms` atoms (of each class).
     n_columns : int, optional
         Images per row of the mosaic. Default: a square, or one row per class.
+
+    Examples
+    --------
+    >>> from kernlets import KSVD, datasets, plotting
+    >>> X = datasets.load("digits").X_train
+    >>> learner = KSVD(16, 3, max_iter=2, random_state=0).fit(X)
+    >>> ax = plotting.show_atoms(learner, (8, 8))
+    >>> ax.images[0].get_array().shape
+    (35, 35)
     """
     groups = [np.asarray(atoms)[:n_atoms] for atoms in _atoms(learner, n_atoms)]
     _check_image_shape(groups[0], image_shape)
@@ -67,7 +78,24 @@ def mosaic(
     image_shape: tuple[int, ...],
     n_columns: int | None = None,
 ) -> np.ndarray:
-    """Atoms side by side in one image in [0, 1]: 0.5 is zero, gaps are white."""
+    """Arrange atoms in one image with values in [0, 1]; 0.5 is zero, gaps are white.
+
+    Parameters
+    ----------
+    atoms : array (m, p)
+        One atom per row.
+    image_shape : (height, width) or (height, width, 3)
+        Shape of an atom.
+    n_columns : int, optional
+        Images per row. Default: a square.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import plotting
+    >>> plotting.mosaic(np.eye(4), (2, 2)).shape
+    (5, 5)
+    """
     atoms = np.asarray(atoms, dtype=float)
     n_columns = n_columns or ceil(len(atoms) ** 0.5)
     n_rows = ceil(len(atoms) / n_columns)
@@ -86,22 +114,70 @@ def mosaic(
 def plot_history(
     learner: Any, ax: Any = None, x: str = "iteration", **line: Any
 ) -> Any:
-    """Objective of each iteration, against the iteration or (``x="seconds"``) time.
+    """Plot the objective of each iteration against its number or against time.
 
-    `learner` is a fitted learner or its `history_`.
+    Parameters
+    ----------
+    learner : fitted learner, classifier, detector, pipeline or dict
+        Something with a `history_`, a pipeline that ends in it, or a `history_`. One
+        dictionary per class gives one line per class.
+    ax : Axes, optional
+        Where to draw. Default: new axes.
+    x : {"iteration", "seconds"}
+        The horizontal axis.
+    **line
+        Options of Matplotlib's `plot`, e.g. ``label``.
+
+    Examples
+    --------
+    >>> from kernlets import plotting
+    >>> ax = plotting.plot_history({"objective": [3.0, 2.0], "seconds": [0.1, 0.2]})
+    >>> ax.lines[0].get_xydata().tolist()
+    [[1.0, 3.0], [2.0, 2.0]]
     """
-    history = getattr(learner, "history_", learner)
-    objective = history["objective"]
+    found = _histories(learner)
+    curves = [(_positions(history, x), history["objective"]) for history in found]
     ax = _axes(ax)
-    positions = {
-        "iteration": range(1, len(objective) + 1),
-        "seconds": history.get("seconds"),
-    }
-    if positions.get(x) is None:
-        raise ValueError(f"x={x!r} must be 'iteration' or 'seconds'")
-    ax.plot(list(positions[x]), objective, **{"marker": ".", **line})
+    for (positions, objective), name in zip(curves, _class_names(learner), strict=True):
+        label = {} if name is None else {"label": name}
+        ax.plot(positions, objective, **{"marker": ".", **label, **line})
     ax.set(xlabel=x, ylabel="mean squared error")
-    return _finished(ax, legend="label" in line)
+    return _finished(ax, legend=len(found) > 1 or "label" in line)
+
+
+def _last_step(model: Any) -> Any:
+    """What a pipeline ends in, through pipelines and detectors; else the model."""
+    while hasattr(model, "steps") or hasattr(model, "learner_"):
+        model = model.steps[-1][1] if hasattr(model, "steps") else model.learner_
+    return model
+
+
+def _histories(model: Any) -> list[Mapping[str, Any]]:
+    """One, or one for each class."""
+    last = _last_step(model)
+    if isinstance(last, Mapping):
+        return [last]
+    learners = getattr(last, "learners_", [last])
+    found = [h.history_ for h in learners if hasattr(h, "history_")]
+    if len(found) < len(learners):
+        raise TypeError(
+            f"{type(last).__name__} has no history_: fit it first, or choose a method "
+            "that learns by iterations"
+        )
+    return found
+
+
+def _class_names(model: Any) -> list[str | None]:
+    last = _last_step(model)
+    return list(map(str, last.classes_)) if hasattr(last, "learners_") else [None]
+
+
+def _positions(history: Mapping[str, Any], x: str) -> list[float]:
+    if x == "iteration":
+        return list(range(1, len(history["objective"]) + 1))
+    if x == "seconds" and x in history:
+        return list(history[x])
+    raise ValueError(f"x={x!r} must be 'iteration' or 'seconds'")
 
 
 def plot_kernel_error(
@@ -109,10 +185,23 @@ def plot_kernel_error(
     ax: Any = None,
     lower_bound: Curve | None = None,
 ) -> Any:
-    """Error of the kernel approximation against the number of landmarks.
+    """Plot the error of kernel approximations against the number of landmarks.
 
-    `errors` maps a sampler's name to {n_landmarks: error}; `lower_bound` is the best
-    rank-c approximation (LKDL, Fig. 1a).
+    Parameters
+    ----------
+    errors : dict
+        Name of a sampler -> {n_landmarks: error}.
+    ax : Axes, optional
+        Where to draw. Default: new axes.
+    lower_bound : dict, optional
+        {n_landmarks: error} of the best approximation of that rank (LKDL, Fig. 1a).
+
+    Examples
+    --------
+    >>> from kernlets import plotting
+    >>> ax = plotting.plot_kernel_error({"uniform": {10: 0.3, 20: 0.1}})
+    >>> ax.get_yscale()
+    'log'
     """
     ax = plot_accuracy(errors, ax)
     if lower_bound:
@@ -132,9 +221,23 @@ def plot_accuracy(
     xlabel: str = "",
     ylabel: str = "accuracy",
 ) -> Any:
-    """One line per method; the values of several seeds become a mean and a band.
+    """Plot one line per method; the values of several seeds give a mean and a band.
 
-    `accuracy` maps a method's name to {corruption level: value or values}.
+    Parameters
+    ----------
+    accuracy : dict
+        Name of a method -> {corruption level: value or values}.
+    ax : Axes, optional
+        Where to draw. Default: new axes.
+    xlabel, ylabel : str
+        Labels of the axes.
+
+    Examples
+    --------
+    >>> from kernlets import plotting
+    >>> ax = plotting.plot_accuracy({"K-SVD": {0.0: [0.9, 1.0], 0.5: [0.7, 0.8]}})
+    >>> ax.lines[0].get_ydata().round(2).tolist()
+    [0.95, 0.75]
     """
     ax = _axes(ax)
     for name, curve in accuracy.items():
@@ -156,9 +259,27 @@ def plot_residuals(
     classes: Sequence[Any] | None = None,
     truth: Any = None,
 ) -> Any:
-    """The residuals of one sample over the classes: smallest is the answer.
+    """Plot the residuals of one sample for all classes; the smallest one wins.
 
-    The answer's bar is dark; the true class, when it is another, is hatched.
+    The winner's bar is dark, and the bar of the true class is hatched.
+
+    Parameters
+    ----------
+    residuals : array (n_classes,)
+        One row of `ResidualClassifier.residuals`.
+    ax : Axes, optional
+        Where to draw. Default: new axes.
+    classes : sequence, optional
+        Labels. Default: numbers from 0.
+    truth : label, optional
+        The true class.
+
+    Examples
+    --------
+    >>> from kernlets import plotting
+    >>> ax = plotting.plot_residuals([0.3, 0.1, 0.5], classes="abc", truth="a")
+    >>> len(ax.patches)
+    3
     """
     residuals = np.asarray(residuals, dtype=float)
     names = [str(c) for c in (range(len(residuals)) if classes is None else classes)]
@@ -172,7 +293,7 @@ def plot_residuals(
 
 
 def _atoms(learner: Any, n_atoms: int | None) -> list[Any]:
-    """Arrays of atoms, one per class where there are classes."""
+    """Arrays of atoms, one per class if there are classes."""
     before = None
     while hasattr(learner, "steps"):
         *earlier, (_, learner) = learner.steps
@@ -197,7 +318,7 @@ def _components(learner: Any, before: Any, n_atoms: int | None) -> Any:
 
 
 def _in_feature_space(learner: Any, before: Any) -> KernelDictionary | None:
-    """The atoms as combinations of φ(samples), where they are that."""
+    """The atoms as combinations of φ(samples); None if they are rows of a matrix."""
     if hasattr(learner, "kernel_dictionary_"):
         return learner.kernel_dictionary_
     if hasattr(learner, "coefs_"):
@@ -211,13 +332,13 @@ def _check_image_shape(atoms: np.ndarray, image_shape: tuple[int, ...]) -> None:
     if atoms.shape[1] != prod(image_shape):
         raise ValueError(
             f"image_shape={image_shape} has {prod(image_shape)} values but an atom has "
-            f"{atoms.shape[1]}: give the shape of the training images. Atoms behind a "
+            f"{atoms.shape[1]}: pass the shape of the training images. Atoms after a "
             "feature map other than NystroemMap are not images"
         )
 
 
 def _padded(atoms: np.ndarray, n_rows: int) -> np.ndarray:
-    """Rows of NaN (drawn white) below, so that each class starts a new line."""
+    """Append rows of NaN (drawn white), so that each class starts a new line."""
     return np.pad(
         np.asarray(atoms, dtype=float),
         ((0, n_rows - len(atoms)), (0, 0)),

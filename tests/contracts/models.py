@@ -29,6 +29,7 @@ from kernlets import (
     ResidualClassifier,
     RLSDictionary,
     SRCClassifier,
+    Standardize,
     UnitNorm,
 )
 from kernlets.backend.arrays import is_dask, is_torch
@@ -63,6 +64,7 @@ INSTANCES = {
     "Hybrid": HybridMap(KERNEL, n_random=6, **FEW),
     "Sketch": PolynomialSketchMap("poly:2", 8, random_state=0),
     "UnitNorm": UnitNorm(),
+    "Standardize": Standardize(),
     "Residual": ResidualClassifier(KSVD(**SHORT)),
     "Residual MOD": ResidualClassifier(MOD(**SHORT)),
     "Residual kernel": ResidualClassifier(KernelKSVD(KERNEL, **SHORT)),
@@ -82,6 +84,7 @@ NEED_MEMORY = {
 TAKE_BLOCKS = {
     *("KSVD parallel", "MOD", "RLS", "Online", "Orthogonal", "Budget", "Residual MOD"),
     *("IKA", "Fourier", "Fastfood", "Hybrid", "Sketch", "UnitNorm", "Nystroem samples"),
+    "Standardize",
     *(f"Nystroem {name}" for name in SAMPLERS),
 }
 

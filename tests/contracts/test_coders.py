@@ -12,16 +12,24 @@ from kernlets.config import options
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.pursuits import CODERS, encode
 
-INSTANCES = [
+
+def precise(coder):
+    """An iterative coder with enough steps for comparisons."""
+    wanted = {"tol": 1e-10, "max_iter": 10**5}
+    return coder.set_params(**wanted) if hasattr(coder, "max_iter") else coder
+
+
+REGISTERED = [precise(kind()) for kind in CODERS.values()]
+MORE = [
     OMP(4),
     OMP(tol=1.0),
     OMP(6, tol=2.0),
-    Lasso(0.2, tol=1e-10, max_iter=10**5),
     Lasso(0.2, positive=True, tol=1e-10, max_iter=10**5),
     Threshold(0.3),
     Threshold(0.3, kind="hard"),
     Threshold(3, kind="top-k"),
 ]
+INSTANCES = [*REGISTERED, *MORE]
 
 
 @pytest.fixture(params=INSTANCES, ids=str)
@@ -36,7 +44,8 @@ def problem(rng, n=40, p=12, m=20, dtype=np.float64):
 
 
 def test_every_coder_is_tested():
-    assert {type(coder) for coder in INSTANCES} == set(CODERS.values())
+    assert [type(coder) for coder in REGISTERED] == list(CODERS.values())
+    assert len(REGISTERED) >= 3
 
 
 def test_residual_is_that_of_the_codes(coder, xp, rng):
@@ -52,6 +61,8 @@ def test_residual_is_that_of_the_codes(coder, xp, rng):
 
 def test_dtype_is_kept(coder, xp, rng):
     X, atoms = problem(rng, dtype=np.float32)
+    if hasattr(coder, "max_iter"):  # the precise tolerance is below float32's digits
+        coder = clone(coder).set_params(max_iter=20)
     codes = encode(ExplicitDictionary(xp.asarray(atoms)), coder, xp.asarray(X))
     assert xp.to_numpy(codes.values).dtype == np.float32
     assert xp.to_numpy(codes.residual).dtype == np.float32

@@ -307,7 +307,7 @@ def test_version_and_help() -> None:
         assert command in ok(run("--help"))
         assert "Usage" in ok(run(command, "--help"))
     shown = " ".join(ok(run("fit", "--help")).replace("│", " ").split())
-    for default in ("lkdl", "(poly:2)", "(coreset)", "(half of all)", "(recognised)"):
+    for default in ("lkdl", "auto", "(coreset)", "(half of all)", "(recognised)"):
         assert f"[default: {default}]" in shown
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -44,8 +45,21 @@ def test_names_load_without_heavy_libraries():
 @pytest.mark.parametrize("name", kernlets.__all__)
 def test_public_names_exist_and_are_documented(name):
     value = getattr(kernlets, name)
-    assert name in dir(kernlets)
     assert isinstance(value, str) or value.__doc__
+
+
+def test_dir_lists_the_public_names_in_a_fresh_process():
+    script = "import json, kernlets; print(json.dumps(dir(kernlets)))"
+    listed = run(script)
+    assert {"RBF", "KSVD", "datasets", "save"} <= {*listed}
+    assert listed == sorted({*kernlets.__all__})
+
+
+def test_every_home_has_the_names_it_is_said_to_have():
+    for home, names in kernlets._HOMES.items():
+        module = importlib.import_module(f"kernlets.{home}")
+        assert names.split() and all(hasattr(module, name) for name in names.split())
+    assert len({*kernlets.__all__}) == len(kernlets.__all__)
 
 
 def test_unknown_name():

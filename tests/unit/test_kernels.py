@@ -513,7 +513,7 @@ def test_resolve_takes_kernels_functions_and_parameters():
         ("rbf:width=2", "RBF has no parameter 'width'; it takes: sigma, gamma"),
         ("linear:2", "Linear has no parameter"),
         ("poly:two", "'two' is not a number"),
-        ("rbf:1,2", "two spellings"),
+        ("rbf:1,2", "two names"),
     ],
 )
 def test_bad_names(spec, message):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -269,6 +271,17 @@ def test_atoms_in_feature_space(digits):
         model.kernel_dictionary_.correlate(X), in_features, atol=1e-8
     )
     assert model.kernel_dictionary_.preimages().points.shape == (20, 64)
+
+
+def test_samples_that_outweigh_all_others_are_worth_a_warning(digits):
+    X, y, *_ = digits
+    long = X * np.where(np.arange(len(X)) % 50, 1.0, 4.0)[:, None]
+    with pytest.warns(UserWarning, match="unit norm"):
+        KSADClassifier(max_iter=1, random_state=0).fit(long, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        KSADClassifier(max_iter=1, random_state=0).fit(X, y)
+        KSADClassifier("rbf", max_iter=1, random_state=0).fit(long, y)
 
 
 def test_precomputed_kernel(digits):

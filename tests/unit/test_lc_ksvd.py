@@ -301,5 +301,5 @@ def test_bad_parameters_are_named(params, message, digits):
 
 def test_class_of_zeros_is_refused(digits):
     X, y, *_ = digits
-    with pytest.raises(ValueError, match="class 3 has no sample other than zero"):
+    with pytest.raises(ValueError, match="class 3 has only zero samples"):
         LCKSVDClassifier(**SMALL).fit(X * (y != 3)[:, None], y)

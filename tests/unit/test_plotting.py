@@ -6,12 +6,14 @@ import builtins
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernlets import (
     KSVD,
     RBF,
+    DictionaryOutlierDetector,
     KernelKSVD,
     KSADClassifier,
     NystroemMap,
@@ -100,6 +102,25 @@ def test_plot_history(ax, rows):
     np.testing.assert_array_equal(iterations.get_ydata(), learner.history_["objective"])
     with pytest.raises(ValueError, match="x='minutes'"):
         plotting.plot_history(learner, ax, x="minutes")
+
+
+def test_plot_history_finds_the_last_step(ax, rows):
+    y = np.arange(len(rows)) % 2
+    learner = KSVD(6, 2, max_iter=3, random_state=0)
+    pipeline = make_pipeline(StandardScaler(), clone(learner)).fit(rows)
+    plotting.plot_history(pipeline, ax)
+    (line,) = ax.get_lines()
+    objective = pipeline[-1].history_["objective"]
+    np.testing.assert_array_equal(line.get_ydata(), objective)
+    model = make_pipeline(StandardScaler(), ResidualClassifier(learner)).fit(rows, y)
+    plotting.plot_history(model, ax)
+    for one, drawn in zip(model[-1].learners_, ax.get_lines()[1:], strict=True):
+        np.testing.assert_array_equal(drawn.get_ydata(), one.history_["objective"])
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["0", "1"]
+    plotting.plot_history(DictionaryOutlierDetector(random_state=0).fit(rows), ax)
+    assert len(ax.get_lines()) == 4
+    with pytest.raises(TypeError, match="StandardScaler has no history_"):
+        plotting.plot_history(StandardScaler().fit(rows), ax)
 
 
 def test_plot_accuracy_shows_mean_and_spread(ax):

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from kernlets import KSVD, MOD, ResidualClassifier, options
+from kernlets import (
+    KSVD,
+    MOD,
+    KernelKSVD,
+    ReducedKernelDL,
+    ResidualClassifier,
+    datasets,
+    options,
+)
 from kernlets.pursuits import OMP, encode
 
 
@@ -76,6 +87,73 @@ def test_small_class_gets_fewer_atoms_with_a_warning(rng):
     with pytest.warns(UserWarning, match="5 samples, fewer than n_components=8"):
         model = ResidualClassifier(KSVD(8, 6, random_state=0)).fit(X[few], y[few])
     assert [len(one.components_) for one in model.learners_] == [5, 8]
+
+
+def test_one_warning_for_all_small_classes(rng):
+    X, y = classes(rng)
+    few = np.concatenate([np.arange(60), np.arange(60, 65), np.arange(120, 123)])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ResidualClassifier(KSVD(8, 6, random_state=0)).fit(X[few], y[few])
+    (one,) = caught
+    expected = "2 classes have 3 to 5 samples, fewer than n_components=8"
+    assert expected in str(one.message)
+
+
+SAMPLE_LEARNERS = (KSVD(), MOD(), KernelKSVD("linear"), ReducedKernelDL("linear"))
+
+
+@pytest.mark.parametrize("learner", SAMPLE_LEARNERS, ids=str)
+def test_small_classes_keep_their_samples_by_default(learner, rng):
+    X = rng.standard_normal((9 + 50 + 200, 60))
+    X[3] = 0  # is no atom
+    y = np.repeat([0, 1, 2], [9, 50, 200])
+    model = ResidualClassifier(learner, random_state=0).fit(X, y)
+    assert [one.dictionary_.n_atoms for one in model.learners_] == [8, 30, 50]
+    assert [one.coder_.n_nonzero_coefs for one in model.learners_[1:]] == [5, 5]
+    asked = clone(learner).set_params(n_components=3, n_nonzero_coefs=2)
+    model = ResidualClassifier(asked, random_state=0).fit(X, y)
+    assert [one.dictionary_.n_atoms for one in model.learners_] == [3] * 3
+    assert [one.coder_.n_nonzero_coefs for one in model.learners_] == [2] * 3
+    alone = clone(learner).set_params(random_state=0).fit(X[:9])
+    assert alone.dictionary_.n_atoms == 2  # a learner on its own is to be shorter
+
+
+def test_few_samples_span_their_class(rng):
+    """Up to ten non-zeros of fewer samples: the distance to their linear span."""
+    X = rng.standard_normal((12, 40))
+    y = np.repeat([0, 1], 6)
+    new = rng.standard_normal((5, 40))
+    model = ResidualClassifier(random_state=0).fit(X, y)
+    for c, residuals in enumerate(model.residuals(new).T):
+        basis = np.linalg.qr(X[y == c].T)[0]
+        naive = ((new - new @ basis @ basis.T) ** 2).sum(axis=1)
+        np.testing.assert_allclose(residuals, naive)
+
+
+def test_few_samples_are_not_below_their_nearest_neighbour():
+    data = datasets.load("digits")
+    X, new = (datasets.unit_norm(A) for A in (data.X_train, data.X_test))
+    for n in (3, 8, 20):
+        gains = [_gain(X, data.y_train, new, data.y_test, n, seed) for seed in range(3)]
+        assert np.mean(gains) > 0.005
+
+
+def _gain(X, y, new, truth, n, seed):
+    """Accuracy over that of the nearest neighbour, n random samples per class."""
+    order = np.random.default_rng(seed).permutation(len(X))
+    rows = np.concatenate([order[y[order] == c][:n] for c in range(10)])
+    model = ResidualClassifier(random_state=0).fit(X[rows], y[rows])
+    nearest = (new @ X[rows].T).argmax(axis=1)
+    return model.score(new, truth) - np.mean(y[rows][nearest] == truth)
+
+
+def test_probabilities_of_kept_samples_are_not_all_or_nothing(rng):
+    X, y = classes(rng, n=8)
+    model = ResidualClassifier(random_state=0).fit(X, y)
+    found = model.predict_proba(X + 0.5 * rng.standard_normal(X.shape))
+    assert 0.01 < np.mean((found > 0.001) & (found < 0.999)) and found.max() <= 1
+    assert model.temperature_ > 0.01
 
 
 @pytest.mark.rounding

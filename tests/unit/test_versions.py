@@ -70,3 +70,15 @@ def test_the_oldest_python_is_named_alike() -> None:
     listed = re.findall(r"Python :: 3\.(\d+)", text)
     assert needed == target == min(listed, key=int)
     assert sys.version_info >= (3, int(needed))
+
+
+def test_the_source_distribution_has_what_its_tests_read():
+    tomllib = pytest.importorskip("tomllib")  # Python 3.11
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    packed = {*tool["hatch"]["build"]["targets"]["sdist"]["include"]}
+    texts = [path.read_text() for path in (ROOT / "tests").rglob("*.py")]
+    named = {n for t in texts for n in re.findall(r'(?:ROOT|\[2\]) / "([^"]+)"', t)}
+    always = {"pyproject.toml"}  # hatchling adds it by itself
+    assert {"docs", "examples", "benchmarks", "README.md"} <= named
+    assert named - always <= packed | {"tests"}
+    assert all((ROOT / name).exists() for name in packed)

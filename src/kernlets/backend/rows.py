@@ -63,11 +63,25 @@ def count_rows(X: Any) -> int | None:
 
 
 class Blocks:
-    """Row blocks that can be read again: ``Blocks(read)`` with a function of nothing.
+    """Row blocks that can be read repeatedly, for data larger than memory.
 
-    For data larger than memory that are generated or read from files: `read` returns
-    a fresh iterator of two-dimensional arrays at each pass. How many rows there are,
-    if that is known, is for progress bars only.
+    Parameters
+    ----------
+    read : callable
+        A function without arguments that returns a new iterator of two-dimensional
+        arrays at each call, e.g. from files or a generator.
+    n_rows : int, optional
+        Total number of rows, used only for progress bars.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import MOD, Blocks
+    >>> rng = np.random.default_rng(0)
+    >>> parts = [rng.standard_normal((100, 8)) for _ in range(3)]
+    >>> blocks = Blocks(lambda: iter(parts), n_rows=300)
+    >>> MOD(10, random_state=0).fit(blocks).components_.shape
+    (10, 8)
     """
 
     def __init__(

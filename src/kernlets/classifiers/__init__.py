@@ -1,4 +1,4 @@
-"""Classifiers built on dictionaries."""
+"""Classifiers that use dictionaries."""
 
 from .fddl import FDDLClassifier
 from .ksad import KSADClassifier

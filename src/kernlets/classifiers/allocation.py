@@ -1,4 +1,4 @@
-"""How many atoms each class gets, and the first atoms of each."""
+"""The number of atoms of each class, and their first atoms."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ def class_sizes(
 ) -> np.ndarray:  # (C,)
     """Atoms of each class: `wanted`, or `default` of the numbers of non-zero samples.
 
-    No more than there are samples; a warning names the first class that gets fewer.
+    A class never gets more atoms than it has samples; a warning names the first class
+    that gets fewer than `wanted`.
     """
     usable = np.bincount(labels[nonzero_rows(X)], minlength=len(classes))
     empty = classes[usable == 0]
     if len(empty):
         raise ValueError(
-            f"class {empty[0]} has no sample other than zero: remove it from X and y"
+            f"class {empty[0]} has only zero samples: remove it from X and y"
         )
     if wanted is None:
         return default(usable)

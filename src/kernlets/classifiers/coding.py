@@ -1,4 +1,4 @@
-"""Classifiers that are transformers as well: their codes are features."""
+"""Base class of classifiers that are also transformers: codes are features."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CodingClassifier(
 
     @property
     def components_(self) -> Array:  # (m, p)
-        """The atoms, unit norm, one per row."""
+        """The atoms, one per row, with unit norm."""
         check_is_fitted(self)
         return self.dictionary_.atoms
 
@@ -47,7 +47,7 @@ class CodingClassifier(
         return encode(self.dictionary_, self.coder_, self._new_rows(X))
 
     def _new_rows(self, X: Any) -> Array:
-        """New samples where the model is, to be read block by block."""
+        """Check new samples and convert them like the model, for reading by blocks."""
         return check_rows(self, X, by_blocks=True, like=self.dictionary_.atoms)
 
     def transform(self, X: Any) -> Array:  # (n, m)

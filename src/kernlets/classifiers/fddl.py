@@ -1,4 +1,4 @@
-"""Fisher discrimination dictionary learning, as a classifier."""
+"""`FDDLClassifier`: Fisher discrimination dictionary learning."""
 
 from __future__ import annotations
 
@@ -34,66 +34,70 @@ NEARNESS = {"local": 0.005, "global": 0.5}  # default weight of the class means
 
 
 class FDDLClassifier(ResidualVoting, CodingClassifier):
-    """Fisher discrimination dictionary learning: atoms of each class, told apart.
+    """Fisher discrimination dictionary learning: separate atoms for each class.
 
-    Minimises, LKDL eq. (7), with D_j the atoms of class j and Γ_i^j the codes of the
-    samples of class i over them,
+    With D_j the atoms of class j and Γ_i^j the codes of the samples of class i over
+    them, it minimises LKDL eq. (7),
 
         Σ_i [‖X_i − Γ_i D‖² + ‖X_i − Γ_i^i D_i‖² + Σ_{j≠i} ‖Γ_i^j D_j‖²]
             + lambda1 ‖Γ‖₁ + lambda2 [tr(S_W − S_B) + eta ‖Γ‖²]
 
-    by turns: accelerated proximal steps over all codes at once, then each atom at its
-    best, class by class. The objective never rises. Its kernel version is a feature map
-    in front: ``make_pipeline(NystroemMap("poly:2"), FDDLClassifier(300))``.
+    in turn: accelerated proximal steps over all codes at once, then the best value of
+    each atom, class by class. The objective never rises. For the kernel version, put a
+    feature map in front: ``make_pipeline(NystroemMap("poly:2"), FDDLClassifier(300))``.
 
     Parameters
     ----------
     n_components : int, optional
-        Atoms of each class; a class with fewer samples gets one per sample, with a
-        warning. Default: half as many as the class has samples, at most 100.
+        Number of atoms of each class; a class with fewer samples gets one per sample,
+        with a warning. Default: half the number of its samples, at most 100.
     lambda1, lambda2 : float
         Weights of sparsity and of the Fisher criterion. The defaults are the paper's,
         for samples of unit norm.
     eta : float
-        Weight of ‖Γ‖² in the Fisher criterion, at least 1: then it is convex.
+        Weight of ‖Γ‖² in the Fisher criterion; at least 1, which makes it convex.
     gamma : float, optional
         Weight of the distance from the mean code of a class in classification.
         Default: 0.005 with the local scheme, 0.5 with the global one.
     simplified : bool
-        Keep the codes of each class zero outside its own atoms. The same objective
-        then falls apart into one small problem per class, which is much faster; the
-        published numbers on USPS come from it.
+        Whether to keep the codes of each class zero outside its own atoms. The
+        objective then splits into one small problem per class, which is much faster;
+        the published numbers on USPS were obtained this way.
     scheme : {"local", "global"}
-        Code a new sample over the atoms of each class by itself, and compare
+        Code a new sample over the atoms of each class separately, and compare
         ‖x − γD_c‖² + lambda1 ‖γ‖₁ + gamma ‖γ − μ_c^c‖²; or over all atoms at once,
         and compare ‖x − γ^c D_c‖² + gamma ‖γ − μ_c‖².
     max_iter : int
-        Iterations of codes and atoms.
+        Number of iterations over codes and atoms.
     random_state : int, RandomState, Generator or None
-        Of the k-means clusters that are the first atoms.
+        Seed of the k-means clusters that give the first atoms.
     verbose, callback
         As in `KSVD`.
 
     Attributes
     ----------
-    classes_ : array of labels
+    classes_ : array (n_classes,)
+        The labels.
     components_ : array (m, p)
-        The atoms of all classes, unit norm, one per row.
+        The atoms of all classes, one per row, with unit norm.
     dictionary_ : ExplicitDictionary
+        The atoms as a dictionary.
     coder_ : Lasso
-        Codes of new samples: argmin ‖x − γD‖² + lambda1 ‖γ‖₁.
+        Pursuit of new samples: argmin ‖x − γD‖² + lambda1 ‖γ‖₁.
     atom_classes_ : array (m,)
-        Places in `classes_` of the classes that the atoms belong to.
+        Index in `classes_` of the class of each atom.
     class_means_ : array (C, m)
         Mean training codes μ_c.
-    history_ : dict with ``objective`` (mean over samples) and ``seconds``
+    history_ : dict
+        ``objective`` (mean over samples) and ``seconds`` of each iteration.
     n_iter_ : int
+        Number of iterations.
 
     Notes
     -----
     A step over the codes of n samples takes about 4nmp operations for m atoms of p
     features, plus 2nm²/C for C classes; training holds five arrays of n · m numbers.
-    With ``simplified=True`` both are C times less.
+    With ``simplified=True`` both are smaller by a factor C.
 
     Examples
     --------
@@ -175,10 +179,10 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
     def _parts(
         self, X: Array, counts: np.ndarray, sizes: np.ndarray, atoms: Array
     ) -> list[FisherTurns]:
-        """Each class in its own problem, or all in one, begun with codes of the former.
+        """One problem per class, or one for all, started from the codes of the former.
 
-        Codes over the atoms of other classes are rare in the end, and the small
-        problems are quick.
+        In the end few codes use atoms of other classes, and the small problems are
+        fast.
         """
         penalties = Penalties(self.lambda1, self.lambda2, self.eta, X.shape[0])
         layout = Layout.of(counts, sizes)
@@ -229,7 +233,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         )
 
     def residuals(self, X: Any) -> Array:  # (n, C)
-        """How badly each class fits each sample, by the chosen `scheme`."""
+        """Residual of each sample for each class, by the chosen `scheme`."""
         check_is_fitted(self)
         block = self._local if self.scheme == "local" else self._global()
         return map_rows(block, self._new_rows(X), 3 * self.dictionary_.row_bytes)
@@ -274,12 +278,12 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
 
 
 def half_of_samples(usable: np.ndarray) -> np.ndarray:  # (C,)
-    """Atoms of each class where no number is given."""
+    """Default number of atoms of each class."""
     return np.clip(usable // 2, 1, 100)
 
 
 def cluster_atoms(rows: Array, size: int, seed: int) -> Array:  # (m, p)
-    """Centres of k-means clusters, as the first atoms of a class."""
+    """The first atoms of a class: centres of k-means clusters."""
     return start_atoms("kmeans", rows, size, np.random.default_rng(seed))
 
 
@@ -289,7 +293,7 @@ def _joined(parts: list[FisherTurns]) -> ExplicitDictionary:
 
 
 def _side_by_side(parts: list[Array]) -> Array:  # (C, m)
-    """One matrix as it is, or several of one row each on a block diagonal."""
+    """One matrix unchanged, or several of one row each as a block diagonal."""
     if len(parts) == 1:
         return parts[0]
     sizes = bounds([part.shape[1] for part in parts])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -43,67 +44,79 @@ from .scatter import Scatter, fisher_directions
 from .turns import Turns, soft
 
 POSITIVE = Interval(Integral, 1, None, closed="left")
+UNEVEN = 1e4  # times the typical κ(x, x): samples that outweigh all others
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 
 class KSADClassifier(ClassifierMixin, Estimator):
     """Kernelised simultaneous approximation and discrimination, with a better variant.
 
-    Virtual samples Φ by `NystroemMap`; then codes Q and orthonormal atoms Z that
-    minimise, K-SAD eq. (5),
+    `NystroemMap` gives virtual samples Φ. Then codes Q and orthonormal atoms Z minimise
+    K-SAD eq. (5),
 
         ‖Φ − QZ‖² + beta1 ‖Q‖₁ + beta2 G(Q),    G = tr S_w / tr S_b,
 
-    by turns: Q = T(ΦZᵀ − ½ beta2 ∇G(Q)) with the soft threshold T at ½ beta1, and Z by
-    an orthogonal Procrustes problem, eq. (6). Labels are those of the nearest training
-    codes.
+    in turn: Q = T(ΦZᵀ − ½ beta2 ∇G(Q)) with the soft threshold T at ½ beta1, and Z
+    solves an orthogonal Procrustes problem, eq. (6). A new sample gets the label of
+    the nearest training codes.
 
     Parameters
     ----------
     kernel : str, Kernel or callable
-        The paper's polynomial of degree 8 expects samples of unit norm.
+        The default, the paper's polynomial of degree 8, expects samples of unit norm:
+        κ(x, x) grows with the 16th power of the norm, and on columns of unit variance
+        a few long rows decide. A warning says so.
     dictionary : {"orthogonal", "fisher"}
-        Whose codes are compared: those of the orthonormal atoms above, as published;
-        or those of the atoms for which the paper's criterion tr(S_w⁻¹S_b) itself is
-        largest, one less than there are classes, by the angle between codes.
+        The atoms whose codes are compared. "orthogonal": the orthonormal atoms above,
+        as published. "fisher": the atoms that maximise the paper's criterion
+        tr(S_w⁻¹S_b) itself, one fewer than there are classes; their codes are compared
+        by angle.
     n_components : int, optional
         Length of the virtual samples, which is also the number of "orthogonal" atoms.
         Default: as many as the landmarks give.
     landmarks, n_landmarks
-        As in `NystroemMap`. Default count: twice `n_components`, else that of the map.
+        As in `NystroemMap`. Default number: twice `n_components` if that is given,
+        otherwise that of the map.
     beta1, beta2 : float
-        Weights of sparsity and of the Fisher ratio, of "orthogonal".
+        Weights of sparsity and of the Fisher ratio (only "orthogonal").
     max_iter : int
-        Iterations, of "orthogonal".
+        Number of iterations (only "orthogonal").
     n_neighbors : int
-        How many of the nearest training codes vote.
+        Number of nearest training codes that vote.
     shrinkage : float
-        Of "fisher": the share of the mean eigenvalue of S_w that is added to all.
+        Share of the mean eigenvalue of S_w that is added to all (only "fisher").
     random_state : int, RandomState, Generator or None
+        Seed of the landmarks and of the first atoms.
 
     Attributes
     ----------
-    classes_ : array of labels
+    classes_ : array (n_classes,)
+        The labels.
     map_ : NystroemMap
+        The map to virtual samples.
     dictionary_ : ExplicitDictionary
         The atoms, in the space of the virtual samples.
     kernel_dictionary_ : KernelDictionary
         The same atoms in feature space; its `preimages` show what they look like.
+    centre_ : array (k,)
+        Mean of the class means of the virtual samples (only with "fisher").
     codes_ : array (n, m)
         Training codes.
     code_classes_ : array (n,)
-        Places of their labels in `classes_`.
-    history_ : dict with ``objective`` and ``seconds`` of each iteration
-        Of "fisher" there is one: the value is 1/tr(S_w⁻¹S_b).
+        Index in `classes_` of the class of each training code.
+    history_ : dict
+        ``objective`` and ``seconds`` of each iteration. With "fisher" there is one
+        iteration, whose objective is 1/tr(S_w⁻¹S_b).
     n_iter_ : int
+        Number of iterations.
 
     Notes
     -----
-    Distances between ΦZᵀ are distances between Φ for every square orthonormal Z. So in
-    the published classifier the dictionary has no say in the labels, except through the
-    threshold, which only takes information away: it is k-NN in feature space, and with
-    a kernel that grows with xᵀy, on samples of unit norm, k-NN on the samples. With
-    ``dictionary="fisher"`` the atoms decide.
+    For every square orthonormal Z, distances between rows of ΦZᵀ equal those between
+    rows of Φ. So in the published classifier the dictionary influences the labels only
+    through the threshold, which removes information. It is k-NN in feature space, and
+    with a kernel that grows with xᵀy, on samples of unit norm, k-NN on the samples.
+    With ``dictionary="fisher"`` the atoms do influence the labels.
 
     Examples
     --------
@@ -176,7 +189,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> KSADClassifier:
-        """Map the samples, learn the atoms, keep the codes."""
+        """Map the samples, learn the atoms and keep the codes."""
         self._validate_params()
         kernel = resolve(self.kernel)
         X = check_samples(
@@ -188,6 +201,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
         rng = generator(self.random_state)
         self.map_ = self._feature_map(X.shape[0], int(rng.integers(2**31)))
         F = self.map_.fit_transform(X)
+        _warn_of_uneven(to_numpy(self.map_.kernel_.diag(X)))
         learn = self._orthogonal if self.dictionary == "orthogonal" else self._fisher
         atoms, self.codes_ = learn(F, labels, rng)
         self.dictionary_ = ExplicitDictionary(atoms)
@@ -212,7 +226,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
     def _orthogonal(
         self, F: Array, labels: np.ndarray, rng: np.random.Generator
     ) -> tuple[Array, Array]:
-        """Atoms and codes by turns, K-SAD Algorithm 1, stage 2."""
+        """Learn atoms and codes in turn, K-SAD Algorithm 1, stage 2."""
         monitor = Monitor(self.max_iter)
         start = start_atoms("samples", F, F.shape[1], rng)
         atoms = as_like(nearest_orthonormal(start), F)
@@ -238,9 +252,9 @@ class KSADClassifier(ClassifierMixin, Estimator):
     def _fisher(
         self, F: Array, labels: np.ndarray, rng: np.random.Generator
     ) -> tuple[Array, Array]:
-        """The atoms that tell classes apart best, and directions of codes over them."""
+        """The atoms that separate classes best, and the directions of their codes."""
         began, scatter = time.perf_counter(), Scatter.of(F, labels, len(self.classes_))
-        # in the middle of the class means: a large class must not sit at the centre
+        # the mean of the class means, so that a large class is not at the centre
         self.centre_ = as_like(namespace(F).mean(scatter.means, axis=0), F)
         atoms, criterion = fisher_directions(F, scatter, self.shrinkage)
         if not criterion > 0:
@@ -254,7 +268,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
         return atoms, directions(matmul(F - self.centre_, atoms.T))
 
     def codes(self, X: Any) -> Array:  # (n, m)
-        """Codes of new samples, as they are compared with those of the training set."""
+        """Codes of new samples, in the form that is compared with training codes."""
         check_is_fitted(self)
         atoms = self.dictionary_.atoms
         X = check_samples(self, X, resolve(self.kernel), like=atoms)
@@ -264,13 +278,13 @@ class KSADClassifier(ClassifierMixin, Estimator):
         return directions(matmul(F - self.centre_, atoms.T))
 
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
-        """The shares of the votes."""
+        """The share of the neighbours' votes for each class."""
         codes = self.codes(X)
         votes = count_votes(codes, self.codes_, self.code_classes_, self.n_neighbors)
         return votes / self.n_neighbors
 
     def predict(self, X: Any) -> Array:  # (n,)
-        """The label with most votes among the nearest training codes."""
+        """The label with the most votes among the nearest training codes."""
         best = to_numpy(self.predict_proba(X)).argmax(axis=1)
         labels = self.classes_[best]
         return move_like(labels, X) if labels.dtype.kind in "iufb" else labels
@@ -285,8 +299,20 @@ class KSADClassifier(ClassifierMixin, Estimator):
         return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
 
 
+def _warn_of_uneven(energies: np.ndarray) -> None:  # (n,)
+    """Say that a few samples are so long that the others do not count."""
+    ratio = float(energies.max()) / max(float(np.median(energies)), 1e-300)
+    if ratio > UNEVEN:
+        warnings.warn(
+            f"κ(x, x) of some samples is {ratio:.1g} times that of a typical one, so "
+            "that these alone decide: bring the rows to unit norm (UnitNorm), or use "
+            "a kernel of distances such as RBF or Laplacian",
+            stacklevel=3,
+        )
+
+
 def directions(rows: Array) -> Array:
-    """Rows of unit norm. Zero rows stay, and so do numbers, which have a sign only."""
+    """Scale rows to unit norm; zero rows and rows of one number stay unchanged."""
     if rows.shape[1] == 1:
         return rows
     xp, squares = namespace(rows), row_norms(rows)

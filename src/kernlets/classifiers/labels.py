@@ -1,4 +1,4 @@
-"""What classifiers share: labels in, votes out."""
+"""Checks of labels, and predictions from scores or residuals, for all classifiers."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ class ScoreVoting:
     classes_: np.ndarray
 
     def _scores(self, X: Any) -> Array:  # (n, n_classes)
-        """How well each class fits each sample."""
+        """Score of each class for each sample; the largest wins."""
         raise NotImplementedError
 
     def predict(self, X: Any) -> Array:  # (n,)
-        """The label that fits best."""
-        scores = self._scores(X)  # first, since it is this that asks for a fit
+        """The label with the best score."""
+        scores = self._scores(X)  # first, because it checks that this is fitted
         labels = over_rows(partial(_winners, self.classes_), scores)
         is_number = self.classes_.dtype.kind in "iufb"
         return move_like(labels, X) if is_torch(X) and is_number else labels
 
     def decision_function(self, X: Any) -> Array:  # (n, n_classes), (n,) for two
-        """The score of each class; with two, how much better the second fits."""
+        """The score of each class; with two classes, the second minus the first."""
         return over_rows(_margins, self._scores(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the rows of X whose label is predicted."""
+        """Share of the rows of X whose label is predicted correctly."""
         if not is_dask(X):
             return super().score(X, y, sample_weight)  # type: ignore[misc]
         from ..backend import dask_rows
@@ -58,8 +58,8 @@ class ScoreVoting:
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
-        # scikit-learn's check has samples in the plane, where a few atoms of any
-        # class represent every sample: sparse codes need room
+        # scikit-learn's check uses samples in the plane, where a few atoms of any
+        # class represent every sample; sparse codes need more dimensions
         tags.classifier_tags.poor_score = True
         return tags
 
@@ -124,7 +124,7 @@ def checked_labels(
 ) -> np.ndarray:
     """Labels as a NumPy array: one per sample, at least two classes.
 
-    How many samples there are may not be known before they are read.
+    `n_samples` is None if the number of samples is unknown before they are read.
     """
     name = type(estimator).__name__
     if y is None:
@@ -135,14 +135,15 @@ def checked_labels(
     check_classification_targets(labels)
     if n_samples is not None and len(labels) != n_samples:
         raise ValueError(
-            f"X has {n_samples} samples but y has {len(labels)}: they must be equal"
+            f"X has {n_samples} samples but y has {len(labels)} labels: pass one label "
+            "per sample"
         )
     check_count(estimator, np.unique(labels), min_classes)
     return labels
 
 
 def check_count(estimator: Any, classes: np.ndarray, min_classes: int = 2) -> None:
-    """Refuse to tell a single class apart."""
+    """Raise if there are too few classes."""
     if len(classes) < min_classes:
         raise ValueError(
             f"y has one class only; {type(estimator).__name__} needs at least 2 "

@@ -1,4 +1,4 @@
-"""Dictionaries and linear classifiers learned together: LC-KSVD and D-KSVD."""
+"""LC-KSVD and D-KSVD, which learn a dictionary and a linear classifier together."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ START_ITERATIONS = 20  # of K-SVD on each class before the joint training
 
 
 class JointKSVD(ScoreVoting, CodingClassifier):
-    """K-SVD on samples with their labels written beside them.
+    """K-SVD on samples to which their labels are appended as features.
 
-    Subclasses say how much the labels weigh, and which classifier is used at the end.
+    Subclasses define the weight of the labels and the final classifier.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -66,7 +66,7 @@ class JointKSVD(ScoreVoting, CodingClassifier):
 
     @abstractmethod
     def _label_weights(self, sizes: np.ndarray) -> np.ndarray:  # (C,)
-        """Weight w_c of ‖h − γΘ‖² for the labels of classes with `sizes` atoms."""
+        """Weights w_c of ‖h − γΘ‖² for classes with `sizes` atoms."""
 
     def fit(self, X: Any, y: Any) -> JointKSVD:
         """Learn atoms and classifier from labelled rows."""
@@ -113,7 +113,7 @@ class JointKSVD(ScoreVoting, CodingClassifier):
         sizes: np.ndarray,
         rng: np.random.Generator,
     ) -> None:
-        """K-SVD on (x, √w h), LKDL eq. (10); then atoms of unit norm."""
+        """Run K-SVD on (x, √w h), LKDL eq. (10), and normalise the atoms."""
         root = as_like(np.sqrt(self._label_weights(sizes)), X)
         Theta = ridge(ExplicitDictionary(atoms), self.coder_, X, H, self.tau)
         start = beside(atoms, Theta * root)
@@ -131,10 +131,10 @@ class JointKSVD(ScoreVoting, CodingClassifier):
         self._keep_classifier(X, H, scaled, root)
 
     def _keep_classifier(self, X: Array, H: Array, scaled: Array, root: Array) -> None:
-        """Θ as it was learned beside the atoms."""
+        """Keep the Θ that was learned together with the atoms."""
         if not bool((root > 0).all()):
             raise ValueError(
-                "the labels have no weight in the training: raise beta above 0"
+                "the labels have no weight in training: raise beta above 0"
             )
         self.classifier_ = self.label_map_ = scaled / root
 
@@ -152,61 +152,71 @@ class JointKSVD(ScoreVoting, CodingClassifier):
 class LCKSVDClassifier(JointKSVD):
     """Label-consistent K-SVD: atoms, ideal codes and classifier learned together.
 
-    Minimises, LKDL eq. (8) with variant 1 and (9) with variant 2, over D, Γ, T, Θ
+    Over D, Γ, T and Θ it minimises LKDL eq. (8) (variant 1) or (9) (variant 2),
 
         ‖X − ΓD‖² + alpha ‖Q − ΓT‖² [+ beta ‖H − ΓΘ‖²],   ‖γ‖₀ ≤ n_nonzero_coefs,
 
-    by K-SVD on the rows (x, √alpha q, √beta h): h says which class a sample has, q
-    which atoms that class has. A new sample is coded over D and goes to the class with
-    the largest entry of γΘ. Its kernel version is a feature map in front::
+    by K-SVD on the rows (x, √alpha q, √beta h), where h marks the class of a sample and
+    q the atoms of that class. A new sample is coded over D and gets the class with the
+    largest entry of γΘ. For the kernel version, put a feature map in front::
 
         make_pipeline(NystroemMap(RBF(2)), LCKSVDClassifier(15, 30))
 
     Parameters
     ----------
     n_components : int, optional
-        Atoms allotted to each class; a class with fewer samples gets one per sample,
-        with a warning. Default: the same for all classes, in all half as many as
-        samples but at most 600, and no more than the smallest class has samples.
+        Number of atoms assigned to each class; a class with fewer samples gets one per
+        sample, with a warning. Default: the same for all classes, half as many atoms as
+        samples in total but at most 600, and at most the size of the smallest class.
     n_nonzero_coefs : int, optional
         Non-zeros of a code. Default: 30, but at most a quarter of the features.
     variant : {1, 2}
-        1: Θ by ridge regression on the codes, after training. 2: Θ in the training.
+        1: fit Θ by ridge regression on the codes after training. 2: train Θ jointly.
     alpha, beta : float
-        Weights of label consistency and of classification (variant 2) beside the
-        squared error. They go with the squared norm of the samples; the defaults are
+        Weights of label consistency and (variant 2) of classification, relative to the
+        squared error. They scale with the squared norm of the samples; the defaults are
         for unit norm.
     tau : float
-        Ridge of the first Θ, and of the last one with variant 1. The paper's 1 is much
-        for codes of unit-norm samples: try 0.1.
+        Ridge of the first Θ, and with variant 1 of the last. The paper's value 1 is
+        large for codes of unit-norm samples; try 0.1.
     max_iter : int
-        Iterations, after 20 of K-SVD on each class. The paper has 50, which was never
-        better than 10 on its data (docs/accuracy.md).
+        Number of iterations, after 20 of K-SVD on each class. The paper uses 50, which
+        was never better than 10 on its data (docs/accuracy.md).
     random_state : int, RandomState, Generator or None
+        Seed of the first atoms.
     verbose, callback
         As in `KSVD`.
 
     Attributes
     ----------
-    classes_ : array of labels
+    classes_ : array (n_classes,)
+        The labels.
     components_ : array (m, p)
+        The atoms, one per row, with unit norm.
     dictionary_ : ExplicitDictionary
+        The atoms as a dictionary.
+    coder_ : OMP
+        The pursuit in use.
     atom_classes_ : array (m,)
-        Places in `classes_` of the classes that the atoms were allotted to.
+        Index in `classes_` of the class that each atom was assigned to.
     classifier_ : array (m, C)
-        Θ.
+        The matrix Θ.
     label_map_ : array (m, C)
-        The columns of T, one for each class; see `consistency_` and Notes.
-    history_ : dict with ``objective`` (mean over samples) and ``seconds``
+        The columns of T, one for each class; see Notes.
+    consistency_ : array (m, m)
+        The matrix T.
+    history_ : dict
+        ``objective`` (mean over samples) and ``seconds`` of each iteration.
     n_iter_ : int
+        Number of iterations.
 
     Notes
     -----
-    All entries of q that belong to one class are equal, and stay so in T: each class
-    has one distinct column there. So q and h together weigh as much as h alone with
-    weight alpha m_c + beta for the m_c atoms of its class, K-SVD takes exactly the same
-    steps, and only one column per class is written beside the samples. With equal m_c
-    variant 2 is `DKSVDClassifier` with beta + alpha m_c.
+    All entries of q that belong to one class are equal and remain equal in T, so T has
+    one distinct column per class. Hence q and h together act like h alone with weight
+    alpha m_c + beta, where m_c is the number of atoms of its class. K-SVD takes exactly
+    the same steps, and only one column per class is appended to the samples. With equal
+    m_c, variant 2 is `DKSVDClassifier` with beta + alpha m_c.
 
     Examples
     --------
@@ -261,7 +271,7 @@ class LCKSVDClassifier(JointKSVD):
 
     @property
     def consistency_(self) -> Array:  # (m, m)
-        """T, which turns codes into ideal ones: 1 at the atoms of the own class."""
+        """T, which maps codes to ideal codes: 1 at the atoms of the sample's class."""
         check_is_fitted(self)
         return self.label_map_[:, index_like(self.atom_classes_, self.label_map_)]
 
@@ -269,11 +279,29 @@ class LCKSVDClassifier(JointKSVD):
 class DKSVDClassifier(JointKSVD):
     """Discriminative K-SVD: atoms and a linear classifier learned together.
 
-    `LCKSVDClassifier` without ideal codes, LKDL eq. (9) with alpha = 0: minimises
+    This is `LCKSVDClassifier` without ideal codes, LKDL eq. (9) with alpha = 0. It
+    minimises
 
         ‖X − ΓD‖² + beta ‖H − ΓΘ‖²,   ‖γ‖₀ ≤ n_nonzero_coefs.
 
-    Parameters and attributes are those of `LCKSVDClassifier` where they are named.
+    Parameters
+    ----------
+    n_components, n_nonzero_coefs
+        As in `LCKSVDClassifier`.
+    beta : float
+        Weight of classification relative to the squared error, for samples of unit
+        norm.
+    tau : float
+        Ridge of the first Θ.
+    max_iter, random_state, verbose, callback
+        As in `LCKSVDClassifier`.
+
+    Attributes
+    ----------
+    classes_, components_, dictionary_, coder_, atom_classes_, history_, n_iter_
+        As in `LCKSVDClassifier`.
+    classifier_, label_map_ : array (m, C)
+        The matrix Θ.
 
     Examples
     --------
@@ -310,7 +338,7 @@ class DKSVDClassifier(JointKSVD):
 
 
 def equal_shares(usable: np.ndarray) -> np.ndarray:  # (C,)
-    """As many atoms for each class, where no number is given; see the parameters."""
+    """Default number of atoms, equal for all classes; see the parameters."""
     n_classes = len(usable)
     share = max(1, min(int(usable.sum()) // 2, 600) // n_classes)
     return np.full(n_classes, min(usable.min(), share))
@@ -322,7 +350,7 @@ def one_hot(labels: np.ndarray, n_classes: int, like: Array) -> Array:  # (n, C)
 
 
 def beside(left: Array, right: Array) -> Array:
-    """Columns of two matrices side by side."""
+    """Join the columns of two matrices."""
     return namespace(left).concat([left, right], axis=1)
 
 
@@ -347,10 +375,10 @@ def apart(
     joint: Array,  # (m, p + C)
     n_features: int,
 ) -> tuple[Array, Array]:  # (m, p), (m, C)
-    """Atoms of unit norm and what stood beside them, divided by the same norms.
+    """Split joint atoms into unit-norm atoms and labels, divided by the same norms.
 
-    That leaves every γΘ as it was, for codes over the atoms alone. An atom without any
-    part among the features is of no use to new samples and becomes zero.
+    This leaves every γΘ unchanged for codes over the atoms alone. An atom that is zero
+    in all features is useless for new samples and becomes zero.
     """
     xp, atoms = namespace(joint), joint[:, :n_features]
     norms = lengths(atoms)

@@ -1,6 +1,6 @@
-"""Nearest neighbours by brute force, on whatever arrays the codes are.
+"""Nearest neighbours by brute force, on NumPy arrays and torch tensors.
 
-scikit-learn's neighbours live in host memory; codes may be on a GPU.
+scikit-learn's neighbours need host memory, but codes may be on a GPU.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from ..core import Array
 def count_votes(
     Q: Array,  # (n, k)
     points: Array,  # (N, k)
-    labels: np.ndarray,  # (N,) whole numbers from 0
+    labels: np.ndarray,  # (N,) integers from 0
     n_neighbors: int,
 ) -> Array:  # (n, C)
-    """How many of the points nearest to each row of Q have each label."""
+    """For each row of Q, the number of nearest points with each label."""
     xp, place = namespace(Q), index_like(labels, Q)
     n_classes = int(labels.max()) + 1
     wide = xp.concat([points * -2, row_norms(points)[:, None]], axis=1).T
 
     def block(rows: Array) -> Array:
         ones = xp.ones_like(rows[:, :1])
-        # ‖z‖² − 2qᵀz in one product; the rest, ‖q‖², is the same for all points
+        # ‖z‖² − 2qᵀz in one product; ‖q‖² is the same for all points and left out
         distances = xp.concat([rows, ones], axis=1) @ wide
         return _counts(place[smallest(distances, n_neighbors)], n_classes, rows)
 
@@ -41,7 +41,7 @@ def _counts(found: Array, n_classes: int, like: Array) -> Array:  # (n, k) -> (n
 
 
 def smallest(values: Array, count: int) -> Array:  # (n, count)
-    """Places of the `count` smallest values of each row, in no order."""
+    """Indices of the `count` smallest values of each row, in no particular order."""
     if count == 1:
         return values.argmin(axis=1)[:, None]
     if is_torch(values):
@@ -51,8 +51,8 @@ def smallest(values: Array, count: int) -> Array:  # (n, count)
     depth = n_values // n_groups
     if depth < 8:
         return np.argpartition(values, count - 1, axis=1)[:, :count]
-    # the smallest are in the groups (columns j, j + n_groups, ...) with the smallest
-    # minima, or among the last columns that fill no group: a tenth of the time
+    # The smallest are in the groups (columns j, j + n_groups, ...) with the smallest
+    # minima, or in the last columns outside all groups. This takes a tenth of the time.
     groups = values[:, : depth * n_groups].reshape(n, depth, n_groups)
     best = np.argpartition(groups.min(axis=1), count - 1, axis=1)[:, :count]
     inside = best[:, :, None] + n_groups * np.arange(depth)

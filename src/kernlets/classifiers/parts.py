@@ -1,4 +1,4 @@
-"""The rows of each class, wherever the rows are: memory, disk, streams, clusters."""
+"""The rows of each class, whether in memory, on disk, in a stream or on a cluster."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from .labels import check_count, checked_labels
 
 @dataclass(frozen=True)
 class ClassParts:
-    """Labels, how many rows each has, and those rows."""
+    """The classes, their numbers of rows, and access to their rows."""
 
     classes: np.ndarray  # (n_classes,)
     counts: np.ndarray  # (n_classes,)
-    rows: list[np.ndarray]  # their numbers; none where they are not in one array
-    part: Callable[[int], Any]  # the rows of a class, which may take memory
+    rows: list[np.ndarray]  # row numbers; empty if the rows are not in one array
+    part: Callable[[int], Any]  # the rows of a class; a call may allocate memory
 
 
 def labelled_rows(estimator: Any, X: Any, kernel: Kernel | None) -> Any:
-    """X checked for a fit, which sets the number of features; blocks when read."""
+    """Check X for a fit, which sets the number of features; blocks as they are read."""
     if not is_stream(X, kernel):
         return check_samples(
             estimator, X, kernel, reset=True, ensure_min_samples=2, lazy=True
@@ -46,14 +46,14 @@ def labelled_rows(estimator: Any, X: Any, kernel: Kernel | None) -> Any:
 
 
 def is_stream(X: Any, kernel: Kernel | None) -> bool:
-    """Whether X is an iterable of blocks, not samples for a function as kernel."""
+    """Whether X is an iterable of blocks, and not samples for a callable kernel."""
     return is_blocks(X) and not isinstance(kernel, CallableKernel)
 
 
 def split_classes(
     estimator: Any, X: Any, y: Any, kernel: Kernel | None = None
 ) -> ClassParts:
-    """Checked rows and their labels, class by class."""
+    """Split checked rows by their labels."""
     if is_dask(X) and y is not None:
         return _split_on_cluster(estimator, X, y)
     in_blocks = is_stream(X, kernel)
@@ -83,7 +83,7 @@ def _split_on_cluster(estimator: Any, X: Any, y: Any) -> ClassParts:
 def _from_array(
     X: Any, rows: list[np.ndarray], kernel: Kernel | None
 ) -> Callable[[int], Any]:
-    """Rows of one array; those of a large one on disk stay there."""
+    """Rows of one array; rows of a large array on disk stay there."""
     large = is_stored(X) and X.nbytes > options.memory // 4
     if large and not isinstance(kernel, Precomputed):
         # all rows between the first and the last one of a block are mapped
@@ -92,13 +92,13 @@ def _from_array(
 
 
 def rows_of(X: Array, rows: np.ndarray, kernel: Kernel | None) -> Array:
-    """Some samples in memory; of a precomputed matrix rows and columns."""
+    """Some samples in memory; rows and columns of a precomputed matrix."""
     part = X[index_like(rows, X)]
     return part[:, index_like(rows, X)] if isinstance(kernel, Precomputed) else part
 
 
 def _from_blocks(X: Any, codes: np.ndarray) -> Callable[[int], Blocks]:
-    """Blocks with the rows of one class, each as its block is read."""
+    """Blocks with the rows of one class, taken as each block is read."""
 
     def members(c: int) -> Iterator[Array]:
         begin = 0

@@ -1,4 +1,4 @@
-"""Sparse-representation classification: the training samples are the dictionary."""
+"""`SRCClassifier`: sparse representation over all training samples as atoms."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from .labels import ResidualVoting, checked_labels, class_residuals
 
 
 class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
-    """Code a sample over all training samples, keep the class that explains most.
+    """Code a sample over all training samples and pick the class that explains most.
 
-    The atoms are φ(xᵢ)/‖φ(xᵢ)‖ for all training samples; with the codes γ of a sample,
-    r_c = ‖φ(x) − Σ_{i in c} γᵢ dᵢ‖² and the smallest r_c wins. No training, but the
-    kernel matrix of the training samples must fit in memory.
+    The atoms are φ(xᵢ)/‖φ(xᵢ)‖ for all training samples. With the codes γ of a sample,
+    r_c = ‖φ(x) − Σ_{i in c} γᵢ dᵢ‖², and the smallest r_c wins. There is no training,
+    but the kernel matrix of the training samples must fit in memory.
 
     Parameters
     ----------
     kernel : str, Kernel or callable
+        The kernel; the default is linear.
     n_nonzero_coefs : int, optional
         Non-zeros of the default coder `OMP`. Default: 30, but at most half of the
         training samples.
@@ -39,8 +40,25 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
 
     Attributes
     ----------
-    classes_ : array of labels
+    classes_ : array (n_classes,)
+        The labels.
     dictionary_ : KernelDictionary
+        The training samples as atoms.
+    atom_classes_ : array (m,)
+        Index in `classes_` of the class of each atom.
+    kernel_ : Kernel
+        The kernel with all parameters set.
+    coder_ : SparseCoder
+        The pursuit in use.
+
+    Examples
+    --------
+    >>> from kernlets import SRCClassifier, datasets
+    >>> digits = datasets.load("digits")
+    >>> model = SRCClassifier("poly:2", n_nonzero_coefs=5)
+    >>> model = model.fit(digits.X_train[:300], digits.y_train[:300])
+    >>> model.score(digits.X_test[:200], digits.y_test[:200]) > 0.85
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

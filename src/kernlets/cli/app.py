@@ -59,6 +59,7 @@ def fit(
     atoms: o.Atoms = None,
     sparsity: o.Sparsity = None,
     iterations: o.Iterations = None,
+    scale: o.Scaling = o.Scale.auto,
     normalize: o.Normalize = None,
     seed: o.Seed = 0,
     set_: o.Setting = None,
@@ -93,7 +94,7 @@ def fit(
         atoms=atoms,
         sparsity=sparsity,
         iterations=iterations,
-        normalize=normalize,
+        scale=o.scaling(scale, normalize),
         seed=seed,
         settings=tuple(set_ or ()),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -12,15 +12,18 @@ from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.pipeline import make_pipeline
 
 from ..classifiers import ResidualClassifier
+from ..datasets import Table
 from ..kernels import resolve
-from ..maps import UnitNorm
 from ..registry import table
+from .scaling import KERNELS, STEPS, Choice, Scale, choose_scale
 from .settings import apply_setting
 
 #: Methods that are a map in front of a learner.
 COMBINED = {"lkdl": ("nystroem", "ksvd")}
 #: Parameters that this command line sets better than the classes' own defaults do.
-PREFERRED = {"kernel": "poly:2", "landmarks": "coreset"}
+PREFERRED = {"landmarks": "coreset"}
+#: Maps that are made for some kernels only, and have one of them by default.
+OF_SOME_KERNELS = ("fourier", "fastfood", "hybrid", "sketch")
 #: Options and the parameters that they set, of maps and of what comes behind them.
 OF_MAPS = {
     "--kernel": "kernel",
@@ -48,17 +51,29 @@ class Recipe:
     atoms: int | None = None
     sparsity: int | None = None
     iterations: int | None = None
-    normalize: bool | None = None
+    scale: Scale = Scale.auto
     seed: int = 0
     settings: tuple[str, ...] = ()
 
+    def scaled_for(self, rows: Table) -> tuple[Recipe, Choice]:
+        """This recipe with a way to scale such rows, and why that was chosen."""
+        choice = self._scaling(rows)
+        return replace(self, scale=choice.scale), choice
+
+    def _scaling(self, rows: Table) -> Choice:
+        if self.scale is not Scale.auto:
+            return Choice(self.scale)
+        if self._classes()[1] in table("outliers").values():
+            return Choice(Scale.none, "the detector has its own")
+        kernel = None if self.kernel is None else resolve(self.kernel)
+        if getattr(kernel, "non_negative", False):
+            return Choice(Scale.unit, "a kernel of histograms")
+        return choose_scale(rows)
+
     def build(self, labelled: bool) -> Any:
-        """Rows of unit norm, map, then learner or classifier; as far as asked for."""
+        """Scaling, map, then learner or classifier; as far as asked for."""
         map_class, final_class = self._classes()
-        # a detector brings columns to one scale, which rows of unit norm would undo
-        is_detector = final_class in table("outliers").values()
-        is_unit = not is_detector if self.normalize is None else self.normalize
-        steps: list[Any] = [UnitNorm()] if is_unit else []
+        steps: list[Any] = [STEPS[self.scale]()] if self.scale in STEPS else []
         if map_class is not None:
             steps.append(self._made(map_class, OF_MAPS, f"--map {self._map_name()}"))
         final = self._final(final_class, has_map=map_class is not None)
@@ -89,7 +104,8 @@ class Recipe:
     def _made(self, cls: Any, options: dict[str, str], who: str) -> Any:
         """An object of the class with the parameters that options were given for."""
         takes = inspect.signature(cls).parameters
-        params: dict[str, Any] = {k: v for k, v in PREFERRED.items() if k in takes}
+        wanted = self._preferred(cls).items()
+        params: dict[str, Any] = {name: v for name, v in wanted if name in takes}
         for option, name in options.items():
             value = getattr(self, option.strip("-").replace("-", "_"))
             if value is not None and name not in takes:
@@ -101,6 +117,13 @@ class Recipe:
         if "random_state" in takes:
             params["random_state"] = self.seed
         return cls(**params)
+
+    def _preferred(self, cls: Any) -> dict[str, Any]:
+        """Defaults of this command line, of which a class may not know all."""
+        special = [table("maps")[name] for name in OF_SOME_KERNELS]
+        if cls in special or self.scale not in KERNELS:
+            return PREFERRED
+        return {**PREFERRED, "kernel": KERNELS[self.scale]}
 
     def _suited(self, final: Any, labelled: bool) -> Any:
         """A learner as a classifier where there are labels, which detectors ignore."""

@@ -67,6 +67,7 @@ def fit_model(
     """Fit, save, and say what came out. All input is read before the fit begins."""
     check_model(path, force)
     train = source.read()
+    recipe, scaling = recipe.scaled_for(train)
     model = recipe.build(labelled=train.y is not None)
     columns = _told_columns(source.path, train)
     held_out = None
@@ -78,7 +79,7 @@ def fit_model(
     seconds = time.perf_counter() - began
     note_feature_names(model, columns.names)
     save_or_rescue(model, path)
-    facts = {} if quiet else _fit_facts(model, train, seconds, path)
+    facts = {} if quiet else _fit_facts(model, train, seconds, path, str(scaling))
     show_facts(facts | (score_facts(model, held_out) if held_out else {}))
 
 
@@ -93,11 +94,14 @@ def _told_columns(path: Path, rows: Table) -> Columns:
     return columns
 
 
-def _fit_facts(model: Any, rows: Table, seconds: float, path: Path) -> dict[str, str]:
+def _fit_facts(
+    model: Any, rows: Table, seconds: float, path: Path, scaling: str
+) -> dict[str, str]:
     counts = [part.dictionary_.n_atoms for part in fitted_learners(model)]
     atoms = "-".join(map(str, sorted({min(counts), max(counts)})))
     return {
         "rows": f"{count_rows(rows.X)} of {width(rows)} features",
+        "scaling": scaling,
         **_kind_facts(model, rows),
         "atoms": f"{atoms} for each class" if len(counts) > 1 else atoms,
         "training": f"{seconds:.2f} s",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,29 @@ import typer
 def _number(text: str) -> float:
     """A count as int, a share as float."""
     return float(text) if "." in text else int(text)
+
+
+class Scale(str, Enum):
+    """What is done to rows before anything else."""
+
+    auto = "auto"
+    standard = "standard"
+    unit = "unit"
+    none = "none"
+
+
+def scaling(scale: Scale, normalize: bool | None) -> Scale:
+    """What --scale says, or the older --normalize and --no-normalize."""
+    if normalize is None:
+        return scale
+    meant = Scale.unit if normalize else Scale.none
+    if scale not in (Scale.auto, meant):
+        raise typer.BadParameter(
+            f"--scale {scale.value} and --normalize say different things: leave the "
+            "latter out",
+            param_hint="--scale",
+        )
+    return meant
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -118,7 +142,10 @@ Map = Annotated[
 ]
 Kernel = Annotated[
     str | None,
-    typer.Option(help="e.g. poly:2, rbf, rbf:0.5, chi2", show_default="poly:2"),
+    typer.Option(
+        help="e.g. poly:2, rbf, rbf:0.5, chi2",
+        show_default="poly:2,coef0=1 of rows of unit norm, else laplacian",
+    ),
 ]
 Landmarks = Annotated[
     str | None,
@@ -167,13 +194,21 @@ Iterations = Annotated[
         show_default="the method's own; K-SVD: 10",
     ),
 ]
+Scaling = Annotated[
+    Scale,
+    typer.Option(
+        "--scale",
+        help="first of all. standard: each column to mean 0 and variance 1, for "
+        "tables; unit: each row to unit norm, for images and histograms; auto looks "
+        "at the rows, and leaves those for outlier detectors alone",
+    ),
+]
 Normalize = Annotated[
     bool | None,
     typer.Option(
         "--normalize/--no-normalize",
-        help="scale every row to unit norm first: right for images, histograms and "
-        "polynomial kernels; switch it off where the norm tells classes apart",
-        show_default="normalize, except for outliers",
+        help="the same as --scale unit and --scale none",
+        show_default=False,
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="seed of all random choices")]

@@ -1,9 +1,9 @@
-"""Data: named sets of the papers, the user's own files, and ways to spoil images.
+"""Data sets of the papers, readers for the user's own files, and image corruption.
 
-`load(name)` gives a :class:`Dataset`; `available()` says which names can be loaded
-from here; `read_table(path)` reads a user's file, `open_rows(path)` one that is larger
-than memory; `preprocess` and `corrupt` hold the
-row-wise preparations of the papers' protocols. No learning happens here.
+`load(name)` returns a :class:`Dataset`, and `available()` lists the names that can be
+loaded on this machine. `read_table(path)` reads a user's file, and `open_rows(path)`
+opens one that is larger than memory. `preprocess` and `corrupt` prepare rows as in the
+papers' protocols.
 """
 
 from __future__ import annotations

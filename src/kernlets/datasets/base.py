@@ -1,6 +1,6 @@
-"""`Dataset`: rows, labels and what is known of them, and the split per class.
+"""`Dataset`: rows, labels and their description, and a split per class.
 
-Where the arrays come from is in `sources.py`, which sets exist in `catalogue.py`.
+`sources.py` finds the arrays, and `catalogue.py` lists the data sets.
 """
 
 from __future__ import annotations
@@ -22,11 +22,31 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A data set: rows are samples, images are flattened to rows.
+    """A data set: rows are samples, and images are flattened to rows.
 
-    Sets without a published split have all their rows in `X_train` and `X_test` None;
-    sets without labels have `y_train` None; `image_shape` is None for features that
-    are not pixels.
+    Parameters
+    ----------
+    name : str
+        Name in the catalogue.
+    X_train, y_train : arrays (n, p) and (n,)
+        Training rows and labels; all rows if there is no published split. `y_train` is
+        None if there are no labels.
+    X_test, y_test : arrays, optional
+        Test rows and labels of the published split.
+    image_shape : tuple of int, optional
+        Shape of an image; None if features are not pixels.
+    description : str
+        One line about the set.
+
+    Examples
+    --------
+    >>> from kernlets import datasets
+    >>> digits = datasets.load("digits")
+    >>> digits.X_train.shape, digits.image_shape
+    ((898, 64), (8, 8))
+    >>> parts = digits.split(n_train_per_class=20, random_state=0)
+    >>> parts.X_train.shape
+    (200, 64)
     """
 
     name: str
@@ -44,7 +64,7 @@ class Dataset:
     ) -> Split:
         """Draw the same number (int) or share (float) of each class for training.
 
-        All other rows are the test part. A published split is pooled first. Both
+        All other rows form the test part. A published split is pooled first. Both
         parts keep the order of the rows.
         """
         X, y = self._pooled()
@@ -74,7 +94,7 @@ class Dataset:
         if not 0 < count < size:
             raise ValueError(
                 f"n_train_per_class={asked} leaves no training or no test row of class "
-                f"{label} of {self.name!r}, which has {size} rows: give a count from 1 "
+                f"{label} of {self.name!r}, which has {size} rows: pass a count from 1 "
                 f"to {size - 1} or a share between 0.0 and 1.0"
             )
         return count

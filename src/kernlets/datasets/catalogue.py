@@ -18,13 +18,13 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Entry:
-    """A set in the catalogue. Features that are not pixels have no image shape."""
+    """A data set in the catalogue; only sets of images have an image shape."""
 
-    pattern: str  # file name below the data folder, may hold wildcards
+    pattern: str  # file name below the data folder; may contain wildcards
     description: str
     image_shape: tuple[int, ...] | None = None
     file_white: float = 255.0  # grey level of white in the file ...
-    white: float = 1.0  # ... and in what `load` gives by default
+    white: float = 1.0  # ... and in what `load` returns by default
     openml: OpenML | None = None
 
 
@@ -92,23 +92,33 @@ def load(
 ) -> Dataset:
     """Load a data set by name.
 
-    Looked for in the folder named by KERNLETS_DATA, then in the user's cache; usps and
-    mnist are else fetched from OpenML (unless `download=False`) and kept in the cache.
-    "digits" needs no file.
+    The file is looked for in the folder named by KERNLETS_DATA, then in the user's
+    cache. If it is in neither, usps and mnist are downloaded from OpenML (unless
+    ``download=False``) and kept in the cache. "digits" needs no file.
 
     Parameters
     ----------
     name : str
-        A key of `available()`, "adbench/<set>" included (labels there: 1 = anomaly).
+        A key of `available()`, including "adbench/<set>" (there label 1 = anomaly).
     download : bool
         Whether the network may be used.
     dtype : dtype
         Type of the rows.
     **options
-        Images only. `white`: grey level of white, black being 0 (default 1, for usps
-        2, the range of the original files, in which the papers state noise levels).
-        `smooth`: width in pixels of a Gaussian blur with zeros around the image; LKDL's
-        USPS protocol is `load("usps", smooth=0.75)`.
+        For images only. `white`: grey level of white, where black is 0 (default 1; 2
+        for usps, the range of the original files, in which the papers state noise
+        levels). `smooth`: width in pixels of a Gaussian blur with zeros around the
+        image; LKDL's USPS protocol is ``load("usps", smooth=0.75)``.
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
+    >>> from kernlets import datasets
+    >>> datasets.load("digits").X_test.shape
+    (899, 64)
     """
     entry = _entry(name)
     _check_options(name, entry, options)
@@ -130,7 +140,19 @@ def load(
 
 
 def available() -> dict[str, str]:
-    """Names that can be loaded from here, each with where it would come from."""
+    """Names that can be loaded on this machine, each with its origin.
+
+    Returns
+    -------
+    dict
+        Name to path, "scikit-learn" or "OpenML (download)".
+
+    Examples
+    --------
+    >>> from kernlets import datasets
+    >>> datasets.available()["digits"]
+    'scikit-learn'
+    """
     found = {name: _origin(name, entry) for name, entry in CATALOGUE.items()}
     for path in sources.find(f"{ADBENCH}*.npz"):
         found.setdefault(_adbench_name(path), str(path))
@@ -160,7 +182,7 @@ def _entry(name: str) -> Entry:
     close = get_close_matches(name, CATALOGUE, n=1)
     guess = f"did you mean {close[0]!r}? " if close else ""
     raise ValueError(
-        f"name={name!r} is no known data set: {guess}"
+        f"name={name!r} is not a known data set: {guess}"
         f"choose from {', '.join(CATALOGUE)}, adbench/<set>"
     )
 
@@ -181,7 +203,7 @@ def _arrays(name: str, entry: Entry, download: bool) -> Arrays:
         from sklearn.datasets import load_digits
 
         X, y = load_digits(return_X_y=True)
-        half = len(X) // 2  # as scikit-learn splits them: other writers in the second
+        half = len(X) // 2  # scikit-learn's split; the second half has other writers
         arrays = {"X_train": X[:half], "y_train": y[:half]}
         arrays |= {"X_test": X[half:], "y_test": y[half:]}
     renamed = {"X": "X_train", "y": "y_train"}
@@ -189,7 +211,7 @@ def _arrays(name: str, entry: Entry, download: bool) -> Arrays:
 
 
 def _labels(y: np.ndarray | None) -> np.ndarray | None:
-    """Signed integers: differences of unsigned labels would wrap around."""
+    """Labels as signed integers; differences of unsigned ones would wrap around."""
     return None if y is None else y.astype(np.int64)
 
 
@@ -200,7 +222,7 @@ def _rows(
     white: float | None = None,
     smooth: float | None = None,
 ) -> np.ndarray:
-    """Images or features as rows of the asked type, grey range and blur."""
+    """Images or features as rows of the given type, grey range and blur."""
     rows = X.reshape(len(X), -1).astype(dtype)
     if entry.image_shape is None:
         return rows
@@ -210,9 +232,9 @@ def _rows(
 
 
 def blurred(X: np.ndarray, shape: tuple[int, ...], width: float) -> np.ndarray:
-    """Rows of images after a Gaussian blur of this width in pixels, zeros around."""
+    """Blur images with a Gaussian of `width` pixels, with zeros around the image."""
     from scipy.ndimage import gaussian_filter
 
-    widths = (0, width, width) + (0,) * (len(shape) - 2)  # rows and colours stay apart
+    widths = (0, width, width) + (0,) * (len(shape) - 2)  # no blur across colours
     images = X.reshape(len(X), *shape)
     return gaussian_filter(images, widths, mode="constant").reshape(X.shape)

@@ -38,7 +38,7 @@ def open_rows(
     *,
     columns: Sequence[str] | None = None,
 ) -> Table:
-    """Rows of a file that is larger than memory, to be read block by block.
+    """Open a file that is larger than memory, to be read block by block.
 
     Parameters
     ----------
@@ -52,14 +52,23 @@ def open_rows(
     Returns
     -------
     Table
-        X is a memory map for `.npy` (`LazyRows` where a column is left out), and
-        `Blocks` for Parquet. The labels are in memory.
+        X is a memory map for `.npy` (`LazyRows` if a column is left out), and `Blocks`
+        for Parquet. The labels are in memory.
 
     Examples
     --------
+    >>> import tempfile
+    >>> from pathlib import Path
     >>> from kernlets import MOD, datasets, options
-    >>> with options(memory="2GB"):  # doctest: +SKIP
-    ...     MOD(100).fit(datasets.open_rows("huge.npy").X)
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "huge.npy"
+    >>> datasets.write_rows(path, datasets.load("digits").X_train)
+    898
+    >>> with options(memory="2GB"):
+    ...     learner = MOD(20, random_state=0).fit(datasets.open_rows(path).X)
+    >>> learner.components_.shape
+    (20, 64)
+    >>> folder.cleanup()
     """
     path = Path(path)
     request = Request(label, columns=None if columns is None else tuple(columns))
@@ -152,11 +161,35 @@ def _matrix(path: Path, batch: Any, features: list[str], first: int) -> np.ndarr
 
 
 def write_rows(path: str | Path | IO[bytes], X: Any) -> int:
-    """Write rows from any source to a `.npy` file, block by block; how many there are.
+    """Write rows from any source to a `.npy` file, block by block.
 
-    X may be an array, a memory map, `LazyRows` (what `transform` gives for data larger
-    than memory), an iterable of blocks, or a Dask array, whose chunks come here one
-    after the other. The file appears when it is complete.
+    The file appears under its name only when it is complete.
+
+    Parameters
+    ----------
+    path : path or open binary file
+        Where to write.
+    X : rows
+        An array, a memory map, `LazyRows` (the result of `transform` for data larger
+        than memory), an iterable of blocks, or a Dask array, whose chunks are written
+        in turn.
+
+    Returns
+    -------
+    int
+        Number of rows.
+
+    Examples
+    --------
+    >>> import io
+    >>> import numpy as np
+    >>> from kernlets import datasets
+    >>> file = io.BytesIO()
+    >>> datasets.write_rows(file, [np.zeros((2, 3)), np.ones((1, 3))])
+    3
+    >>> _ = file.seek(0)
+    >>> np.load(file).sum(axis=1).tolist()
+    [0.0, 0.0, 3.0]
     """
     with _opened(path) as file:
         start, n_rows, like = file.tell(), 0, None

@@ -36,7 +36,7 @@ def read_table(
     header: bool | None = None,
     columns: Sequence[str] | None = None,
 ) -> Table:
-    """Read rows, and labels where there are any, from a file or a folder of images.
+    """Read rows, and labels if there are any, from a file or a folder of images.
 
     Parameters
     ----------
@@ -45,23 +45,23 @@ def read_table(
         of images with one sub-folder per class.
     label : str, int, False or None
         Name or index of the label column (for `.npz` and `.mat`: name of the array, or
-        column of X). None takes the usual names, else a last column of text; False
-        reads no labels.
-    key : str
+        column of X). None looks for the usual names, then for a last column of text;
+        False reads no labels.
+    key : str, optional
         `.npz` and `.mat`: name of the array of rows. Labels are then looked for under
-        the same name with y in the place of X ("X_test", "y_test").
-    size : (height, width)
-        Folders: resize all images to this.
+        the same name with y in place of X ("X_test", "y_test").
+    size : (height, width), optional
+        Folders: resize all images to this shape.
     color : bool
         Folders: keep red, green and blue instead of grey.
     header : bool, optional
         `.csv` and `.tsv`: whether the first line names the columns. By default it does
-        if it holds no number, or the name of the label column, or if it counts the
-        columns (0, 1, 2, ...), or rises in equal steps over eight columns or more,
-        which is warned of.
+        if it contains no number, or contains the name of the label column, or counts
+        the columns (0, 1, 2, ...), or rises in equal steps over eight columns or more;
+        the last case gives a warning.
     columns : names of features, optional
-        Files with column names: the features, in this order. All must be there; others
-        are left out with a warning. Files without names are read as they are.
+        Files with column names: the features, in this order. All must exist; others
+        are dropped with a warning. Files without names are read unchanged.
 
     Returns
     -------
@@ -72,7 +72,19 @@ def read_table(
     Raises
     ------
     DataFileError
-        One line naming the file and the remedy.
+        One line that names the file and the remedy.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from kernlets import datasets
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "iris.csv"
+    ...     _ = path.write_text("length,width,kind\\n1.5,0.2,setosa\\n4.7,1.4,other\\n")
+    ...     table = datasets.read_table(path)
+    >>> table.X.tolist(), table.y.tolist(), table.feature_names
+    ([[1.5, 0.2], [4.7, 1.4]], ['setosa', 'other'], ['length', 'width'])
     """
     path = Path(path)
     reader = _reader(path)

@@ -17,10 +17,28 @@ def whitened_patches(
     random_state: RandomState = None,
     name: str = "stl10",
 ) -> np.ndarray:  # (n_patches, size²)
-    """Grey patches at random places of the images, whitened, of unit length.
+    """Grey patches from random places in the images, whitened and of unit length.
 
     Contrast is normalized per image, all patches are whitened together by their
     principal components, and each is divided by its length.
+
+    Parameters
+    ----------
+    n_patches : int
+        Number of patches.
+    size : int
+        Height and width of a patch in pixels.
+    random_state : int, Generator or None
+        Seed of the places.
+    name : str
+        A data set of images.
+
+    Examples
+    --------
+    >>> from kernlets import datasets
+    >>> patches = datasets.whitened_patches(50, size=4, random_state=0, name="digits")
+    >>> patches.shape
+    (50, 16)
     """
     data = load(name, white=255.0, dtype=np.float64)
     shape = data.image_shape
@@ -48,7 +66,7 @@ def random_patches(
     """Square patches at random places of random images, as rows."""
     if not 1 <= size <= min(images.shape[1:]):
         raise ValueError(
-            f"size={size} does not fit into images of {images.shape[1:]} pixels: give "
+            f"size={size} does not fit into images of {images.shape[1:]} pixels: pass "
             f"1 to {min(images.shape[1:])}"
         )
     windows = sliding_window_view(images, (size, size), axis=(1, 2))
@@ -75,7 +93,27 @@ def distance_percentile(
     n_pairs: int = 100_000,
     random_state: RandomState = None,
 ) -> float:
-    """Percentile of |x − y|² over random pairs of rows: σ² of the IKA experiments."""
+    """Percentile of |x − y|² over random pairs of rows: σ² of the IKA experiments.
+
+    Parameters
+    ----------
+    X : array (n, p)
+        The rows.
+    percent : float
+        Which percentile, from 0 to 100.
+    n_pairs : int
+        Number of random pairs.
+    random_state : int, Generator or None
+        Seed of the pairs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import datasets
+    >>> X = np.array([[0.0], [2.0]])
+    >>> datasets.distance_percentile(X, percent=100.0, random_state=0)
+    4.0
+    """
     rng = np.random.default_rng(random_state)
     first, second = X[rng.integers(len(X), size=(2, n_pairs))]
     return float(np.percentile(((first - second) ** 2).sum(axis=1), percent))

@@ -1,6 +1,6 @@
-"""More images from few: shifts by one pixel, made as they are read.
+"""More training images by shifts of one pixel, computed as they are read.
 
-NumPy arrays only; rows are flattened images.
+Rows are flattened images in NumPy arrays.
 """
 
 from __future__ import annotations
@@ -14,10 +14,24 @@ SHIFTS = tuple((dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1))
 
 
 def shifted(X: ArrayLike, image_shape: tuple[int, int]) -> np.ndarray:
-    """All rows nine times, (9 n, p): moved by one pixel each way, and as they are.
+    """All rows nine times, (9 n, p): shifted by one pixel in each direction, or not.
 
-    What leaves the image is lost, what comes in is zero. Copies of the same shift
-    stand together, so that labels become ``np.tile(y, 9)``.
+    Pixels that leave the image are lost, and new pixels are zero. Copies with the same
+    shift are contiguous, so labels become ``np.tile(y, 9)``.
+
+    Parameters
+    ----------
+    X : array (n, p)
+        Rows of images.
+    image_shape : (height, width)
+        Shape of an image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import datasets
+    >>> datasets.shifted(np.array([[1.0, 2.0, 3.0, 4.0]]), (2, 2)).shape
+    (9, 4)
     """
     images = _padded(X, image_shape)
     return np.concatenate([_moved(images, shift) for shift in SHIFTS])
@@ -30,9 +44,31 @@ def shifted_batches(
     n_batches: int = 9,
     random_state: int | np.random.Generator | None = None,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The 9 n rows of `shifted` with their labels, mixed, in `n_batches` parts.
+    """The 9 n rows of `shifted` with their labels, shuffled, in `n_batches` parts.
 
-    The extended MNIST of LKDL, section V-A: only one part is in memory at a time.
+    This gives the extended MNIST of LKDL, section V-A, with only one part in memory at
+    a time.
+
+    Parameters
+    ----------
+    X : array (n, p)
+        Rows of images.
+    y : array (n,)
+        Labels.
+    image_shape : (height, width)
+        Shape of an image.
+    n_batches : int
+        Number of parts.
+    random_state : int, Generator or None
+        Seed of the order.
+
+    Examples
+    --------
+    >>> from kernlets import datasets
+    >>> digits = datasets.load("digits")
+    >>> parts = datasets.shifted_batches(digits.X_train, digits.y_train, (8, 8))
+    >>> sum(len(labels) for _, labels in parts) == 9 * len(digits.y_train)
+    True
     """
     images, labels = _padded(X, image_shape), np.asarray(y)
     copies = np.random.default_rng(random_state).permutation(9 * len(labels))
@@ -50,7 +86,7 @@ def _padded(X: ArrayLike, image_shape: tuple[int, int]) -> np.ndarray:
     X = np.asarray(X)
     if X.ndim != 2 or X.shape[1] != np.prod(image_shape):
         raise ValueError(
-            f"X of shape {X.shape} does not hold images of {image_shape} as rows: give "
+            f"X of shape {X.shape} does not hold images of {image_shape} as rows: pass "
             "image_shape as (height, width)"
         )
     return np.pad(X.reshape(len(X), *image_shape), ((0, 0), (1, 1), (1, 1)))

@@ -25,7 +25,7 @@ DATA_VARIABLE = "KERNLETS_DATA"
 
 
 class DatasetNotFoundError(FileNotFoundError):
-    """A named set that is nowhere: says where it was looked for and what to do."""
+    """A data set was not found; the message lists the places and the remedy."""
 
 
 @dataclass(frozen=True)

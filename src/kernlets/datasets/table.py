@@ -57,7 +57,26 @@ def _why_unreadable(error: Exception) -> str:
 
 
 class Table(NamedTuple):
-    """Rows of a file, with labels, column names and image shape where it has them."""
+    """Rows of a file, with labels, column names and image shape if it has them.
+
+    Parameters
+    ----------
+    X : array (n, p)
+        Floats, or a memory map in its stored type; from `open_rows` also blocks.
+    y : array (n,) or None
+        Labels, numbers or strings.
+    feature_names : list of str, optional
+        Column names.
+    image_shape : tuple of int, optional
+        Shape of an image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import datasets
+    >>> datasets.Table(np.zeros((2, 3)), np.array(["no", "yes"])).class_names
+    ['no', 'yes']
+    """
 
     X: Any  # (n, p), float, or a memory map as stored; from `open_rows` also blocks
     y: np.ndarray | None  # (n,), numbers or strings

@@ -1,4 +1,4 @@
-"""Kernels κ(x, y): by class (``RBF(sigma=2.0)``) or by name (``resolve("rbf:2")``)."""
+"""Kernels κ(x, y), given as a class (``RBF(sigma=2.0)``) or by name (``"rbf:2"``)."""
 
 from .compose import Constant, Normalized, Product, Sum, as_kernel
 from .dot import Cosine, Dot, Linear, Polynomial, Sigmoid

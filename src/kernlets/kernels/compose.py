@@ -1,6 +1,6 @@
-"""Kernels made of kernels: sums and products, also with numbers; normalisation.
+"""Kernels built from kernels: sums, products, constants and normalisation.
 
-Samples need not be rows of numbers here, as long as the parts understand them.
+Samples may be of any kind that the inner kernels accept.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .pairs import times
 
 
 def as_kernel(value: Kernel | float) -> Kernel:
-    """A kernel as it is, a number as a constant kernel."""
+    """Return a kernel unchanged and turn a number into a constant kernel."""
     if isinstance(value, Kernel):
         return value
     if isinstance(value, Real):
@@ -30,7 +30,7 @@ def as_kernel(value: Kernel | float) -> Kernel:
 
 
 class _Pair(Kernel):
-    """Two kernels on the same samples."""
+    """A combination of two kernels on the same samples."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "first": [Kernel],
@@ -47,7 +47,7 @@ class _Pair(Kernel):
 
     @abstractmethod
     def combine(self, a: Array, b: Array) -> Array:
-        """κ from the values of both kernels; may overwrite the NumPy array a."""
+        """Combine the values of both kernels; may overwrite the NumPy array `a`."""
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
         first, second = _owned(self.first, X, Y), self.second(X, Y)
@@ -91,14 +91,14 @@ class Product(_Pair):
 
 
 class Constant(Kernel):
-    """κ(x, y) = value: what a number becomes in ``2.0 * kernel`` and ``kernel + 1``.
+    """κ(x, y) = value; a number becomes this in ``2.0 * kernel`` and ``kernel + 1``.
 
     The matrix is a read-only view of one number.
 
     Parameters
     ----------
     value : float, default=1.0
-        Not negative.
+        The constant, 0 or positive.
     """
 
     differentiable: ClassVar[bool] = True
@@ -130,7 +130,9 @@ class Constant(Kernel):
 
 
 class Normalized(Kernel):
-    """κ(x, y)/√(κ(x, x) κ(y, y)), and 0 where κ(x, x) = 0: samples of unit norm.
+    """κ(x, y)/√(κ(x, x) κ(y, y)), which gives every φ(x) unit norm.
+
+    The value is 0 where κ(x, x) or κ(y, y) is 0.
 
     Parameters
     ----------
@@ -193,6 +195,10 @@ class Normalized(Kernel):
 
 
 def _owned(kernel: Kernel, X: Array, Y: Array | None) -> Array:  # (n, m)
-    """A block that may be overwritten; other kernels may return what is not theirs."""
+    """Kernel values in an array that the caller may overwrite.
+
+    Kernels outside this package may return an array that they still use, so theirs
+    is copied.
+    """
     K = kernel(X, Y)
     return K if isinstance(kernel, (Family, _Pair, Normalized)) else K * 1.0

@@ -1,4 +1,4 @@
-"""Kernels of the inner product s = xᵀy: linear, polynomial, sigmoid; cosine."""
+"""Kernels of the inner product s = xᵀy: linear, polynomial, sigmoid and cosine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .pairs import energies, products, times
 
 
 class Dot(Family):
-    """κ(x, y) = profile(s), s = xᵀy; a subclass gives `profile` and `slope`."""
+    """κ(x, y) = profile(s) with s = xᵀy; a subclass defines `profile` and `slope`."""
 
     accept_sparse: ClassVar[bool] = True
 
@@ -33,7 +33,14 @@ class Dot(Family):
 
 
 class Linear(Identity, Dot):
-    """κ(x, y) = xᵀy."""
+    """κ(x, y) = xᵀy.
+
+    Examples
+    --------
+    >>> from kernlets import Linear
+    >>> Linear()([[1.0, 2.0]], [[3.0, 4.0], [0.0, 1.0]]).tolist()
+    [[11.0, 2.0]]
+    """
 
 
 class Polynomial(Dot):
@@ -42,12 +49,18 @@ class Polynomial(Dot):
     Parameters
     ----------
     degree : int, default=2
-        At least 1.
+        Exponent, at least 1.
     coef0 : float, default=0.0
-        0 for the homogeneous kernel; negative values are refused, for the kernel would
-        not be positive semi-definite.
+        Offset; 0 gives the homogeneous kernel. Negative values raise an error, because
+        the kernel would not be positive semi-definite.
     scale : float, default=1.0
         Factor of the inner product (scikit-learn calls it ``gamma``).
+
+    Examples
+    --------
+    >>> from kernlets import Polynomial
+    >>> Polynomial(degree=2, coef0=1.0)([[1.0, 2.0]], [[3.0, 4.0]]).tolist()
+    [[144.0]]
     """
 
     tamed_by = "lower degree or scale, "
@@ -78,7 +91,7 @@ class Polynomial(Dot):
         positive(self, "scale")
         if not isinstance(self.degree, Integral) or self.degree < 1:
             raise ValueError(
-                f"Polynomial: degree={self.degree!r} must be a whole number from 1"
+                f"Polynomial: degree={self.degree!r} must be an integer of at least 1"
             )
         if not isinstance(self.coef0, Real) or not 0 <= self.coef0 < np.inf:
             raise ValueError(
@@ -89,8 +102,8 @@ class Polynomial(Dot):
 class Sigmoid(Dot):
     """κ(x, y) = tanh(scale · xᵀy + coef0).
 
-    Not positive semi-definite in general: methods that factor a kernel matrix cut its
-    negative eigenvalues off.
+    The kernel is not positive semi-definite in general. Methods that factor a kernel
+    matrix drop its negative eigenvalues.
 
     Parameters
     ----------
@@ -98,6 +111,12 @@ class Sigmoid(Dot):
         Factor of the inner product; None means 1/p.
     coef0 : float, default=1.0
         Offset.
+
+    Examples
+    --------
+    >>> from kernlets import Sigmoid
+    >>> Sigmoid(scale=0.5, coef0=0.0)([[1.0, 0.0]], [[2.0, 5.0]]).round(4).tolist()
+    [[0.7616]]
     """
 
     psd: ClassVar[bool] = False
@@ -131,7 +150,14 @@ class Sigmoid(Dot):
 
 
 class Cosine(Identity):
-    """κ(x, y) = xᵀy/(|x||y|), and 0 where a row is zero."""
+    """κ(x, y) = xᵀy/(|x||y|), and 0 where a row is zero.
+
+    Examples
+    --------
+    >>> from kernlets import Cosine
+    >>> Cosine()([[3.0, 4.0]], [[6.0, 8.0], [0.0, 2.0], [0.0, 0.0]]).round(4).tolist()
+    [[1.0, 0.8, 0.0]]
+    """
 
     accept_sparse: ClassVar[bool] = True
 
@@ -152,7 +178,7 @@ class Cosine(Identity):
 
 
 def _affine(s: Array, scale: float, offset: float) -> Array:
-    """scale · s + offset, in place, without the passes that change nothing."""
+    """Compute scale · s + offset in place; skip a step that would change nothing."""
     if scale != 1.0:
         s *= scale
     if offset != 0.0:

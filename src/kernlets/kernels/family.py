@@ -1,8 +1,8 @@
 """Kernels that are an elementwise function of one number per pair of rows.
 
-κ(x, y) = profile(s(x, y)). A family says what s is (`Radial`: squared distance,
-`Dot`: product, ...), a kernel gives `profile` and its derivative `slope`. Matrix
-blocks, diagonal, gradient, default bandwidth and overflow check follow from those.
+κ(x, y) = profile(s(x, y)). A family defines s (`Radial`: squared distance, `Dot`:
+inner product, ...) and a kernel defines `profile` and its derivative `slope`. Matrix
+blocks, diagonal, gradient, default bandwidth and overflow check follow from these.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ POSITIVE = Interval(Real, 0, None, closed="neither")
 class Family(Kernel):
     """κ(x, y) = profile(s(x, y)) on rows of numbers.
 
-    `profile` and `slope` may overwrite the NumPy array they are given.
+    `profile` and `slope` may overwrite their NumPy argument.
     """
 
     differentiable: ClassVar[bool] = True
@@ -40,11 +40,11 @@ class Family(Kernel):
     psd: ClassVar[bool] = True
     """Whether κ is positive semi-definite."""
     non_negative: ClassVar[bool] = False
-    """Whether κ is defined on rows without negative entries only."""
+    """Whether κ is defined only on rows without negative entries."""
     bounded: ClassVar[bool] = False
-    """Whether κ is finite wherever s is a number: a block need not be looked at."""
+    """Whether κ is finite wherever s is a number, so that blocks are not checked."""
     tamed_by: ClassVar[str] = ""
-    """What else than scaling the data keeps κ from overflowing, for the error."""
+    """What besides scaling the data keeps κ from overflowing; used in the error."""
 
     @abstractmethod
     def profile(self, s: Array) -> Array:
@@ -56,11 +56,11 @@ class Family(Kernel):
 
     @abstractmethod
     def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)
-        """s(xᵢ, yⱼ), a fresh array; Y is X itself for a symmetric matrix."""
+        """s(xᵢ, yⱼ) in a new array; Y is X itself for a symmetric matrix."""
 
     @abstractmethod
     def own(self, X: Array) -> Array:  # (n,)
-        """s(xᵢ, xᵢ), a fresh array."""
+        """s(xᵢ, xᵢ) in a new array."""
 
     @abstractmethod
     def spread(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
@@ -68,19 +68,19 @@ class Family(Kernel):
 
     @property
     def unset(self) -> bool:
-        """Whether a parameter is left to the data."""
+        """Whether a parameter is still None and will be set from the data."""
         return False
 
     def with_rate(self, rate: float) -> Kernel:
-        """This kernel with its open parameter set so that κ varies with rate · s."""
-        raise NotImplementedError(f"{type(self).__name__} leaves no parameter open")
+        """A copy whose unset parameter is chosen so that κ varies with rate · s."""
+        raise NotImplementedError(f"{type(self).__name__} has no unset parameter")
 
     def default_rate(self, X: Array) -> float:
-        """The rate `bound` sets: 1/(p·var), scikit-learn's ``gamma="scale"``."""
+        """The rate that `bound` sets: 1/(p·var), scikit-learn's ``gamma="scale"``."""
         return 1.0 / (X.shape[1] * (variance(X) or 1.0))
 
     def extent(self, X: Array) -> Array:  # (n,)
-        """What must not overflow for κ to be finite on X."""
+        """The numbers that must be finite for κ to be finite on X."""
         return self.diag(X)
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
@@ -128,7 +128,8 @@ class Family(Kernel):
         info = namespace(extent).finfo(extent.dtype)
         large = ~(extent <= float(info.max) / HEADROOM)
         nonzero = abs(X).sum(1) > 0
-        counted = large, energy > least_energy(energy), nonzero
+        usable = abs(energy) > least_energy(energy)  # negative for some sigmoids
+        counted = large, usable, nonzero
         return np.array([int(part.sum()) for part in counted])
 
     def _default_rate(self, X: Array) -> float:
@@ -144,7 +145,7 @@ class Family(Kernel):
         return rate
 
     def _ready(self, X: Array) -> Any:
-        """This kernel with nothing left open: by 1/p as scikit-learn's functions do."""
+        """A copy without unset parameters: rate 1/p, as in scikit-learn's functions."""
         return self.with_rate(1.0 / X.shape[1]) if self.unset else self
 
     def _both(self, X: Array, Y: Array | None) -> tuple[Array, Array]:
@@ -155,7 +156,7 @@ class Family(Kernel):
         if points.shape[1] != rows.shape[1]:
             raise ValueError(
                 f"X has {rows.shape[1]} features but Y has {points.shape[1]}; "
-                "both must come from the same space"
+                "pass two arrays with the same number of features"
             )
         return rows, points
 
@@ -164,14 +165,14 @@ class Family(Kernel):
             if self.accept_sparse:
                 return as_float(X.tocsr())
             raise TypeError(
-                f"{type(self).__name__} takes dense rows; pass {name}.toarray()"
+                f"{type(self).__name__} accepts only dense rows; pass {name}.toarray()"
             )
         X = as_float(X if is_array(X) else np.asarray(X))
         if X.ndim != 2 or X.shape[1] < 1:
             raise ValueError(
-                f"{type(self).__name__} takes rows of numbers, {name} has shape "
+                f"{type(self).__name__} takes rows of numbers, but {name} has shape "
                 f"{tuple(X.shape)}; reshape it to (n_samples, n_features), or use "
-                "Callable for other samples"
+                "Callable for other kinds of samples"
             )
         return X
 
@@ -219,7 +220,7 @@ def reset(kernel: Kernel, **params: Any) -> Kernel:
 
 
 def positive(kernel: Kernel, name: str, value: Any = None) -> float:
-    """A parameter of the kernel as a finite positive float, or an error naming it."""
+    """Return a kernel parameter as a float; raise if it is not finite and positive."""
     given = getattr(kernel, name)
     value = given if value is None else value
     if not isinstance(value, Real) or not 0 < float(value) < np.inf:
@@ -256,14 +257,14 @@ def variance(X: Array) -> float:
 def _sparse_variance(X: Any) -> float:
     size = X.shape[0] * X.shape[1]
     values = X.data.astype(np.float64)
-    if values.size == size:  # no zero is left out, so any origin will do
+    if values.size == size:  # every entry is stored, so any origin will do
         values -= values[0]
     return max(0.0, float(np.vdot(values, values) / size - (values.sum() / size) ** 2))
 
 
 @contextmanager
 def no_overflow(kernel: Kernel) -> Iterator[None]:
-    """Turn NumPy's overflow flag, which costs nothing to read, into an error.
+    """Turn NumPy's overflow flag into an error; reading the flag costs nothing.
 
     Threads of BLAS have flags of their own, and torch has none: see `finite`.
     """

@@ -1,6 +1,6 @@
-"""Kernels that are given: a function on any kind of samples, or the matrix itself.
+"""Kernels supplied by the user: a function on samples, or the kernel matrix itself.
 
-Samples need not be rows of numbers: whatever has a length and can be sliced will do.
+Samples need not be rows of numbers; any sequence that can be sliced will do.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ class Callable(Kernel):
     Parameters
     ----------
     function : callable
-        On blocks, ``function(X, Y) -> (n, m)``, or with `pairwise` on two samples,
-        ``function(x, y) -> float``. It must be symmetric and positive semi-definite.
+        ``function(X, Y) -> (n, m)`` on two blocks of samples or, with
+        ``pairwise=True``, ``function(x, y) -> float`` on two samples. It must be
+        symmetric and positive semi-definite.
     pairwise : bool, default=False
-        Which of the two it is.
+        Whether `function` takes two samples instead of two blocks.
     diagonal : callable, default=None
-        ``diagonal(X) -> (n,)`` for κ(x, x); by default `function` is asked sample by
-        sample.
+        ``diagonal(X) -> (n,)`` returns κ(x, x). By default `function` is called once
+        per sample.
     gradient : callable, default=None
-        ``gradient(X, Y, W) -> (n, p)``, see `Kernel.pull`.
+        ``gradient(X, Y, W) -> (n, p)``; see `Kernel.pull`.
 
     Examples
     --------
@@ -124,10 +125,18 @@ class Callable(Kernel):
 
 
 class Precomputed(Kernel):
-    """The matrix itself: X holds the rows K(X_new, X_train).
+    """A kernel matrix that the user has computed: X holds the rows K(X_new, X_train).
 
-    Samples are known by their index among the training samples only, so that is what
-    `take` gives and what ``kernel(X, indices)`` expects.
+    The kernel knows a sample only by its index among the training samples. `take`
+    returns such indices, and ``kernel(X, indices)`` expects them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import Precomputed
+    >>> K = np.array([[2.0, 1.0], [1.0, 3.0]])
+    >>> Precomputed()(K, np.array([1])).tolist()
+    [[1.0], [3.0]]
     """
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
@@ -146,7 +155,7 @@ class Precomputed(Kernel):
             raise ValueError(
                 f"Precomputed: X of shape {tuple(X.shape)} holds K(X_new, X_train) but "
                 "not κ(x, x) of the new samples; only the square K(X, X) has a "
-                "diagonal. Where it is needed for new samples use a kernel function, "
+                "diagonal. If it is needed for new samples, use a kernel function, "
                 "e.g. Callable"
             )
         diagonal = _lazy_diagonal(X) if isinstance(X, LazyRows) else X.diagonal()
@@ -178,12 +187,12 @@ def _known(values: Array) -> Array:
 
 
 def length(X: Any) -> int:
-    """How many samples X holds."""
+    """Number of samples in X."""
     return X.shape[0] if hasattr(X, "shape") else len(X)
 
 
 def floats_like(values: Any, X: Any) -> Array:
-    """Floats of the kind and dtype of X, or NumPy's where X does not hold floats."""
+    """Values as floats like those of X, or as a NumPy array if X holds no floats."""
     if is_torch(X) or getattr(X, "dtype", None) in FLOATS:
         return as_like(values, as_float(X[:0]))
     return as_float(np.asarray(values))

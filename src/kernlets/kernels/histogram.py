@@ -1,4 +1,4 @@
-"""Kernels of histograms, rows of non-negative numbers: chi² and intersection."""
+"""Kernels on histograms (rows of non-negative numbers): chi² and intersection."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .pairs import feature_pull, feature_sums, l1_distances, times, zeros
 
 
 class _Histogram(Family):
-    """Checks that no entry is negative."""
+    """A family that checks that no entry is negative."""
 
     non_negative: ClassVar[bool] = True
 
@@ -26,12 +26,18 @@ class _Histogram(Family):
 
 
 class Chi2(Exponential, _Histogram):
-    """κ(x, y) = exp(-γ Σ (x - y)²/(x + y)), features that are 0 in both left out.
+    """κ(x, y) = exp(-γ Σ (x - y)²/(x + y)), without features that are 0 in both rows.
 
     Parameters
     ----------
     gamma : float, default=1.0
-        γ.
+        Factor γ of the chi² distance.
+
+    Examples
+    --------
+    >>> from kernlets import Chi2
+    >>> Chi2()([[2.0, 0.0]], [[2.0, 0.0], [1.0, 0.0]]).round(4).tolist()
+    [[1.0, 0.7165]]
     """
 
     bounded = False  # the quotient of two infinite numbers is none
@@ -65,7 +71,14 @@ class Chi2(Exponential, _Histogram):
 class Intersection(Identity, _Histogram):
     """κ(x, y) = Σ min(x, y).
 
-    Computed as (Σx + Σy - Σ|x - y|)/2, so that memory stays at one (n, m) matrix.
+    It is computed as (Σx + Σy - Σ|x - y|)/2, which needs memory for only one (n, m)
+    matrix.
+
+    Examples
+    --------
+    >>> from kernlets import Intersection
+    >>> Intersection()([[2.0, 1.0]], [[1.0, 3.0]]).tolist()
+    [[2.0]]
     """
 
     def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)

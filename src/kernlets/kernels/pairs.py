@@ -1,8 +1,8 @@
-"""What two sets of rows have to do with each other: products and distances.
+"""Inner products and distances between two sets of rows.
 
 Every function takes NumPy arrays or torch tensors and keeps their dtype. NumPy results
-are fresh arrays that the caller may overwrite; torch ones leave autograd intact.
-No kernel is here, only what kernels are functions of.
+are new arrays that the caller may overwrite; torch results keep autograd intact.
+The kernels, which are functions of these numbers, are defined elsewhere.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from ..backend.products import matmul, outer_products
 from ..backend.rows import map_rows
 from ..core import Array
 
-TILE_ROWS = 64  # NumPy rows at a time in loops over features, to stay in the caches
+TILE_ROWS = 64  # rows per step in loops over features, so that they stay in cache
 
 
 def products(
     X: Array,  # (n, p), dense or CSR
     Y: Array,  # (m, p), dense or CSR
 ) -> Array:  # (n, m)
-    """xᵢᵀyⱼ, dense; at half the operations when X and Y are one object."""
+    """xᵢᵀyⱼ, dense; takes half the operations when X and Y are the same object."""
     S = outer_products(X) if Y is X else matmul(X, Y.T)
     return S.toarray() if sparse.issparse(S) else S
 
 
 def times(a: Array, b: Array | float) -> Array:
-    """a · b, overwriting a unless autograd may need it."""
+    """a · b; overwrites a NumPy array `a`, but no tensor that autograd may need."""
     return a * b if is_torch(a) else np.multiply(a, b, out=a)
 
 
 def energies(X: Array) -> Array:  # (n,)
-    """|xᵢ|², also of sparse rows."""
+    """|xᵢ|² of dense or sparse rows."""
     if sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     return row_norms(X)
@@ -50,10 +50,10 @@ def zeros(X: Array) -> Array:  # (n,)
 
 
 def centred(X: Array, Y: Array) -> tuple[Array, Array]:
-    """Both sets of rows moved so that the mean of Y is the origin.
+    """Shift both sets of rows so that the mean of Y is the origin.
 
-    Distances stay, but |x|² + |y|² - 2xᵀy no longer subtracts large numbers when the
-    data lie far from the origin. Sparse rows are left where they are.
+    Distances stay the same, but |x|² + |y|² - 2xᵀy no longer subtracts large numbers
+    when the data lie far from the origin. Sparse rows are not shifted.
     """
     if sparse.issparse(X) or sparse.issparse(Y):
         return X, Y
@@ -137,7 +137,7 @@ def feature_pull(
 
 
 def _clipped(s: Array) -> Array:
-    """max(s, 0): rounding can make a distance slightly negative."""
+    """max(s, 0), because rounding can make a distance slightly negative."""
     return s.clamp(min=0) if is_torch(s) else np.maximum(s, 0, out=s)
 
 

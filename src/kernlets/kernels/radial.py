@@ -1,8 +1,8 @@
-"""Kernels of a distance: RBF, Matérn, rational quadratic; Laplacian (L1).
+"""Kernels of a distance: RBF, Matérn, rational quadratic and Laplacian (L1).
 
-A radial kernel is two functions of the squared distance s = |x - y|². A bandwidth left
-as None is set by `bound` from the data, gamma = 1/(p·var(X)), and is 1/p in a kernel
-that is called without being bound, as in scikit-learn's pairwise kernels.
+A radial kernel is defined by two functions of the squared distance s = |x - y|². If
+its bandwidth is None, `bound` sets it from the data to gamma = 1/(p·var(X)). A kernel
+that is called without being bound uses 1/p, like scikit-learn's pairwise kernels.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .pairs import (
 
 
 class Radial(Family):
-    """κ(x, y) = profile(s), s = |x - y|²; a subclass gives `profile` and `slope`."""
+    """κ(x, y) = profile(s), s = |x - y|²; a subclass defines `profile` and `slope`."""
 
     accept_sparse: ClassVar[bool] = True
     bounded = True
@@ -59,8 +59,14 @@ class RBF(Exponential, Radial):
     sigma : float, default=None
         Width σ.
     gamma : float, default=None
-        γ = 1/(2σ²), scikit-learn's spelling. Give one of the two, or neither to have
-        it set from the data.
+        γ = 1/(2σ²), the name that scikit-learn uses. Give one of the two, or neither:
+        the width is then set from the data.
+
+    Examples
+    --------
+    >>> from kernlets import RBF
+    >>> RBF(sigma=1.0)([[0.0, 0.0]], [[0.0, 0.0], [1.0, 1.0]]).round(4).tolist()
+    [[1.0, 0.3679]]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -77,7 +83,7 @@ class RBF(Exponential, Radial):
         if self.sigma is not None and self.gamma is not None:
             raise ValueError(
                 f"RBF: sigma={self.sigma!r} and gamma={self.gamma!r} are two "
-                "spellings of one parameter; set one of them to None"
+                "names for one parameter; set one of them to None"
             )
 
     @property
@@ -97,7 +103,7 @@ class RBF(Exponential, Radial):
 
 
 class _LengthScale(Radial):
-    """A radial kernel with a length scale l, where l² = 1/(2γ) by analogy with RBF."""
+    """A radial kernel with a length scale l; l² = 1/(2γ), by analogy with RBF."""
 
     length_scale: float | None
 
@@ -116,16 +122,22 @@ class _LengthScale(Radial):
 
 
 class Matern(_LengthScale):
-    """Matérn kernel, a polynomial of r = √(2ν)·|x - y|/l times exp(-r).
+    """Matérn kernel: a polynomial of r = √(2ν)·|x - y|/l times exp(-r).
 
     κ = e⁻ʳ (ν = 1/2), (1 + r) e⁻ʳ (ν = 3/2), (1 + r + r²/3) e⁻ʳ (ν = 5/2).
 
     Parameters
     ----------
     length_scale : float, default=None
-        l; None sets it from the data.
+        Length scale l; None sets it from the data.
     nu : {0.5, 1.5, 2.5}, default=1.5
-        Smoothness. With 0.5 the kernel has no gradient at x = y; 0 is taken there.
+        Smoothness ν. With 0.5 the kernel has no gradient at x = y; `pull` uses 0 there.
+
+    Examples
+    --------
+    >>> from kernlets import Matern
+    >>> Matern(length_scale=1.0, nu=0.5)([[0.0]], [[0.0], [1.0]]).round(4).tolist()
+    [[1.0, 0.3679]]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -173,9 +185,16 @@ class RationalQuadratic(_LengthScale):
     Parameters
     ----------
     length_scale : float, default=None
-        l; None sets it from the data.
+        Length scale l; None sets it from the data.
     alpha : float, default=1.0
-        Small values mix more widths; the limit of large ones is RBF with σ = l.
+        Exponent α. Small values mix more widths; for large values the kernel
+        approaches RBF with σ = l.
+
+    Examples
+    --------
+    >>> from kernlets import RationalQuadratic
+    >>> RationalQuadratic(length_scale=1.0)([[0.0]], [[0.0], [2.0]]).round(4).tolist()
+    [[1.0, 0.3333]]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -212,12 +231,18 @@ class Laplacian(Exponential):
     Parameters
     ----------
     gamma : float, default=None
-        γ. None sets it from the data to 1/(p·std(X)): as for RBF the exponent of two
-        random rows is then about 1 whatever the number and unit of the features.
+        Factor γ. None sets it from the data to 1/(p·std(X)). As for RBF, the exponent
+        of two random rows is then about 1 whatever the number and unit of the features.
 
     Notes
     -----
-    Where two rows agree in a feature there is no gradient; `pull` takes 0.
+    Where two rows agree in a feature the kernel has no gradient; `pull` uses 0.
+
+    Examples
+    --------
+    >>> from kernlets import Laplacian
+    >>> Laplacian(gamma=1.0)([[0.0, 0.0]], [[0.5, 0.5]]).round(4).tolist()
+    [[0.3679]]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -1,4 +1,4 @@
-"""Samples as a kernel takes them: rows of numbers, or anything that can be indexed."""
+"""Checks of samples for a kernel: rows of numbers, or any sequence of objects."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def check_samples(
     whole: bool = False,
     like: Array | None = None,
 ) -> Array:
-    """X checked for an estimator that uses `kernel`; options as in `check_rows`.
+    """Check X for an estimator that uses `kernel`; options as in `check_rows`.
 
-    A kernel given as a function takes samples of any kind (strings, graphs, matrices);
-    they become an array along their first axis and are otherwise left alone.
+    A kernel given as a function takes samples of any kind (strings, graphs, matrices).
+    They become an array along their first axis and are otherwise unchanged.
     """
     if isinstance(kernel, Callable) and not is_table(X):
         return as_sequence(X)
@@ -52,7 +52,7 @@ def check_samples(
 
 
 def describe_input(tags: Any, kernel: Kernel | None) -> Any:
-    """scikit-learn's tags of an estimator, with what its kernel takes as samples."""
+    """Add to an estimator's scikit-learn tags which samples its kernel takes."""
     tags.input_tags.pairwise = isinstance(kernel, Precomputed)
     tags.input_tags.sparse = getattr(kernel, "accept_sparse", False)
     return tags
@@ -68,7 +68,7 @@ def is_table(X: Any) -> bool:
 
 
 def _is_regular(X: Any) -> bool:
-    """Whether NumPy can make an array of X without refusing ragged samples."""
+    """Whether NumPy can make an array of X; it refuses samples of unequal length."""
     try:
         np.asarray(X)
     except ValueError:
@@ -77,7 +77,7 @@ def _is_regular(X: Any) -> bool:
 
 
 def as_sequence(X: Any) -> Array:
-    """Samples of any kind as an array along its first axis."""
+    """An array of samples of any kind, one per entry along the first axis."""
     if is_array(X):
         return to_device(X)
     samples = np.empty(len(X), dtype=object)

@@ -1,4 +1,4 @@
-"""Dictionary learners."""
+"""Dictionary learners, linear and in the feature space of a kernel."""
 
 from .batch import KSVD, MOD
 from .budget import BudgetKernelDL

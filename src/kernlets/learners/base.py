@@ -1,4 +1,4 @@
-"""What all dictionary learners share once they are fitted, and the way to fit."""
+"""The base class of dictionary learners: fit, transform, errors and input checks."""
 
 from __future__ import annotations
 
@@ -38,15 +38,17 @@ from .loop import Monitor, alternate
 
 KSVD_UPDATES = [StrOptions({"approximate", "exact", "parallel"}), AtomUpdate]
 POSITIVE = Interval(Integral, 1, None, closed="left")
-MANY_ROWS = 2000  # of a stream; at most a quarter as many atoms are the default
+MANY_ROWS = 2000  # rows of a stream to start from; default: a quarter as many atoms
+WIDTH = 5  # non-zeros of the default coder ...
+WIDTH_OF_SAMPLES = 10  # ... and where the atoms are the samples themselves
 
 
 class DictionaryLearner(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
 ):
-    """Alternates between sparse codes and atoms; subclasses say how atoms move.
+    """Alternates between sparse codes and atoms; subclasses update the atoms.
 
-    A subclass gives `_first_dictionary` and `_atom_update`. It must have the
+    A subclass defines `_first_dictionary` and `_atom_update`. It must have the
     parameters named in `_parameter_constraints`.
     """
 
@@ -69,20 +71,27 @@ class DictionaryLearner(
         "n_iter_": Whole(),
     }
 
+    _few: int = 0
+    """Default number of atoms of small sets of samples, and all of fewer samples.
+
+    A classifier raises it: a class of five samples is told apart by these five, not by
+    one mean. A dictionary on its own is there to be shorter than its samples.
+    """
+
     @abstractmethod
     def _first_dictionary(self, X: Array, rng: np.random.Generator) -> Dictionary:
         """The dictionary before the first iteration."""
 
     @abstractmethod
     def _atom_update(self) -> AtomUpdate:
-        """How atoms are updated."""
+        """The rule that updates the atoms."""
 
     def fit(self, X: Any, y: Any = None) -> DictionaryLearner:
         """Learn a dictionary for the rows of X; y is ignored.
 
-        X may be a Dask array or dataframe, a list of row blocks or `Blocks` where the
-        update needs sums over samples only (`MOD`, ``update="parallel"``); the first
-        atoms of blocks come from the first rows.
+        If the update needs only sums over samples (`MOD`, ``update="parallel"``), X may
+        be a Dask array or dataframe, a list of row blocks or `Blocks`. The first atoms
+        then come from the first rows of the blocks.
         """
         self._validate_params()
         X, first = self._training_rows(X)
@@ -93,7 +102,7 @@ class DictionaryLearner(
         return self
 
     def _training_rows(self, X: Any) -> tuple[Any, Array]:
-        """X checked, array or blocks, and rows to draw the first atoms from."""
+        """Check X; returns it as array or blocks, and rows to draw first atoms from."""
         if not is_blocks(X):
             all_codes = self._needs_all_codes()
             lazy = self._works_from_sums() if is_dask(X) else not all_codes
@@ -105,28 +114,28 @@ class DictionaryLearner(
         first = joined(self._checked_blocks(taken))
         if once and options.checkpoint is not None:
             raise ValueError(
-                "X is an iterator that can be read only once, and a checkpoint looks "
-                "at the samples first: pass a list of blocks or kernlets.Blocks"
+                "X is an iterator that can be read only once, but a checkpoint reads "
+                "the samples first: pass a list of blocks or kernlets.Blocks"
             )
 
         def checked() -> Iterator[Array]:
             source = chain(taken, X) if once else X
-            like = first[:0]  # what blocks are stored in may change on the way
+            like = first[:0]  # later blocks may come as another type
             return (check_rows(self, b, streamed=True, like=like) for b in source)
 
         return Blocks(checked), first
 
     def _checked_blocks(self, blocks: list[Any]) -> list[Array]:
-        """The first blocks of a stream, all in the type of the first one."""
+        """Check the first blocks of a stream; convert all to the type of the first."""
         head = check_rows(self, blocks[0], reset=True)
         rest = (check_rows(self, block, like=head[:0]) for block in blocks[1:])
         return [head, *rest]
 
     def _n_first_rows(self) -> int:
-        """Rows of a stream to choose the first atoms from."""
+        """Number of rows of a stream to choose the first atoms from."""
         if self.n_components is None:
             return MANY_ROWS if isinstance(self.init, str) else 1
-        return 2 * int(self.n_components)  # some may be zero
+        return 2 * int(self.n_components)  # some rows may be zero
 
     def _check_blocks(self, X: Any) -> None:
         """Refuse blocks of rows if this learner cannot learn from them."""
@@ -146,13 +155,13 @@ class DictionaryLearner(
         return self._atom_update().needs == "codes"
 
     def _works_from_sums(self) -> bool:
-        """Whether the samples may be anywhere, as long as they can be summed over."""
+        """Whether sums over samples suffice, so that these may be stored anywhere."""
         return not self._needs_all_codes()
 
     def _learn(
         self, start: Dictionary, X: Array, n_features: int, rng: np.random.Generator
     ) -> Any:
-        """Run the alternation and note its history; the dictionary it ends with."""
+        """Run the alternation, keep its history, and return the last dictionary."""
         self.coder_ = self._coder(start.n_atoms, n_features)
         name = type(self).__name__
         monitor = Monitor(self.max_iter, bool(self.verbose), self.callback, name)
@@ -164,22 +173,23 @@ class DictionaryLearner(
         return learned
 
     def _checked(self, X: Any) -> Array:
-        """New samples in the form the dictionary takes them."""
+        """Check new samples and convert them as the dictionary needs them."""
         return check_rows(self, X, lazy=True, like=self._model_array)
 
     @property
     def _model_array(self) -> Array:
-        """New rows are brought to its library, device and dtype."""
+        """New rows are converted to the library, device and dtype of this array."""
         return self.dictionary_.weights
 
     def _new_rows(self, X: Any) -> Any:
-        """New samples, blocks of them as they are read."""
+        """Check new samples; blocks are checked as they are read."""
         return over_blocks(self._checked, X) if is_blocks(X) else self._checked(X)
 
     def _n_atoms(self, n_usable: int, n_features: int) -> int:
-        """n_components, or its default, checked against the samples there are."""
+        """`n_components`, or its default for the given numbers."""
         if self.n_components is None:
-            return max(1, min(2 * n_features, n_usable // 4, 500))
+            wanted = max(n_usable // 4, min(n_usable, self._few))
+            return max(1, min(2 * n_features, wanted, 500))
         return int(self.n_components)
 
     def _coder(self, n_atoms: int, n_features: int) -> SparseCoder:
@@ -192,7 +202,8 @@ class DictionaryLearner(
             return self.coder
         width = self.n_nonzero_coefs
         if width is None:
-            width = min(5, max(1, n_features // 4), n_atoms)
+            usual = WIDTH_OF_SAMPLES if n_atoms < self._few else WIDTH
+            width = min(usual, max(1, n_features // 4), n_atoms)
         elif width > n_atoms:
             raise ValueError(
                 f"n_nonzero_coefs={width} is more than the {n_atoms} atoms: lower it "
@@ -209,17 +220,17 @@ class DictionaryLearner(
         check_is_fitted(self)
         if is_dask(X):
             raise TypeError(
-                "encode gives codes in memory, but X is a Dask collection: use "
-                "transform, which gives another one"
+                "encode returns codes in memory, but X is a Dask collection: use "
+                "transform, which returns a Dask array"
             )
         return encode(self.dictionary_, self.coder_, self._checked(X))
 
     def transform(self, X: Any) -> Any:
         """Codes of the rows of X: dense (n, m), or CSR with ``sparse_output``.
 
-        For an iterable of blocks, an iterable with the codes of each; for a Dask array
-        another one; for a memory map whose dense codes do not fit into the memory
-        option, `LazyRows`.
+        The result is an iterable of codes for an iterable of blocks, a Dask array for a
+        Dask array, and `LazyRows` for a memory map whose dense codes do not fit into
+        the memory option.
         """
         check_is_fitted(self)
         if self.sparse_output and not (is_blocks(X) or is_dask(X)):
@@ -237,7 +248,7 @@ class DictionaryLearner(
         return found if per_sample else float(found[0] / found[1])
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the reconstruction error, so that grid search can rank learners."""
+        """The negative reconstruction error, so that grid search can rank learners."""
         return -self.reconstruction_error(X)
 
     def __sklearn_tags__(self) -> Any:
@@ -261,13 +272,13 @@ def _errors(dictionary: Dictionary, coder: SparseCoder, X: Array) -> Array:  # (
 
 
 def _error_sums(dictionary: Dictionary, coder: SparseCoder, X: Array) -> np.ndarray:
-    """Sum and number of the squared residuals."""
+    """Sum and count of the squared residuals."""
     residual = to_numpy(_errors(dictionary, coder, X))
     return np.array([residual.sum(dtype=np.float64), len(residual)])
 
 
 def _leading(blocks: Iterable[Array], n_rows: int) -> list[Array]:
-    """Blocks from the start on with at least so many rows, or all there are."""
+    """The first blocks, until they have at least `n_rows` rows or the stream ends."""
     taken, count = [], 0
     for block in blocks:
         taken.append(block)
@@ -275,12 +286,12 @@ def _leading(blocks: Iterable[Array], n_rows: int) -> list[Array]:
         if count >= n_rows:
             break
     if not taken:
-        raise ValueError("X is an iterable without blocks: give at least one")
+        raise ValueError("X is an iterable without blocks: pass at least one")
     return taken
 
 
 def ksvd_update(update: str | AtomUpdate) -> AtomUpdate:
-    """The K-SVD update of a name in `KSVD_UPDATES`."""
+    """The K-SVD update for a name in `KSVD_UPDATES`; an update stays as it is."""
     if isinstance(update, AtomUpdate):
         return update
     if update == "parallel":
@@ -289,7 +300,7 @@ def ksvd_update(update: str | AtomUpdate) -> AtomUpdate:
 
 
 def dense_codes(codes: Any, like: Array) -> Array:
-    """Codes given by a user (dense, sparse or SparseCodes) as something to multiply."""
+    """Turn a user's codes (dense, sparse or SparseCodes) into a matrix to multiply."""
     if is_torch(like) and (sparse.issparse(codes) or isinstance(codes, SparseCodes)):
         codes = codes.toarray()
     if isinstance(codes, SparseCodes):

@@ -1,4 +1,4 @@
-"""Linear dictionary learners that see all samples in every iteration."""
+"""Linear dictionary learners that use all samples in every iteration: KSVD, MOD."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ class LinearLearner(DictionaryLearner):
         if self.n_components is None and not isinstance(self.init, str):
             n_atoms = len(self.init)
         else:
-            # a given number needs no count, which would be a pass over the rows
+            # count the usable rows, which is a pass over X, only if it is needed
             count = self.n_components is None
             n_usable = len(Usable.of(X)) if count else X.shape[0]
             n_atoms = self._n_atoms(n_usable, X.shape[1])
-        # a memory map is still on the host here
+        # rows of a memory map are still on the host here
         return ExplicitDictionary(to_device(start_atoms(self.init, X, n_atoms, rng)))
 
     @property
     def components_(self) -> Array:  # (m, p)
-        """The atoms, unit norm, one per row."""
+        """The atoms, one per row, with unit norm."""
         check_is_fitted(self)
         return self.dictionary_.atoms
 
     def inverse_transform(self, codes: Any) -> Array:  # (n, p)
-        """The samples that codes stand for: codes · atoms."""
+        """Reconstruct samples from codes: codes · atoms."""
         return dense_codes(codes, self.components_) @ self.components_
 
 
 class KSVD(LinearLearner):
-    """K-SVD: sparse codes by a pursuit, atoms by rank-one fits. LKDL eq. (2).
+    """K-SVD: a pursuit finds sparse codes, rank-one fits find atoms. LKDL eq. (2).
 
     Minimises Σ‖xᵢ − Σⱼ γᵢⱼ dⱼ‖² with at most `n_nonzero_coefs` non-zeros per sample.
 
@@ -68,30 +68,37 @@ class KSVD(LinearLearner):
         Non-zeros per sample of the default coder, `OMP`. Default: 5, but at most a
         quarter of the features.
     coder : SparseCoder, optional
-        Another pursuit: `OMP`, `Lasso`, `Threshold`.
+        Another pursuit: `OMP`, `Lasso` or `Threshold`.
     max_iter : int
-        Iterations of coding and updating.
+        Number of iterations, each of coding and of updating the atoms.
     init : {"samples", "kmeans", "svd", "normal"} or array of shape (m, p)
         The first atoms.
     update : {"approximate", "exact", "parallel"} or AtomUpdate
-        Per atom one step of alternation, or its singular value decomposition; or one
-        step for all atoms at once, which suits a GPU and data on disk.
+        Update each atom in turn, by one step of alternation or by a singular value
+        decomposition; or update all atoms at once, which suits a GPU and data on disk.
     random_state : int, RandomState, Generator or None
+        Seed of the first atoms and of replaced ones.
     verbose : bool
-        Print the error of each iteration.
+        Whether to print the error of each iteration.
     callback : callable, optional
         Called after each iteration with a dict (``iteration``, ``objective``,
         ``dictionary``); a true result stops the fit.
     sparse_output : bool
-        Let `transform` return a CSR matrix.
+        Whether `transform` returns a CSR matrix.
 
     Attributes
     ----------
     components_ : array (m, p)
+        The atoms, one per row, with unit norm.
     dictionary_ : ExplicitDictionary
-    history_ : dict with ``objective`` (mean squared error after each update) and
-        ``seconds`` since the start of the fit
+        The atoms as a dictionary.
+    coder_ : SparseCoder
+        The pursuit in use.
+    history_ : dict
+        ``objective`` (mean squared error after each update) and ``seconds`` since the
+        start of the fit.
     n_iter_ : int
+        Number of iterations.
 
     Examples
     --------
@@ -136,11 +143,29 @@ class KSVD(LinearLearner):
 
 
 class MOD(LinearLearner):
-    """Method of optimal directions: all atoms at once by least squares, LKDL eq. (4).
+    """Method of optimal directions: least squares for all atoms at once, LKDL eq. (4).
 
-    Works from sums over blocks of samples, so that X may be a memory map.
+    It needs only sums over blocks of samples, so X may be a memory map.
 
-    Parameters and attributes are those of `KSVD`, without `update`.
+    Parameters
+    ----------
+    n_components, n_nonzero_coefs, coder, max_iter, init
+        As in `KSVD`.
+    random_state, verbose, callback, sparse_output
+        As in `KSVD`.
+
+    Attributes
+    ----------
+    components_, dictionary_, coder_, history_, n_iter_
+        As in `KSVD`.
+
+    Examples
+    --------
+    >>> from kernlets import MOD, datasets
+    >>> X = datasets.load("digits").X_train
+    >>> learner = MOD(n_components=50, n_nonzero_coefs=4, random_state=0).fit(X)
+    >>> learner.history_["objective"][-1] < learner.history_["objective"][0]
+    True
     """
 
     def __init__(

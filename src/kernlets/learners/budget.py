@@ -1,6 +1,6 @@
-"""`BudgetKernelDL`: a kernel dictionary learned from a stream, with few anchors.
+"""`BudgetKernelDL` learns a kernel dictionary with few anchors from a stream.
 
-The rules are in `updates/budget.py`, the anchors in `updates/stock.py`.
+`updates/budget.py` has the rules and `updates/stock.py` the anchors.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
 from ..fields import Declared, Part, Whole, check
 from ..kernels import Precomputed, resolve
+from ..kernels.definite import check_kernel
 from ..kernels.samples import check_samples, describe_input
 from ..pursuits import OMP, Lasso
 from ..updates.budget import (
@@ -42,60 +43,71 @@ from .loop import Monitor
 BLOCK = 64  # samples whose kernel rows are evaluated together
 ATOMS = 50
 PENALTY = 0.05  # λ of the default coder
-SPREAD = 0.1  # of the first coefficients; with 1 the first anchors would never go
+SPREAD = 0.1  # scale of the first coefficients; at 1 first anchors are never pruned
 
 
 class BudgetKernelDL(KernelAtoms, DictionaryLearner):
     """Online kernel dictionary learning with at most `budget` anchors.
 
     Atoms are D = Φ(anchors) Ω. Each sample is coded, min ½‖φ(x) − Dα‖² + λ‖α‖₁, may
-    become an anchor, and moves Ω by a gradient step; when there are more anchors than
-    the budget allows the least important one is removed. Table I of "Online Kernel
-    Dictionary Learning on a Budget". Time and memory per sample are constant.
+    become an anchor, and changes Ω by a gradient step. If there are then more anchors
+    than the budget allows, the least important one is removed. This is Table I of
+    "Online Kernel Dictionary Learning on a Budget". Time and memory per sample are
+    constant.
 
     Parameters
     ----------
     kernel : str, Kernel or callable
+        Any kernel except a precomputed one.
     n_components : int, optional
-        Number of atoms; it may be above the budget. Default: 50, in `fit` at most a
+        Number of atoms; it may exceed the budget. Default: 50, in `fit` at most a
         quarter of the samples.
     n_nonzero_coefs : int, optional
-        Code by `OMP` with this many non-zeros. Atoms are then kept at unit norm, eq.
-        (3), instead of being penalised: codes that cost nothing could grow as atoms
-        shrink.
+        Number of non-zeros per code, found by `OMP`. Atoms then keep unit norm, eq.
+        (3), instead of being penalised, because codes without a penalty could grow
+        while atoms shrink.
     coder : Lasso or OMP, optional
         Default: ``Lasso(0.05)``.
     max_iter : int
-        Passes over X in `fit`, each in another random order.
+        Number of passes over X in `fit`, each in a new random order.
     init : "normal" or array (n_first, n_components)
-        Coefficients of the first anchors: 0.1 times normal, or given ones.
+        Coefficients of the first anchors: 0.1 times standard normal, or the given ones.
     budget : int
         Largest number of anchors.
     admission : {"all", "coherence", "cost"} or Admission
         Which samples may become anchors: all, ``Coherence(0.8)``,
         ``ReconstructionCost(1.2)``. The same sample is never stored twice.
     update : {"parameter", "feature"} or StochasticGradient
-        In which space the gradient step is taken, how long it is, and more.
+        The space of the gradient step; an object also sets its length and more.
     pruning : {"row-norm", "error", "merge"}
-        Remove the anchor with the smallest row of Ω, eq. (23); or the one whose
-        projection on all others changes D least, leaving its part to them; or the one
-        that another single anchor replaces best.
+        Remove the anchor with the smallest row of Ω, eq. (23); or the anchor whose
+        projection on all others changes D least, and add its part to them; or the
+        anchor that a single other anchor replaces best.
     random_state, verbose, callback, sparse_output
         As in `KSVD`; an iteration is a pass over X.
 
     Attributes
     ----------
     anchors_ : array (r, p)
-    coefs_ : array (m, r), Ωᵀ
+        The anchors.
+    coefs_ : array (m, r)
+        Coefficients Ωᵀ of the atoms over the anchors.
     dictionary_ : KernelDictionary
-    stock_ : AnchorStock, what `partial_fit` goes on with
+        The atoms as a dictionary.
+    stock_ : AnchorStock
+        The state from which `partial_fit` continues.
     kernel_ : Kernel
+        The kernel with all parameters set.
+    coder_ : SparseCoder
+        The pursuit in use.
     n_samples_seen_ : int
+        Number of samples learned from, in all calls.
     history_ : dict
-        ``objective``: mean squared error of the samples of a pass as they came;
-        ``cost``: the mean of what is minimised, ½‖φ(x) − Dα‖² + λ‖α‖₁ + ½μ‖D‖²;
-        ``seconds``. Of the last call in `partial_fit`.
+        Per pass (of the last call, for `partial_fit`): ``objective``, the mean squared
+        error of each sample before the atoms learned from it; ``cost``, the mean of
+        ½‖φ(x) − Dα‖² + λ‖α‖₁ + ½μ‖D‖²; and ``seconds``.
     n_iter_ : int
+        Number of passes.
 
     Examples
     --------
@@ -161,7 +173,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
     def fit(self, X: Any, y: Any = None) -> BudgetKernelDL:
         """Learn from `max_iter` passes over the samples in X; y is ignored.
 
-        X may be a list of row blocks or `Blocks`; these come in their own order.
+        X may be a list of row blocks or `Blocks`; blocks are read in their own order.
         """
         self._validate_params()
         kernel = self._stream_kernel()
@@ -194,13 +206,13 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         kernel = resolve(self.kernel)
         if isinstance(kernel, Precomputed):
             raise ValueError(
-                "kernel='precomputed' knows no samples but those of one matrix, which "
-                "are no stream: use KernelKSVD"
+                "kernel='precomputed' knows only the samples of one matrix and cannot "
+                "learn from a stream: use KernelKSVD"
             )
         return kernel
 
     def _checked_n_atoms(self, kernel: Kernel, X: Array) -> int | None:
-        """n_components, no more than there are samples to learn from."""
+        """`n_components`, checked against the number of samples to learn from."""
         energies = map_rows(kernel.diag, X, row_bytes=8 * X.shape[-1])
         n_usable = int((to_numpy(energies) > 0).sum())
         n_atoms = self.n_components
@@ -216,7 +228,8 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
     def _begin(
         self, kernel: Kernel, X: Array, n_atoms: int | None, rng: np.random.Generator
     ) -> None:
-        """No anchors, no samples seen."""
+        """Start without anchors and samples."""
+        check_kernel(kernel, X)
         start = self._start(n_atoms, rng)
         self.kernel_ = kernel
         self.coder_ = self._coder(start.shape[1], X.shape[-1])
@@ -246,7 +259,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         saved: Checkpoint | None = None,
         rng: np.random.Generator | None = None,  # orders the samples of a pass
     ) -> None:
-        """Some passes over samples, each one an iteration of the history."""
+        """Run passes over samples; each pass is an iteration of the history."""
         name = type(self).__name__
         monitor = Monitor(n_passes, bool(self.verbose), self.callback, name)
         monitor.history["cost"] = []
@@ -274,7 +287,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
     def _resume(
         self, monitor: Monitor, rng: np.random.Generator, state: dict[str, Any]
     ) -> None:
-        """Take up what a checkpoint holds."""
+        """Continue from the state of a checkpoint."""
         rng.bit_generator.state = state["rng"].bit_generator.state
         monitor.resume(state["history"])
         stock, (_, p) = AnchorStock(**state["stock"]), self.stock_.anchors.shape
@@ -286,9 +299,9 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         self._publish()
 
     def _pass(self, batches: Iterable[Array]) -> tuple[float, float]:
-        """Mean squared error and mean cost of the samples as they came.
+        """Learn from one pass; returns the mean squared error and the mean cost.
 
-        The learner is as it was before if samples are refused.
+        If samples are refused, the learner is as it was before.
         """
         update, stock, n_seen = self._update(), self.stock_, self.n_samples_seen_
         rules = self._rules(update, stock.start)
@@ -349,13 +362,13 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         if n_unstable and not guard:
             warnings.warn(
                 f"{n_unstable} steps were too long to lower the cost of their sample, "
-                "and the coefficients may grow without bound: set guard=True in "
-                "update, or a smaller step",
+                "and the coefficients may grow without bound: set guard=True or a "
+                "smaller step in update",
                 stacklevel=4,
             )
 
     def _publish(self) -> None:
-        """The stock as a dictionary."""
+        """Set `dictionary_` from the stock of anchors."""
         stock = self.stock_
         if len(stock) == 0:
             raise ValueError(
@@ -384,7 +397,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
 
 
 def _batches(X: Any, rng: np.random.Generator) -> Iterator[Array]:
-    """One pass: blocks in their order, an array in random order."""
+    """Batches of one pass: blocks in their order, rows of an array in random order."""
     if is_blocks(X):
         yield from row_batches(X, BLOCK)
         return

@@ -1,7 +1,7 @@
 """Exact kernel dictionary learning: atoms are combinations of all training samples.
 
-The kernel matrix of the training samples is formed once and held in memory. Where it
-does not fit, `NystroemMap` followed by a linear learner is the way.
+The kernel matrix of the training samples is computed once and held in memory. If it
+does not fit, use `NystroemMap` followed by a linear learner.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ..config import options
 from ..core import Array, AtomUpdate, Kernel, SparseCoder
 from ..dictionaries import GramDictionary, KernelDictionary
 from ..kernels import Precomputed, resolve
+from ..kernels.definite import check_matrix
 from ..kernels.samples import check_samples, describe_input
 from ..updates import MODUpdate
 from .base import KSVD_UPDATES, DictionaryLearner, ksvd_update
@@ -71,7 +72,7 @@ class KernelLearner(KernelAtoms, DictionaryLearner):
         return GramDictionary.of_samples(matrix, index_like(chosen, matrix))
 
     def _given_dictionary(self, matrix: Array) -> GramDictionary:
-        """`init` as row numbers of training samples."""
+        """Atoms from `init`, given as row numbers of training samples."""
         rows = np.asarray(self.init)
         wanted = self.n_components or len(rows)
         inside = rows.ndim == 1 and rows.dtype.kind in "iu"
@@ -97,6 +98,7 @@ def kernel_matrix(kernel: Kernel, X: Array, who: str) -> Array:  # (N, N)
     itemsize = X.dtype.itemsize if X.dtype.itemsize in (4, 8) and X.ndim > 1 else 8
     _refuse_large(n, itemsize, who)
     if isinstance(kernel, Precomputed):
+        check_matrix(kernel, X)
         return namespace(X).asarray(X, copy=False)
     Y = kernel.take(X, index_like(np.arange(n), X)) if X.ndim == 1 else X
     matrix = map_rows(lambda block: kernel(block, Y), X, n * itemsize)
@@ -106,6 +108,7 @@ def kernel_matrix(kernel: Kernel, X: Array, who: str) -> Array:  # (N, N)
             f"kernel={kernel!r} is not positive semi-definite on these samples: "
             "κ(x, x) is negative for some; use another kernel"
         )
+    check_matrix(kernel, matrix)
     return matrix
 
 
@@ -125,30 +128,36 @@ def _refuse_large(n: int, itemsize: int, who: str) -> None:
 class KernelKSVD(KernelLearner):
     """Kernel K-SVD: minimises Σ‖φ(xᵢ) − Φ(X)Aᵀγᵢ‖² with sparse γᵢ. LKDL eq. (14).
 
-    The products of atoms and samples, K·A, are kept up to date atom by atom, so that
-    one iteration costs about m·N·(m + q) operations instead of m·N².
+    The products of atoms and samples, K·A, are updated atom by atom, so that one
+    iteration costs about m·N·(m + q) operations instead of m·N².
 
     Parameters
     ----------
     kernel : str, Kernel or callable
         E.g. ``"poly:2"``, ``RBF(sigma=2)``, ``"precomputed"`` (fit on K(X, X),
-        transform on K(X_new, X)) or a function of two blocks of samples; with a
-        function the samples may be strings, graphs, matrices.
+        transform on K(X_new, X)) or a function of two blocks of samples. With a
+        function the samples may be strings, graphs or matrices.
     n_components : int, optional
         Number of atoms. Default: a quarter of the samples, at most 500.
     n_nonzero_coefs, coder, max_iter, random_state, verbose, callback, sparse_output
         As in `KSVD`.
     init : "samples" or array of row numbers
-        Training samples that are the first atoms.
+        The training samples that serve as first atoms: random ones, or those given.
     update : {"approximate", "exact", "parallel"} or AtomUpdate
+        As in `KSVD`.
 
     Attributes
     ----------
-    anchors_ : the training samples (row numbers if the kernel is precomputed)
+    anchors_ : array (N, p)
+        The training samples (row numbers if the kernel is precomputed).
     coefs_ : array (m, N)
+        Coefficients of the atoms over the training samples.
     dictionary_ : KernelDictionary
+        The atoms as a dictionary.
     kernel_ : Kernel
-    history_, n_iter_ : as in `KSVD`
+        The kernel with all parameters set.
+    coder_, history_, n_iter_
+        As in `KSVD`.
 
     Examples
     --------
@@ -197,7 +206,25 @@ class KernelKSVD(KernelLearner):
 class KernelMOD(KernelLearner):
     """Kernel method of optimal directions: A = (ΓᵀΓ)⁺Γᵀ, LKDL section III-B.
 
-    Parameters and attributes are those of `KernelKSVD`, without `update`.
+    Parameters
+    ----------
+    kernel, n_components, init
+        As in `KernelKSVD`.
+    n_nonzero_coefs, coder, max_iter, random_state, verbose, callback, sparse_output
+        As in `KSVD`.
+
+    Attributes
+    ----------
+    anchors_, coefs_, dictionary_, kernel_, coder_, history_, n_iter_
+        As in `KernelKSVD`.
+
+    Examples
+    --------
+    >>> from kernlets import KernelMOD, datasets
+    >>> digits = datasets.load("digits")
+    >>> learner = KernelMOD("poly:2", 30, n_nonzero_coefs=3, random_state=0)
+    >>> learner.fit(digits.X_train[:200]).transform(digits.X_test[:5]).shape
+    (5, 30)
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""`Forgetting`: how much each new sample of a stream takes from the weight of the past.
+"""`Forgetting`: factors by which each new sample of a stream reduces earlier weights.
 
-No learner here; `online.py` and `rls.py` multiply their sums by these factors.
+The learners in `online.py` and `rls.py` multiply their sums by these factors.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..fields import Declared, Either, Nothing, Number, Text, Whole
 
-#: schedule -> what is left of 1 − start after t horizons
+#: schedule -> the remaining share of 1 − start after t horizons
 SCHEDULES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "constant": np.ones_like,
     "linear": lambda t: np.clip(1 - t, 0, None),
@@ -29,21 +29,22 @@ SCHEDULES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 class Forgetting:
     """A forgetting factor λ for each sample of a stream, which may rise to 1.
 
-    λᵢ = 1 − (1 − start) g(i / horizon) for the sample that comes after i others, with
+    λᵢ = 1 − (1 − start) g(i / horizon) for the sample that follows i others, with
     g(t) = 1 (``"constant"``), max(1 − t, 0) to the power 1, 2, 3 (``"linear"``,
     ``"quadratic"``, ``"cubic"``), 2⁻ᵗ (``"exponential"``) or 1 / (1 + t)
     (``"hyperbolic"``): the schedules of RLS-DLA (Skretting and Engan, 2010).
-    The first dictionary is forgotten quickly, and learning settles later. At
+    A rising λ forgets the first dictionary quickly and lets learning settle later. With
     a constant λ the learner remembers about 1 / (1 − λ) samples.
 
     Parameters
     ----------
-    start : float
+    start : float, default=0.99
         The first factor, above 0 and at most 1.
     schedule : {"constant", "linear", "quadratic", "cubic", "exponential", "hyperbolic"}
+        The function g, by which λ rises.
     horizon : int, optional
-        Samples until λ is 1 (for the powers), or until half of 1 − start is left.
-        Needed by all schedules but the constant one.
+        Number of samples until λ is 1 (linear, quadratic, cubic), or until half of
+        1 − start is left. Every schedule except the constant one needs it.
 
     Examples
     --------
@@ -73,8 +74,9 @@ class Forgetting:
             return
         if self.horizon is None or not self.horizon > 0:
             raise ValueError(
-                f"schedule={self.schedule!r} with horizon={self.horizon!r}: say after "
-                "how many samples forgetting is to end, e.g. the length of the stream"
+                f"schedule={self.schedule!r} with horizon={self.horizon!r}: set the "
+                "number of samples after which forgetting ends, e.g. the length of the "
+                "stream"
             )
 
     def factors(self, seen: int, count: int) -> np.ndarray:  # (count,)
@@ -84,5 +86,5 @@ class Forgetting:
 
 
 def forgetting_of(value: float | Forgetting) -> Forgetting:
-    """A constant factor, or the schedule as it is."""
+    """Turn a number into a constant schedule; return a schedule unchanged."""
     return value if isinstance(value, Forgetting) else Forgetting(value)

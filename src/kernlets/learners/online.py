@@ -1,4 +1,4 @@
-"""`OnlineDictionary`: atoms from sums over the samples so far."""
+"""`OnlineDictionary` learns atoms from running sums over the samples of a stream."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ UPDATES = {"coordinate": CoordinateUpdate, "mod": MODUpdate}
 class OnlineDictionary(StreamLearner):
     """Online dictionary learning from running sums, after Mairal et al. (2009).
 
-    Of each mini-batch only A = ΓᵀΓ and B = ΓᵀX are kept, added to what is left of the
-    earlier ones after forgetting; the atoms then take one sweep of block coordinate
-    descent (or a least-squares solution) from these sums. Codes may be l0
+    Of each mini-batch it keeps only A = ΓᵀΓ and B = ΓᵀX, which are added to the earlier
+    sums, reduced by forgetting. One sweep of block coordinate descent (or a
+    least-squares solution) then computes the atoms from these sums. Codes may be l0
     (`n_nonzero_coefs`, `OMP`) or l1 (``coder=Lasso(alpha)``).
 
-    The sums are a `Statistics` and add up: those of a batch are the sum over its
-    parts, wherever these lie. One batch with all rows in one pass is one iteration of
-    the update.
+    The sums are a `Statistics` object, and sums of the parts of a batch can be added
+    wherever the parts are stored. One batch with all rows, in one pass, is one
+    iteration of the update.
 
     Parameters
     ----------
@@ -39,28 +39,39 @@ class OnlineDictionary(StreamLearner):
     n_nonzero_coefs, coder
         As in `KSVD`.
     batch_size : int
-        Rows that are coded with the same atoms. They come in the order of X: mix rows
-        that are sorted.
+        Number of rows that are coded with the same atoms. They are taken in the order
+        of X, so shuffle rows that are sorted.
     forgetting : float or Forgetting
-        Factor λ for each new sample by which the weight of all earlier ones is
-        multiplied; or a schedule, e.g. ``Forgetting(0.999, "hyperbolic", 1000)``.
+        Factor λ by which each new sample multiplies the weight of all earlier ones; or
+        a schedule, e.g. ``Forgetting(0.999, "hyperbolic", 1000)``.
     max_iter : int
-        Passes over X.
+        Number of passes over X.
     init : {"samples", "kmeans", "svd", "normal"} or array of shape (m, p)
+        The first atoms.
     update : {"coordinate", "mod"} or AtomUpdate
-        How atoms come from the sums; an update that needs no more than sums.
+        The rule that computes atoms from the sums; it may need nothing but sums.
     random_state, verbose, callback, sparse_output
         As in `KSVD`; an iteration is a pass over X.
 
     Attributes
     ----------
     components_ : array (m, p)
+        The atoms, one per row, with unit norm.
     dictionary_ : ExplicitDictionary
-    statistics_ : Statistics, the running sums
+        The atoms as a dictionary.
+    coder_ : SparseCoder
+        The pursuit in use.
+    statistics_ : Statistics
+        The running sums.
     n_samples_seen_ : int
-    history_ : dict with ``objective`` (mean squared error of the samples as they came,
-        before the atoms learned from them) and ``seconds``, per pass
+        Number of samples learned from, in all calls.
+    uses_ : array (m,)
+        Number of recent samples that use each atom, to find unused atoms.
+    history_ : dict
+        Per pass: ``objective`` (mean squared error of each sample before the atoms
+        learned from it) and ``seconds``.
     n_iter_ : int
+        Number of passes.
 
     Examples
     --------
@@ -116,9 +127,9 @@ class OnlineDictionary(StreamLearner):
         self.sparse_output = sparse_output
 
     def statistics(self, X: Any) -> Statistics:
-        """Sums over the rows of X, coded with the atoms as they are.
+        """Sums over the rows of X, coded with the present atoms.
 
-        Those of several parts may be added and given to `absorb`: a mini-batch that
+        The sums of several parts may be added and passed to `absorb`, if a mini-batch
         is spread over files or machines.
         """
         check_is_fitted(self)
@@ -127,7 +138,7 @@ class OnlineDictionary(StreamLearner):
     def absorb(self, batch: Statistics) -> OnlineDictionary:
         """Learn from the sums of one mini-batch, as `partial_fit` does from its rows.
 
-        They must have been made with the present atoms.
+        The sums must have been computed with the present atoms.
         """
         check_is_fitted(self)
         self._note(self._learn_sums(batch, self._factors(int(batch.n_samples))))
@@ -141,8 +152,8 @@ class OnlineDictionary(StreamLearner):
     def _begin(self) -> None:
         if self._atom_update().needs != "statistics":
             raise ValueError(
-                f"update={self.update!r} needs all codes at once, but of a stream only "
-                "sums are kept: use 'coordinate' or 'mod'"
+                f"update={self.update!r} needs all codes at once, but only sums of a "
+                "stream are kept: use 'coordinate' or 'mod'"
             )
         self.statistics_: Any = None
 

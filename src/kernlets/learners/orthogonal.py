@@ -1,4 +1,4 @@
-"""Orthonormal atoms: coding is one product and a threshold, updating one small SVD."""
+"""`OrthogonalDictionary`: orthonormal atoms, which make both steps cheap and exact."""
 
 from __future__ import annotations
 
@@ -21,29 +21,32 @@ class OrthogonalDictionary(LinearLearner):
     """Orthonormal atoms Z for sparse codes Γ; K-SAD eqs. (5) and (6) without labels.
 
     Minimises ½‖X − ΓZ‖² + alpha‖Γ‖₁, or ‖X − ΓZ‖² with `n_nonzero_coefs` non-zeros per
-    sample, subject to ZZᵀ = I. Both steps have closed solutions: codes are thresholded
-    correlations, atoms come from a Procrustes problem, `OrthogonalUpdate`. Works from
-    sums over blocks of samples, so that X may be a memory map.
+    sample, subject to ZZᵀ = I. Both steps have closed-form solutions: codes are
+    thresholded correlations, and atoms solve a Procrustes problem (`OrthogonalUpdate`).
+    It needs only sums over blocks of samples, so X may be a memory map.
 
     Parameters
     ----------
     n_components : int, optional
-        Number of atoms, at most the number of features. Default: as many as there are
-        features, but no more than samples and than 500.
+        Number of atoms, at most the number of features. Default: the number of
+        features, but at most the number of samples and at most 500.
     n_nonzero_coefs : int, optional
-        Keep this many of the largest correlations of each sample: the best code of
-        that size, since the atoms are orthonormal.
+        Number of the largest correlations to keep for each sample. This gives the best
+        code of that size, because the atoms are orthonormal.
     coder : SparseCoder, optional
         Another pursuit.
     alpha : float
-        Soft threshold of the correlations if neither of the two is given.
+        Soft threshold of the correlations if neither `n_nonzero_coefs` nor `coder` is
+        given.
     max_iter, init, random_state, verbose, callback, sparse_output
         As in `KSVD`. The first atoms are made orthonormal.
 
     Attributes
     ----------
     components_ : array (m, p)
-    dictionary_, history_, n_iter_ : as in `KSVD`
+        The atoms, one per row.
+    dictionary_, coder_, history_, n_iter_
+        As in `KSVD`.
 
     Examples
     --------

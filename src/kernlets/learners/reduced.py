@@ -1,7 +1,7 @@
 """Reduced kernel dictionary learning: atoms over a few anchors that are learned.
 
-Here: which anchors to begin with, the first atoms, the estimator. How atoms and
-anchors are updated is in `updates/anchored.py` and `anchors.py`.
+This module has the estimator, the first anchors and the first atoms;
+`updates/anchored.py` and `updates/anchors.py` update both.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from ..backend.validation import check_rows
 from ..core import Array, AtomUpdate, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
 from ..kernels import Precomputed, resolve
+from ..kernels.definite import check_kernel
 from ..pursuits import OMP
 from ..updates import AnchorDescent, AnchoredUpdate
 from ..updates.anchored import AnchoredDictionary
@@ -43,7 +44,7 @@ DRAWN = ("kmeans", "samples")  # names of `STARTS` that serve as anchors
 
 
 class ReducedKernelDL(KernelAtoms, DictionaryLearner):
-    """Kernel dictionary whose atoms are combinations of φ(anchors), few and learned.
+    """A kernel dictionary whose atoms are combinations of a few, learned φ(anchors).
 
     Minimises ‖φ(Y) − Γ A φ(D)‖² + linear_weight · ‖Y − X D‖² over sparse codes Γ,
     coefficients A and, with `optimize_anchors`, the anchors D: RKDL-D, ORKDL-D and
@@ -54,40 +55,50 @@ class ReducedKernelDL(KernelAtoms, DictionaryLearner):
     Parameters
     ----------
     kernel : str, Kernel or callable
-        On rows of numbers; differentiable if the anchors are to move.
-    n_components, n_nonzero_coefs, coder, max_iter, random_state, verbose, callback,
-    sparse_output
+        A kernel on rows of numbers; it must be differentiable if the anchors move.
+    n_components, n_nonzero_coefs, coder, max_iter
         As in `KSVD`.
     init : {"samples", "anchors"} or array of row numbers
         The first atoms: training samples projected on the span of the anchors, or
         some of the anchors themselves.
     anchors : {"dictionary", "kmeans", "samples"}, linear learner or array (n, p)
-        The first anchors. "dictionary": atoms of `KSVD`, brought to the typical norm of
-        the samples and turned to the side of their mean, where κ is larger. Atoms of a
-        learner given as an object are taken as they are.
+        The first anchors. "dictionary" takes atoms of `KSVD`, scales them to the
+        typical norm of the samples and flips them towards their mean, where κ is
+        larger. Atoms of a learner given as an object are used unchanged.
     n_anchors : int, optional
-        Default: twice the number of atoms, but at least 50 and at most one per sample.
+        Number of anchors. Default: twice the number of atoms, but at least 50 and at
+        most one per sample.
     optimize_anchors : bool or AnchorDescent
-        Move the anchors after each update of the atoms: True for three steps of
-        L-BFGS, ``AnchorDescent(n_steps=3, rate=5e-4)`` for plain steps as published.
+        Whether to move the anchors after each update of the atoms: True for three steps
+        of L-BFGS, ``AnchorDescent(n_steps=3, rate=5e-4)`` for plain steps as published.
     linear_weight : float
-        λ of the linear term, which keeps the anchors a dictionary of the samples. Its
-        codes have as many non-zeros as those of the learner in `anchors`, else up to 5.
+        Weight λ of the linear term, which keeps the anchors a dictionary of the
+        samples. Its codes have as many non-zeros as those of the learner in `anchors`,
+        otherwise up to 5.
     restrict : bool
-        Keep at most `n_nonzero_coefs` non-zeros while atoms are updated. The authors'
-        program does not: their Table I, and `history_` then, is the error of codes
-        that have become dense.
+        Whether to keep at most `n_nonzero_coefs` non-zeros while atoms are updated. The
+        authors' program does not: the errors in their Table I (and in `history_` with
+        False) are those of codes that have become dense.
+    random_state, verbose, callback, sparse_output
+        As in `KSVD`.
 
     Attributes
     ----------
     anchors_ : array (n, p)
+        The anchors.
     coefs_ : array (m, n)
+        Coefficients of the atoms over the anchors.
     dictionary_ : KernelDictionary
+        The atoms as a dictionary.
     kernel_ : Kernel
+        The kernel with all parameters set.
+    coder_ : SparseCoder
+        The pursuit in use.
     history_ : dict
-        ``objective`` (mean squared error in feature space) and ``seconds``; with a
-        `linear_weight` also ``mixed``, the objective of eq. (8) per sample.
+        ``objective`` (mean squared error in feature space) and ``seconds``; if
+        `linear_weight` is not 0 also ``mixed``, the objective of eq. (8) per sample.
     n_iter_ : int
+        Number of iterations.
 
     Examples
     --------
@@ -182,6 +193,7 @@ class ReducedKernelDL(KernelAtoms, DictionaryLearner):
         self._check_together(kernel)
         X = check_rows(self, X, reset=True, whole=True)
         self.kernel_ = kernel.bound(X)
+        check_kernel(self.kernel_, X)
         rng = generator(self.random_state)
         start = self._first_dictionary(X, rng)
         rows = index_like(np.arange(X.shape[0]), X)
@@ -194,21 +206,21 @@ class ReducedKernelDL(KernelAtoms, DictionaryLearner):
         return self
 
     def _check_together(self, kernel: Kernel) -> None:
-        """Parameters that exclude each other."""
+        """Refuse parameters that exclude each other."""
         if isinstance(kernel, Precomputed):
             raise ValueError(
-                "kernel='precomputed' knows no samples between which anchors could "
-                "lie: use KernelKSVD"
+                "kernel='precomputed' has no sample vectors to learn anchors from: "
+                "use KernelKSVD"
             )
         if self.optimize_anchors and not kernel.differentiable:
             raise ValueError(
-                f"optimize_anchors needs a differentiable kernel, kernel={kernel!r} is "
-                "not: set optimize_anchors=False or use e.g. RBF or Polynomial"
+                f"optimize_anchors needs a differentiable kernel, and {kernel!r} "
+                "is not: set optimize_anchors=False or use e.g. RBF or Polynomial"
             )
         if self.linear_weight and not self.optimize_anchors:
             raise ValueError(
-                f"linear_weight={self.linear_weight} acts on anchors that move: set "
-                "optimize_anchors=True"
+                f"linear_weight={self.linear_weight} acts only on anchors that move: "
+                "set optimize_anchors=True"
             )
 
     def _first_dictionary(
@@ -240,7 +252,7 @@ class ReducedKernelDL(KernelAtoms, DictionaryLearner):
     def _first_anchor_atoms(
         self, n_atoms: int, n_anchors: int, rng: np.random.Generator
     ) -> np.ndarray:
-        """Numbers of the anchors that become the first atoms, none if samples do."""
+        """Indices of the anchors that become the first atoms; none if samples do."""
         if not isinstance(self.init, str) or self.init != "anchors":
             return np.arange(0)
         if n_atoms > n_anchors:
@@ -253,7 +265,7 @@ class ReducedKernelDL(KernelAtoms, DictionaryLearner):
     def _first_rows(
         self, start: AnchoredDictionary, n_atoms: int, rng: np.random.Generator
     ) -> np.ndarray:  # (m,)
-        """Numbers of the training samples that become the first atoms."""
+        """Row numbers of the training samples that become the first atoms."""
         if not isinstance(self.init, str):
             return self._given_rows(n_atoms, len(start.features))
         inside = to_numpy(row_norms(start.features))
@@ -262,8 +274,8 @@ class ReducedKernelDL(KernelAtoms, DictionaryLearner):
         if n_atoms > len(usable):
             raise ValueError(
                 f"n_components={n_atoms} atoms cannot be drawn from the {len(usable)} "
-                "samples that φ(anchors) see: lower n_components, raise n_anchors or "
-                "take a wider kernel"
+                "samples with a part in the span of φ(anchors): lower n_components, "
+                "raise n_anchors or use a wider kernel"
             )
         return rng.choice(usable, n_atoms, replace=False)
 
@@ -339,13 +351,13 @@ class ReducedKernelDL(KernelAtoms, DictionaryLearner):
         self.history_["mixed"] = [error + weight * linear for error, linear in pairs]
 
     def _warn_of_collisions(self, n_anchors: int, rank: int) -> None:
-        """Say that anchors are too many, unless their number was left to us."""
+        """Warn if there are too many anchors and the user chose their number."""
         asked = self.n_anchors is not None or not isinstance(self.anchors, str)
         if asked and rank < n_anchors:
             warnings.warn(
-                f"φ of the {n_anchors} anchors spans {rank} dimensions only, to "
+                f"φ of the {n_anchors} anchors spans {rank} dimensions only, up to "
                 "rounding: anchors coincide, or there are more than the kernel can "
-                "tell apart; the rest was left out. Lower n_anchors, or pass float64",
+                "distinguish. The rest is dropped; lower n_anchors or pass float64",
                 stacklevel=3,
             )
 
@@ -354,10 +366,10 @@ def facing(
     atoms: Array,  # (n, p), unit norm
     X: Array,  # (N, p)
 ) -> Array:  # (n, p)
-    """Atoms with the samples' typical norm, on the side of their mean.
+    """Scale atoms to the samples' typical norm and flip them towards their mean.
 
-    A linear dictionary knows neither length nor sign of its atoms, a kernel sees both:
-    an RBF anchor opposite to the samples is far from all of them.
+    Length and sign of an atom do not matter in a linear dictionary, but they do to a
+    kernel: an RBF anchor opposite to the samples is far from all of them.
     """
     xp = namespace(X)
     side = xp.where(atoms @ xp.mean(X, axis=0) < 0, -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""`RLSDictionary`: atoms by recursive least squares over a stream."""
+"""`RLSDictionary` learns atoms from a stream by recursive least squares."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from .stream import StreamLearner
 
 
 class RLSDictionary(StreamLearner):
-    """RLS-DLA: all atoms follow each sample by recursive least squares.
+    """RLS-DLA: every sample updates all atoms by recursive least squares.
 
     Skretting and Engan (2010): with the code γ of a sample x, C = (Σ λ… γγᵀ)⁻¹ and the
-    residual r = x − Dᵀγ, the atoms move by Cγrᵀ/(λ + γᵀCγ), and C by its rank-one
-    update. Samples of a mini-batch are coded with the same atoms, and what they then
-    do, one after the other, is done by matrix products (LKDL, section IV-E, trains on
-    mini-batches this way). With ``batch_size=1`` it is the published algorithm.
+    residual r = x − Dᵀγ, the atoms change by Cγrᵀ/(λ + γᵀCγ), and C by a rank-one
+    update. All samples of a mini-batch are coded with the same atoms; their updates,
+    which follow one another, are computed by matrix products (as in LKDL, section
+    IV-E). With ``batch_size=1`` this is the published algorithm.
 
-    With λ = 1 and given codes the atoms are the least-squares solution over all that
-    was seen, with the first atoms as a prior of the weight of one sample (of the first
-    mini-batch, to a factor of two).
+    With λ = 1 and given codes the atoms are the least-squares solution over all samples
+    seen, with the first atoms as a prior that weighs as much as one sample (of the
+    first mini-batch, to a factor of two).
 
     Parameters
     ----------
@@ -38,29 +38,38 @@ class RLSDictionary(StreamLearner):
     n_nonzero_coefs, coder
         As in `KSVD`.
     batch_size : int
-        Rows that are coded with the same atoms. They come in the order of X: mix rows
-        that are sorted.
+        Number of rows that are coded with the same atoms. They are taken in the order
+        of X, so shuffle rows that are sorted.
     forgetting : float or Forgetting
         Factor λ for each sample, or a schedule such as
-        ``Forgetting(0.99, "linear", horizon=50_000)`` from 0.99 up to 1. The memory
-        1 / (1 − λ) should hold many uses of each atom. An atom that is out of use
-        stays where it is, however much is forgotten.
+        ``Forgetting(0.99, "linear", horizon=50_000)`` from 0.99 up to 1. Each atom
+        should be used many times within 1 / (1 − λ) samples. An atom that is not used
+        does not change.
     max_iter : int
-        Passes over X.
+        Number of passes over X.
     init : {"samples", "kmeans", "svd", "normal"} or array of shape (m, p)
+        The first atoms.
     random_state, verbose, callback, sparse_output
         As in `KSVD`; an iteration is a pass over X.
 
     Attributes
     ----------
     components_ : array (m, p)
+        The atoms, one per row, with unit norm.
     dictionary_ : ExplicitDictionary
+        The atoms as a dictionary.
+    coder_ : SparseCoder
+        The pursuit in use.
     covariance_ : array (m, m), float64
-        C.
+        The matrix C.
     prior_ : float
         C of an atom of which nothing is known yet.
     n_samples_seen_ : int
-    history_, n_iter_ : as in `OnlineDictionary`
+        Number of samples learned from, in all calls.
+    uses_ : array (m,)
+        Number of recent samples that use each atom, to find unused atoms.
+    history_, n_iter_
+        As in `OnlineDictionary`.
 
     Examples
     --------
@@ -76,8 +85,10 @@ class RLSDictionary(StreamLearner):
 
     _declared: ClassVar[Declared] = {
         "covariance_": Floats("m", "m", like="float64"),
-        "prior_": Maybe(Number(least=0)),  # files of earlier versions lack it
+        # files of version 0.1.0 have none
+        "prior_": Maybe(Number(least=np.finfo(float).tiny)),
     }
+    prior_: float = 1.0
 
     def __init__(
         self,
@@ -106,7 +117,7 @@ class RLSDictionary(StreamLearner):
         self.sparse_output = sparse_output
 
     def _works_from_sums(self) -> bool:
-        return False  # rows come one after the other
+        return False  # rows must come in order
 
     def _begin(self) -> None:
         self._take(Recursion.start(self.dictionary_.atoms))
@@ -125,8 +136,7 @@ class RLSDictionary(StreamLearner):
         self._take(self._state().replaced(places, atoms))
 
     def _state(self) -> Recursion:
-        prior = getattr(self, "prior_", 1.0)  # of a model of an earlier version
-        return Recursion(self.dictionary_.atoms, self.covariance_, prior)
+        return Recursion(self.dictionary_.atoms, self.covariance_, self.prior_)
 
     def _take(self, state: Recursion) -> None:
         self.dictionary_ = self.dictionary_.with_weights(state.atoms)

@@ -1,4 +1,4 @@
-"""Feature maps: samples to vectors whose inner products approximate a kernel."""
+"""Feature maps, which give vectors whose inner products approximate a kernel."""
 
 from .fastfood import FastfoodMap
 from .fourier import FourierMap
@@ -6,6 +6,7 @@ from .hybrid import HybridMap
 from .ika import IKAMap
 from .nystroem import NystroemMap
 from .sketch import PolynomialSketchMap
+from .standardize import Standardize
 from .unit_norm import UnitNorm
 
 MAPS = {
@@ -25,5 +26,6 @@ __all__ = [
     "IKAMap",
     "NystroemMap",
     "PolynomialSketchMap",
+    "Standardize",
     "UnitNorm",
 ]

@@ -1,4 +1,4 @@
-"""What the feature maps share: checked rows from any source, transform by blocks."""
+"""The base classes of feature maps: input checks, and transform block by block."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..preimage import over_landmarks, preimages
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, ABC):
     """A map ψ with ⟨ψ(x), ψ(y)⟩ ≈ κ(x, y), applied to blocks of rows.
 
-    A subclass gives `fit`, `_features` and `_row_bytes`. X may be an array, a torch
+    A subclass defines `fit` and the abstract members below. X may be an array, a torch
     tensor, a memory map, a Dask array or dataframe, or an iterable of blocks of rows.
     """
 
@@ -41,7 +41,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
     @property
     @abstractmethod
     def _model_array(self) -> Array | None:
-        """New rows are brought to its library, device and dtype, if it is not None."""
+        """New rows are converted to the library, device and dtype of this array."""
 
     @property
     @abstractmethod
@@ -55,14 +55,15 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
     def transform(self, X: Any) -> Any:
         """The features ψ of the rows of X.
 
-        For an iterable of blocks, an iterable with one array per block, made as it
-        is read; it can be read again if X can. For a Dask array another one, and for
-        a memory map whose features do not fit into the memory option `LazyRows`.
+        For an iterable of blocks the result is an iterable with one array per block,
+        computed as it is read; it can be read again if X can. For a Dask array the
+        result is a Dask array, and for a memory map whose features do not fit into the
+        memory option it is `LazyRows`.
         """
         check_is_fitted(self)
         if is_blocks(X) and not isinstance(X, Iterator):
             return Blocks(lambda: self.transform(iter(X)))
-        features = copy(self)._checked_features  # of this fit, should another follow
+        features = copy(self)._checked_features  # stays valid if the map is refitted
         return map_rows(features, self._rows(X), self._row_bytes)
 
     def _checked_features(self, X: Array) -> Array:  # (n, p) -> (n, k)
@@ -77,7 +78,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
         return found
 
     def _rows(self, X: Any, reset: bool = False) -> Any:
-        """X checked: one array, or a generator of checked blocks."""
+        """Check X; returns one array, or a generator of checked blocks."""
         if is_blocks(X):
             return self._blocks(X, reset)
         sparse, like = self._accept_sparse, None if reset else self._model_array
@@ -85,7 +86,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
         return check_rows(self, X, reset=reset, **keys)
 
     def _blocks(self, blocks: Any, reset: bool) -> Iterator[Array]:
-        """Checked blocks, where the model is, or all like the first one."""
+        """Check blocks and convert them to the model's device, or like the first."""
         like = None if reset else self._model_array
         for block in blocks:
             rows = check_rows(self, block, reset=reset, streamed=True, like=like)
@@ -100,7 +101,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
             return rows, rows
         head = next(rows, None)
         if head is None:
-            raise ValueError("X is an iterable without blocks: give at least one")
+            raise ValueError("X is an iterable without blocks: pass at least one")
         return head, chain([head], rows)
 
     def __sklearn_tags__(self) -> Any:
@@ -111,7 +112,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
 
 
 class LandmarkMap(FeatureMap):
-    """A map ψ(x) = K(x, `landmarks_`) `projection_`, of which there is a way back."""
+    """A map ψ(x) = K(x, `landmarks_`) `projection_`, which has an inverse_transform."""
 
     _declared: ClassVar[Declared] = {
         "kernel_": Part(Kernel),
@@ -131,7 +132,7 @@ class LandmarkMap(FeatureMap):
     def inverse_transform(self, F: Array) -> Array:  # (n, k) -> (n, p)
         """Points whose features are near the rows of F.
 
-        Pre-images are approximate: `kernlets.preimage` says how near they come.
+        Pre-images are approximate; `kernlets.preimage` reports their distances.
         """
         check_is_fitted(self)
         coefs = over_landmarks(self, F)

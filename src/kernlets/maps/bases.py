@@ -1,7 +1,7 @@
 """Basis functions for `IKAMap` that are not kernel functions: units of a layer.
 
-A unit is a function of ⟨w, x⟩ and an offset t. What is drawn for each kind, and its
-value; how the units are combined is in `ika.py`.
+A unit is a function of ⟨w, x⟩ and an offset t. This module draws w and t and evaluates
+the units; `ika.py` combines them.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def at_samples(
     sample: Array,  # (S, p)
     rng: np.random.Generator,
 ) -> tuple[Array, Array]:  # (m, p), (m,)
-    """Filters and offsets such that ⟨w, x⟩ has unit variance and tⱼ lies in the data.
+    """Scale filters so that ⟨w, x⟩ has unit variance, and choose offsets tⱼ.
 
-    Each unit turns on at a sample of its own, drawn at random.
+    Each unit switches on at a random sample of its own.
     """
     xp, m = namespace(filters), filters.shape[0]
     with quiet():

@@ -1,7 +1,7 @@
 """Eigenfunctions of a kernel in the span of given functions, from a sample.
 
-The sample with its Gram matrix in blocks, an orthonormal basis of functions, the
-kernel as a small matrix in that basis. Which functions is in `ika.py`.
+This module draws the sample, makes the functions orthonormal on it, and computes the
+kernel as a small matrix in that basis. `ika.py` chooses the functions.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Sample(NamedTuple):
 def gathered(
     rows: Any, n_samples: int, rng: np.random.Generator
 ) -> tuple[Array, np.ndarray | None]:
-    """A stream as one array, the random rows that are kept of it, and their places.
+    """Random rows of a stream as one array, and their row numbers in the stream.
 
-    One array is returned as it is.
+    An array is returned unchanged.
     """
     if not is_blocks(rows):
         return rows, None
@@ -54,9 +54,9 @@ def gathered(
 def draw_sample(
     kernel: Kernel, X: Array, n_samples: int, rng: np.random.Generator
 ) -> Sample:
-    """`n_samples` random rows of X, or all of them where there are fewer.
+    """`n_samples` random rows of X, or all rows if there are fewer.
 
-    Of rows on disk no more than a part of the memory option holds.
+    From rows on disk it takes no more than fit into a part of the memory option.
     """
     n = X.shape[0]
     if is_stored(X):
@@ -73,8 +73,8 @@ def draw_sample(
 def orthonormal(B: Array) -> tuple[Array, Array]:  # (S, n) -> (S, r), (n, r)
     """U with orthonormal columns that span those of B, and R with U = B R, in float64.
 
-    By the singular values of B with columns of unit length: P = BᵀB/S is numerically
-    singular for kernel functions, B much less so.
+    It uses the singular values of B with columns of unit length, because P = BᵀB/S is
+    numerically singular for kernel functions and B much less so.
     """
     xp = namespace(B)
     cut, least = max(CUT, 10 * eps(B)), least_energy(B)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from math import sqrt
 from numbers import Integral
 
 import numpy as np
 from scipy import sparse
 
-from ..backend.arrays import as_like, double, eps, namespace, row_norms, to_numpy
+from ..backend.arrays import as_like, double, row_norms, to_numpy
 from ..core import Array, Kernel
+from ..kernels.definite import check_symmetric, refuse_negative
 from ..landmarks import Landmarks
 from .spectral import Spectrum
-
-CORNER = 500  # rows of W that are compared with its columns
-ASYMMETRY = 1e-4  # relative difference beyond which they are not the same
 
 
 def in_float64(found: Landmarks) -> Landmarks:
@@ -29,29 +26,8 @@ def in_float64(found: Landmarks) -> Landmarks:
 def kernel_matrix(kernel: Kernel, found: Landmarks) -> Array:  # (c, c)
     """W, or an error if it is not symmetric."""
     W = kernel(found.rows, found.points)
-    _check_symmetric(W)
+    check_symmetric(W)
     return W
-
-
-def _check_symmetric(W: Array) -> None:
-    """Raise if a kernel is not symmetric, judged by a corner of its matrix."""
-    xp = namespace(W)
-    corner = W[:CORNER, :CORNER]
-    gap, size = xp.max(xp.abs(corner - corner.T)), xp.max(xp.abs(corner))
-    if float(gap) > ASYMMETRY * float(size):
-        raise ValueError(
-            "kernel is not symmetric: κ(x, y) and κ(y, x) differ by up to "
-            f"{float(gap):.2g}; use (κ(x, y) + κ(y, x))/2, or check the precomputed X"
-        )
-
-
-def rounding(W: Array, rows: Array | None = None) -> float:
-    """Eigenvalues of W below this share of the largest are rounding errors.
-
-    Of W itself, or of the dtype of the rows if these have fewer digits than W.
-    """
-    coarse = eps(W) if rows is None else eps(as_like(0.0, rows))
-    return max(sqrt(W.shape[0]) * eps(W), 10 * eps(W), coarse)
 
 
 def n_kept(
@@ -78,15 +54,11 @@ def inverse_root(pairs: Spectrum, k: int, like: Array) -> Array:  # (c, k)
 def check_definite(pairs: Spectrum, tolerance: float, psd: bool = True) -> None:
     """Raise if W is zero, or has negative eigenvalues although it should have none."""
     largest, lowest = float(pairs.values[0]), pairs.lowest
-    if psd and lowest < -100 * tolerance * max(largest, -lowest):
-        raise ValueError(
-            "kernel is not positive semi-definite: its matrix on the landmarks has "
-            f"eigenvalues from {lowest:.3g} to {largest:.3g}; use a kernel such as RBF "
-            "or Polynomial, or add a constant to the diagonal of a precomputed X"
-        )
+    if psd:
+        refuse_negative(lowest, largest, tolerance)
     if largest <= 0:
         raise ValueError(
-            "kernel is zero on all landmarks, so that nothing can be learned from "
+            "kernel is zero on all landmarks, so nothing can be learned from "
             "them: check X for zero rows, raise n_landmarks or use "
             "landmarks='diagonal'"
         )

@@ -28,7 +28,7 @@ from ..kernels import resolve
 from .base import FeatureMap
 from .frequencies import n_waves, radii, uniform, waves
 
-MIN_ORDER = 64  # of Hadamard matrices with ±1 as gains
+MIN_ORDER = 64  # smallest Hadamard matrix with ±1 as gains
 
 
 class FastfoodMap(FeatureMap):
@@ -44,36 +44,37 @@ class FastfoodMap(FeatureMap):
     Features are √(2/k) [cos Vx, sin Vx]. LKDL section IV-F; Le, Sarlós and Smola,
     2013; Yu et al., 2016.
 
-    On two cores about as fast as `FourierMap` at p = 256, three times as fast at
-    p = 1024 and k = 4096.
+    On two cores it is about as fast as `FourierMap` at p = 256 and three times as fast
+    at p = 1024 and k = 4096.
 
     Parameters
     ----------
     kernel : Kernel or str
-        RBF, Matern or RationalQuadratic. A bandwidth left open is set from the data
-        (from the first block of a stream).
+        RBF, Matern or RationalQuadratic. A bandwidth of None is set from the data (of a
+        stream, from the first block).
     n_components : int
-        Number of features k; of the last block of V as many rows are used as are
-        needed. An odd k ends with a single cosine of random phase.
+        Number of features k; surplus rows of the last block of V are not used. If k is
+        odd, the last feature is a single cosine of random phase.
     gains : {"signs", "normal"}
         ``"normal"`` is Fastfood as published, the first V: each row is exactly a
-        frequency of the kernel, for any p, and inner products are unbiased, but the
-        gains that a block has in common cost accuracy. On USPS (p = 256, σ = 1) its
+        frequency of the kernel, for any p, and inner products are unbiased, but rows of
+        a block share their gains, which costs accuracy. On USPS (p = 256, σ = 1) its
         error is 1.1, 1.25 and 1.35 times that of `FourierMap` at k = 64, 256 and 1024.
         ``"signs"`` is the second V, with orthogonal rows (structured orthogonal
-        features): 0.94, 0.79 and 0.44 times. Its bias is kept small by d ≥ 64.
+        features): 0.94, 0.79 and 0.44 times. A d of at least 64 keeps its bias small.
     random_state : int, RandomState, Generator or None
+        Seed of the random matrices.
 
     Attributes
     ----------
     diagonals_ : array (n_blocks, 2 or 3, d)
-        Those of B and G, or of D₁, D₂ and D₃; the last with the divisor.
+        Diagonals of B and G, or of D₁, D₂ and D₃; the last includes the divisor.
     orders_ : array of int (n_blocks, d) or None
-        The permutations, with normal gains.
+        The permutations; None unless ``gains="normal"``.
     lengths_ : array (⌈k/2⌉,)
         The diagonal of S.
     phase_ : float
-        Of the last cosine of an odd k.
+        Phase of the last cosine if k is odd.
     kernel_ : Kernel
         The kernel with all parameters set.
 
@@ -118,7 +119,7 @@ class FastfoodMap(FeatureMap):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> FastfoodMap:
-        """Draw B, Π, G and S; of X only the width and the scale matter."""
+        """Draw B, Π, G and S; only the width and the scale of X matter."""
         self._validate_params()
         head, _ = self._first_rows(X)
         self.kernel_, like = resolve(self.kernel).bound(head), no_rows(head)
@@ -174,7 +175,7 @@ class FastfoodMap(FeatureMap):
         return waves(angles, self.n_components, self.phase_)
 
     def _projected(self, X: Array, block: int) -> Array:  # (n, d)
-        """The rows of X on the unit vectors of one block."""
+        """Project the rows of X on the unit vectors of one block."""
         first, *others = as_like(self.diagonals_[block], X)
         Y = X * first
         ops.fwht(Y)
@@ -186,7 +187,7 @@ class FastfoodMap(FeatureMap):
         return Y
 
     def _padded(self, X: Array) -> Array:  # (n, p) -> (n, d)
-        """Zeros after the features, up to a power of two; rows in one piece each."""
+        """Pad rows with zeros to a power of two; each row is contiguous."""
         (n, p), d = X.shape, self._d
         Y = empty((n, d), like=X)
         Y[:, :p], Y[:, p:] = X, 0.0

@@ -1,6 +1,6 @@
 """`FourierMap`: random Fourier features of shift-invariant kernels.
 
-The spectral measures and the ways to draw from them are in `frequencies.py`.
+The spectral measures and the functions that sample them are in `frequencies.py`.
 """
 
 from __future__ import annotations
@@ -36,29 +36,31 @@ class FourierMap(FeatureMap):
     Parameters
     ----------
     kernel : Kernel or str
-        RBF, Laplacian, Matern or RationalQuadratic. A bandwidth left open is set from
-        the data (from the first block of a stream).
+        RBF, Laplacian, Matern or RationalQuadratic. A bandwidth of None is set from the
+        data (of a stream, from the first block).
     n_components : int
-        Number of features k. An odd one ends with a single cosine of random phase, and
-        rows then have length 1 in the mean only.
+        Number of features k. If it is odd, the last feature is a single cosine of
+        random phase, and rows have length 1 only on average.
     sampling : {"plain", "orthogonal", "quasi"}
-        Independent frequencies; orthogonal ones within groups of p, for kernels of the
-        Euclidean distance, which always lowers the error for RBF; or a scrambled Sobol
-        sequence, which helps where p is small.
+        Draw independent frequencies; frequencies that are orthogonal within groups of
+        p, for kernels of the Euclidean distance (this always lowers the error for RBF);
+        or a scrambled Sobol sequence, which helps if p is small.
     random_state : int, RandomState, Generator or None
+        Seed of the frequencies.
 
     Attributes
     ----------
     frequencies_ : array (⌈k/2⌉, p)
+        The frequencies ω.
     phase_ : float
-        Of the last cosine of an odd k.
+        Phase of the last cosine if k is odd.
     kernel_ : Kernel
         The kernel with all parameters set.
 
     Notes
     -----
-    Frequencies do not depend on the data but for an open bandwidth, so that `fit` reads
-    the first block of a stream only.
+    The data determine nothing but an unset bandwidth, so `fit` reads only the first
+    block of a stream.
 
     Examples
     --------
@@ -94,7 +96,7 @@ class FourierMap(FeatureMap):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> FourierMap:
-        """Draw the frequencies; of X only the width and the scale matter."""
+        """Draw the frequencies; only the width and the scale of X matter."""
         self._validate_params()
         head, _ = self._first_rows(X)
         n, rng = self._n_waves, generator(self.random_state)

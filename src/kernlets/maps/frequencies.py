@@ -53,7 +53,7 @@ def radii(kernel: Kernel, u: np.ndarray) -> np.ndarray:  # (n,) in (0, 1) -> (n,
     if type(kernel) not in RADII:
         names = ", ".join(kind.__name__ for kind in RADII)
         raise ValueError(
-            f"kernel={kernel!r} has no random frequencies here: use {names} (or "
+            f"kernel={kernel!r} has no known random frequencies: use {names} (or "
             "Laplacian with FourierMap), or NystroemMap, which takes any kernel"
         )
     return RADII[type(kernel)](kernel, u)
@@ -91,7 +91,7 @@ def _cauchy(
 def uniform(
     n: int, p: int, sampling: Sampling, rng: np.random.Generator
 ) -> np.ndarray:  # (n, p)
-    """Points of the open unit cube, so that inverse distribution functions exist."""
+    """Random points in the open unit cube, where inverse distributions are finite."""
     if sampling == "quasi":
         if p > qmc.Sobol.MAXDIM:
             raise ValueError(
@@ -109,8 +109,8 @@ def uniform(
 def _orthogonalized(normal: np.ndarray) -> np.ndarray:  # (n, p)
     """Gram-Schmidt within groups of p rows, each keeping its length.
 
-    The new directions depend on the old directions only, hence not on the lengths,
-    and each row stays a standard normal vector.
+    The new directions depend only on the old directions, not on the lengths, so each
+    row remains a standard normal vector.
     """
     p = normal.shape[1]
     lengths = np.linalg.norm(normal, axis=1, keepdims=True)
@@ -119,21 +119,22 @@ def _orthogonalized(normal: np.ndarray) -> np.ndarray:  # (n, p)
 
 
 def _gram_schmidt(rows: np.ndarray) -> np.ndarray:  # (m, p), m ≤ p
-    """Orthonormal rows; the sign of each, which LAPACK leaves open, is the given."""
+    """Orthonormal rows; each keeps its sign, which LAPACK does not guarantee."""
     Q, R = np.linalg.qr(rows.T)
     return (Q * np.sign(np.diagonal(R))).T
 
 
 def n_waves(k: int) -> int:
-    """Frequencies for k features, which come in pairs but for the last of an odd k."""
+    """Number of frequencies for k features: they come in pairs, except one if k is odd.
+    """
     return -(-k // 2)
 
 
 def waves(angles: Array, k: int, phase: float) -> Array:  # (n, ⌈k/2⌉) -> (n, k)
     """√(2/k) [cos, sin] of the angles: rows of length 1, LKDL Algorithm 2.
 
-    For odd k the last frequency has a cosine only, which is unbiased when `phase` is
-    uniform on the circle; lengths are then 1 in the mean.
+    For odd k the last frequency has only a cosine, which is unbiased if `phase` is
+    uniform on the circle; lengths are then 1 on average.
     """
     xp, (n, h) = namespace(angles), angles.shape
     if k % 2:

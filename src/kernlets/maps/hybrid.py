@@ -1,4 +1,5 @@
-"""`HybridMap`: Nyström for the head of the spectrum, random features for the rest."""
+"""`HybridMap`: Nyström features for the head of the spectrum, random ones for the rest.
+"""
 
 from __future__ import annotations
 
@@ -18,46 +19,57 @@ from .nystroem import NystroemMap
 
 
 class HybridMap(FeatureMap):
-    """Virtual samples of Nyström, followed by random features of what they miss.
+    """Nyström's virtual samples, followed by random features of what they miss.
 
     With the Nyström map f(x) = P k(x), k(x) = K(X_R, x), and Fourier features z,
 
         h(x) = [f(x), z(x) − Z_Rᵀ Pᵀ f(x)],    Z_R = z(X_R),
 
     removes from z what the landmarks X_R explain. As E z(x)ᵀz(y) = κ(x, y), the second
-    part has the residual kernel κ(x, y) − f(x)ᵀf(y) as its mean: h is unbiased like
-    random features, with a variance that is small where Nyström is good.
+    part has the residual kernel κ(x, y) − f(x)ᵀf(y) as its mean. So h is unbiased like
+    random features, and its variance is small where Nyström is good.
 
-    When it wins, by relative Frobenius errors on USPS (RBF, σ = 1) with 512 features in
-    all, half of them random:
+    Relative Frobenius errors on USPS (RBF, σ = 1) with 512 features, half of them
+    random, show when it wins:
 
-    * on samples unlike those that gave the landmarks (digits 5 to 9 after landmarks
-      from 0 to 4) it is the best: 0.017, Nyström 0.026, Fourier 0.050;
-    * on samples of the same kind Nyström alone is better: 0.005 against 0.008, Fourier
-      0.058, unless the spectrum is flat and features are many (σ = 0.3 and 2048 of
-      them: hybrid 0.20, Nyström 0.24, Fourier 0.24);
-    * κ(x, x) is right in the mean, where Nyström loses 5 % of it.
+    * On samples unlike those that gave the landmarks (digits 5 to 9, with landmarks
+      from 0 to 4) it is the best: 0.017, Nyström 0.026, Fourier 0.050.
+    * On samples of the same kind Nyström alone is better: 0.005 against 0.008, Fourier
+      0.058. With a flat spectrum and many features the hybrid wins (σ = 0.3 and 2048
+      features: hybrid 0.20, Nyström 0.24, Fourier 0.24).
+    * κ(x, x) is correct on average, while Nyström loses 5 % of it.
 
     Parameters
     ----------
     kernel : Kernel or str
         RBF, Laplacian, Matern or RationalQuadratic.
     landmarks, n_landmarks, n_components
-        Of the head, as in `NystroemMap`.
+        Parameters of the head, as in `NystroemMap`.
     n_random : int
         Number of random features.
     sampling : {"plain", "orthogonal", "quasi"}
         As in `FourierMap`.
     random_state : int, RandomState, Generator or None
+        Seed of the landmarks and of the frequencies.
 
     Attributes
     ----------
     head_ : NystroemMap
+        The map for the head of the spectrum.
     tail_ : FourierMap
+        The random features before subtraction.
     removal_ : array (k, n_random)
-        P Z_R: what is subtracted from the random features per virtual feature.
+        P Z_R, which is multiplied by f(x) and subtracted from the random features.
     landmarks_, landmark_indices_, eigenvalues_, kernel_
-        Those of the head.
+        Attributes of the head.
+
+    Examples
+    --------
+    >>> from kernlets import HybridMap, datasets
+    >>> X = datasets.load("digits").X_train
+    >>> model = HybridMap("rbf", n_landmarks=40, n_random=60, random_state=0)
+    >>> model.fit_transform(X).shape[1] == model.head_.transform(X).shape[1] + 60
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -96,7 +108,7 @@ class HybridMap(FeatureMap):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> HybridMap:
-        """Choose landmarks, draw frequencies, and find what the two have in common."""
+        """Choose landmarks, draw frequencies, and compute what both explain."""
         self._validate_params()
         _, rows = self._first_rows(X)
         rng = generator(self.random_state)

@@ -1,7 +1,7 @@
 """`IKAMap`: the leading eigenfunctions of a kernel, in any space of functions.
 
-Units that may stand for kernel functions are in `bases.py`, filters that are moved by
-gradient in `refine.py`.
+Basis functions other than kernel functions are in `bases.py`; `refine.py` moves
+filters by gradient descent.
 """
 
 from __future__ import annotations
@@ -43,46 +43,48 @@ class IKAMap(LandmarkMap):
         P = BᵀB/S,  M = BᵀGB/S²,  M v = λ P v,    ψ(x) = (√λᵢ Σⱼ vᵢⱼ bⱼ(x))ᵢ
 
     for the m largest λ: IKA, Algorithm 1 and equation (5). On the sample ψψᵀ = Π G Π,
-    Π the projector on the range of B, which is the best of all B W Bᵀ, so that IKA
-    with kernel functions at the landmarks is at least as good there as Nyström. On new
-    rows too if S is large: with less than 10 n rows Nyström wins.
+    where Π projects on the range of B. This is the best of all B W Bᵀ, so there IKA
+    with kernel functions at the landmarks is at least as good as Nyström. The same
+    holds on new rows if S is large; with fewer than 10 n rows Nyström wins.
 
     Parameters
     ----------
     kernel : Kernel, str or callable
         The kernel to approximate.
     basis : {"kernel", "relu", "sigmoid", "cosine"} or callable
-        What the bⱼ are: κ(x, zⱼ) at landmarks zⱼ; max(0, s) or 1/(1 + e⁻ˢ) of
+        The functions bⱼ: κ(x, zⱼ) at landmarks zⱼ; max(0, s) or 1/(1 + e⁻ˢ) of
         s = (⟨zⱼ, x⟩ − ⟨zⱼ, xⱼ⟩)/std, where xⱼ is a random row; cosines with random
-        frequencies of the kernel; or a function of a block of rows with one column per
-        bⱼ, such as the `transform` of another map.
+        frequencies of the kernel; or a function of a block of rows that returns one
+        column per bⱼ, such as the `transform` of another map.
     landmarks, n_landmarks
-        The filters zⱼ and their number n, as in `NystroemMap`. (The functions of
-        "cosine" have no landmarks, only a number.)
+        The filters zⱼ and their number n, as in `NystroemMap`. With "cosine" only the
+        number is used.
     n_components : int, float or None
-        Number of features m: a count, the smallest that keeps this share of Σλ, or None
-        for all that are more than rounding.
+        Number of features m: an integer; a fraction, to keep that share of Σλ; or None
+        for all eigenvalues above rounding.
     n_samples : int
-        S, or all rows where there are fewer. Time grows with S², memory with S.
+        Size S of the sample; all rows are used if there are fewer. Time grows with S²,
+        memory with S.
     refine_filters : int
-        Steps of L-BFGS on the landmarks of ``basis="kernel"``, towards the smallest
-        Frobenius error on the sample; each costs several passes over G.
+        Number of L-BFGS steps that move the landmarks of ``basis="kernel"`` to lower
+        the Frobenius error on the sample; each takes several passes over G.
     random_state : int, RandomState, Generator or None
+        Seed of the sample, the landmarks and the frequencies.
 
     Attributes
     ----------
     eigenvalues_ : array (m,)
-        λ, largest first.
+        The eigenvalues λ, largest first.
     projection_ : array (n, m)
-        Columns √λᵢ vᵢ: ψ(X) = b(X) @ projection_.
+        Columns √λᵢ vᵢ, so that ψ(X) = b(X) @ projection_.
     landmarks_ : array (n, p)
-        Filters (frequencies for "cosine"); None with a basis given as a function.
+        Filters (frequencies for "cosine"); None if the basis is a function.
     landmark_indices_ : array (n,) or None
-        Their rows in X, where they are samples.
+        Their row numbers in X; None if they are not samples.
     offsets_ : array (n,) or None
-        ⟨zⱼ, xⱼ⟩/std or phases of units.
+        Offsets ⟨zⱼ, xⱼ⟩/std, or phases with "cosine".
     n_samples_ : int
-        Rows in the sample.
+        Number of rows in the sample.
     kernel_ : Kernel
         The kernel with all parameters set.
     kernel_error_ : float
@@ -91,9 +93,9 @@ class IKAMap(LandmarkMap):
 
     Notes
     -----
-    G is never held, only a block of its rows. P is never formed: B goes through a
-    singular value decomposition with a cut at 1e-9 (float32: at the rounding of B), so
-    that linearly dependent functions do no harm.
+    Only one block of rows of G is held at a time. P is never formed: a singular value
+    decomposition of B, cut off at 1e-9 (float32: at the rounding error of B), makes
+    linearly dependent functions harmless.
 
     Examples
     --------
@@ -208,8 +210,8 @@ class IKAMap(LandmarkMap):
         if self.basis != "kernel" or not self.kernel_.differentiable:
             raise ValueError(
                 f"refine_filters={self.refine_filters} needs basis='kernel' and a "
-                "differentiable kernel such as RBF or Polynomial: set it to 0, or "
-                "change them"
+                "differentiable kernel such as RBF or Polynomial: change these, or set "
+                "refine_filters=0"
             )
         self.landmarks_ = refined_filters(
             self.kernel_, sample.rows, self.landmarks_, self.refine_filters
@@ -278,7 +280,7 @@ class IKAMap(LandmarkMap):
 
 
 def _checked(values: Any, X: Array) -> Array:  # (n, n_functions)
-    """What a basis given as a function returns for the rows X."""
+    """Check what a user's basis function returned for the rows X."""
     if not is_array(values) or values.ndim != 2 or values.shape[0] != X.shape[0]:
         raise ValueError(
             "basis must return an array with one row per row of X and one column per "

@@ -1,7 +1,7 @@
 """`NystroemMap`: virtual samples from a few columns of the kernel matrix.
 
-Which landmarks, and how rows from a stream reach a sampler, is in `landmarks/`; the
-eigenvalue solvers are in `spectral.py`.
+The choice of landmarks, also from a stream of rows, is in `landmarks/`; the eigenvalue
+solvers are in `spectral.py`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ..backend.rows import is_blocks, map_rows, spread_rows, sum_rows, take_rows
 from ..core import Array, Kernel
 from ..fields import Declared, Size
 from ..kernels import Precomputed, resolve
+from ..kernels.definite import rounding
 from ..landmarks import Landmarks, choose
 from ..landmarks.select import known_by_index
 from .base import LandmarkMap
@@ -30,70 +31,72 @@ from .factor import (
     inverse_root,
     kernel_matrix,
     n_kept,
-    rounding,
     trace_error,
 )
 from .spectral import Spectrum, all_eigenpairs, is_worth_it, leading_eigenpairs
 
 
 class NystroemMap(LandmarkMap):
-    """Nyström's virtual samples, on which linear methods act as kernel methods.
+    """Nyström map to virtual samples, on which linear methods act as kernel methods.
 
     With landmarks X_R, C = K(X, X_R) and W = K(X_R, X_R) = V Σ Vᵀ, the map is
 
         F = C V_k Σ_k^(-1/2),    so that    F Fᵀ = C W_k⁺ Cᵀ ≈ K(X, X),
 
-    LKDL equations (19) to (23); rows are samples.
+    by LKDL equations (19) to (23). Rows are samples.
 
     Parameters
     ----------
     kernel : Kernel, str or callable
-        For instance ``RBF(sigma=1.0)``, ``"poly:2"`` or ``"precomputed"``. Bandwidths
-        left open are set from the data (from the first block of a stream).
+        For instance ``RBF(sigma=1.0)``, ``"poly:2"`` or ``"precomputed"``. A bandwidth
+        of None is set from the data (of a stream, from the first block).
     landmarks : str, callable or array
         How landmarks are chosen: ``"uniform"``, ``"diagonal"``, ``"column-norm"``,
         ``"kmeans"``, ``"coreset"``, ``"leverage"``, ``"rpcholesky"``; a function
         ``(kernel, X, m, rng) -> indices or points``; indices of rows of X; or points.
     n_landmarks : int, float or None
-        Their count c, or the fraction of the samples. Default: 10 √n, at least 100 and
-        at most 2000.
+        Number c of landmarks, or a fraction of the samples. Default: 10 √n, at least
+        100 and at most 2000.
     n_components : int, float or None
-        Length k of the virtual samples: a count; the smallest that keeps this share of
-        the trace of W; or None for the numerical rank of W. Directions that are
-        nothing but rounding are always left out, so that F may have fewer columns.
+        Length k of the virtual samples: an integer; a fraction, to keep that share of
+        the trace of W; or None for the numerical rank of W. Directions that consist
+        only of rounding errors are always dropped, so F may have fewer columns.
     truncation : {"landmarks", "samples"}
-        Whether the k leading eigenvectors of W are kept, equation (21), or those of
-        the full matrix C W⁺ Cᵀ: its best approximation of rank k, at the cost of all
+        Keep the k leading eigenvectors of W, equation (21), or those of the full matrix
+        C W⁺ Cᵀ. The latter is its best approximation of rank k; it needs all
         eigenvectors of W and one more pass over the samples.
     eigen_solver : {"auto", "full", "randomized"}
-        All eigenpairs of W in float64, or the leading `n_components` by a block Krylov
-        method; "auto" takes the faster one.
+        Compute all eigenpairs of W in float64, or the leading `n_components` by a block
+        Krylov method; "auto" takes the faster one.
     random_state : int, RandomState, Generator or None
+        Seed of the sampler and of the randomized solver.
 
     Attributes
     ----------
     landmarks_ : array (c, p)
         The landmarks; indices of training samples for a precomputed kernel.
     landmark_indices_ : array (c,) or None
-        Their rows in X, where they are samples.
+        Their row numbers in X; None if they are not samples.
     n_landmarks_ : int
+        Number c of landmarks.
     eigenvalues_ : array (k,)
-        Of W, or of C W⁺ Cᵀ with ``truncation="samples"``; largest first.
+        Eigenvalues of W, or of C W⁺ Cᵀ with ``truncation="samples"``; largest first.
     projection_ : array (c, k)
-        V_k Σ_k^(-1/2): ``kernel_(X, landmarks_) @ projection_`` are the virtual
-        samples.
+        V_k Σ_k^(-1/2); the virtual samples are
+        ``kernel_(X, landmarks_) @ projection_``.
     kernel_ : Kernel
         The kernel with all parameters set.
     kernel_error_ : float
-        Relative trace error Σ(κ(x, x) − ‖f(x)‖²) / Σκ(x, x): over all samples after
-        `fit_transform`, over at most 2048 evenly spread ones after `fit`.
+        Relative trace error Σ(κ(x, x) − ‖f(x)‖²) / Σκ(x, x), over all samples after
+        `fit_transform` and over at most 2048 evenly spaced samples after `fit`.
 
     Notes
     -----
     X may be an array, a torch tensor, a memory map, a Dask array or dataframe, or an
-    iterable of blocks of rows. Blocks are read once by `fit` (mini-batch LKDL, section
-    IV-E), each giving its share of landmarks; `transform` then returns blocks. From
-    memory, disk and cluster the same seed chooses the same landmarks.
+    iterable of blocks of rows. `fit` reads blocks once and takes a share of the
+    landmarks from each (mini-batch LKDL, section IV-E); `transform` then returns
+    blocks. The same seed chooses the same landmarks whether the rows are in memory, on
+    disk or on a cluster.
 
     Examples
     --------
@@ -148,13 +151,13 @@ class NystroemMap(LandmarkMap):
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Fit and return the virtual samples of X, with C computed only once."""
+        """Fit, and return the virtual samples of X; C is computed only once."""
         if is_blocks(X):
             _refuse_iterator(X, "fit_transform")
             return self.fit(X).transform(X)
         rows, found = self._prepare(X)
         F = map_rows(self._checked_features, rows, self._row_bytes)
-        if not is_array(F):  # not in memory: made when it is read
+        if not is_array(F):  # not in memory: computed when it is read
             self._finish(X, rows, found)
             return self.transform(X)
         if self.truncation == "samples":
@@ -164,7 +167,7 @@ class NystroemMap(LandmarkMap):
         return F
 
     def _finish(self, X: Any, rows: Any, found: Landmarks) -> None:
-        """What is left of fit: the rotation, and the error on some rows."""
+        """The rest of fit: the rotation, and the error on some rows."""
         if self.truncation == "samples":
             again = self._rows(X) if is_blocks(X) else rows
             gram = partial(_features_gram, copy(self)._features)
@@ -183,7 +186,7 @@ class NystroemMap(LandmarkMap):
         return (2 * c + k) * self.projection_.dtype.itemsize
 
     def _prepare(self, X: Any) -> tuple[Any, Landmarks]:
-        """All of fit but the error: the checked rows of X, and their landmarks."""
+        """All of fit except the error; returns the checked rows and the landmarks."""
         self._validate_params()
         if is_blocks(X) and self.truncation == "samples":
             _refuse_iterator(X, "truncation='samples'")
@@ -197,7 +200,7 @@ class NystroemMap(LandmarkMap):
 
     def _factor(self, found: Landmarks, rng: np.random.Generator) -> None:
         """W = V Σ Vᵀ and the projection V_k Σ_k^(-1/2), equations (20) and (21)."""
-        self.landmarks_ = to_device(found.points)  # from the host, of a memory map
+        self.landmarks_ = to_device(found.points)  # those of a memory map are on host
         self.landmark_indices_ = found.indices
         self.n_landmarks_ = found.points.shape[0]
         pairs, tolerance = self._eigenpairs(found, rng)
@@ -210,15 +213,15 @@ class NystroemMap(LandmarkMap):
     def _eigenpairs(
         self, found: Landmarks, rng: np.random.Generator
     ) -> tuple[Spectrum, float]:
-        """Eigenpairs of W, and the share of the largest value that is rounding."""
+        """Eigenpairs of W, and the fraction of the largest that counts as rounding."""
         k = self._n_leading(self.n_landmarks_)
-        # where all eigenvalues are wanted, down to rounding, W too is in float64
+        # if all eigenvalues are needed, down to rounding, W must be in float64, too
         W = kernel_matrix(self.kernel_, in_float64(found) if k is None else found)
         pairs = all_eigenpairs(W) if k is None else leading_eigenpairs(W, k, rng)
         return pairs, rounding(W, found.rows)
 
     def _n_leading(self, c: int) -> int | None:
-        """How many eigenpairs of c the randomized solver is to find; None: all."""
+        """How many of c eigenpairs the randomized solver has to find; None: all."""
         k = int(self.n_components) if isinstance(self.n_components, Integral) else None
         if k is not None and k > c:
             raise ValueError(
@@ -238,7 +241,7 @@ class NystroemMap(LandmarkMap):
         return k if self.eigen_solver == "randomized" or is_worth_it(c, k) else None
 
     def _rotate(self, gram: Array) -> Array:  # (r, r) -> (r, k)
-        """Turn to the leading eigenvectors of FᵀF, those of the best rank k of FFᵀ."""
+        """Rotate to the leading eigenvectors of FᵀF: the best rank k of FFᵀ."""
         pairs = all_eigenpairs(gram)
         k = n_kept(pairs.values, self.n_components, rounding(self.projection_))
         turn = as_like(pairs.vectors[:, :k], self.projection_)

@@ -1,8 +1,8 @@
 """Filters moved by gradient so that their kernel functions capture more of a kernel.
 
 With U an orthonormal basis of range(B), B = K(sample, filters), the squared Frobenius
-error of IKA on the sample is ‖G‖² − ‖UᵀGU‖². Beyond the paper, which asks for "an
-algorithm that produces a good set of filters".
+error of IKA on the sample is ‖G‖² − ‖UᵀGU‖². This goes beyond the paper, which asks for
+"an algorithm that produces a good set of filters".
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def refined_filters(
 ) -> Array:  # (n, p)
     """The filters after at most `max_iter` steps of L-BFGS on the sample error.
 
-    In float64 whatever the dtype: the error is a small difference of large numbers.
+    It always computes in float64, because the error is a small difference of large
+    numbers.
     """
     from scipy.optimize import minimize
 

@@ -22,20 +22,20 @@ MAX_COMPONENTS = 2**24
 
 
 class PolynomialSketchMap(FeatureMap):
-    """Random features of polynomial kernels: products of count sketches.
+    """Tensor sketch: random features of polynomial kernels from count sketches.
 
-    A count sketch adds each feature, with a random sign, to one of k places. The cyclic
+    A count sketch adds each feature, with a random sign, to one of k sums. The cyclic
     convolution of `degree` independent sketches of one row is a sketch of its tensor
     power, so that
 
         E ⟨s(x), s(y)⟩ = (scale · xᵀy + coef0)^degree
 
-    at O(degree · (p + k log k)) per row: Pham and Pagh, 2013. The same map as
-    scikit-learn's `PolynomialCountSketch`, here also in float32, on torch tensors and
-    by blocks of rows.
+    at a cost of O(degree · (p + k log k)) per row (Pham and Pagh, 2013). This is the
+    map of scikit-learn's `PolynomialCountSketch`; it also supports float32, torch
+    tensors and blocks of rows.
 
-    The variance is that of xᵀy to the power `degree`, so that many features are needed:
-    `NystroemMap` wins with equal k on data with a decaying spectrum.
+    The variance grows like (xᵀy)^degree, so many features are needed. With equal k,
+    `NystroemMap` wins on data with a decaying spectrum.
 
     Parameters
     ----------
@@ -44,12 +44,14 @@ class PolynomialSketchMap(FeatureMap):
     n_components : int
         Number of features k.
     random_state : int, RandomState, Generator or None
+        Seed of the sketches.
 
     Attributes
     ----------
-    places_, signs_ : arrays (degree, p), or (degree, p + 1) where coef0 is not 0
-        Where each feature goes, and with which sign.
+    places_, signs_ : arrays (degree, p), or (degree, p + 1) if coef0 is not 0
+        The sum that each feature is added to, and its sign.
     kernel_ : Polynomial
+        The kernel with all parameters set.
 
     Examples
     --------
@@ -86,14 +88,14 @@ class PolynomialSketchMap(FeatureMap):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> PolynomialSketchMap:
-        """Draw the places and signs; of X only the width matters."""
+        """Draw the places and signs; only the width of X matters."""
         self._validate_params()
         head, _ = self._first_rows(X)
         self.kernel_, like = resolve(self.kernel).bound(head), no_rows(head)
         if not isinstance(self.kernel_, Polynomial):
             raise ValueError(
-                f"kernel={self.kernel!r} is not polynomial: use 'poly:2' or the like, "
-                "FourierMap for RBF kernels, or NystroemMap for any"
+                f"kernel={self.kernel!r} is not polynomial: use e.g. 'poly:2', or "
+                "FourierMap for an RBF kernel, or NystroemMap for any kernel"
             )
         rng = generator(self.random_state)
         shape = (self.kernel_.degree, self._width)
@@ -114,7 +116,7 @@ class PolynomialSketchMap(FeatureMap):
         return self.n_features_in_ + (self.kernel_.coef0 != 0)
 
     def _extended(self, X: Array) -> Array:
-        """√scale · x, with √coef0 as one more feature where that is not 0."""
+        """√scale · x, with √coef0 as an additional feature unless it is 0."""
         kernel, (n, p) = self.kernel_, X.shape
         out = empty((n, self.signs_.shape[1]), like=X)
         out[:, :p], out[:, p:] = X, sqrt(kernel.coef0 / kernel.scale)

@@ -1,8 +1,8 @@
 """Eigenpairs of a kernel matrix: all of them, or the leading ones by block Krylov.
 
-Everything is matrix products, Cholesky factors and one eigenproblem of small size, so
-the same lines run on NumPy arrays and torch tensors. What is done with the eigenpairs
-(rank cut, virtual samples) is in `nystroem.py`.
+It needs only matrix products, Cholesky factors and one small eigenproblem, so the same
+code runs on NumPy arrays and torch tensors. `nystroem.py` uses the eigenpairs (rank
+cut, virtual samples).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..core import Array
 
 DEPTH = 9  # blocks in the Krylov space
 SPARE = 8  # columns per block beyond a quarter of the pairs asked for
-LARGE = 1500  # rows from which on the randomized solver can be the faster one
+LARGE = 1500  # number of rows from which the randomized solver can be faster
 ILL = 1e-5  # smallest ratio of pivots with which Cholesky factors are trusted
 
 
@@ -31,7 +31,7 @@ class Spectrum(NamedTuple):
 
 
 def all_eigenpairs(W: Array) -> Spectrum:  # (c, c)
-    """All eigenpairs, in float64 whatever the dtype of W."""
+    """All eigenpairs, always in float64."""
     values, vectors = _eigh(double(W))
     return Spectrum(values, vectors, float(values[-1]))
 
@@ -39,13 +39,13 @@ def all_eigenpairs(W: Array) -> Spectrum:  # (c, c)
 def leading_eigenpairs(W: Array, k: int, rng: np.random.Generator) -> Spectrum:
     """The k largest eigenpairs of W by Rayleigh-Ritz on a block Krylov space.
 
-    The space is spanned by Ω, WΩ, …, W⁸Ω for a random Ω of k/4 + 8 columns: some 2¼ k
-    vectors, every product with W used for both the space and the projection of W
-    on it. Products run in the dtype of W; Gram matrices and the small eigenproblem
-    in float64. Musco and Musco, "Randomized block Krylov methods", 2015.
+    The space is spanned by Ω, WΩ, …, W⁸Ω for a random Ω of k/4 + 8 columns, about 2¼ k
+    vectors. Every product with W serves both the space and the projection of W on it.
+    Products run in the dtype of W; Gram matrices and the small eigenproblem in float64.
+    Musco and Musco, "Randomized block Krylov methods", 2015.
 
-    For a positive semi-definite W the captured trace is never above that of the
-    exact pairs; on slowly decaying spectra it falls short by less than 0.1 %.
+    For a positive semi-definite W the captured trace never exceeds that of the exact
+    pairs; on slowly decaying spectra it is less than 0.1 % below.
     """
     block = block_size(k)
     if DEPTH * block >= W.shape[0]:
@@ -92,7 +92,7 @@ def _krylov(
         now = slice(start, start + block)
         basis[:, now] = _orthonormal(Y, basis[:, :start])
         image[:, now] = matmul(W, basis[:, now])
-        # at low rank nothing new is left but rounding; make it random rounding
+        # at low rank only rounding errors remain; replace them by random numbers
         largest = max(largest, float(xp.max(xp.abs(image[:, now]))))
         scale = eps(W) * largest or 1.0
         Y = image[:, now] + scale * _random(c, block, W, rng)
@@ -113,8 +113,8 @@ def _orthonormal(Y: Array, basis: Array) -> Array:  # (c, b), (c, d) -> (c, b)
 def _unit(Y: Array) -> Array:  # (c, b)
     """An orthonormal basis of the columns of Y.
 
-    Y L⁻ᵀ with L Lᵀ = YᵀY is four times as fast as Householder's QR, which steps in
-    where Y is too ill-conditioned for the squares in YᵀY.
+    Y L⁻ᵀ with L Lᵀ = YᵀY is four times as fast as Householder's QR, which is used if Y
+    is too ill-conditioned for the squares in YᵀY.
     """
     xp = namespace(Y)
     wide = double(Y)
@@ -125,7 +125,7 @@ def _unit(Y: Array) -> Array:  # (c, b)
 
 
 def _cholesky(gram: Array) -> Array | None:  # (b, b)
-    """The Cholesky factor, None unless the matrix is well-conditioned."""
+    """The Cholesky factor, or None if the matrix is ill-conditioned."""
     xp = namespace(gram)
     try:
         lower = xp.linalg.cholesky(gram)

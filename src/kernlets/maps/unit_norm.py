@@ -1,4 +1,4 @@
-"""`UnitNorm`: rows of length one, wherever the rows are."""
+"""`UnitNorm`: rows scaled to length one, for every kind of row source."""
 
 from __future__ import annotations
 
@@ -12,8 +12,13 @@ from .base import FeatureMap
 class UnitNorm(FeatureMap):
     """x / ‖x‖₂ for each row; zero rows stay zero.
 
-    What scikit-learn's `Normalizer` does in memory, for every source of rows that the
-    maps take: memory maps, Dask arrays and dataframes, iterables of blocks.
+    It does what scikit-learn's `Normalizer` does in memory, for every source of rows
+    that the maps accept: memory maps, Dask arrays and dataframes, iterables of blocks.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features seen by `fit`.
 
     Examples
     --------
@@ -24,12 +29,12 @@ class UnitNorm(FeatureMap):
     """
 
     def fit(self, X: Any, y: Any = None) -> UnitNorm:
-        """Note the number of features."""
+        """Store the number of features."""
         self._first_rows(X)
         return self
 
     def _features(self, X: Array) -> Array:  # (n, p)
-        """Divided by the largest entry first: no square vanishes or overflows."""
+        """Divide by the largest entry first, so that no square under- or overflows."""
         xp = namespace(X)
         X = X / _nonzero(xp.max(xp.abs(X), axis=1, keepdims=True))
         return X / _nonzero(xp.linalg.vector_norm(X, axis=1, keepdims=True))

@@ -66,6 +66,16 @@ def save(model: Any, path: str | Path) -> None:
     ------
     PersistenceError
         Naming the part that cannot be saved.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from kernlets import RBF, NystroemMap, load, save
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(NystroemMap(RBF(sigma=2.0)), Path(folder) / "map.klm")
+    ...     load(Path(folder) / "map.klm")
+    NystroemMap(kernel=RBF(sigma=2.0))
     """
     if not isinstance(model, MODEL.holds):
         raise PersistenceError("", f"a {type(model).__name__} is no estimator")
@@ -78,11 +88,31 @@ def load(path: str | Path) -> Any:
     No code from the file is run, memory is bounded by a small multiple of its size, and
     the model is one that `fit` could have made; docs/model-format.md has the details.
 
+    Parameters
+    ----------
+    path : path
+        A file that `save` wrote.
+
+    Returns
+    -------
+    estimator or dictionary
+        The model, equal to the one that was saved.
+
     Raises
     ------
     ModelFileError
         If the file is no model, cut short, changed in any byte, of a later format, or
         made by hand in a way that no model is.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from kernlets import OMP, load, save
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(OMP(3), Path(folder) / "coder.klm")
+    ...     load(Path(folder) / "coder.klm")
+    OMP(n_nonzero_coefs=3)
     """
     return _read(path, MODEL)
 

@@ -1,23 +1,23 @@
 """Pre-images: points x of the input space with φ(x) near Σᵢ aᵢ φ(zᵢ).
 
-Most elements of a feature space are φ of no point at all. So every method here is a
-compromise, and the feature-space distance ‖φ(x) − t‖ that it reached comes with its
-result: a bad pre-image can be seen.
+Most elements of a feature space are not φ of any point, so every method here is a
+compromise. The result reports the distance ‖φ(x) − t‖ in feature space, which shows
+whether a pre-image is good.
 
-* ``nearest``: the anchor that is nearest in feature space.
+* ``nearest``: the anchor that is nearest in feature space. Any kernel.
 * ``ridge``: a linear map from feature space to points, learned on the anchors by ridge
   regression (Bakır, Weston and Schölkopf, 2003). Any kernel.
-* ``distance``: feature-space distances to some anchors become distances between points,
-  and those give the point in closed form (Kwok and Tsang, 2004, K-SAD's choice). `RBF`,
-  `RationalQuadratic`, `Polynomial`, `Linear`.
+* ``distance``: feature-space distances to some anchors are turned into distances
+  between points, which give the point in closed form (Kwok and Tsang, 2004, used by
+  K-SAD). `RBF`, `RationalQuadratic`, `Polynomial`, `Linear`.
 * ``fixed-point``: x = Σ wᵢzᵢ / Σ wᵢ, wᵢ = aᵢκ'(‖x − zᵢ‖²) (Mika et al., 1999). Kernels
   of the distance.
 * ``gradient``: descent on ‖φ(x) − t‖² through `Kernel.pull`. Differentiable kernels.
-* ``auto``: all that apply, each iterative one from the best point so far; the smallest
-  distance wins, target by target.
+* ``auto``: all methods that apply, each iterative one from the best point so far; the
+  smallest distance wins for each target.
 
-What samples a kernel dictionary or a Nyström map stand for is asked of them
-(`KernelDictionary.preimages`, `inverse_transform`); here are only kernels and points.
+This module knows only kernels and points. For pre-images of atoms or features, use
+`KernelDictionary.preimages` and the `inverse_transform` of learners and maps.
 """
 
 from __future__ import annotations
@@ -66,24 +66,42 @@ def preimages(
     Parameters
     ----------
     kernel : Kernel, str or callable
-    anchors, coefs : arrays
+        The kernel.
+    anchors : array (r, p)
+        The points zᵢ.
+    coefs : array (m, r)
+        One row of coefficients per target.
     method : {"auto", "nearest", "ridge", "distance", "fixed-point", "gradient"}
-        See the top of this module.
+        See the docstring of this module.
     n_neighbors : int
-        Anchors whose distances are used by "distance".
+        Number of anchors whose distances "distance" uses.
     max_iter : int
-        Iterations of "fixed-point" and "gradient".
+        Number of iterations of "fixed-point" and "gradient".
     ridge : float
         Weight of the penalty of "ridge", relative to the mean κ(z, z).
-    start : array, optional
-        Where "fixed-point" and "gradient" begin. Default: the best of the methods
-        that have a closed form ("auto"), or the nearest anchor.
+    start : array (m, p), optional
+        Where "fixed-point" and "gradient" start. Default: the best result of the
+        methods in closed form ("auto"), or the nearest anchor.
+
+    Returns
+    -------
+    Preimages
+        Points, and their distances from the targets in feature space.
 
     Notes
     -----
-    A polynomial kernel of even degree knows κ^(1/d) up to its sign only: "distance"
-    takes the non-negative root, which is right where scale · xᵀz + coef0 ≥ 0, as for
-    images without negative pixels. The other methods do not need this.
+    A polynomial kernel of even degree determines κ^(1/d) only up to its sign.
+    "distance" takes the non-negative root, which is right if scale · xᵀz + coef0 ≥ 0,
+    as for images without negative pixels. The other methods do not need this.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import RBF, preimage
+    >>> anchors = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> found = preimage.preimages(RBF(sigma=2.0), anchors, np.array([[0.0, 1.0, 0.0]]))
+    >>> found.points.round(3).tolist(), found.distance.round(3).tolist()
+    ([[1.0, 0.0]], [0.0])
     """
     targets = as_targets(resolve(kernel), anchors, coefs)
     names = _chosen(method, targets.kernel)
@@ -120,7 +138,7 @@ def _chosen(method: str, kernel: Kernel) -> list[str]:
 def _best(
     targets: Targets, names: list[str], settings: Settings, start: Array | None
 ) -> Preimages:
-    """The methods one after the other; of several, the smallest distance stays."""
+    """Try the methods in turn and keep the smallest distance for each target."""
     xp = namespace(targets.anchors)
     points = nearest(targets) if start is None else start
     best = targets.squared_distance(points)

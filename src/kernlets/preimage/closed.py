@@ -13,7 +13,7 @@ from ..kernels import RBF, Linear, Polynomial, RationalQuadratic
 from ..kernels.family import positive
 from .targets import Settings, Targets, admitted
 
-FLAT = 1e-9  # share of the largest spread below which neighbours span no direction
+FLAT = 1e-9  # directions with less than this share of the largest spread are ignored
 
 
 def nearest(targets: Targets, *_: Any) -> Array:  # (m, p)
@@ -97,7 +97,7 @@ def _from_products(targets: Targets, products: Array, own: Array) -> Array:  # (
 
 
 def _root(values: Array, degree: int) -> Array:
-    """The real root; of an even degree the non-negative one."""
+    """The real root; for an even degree the non-negative one."""
     xp = namespace(values)
     if degree % 2:
         return xp.sign(values) * xp.abs(values) ** (1.0 / degree)
@@ -107,8 +107,8 @@ def _root(values: Array, degree: int) -> Array:
 def _cosines(targets: Targets) -> Array:  # (m, r)
     """⟨t, φ(z)⟩/‖t‖ in (0, 1], for kernels with κ(x, x) = 1.
 
-    There the scale of t plays no part: all φ(x) have unit norm, and the nearest to t
-    is the nearest to t/‖t‖.
+    For these the scale of t does not matter: all φ(x) have unit norm, and the nearest
+    to t is also the nearest to t/‖t‖.
     """
     xp = namespace(targets.coefs)
     norm = xp.sqrt(xp.clip(targets.energy, eps(targets.coefs) ** 2, None))

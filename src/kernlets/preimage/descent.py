@@ -1,4 +1,5 @@
-"""Pre-images step by step, never farther from the target than where they began."""
+"""Iterative pre-image methods, which never end farther from the target than they start.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +7,14 @@ from ..backend.arrays import eps, namespace, row_norms
 from ..core import Array
 from .targets import WORTH, Settings, Targets, admitted
 
-SHORTEST = 0.01  # share of the way to the fixed point at which a point stays
-STILL = 1e-6  # part of the anchors' reach below which a gradient step is none
+SHORTEST = 0.01  # stop when a step covers less than this share of the way
+STILL = 1e-6  # stop when gradient steps are shorter than this part of the reach
 
 
 def by_fixed_point(targets: Targets, start: Array, settings: Settings) -> Array:
-    """x ← Σ wᵢzᵢ/Σ wᵢ with wᵢ = aᵢκ'(‖x − zᵢ‖²), where that brings x nearer.
+    """x ← Σ wᵢzᵢ/Σ wᵢ with wᵢ = aᵢκ'(‖x − zᵢ‖²), if that brings x nearer.
 
-    Where it does not (some aᵢ are negative), half of the way is tried, then a quarter.
+    If it does not (some aᵢ are negative), half of the step is tried, then a quarter.
     """
     xp, kernel, anchors = namespace(start), targets.kernel, targets.anchors
     points, best = start, targets.squared_distance(start)
@@ -37,9 +38,10 @@ def by_fixed_point(targets: Targets, start: Array, settings: Settings) -> Array:
 def by_gradient(targets: Targets, start: Array, settings: Settings) -> Array:
     """Steepest descent with a step length of its own for each point.
 
-    A step that does not lower the distance is tried again at a quarter of its length;
-    the next one has the length of Barzilai and Borwein, ⟨s, s⟩/⟨s, y⟩ for a step s that
-    changed the gradient by y. No step is longer than the reach of the anchors.
+    A step that does not lower the distance is repeated with a quarter of its length;
+    otherwise the next one has the length of Barzilai and Borwein, ⟨s, s⟩/⟨s, y⟩ for a
+    step s that changed the gradient by y. No step is longer than the reach of the
+    anchors.
     """
     xp, reach = namespace(start), targets.reach()
     points, best = start, targets.squared_distance(start)

@@ -1,4 +1,4 @@
-"""What pre-images are asked for, and what comes back; no method is here."""
+"""Inputs and outputs of pre-image methods: `Targets`, `Settings` and `Preimages`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,27 @@ WORTH = 1e-9  # part of ‖t‖² by which ‖φ(x) − t‖² must be smaller t
 
 @dataclass(frozen=True)
 class Preimages:
-    """Points, and how near their images come to what was asked for."""
+    """Points, and the distances of their images from the targets t.
+
+    Parameters
+    ----------
+    points : array (m, p)
+        The points x.
+    distance : array (m,)
+        ‖φ(x) − t‖.
+    norm : array (m,)
+        ‖t‖, to compare the distance with.
+    method : array (m,)
+        Name of the method that found each point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import preimage
+    >>> found = preimage.preimages("linear", np.eye(2), np.array([[2.0, 0.0]]))
+    >>> (found.distance / found.norm).round(2).tolist()
+    [0.0]
+    """
 
     _declared: ClassVar[Declared] = {
         "points": Floats("m", "p"),
@@ -29,10 +49,10 @@ class Preimages:
         "method": Names("m"),
     }
 
-    points: Array  # (m, p)
-    distance: Array  # (m,) ‖φ(x) − t‖
-    norm: Array  # (m,) ‖t‖, the unit in which to judge the distance
-    method: np.ndarray  # (m,) name of the method that found each point
+    points: Array
+    distance: Array
+    norm: Array
+    method: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -102,10 +122,31 @@ def as_targets(kernel: Kernel, anchors: Any, coefs: Any) -> Targets:
 
 
 def over_landmarks(feature_map: Any, F: Array) -> Array:  # (n, k) -> (n, c)
-    """Coefficients over φ(landmarks) of what stands for the features F of a map.
+    """Coefficients over φ(landmarks) of the elements that features F represent.
 
-    The Nyström and IKA maps are ψ(x) = K(x, Z)P, so that a feature vector f stands for
-    Σᵢ (Pf)ᵢ φ(zᵢ), with P = `projection_` and Z = `landmarks_`.
+    The Nyström and IKA maps are ψ(x) = K(x, Z)P with P = `projection_` and
+    Z = `landmarks_`, so a feature vector f represents Σᵢ (Pf)ᵢ φ(zᵢ).
+
+    Parameters
+    ----------
+    feature_map : NystroemMap or IKAMap
+        A fitted map; IKA with ``basis="kernel"``.
+    F : array (n, k)
+        Features.
+
+    Returns
+    -------
+    array (n, c)
+        One coefficient per landmark.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import NystroemMap, preimage
+    >>> X = np.random.default_rng(0).standard_normal((30, 4))
+    >>> model = NystroemMap("rbf", n_landmarks=10, random_state=0).fit(X)
+    >>> preimage.over_landmarks(model, model.transform(X[:5])).shape
+    (5, 10)
     """
     anchors = getattr(feature_map, "landmarks_", None)
     units = getattr(feature_map, "offsets_", None) is not None

@@ -1,4 +1,4 @@
-"""Pursuits: from inner products (gram, correlations, energies) to sparse codes."""
+"""Pursuits, which turn inner products (Gram, correlations, energies) into codes."""
 
 from .encode import encode
 from .lasso import Lasso

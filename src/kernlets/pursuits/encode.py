@@ -1,4 +1,4 @@
-"""Codes of many samples over a dictionary, block of rows by block of rows."""
+"""Sparse codes of many samples, computed block by block, and their bookkeeping."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ EXCESS = 1e4  # no code explains more than the energy, but this may be a typical
 def encode(dictionary: Dictionary, coder: SparseCoder, X: Array) -> SparseCodes:
     """Sparse codes of the rows of X.
 
-    Correlations exist for one block at a time, small enough to stay in the caches
-    between the matrix product and the pursuit.
+    Correlations are held for one block at a time. The block is small enough to stay in
+    cache between the matrix product and the pursuit.
     """
 
     def code(block: Array) -> SparseCodes:
@@ -25,14 +25,14 @@ def encode(dictionary: Dictionary, coder: SparseCoder, X: Array) -> SparseCodes:
             corr, energy = dictionary.correlate(block), dictionary.energy(block)
             return coder.solve(gram, corr, energy)
 
-    # threads that BLAS wakes for the Gram matrix would spin beside those of the blocks
+    # BLAS threads started for the Gram matrix would compete with those of the blocks
     with serial_blas:
         gram = dictionary.gram()
         return concatenate(map_blocks(code, X, dictionary.row_bytes))
 
 
 def concatenate(parts: list[SparseCodes]) -> SparseCodes:
-    """The codes of several blocks as one, as wide as the widest."""
+    """Join the codes of several blocks, padded to the width of the widest."""
     if len(parts) == 1:
         return parts[0]
     width = max(part.width for part in parts)
@@ -85,11 +85,11 @@ def refuse_unbounded(codes: SparseCodes) -> SparseCodes:
 
 
 def pack(dense: Array, residual: Array) -> SparseCodes:
-    """Dense codes as fixed-width sparse ones, in the order of the atoms."""
+    """Turn dense codes into sparse codes of fixed width, ordered by atom."""
     xp = namespace(dense)
     live = dense != 0
     width = max(1, int(xp.max(xp.sum(xp.astype(live, xp.int64), axis=1))))
-    # a stable sort on "is zero" brings the non-zeros to the front in order
+    # a stable sort on "is zero" moves the non-zeros to the front and keeps their order
     order = xp.argsort(xp.astype(~live, xp.int8), axis=1, stable=True)[:, :width]
     values = xp.take_along_axis(dense, order, axis=1)
     indices = xp.where(values != 0, order, UNUSED)

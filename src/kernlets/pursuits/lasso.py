@@ -17,15 +17,23 @@ class Lasso(SparseCoder):
 
     Parameters
     ----------
-    alpha : float
+    alpha : float, default=0.1
         Weight of the l1 norm. scikit-learn's `Lasso` divides the squared error by the
-        number of features: its alpha is this one divided by that number.
-    positive : bool
-        Allow non-negative codes only.
-    max_iter : int
-        Passes over the atoms.
-    tol : float
-        Stop when no code moved by more than tol times the largest correlation.
+        number of features, so its alpha is this value divided by that number.
+    positive : bool, default=False
+        Whether codes must be non-negative.
+    max_iter : int, default=1000
+        Largest number of passes over the atoms.
+    tol : float, default=1e-6
+        Stop when no coefficient moves by more than tol times the largest correlation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import Lasso
+    >>> gram, corr = np.eye(3), np.array([[3.0, -1.0, 0.2]])
+    >>> Lasso(alpha=0.5).solve(gram, corr, (corr**2).sum(1)).toarray().tolist()
+    [[2.5, -0.5, 0.0]]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

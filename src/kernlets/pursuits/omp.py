@@ -15,8 +15,8 @@ from .encode import refuse_unbounded
 class OMP(SparseCoder):
     """Greedy codes: argmin ‖x − Dγ‖² with at most `n_nonzero_coefs` non-zeros.
 
-    Eq. (1) of LKDL; with a kernel dictionary the same routine is the kernel OMP of
-    its Table I, since only inner products enter.
+    This is eq. (1) of LKDL. With a kernel dictionary the same routine is the kernel
+    OMP of its Table I, because it uses only inner products.
 
     Parameters
     ----------
@@ -24,7 +24,16 @@ class OMP(SparseCoder):
         Largest number of non-zeros. Default: no limit if `tol` is given, otherwise a
         tenth of the number of atoms, at least 1.
     tol : float, optional
-        Stop as soon as the squared residual of a sample is at most this.
+        Stop as soon as the squared residual of a sample is at most `tol`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import OMP
+    >>> gram, corr = np.eye(3), np.array([[3.0, -1.0, 0.2]])
+    >>> codes = OMP(n_nonzero_coefs=2).solve(gram, corr, (corr**2).sum(1))
+    >>> codes.toarray().tolist(), codes.residual.round(2).tolist()
+    ([[3.0, -1.0, 0.0]], [0.04])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -45,7 +54,7 @@ class OMP(SparseCoder):
         return refuse_unbounded(codes)
 
     def width(self, n_atoms: int) -> int:
-        """Non-zeros per sample over this many atoms."""
+        """Number of non-zeros per sample for a dictionary of `n_atoms` atoms."""
         if self.tol is not None and not self.tol >= 0:
             raise ValueError(f"tol={self.tol!r} must be at least 0")
         if self.n_nonzero_coefs is None:

@@ -1,4 +1,4 @@
-"""Codes by thresholding the correlations: exact for orthonormal atoms."""
+"""Codes by thresholding the correlations, which is exact for orthonormal atoms."""
 
 from __future__ import annotations
 
@@ -13,16 +13,29 @@ from .encode import pack, refuse_unbounded, squared_residual
 
 
 class Threshold(SparseCoder):
-    """Each correlation c on its own: soft, hard or the k largest.
+    """Codes from thresholded correlations: soft, hard or the k largest.
 
-    For orthonormal atoms ``"soft"`` solves ½‖x − Dγ‖² + alpha‖γ‖₁, ``"hard"`` solves
-    ½‖x − Dγ‖² + ½ alpha²‖γ‖₀, and ``"top-k"`` is the best code with k non-zeros.
+    For orthonormal atoms ``"soft"`` minimises ½‖x − Dγ‖² + alpha‖γ‖₁, ``"hard"``
+    minimises ½‖x − Dγ‖² + ½ alpha²‖γ‖₀, and ``"top-k"`` gives the best code with k
+    non-zeros.
 
     Parameters
     ----------
-    alpha : float
-        Threshold; with kind ``"top-k"`` the number of codes kept.
-    kind : {"soft", "hard", "top-k"}
+    alpha : float, default=0.1
+        Threshold; with ``kind="top-k"`` the number of coefficients to keep.
+    kind : {"soft", "hard", "top-k"}, default="soft"
+        Shrink correlations by the threshold, drop those below it, or keep the largest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import Threshold
+    >>> gram, corr = np.eye(3), np.array([[3.0, -1.0, 0.2]])
+    >>> energy = (corr**2).sum(1)
+    >>> Threshold(0.5).solve(gram, corr, energy).toarray().tolist()
+    [[2.5, -0.5, 0.0]]
+    >>> Threshold(1, kind="top-k").solve(gram, corr, energy).toarray().tolist()
+    [[3.0, 0.0, 0.0]]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -58,8 +71,9 @@ class Threshold(SparseCoder):
     def _largest(self, corr: Array, size: Array) -> Array:
         if not 1 <= self.alpha <= corr.shape[1]:
             raise ValueError(
-                f"alpha={self.alpha!r} with kind='top-k' is a number of codes between "
-                f"1 and {corr.shape[1]}, the number of atoms"
+                f"alpha={self.alpha!r} is the number of coefficients to keep with "
+                f"kind='top-k': it must be between 1 and {corr.shape[1]}, the number "
+                "of atoms"
             )
         xp = namespace(corr)
         order = xp.argsort(size, axis=1, descending=True, stable=True)

@@ -71,11 +71,34 @@ class Methods:
         return Table(["", *names], body)
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """One figure of all methods: a row per case, and the mean over the cases."""
+
+    parameter: str
+    figure: str
+
+    def table(self, results: Line) -> Table:
+        """One column per method, as far as it ran on all cases."""
+        cases = [each for each in results["cases"] if each["methods"]]
+        shared = set.intersection(*(set(each["methods"]) for each in cases))
+        methods = [name for name in cases[0]["methods"] if name in shared]
+        found = [
+            [each["methods"][name]["figures"][self.figure] for name in methods]
+            for each in cases
+        ]
+        names = [str(each["case"][self.parameter]) for each in cases]
+        means = [sum(column) / len(cases) for column in zip(*found, strict=True)]
+        rows = zip([*names, "mean"], [*found, means], strict=True)
+        body = [[name, *(f"{value:.2f}" for value in row)] for name, row in rows]
+        return Table(["", *methods], body)
+
+
 def _values(measured: Line, parameters: tuple[str, ...]) -> str:
     return ", ".join(str(measured["case"][name]) for name in parameters)
 
 
-SUMMARIES: dict[str, tuple[Pivot | Methods, ...]] = {
+SUMMARIES: dict[str, tuple[Pivot | Methods | Comparison, ...]] = {
     "ksad": (Pivot(("method",), ("data", "images"), "accuracy", 2),),
     "supervised": (
         Pivot(
@@ -90,6 +113,7 @@ SUMMARIES: dict[str, tuple[Pivot | Methods, ...]] = {
     "streams": (Pivot(("learner", "forgetting"), ("map",), "accuracy", 2),),
     "budget": (Pivot(("method",), ("pixels", "budget"), "precision", 4),),
     "outliers": (Methods("set", "mean of all sets"),),
+    "defaults": (Comparison("data", "accuracy"),),
 }
 
 

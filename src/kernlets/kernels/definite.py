@@ -1,0 +1,111 @@
+"""Whether a function is a kernel: symmetric and positive semi-definite on samples.
+
+Feature maps look at the matrix that they factor; learners and classifiers, which would
+otherwise compare residuals of no feature space, look at a sample of their rows.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+from scipy import sparse
+
+from ..backend.arrays import (
+    FLOATS,
+    as_like,
+    double,
+    eps,
+    index_like,
+    is_torch,
+    namespace,
+)
+from ..backend.rows import is_blocks, spread_rows, take_rows
+from ..backend.stored import is_elsewhere
+from ..core import Array, Kernel
+from .given import Precomputed, length
+
+CORNER = 500  # rows of a matrix that are compared with its columns
+ASYMMETRY = 1e-4  # relative difference beyond which they are not the same
+SAMPLE = 200  # samples whose kernel matrix a learner looks at
+
+
+def rounding(W: Array, rows: Array | None = None) -> float:
+    """Eigenvalues of W below this share of the largest are rounding errors.
+
+    Of W itself, or of the dtype of the rows if these have fewer digits than W.
+    """
+    coarse = eps(W) if rows is None else eps(as_like(0.0, rows))
+    return max(sqrt(W.shape[0]) * eps(W), 10 * eps(W), coarse)
+
+
+def check_symmetric(W: Array) -> None:
+    """Raise if a kernel is not symmetric, judged by a corner of its matrix."""
+    xp = namespace(W)
+    corner = W[:CORNER, :CORNER]
+    gap, size = xp.max(xp.abs(corner - corner.T)), xp.max(xp.abs(corner))
+    if float(gap) > ASYMMETRY * float(size):
+        raise ValueError(
+            "kernel is not symmetric: κ(x, y) and κ(y, x) differ by up to "
+            f"{float(gap):.2g}; use (κ(x, y) + κ(y, x))/2, or check the precomputed X"
+        )
+
+
+def refuse_negative(
+    lowest: float, largest: float, tolerance: float, where: str = "the landmarks"
+) -> None:
+    """Raise if the lowest eigenvalue of a kernel matrix is negative beyond rounding."""
+    if lowest < -100 * tolerance * max(largest, -lowest):
+        raise ValueError(
+            f"kernel is not positive semi-definite: its matrix on {where} has "
+            f"eigenvalues from {lowest:.3g} to {largest:.3g}; use a kernel such as RBF "
+            "or Polynomial, or add a constant to the diagonal of a precomputed X"
+        )
+
+
+def check_matrix(
+    kernel: Kernel,
+    matrix: Array,  # (n, n)
+    rows: Array | None = None,  # what it is the matrix of, if that is coarser
+) -> None:
+    """Raise if the kernel that gave this matrix is none, judged by some samples.
+
+    Kernels that are known to be indefinite (``psd = False``) are left alone.
+    """
+    if not getattr(kernel, "psd", True):
+        return
+    some = index_like(spread_rows(matrix.shape[0], SAMPLE), matrix)
+    W = matrix[some][:, some]
+    check_symmetric(W)
+    values = namespace(W).linalg.eigvalsh(double(W))
+    seen, tolerance = f"{W.shape[0]} samples", rounding(W, rows)
+    refuse_negative(float(values[0]), float(values[-1]), tolerance, seen)
+
+
+def check_kernel(kernel: Kernel, X: Any) -> None:
+    """`check_matrix` for at most `SAMPLE` rows of X, wherever these are.
+
+    Of blocks, which are read one after the other, the first one is looked at.
+    """
+    if not getattr(kernel, "psd", True):
+        return
+    X = next(iter(X)) if is_blocks(X) else X
+    places = spread_rows(length(X), SAMPLE)
+    if isinstance(kernel, Precomputed):
+        rows = take_rows(X, places)
+        check_matrix(kernel, rows[:, index_like(places, rows)])
+    elif is_elsewhere(X):
+        rows = take_rows(X, places)
+        check_matrix(kernel, kernel(double(rows)), rows)
+    else:
+        _check_samples(kernel, kernel.take(X, index_like(places, X)))
+
+
+def _check_samples(kernel: Kernel, some: Any) -> None:
+    """Rows of numbers are compared in float64, other samples as they are."""
+    is_float = is_torch(some) or getattr(some, "dtype", None) in FLOATS
+    if not is_float:
+        check_matrix(kernel, kernel(some))
+        return
+    wide = some.astype("float64") if sparse.issparse(some) else double(some)
+    check_matrix(kernel, kernel(wide), some[:0] if not sparse.issparse(some) else None)

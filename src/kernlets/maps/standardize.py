@@ -1,0 +1,71 @@
+"""`Standardize`: columns of mean zero and variance one, wherever the rows are."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..backend.arrays import as_like, double, namespace
+from ..backend.rows import sum_rows, take_rows
+from ..core import Array
+from .base import FeatureMap
+
+
+class Standardize(FeatureMap):
+    """(x − mean) / std for each column; constant columns become zero.
+
+    What scikit-learn's `StandardScaler` does in memory, for every source of rows that
+    the maps take: memory maps, Dask arrays and dataframes, iterables of blocks.
+
+    Attributes
+    ----------
+    mean_ : array (p,)
+    scale_ : array (p,)
+        Standard deviations, 1 for constant columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import Standardize
+    >>> Standardize().fit_transform(np.array([[1.0, 7.0], [3.0, 7.0]])).tolist()
+    [[-1.0, 0.0], [1.0, 0.0]]
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Standardize:
+        """Find mean and deviation of each column in one pass over the rows."""
+        head, rows = self._first_rows(X)
+        # differences to a row: of a constant column exactly zero, and short of digits
+        # only where that row is an outlier
+        origin = take_rows(head, np.array([0]))[0]
+        sums = sum_rows(partial(_moments, origin), rows, row_bytes=24 * head.shape[1])
+        shift, square = sums[1] / sums[0], sums[2] / sums[0]
+        xp = namespace(shift)
+        deviation = xp.sqrt(xp.clip(square - shift**2, 0, None))
+        self.mean_ = as_like(double(origin) + shift, origin)
+        self.scale_ = as_like(xp.where(deviation > 0, deviation, 1.0), origin)
+        return self
+
+    def _features(self, X: Array) -> Array:  # (n, p)
+        return (X - self.mean_) / self.scale_
+
+    @property
+    def _row_bytes(self) -> int:
+        return 16 * self.n_features_in_
+
+    @property
+    def _model_array(self) -> Array:
+        return self.mean_
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_features_in_
+
+
+def _moments(origin: Array, block: Array) -> Array:  # (p,), (n, p) -> (3, p)
+    """Count, sum and sum of squares of x − origin, in float64."""
+    xp = namespace(block)
+    moved = double(block) - double(origin)
+    counts = xp.full_like(moved[0], block.shape[0])
+    return xp.stack([counts, xp.sum(moved, axis=0), xp.sum(moved * moved, axis=0)])
