@@ -64,7 +64,7 @@ def check_rows(
         check_features(estimator, _check_shape(X, ensure_min_samples), reset)
         X = as_float(X) if is_tensor else _stored_rows(X, like)
     else:
-        with np.errstate(over="ignore"):  # what becomes infinite is refused
+        with np.errstate(over="ignore", invalid="ignore"):  # infinity is refused
             X = validate_data(
                 estimator,
                 X,
