@@ -1,5 +1,6 @@
 """Classifiers built on dictionaries."""
 
+from .automatic import AutoDictionaryClassifier
 from .fddl import FDDLClassifier
 from .ksad import KSADClassifier
 from .lc_ksvd import DKSVDClassifier, LCKSVDClassifier
@@ -13,10 +14,12 @@ CLASSIFIERS = {
     "lc-ksvd": LCKSVDClassifier,
     "d-ksvd": DKSVDClassifier,
     "fddl": FDDLClassifier,
+    "auto": AutoDictionaryClassifier,
 }
 
 __all__ = [
     "CLASSIFIERS",
+    "AutoDictionaryClassifier",
     "DKSVDClassifier",
     "FDDLClassifier",
     "KSADClassifier",

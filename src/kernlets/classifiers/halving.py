@@ -1,0 +1,348 @@
+"""Successive halving: many candidates on few rows, few candidates on many rows.
+
+A stage scores its trials by cross-validation on a part of the rows. The best go on to
+the next stage, with settings near to theirs that have not been tried. The clock decides
+how far it gets; the order of the trials does not depend on it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..backend.arrays import to_numpy
+from .clock import Clock
+from .families import FAMILIES, Design, Features, Hits, Setting
+from .folds import Split, sampling_order, splits, validation_rows
+from .spaces import Rates, Space, first_spaces, near_spaces, scaled, scalers
+
+FIRST_ROWS, ROWS_PER_CLASS, FACTOR = 300, 10, 3
+FEW_ROWS = 100  # below, folds cannot tell many candidates apart
+FIRST_LANDMARKS, MOST_LANDMARKS = 500, 2000
+KEEP = (24, 10, 5, 3)  # trials that go on after each stage
+PARENTS = 4  # trials whose near settings are tried in the next stage
+FAILURES = (ValueError, ArithmeticError, np.linalg.LinAlgError)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One candidate, but for what is read out of its fit at several values."""
+
+    space: Space
+    family: str
+    setting: Setting
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How many rows are used, in how many folds, how often."""
+
+    n_rows: int
+    n_folds: int
+    repeats: int = 1
+
+
+@dataclass
+class Outcome:
+    """What is known of a trial after the stages it was in."""
+
+    trial: Trial
+    stage: Stage
+    hits: Hits = field(default_factory=dict)  # of all rounds with as many rows
+    total: int = 0  # rows that were classified in them
+    fit_seconds: float = 0.0  # of the slowest fold, with its map
+    seconds: float = 0.0  # of the stage
+    error: str | None = None
+
+    @property
+    def read(self) -> int:
+        """The value at which most is right; the first of equals."""
+        return max(self.hits, key=lambda read: self.smoothed(read))
+
+    def smoothed(self, read: int) -> float:
+        """Hits at a value, a little of those beside it: chance counts for less."""
+        values = list(self.hits)
+        at = values.index(read)
+        beside = [self.hits[values[i]] for i in (at - 1, at + 1) if 0 <= i < len(values)]
+        own = self.hits[read]
+        return own + 0.25 * sum(hits - own for hits in beside)
+
+    @property
+    def score(self) -> float:
+        if self.error is not None or not self.total:
+            return -1.0
+        return self.smoothed(self.read) / self.total
+
+    def fold_seconds(self, n_rows: int) -> float:
+        """Predicted time of a fit on so many rows."""
+        ratio = n_rows / self.stage.n_rows
+        return self.fit_seconds * ratio ** FAMILIES[self.trial.family].growth
+
+    def stage_seconds(self, stage: Stage) -> float:
+        """Predicted time of another stage."""
+        ratio = stage.n_rows / self.stage.n_rows
+        rounds = stage.n_folds * stage.repeats / self.stage.n_folds / self.stage.repeats
+        return self.seconds * rounds * ratio ** FAMILIES[self.trial.family].growth
+
+
+def plan(n_rows: int, n_classes: int) -> list[Stage]:
+    """Growing parts of the rows; where there are few, more folds instead."""
+    begin = max(FIRST_ROWS, ROWS_PER_CLASS * n_classes)
+    sizes = []
+    while begin < 0.7 * n_rows:
+        sizes.append(begin)
+        begin *= FACTOR
+    stages = [Stage(size, _n_folds(size)) for size in (*sizes, n_rows)]
+    if n_rows <= 3000:
+        stages.append(Stage(n_rows, 5))
+    if FEW_ROWS <= n_rows <= 600:
+        stages.append(Stage(n_rows, 10, 2))
+    return stages
+
+
+def _n_folds(n_rows: int) -> int:
+    return 3 if n_rows <= 1500 else 2 if n_rows <= 4000 else 1
+
+
+class Search:
+    """The state of a search over trials."""
+
+    def __init__(
+        self,
+        X: np.ndarray,  # (n, p)
+        y: np.ndarray,  # (n,) places of the classes
+        families: list[str],
+        clock: Clock,
+        robust: bool,
+        max_candidates: int | None,
+        seed: int,
+        watch: Callable[[dict[str, Any]], Any],
+    ) -> None:
+        self.X, self.y, self.families, self.clock = X, y, families, clock
+        self.robust, self.seed, self.watch = robust, seed, watch
+        self.room = max_candidates
+        self.rng = np.random.default_rng(seed)
+        self.order = sampling_order(y, self.rng)
+        self.rates = Rates.of(X)
+        self.spread = float(X.std())
+        self.stages = plan(len(y), int(y.max()) + 1)
+        self.known: dict[Trial, Outcome] = {}
+        self.table: list[dict[str, Any]] = []
+        self.stopped = False
+
+    def run(self) -> Outcome:
+        """The best trial of the last stage that came to an end for at least one."""
+        trials, best = self._admitted(self._first_trials()), []
+        for number, stage in enumerate(self.stages):
+            ranked = self._stage(number, stage, trials)
+            best = ranked or best
+            if not ranked or self.stopped:
+                break
+            keep = KEEP[min(number, len(KEEP) - 1)]
+            kept = self._kept(ranked, keep, number)
+            is_last_but_one = number + 2 == len(self.stages)
+            # nothing new in the very last stage of a repeated one: it decides only
+            grown = [] if is_last_but_one and number else self._grown(ranked)
+            trials = kept + self._admitted(grown)
+        if not best:
+            raise self._nothing_works()
+        return best[0]
+
+    def _first_trials(self) -> list[Trial]:
+        """Quick families in every space first, then those that learn atoms."""
+        few = len(self.y) < FEW_ROWS
+        spaces = first_spaces(few, FIRST_LANDMARKS)
+        names = [name for name in self.families if not FAMILIES[name].late]
+        if not names:  # only slow ones are asked for
+            names = self.families
+        quick = [name for name in names if name != "classes"]
+        groups = [quick, [name for name in names if name == "classes"]]
+        return [
+            Trial(space, name, setting)
+            for group in groups
+            for space in spaces
+            for name in group
+            for setting in FAMILIES[name].first()
+        ]
+
+    def _admitted(self, trials: list[Trial]) -> list[Trial]:
+        """Those that are new, suit the data and are not too many."""
+        n = len(self.y)
+        new = [
+            trial
+            for trial in dict.fromkeys(trials)
+            if trial not in self.known and FAMILIES[trial.family].suits(trial.space, n)
+        ]
+        if self.room is not None:
+            new = new[: self.room]
+            self.room -= len(new)
+        return new
+
+    def _kept(self, ranked: list[Outcome], keep: int, number: int) -> list[Trial]:
+        """The best; in the beginning also the best one of every family."""
+        kept = ranked[:keep]
+        if number < 1:
+            for name in self.families:
+                kept += [each for each in ranked if each.trial.family == name][:1]
+        return list(dict.fromkeys(each.trial for each in kept))
+
+    def _grown(self, ranked: list[Outcome]) -> list[Trial]:
+        """Near settings and spaces of the best, and slow families where those are."""
+        grown: list[Trial] = []
+        for trial in (each.trial for each in ranked[:PARENTS]):
+            family, space = FAMILIES[trial.family], trial.space
+            settings = family.near(trial.setting)
+            grown += [Trial(space, trial.family, setting) for setting in settings]
+            spaces = near_spaces(space, min(MOST_LANDMARKS, len(self.y)))
+            grown += [Trial(near, trial.family, trial.setting) for near in spaces]
+        spaces = list(dict.fromkeys(each.trial.space for each in ranked))[:2]
+        for name in (name for name in self.families if FAMILIES[name].late):
+            first = FAMILIES[name].first()
+            grown += [Trial(space, name, each) for space in spaces for each in first]
+        return grown
+
+    def _stage(self, number: int, stage: Stage, trials: list[Trial]) -> list[Outcome]:
+        """Score trials, those in one space together; the best first."""
+        share = (number + 1) / len(self.stages)
+        rounds = list(self._splits(stage))
+        groups: dict[Space, list[Trial]] = {}
+        for trial in trials:
+            key = trial.space if number else (trial.space, trial.family == "classes")
+            groups.setdefault(key, []).append(trial)
+        done: list[Outcome] = []
+        for group in groups.values():
+            affordable = [t for t in group if self._affordable(t, stage, share, done)]
+            outcomes = self._scored(stage, affordable, rounds)
+            for outcome in outcomes:
+                self._note(number, outcome)
+            done += [each for each in outcomes if each.error is None]
+            if self.stopped:
+                break
+        return sorted(done, key=lambda outcome: -outcome.score)  # stable
+
+    def _splits(self, stage: Stage) -> Iterator[Split]:
+        rows = np.sort(self.order[: stage.n_rows])
+        for _ in range(stage.repeats):
+            yield from splits(rows, self.y, stage.n_folds, self.rng)
+
+    def _affordable(
+        self, trial: Trial, stage: Stage, share: float, done: list[Outcome]
+    ) -> bool:
+        """Whether it can end in time, and be fitted to all rows after that."""
+        if self.stopped or not self.clock.allows(0.0, share):
+            return False
+        before = self.known.get(trial) or self._like(trial, done)
+        if before is None:
+            return True
+        refit = before.fold_seconds(len(self.y))
+        ahead = before.stage_seconds(stage)
+        within = self.clock.allows(ahead, share) or not done
+        return within and self.clock.allows(ahead + refit)
+
+    def _like(self, trial: Trial, done: list[Outcome]) -> Outcome | None:
+        """The slowest of its family that was just measured."""
+        same = [each for each in done if each.trial.family == trial.family]
+        return max(same, key=lambda each: each.seconds, default=None)
+
+    def _scored(
+        self, stage: Stage, trials: list[Trial], rounds: list[Split]
+    ) -> list[Outcome]:
+        outcomes = [self._continued(trial, stage) for trial in trials]
+        for split in rounds if outcomes else ():
+            features = self._features(trials[0].space, split)
+            for outcome in outcomes:
+                if outcome.error is None:
+                    self._count(outcome, features)
+        return outcomes
+
+    def _continued(self, trial: Trial, stage: Stage) -> Outcome:
+        """With the hits of an earlier stage, if that had as many rows."""
+        before = self.known.get(trial)
+        if before is None or before.stage.n_rows != stage.n_rows:
+            return Outcome(trial, stage)
+        return Outcome(trial, stage, dict(before.hits), before.total)
+
+    def _features(self, space: Space, split: Split) -> Features:
+        steps = scalers(space.scale)
+        X = scaled(steps, self.X[split.train])
+        held_out = validation_rows(
+            self.X[split.valid], self.spread, self.robust, self.seed
+        )
+        for step in steps:
+            held_out = [step.transform(rows) for rows in held_out]
+        kernel = self.rates.kernel(space)
+        y, truth = self.y[split.train], self.y[split.valid]
+        return Features(kernel, space, X, y, held_out, truth, self.seed)
+
+    def _count(self, outcome: Outcome, features: Features) -> None:
+        """Add what one fold gives; a candidate that fails is noted, not raised."""
+        began = time.perf_counter()
+        trial = outcome.trial
+        try:
+            hits = FAMILIES[trial.family].score(features, trial.setting)
+        except FAILURES as error:
+            outcome.error = f"{type(error).__name__}: {error}"
+            return
+        seconds = time.perf_counter() - began
+        shared = list(hits if not outcome.total else outcome.hits.keys() & hits)
+        outcome.hits = {r: outcome.hits.get(r, 0.0) + hits[r] for r in sorted(shared)}
+        outcome.total += len(features.truth)
+        outcome.seconds += seconds
+        outcome.fit_seconds = max(outcome.fit_seconds, seconds)
+
+    def _note(self, number: int, outcome: Outcome) -> None:
+        self.known[outcome.trial] = outcome
+        row = {"stage": number, **described(outcome)}
+        self.table.append(row)
+        best = max(self.known.values(), key=lambda each: (each.stage.n_rows, each.score))
+        state = {"n_stages": len(self.stages), "best": best.score}
+        if self.watch({**row, **state, "elapsed": self.clock.elapsed}):
+            self.stopped = True
+
+    def _nothing_works(self) -> Exception:
+        errors = [each.error for each in self.known.values() if each.error]
+        if errors:
+            return ValueError(f"no candidate could be fitted; the first: {errors[0]}")
+        return ValueError(
+            "no candidate could be scored: give at least 2 rows of some class, or more "
+            "seconds"
+        )
+
+    def steps(self, outcome: Outcome, rows: np.ndarray) -> list[Any]:
+        """The steps of the pipeline that a trial stands for, for these rows."""
+        trial = outcome.trial
+        kernel, counts = self.rates.kernel(trial.space), np.bincount(self.y[rows])
+        design = Design(kernel, trial.space, counts, self.seed)
+        family = FAMILIES[trial.family]
+        behind = family.steps(design, trial.setting, outcome.read)
+        return [*scalers(trial.space.scale), *behind]
+
+
+def described(outcome: Outcome) -> dict[str, Any]:
+    """A row of the table of what was tried, of plain values."""
+    trial, family = outcome.trial, FAMILIES[outcome.trial.family]
+    setting = dict(zip(family.names, map(float, trial.setting), strict=True))
+    if family.read_name and outcome.hits:
+        setting[family.read_name] = int(outcome.read)
+    return {
+        "n_rows": outcome.stage.n_rows,
+        "n_folds": outcome.stage.n_folds * outcome.stage.repeats,
+        "scale": trial.space.scale,
+        "kernel": trial.space.kernel,
+        "width": float(trial.space.width),
+        "n_landmarks": int(trial.space.n_landmarks),
+        "family": trial.family,
+        "setting": setting,
+        "score": float(outcome.score) if outcome.error is None else None,
+        "seconds": float(outcome.seconds),
+        "error": outcome.error,
+    }
+
+
+def as_array(X: Any) -> np.ndarray:
+    """Rows in host memory, which folds are taken from."""
+    return np.ascontiguousarray(to_numpy(X))
