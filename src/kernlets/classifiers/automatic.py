@@ -201,20 +201,23 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
 
     def predict(self, X: Any) -> Array:  # (n,)
         """The labels that the best pipeline gives."""
-        labels = self.best_pipeline_.predict(self._new_rows(X))
+        labels = self._best().predict(self._new_rows(X))
         is_number = self.classes_.dtype.kind in "iufb"
         return move_like(labels, X) if is_torch(X) and is_number else labels
 
     @available_if(_best_has("predict_proba"))
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
         """Probabilities, where the best pipeline gives some."""
-        return self.best_pipeline_.predict_proba(self._new_rows(X))
+        return self._best().predict_proba(self._new_rows(X))
 
     @available_if(_best_has("decision_function"))
     def decision_function(self, X: Any) -> Array:  # (n, n_classes), (n,) for two
         """Scores of the classes, where the best pipeline gives some."""
-        return self.best_pipeline_.decision_function(self._new_rows(X))
+        return self._best().decision_function(self._new_rows(X))
+
+    def _best(self) -> Any:
+        check_is_fitted(self)
+        return self.best_pipeline_
 
     def _new_rows(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
         return to_numpy(check_rows(self, X))

@@ -129,7 +129,7 @@ class Fisher(Family):
     read_name = "n_neighbors"
 
     def first(self) -> list[Setting]:
-        return [(0.01,), (0.1,), (1.0,)]
+        return [(0.03,), (0.3,)]
 
     def near(self, setting: Setting) -> list[Setting]:
         return [(factor * setting[0],) for factor in (0.3, 3.0)]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..backend.arrays import to_numpy
+from ..config import options
 from .clock import Clock
 from .families import FAMILIES, Design, Features, Hits, Setting
 from .folds import Split, sampling_order, splits, validation_rows
@@ -22,9 +23,12 @@ from .spaces import Rates, Space, first_spaces, near_spaces, scaled, scalers
 
 FIRST_ROWS, ROWS_PER_CLASS, FACTOR = 300, 10, 3
 FEW_ROWS = 100  # below, folds cannot tell many candidates apart
+MIDDLE_WIDTH = 0.3  # where slow families begin
 FIRST_LANDMARKS, MOST_LANDMARKS = 500, 2000
-KEEP = (24, 10, 5, 3)  # trials that go on after each stage
+KEEP = (20, 8, 4, 3)  # trials that go on after each stage ...
+KEEP_FEW = (6,)  # ... of few rows
 PARENTS = 4  # trials whose near settings are tried in the next stage
+FOR_THREADS = 1000  # rows of a fit that is worth more than one thread
 FAILURES = (ValueError, ArithmeticError, np.linalg.LinAlgError)
 
 
@@ -130,6 +134,7 @@ class Search:
         self.rates = Rates.of(X)
         self.spread = float(X.std())
         self.stages = plan(len(y), int(y.max()) + 1)
+        self.few = len(y) < FEW_ROWS
         self.known: dict[Trial, Outcome] = {}
         self.table: list[dict[str, Any]] = []
         self.stopped = False
@@ -142,7 +147,8 @@ class Search:
             best = ranked or best
             if not ranked or self.stopped:
                 break
-            keep = KEEP[min(number, len(KEEP) - 1)]
+            counts = KEEP_FEW if self.few else KEEP
+            keep = counts[min(number, len(counts) - 1)]
             kept = self._kept(ranked, keep, number)
             is_last_but_one = number + 2 == len(self.stages)
             # nothing new in the very last stage of a repeated one: it decides only
@@ -154,17 +160,17 @@ class Search:
 
     def _first_trials(self) -> list[Trial]:
         """Quick families in every space first, then those that learn atoms."""
-        few = len(self.y) < FEW_ROWS
-        spaces = first_spaces(few, FIRST_LANDMARKS)
+        spaces = first_spaces(self.few, FIRST_LANDMARKS)
         names = [name for name in self.families if not FAMILIES[name].late]
         if not names:  # only slow ones are asked for
             names = self.families
         quick = [name for name in names if name != "classes"]
-        groups = [quick, [name for name in names if name == "classes"]]
+        slow = [name for name in names if name == "classes"]
+        middle = [space for space in spaces if space.width == MIDDLE_WIDTH]
         return [
             Trial(space, name, setting)
-            for group in groups
-            for space in spaces
+            for group, where in ((quick, spaces), (slow, middle))
+            for space in where
             for name in group
             for setting in FAMILIES[name].first()
         ]
@@ -200,7 +206,8 @@ class Search:
             spaces = near_spaces(space, min(MOST_LANDMARKS, len(self.y)))
             grown += [Trial(near, trial.family, trial.setting) for near in spaces]
         spaces = list(dict.fromkeys(each.trial.space for each in ranked))[:2]
-        for name in (name for name in self.families if FAMILIES[name].late):
+        slow = [name for name in self.families if FAMILIES[name].late]
+        for name in [] if self.few else slow:
             first = FAMILIES[name].first()
             grown += [Trial(space, name, each) for space in spaces for each in first]
         return grown
@@ -209,10 +216,11 @@ class Search:
         """Score trials, those in one space together; the best first."""
         share = (number + 1) / len(self.stages)
         rounds = list(self._splits(stage))
-        groups: dict[Space, list[Trial]] = {}
+        groups: dict[tuple[Space, bool], list[Trial]] = {}
         for trial in trials:
-            key = trial.space if number else (trial.space, trial.family == "classes")
-            groups.setdefault(key, []).append(trial)
+            # one map for all; but slow families wait until the quick ones are done
+            is_slow = number == 0 and trial.family == "classes"
+            groups.setdefault((trial.space, is_slow), []).append(trial)
         done: list[Outcome] = []
         for group in groups.values():
             affordable = [t for t in group if self._affordable(t, stage, share, done)]
@@ -255,9 +263,16 @@ class Search:
         for split in rounds if outcomes else ():
             features = self._features(trials[0].space, split)
             for outcome in outcomes:
-                if outcome.error is None:
+                # where time runs out, some folds have to do
+                if outcome.error is None and not self._is_late(outcome):
                     self._count(outcome, features)
-        return outcomes
+        return [each for each in outcomes if each.seconds or each.error]
+
+    def _is_late(self, outcome: Outcome) -> bool:
+        """Whether another fold would take the time of the last fit."""
+        known = self.known.get(outcome.trial, outcome)
+        refit = known.fold_seconds(len(self.y))
+        return bool(self.known) and not self.clock.allows(refit + outcome.fit_seconds)
 
     def _continued(self, trial: Trial, stage: Stage) -> Outcome:
         """With the hits of an earlier stage, if that had as many rows."""
@@ -282,8 +297,11 @@ class Search:
         """Add what one fold gives; a candidate that fails is noted, not raised."""
         began = time.perf_counter()
         trial = outcome.trial
+        # threads only cost time where there is little to do
+        n_threads = 1 if len(features.y) < FOR_THREADS else options.n_threads
         try:
-            hits = FAMILIES[trial.family].score(features, trial.setting)
+            with options(n_threads=n_threads):
+                hits = FAMILIES[trial.family].score(features, trial.setting)
         except FAILURES as error:
             outcome.error = f"{type(error).__name__}: {error}"
             return
