@@ -1,6 +1,7 @@
 """Classifiers built on dictionaries."""
 
 from .automatic import AutoDictionaryClassifier
+from .explain import explain
 from .fddl import FDDLClassifier
 from .ksad import KSADClassifier
 from .lc_ksvd import DKSVDClassifier, LCKSVDClassifier
@@ -26,4 +27,5 @@ __all__ = [
     "LCKSVDClassifier",
     "ResidualClassifier",
     "SRCClassifier",
+    "explain",
 ]

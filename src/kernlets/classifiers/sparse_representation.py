@@ -40,6 +40,10 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
     ----------
     classes_ : array of labels
     dictionary_ : KernelDictionary
+    atom_rows_ : array (m,)
+        The training row that each atom is; rows of no energy are left out.
+    atom_classes_ : array (m,)
+        Places of their labels in `classes_`.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -71,7 +75,7 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         energy = to_numpy(self.kernel_.diag(X))
         usable = np.flatnonzero(energy > 0)
         self._keep(X, matrix, usable, energy[usable])
-        self.atom_classes_ = codes[usable]
+        self.atom_rows_, self.atom_classes_ = usable, codes[usable]
         limit = max(1, len(usable) // 2)
         self.coder_ = self.coder or OMP(self.n_nonzero_coefs or min(30, limit))
         return self
