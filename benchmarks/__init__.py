@@ -29,6 +29,7 @@ NAMES = (
     "budget",
     "budget-stream",
     "supervised",
+    "automatic",
 )
 
 
