@@ -21,9 +21,12 @@ from ..backend.validation import check_rows
 from ..config import options
 from ..core import Array
 from .clock import Clock
-from .families import FAMILIES
-from .halving import Outcome, Search, as_array, described
+from .halving import Search, as_array
 from .labels import checked_labels
+from .learned import FAMILIES
+from .trials import Outcome, described
+
+OVERTIME = 0.2  # of the budget, which the last fit may take more than is left
 
 
 def _best_has(method: str) -> Callable[[Any], bool]:
@@ -85,7 +88,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         What was tried, in order: ``stage``, ``n_rows``, ``n_folds``, ``scale``,
         ``kernel``, ``width``, ``n_landmarks``, ``family``, ``setting``, ``score``,
         ``seconds``, ``error``.
-    history_ : dict with ``score`` (the best so far) and ``seconds`` after each candidate
+    history_ : dict with ``score`` (the best so far) and ``seconds`` of the search
     n_candidates_ : int
     classes_ : array of labels
 
@@ -94,7 +97,8 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
     >>> from kernlets import AutoDictionaryClassifier, datasets
     >>> digits = datasets.load("digits")
     >>> model = AutoDictionaryClassifier(seconds=5, random_state=0)
-    >>> model.fit(digits.X_train, digits.y_train).score(digits.X_test, digits.y_test) > 0.9
+    >>> model = model.fit(digits.X_train, digits.y_train)
+    >>> model.score(digits.X_test, digits.y_test) > 0.9
     True
     """
 
@@ -133,7 +137,8 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         X = check_rows(self, X, reset=True, ensure_min_samples=2, whole=True)
         labels = checked_labels(self, y, X.shape[0])
         self.classes_, places = np.unique(labels, return_inverse=True)
-        families, seed = self._families(), int(generator(self.random_state).integers(2**31))
+        families = self._families()
+        seed = int(generator(self.random_state).integers(2**31))
         given = clock, self.robust, self.max_candidates, seed, self._watch
         self.history_ = {"score": [], "seconds": []}
         # candidates of a search are no fits to be resumed, and the sizes of small
@@ -178,25 +183,25 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         self.table_ = search.table
         self.n_candidates_ = len(search.known)
         pipeline = make_pipeline(*search.steps(best, rows))
-        self.best_pipeline_ = pipeline.fit(search.X[rows], self.classes_[search.y[rows]])
+        labels = self.classes_[search.y[rows]]
+        self.best_pipeline_ = pipeline.fit(search.X[rows], labels)
         vars(self).pop("_stage_shown", None)
 
     def _affordable_rows(self, search: Search, best: Outcome) -> np.ndarray:
         """All rows, or as many as can be fitted in the time that is left."""
         n, smallest = len(search.y), best.stage.n_rows
-        predicted = best.fold_seconds(n)
-        if predicted <= max(search.clock.left, 0.2 * search.clock.budget):
+        predicted = best.fit_seconds(n)
+        left = search.clock.left + OVERTIME * search.clock.budget
+        if smallest == n or predicted <= left:
             return np.arange(n)
-        growth = FAMILIES[best.trial.family].growth
-        share = (max(search.clock.left, 0.0) / predicted) ** (1 / growth)
-        count = min(n, max(smallest, int(share * n)))
-        if count < n:
-            warnings.warn(
-                f"only {count} of {n} rows could be fitted in seconds={self.seconds}: "
-                "give more",
-                RuntimeWarning,
-                stacklevel=4,
-            )
+        share = max(left, 0.0) / predicted  # work grows faster than rows
+        count = max(smallest, int(share * n))
+        warnings.warn(
+            f"only {count} of {n} rows could be fitted in seconds={self.seconds}: "
+            "give more",
+            RuntimeWarning,
+            stacklevel=4,
+        )
         return np.sort(search.order[:count])
 
     def predict(self, X: Any) -> Array:  # (n,)

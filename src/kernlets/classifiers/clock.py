@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from math import inf
 
+now = time.perf_counter
 MARGIN = 1.25  # by which predicted seconds are raised: other work may be beside it
 
 
@@ -14,7 +15,7 @@ class Clock:
     """Seconds since the start, against a budget; None is no limit."""
 
     seconds: float | None
-    began: float = field(default_factory=time.perf_counter)
+    began: float = field(default_factory=lambda: now())
 
     @property
     def budget(self) -> float:
@@ -22,7 +23,7 @@ class Clock:
 
     @property
     def elapsed(self) -> float:
-        return time.perf_counter() - self.began
+        return now() - self.began
 
     @property
     def left(self) -> float:

@@ -132,8 +132,8 @@ def explain(model: Any, x: Any) -> Explanation:
             feature_map = before[-1] if before else None
             return answer(last, row, label, feature_map)
     raise TypeError(
-        f"{type(last).__name__} has no atoms to explain a label by: use a classifier of "
-        "kernlets, or a pipeline that ends in one"
+        f"{type(last).__name__} has no atoms to explain a label by: use a classifier "
+        "of kernlets, or a pipeline that ends in one"
     )
 
 

@@ -1,4 +1,4 @@
-"""The kinds of classifiers that a search chooses from.
+"""What a search asks of a kind of classifiers, and the kinds without learned atoms.
 
 Each family says which settings it begins with, which are near to others, how many
 validation rows it gets right, and which steps of a pipeline it stands for. Features of
@@ -14,26 +14,21 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 
 from ..backend.arrays import to_numpy
 from ..backend.random import generator
 from ..config import options
 from ..core import Array, Kernel, SparseCodes
-from ..learners import KSVD, KernelKSVD
 from ..pursuits import OMP
 from .ksad import KSADClassifier
 from .labels import class_residuals
-from .lc_ksvd import LCKSVDClassifier
 from .neighbors import count_votes
-from .residual import ResidualClassifier
 from .spaces import Space, feature_map
 from .sparse_representation import SRCClassifier
 
 NEIGHBORS = (1, 3, 5, 9, 15)
 WIDTHS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80)  # non-zeros that one pursuit is read at
 MOST_ATOMS = 300  # of each class
-SMALL = 1500  # rows up to which exact kernel K-SVD is tried
 Setting = tuple[float, ...]  # the parameters that a family has, in its own order
 Hits = dict[int, float]  # what is read out -> validation rows that are right
 
@@ -90,8 +85,6 @@ class Family(ABC):
     """A kind of classifiers."""
 
     name: ClassVar[str]
-    growth: ClassVar[float]
-    """Seconds of a fit grow with this power of the number of rows, at most."""
     names: ClassVar[tuple[str, ...]] = ()
     """What the numbers of a setting are."""
     read_name: ClassVar[str | None] = None
@@ -111,6 +104,11 @@ class Family(ABC):
         """Whether it makes sense there, and fits in memory."""
         return True
 
+    def work(self, space: Space, n_rows: int) -> float:
+        """Operations of a fit to so many rows, with a map, but for a factor."""
+        count = min(space.n_landmarks, n_rows)
+        return n_rows * count**2 + 10 * count**3
+
     @abstractmethod
     def score(self, features: Features, setting: Setting) -> Hits:
         """Fit once, and count what is right for everything that can be read out."""
@@ -124,7 +122,6 @@ class Fisher(Family):
     """Atoms that tell classes apart, `KSADClassifier`; all numbers of neighbours."""
 
     name = "fisher"
-    growth = 2.0
     names = ("shrinkage",)
     read_name = "n_neighbors"
 
@@ -191,11 +188,13 @@ class Samples(Family):
     """All training samples as atoms, `SRCClassifier`; all numbers of non-zeros."""
 
     name = "samples"
-    growth = 2.0
     read_name = "n_nonzero_coefs"
 
     def suits(self, space: Space, n_rows: int) -> bool:
         return 3 * 8 * n_rows**2 < options.memory / 4
+
+    def work(self, space: Space, n_rows: int) -> float:
+        return float(n_rows) ** 2
 
     def score(self, features: Features, setting: Setting) -> Hits:
         model = SRCClassifier(features.kernel).fit(features.X, features.y)
@@ -246,103 +245,3 @@ def least_squares_codes(
     right = np.where(live, np.take_along_axis(corr, places, axis=1), 0.0)
     values = np.linalg.solve(systems, right[:, :, None])[:, :, 0].astype(corr.dtype)
     return SparseCodes(chosen, values, gram.shape[0])
-
-
-class _Learned(Family):
-    """Dictionaries that are learned: a share of the rows as atoms, and non-zeros."""
-
-    growth = 1.5
-    names = ("atoms_per_row", "n_nonzero_coefs")
-
-    def first(self) -> list[Setting]:
-        return [(0.5, 3)]
-
-    def near(self, setting: Setting) -> list[Setting]:
-        share, width = setting[:2]
-        shares = [s for s in (0.25, 0.5, 1.0) if s != share]
-        wider = [max(1, round(width * factor)) for factor in (0.6, 1.7)]
-        return [(s, width) for s in shares] + [(share, w) for w in wider if w != width]
-
-    def score(self, features: Features, setting: Setting) -> Hits:
-        counts = np.bincount(features.y)
-        design = Design(features.kernel, features.space, counts, features.seed)
-        model = self._classifier(design, setting)
-        rows, held_out = self._rows(features)
-        model.fit(rows, features.y)
-        return {0: features.hits([model.predict(each) for each in held_out])}
-
-    def _rows(self, features: Features) -> tuple[Array, list[Array]]:
-        return features.F, features.mapped
-
-    @abstractmethod
-    def _classifier(self, design: Design, setting: Setting) -> ClassifierMixin:
-        """The last step."""
-
-    def steps(self, design: Design, setting: Setting, read: int) -> list[Any]:
-        return [design.map(), self._classifier(design, setting)]
-
-
-class Classes(_Learned):
-    """A dictionary for each class on virtual samples, LKDL."""
-
-    name = "classes"
-
-    def suits(self, space: Space, n_rows: int) -> bool:
-        return space.kernel != "linear"
-
-    def _classifier(self, design: Design, setting: Setting) -> ClassifierMixin:
-        atoms = design.atoms(setting[0])
-        width = min(int(setting[1]), atoms)
-        return ResidualClassifier(KSVD(atoms, width, random_state=design.seed))
-
-
-class Exact(_Learned):
-    """A dictionary for each class by exact kernel K-SVD."""
-
-    name = "exact"
-    growth = 2.5
-    late = True
-
-    def suits(self, space: Space, n_rows: int) -> bool:
-        return n_rows <= SMALL and space.kernel != "linear"
-
-    def _rows(self, features: Features) -> tuple[Array, list[Array]]:
-        return features.X, features.held_out
-
-    def _classifier(self, design: Design, setting: Setting) -> ClassifierMixin:
-        atoms = design.atoms(setting[0])
-        width = min(int(setting[1]), atoms)
-        learner = KernelKSVD(design.kernel, atoms, width, random_state=design.seed)
-        return ResidualClassifier(learner)
-
-    def steps(self, design: Design, setting: Setting, read: int) -> list[Any]:
-        return [self._classifier(design, setting)]
-
-
-class LabelConsistent(_Learned):
-    """One dictionary and a linear classifier on its codes, `LCKSVDClassifier`."""
-
-    name = "label consistent"
-    late = True
-
-    def first(self) -> list[Setting]:
-        return [(0.25, 10)]
-
-    def _classifier(self, design: Design, setting: Setting) -> ClassifierMixin:
-        atoms = min(design.atoms(setting[0]), int(design.class_counts.min()))
-        width = min(int(setting[1]), atoms * len(design.class_counts))
-        given = {"tau": 0.1, "random_state": design.seed}
-        return LCKSVDClassifier(atoms, width, **given)
-
-
-FAMILIES: dict[str, Family] = {
-    family.name: family
-    for family in (
-        Fisher(),
-        Samples(),
-        Classes(),
-        Orthogonal(),
-        Exact(),
-        LabelConsistent(),
-    )
-}

@@ -1,4 +1,4 @@
-"""Rows for training and for validation, class by class, and ways to spoil the latter."""
+"""Rows for training and for validation, and ways to spoil the latter."""
 
 from __future__ import annotations
 

@@ -7,9 +7,7 @@ how far it gets; the order of the trials does not depend on it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,12 +15,12 @@ import numpy as np
 from ..backend.arrays import to_numpy
 from ..config import options
 from .clock import Clock
-from .families import FAMILIES, Design, Features, Hits, Setting
+from .families import Design, Features
 from .folds import Split, sampling_order, splits, validation_rows
+from .learned import FAMILIES
 from .spaces import Rates, Space, first_spaces, near_spaces, scaled, scalers
+from .trials import FEW_ROWS, Outcome, Stage, Trial, described, plan
 
-FIRST_ROWS, ROWS_PER_CLASS, FACTOR = 300, 10, 3
-FEW_ROWS = 100  # below, folds cannot tell many candidates apart
 MIDDLE_WIDTH = 0.3  # where slow families begin
 FIRST_LANDMARKS, MOST_LANDMARKS = 500, 2000
 KEEP = (20, 8, 4, 3)  # trials that go on after each stage ...
@@ -30,86 +28,6 @@ KEEP_FEW = (6,)  # ... of few rows
 PARENTS = 4  # trials whose near settings are tried in the next stage
 FOR_THREADS = 1000  # rows of a fit that is worth more than one thread
 FAILURES = (ValueError, ArithmeticError, np.linalg.LinAlgError)
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One candidate, but for what is read out of its fit at several values."""
-
-    space: Space
-    family: str
-    setting: Setting
-
-
-@dataclass(frozen=True)
-class Stage:
-    """How many rows are used, in how many folds, how often."""
-
-    n_rows: int
-    n_folds: int
-    repeats: int = 1
-
-
-@dataclass
-class Outcome:
-    """What is known of a trial after the stages it was in."""
-
-    trial: Trial
-    stage: Stage
-    hits: Hits = field(default_factory=dict)  # of all rounds with as many rows
-    total: int = 0  # rows that were classified in them
-    fit_seconds: float = 0.0  # of the slowest fold, with its map
-    seconds: float = 0.0  # of the stage
-    error: str | None = None
-
-    @property
-    def read(self) -> int:
-        """The value at which most is right; the first of equals."""
-        return max(self.hits, key=lambda read: self.smoothed(read))
-
-    def smoothed(self, read: int) -> float:
-        """Hits at a value, a little of those beside it: chance counts for less."""
-        values = list(self.hits)
-        at = values.index(read)
-        beside = [self.hits[values[i]] for i in (at - 1, at + 1) if 0 <= i < len(values)]
-        own = self.hits[read]
-        return own + 0.25 * sum(hits - own for hits in beside)
-
-    @property
-    def score(self) -> float:
-        if self.error is not None or not self.total:
-            return -1.0
-        return self.smoothed(self.read) / self.total
-
-    def fold_seconds(self, n_rows: int) -> float:
-        """Predicted time of a fit on so many rows."""
-        ratio = n_rows / self.stage.n_rows
-        return self.fit_seconds * ratio ** FAMILIES[self.trial.family].growth
-
-    def stage_seconds(self, stage: Stage) -> float:
-        """Predicted time of another stage."""
-        ratio = stage.n_rows / self.stage.n_rows
-        rounds = stage.n_folds * stage.repeats / self.stage.n_folds / self.stage.repeats
-        return self.seconds * rounds * ratio ** FAMILIES[self.trial.family].growth
-
-
-def plan(n_rows: int, n_classes: int) -> list[Stage]:
-    """Growing parts of the rows; where there are few, more folds instead."""
-    begin = max(FIRST_ROWS, ROWS_PER_CLASS * n_classes)
-    sizes = []
-    while begin < 0.7 * n_rows:
-        sizes.append(begin)
-        begin *= FACTOR
-    stages = [Stage(size, _n_folds(size)) for size in (*sizes, n_rows)]
-    if n_rows <= 3000:
-        stages.append(Stage(n_rows, 5))
-    if FEW_ROWS <= n_rows <= 600:
-        stages.append(Stage(n_rows, 10, 2))
-    return stages
-
-
-def _n_folds(n_rows: int) -> int:
-    return 3 if n_rows <= 1500 else 2 if n_rows <= 4000 else 1
 
 
 class Search:
@@ -246,7 +164,7 @@ class Search:
         before = self.known.get(trial) or self._like(trial, done)
         if before is None:
             return True
-        refit = before.fold_seconds(len(self.y))
+        refit = before.fit_seconds(len(self.y))
         ahead = before.stage_seconds(stage)
         within = self.clock.allows(ahead, share) or not done
         return within and self.clock.allows(ahead + refit)
@@ -264,15 +182,15 @@ class Search:
             features = self._features(trials[0].space, split)
             for outcome in outcomes:
                 # where time runs out, some folds have to do
-                if outcome.error is None and not self._is_late(outcome):
+                if outcome.error is None and not self._is_late(outcome, features.y):
                     self._count(outcome, features)
-        return [each for each in outcomes if each.seconds or each.error]
+        return [each for each in outcomes if each.n_fits or each.error]
 
-    def _is_late(self, outcome: Outcome) -> bool:
+    def _is_late(self, outcome: Outcome, labels: np.ndarray) -> bool:
         """Whether another fold would take the time of the last fit."""
         known = self.known.get(outcome.trial, outcome)
-        refit = known.fold_seconds(len(self.y))
-        return bool(self.known) and not self.clock.allows(refit + outcome.fit_seconds)
+        refit, fold = known.fit_seconds(len(self.y)), known.fit_seconds(len(labels))
+        return bool(self.known) and not self.clock.allows(refit + fold)
 
     def _continued(self, trial: Trial, stage: Stage) -> Outcome:
         """With the hits of an earlier stage, if that had as many rows."""
@@ -295,7 +213,7 @@ class Search:
 
     def _count(self, outcome: Outcome, features: Features) -> None:
         """Add what one fold gives; a candidate that fails is noted, not raised."""
-        began = time.perf_counter()
+        began = self.clock.elapsed
         trial = outcome.trial
         # threads only cost time where there is little to do
         n_threads = 1 if len(features.y) < FOR_THREADS else options.n_threads
@@ -305,18 +223,17 @@ class Search:
         except FAILURES as error:
             outcome.error = f"{type(error).__name__}: {error}"
             return
-        seconds = time.perf_counter() - began
         shared = list(hits if not outcome.total else outcome.hits.keys() & hits)
         outcome.hits = {r: outcome.hits.get(r, 0.0) + hits[r] for r in sorted(shared)}
         outcome.total += len(features.truth)
-        outcome.seconds += seconds
-        outcome.fit_seconds = max(outcome.fit_seconds, seconds)
+        outcome.seconds += self.clock.elapsed - began
+        outcome.n_fits += 1
 
     def _note(self, number: int, outcome: Outcome) -> None:
         self.known[outcome.trial] = outcome
         row = {"stage": number, **described(outcome)}
         self.table.append(row)
-        best = max(self.known.values(), key=lambda each: (each.stage.n_rows, each.score))
+        best = max(self.known.values(), key=lambda o: (o.stage.n_rows, o.score))
         state = {"n_stages": len(self.stages), "best": best.score}
         if self.watch({**row, **state, "elapsed": self.clock.elapsed}):
             self.stopped = True
@@ -338,27 +255,6 @@ class Search:
         family = FAMILIES[trial.family]
         behind = family.steps(design, trial.setting, outcome.read)
         return [*scalers(trial.space.scale), *behind]
-
-
-def described(outcome: Outcome) -> dict[str, Any]:
-    """A row of the table of what was tried, of plain values."""
-    trial, family = outcome.trial, FAMILIES[outcome.trial.family]
-    setting = dict(zip(family.names, map(float, trial.setting), strict=True))
-    if family.read_name and outcome.hits:
-        setting[family.read_name] = int(outcome.read)
-    return {
-        "n_rows": outcome.stage.n_rows,
-        "n_folds": outcome.stage.n_folds * outcome.stage.repeats,
-        "scale": trial.space.scale,
-        "kernel": trial.space.kernel,
-        "width": float(trial.space.width),
-        "n_landmarks": int(trial.space.n_landmarks),
-        "family": trial.family,
-        "setting": setting,
-        "score": float(outcome.score) if outcome.error is None else None,
-        "seconds": float(outcome.seconds),
-        "error": outcome.error,
-    }
 
 
 def as_array(X: Any) -> np.ndarray:

@@ -160,7 +160,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
     def _learn(
         self, F: Array, labels: np.ndarray, rng: np.random.Generator
     ) -> KSADClassifier:
-        """Learn from virtual samples, which a search makes once for many classifiers."""
+        """Learn from virtual samples, which a search shares among classifiers."""
         learn = self._orthogonal if self.dictionary == "orthogonal" else self._fisher
         atoms, self.codes_ = learn(F, labels, rng)
         self.dictionary_ = ExplicitDictionary(atoms)

@@ -11,7 +11,7 @@ from typing import Any
 from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.pipeline import make_pipeline
 
-from ..classifiers import ResidualClassifier
+from ..classifiers import AutoDictionaryClassifier, ResidualClassifier
 from ..kernels import resolve
 from ..maps import UnitNorm
 from ..registry import table
@@ -21,6 +21,8 @@ from .settings import apply_setting
 COMBINED = {"lkdl": ("nystroem", "ksvd")}
 #: Parameters that this command line sets better than the classes' own defaults do.
 PREFERRED = {"kernel": "poly:2", "landmarks": "coreset"}
+SEARCH = "auto"  # the method that chooses by itself, as --search does ...
+OF_SEARCH = {"method", "seed", "settings", "search"}  # ... with these parts of a recipe
 #: Options and the parameters that they set, of maps and of what comes behind them.
 OF_MAPS = {
     "--kernel": "kernel",
@@ -51,9 +53,12 @@ class Recipe:
     normalize: bool | None = None
     seed: int = 0
     settings: tuple[str, ...] = ()
+    search: float | None = None  # seconds
 
     def build(self, labelled: bool) -> Any:
         """Rows of unit norm, map, then learner or classifier; as far as asked for."""
+        if self.search is not None or self.method.lower() == SEARCH:
+            return self._searching(labelled)
         map_class, final_class = self._classes()
         # a detector brings columns to one scale, which rows of unit norm would undo
         is_detector = final_class in table("outliers").values()
@@ -64,6 +69,24 @@ class Recipe:
         final = self._final(final_class, has_map=map_class is not None)
         steps.append(self._suited(final, labelled))
         model = make_pipeline(*steps) if len(steps) > 1 else steps[0]
+        for setting in self.settings:
+            apply_setting(model, setting)
+        return model
+
+    def _searching(self, labelled: bool) -> Any:
+        """What chooses all of the rest itself."""
+        if not labelled:
+            raise ValueError("--search needs labels: name their column with --label")
+        if self.method.lower() not in (SEARCH, Recipe.method):
+            raise ValueError(f"--method {self.method}: leave it out, or --search")
+        default = Recipe()
+        for name in vars(self).keys() - OF_SEARCH:
+            if getattr(self, name) != getattr(default, name):
+                option = f"--{name.replace('_', '-')}"
+                raise ValueError(f"{option}: a search chooses that: leave it out")
+        model = AutoDictionaryClassifier(random_state=self.seed)
+        if self.search is not None:
+            model.set_params(seconds=self.search)
         for setting in self.settings:
             apply_setting(model, setting)
         return model
