@@ -30,6 +30,7 @@ NAMES = (
     "budget-stream",
     "supervised",
     "defaults",
+    "automatic",
 )
 
 

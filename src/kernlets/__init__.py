@@ -27,7 +27,7 @@ _HOMES = {
     ),
     "classifiers": (
         "ResidualClassifier SRCClassifier KSADClassifier LCKSVDClassifier "
-        "DKSVDClassifier FDDLClassifier"
+        "DKSVDClassifier FDDLClassifier AutoDictionaryClassifier explain"
     ),
     "outliers": "DictionaryOutlierDetector",
     "persistence": "save load",

@@ -19,6 +19,7 @@ from .dictionaries import KernelDictionary
 __all__ = [
     "mosaic",
     "plot_accuracy",
+    "plot_explanation",
     "plot_history",
     "plot_kernel_error",
     "plot_residuals",
@@ -289,6 +290,41 @@ def plot_residuals(
     if str(truth) in names:
         bars[names.index(str(truth))].set_hatch("//")
     ax.set(xlabel="class", ylabel="squared residual")
+    return ax
+
+
+def plot_explanation(
+    explanation: Any,
+    x: Any,
+    image_shape: tuple[int, ...],
+    ax: Any = None,
+    X_train: Any = None,
+    n_samples: int = 7,
+) -> Any:
+    """The image of a row, and beside it the training images that gave it its label.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        What `kernlets.explain` gave for x.
+    x : array (p,)
+    image_shape : (height, width) or (height, width, 3)
+    ax : Axes, optional
+    X_train : array (n, p), optional
+        The rows that the model was fitted to; without them only x is shown.
+    n_samples : int
+        Show at most so many training images, those of the largest weight first.
+    """
+    uses = explanation.samples[:n_samples] if X_train is not None else ()
+    rows = [np.asarray(x, dtype=float).reshape(-1)]
+    rows += [np.asarray(X_train[use.row], dtype=float).reshape(-1) for use in uses]
+    _check_image_shape(np.stack(rows), image_shape)
+    ax = _axes(ax)
+    picture = mosaic(np.stack(rows), image_shape, len(rows))
+    ax.imshow(picture, cmap="gray", vmin=0.0, vmax=1.0, interpolation="nearest")
+    weights = ", ".join(f"{use.weight:+.2g} ({use.label})" for use in uses)
+    ax.set_title(f"{explanation.label}" + (f" = {weights}" if uses else ""))
+    ax.set_axis_off()
     return ax
 
 

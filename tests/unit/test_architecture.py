@@ -32,7 +32,8 @@ ALLOWED = {
     | {"kernels", "preimage", "dictionaries", "pursuits", "updates"}
     | {"persistence"},  # where checkpoints are written, see LATE
     "classifiers": GROUND
-    | {"kernels", "maps", "dictionaries", "pursuits", "updates", "learners"},
+    | {"kernels", "maps", "dictionaries", "pursuits", "updates", "learners"}
+    | {"datasets"},  # noise and holes that a robust choice is made with
     "outliers": GROUND | {"learners"},
     "datasets": GROUND,
     "plotting": GROUND | {"dictionaries"},

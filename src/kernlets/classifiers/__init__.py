@@ -1,5 +1,7 @@
 """Classifiers that use dictionaries."""
 
+from .automatic import AutoDictionaryClassifier
+from .explain import explain
 from .fddl import FDDLClassifier
 from .ksad import KSADClassifier
 from .lc_ksvd import DKSVDClassifier, LCKSVDClassifier
@@ -13,14 +15,17 @@ CLASSIFIERS = {
     "lc-ksvd": LCKSVDClassifier,
     "d-ksvd": DKSVDClassifier,
     "fddl": FDDLClassifier,
+    "auto": AutoDictionaryClassifier,
 }
 
 __all__ = [
     "CLASSIFIERS",
+    "AutoDictionaryClassifier",
     "DKSVDClassifier",
     "FDDLClassifier",
     "KSADClassifier",
     "LCKSVDClassifier",
     "ResidualClassifier",
     "SRCClassifier",
+    "explain",
 ]

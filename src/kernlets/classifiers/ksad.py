@@ -202,6 +202,12 @@ class KSADClassifier(ClassifierMixin, Estimator):
         self.map_ = self._feature_map(X.shape[0], int(rng.integers(2**31)))
         F = self.map_.fit_transform(X)
         _warn_of_uneven(to_numpy(self.map_.kernel_.diag(X)))
+        return self._learn(F, labels, rng)
+
+    def _learn(
+        self, F: Array, labels: np.ndarray, rng: np.random.Generator
+    ) -> KSADClassifier:
+        """Learn from virtual samples, which a search shares among classifiers."""
         learn = self._orthogonal if self.dictionary == "orthogonal" else self._fisher
         atoms, self.codes_ = learn(F, labels, rng)
         self.dictionary_ = ExplicitDictionary(atoms)
@@ -253,7 +259,8 @@ class KSADClassifier(ClassifierMixin, Estimator):
         self, F: Array, labels: np.ndarray, rng: np.random.Generator
     ) -> tuple[Array, Array]:
         """The atoms that separate classes best, and the directions of their codes."""
-        began, scatter = time.perf_counter(), Scatter.of(F, labels, len(self.classes_))
+        n_classes = int(labels.max()) + 1
+        began, scatter = time.perf_counter(), Scatter.of(F, labels, n_classes)
         # the mean of the class means, so that a large class is not at the centre
         self.centre_ = as_like(namespace(F).mean(scatter.means, axis=0), F)
         atoms, criterion = fisher_directions(F, scatter, self.shrinkage)
@@ -272,7 +279,11 @@ class KSADClassifier(ClassifierMixin, Estimator):
         check_is_fitted(self)
         atoms = self.dictionary_.atoms
         X = check_samples(self, X, resolve(self.kernel), like=atoms)
-        F = self.map_.transform(X)
+        return self._codes(self.map_.transform(X))
+
+    def _codes(self, F: Array) -> Array:  # (n, k) -> (n, m)
+        """Codes of virtual samples."""
+        atoms = self.dictionary_.atoms
         if self.dictionary == "orthogonal":
             return soft(matmul(F, atoms.T), self.beta1 / 2)
         return directions(matmul(F - self.centre_, atoms.T))

@@ -44,6 +44,8 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         The labels.
     dictionary_ : KernelDictionary
         The training samples as atoms.
+    atom_rows_ : array (m,)
+        The training row of each atom; rows without energy are left out.
     atom_classes_ : array (m,)
         Index in `classes_` of the class of each atom.
     kernel_ : Kernel
@@ -101,7 +103,7 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
                 "X has no sample other than zero (in feature space) to serve as an atom"
             )
         self._keep(X, matrix, usable, energy[usable])
-        self.atom_classes_ = codes[usable]
+        self.atom_rows_, self.atom_classes_ = usable, codes[usable]
         limit = max(1, len(usable) // 2)
         self.coder_ = self.coder or OMP(self.n_nonzero_coefs or min(30, limit))
         return self

@@ -50,6 +50,8 @@ def fit(
     label: o.Label = None,
     unsupervised: o.Unsupervised = False,
     test: o.Test = None,
+    holdout: o.Holdout = None,
+    search: o.Search = None,
     method: o.Method = "lkdl",
     map_: o.Map = None,
     kernel: o.Kernel = None,
@@ -97,12 +99,13 @@ def fit(
         scale=o.scaling(scale, normalize),
         seed=seed,
         settings=tuple(set_ or ()),
+        search=search,
     )
     on_cluster = scheduler is not None
     source = Source(data, label, key, size, header, not unsupervised, on_cluster)
     check_resume(checkpoint, resume)
     with session(memory, threads, device, checkpoint, scheduler):
-        fit_model(recipe, source, model, test, quiet, force)
+        fit_model(recipe, source, model, test, quiet, force, holdout)
 
 
 @app.command()
@@ -195,6 +198,25 @@ def transform(
     source = Source(data, label, key, size, header, on_cluster=on_cluster)
     with session(memory, threads, scheduler=scheduler):
         transform_rows(model, source, output, force)
+
+
+@app.command()
+def explain(
+    model: o.Model,
+    data: o.Data,
+    rows: Annotated[
+        int, typer.Option(min=1, help="explain so many rows, from the first on")
+    ] = 1,
+    label: o.Label = None,
+    key: o.Key = None,
+    size: o.Size = None,
+    header: o.Header = None,
+) -> None:
+    """Say why rows of DATA get their labels: classes, atoms, training rows."""
+    from .apply import explain_rows
+    from .jobs import Source
+
+    explain_rows(model, Source(data, label, key, size, header), rows)
 
 
 @app.command()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import typer
 from scipy import sparse
 from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.pipeline import Pipeline
@@ -15,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from ..backend.arrays import is_dask, is_torch, to_numpy
 from ..backend.rows import count_rows, map_rows
 from ..backend.validation import check_rows
+from ..classifiers import explain
 from ..datasets import Table
 from .output import Predictions, print_predictions, write_codes, write_predictions
 from .parts import encoded, fitted_learners, has_codes, last_step, load_model
@@ -41,6 +43,15 @@ def predict_rows(
         print_predictions(found)
     else:
         write_predictions(output, found)
+
+
+def explain_rows(path: Path, source: Source, n_rows: int) -> None:
+    """Why the first rows get their labels, to standard output."""
+    model = load_model(path)
+    rows = source.read(Columns.of_model(model))
+    blocks = iter(by_batches(np.asarray, rows, "reading"))
+    for number, row in enumerate(next(blocks)[:n_rows]):
+        typer.echo(f"row {number}: {explain(model, row)}")
 
 
 def _predictor(path: Path, model: Any, proba: bool) -> Callable[[Any], Predictions]:

@@ -11,7 +11,7 @@ from typing import Any
 from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.pipeline import make_pipeline
 
-from ..classifiers import ResidualClassifier
+from ..classifiers import AutoDictionaryClassifier, ResidualClassifier
 from ..datasets import Table
 from ..kernels import resolve
 from ..registry import table
@@ -24,6 +24,8 @@ COMBINED = {"lkdl": ("nystroem", "ksvd")}
 PREFERRED = {"landmarks": "coreset"}
 #: Maps that are made for some kernels only, and have one of them by default.
 OF_SOME_KERNELS = ("fourier", "fastfood", "hybrid", "sketch")
+SEARCH = "auto"  # the method that chooses by itself, as --search does ...
+OF_SEARCH = {"method", "seed", "settings", "search"}  # ... with these parts of a recipe
 #: Options and the parameters that they set, of maps and of what comes behind them.
 OF_MAPS = {
     "--kernel": "kernel",
@@ -54,9 +56,12 @@ class Recipe:
     scale: Scale = Scale.auto
     seed: int = 0
     settings: tuple[str, ...] = ()
+    search: float | None = None  # seconds
 
     def scaled_for(self, rows: Table) -> tuple[Recipe, Choice]:
         """This recipe with a way to scale such rows, and why that was chosen."""
+        if self._searches:
+            return self, Choice(Scale.auto, "chosen by the search")
         choice = self._scaling(rows)
         return replace(self, scale=choice.scale), choice
 
@@ -72,6 +77,8 @@ class Recipe:
 
     def build(self, labelled: bool) -> Any:
         """Scaling, map, then learner or classifier; as far as asked for."""
+        if self._searches:
+            return self._searching(labelled)
         map_class, final_class = self._classes()
         steps: list[Any] = [STEPS[self.scale]()] if self.scale in STEPS else []
         if map_class is not None:
@@ -79,6 +86,28 @@ class Recipe:
         final = self._final(final_class, has_map=map_class is not None)
         steps.append(self._suited(final, labelled))
         model = make_pipeline(*steps) if len(steps) > 1 else steps[0]
+        for setting in self.settings:
+            apply_setting(model, setting)
+        return model
+
+    @property
+    def _searches(self) -> bool:
+        return self.search is not None or self.method.lower() == SEARCH
+
+    def _searching(self, labelled: bool) -> Any:
+        """What chooses all of the rest itself."""
+        if not labelled:
+            raise ValueError("--search needs labels: name their column with --label")
+        if self.method.lower() not in (SEARCH, Recipe.method):
+            raise ValueError(f"--method {self.method}: leave it out, or --search")
+        default = Recipe()
+        for name in vars(self).keys() - OF_SEARCH:
+            if getattr(self, name) != getattr(default, name):
+                option = f"--{name.replace('_', '-')}"
+                raise ValueError(f"{option}: a search chooses that: leave it out")
+        model = AutoDictionaryClassifier(random_state=self.seed)
+        if self.search is not None:
+            model.set_params(seconds=self.search)
         for setting in self.settings:
             apply_setting(model, setting)
         return model

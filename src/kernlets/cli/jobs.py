@@ -20,6 +20,7 @@ from ..config import options
 from ..datasets import Table
 from .apply import score_facts
 from .build import Recipe
+from .holdout import chosen, search_facts, split_rows
 from .parts import fitted_learners, last_step, note_feature_names
 from .progress import fit_watched
 from .show import show_facts, size_text
@@ -63,9 +64,12 @@ def fit_model(
     test: Path | None,
     quiet: bool,
     force: bool = False,
+    holdout: float | None = None,
 ) -> None:
     """Fit, save, and say what came out. All input is read before the fit begins."""
     check_model(path, force)
+    if test is not None and holdout is not None:
+        raise ValueError("--test and --holdout are two ways to score: give one of them")
     train = source.read()
     recipe, scaling = recipe.scaled_for(train)
     model = recipe.build(labelled=train.y is not None)
@@ -74,12 +78,17 @@ def fit_model(
     if test is not None:
         labelled = is_classifier(model)
         held_out = replace(source, path=test).read(columns, labelled)
+    if holdout is not None:
+        train, held_out = split_rows(train, holdout, recipe.seed)
     began = time.perf_counter()
     fit_watched(model, train.X, train.y, count_rows(train.X), quiet)
     seconds = time.perf_counter() - began
+    found, model = search_facts(model), chosen(model)
     note_feature_names(model, columns.names)
     save_or_rescue(model, path)
-    facts = {} if quiet else _fit_facts(model, train, seconds, path, str(scaling))
+    facts = {}
+    if not quiet:
+        facts = found | _fit_facts(model, train, seconds, path, str(scaling))
     show_facts(facts | (score_facts(model, held_out) if held_out else {}))
 
 

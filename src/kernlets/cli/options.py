@@ -42,6 +42,19 @@ def _size(text: str) -> tuple[int, int]:
     return int(height), int(width)
 
 
+def _seconds(text: str) -> float:
+    """A duration: 90, 90s, 2m, 1h."""
+    units = {"s": 1, "m": 60, "h": 3600}
+    number, unit = (text[:-1], text[-1]) if text[-1:] in units else (text, "s")
+    try:
+        seconds = float(number) * units[unit]
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise typer.BadParameter(f"{text!r} is no time: write e.g. 60s, 2m or 1h")
+    return seconds
+
+
 Data = Annotated[
     Path,
     typer.Argument(
@@ -84,6 +97,16 @@ Header = Annotated[
 ]
 Test = Annotated[
     Path | None, typer.Option(metavar="DATA", help="data to report the accuracy on")
+]
+Holdout = Annotated[
+    float | None,
+    typer.Option(
+        min=0.01,
+        max=0.9,
+        metavar="SHARE",
+        help="keep this share of the rows out of the fit and report the accuracy on "
+        "them, e.g. 0.2",
+    ),
 ]
 
 # how it is computed
@@ -130,6 +153,16 @@ Method = Annotated[
     typer.Option(
         help="lkdl (a Nyström map, then K-SVD), or a learner, classifier or outlier "
         "detector that `kernlets list` shows"
+    ),
+]
+Search = Annotated[
+    Any | None,
+    typer.Option(
+        parser=_seconds,
+        metavar="TIME",
+        help="choose scaling, kernel, method and sizes by cross-validation in this "
+        "time, e.g. 60s or 5m",
+        show_default="no search",
     ),
 ]
 Map = Annotated[

@@ -1,0 +1,229 @@
+"""A classifier that chooses its own dictionaries, kernel and scaling."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.pipeline import make_pipeline
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from ..backend.arrays import is_torch, move_like, to_numpy
+from ..backend.estimator import Estimator
+from ..backend.random import generator
+from ..backend.validation import check_rows
+from ..config import options
+from ..core import Array
+from .clock import Clock
+from .halving import Search, as_array
+from .labels import checked_labels
+from .learned import FAMILIES
+from .trials import Outcome, described
+
+OVERTIME = 0.2  # of the budget, which the last fit may take more than is left
+
+
+def _best_has(method: str) -> Callable[[Any], bool]:
+    def check(model: Any) -> bool:
+        return hasattr(getattr(model, "best_pipeline_", None), method)
+
+    return check
+
+
+class AutoDictionaryClassifier(ClassifierMixin, Estimator):
+    """Dictionaries, kernel and scaling chosen by cross-validation in a given time.
+
+    Candidates are combinations of a scaling (none, standard, unit norm, centred unit
+    norm), a kernel and its width, a family of classifiers and its settings:
+
+    * ``"fisher"``: atoms that tell classes apart, `KSADClassifier`;
+    * ``"samples"``: all training samples as atoms, `SRCClassifier`;
+    * ``"classes"``: a dictionary for each class behind a `NystroemMap`;
+    * ``"orthogonal"``: one orthonormal dictionary, nearest samples;
+    * ``"exact"``: a dictionary for each class by exact `KernelKSVD`, few rows only;
+    * ``"label consistent"``: `LCKSVDClassifier` behind a `NystroemMap`.
+
+    They are chosen by successive halving on growing parts of the rows. All candidates
+    of a space share its map, and one pursuit or one set of codes gives the scores for
+    all numbers of non-zeros or neighbours. The winner is fitted to all rows.
+
+    Parameters
+    ----------
+    seconds : float, optional
+        Time for the search and the last fit. The list of candidates is finite, so that
+        less is used on small data. None: no limit.
+    max_candidates : int, optional
+        The most candidates to try. Default: no limit but time.
+    robust : bool
+        Choose by the mean accuracy on validation rows as they are, with noise of their
+        own standard deviation, and with half of the features set to zero.
+    families : sequence of str, optional
+        Which of the families above to choose from. Default: all.
+    random_state : int, RandomState, Generator or None
+        Seeds folds and fits. Candidates come in the same order with the same seed; it
+        is the clock that decides how many of them are tried. With ``seconds=None``, or
+        where the list ends in time, the result depends on nothing else.
+    verbose : bool
+        Print a line for each stage of the search.
+    callback : callable, optional
+        Called with a dict after each candidate of each stage: a row of `table_` with
+        ``n_stages``, ``best`` and ``elapsed``. A true result ends the search.
+
+    Attributes
+    ----------
+    best_pipeline_ : Pipeline
+        An ordinary pipeline, fitted; use it alone where you like.
+    best_score_ : float
+        Its accuracy in cross-validation. As the best of many it is a little too high:
+        hold out rows to know the accuracy.
+    best_params_ : dict
+        The row of `table_` that won.
+    table_ : list of dict
+        What was tried, in order: ``stage``, ``n_rows``, ``n_folds``, ``scale``,
+        ``kernel``, ``width``, ``n_landmarks``, ``family``, ``setting``, ``score``,
+        ``seconds``, ``error``.
+    history_ : dict with ``score`` (the best so far) and ``seconds`` of the search
+    n_candidates_ : int
+    classes_ : array of labels
+
+    Examples
+    --------
+    >>> from kernlets import AutoDictionaryClassifier, datasets
+    >>> digits = datasets.load("digits")
+    >>> model = AutoDictionaryClassifier(seconds=5, random_state=0)
+    >>> model = model.fit(digits.X_train, digits.y_train)
+    >>> model.score(digits.X_test, digits.y_test) > 0.9
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "seconds": [Interval(Real, 0, None, closed="neither"), None],
+        "max_candidates": [Interval(Integral, 1, None, closed="left"), None],
+        "robust": ["boolean"],
+        "families": ["array-like", None],
+        "random_state": ["random_state", np.random.Generator],
+        "verbose": ["verbose"],
+        "callback": [callable, None],
+    }
+
+    def __init__(
+        self,
+        seconds: float | None = 60.0,
+        max_candidates: int | None = None,
+        robust: bool = False,
+        families: Sequence[str] | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+        callback: Callable[[dict[str, Any]], Any] | None = None,
+    ) -> None:
+        self.seconds = seconds
+        self.max_candidates = max_candidates
+        self.robust = robust
+        self.families = families
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any) -> AutoDictionaryClassifier:
+        """Search, then fit the winner to all rows."""
+        clock = Clock(self.seconds)
+        self._validate_params()
+        X = check_rows(self, X, reset=True, ensure_min_samples=2, whole=True)
+        labels = checked_labels(self, y, X.shape[0])
+        self.classes_, places = np.unique(labels, return_inverse=True)
+        families = self._families()
+        seed = int(generator(self.random_state).integers(2**31))
+        given = clock, self.robust, self.max_candidates, seed, self._watch
+        self.history_: dict[str, list[float]] = {"score": [], "seconds": []}
+        self._stage_shown = -1
+        # candidates of a search are no fits to be resumed, and the sizes of small
+        # classes are known to it
+        with options(checkpoint=None), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            search = Search(as_array(X), places, families, *given)
+            best = search.run()
+            self._keep(search, best)
+        return self
+
+    def _families(self) -> list[str]:
+        if self.families is None:
+            return list(FAMILIES)
+        unknown = [name for name in self.families if name not in FAMILIES]
+        if unknown or not len(self.families):
+            what = repr(unknown[0]) if unknown else "nothing"
+            raise ValueError(
+                f"families has {what}: choose from {', '.join(map(repr, FAMILIES))}"
+            )
+        return list(self.families)
+
+    def _watch(self, state: dict[str, Any]) -> Any:
+        """Note how the search goes, and say so."""
+        new_stage = state["stage"] != self._stage_shown
+        self._stage_shown = state["stage"]
+        self.history_["score"].append(float(state["best"]))
+        self.history_["seconds"].append(float(state["elapsed"]))
+        if self.verbose and new_stage:
+            print(
+                f"stage {state['stage'] + 1} of {state['n_stages']}: "
+                f"{state['n_rows']} rows, best so far {state['best']:.4f}, "
+                f"{state['elapsed']:.1f} s",
+                flush=True,
+            )
+        return self.callback(state) if self.callback is not None else None
+
+    def _keep(self, search: Search, best: Outcome) -> None:
+        rows = self._affordable_rows(search, best)
+        self.best_score_ = float(best.score)
+        self.best_params_ = described(best)
+        self.table_ = search.table
+        self.n_candidates_ = len(search.known)
+        pipeline = make_pipeline(*search.steps(best, rows))
+        labels = self.classes_[search.y[rows]]
+        self.best_pipeline_ = pipeline.fit(search.X[rows], labels)
+        del self._stage_shown
+
+    def _affordable_rows(self, search: Search, best: Outcome) -> np.ndarray:
+        """All rows, or as many as can be fitted in the time that is left."""
+        n, smallest = len(search.y), best.stage.n_rows
+        predicted = best.fit_seconds(n)
+        left = search.clock.left + OVERTIME * search.clock.budget
+        if smallest == n or predicted <= left:
+            return np.arange(n)
+        share = max(left, 0.0) / predicted  # work grows faster than rows
+        count = max(smallest, int(share * n))
+        warnings.warn(
+            f"only {count} of {n} rows could be fitted in seconds={self.seconds}: "
+            "give more",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+        return np.sort(search.order[:count])
+
+    def predict(self, X: Any) -> Array:  # (n,)
+        """The labels that the best pipeline gives."""
+        labels = self._best().predict(self._new_rows(X))
+        is_number = self.classes_.dtype.kind in "iufb"
+        return move_like(labels, X) if is_torch(X) and is_number else labels
+
+    @available_if(_best_has("predict_proba"))
+    def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
+        """Probabilities, where the best pipeline gives some."""
+        return self._best().predict_proba(self._new_rows(X))
+
+    @available_if(_best_has("decision_function"))
+    def decision_function(self, X: Any) -> Array:  # (n, n_classes), (n,) for two
+        """Scores of the classes, where the best pipeline gives some."""
+        return self._best().decision_function(self._new_rows(X))
+
+    def _best(self) -> Any:
+        check_is_fitted(self)
+        return self.best_pipeline_
+
+    def _new_rows(self, X: Any) -> np.ndarray:
+        return to_numpy(check_rows(self, X))

@@ -1,0 +1,34 @@
+"""The time that a search may take, and what is left of it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from math import inf
+
+now = time.perf_counter
+MARGIN = 1.25  # by which predicted seconds are raised: other work may be beside it
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Seconds since the start, against a budget; None is no limit."""
+
+    seconds: float | None
+    began: float = field(default_factory=lambda: now())
+
+    @property
+    def budget(self) -> float:
+        return inf if self.seconds is None else float(self.seconds)
+
+    @property
+    def elapsed(self) -> float:
+        return now() - self.began
+
+    @property
+    def left(self) -> float:
+        return self.budget - self.elapsed
+
+    def allows(self, seconds: float, share: float = 1.0) -> bool:
+        """Whether so much more work ends within this share of the budget."""
+        return self.elapsed + MARGIN * seconds <= share * self.budget

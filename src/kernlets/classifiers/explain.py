@@ -1,0 +1,271 @@
+"""Why this label: what each class had to offer, atoms that were used, samples behind.
+
+Every classifier of the library answers in its own way; a pipeline or the automatic
+classifier is looked through to the classifier at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from ..backend.arrays import to_numpy
+from ..core import Array, Dictionary, SparseCodes
+from ..dictionaries import ExplicitDictionary, KernelDictionary
+from .automatic import AutoDictionaryClassifier
+from .coding import CodingClassifier
+from .ksad import KSADClassifier
+from .residual import ResidualClassifier
+from .sparse_representation import SRCClassifier
+
+SHOWN = 5  # atoms and samples in the text
+RESIDUAL = "squared residual"  # the smallest wins; of everything else the largest
+
+
+@dataclass(frozen=True)
+class AtomUse:
+    """An atom in the code of a row."""
+
+    atom: int  # place in the dictionary of its class, or of all classes
+    label: Any  # its class, None where it belongs to none
+    weight: float
+
+
+@dataclass(frozen=True)
+class SampleUse:
+    """A training row behind the atoms: how much it adds to what represents the row."""
+
+    row: int
+    label: Any
+    weight: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a row got its label; `str` gives it as text."""
+
+    label: Any
+    classes: np.ndarray  # (C,)
+    scores: np.ndarray  # (C,)
+    measure: str
+    """What the scores are: squared residuals, of which the smallest wins; or scores or
+    shares of votes, of which the largest does."""
+    atoms: tuple[AtomUse, ...]  # largest weights first
+    samples: tuple[SampleUse, ...]  # empty where they are not known
+
+    @property
+    def order(self) -> np.ndarray:  # (C,)
+        """Places of the classes, the winner first."""
+        best_first = self.scores if self.measure == RESIDUAL else -self.scores
+        return np.argsort(best_first, kind="stable")
+
+    def __str__(self) -> str:
+        return "\n".join([f"label {self.label}", *self._class_lines(), *self._uses()])
+
+    def _class_lines(self) -> list[str]:
+        lines = [
+            f"  class {self.classes[c]}: {self.scores[c]:.4g}"
+            for c in self.order[:SHOWN]
+        ]
+        left = len(self.classes) - len(lines)
+        more = [f"  and {left} more"] if left > 0 else []
+        return [f"{self.measure} of each class:", *lines, *more]
+
+    def _uses(self) -> list[str]:
+        atoms = [
+            f"  atom {use.atom}{_of_class(use.label)}: {use.weight:+.4g}"
+            for use in self.atoms[:SHOWN]
+        ]
+        rows = [
+            f"  row {use.row}{_of_class(use.label)}: {use.weight:+.4g}"
+            for use in self.samples[:SHOWN]
+        ]
+        return [
+            *(["atoms of largest weight:", *atoms] if atoms else []),
+            *(["training rows behind them:", *rows] if rows else []),
+        ]
+
+
+def _of_class(label: Any) -> str:
+    return "" if label is None else f" of class {label}"
+
+
+def explain(model: Any, x: Any) -> Explanation:
+    """Why a fitted classifier gives a row its label.
+
+    Parameters
+    ----------
+    model : fitted classifier of the library, pipeline that ends in one
+    x : array of shape (p,) or (1, p)
+
+    Returns
+    -------
+    Explanation
+        With the residual or score of each class, the atoms in the code of the row with
+        their weights, and the training rows behind those atoms, where atoms are
+        samples or combinations of samples in the feature space of a kernel.
+
+    Examples
+    --------
+    >>> from kernlets import SRCClassifier, datasets, explain
+    >>> digits = datasets.load("digits")
+    >>> model = SRCClassifier("rbf", 5).fit(digits.X_train, digits.y_train)
+    >>> print(explain(model, digits.X_test[0]).label)
+    8
+    """
+    row = _one_row(x)
+    if isinstance(model, AutoDictionaryClassifier):
+        check_is_fitted(model)
+        model = model.best_pipeline_
+    label = to_numpy(model.predict(row))[0]
+    before, last = [], model
+    if isinstance(model, Pipeline):
+        before, last = [step for _, step in model.steps[:-1]], model[-1]
+        row = model[:-1].transform(row)
+    for kind, answer in ANSWERS.items():
+        if isinstance(last, kind):
+            feature_map = before[-1] if before else None
+            return answer(last, row, label, feature_map)
+    raise TypeError(
+        f"{type(last).__name__} has no atoms to explain a label by: use a classifier "
+        "of kernlets, or a pipeline that ends in one"
+    )
+
+
+def _one_row(x: Any) -> Array:
+    row = x if getattr(x, "ndim", None) == 2 else np.asarray(x)[None]
+    if row.ndim != 2 or row.shape[0] != 1:
+        raise ValueError(
+            f"x has the shape {np.shape(x)}, not that of one row: explain one row at a "
+            "time, explain(model, X[0])"
+        )
+    return row
+
+
+def _per_class(
+    model: ResidualClassifier, row: Array, label: Any, feature_map: Any
+) -> Explanation:
+    """Codes of the winner over its own dictionary."""
+    winner = int(np.flatnonzero(model.classes_ == label)[0])
+    learner = model.learners_[winner]
+    weights = _dense(learner.encode(row))
+    atoms = _atom_uses(weights, lambda atom: label)
+    places = model.class_rows_[winner]
+    parts = _sample_weights(learner.dictionary_, weights, feature_map, places)
+    samples = _sample_uses(*parts, lambda row: _label_of(model, row))
+    scores = to_numpy(model.residuals(row))[0]
+    return Explanation(label, model.classes_, scores, RESIDUAL, atoms, samples)
+
+
+def _label_of(model: ResidualClassifier, row: int) -> Any:
+    """The class of a training row."""
+    for label, rows in zip(model.classes_, model.class_rows_, strict=True):
+        if row in rows:
+            return label
+    return None
+
+
+def _all_samples(
+    model: SRCClassifier, row: Array, label: Any, feature_map: Any
+) -> Explanation:
+    """Atoms are training rows."""
+    weights = _dense(model.encode(row))
+    labels = model.classes_[model.atom_classes_]
+    atoms = _atom_uses(weights, labels.__getitem__)
+    rows = model.atom_rows_
+    samples = tuple(SampleUse(int(rows[a.atom]), a.label, a.weight) for a in atoms)
+    scores = to_numpy(model.residuals(row))[0]
+    return Explanation(label, model.classes_, scores, RESIDUAL, atoms, samples)
+
+
+def _all_classes(
+    model: CodingClassifier, row: Array, label: Any, feature_map: Any
+) -> Explanation:
+    """One dictionary of atoms that were allotted to classes."""
+    weights = _dense(model.encode(row))
+    labels = model.classes_[model.atom_classes_]
+    atoms = _atom_uses(weights, labels.__getitem__)
+    parts = _sample_weights(model.dictionary_, weights, feature_map, None)
+    samples = _sample_uses(*parts, lambda row: None)
+    by_residual = hasattr(model, "residuals")
+    scores = to_numpy(model.residuals(row) if by_residual else model._scores(row))[0]
+    measure = RESIDUAL if by_residual else "score"
+    return Explanation(label, model.classes_, scores, measure, atoms, samples)
+
+
+def _neighbours(
+    model: KSADClassifier, row: Array, label: Any, feature_map: Any
+) -> Explanation:
+    """The nearest training codes vote: their weight is their share of all votes."""
+    code = to_numpy(model.codes(row))[0]
+    distances = np.sum((to_numpy(model.codes_) - code) ** 2, axis=1)
+    nearest = np.argsort(distances, kind="stable")[: model.n_neighbors]
+    share = 1 / model.n_neighbors
+    labels = model.classes_[model.code_classes_[nearest]]
+    found = zip(nearest.tolist(), labels, strict=True)
+    samples = tuple(SampleUse(place, each, share) for place, each in found)
+    atoms = _atom_uses(code, lambda atom: None)
+    scores = to_numpy(model.predict_proba(row))[0]
+    return Explanation(label, model.classes_, scores, "share of votes", atoms, samples)
+
+
+def _dense(codes: SparseCodes) -> np.ndarray:  # (m,)
+    return to_numpy(codes.toarray())[0]
+
+
+def _atom_uses(
+    weights: np.ndarray, label: Callable[[int], Any]
+) -> tuple[AtomUse, ...]:
+    chosen = _largest(weights)
+    return tuple(AtomUse(int(a), label(a), float(weights[a])) for a in chosen)
+
+
+def _largest(weights: np.ndarray) -> np.ndarray:
+    """Places of those that are not zero, largest first."""
+    order = np.argsort(-np.abs(weights), kind="stable")
+    return order[weights[order] != 0]
+
+
+def _sample_weights(
+    dictionary: Dictionary,
+    weights: np.ndarray,  # (m,)
+    feature_map: Any,
+    places: np.ndarray | None,
+) -> tuple[np.ndarray, np.ndarray]:  # (r,), (r,)
+    """Rows behind the atoms, and γA: how much of each represents the sample.
+
+    `places` are the training rows of a class. They are the anchors of a kernel
+    dictionary where there are as many. Behind a map the landmarks are.
+    """
+    rows = None
+    if isinstance(dictionary, KernelDictionary) and places is not None:
+        rows = places
+    indices = getattr(feature_map, "landmark_indices_", None)
+    is_mapped = indices is not None and hasattr(feature_map, "projection_")
+    if is_mapped and isinstance(dictionary, ExplicitDictionary):
+        dictionary, rows = KernelDictionary.behind(feature_map, dictionary), indices
+    coefs = getattr(dictionary, "coefs", None)
+    if rows is None or coefs is None or len(rows) != coefs.shape[1]:
+        return np.empty(0, dtype=np.intp), np.empty(0)
+    return to_numpy(rows), weights @ to_numpy(coefs)
+
+
+def _sample_uses(
+    rows: np.ndarray, weights: np.ndarray, label: Callable[[int], Any]
+) -> tuple[SampleUse, ...]:
+    chosen = _largest(weights)
+    found = [(int(rows[i]), float(weights[i])) for i in chosen]
+    return tuple(SampleUse(row, label(row), weight) for row, weight in found)
+
+
+ANSWERS: dict[type, Callable[..., Explanation]] = {
+    ResidualClassifier: _per_class,
+    SRCClassifier: _all_samples,
+    CodingClassifier: _all_classes,
+    KSADClassifier: _neighbours,
+}

@@ -1,0 +1,247 @@
+"""What a search asks of a kind of classifiers, and the kinds without learned atoms.
+
+Each family says which settings it begins with, which are near to others, how many
+validation rows it gets right, and which steps of a pipeline it stands for. Features of
+a fold are made once for all of them (`Features`), and what is read out of one fit, such
+as all numbers of neighbours, is scored together.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..backend.arrays import to_numpy
+from ..backend.random import generator
+from ..config import options
+from ..core import Array, Kernel, SparseCodes
+from ..pursuits import OMP
+from .ksad import KSADClassifier
+from .labels import class_residuals
+from .neighbors import count_votes
+from .spaces import Space, feature_map
+from .sparse_representation import SRCClassifier
+
+NEIGHBORS = (1, 3, 5, 9, 15)
+WIDTHS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80)  # non-zeros that one pursuit is read at
+MOST_ATOMS = 300  # of each class
+Setting = tuple[float, ...]  # the parameters that a family has, in its own order
+Hits = dict[int, float]  # what is read out -> validation rows that are right
+
+
+@dataclass
+class Features:
+    """Scaled rows of one fold in one space, and their virtual samples."""
+
+    kernel: Kernel
+    space: Space
+    X: Array  # (n, p) scaled
+    y: np.ndarray  # (n,) places of the classes
+    held_out: list[Array]  # scaled, one array for each way to spoil them
+    truth: np.ndarray
+    seed: int
+
+    @cached_property
+    def map(self) -> Any:
+        count = self.space.n_landmarks
+        return feature_map(self.kernel, count, len(self.X), self.seed).fit(self.X)
+
+    @cached_property
+    def F(self) -> Array:  # (n, k)
+        return self.map.transform(self.X)
+
+    @cached_property
+    def mapped(self) -> list[Array]:
+        return [self.map.transform(rows) for rows in self.held_out]
+
+    def hits(self, predicted: list[np.ndarray]) -> float:
+        """Rows that are right, on average over the ways to spoil them."""
+        return float(np.mean([np.sum(labels == self.truth) for labels in predicted]))
+
+
+@dataclass(frozen=True)
+class Design:
+    """What a pipeline is made for: a kernel in a space, so many rows, a seed."""
+
+    kernel: Kernel
+    space: Space
+    class_counts: np.ndarray
+    seed: int
+
+    def atoms(self, share: float) -> int:
+        """Atoms of each class, as a share of the rows of the largest."""
+        return int(np.clip(round(share * self.class_counts.max()), 1, MOST_ATOMS))
+
+    def map(self) -> Any:
+        n_rows = int(self.class_counts.sum())
+        return feature_map(self.kernel, self.space.n_landmarks, n_rows, self.seed)
+
+
+class Family(ABC):
+    """A kind of classifiers."""
+
+    name: ClassVar[str]
+    names: ClassVar[tuple[str, ...]] = ()
+    """What the numbers of a setting are."""
+    read_name: ClassVar[str | None] = None
+    """What is read out of one fit at several values."""
+    late: ClassVar[bool] = False
+    """Too slow to be tried in every space: only in those that others do well in."""
+
+    def first(self) -> list[Setting]:
+        """Settings to begin with."""
+        return [()]
+
+    def near(self, setting: Setting) -> list[Setting]:
+        """Settings that differ in one parameter by one step."""
+        return []
+
+    def suits(self, space: Space, n_rows: int) -> bool:
+        """Whether it makes sense there, and fits in memory."""
+        return True
+
+    def work(self, space: Space, n_rows: int) -> float:
+        """Operations of a fit to so many rows, with a map, but for a factor."""
+        count = min(space.n_landmarks, n_rows)
+        return n_rows * count**2 + 10 * count**3
+
+    @abstractmethod
+    def score(self, features: Features, setting: Setting) -> Hits:
+        """Fit once, and count what is right for everything that can be read out."""
+
+    @abstractmethod
+    def steps(self, design: Design, setting: Setting, read: int) -> list[Any]:
+        """The steps behind the scaling, not fitted."""
+
+
+class Fisher(Family):
+    """Atoms that tell classes apart, `KSADClassifier`; all numbers of neighbours."""
+
+    name = "fisher"
+    names: ClassVar[tuple[str, ...]] = ("shrinkage",)
+    read_name = "n_neighbors"
+
+    def first(self) -> list[Setting]:
+        return [(0.03,), (0.3,)]
+
+    def near(self, setting: Setting) -> list[Setting]:
+        return [(factor * setting[0],) for factor in (0.3, 3.0)]
+
+    def suits(self, space: Space, n_rows: int) -> bool:
+        return 8 * n_rows * min(n_rows, space.n_landmarks) < options.memory / 8
+
+    def score(self, features: Features, setting: Setting) -> Hits:
+        model = self._classifier(features.kernel, setting)
+        model._learn(features.F, features.y, generator(features.seed))
+        codes = [model._codes(rows) for rows in features.mapped]
+        return {k: self._hits(features, model, codes, k) for k in _up_to(features)}
+
+    @staticmethod
+    def _hits(features: Features, model: Any, codes: list[Array], k: int) -> float:
+        votes = [count_votes(q, model.codes_, features.y, k) for q in codes]
+        return features.hits([to_numpy(each).argmax(axis=1) for each in votes])
+
+    def _classifier(self, kernel: Kernel, setting: Setting, **given: Any) -> Any:
+        return KSADClassifier(
+            kernel, "fisher", landmarks="uniform", shrinkage=setting[0], **given
+        )
+
+    def steps(self, design: Design, setting: Setting, read: int) -> list[Any]:
+        count = min(design.space.n_landmarks, int(design.class_counts.sum()))
+        given = {"n_landmarks": count, "random_state": design.seed}
+        return [self._classifier(design.kernel, setting, n_neighbors=read, **given)]
+
+
+class Orthogonal(Fisher):
+    """Orthonormal atoms for all classes: the nearest samples in feature space.
+
+    In every space of one scaling neighbours are nearly the same: tried in one.
+    """
+
+    name = "orthogonal"
+    names = ()
+
+    def first(self) -> list[Setting]:
+        return [()]
+
+    def near(self, setting: Setting) -> list[Setting]:
+        return []
+
+    def suits(self, space: Space, n_rows: int) -> bool:
+        return space.kernel == "linear" and super().suits(space, n_rows)
+
+    def _classifier(self, kernel: Kernel, setting: Setting, **given: Any) -> Any:
+        return KSADClassifier(
+            kernel, landmarks="uniform", beta1=0.0, beta2=0.0, max_iter=1, **given
+        )
+
+
+def _up_to(features: Features) -> list[int]:
+    return [k for k in NEIGHBORS if k == 1 or k <= len(features.y) // 4]
+
+
+class Samples(Family):
+    """All training samples as atoms, `SRCClassifier`; all numbers of non-zeros."""
+
+    name = "samples"
+    read_name = "n_nonzero_coefs"
+
+    def suits(self, space: Space, n_rows: int) -> bool:
+        return 3 * 8 * n_rows**2 < options.memory / 4
+
+    def work(self, space: Space, n_rows: int) -> float:
+        return float(n_rows) ** 2
+
+    def score(self, features: Features, setting: Setting) -> Hits:
+        model = SRCClassifier(features.kernel).fit(features.X, features.y)
+        limit = max(1, model.dictionary_.n_atoms // 2)
+        widths = [w for w in WIDTHS if w <= limit]
+        by_width = [labels_by_width(model, X, widths) for X in features.held_out]
+        return {w: features.hits([labels[w] for labels in by_width]) for w in widths}
+
+    def steps(self, design: Design, setting: Setting, read: int) -> list[Any]:
+        return [SRCClassifier(design.kernel, read)]
+
+
+def labels_by_width(
+    model: SRCClassifier, X: Array, widths: list[int]
+) -> dict[int, np.ndarray]:
+    """Places of the classes that win with so many non-zeros, all from one pursuit.
+
+    A pursuit with w non-zeros is the beginning of a longer one: the same atoms, whose
+    coefficients are those of least squares.
+    """
+    dictionary = model.dictionary_
+    gram, corr = dictionary.gram(), dictionary.correlate(X)
+    energy = dictionary.energy(X)
+    chosen = OMP(max(widths)).solve(gram, corr, energy).indices
+    seen = gram, corr, energy, model.atom_classes_, len(model.classes_)
+    found = {}
+    for width in widths:
+        codes = least_squares_codes(gram, corr, chosen[:, :width])
+        found[width] = class_residuals(codes, *seen).argmin(axis=1)
+    return found
+
+
+def least_squares_codes(
+    gram: np.ndarray,  # (m, m)
+    corr: np.ndarray,  # (n, m)
+    chosen: np.ndarray,  # (n, w), negative where there is none
+) -> SparseCodes:
+    """Coefficients of the chosen atoms that represent each sample best."""
+    live = chosen >= 0
+    both = live[:, :, None] & live[:, None, :]
+    places = np.where(live, chosen, 0)
+    systems = np.where(both, gram[places[:, :, None], places[:, None, :]], 0.0)
+    # empty places become the equation γ = 0; a little on the diagonal keeps the rest
+    # solvable where rounding has let in nearly the same atom twice
+    diagonal = np.arange(chosen.shape[1])
+    tiny = 10 * np.finfo(gram.dtype).eps
+    systems[:, diagonal, diagonal] += np.where(live, tiny, 1.0)
+    right = np.where(live, np.take_along_axis(corr, places, axis=1), 0.0)
+    values = np.linalg.solve(systems, right[:, :, None])[:, :, 0].astype(corr.dtype)
+    return SparseCodes(chosen, values, gram.shape[0])

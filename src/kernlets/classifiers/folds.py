@@ -1,0 +1,69 @@
+"""Rows for training and for validation, and ways to spoil the latter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..datasets.corrupt import add_noise, drop_pixels
+
+FEW = 4  # rows of a class that the smallest subsample should have
+ALWAYS = -1  # number of the fold of rows that are only trained on
+NOISE, LOST = 1.0, 0.5  # in standard deviations of all entries; share of the features
+
+
+@dataclass(frozen=True)
+class Split:
+    """One fold: row numbers for training and for validation."""
+
+    train: np.ndarray
+    valid: np.ndarray
+
+
+def sampling_order(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:  # (n,)
+    """An order of the rows of which every beginning has its share of each class.
+
+    The first few rows of all classes come first, so that no class is left out.
+    """
+    ranks = _ranks(labels, rng)
+    share = ranks / np.bincount(labels)[labels]
+    return np.lexsort((ranks, share, ranks >= FEW))
+
+
+def _ranks(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:  # (n,)
+    """A random rank from 0 of each row within its class."""
+    ranks = np.empty(len(labels), dtype=np.intp)
+    for c in range(int(labels.max()) + 1):
+        rows = np.flatnonzero(labels == c)
+        ranks[rows] = rng.permutation(len(rows))
+    return ranks
+
+
+def splits(
+    rows: np.ndarray, labels: np.ndarray, n_folds: int, rng: np.random.Generator
+) -> Iterator[Split]:
+    """Stratified folds of some rows; 1 fold is a quarter held out.
+
+    The only row of a class is never held out, nor are rows if that left one class.
+    """
+    own = labels[rows]
+    parts = max(n_folds, 4) if n_folds == 1 else n_folds
+    offsets = rng.permutation(int(labels.max()) + 1)  # small classes in all folds
+    folds = (_ranks(own, rng) + offsets[own]) % parts
+    folds[np.bincount(own)[own] < 2] = ALWAYS
+    for fold in range(n_folds):
+        held_out = folds == fold
+        if held_out.any() and len(np.unique(own[~held_out])) > 1:
+            yield Split(rows[~held_out], rows[held_out])
+
+
+def validation_rows(
+    X: np.ndarray, spread: float, robust: bool, seed: int
+) -> list[np.ndarray]:
+    """Rows to be classified: as they are and, if asked, with noise and with holes."""
+    if not robust:
+        return [X]
+    noisy = add_noise(X, NOISE * spread, seed)
+    return [X, noisy, drop_pixels(X, LOST, seed)]

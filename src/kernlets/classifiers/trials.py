@@ -1,0 +1,121 @@
+"""What a search tries (`Trial`), on how many rows (`Stage`), and what came out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .families import Hits, Setting
+from .learned import FAMILIES
+from .spaces import Space
+
+FIRST_ROWS, ROWS_PER_CLASS, FACTOR = 300, 10, 3
+FEW_ROWS = 100  # below, folds cannot tell many candidates apart
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One candidate, but for what is read out of its fit at several values."""
+
+    space: Space
+    family: str
+    setting: Setting
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How many rows are used, in how many folds, how often."""
+
+    n_rows: int
+    n_folds: int
+    repeats: int = 1
+
+    @property
+    def n_train(self) -> int:
+        """Rows that a candidate is fitted to; a single fold is a quarter held out."""
+        parts = 4 if self.n_folds == 1 else self.n_folds
+        return round(self.n_rows * (1 - 1 / parts))
+
+
+@dataclass
+class Outcome:
+    """What is known of a trial after the stages it was in."""
+
+    trial: Trial
+    stage: Stage
+    hits: Hits = field(default_factory=dict)  # of all rounds with as many rows
+    total: int = 0  # rows that were classified in them
+    n_fits: int = 0  # in this stage
+    seconds: float = 0.0  # of the stage, with the maps
+    error: str | None = None
+
+    @property
+    def read(self) -> int:
+        """The value at which most is right; the first of equals."""
+        return max(self.hits, key=lambda read: self.smoothed(read))
+
+    def smoothed(self, read: int) -> float:
+        """Hits at a value, a little of those beside it: chance counts for less."""
+        values = list(self.hits)
+        at = values.index(read)
+        beside = [self.hits[each] for each in values[max(at - 1, 0) : at + 2]]
+        own = self.hits[read]
+        return own + 0.25 * sum(hits - own for hits in beside)
+
+    @property
+    def score(self) -> float:
+        if self.error is not None or not self.total:
+            return -1.0
+        return self.smoothed(self.read) / self.total
+
+    def fit_seconds(self, n_rows: int) -> float:
+        """Predicted time of a fit to so many rows."""
+        each = self.seconds / max(1, self.n_fits)
+        return each * self._work(n_rows) / self._work(self.stage.n_train)
+
+    def _work(self, n_rows: int) -> float:
+        return FAMILIES[self.trial.family].work(self.trial.space, n_rows)
+
+    def stage_seconds(self, stage: Stage) -> float:
+        """Predicted time of another stage."""
+        return stage.n_folds * stage.repeats * self.fit_seconds(stage.n_train)
+
+
+def plan(n_rows: int, n_classes: int) -> list[Stage]:
+    """Growing parts of the rows; where there are few, more folds instead."""
+    begin = max(FIRST_ROWS, ROWS_PER_CLASS * n_classes)
+    sizes = []
+    while begin < 0.7 * n_rows:
+        sizes.append(begin)
+        begin *= FACTOR
+    stages = [Stage(size, _n_folds(size)) for size in (*sizes, n_rows)]
+    if n_rows <= 3000:
+        stages.append(Stage(n_rows, 5))
+    if FEW_ROWS <= n_rows <= 600:
+        stages.append(Stage(n_rows, 10, 2))
+    return stages
+
+
+def _n_folds(n_rows: int) -> int:
+    return 3 if n_rows <= 1500 else 2 if n_rows <= 4000 else 1
+
+
+def described(outcome: Outcome) -> dict[str, Any]:
+    """A row of the table of what was tried, of plain values."""
+    trial, family = outcome.trial, FAMILIES[outcome.trial.family]
+    setting = dict(zip(family.names, map(float, trial.setting), strict=True))
+    if family.read_name and outcome.hits:
+        setting[family.read_name] = int(outcome.read)
+    return {
+        "n_rows": outcome.stage.n_rows,
+        "n_folds": outcome.stage.n_folds * outcome.stage.repeats,
+        "scale": trial.space.scale,
+        "kernel": trial.space.kernel,
+        "width": float(trial.space.width),
+        "n_landmarks": int(trial.space.n_landmarks),
+        "family": trial.family,
+        "setting": setting,
+        "score": float(outcome.score) if outcome.error is None else None,
+        "seconds": float(outcome.seconds),
+        "error": outcome.error,
+    }

@@ -1,0 +1,54 @@
+"""``--holdout``: rows of the training file that are kept for an honest accuracy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..datasets import Table
+
+
+def split_rows(rows: Table, share: float, seed: int) -> tuple[Table, Table]:
+    """Rows to fit and rows to score, with the same shares of each class."""
+    from sklearn.model_selection import train_test_split
+
+    if rows.y is None or not isinstance(rows.X, np.ndarray):
+        raise ValueError(
+            "--holdout needs labelled rows that fit into memory: name the label column "
+            "with --label, or give other rows with --test"
+        )
+    labels = np.asarray(rows.y)
+    alone = np.unique(labels, return_counts=True)[1].min() < 2
+    places = train_test_split(
+        np.arange(len(labels)),
+        test_size=share,
+        random_state=seed,
+        stratify=None if alone else labels,
+    )
+    fitted, held_out = (_some(rows, np.sort(each)) for each in places)
+    return fitted, held_out
+
+
+def _some(rows: Table, places: np.ndarray) -> Table:
+    return rows._replace(X=rows.X[places], y=np.asarray(rows.y)[places])
+
+
+def chosen(model: Any) -> Any:
+    """The pipeline that a search ended with, else the model itself."""
+    return getattr(model, "best_pipeline_", model)
+
+
+def search_facts(model: Any) -> dict[str, str]:
+    """What a search tried and chose, for the summary of a fit."""
+    if not hasattr(model, "best_pipeline_"):
+        return {}
+    best = model.best_params_
+    setting = ", ".join(f"{key} {value:g}" for key, value in best["setting"].items())
+    width = "" if best["kernel"] == "linear" else f" x {best['width']:.3g}"
+    parts = [best["family"], f"scale {best['scale']}", f"{best['kernel']}{width}"]
+    return {
+        "candidates": f"{model.n_candidates_} tried",
+        "chosen": ", ".join([*parts, setting] if setting else parts),
+        "cross-validation": f"{model.best_score_:.4f}",
+    }
