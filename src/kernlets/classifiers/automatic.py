@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -20,6 +20,7 @@ from ..backend.random import generator
 from ..backend.validation import check_rows
 from ..config import options
 from ..core import Array
+from ..fields import Declared, Facts, History, Labels, Many, Number, Part, Size, Whole
 from .clock import Clock
 from .halving import Search, as_array
 from .labels import checked_labels
@@ -110,6 +111,17 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callback": [callable, None],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "n_features_in_": Size("p"),
+        "classes_": Labels("C"),
+        "history_": History("score"),
+        "best_score_": Number(),
+        "best_params_": Facts(),
+        "table_": Many(Facts(), "t"),
+        "n_candidates_": Whole(least=1),
+        "best_pipeline_": Part(Pipeline, p="p"),
     }
 
     def __init__(

@@ -33,12 +33,13 @@ from .check import (
     record_fields,
 )
 from .kinds import Flag, Floats, Indices, Labels, Names, Nothing, Number, Text, Whole
-from .parts import Either, History, Many, Maybe, Part, Size
+from .parts import Either, Facts, History, Many, Maybe, Part, Size
 
 __all__ = [
     "Conditions",
     "Declared",
     "Either",
+    "Facts",
     "Field",
     "Flag",
     "Floats",

@@ -95,15 +95,32 @@ class Maybe(Either):
 class History(Field):
     """What a fit noted, by name: a list with a number for each iteration."""
 
+    def __init__(self, measure: str = "objective") -> None:
+        self.measure = measure
+
     def check(self, value: Any, sizes: Sizes) -> None:
-        if not isinstance(value, dict) or not {"objective", "seconds"} <= value.keys():
-            raise Misfit("must be a dict with 'objective' and 'seconds'")
+        if not isinstance(value, dict) or not {self.measure, "seconds"} <= value.keys():
+            raise Misfit(f"must be a dict with {self.measure!r} and 'seconds'")
         for name, numbers in value.items():
             Text().check(name, sizes)
             if not isinstance(numbers, list) or not all(map(_is_number, numbers)):
                 raise Misfit(f"has something else than a list of numbers as {name!r}")
-        if not value["objective"]:
+        if not value[self.measure]:
             raise Misfit("has no iteration")
+
+
+class Facts(Field):
+    """Numbers, text and gaps by name, or such facts again under a name."""
+
+    def check(self, value: Any, sizes: Sizes) -> None:
+        if not isinstance(value, dict):
+            raise Misfit(f"is {named(value)}, it must be a dict")
+        for name, fact in value.items():
+            Text().check(name, sizes)
+            if isinstance(fact, dict):
+                self.check(fact, sizes)
+            elif not (fact is None or isinstance(fact, (bool, str, Real))):
+                raise Misfit(f"has {named(fact)} as {name!r}")
 
 
 def _is_number(value: Any) -> bool:
