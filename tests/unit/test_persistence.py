@@ -239,7 +239,7 @@ def test_room_in_wide_text_is_not_kept(path: Path) -> None:
 
 
 def test_sparse_matrices(path: Path) -> None:
-    matrix = sparse.random_array((5, 7), density=0.3, rng=0, format="csr")
+    matrix = sparse.csr_array(sparse.random(5, 7, density=0.3, random_state=0))
     assert_array_equal(carried(matrix, path).toarray(), matrix.toarray())
 
 
