@@ -72,7 +72,11 @@ DECLARED: dict[str, Declared] = {
     },
     "LogisticRegression": CLASSIFIER,
     "Ridge": LINEAR,
-    "RidgeClassifier": {**CLASSIFIER, "_label_binarizer": Part(LabelBinarizer, C="C")},
+    "RidgeClassifier": {
+        **CLASSIFIER,
+        "classes_": Maybe(Labels("C")),  # those of the binarizer, in older versions
+        "_label_binarizer": Part(LabelBinarizer, C="C"),
+    },
     "FeatureUnion": {},
     "Pipeline": {},
     "LabelBinarizer": {
