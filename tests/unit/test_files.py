@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,18 @@ def test_npz_by_key_finds_the_labels_beside_it(tmp_path: Path) -> None:
     assert read_table(path, key="Z", label="y_train").y.tolist() == [0, 1, 0]
     assert "choose from X_train, y_train" in failure(path, key="W")
     assert "no array 'w'" in failure(path, label="w")
+
+
+def test_npz_members_that_are_no_arrays_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("readme.txt", "text")
+    with pytest.raises(DataFileError, match="array"):
+        read_table(path)
+    np.savez(path, X=np.eye(3))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("readme.txt", "text")
+    np.testing.assert_array_equal(read_table(path).X, np.eye(3))
 
 
 def test_npz_with_one_matrix_needs_no_name(tmp_path: Path) -> None:

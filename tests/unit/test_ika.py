@@ -239,6 +239,12 @@ def test_refined_filters_lower_the_error_on_the_sample_and_beyond(rng):
     assert fitted.landmark_indices_ is None
 
 
+def test_refinement_refuses_sparse_rows(X):
+    rows = sparse.csr_array(X)
+    with pytest.raises(TypeError, match=r"refine_filters=1 .* dense rows"):
+        IKAMap(n_landmarks=5, refine_filters=1, random_state=0).fit(rows)
+
+
 def test_refinement_keeps_the_dtype_and_does_not_change_its_input(X):
     sample, filters = X.astype(np.float32), X[:5].astype(np.float32)
     before = filters.copy()

@@ -8,7 +8,20 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from kernlets import KSVD, MOD, Blocks, NystroemMap, options
+from kernlets import (
+    KSVD,
+    MOD,
+    Blocks,
+    DictionaryOutlierDetector,
+    FDDLClassifier,
+    KernelKSVD,
+    KernelMOD,
+    NystroemMap,
+    ReducedKernelDL,
+    ResidualClassifier,
+    SRCClassifier,
+    options,
+)
 from kernlets.backend.rows import BLOCK_ROWS, BlockPlan, map_rows, slices, sum_rows
 from kernlets.backend.threads import parallel, serial_blas
 from kernlets.config import parse_bytes
@@ -201,3 +214,63 @@ def test_options_are_checked_and_scoped():
     with options(n_threads=9):
         assert options.n_threads == 9
     assert options.n_threads == before
+
+
+# ------------------------------------------------------------- blocks where none fit
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        KernelKSVD(n_components=3),
+        ReducedKernelDL(n_components=3),
+        DictionaryOutlierDetector(),
+        SRCClassifier(),
+        FDDLClassifier(n_components=2),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_blocks_are_refused_in_words(model, rng):
+    X = rng.random((20, 4))
+    for blocks in (Blocks(lambda: iter([X])), iter([X]), [X, X]):
+        with pytest.raises(TypeError, match=r"in one array here: pass np\.concatenate"):
+            model.fit(blocks, np.arange(20) % 2)
+
+
+def test_iterables_without_blocks_are_refused(rng):
+    X = rng.random((20, 4))
+    fitted = MOD(3, random_state=0).fit(X)
+    for call in (
+        fitted.score,
+        fitted.reconstruction_error,
+        MOD(3).fit,
+        lambda blocks: ResidualClassifier(MOD(3)).fit(blocks, []),
+    ):
+        with pytest.raises(ValueError, match="without blocks"):
+            call(Blocks(lambda: iter([])))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MOD(6, 2, max_iter=2, random_state=0),
+        MOD(6, 2, max_iter=2, random_state=0, sparse_output=True),
+        KernelMOD("rbf", 6, 2, max_iter=2, random_state=0),
+        NystroemMap("rbf", n_landmarks=8, random_state=0),
+    ],
+    ids=["dense", "sparse", "kernel", "map"],
+)
+@pytest.mark.parametrize("kind", ["Blocks", "iterator", "Dask"])
+def test_the_way_back_from_blocks(kind, model, rng):
+    """Whatever `transform` returns, `inverse_transform` takes."""
+    X = rng.random((60, 5))
+    model = model.fit(X)
+    expected = model.inverse_transform(model.transform(X))
+    if kind == "Dask":
+        chunked = pytest.importorskip("dask.array").from_array(X, chunks=(25, 5))
+        found = model.inverse_transform(model.transform(chunked)).compute()
+    else:
+        blocks = [X[:20], X[20:]]
+        source = iter(blocks) if kind == "iterator" else Blocks(lambda: iter(blocks))
+        found = np.concatenate(list(model.inverse_transform(model.transform(source))))
+    np.testing.assert_allclose(found, expected, atol=1e-7)

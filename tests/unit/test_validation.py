@@ -191,3 +191,11 @@ def test_names_of_features_do_not_outlive_a_fit(whole):
     assert list(model.feature_names_in_) == list("abcd")
     model.fit(torch.asarray(whole))
     assert not hasattr(model, "feature_names_in_")
+
+
+def test_labels_of_another_byte_order_on_torch_rows(rng):
+    torch = pytest.importorskip("torch")
+    X, y = rng.random((20, 4)), (np.arange(20) % 2).astype(">i4")
+    model = ResidualClassifier(MOD(3, random_state=0)).fit(X, y)
+    found = model.predict(torch.asarray(X))
+    np.testing.assert_array_equal(found, model.predict(X))

@@ -68,7 +68,8 @@ def move_like(values: np.ndarray, like: Array) -> Array:
     if is_torch(like):
         import torch
 
-        return torch.as_tensor(values, device=like.device)
+        native = values.astype(values.dtype.newbyteorder("="), copy=False)
+        return torch.as_tensor(native, device=like.device)
     return values
 
 

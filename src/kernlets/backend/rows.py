@@ -33,7 +33,7 @@ from .arrays import (
     is_torch,
     namespace,
 )
-from .stored import LazyRows, apply_rows, is_stored, read_rows
+from .stored import LazyRows, apply_rows, is_elsewhere, is_stored, read_rows
 from .threads import is_inside, marked_inside, parallel
 
 Result = TypeVar("Result")
@@ -51,6 +51,11 @@ def is_blocks(X: Any) -> bool:
     if isinstance(X, (list, tuple)):
         return len(X) > 0 and all(is_array(x) and x.ndim == 2 for x in X)
     return isinstance(X, Iterable) and not hasattr(X, "shape")
+
+
+def no_blocks() -> ValueError:
+    """The error for an iterable that ends at once."""
+    return ValueError("X is an iterable without blocks: pass at least one")
 
 
 def count_rows(X: Any) -> int | None:
@@ -294,9 +299,11 @@ def map_rows(f: Callable[[Array], Array], X: Any, row_bytes: int) -> Any:
     return stacked_rows(f, X, row_bytes)
 
 
-def over_rows(f: Callable[[Array], Any], values: Any) -> Any:
+def over_rows(f: Callable[[Any], Any], values: Any, row_bytes: int = 64) -> Any:
     """f of values that belong to rows: at once in memory, else as `map_rows` does."""
-    return f(values) if is_array(values) else map_rows(f, values, row_bytes=64)
+    if is_blocks(values) or is_elsewhere(values):
+        return map_rows(f, values, row_bytes)
+    return f(values)
 
 
 def over_blocks(f: Callable[[Array], Any], X: Iterable[Array]) -> Iterable[Any]:

@@ -14,6 +14,7 @@ from math import prod
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy import sparse
 
 from ..config import options
 from ..core import Array
@@ -120,12 +121,13 @@ def no_rows(X: Any) -> Array:  # (0, p)
 
 def refuse_infinite(block: Array, rows: slice | np.ndarray | None = None) -> None:
     """Raise if a block, read from these rows where they are known, is not finite."""
-    if bool(namespace(block).isfinite(block).all()):
+    numbers = block.data if sparse.issparse(block) else block
+    if bool(namespace(numbers).isfinite(numbers).all()):
         return
     where = ""
     if rows is not None:
-        numbers = np.r_[rows]
-        where = f" in rows {numbers[0]} to {numbers[-1]}"
+        places = np.r_[rows]
+        where = f" in rows {places[0]} to {places[-1]}"
     raise ValueError(
         f"X contains NaN or infinity{where}, or numbers too large for {block.dtype}: "
         "remove, impute or scale such values"

@@ -29,6 +29,7 @@ from .arrays import (
     to_device,
     working_dtype,
 )
+from .rows import is_blocks
 from .stored import LazyRows, check_memory, is_stored, no_rows, refuse_infinite
 
 
@@ -59,6 +60,12 @@ def check_rows(
     """
     if is_dask(X):
         return _check_dask(estimator, X, reset, ensure_min_samples, lazy, like)
+    if is_blocks(X):
+        raise TypeError(
+            f"X is a {type(X).__name__}, but {type(estimator).__name__} needs all rows "
+            "in one array here: pass np.concatenate(list(X)), or learn from blocks "
+            "with MOD, KSVD(update='parallel') or OnlineDictionary"
+        )
     is_tensor = is_torch(X)
     if is_tensor or is_stored(X):
         check_features(estimator, _check_shape(X, ensure_min_samples), reset)

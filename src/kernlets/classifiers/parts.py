@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..backend.arrays import index_like, is_dask
-from ..backend.rows import Blocks, is_blocks
+from ..backend.rows import Blocks, is_blocks, no_blocks
 from ..backend.stored import LazyRows, is_stored
 from ..backend.validation import check_rows
 from ..config import options
@@ -41,7 +41,10 @@ def labelled_rows(estimator: Any, X: Any, kernel: Kernel | None) -> Any:
             "X is an iterator that can be read only once, but each class reads it: "
             "pass a list of blocks, or kernlets.Blocks(function)"
         )
-    like = check_rows(estimator, next(iter(X)), reset=True)[:0]
+    head = next(iter(X), None)
+    if head is None:
+        raise no_blocks()
+    like = check_rows(estimator, head, reset=True)[:0]
     return Blocks(lambda: (check_rows(estimator, block, like=like) for block in X))
 
 

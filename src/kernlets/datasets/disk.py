@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 
 from kernlets.backend.atomic import atomic_write
-from kernlets.backend.rows import Blocks, iter_blocks, stacked_rows
+from kernlets.backend.rows import Blocks, iter_blocks, no_blocks, stacked_rows
 from kernlets.backend.stored import LazyRows
 from kernlets.config import options
 from kernlets.datasets.columns import column_labels, numeric_columns, refuse_nulls
@@ -201,7 +201,7 @@ def write_rows(path: str | Path | IO[bytes], X: Any) -> int:
             n_rows += len(block)
             file.write(block.data)
         if like is None:
-            raise ValueError("X is an iterable without blocks: give at least one")
+            raise no_blocks()
         file.seek(start)
         _write_header(file, like, n_rows)  # as long as before: room for digits is left
         file.seek(0, os.SEEK_END)

@@ -24,7 +24,9 @@ from ..backend.rows import (
     joined,
     kept,
     map_rows,
+    no_blocks,
     over_blocks,
+    over_rows,
     sum_rows,
 )
 from ..backend.validation import check_rows
@@ -245,6 +247,8 @@ class DictionaryLearner(
         loop, errors = (map_rows, _errors) if per_sample else (sum_rows, _error_sums)
         errors = partial(errors, self.dictionary_, self.coder_)
         found = loop(errors, self._new_rows(X), self.dictionary_.row_bytes)
+        if found is None:
+            raise no_blocks()
         return found if per_sample else float(found[0] / found[1])
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -286,7 +290,7 @@ def _leading(blocks: Iterable[Array], n_rows: int) -> list[Array]:
         if count >= n_rows:
             break
     if not taken:
-        raise ValueError("X is an iterable without blocks: pass at least one")
+        raise no_blocks()
     return taken
 
 
@@ -297,6 +301,11 @@ def ksvd_update(update: str | AtomUpdate) -> AtomUpdate:
     if update == "parallel":
         return ParallelKSVDUpdate()
     return KSVDUpdate(exact=update == "exact")
+
+
+def over_codes(f: Callable[..., Array], codes: Any, weights: Array) -> Any:
+    """f(weights, codes) wherever the codes are: in memory, in blocks, on a cluster."""
+    return over_rows(partial(f, weights), codes, row_bytes=16 * sum(weights.shape))
 
 
 def dense_codes(codes: Any, like: Array) -> Array:

@@ -14,7 +14,13 @@ from ..core import Array, AtomUpdate, SparseCoder
 from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Part
 from ..updates import MODUpdate
-from .base import KSVD_UPDATES, DictionaryLearner, dense_codes, ksvd_update
+from .base import (
+    KSVD_UPDATES,
+    DictionaryLearner,
+    dense_codes,
+    ksvd_update,
+    over_codes,
+)
 from .start import STARTS, Usable, start_atoms
 
 
@@ -51,7 +57,11 @@ class LinearLearner(DictionaryLearner):
 
     def inverse_transform(self, codes: Any) -> Array:  # (n, p)
         """Reconstruct samples from codes: codes · atoms."""
-        return dense_codes(codes, self.components_) @ self.components_
+        return over_codes(_reconstructed, codes, self.components_)
+
+
+def _reconstructed(atoms: Array, codes: Any) -> Array:  # (m, p), (n, m) -> (n, p)
+    return dense_codes(codes, atoms) @ atoms
 
 
 class KSVD(LinearLearner):

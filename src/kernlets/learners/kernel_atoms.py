@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
@@ -10,7 +11,7 @@ from ..core import Array, Kernel
 from ..dictionaries import KernelDictionary
 from ..fields import Conditions, Declared, Part
 from ..preimage import preimages
-from .base import dense_codes
+from .base import dense_codes, over_codes
 
 
 class KernelAtoms:
@@ -45,8 +46,12 @@ class KernelAtoms:
 
         Pre-images are approximate: `preimage.preimages` says how near they come.
         """
-        weights = dense_codes(codes, self.coefs_) @ self.coefs_
-        return preimages(self.dictionary_.kernel, self.anchors_, weights).points
+        points = partial(_points, self.dictionary_.kernel, self.anchors_)
+        return over_codes(points, codes, self.coefs_)
+
+
+def _points(kernel: Kernel, anchors: Array, coefs: Array, codes: Any) -> Array:
+    return preimages(kernel, anchors, dense_codes(codes, coefs) @ coefs).points
 
 
 def _are_inside(anchors: Array, n_samples: int) -> bool:

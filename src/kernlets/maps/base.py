@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from copy import copy
+from functools import partial
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.estimator import Estimator
-from ..backend.rows import Blocks, is_blocks, map_rows
+from ..backend.rows import Blocks, is_blocks, map_rows, no_blocks, over_rows
 from ..backend.scale import all_finite, quiet
 from ..backend.validation import check_rows
 from ..core import Array, Kernel
@@ -101,7 +102,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
             return rows, rows
         head = next(rows, None)
         if head is None:
-            raise ValueError("X is an iterable without blocks: pass at least one")
+            raise no_blocks()
         return head, chain([head], rows)
 
     def __sklearn_tags__(self) -> Any:
@@ -135,5 +136,10 @@ class LandmarkMap(FeatureMap):
         Pre-images are approximate; `kernlets.preimage` reports their distances.
         """
         check_is_fitted(self)
-        coefs = over_landmarks(self, F)
-        return preimages(self.kernel_, self.landmarks_, coefs).points
+        row_bytes = 16 * sum(self.projection_.shape)
+        return over_rows(partial(_points, self), F, row_bytes)
+
+
+def _points(feature_map: LandmarkMap, F: Array) -> Array:  # (n, k) -> (n, p)
+    coefs = over_landmarks(feature_map, F)
+    return preimages(feature_map.kernel_, feature_map.landmarks_, coefs).points

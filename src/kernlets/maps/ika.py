@@ -11,6 +11,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..backend.arrays import as_like, eps, index_like, is_array, namespace
@@ -212,6 +213,11 @@ class IKAMap(LandmarkMap):
                 f"refine_filters={self.refine_filters} needs basis='kernel' and a "
                 "differentiable kernel such as RBF or Polynomial: change these, or set "
                 "refine_filters=0"
+            )
+        if sparse.issparse(sample.rows):
+            raise TypeError(
+                f"refine_filters={self.refine_filters} needs gradients by dense rows: "
+                "pass X.toarray(), or set refine_filters=0"
             )
         self.landmarks_ = refined_filters(
             self.kernel_, sample.rows, self.landmarks_, self.refine_filters
