@@ -1,5 +1,6 @@
 """Classifiers that use dictionaries."""
 
+from .. import _added
 from .fddl import FDDLClassifier
 from .ksad import KSADClassifier
 from .lc_ksvd import DKSVDClassifier, LCKSVDClassifier
@@ -13,6 +14,7 @@ CLASSIFIERS = {
     "lc-ksvd": LCKSVDClassifier,
     "d-ksvd": DKSVDClassifier,
     "fddl": FDDLClassifier,
+    **_added("classifiers"),
 }
 
 __all__ = [
