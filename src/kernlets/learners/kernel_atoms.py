@@ -1,4 +1,4 @@
-"""What all learners share whose atoms are combinations of φ(anchors)."""
+"""The part that is common to all learners whose atoms are sums over φ(anchors)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .base import dense_codes
 
 
 class KernelAtoms:
-    """Anchors and coefficients of the fitted dictionary, and the way back to points."""
+    """Anchors and coefficients of the fitted dictionary, and `inverse_transform`."""
 
     dictionary_: KernelDictionary
 
     @property
     def anchors_(self) -> Array:  # (r, p)
-        """The points whose φ the atoms are made of."""
+        """The points zᵢ whose φ(zᵢ) the atoms combine."""
         check_is_fitted(self)
         return self.dictionary_.anchors
 
@@ -30,9 +30,9 @@ class KernelAtoms:
         return self.dictionary_.coefs
 
     def inverse_transform(self, codes: Any) -> Array:  # (n, p)
-        """Points whose φ is near what the codes stand for, Σⱼ codes[·, j] · atomⱼ.
+        """Points whose φ is near the element Σⱼ codes[·, j] · atomⱼ of feature space.
 
-        Pre-images are approximate: `preimage.preimages` says how near they come.
+        Pre-images are approximate; `preimage.preimages` reports their distances.
         """
         weights = dense_codes(codes, self.coefs_) @ self.coefs_
         return preimages(self.dictionary_.kernel, self.anchors_, weights).points

@@ -1,4 +1,4 @@
-"""THE alternation: code the samples, update the atoms, note what happened."""
+"""The alternation of all batch learners: code the samples, update the atoms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .progress import RowClock
 
 @dataclass
 class Monitor:
-    """Keeps the history, shows progress, and asks the callback whether to go on."""
+    """Keeps the history, shows progress, and asks the callback whether to stop."""
 
     max_iter: int
     verbose: bool = False
@@ -38,7 +38,7 @@ class Monitor:
         self._began = time.perf_counter()
 
     def resume(self, history: dict[str, list[float]]) -> None:
-        """Go on after the iterations of an interrupted fit."""
+        """Continue after the iterations of an interrupted fit."""
         self.history = history
         self._began -= max(history["seconds"], default=0.0)
         if self.verbose:
@@ -46,7 +46,7 @@ class Monitor:
 
     @property
     def n_iter(self) -> int:
-        """Iterations noted so far."""
+        """Number of iterations so far."""
         return len(self.history["objective"])
 
     def watched(self, X: Any) -> Callable[[], AbstractContextManager[Any]]:
@@ -58,7 +58,7 @@ class Monitor:
         return partial(watching, clock)
 
     def __call__(self, iteration: int, dictionary: Any, error: float) -> bool:
-        """Note one iteration; True when the callback wants to stop."""
+        """Record one iteration; True if the callback wants to stop."""
         self.history["objective"].append(error)
         self.history["seconds"].append(time.perf_counter() - self._began)
         if self.verbose:
@@ -90,7 +90,7 @@ def alternate(
     checkpoint = checkpoint or Checkpoint()
     if checkpoint.state is not None:
         dictionary = _resumed(dictionary, rng, monitor, checkpoint.state)
-    # a sweep is serial with small products between: threads of BLAS would only spin
+    # a sweep is serial with small products in between, where BLAS threads would spin
     calm = serial_blas if update.needs == "codes" else nullcontext()
     end = 0 if checkpoint.done else monitor.max_iter
     watched = monitor.watched(X)
@@ -118,7 +118,7 @@ def _resumed(
     monitor: Monitor,
     state: dict[str, Any],
 ) -> Dictionary:
-    """The dictionary of an interrupted fit, with generator and history as they were."""
+    """The dictionary of an interrupted fit; also restores generator and history."""
     rng.bit_generator.state = state["rng"].bit_generator.state
     monitor.resume(state["history"])
     return replace(start, **state["dictionary"])
@@ -127,7 +127,7 @@ def _resumed(
 def _coded(
     dictionary: Dictionary, X: Array, coder: SparseCoder, update: AtomUpdate
 ) -> Coded | Statistics:
-    """What the update needs: all codes, or sums over blocks of rows."""
+    """The input of the update: all codes, or sums over blocks of rows."""
     if update.needs == "codes":
         return Coded(X, encode(dictionary, coder, X))
     return summed(dictionary, coder, X)

@@ -1,4 +1,4 @@
-"""Atom updates: the dictionary after the codes are fixed."""
+"""Atom updates, which improve the dictionary while the codes are fixed."""
 
 from .. import _added
 from .anchored import AnchoredUpdate

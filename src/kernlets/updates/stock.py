@@ -1,4 +1,4 @@
-"""The anchors of a dictionary on a budget, and how they pass a block of samples."""
+"""The anchors of a dictionary on a budget, and their update by a block of samples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..backend.arrays import (
 )
 from ..core import Array, Kernel
 
-MAX_AGE = 64  # changes of the anchors after which their matrix is inverted anew
+MAX_AGE = 64  # after this many changes of the anchors their matrix is inverted again
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class AnchorStock:
         rules: ops.Rules,
         pursuit: ops.Pursuit,
     ) -> tuple[AnchorStock, ops.Outcome]:
-        """The anchors and atoms after a block of samples, and what happened."""
+        """The anchors and atoms after a block of samples, and its errors and costs."""
         pool = _joined(self.anchors, X)
         cross, energy = kernel(X, pool), kernel.diag(X)
         stock = self._opened(X.shape[0], rules)
@@ -77,7 +77,7 @@ class AnchorStock:
         return self._closed(stock, done, pool), done
 
     def _opened(self, n: int, rules: ops.Rules) -> ops.Stock:
-        """Room for the anchors that a block of n samples may bring."""
+        """Allocate room for the anchors that a block of n samples may add."""
         size, m = self.coefs.shape
         c = max(size, min(size + n, rules.budget)) + 1
         matrix, coefs = _grown(self.matrix, (c, c)), _grown(self.coefs, (c, m))
@@ -98,7 +98,7 @@ class AnchorStock:
         )
 
     def _inverse(self, jitter: float) -> Array:  # (r, r)
-        """Of the matrix with a little more on the diagonal."""
+        """The inverse of the matrix with `jitter` added to its diagonal."""
         if self.inverse.shape[0] == len(self) and self.age <= MAX_AGE:
             return self.inverse
         matrix = double(self.matrix)
