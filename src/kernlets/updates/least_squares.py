@@ -18,8 +18,8 @@ COLUMNS = 1024  # right-hand sides solved at once, so that float64 copies stay s
 class MODUpdate(AtomUpdate):
     """Method of optimal directions: D = (ΓᵀΓ)⁺ ΓᵀX, eq. (4) of LKDL.
 
-    The pseudo-inverse is computed by eigenvalues in float64, so codes need not have full
-    rank. Atoms that no sample uses are replaced by badly represented samples.
+    The pseudo-inverse is computed by eigenvalues in float64, so codes need not have
+    full rank. Atoms that no sample uses are replaced by badly represented samples.
 
     Parameters
     ----------
