@@ -7,10 +7,13 @@ loads no heavy library.
 from __future__ import annotations
 
 import importlib
+import re
 from typing import Any
 
 __version__ = "0.1.0"
 
+# Public names by the package or module that holds them. A class in a file of its own
+# needs one line here, e.g. ``"kernels.cauchy": "Cauchy"``; see docs/add-a-kernel.md.
 _HOMES = {
     "kernels": (
         "Linear Polynomial RBF Laplacian Matern RationalQuadratic Sigmoid Cosine "
@@ -52,3 +55,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def _added(kind: str) -> dict[str, Any]:
+    """Classes of one package with a line of their own in `_HOMES`, by short name.
+
+    The short name of ``KernelKSVD`` is ``kernel-ksvd``.
+    """
+    homes = [home for home in _HOMES if home.startswith(f"{kind}.")]
+    names = [name for home in homes for name in _HOMES[home].split()]
+    words = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"
+    return {re.sub(words, "-", name).lower(): __getattr__(name) for name in names}

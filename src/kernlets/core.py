@@ -1,10 +1,8 @@
-"""The contracts of the house: what a kernel, a dictionary, a coder, an update is.
+"""The contracts of the library: kernels, dictionaries, coders and updates.
 
 A pursuit never needs the samples or the atoms, only inner products. So a dictionary
-is anything that answers three questions (Gram matrix, correlations, energies), and
-everything else in the library is written against the classes below.
-
-There is no algorithm here, and nothing but NumPy, SciPy and scikit-learn is imported.
+is any object that provides the Gram matrix, correlations and energies, and everything
+else in the library uses only the classes below. There is no algorithm here.
 """
 
 from __future__ import annotations
@@ -68,11 +66,11 @@ class Kernel(BaseEstimator, ABC):
         )
 
     def bound(self, X: Array) -> Kernel:
-        """This kernel with parameters left as None set from the data, else itself."""
+        """A copy with parameters of None set from the data, or the kernel itself."""
         return self
 
     def take(self, X: Array, indices: Array) -> Array:
-        """The samples `indices` of X in the form `__call__` takes them as Y."""
+        """The samples `indices` of X, in the form that `__call__` takes as Y."""
         return X[indices]
 
     def __add__(self, other: Kernel | float) -> Kernel:
@@ -91,9 +89,9 @@ class Kernel(BaseEstimator, ABC):
 
 @dataclass(frozen=True)
 class SparseCodes:
-    """n sparse vectors over m atoms, at most `width` non-zeros each, fixed width.
+    """n sparse vectors over m atoms, stored with a fixed number of slots each.
 
-    Empty slots have index `UNUSED` and value 0.
+    Each vector has `width` slots; empty slots have index `UNUSED` and value 0.
     """
 
     _declared: ClassVar[Declared] = {
@@ -116,7 +114,7 @@ class SparseCodes:
         return self.indices.shape[1]
 
     def uses(self) -> np.ndarray:  # (m,)
-        """In how many samples each atom has a non-zero coefficient."""
+        """For each atom, the number of samples with a non-zero coefficient."""
         live = self.indices[(self.indices >= 0) & (self.values != 0)]
         if isinstance(live, np.ndarray):
             return np.bincount(live, minlength=self.n_atoms)
@@ -147,14 +145,14 @@ def _numpy(array: Array) -> np.ndarray:
 
 
 class Dictionary(ABC):
-    """m atoms in some inner-product space, known through what they answer.
+    """m atoms in an inner-product space, which is known only through these methods.
 
-    `coordinates` are what an atom update works in: the rows of X themselves for an
-    explicit dictionary, coefficients over the anchors for a kernel dictionary.
+    Atom updates work in `coordinates`: the rows of X for an explicit dictionary,
+    coefficients over the anchors for a kernel dictionary.
     """
 
     given: ClassVar[tuple[str, ...]] = ()
-    """Fields that learning never changes: data, which a checkpoint need not hold."""
+    """Fields that learning never changes, which a checkpoint does not store."""
 
     @property
     @abstractmethod
@@ -180,7 +178,7 @@ class Dictionary(ABC):
 
     @abstractmethod
     def coordinates(self, X: Array) -> Array:  # (n, r)
-        """The samples in the coordinates in which the atoms are written."""
+        """The samples in the coordinates of `weights`."""
 
     def cross(self, codes: SparseCodes, X: Array) -> Array:  # (m, r)
         """Γᵀ · coordinates(X), with Γ kept sparse on NumPy."""
@@ -208,7 +206,7 @@ class Dictionary(ABC):
 
 
 class SparseCoder(BaseEstimator, ABC):
-    """A pursuit: a value without data, from inner products to sparse codes."""
+    """A pursuit, which computes sparse codes from inner products; it holds no data."""
 
     @abstractmethod
     def solve(
@@ -222,7 +220,7 @@ class SparseCoder(BaseEstimator, ABC):
 
 @dataclass(frozen=True)
 class Coded:
-    """Samples together with their codes: what an update that needs all codes gets."""
+    """Samples with their codes, the input of updates that need all codes."""
 
     _declared: ClassVar[Declared] = {
         "X": Either(Floats("n>=0", "p"), Indices("n>=0")),
@@ -235,10 +233,10 @@ class Coded:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Sums over coded samples: all that a least-squares update needs.
+    """Sums over coded samples, the input of least-squares updates.
 
-    They add up over blocks of rows, so updates built on them run out of core and
-    distributed.
+    Sums over blocks of rows can be added, so that updates work on data larger than
+    memory and on clusters.
     """
 
     _declared: ClassVar[Declared] = {
@@ -273,7 +271,7 @@ class Statistics:
         )
 
     def faded(self, factor: float) -> Statistics:
-        """The sums times `factor`, without the worst samples: what a stream keeps."""
+        """The sums times `factor`, without the worst samples, as streams keep them."""
         return Statistics(
             codes_gram=self.codes_gram * factor,
             cross=self.cross * factor,
@@ -298,7 +296,7 @@ def _stack(first: Array, second: Array) -> Array:
 
 @dataclass(frozen=True)
 class Step:
-    """What an update returns: the new dictionary and its total squared error."""
+    """The result of an update: the new dictionary and its total squared error."""
 
     _declared: ClassVar[Declared] = {"dictionary": Part(Dictionary), "error": Number()}
 
@@ -310,7 +308,7 @@ class AtomUpdate(BaseEstimator, ABC):
     """One pass over the atoms with the codes fixed."""
 
     needs: ClassVar[Literal["codes", "statistics"]] = "codes"
-    """What `step` gets: `Coded` (all samples and codes at once) or `Statistics`."""
+    """The input of `step`: `Coded` (all samples with their codes) or `Statistics`."""
 
     @abstractmethod
     def step(

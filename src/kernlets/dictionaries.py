@@ -1,8 +1,8 @@
-"""Dictionaries: what answers a pursuit's questions.
+"""Dictionaries, which provide the inner products that pursuits need.
 
-`ExplicitDictionary` has its atoms as rows of a matrix. `KernelDictionary` has them
-as combinations of φ(anchors) in the feature space of a kernel; `GramDictionary` is
-the same while it is trained, with the kernel matrix at hand.
+The atoms of `ExplicitDictionary` are rows of a matrix. Those of `KernelDictionary` are
+combinations of φ(anchors) in the feature space of a kernel; `GramDictionary` is the
+same during training, with the kernel matrix in memory.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from .fields import Declared, Either, Floats, Indices, Nothing, Number, Part
 from .kernels import Precomputed
 from .preimage import Preimages, over_landmarks, preimages
 
-GRAM_SHARE = 8  # a Gram matrix up to this part of the memory option is remembered
+GRAM_SHARE = 8  # a Gram matrix of up to 1/8 of the memory option is kept
 
 
 def _check_shape(name: str, array: Array, shape: tuple[int | None, ...]) -> None:
-    """Refuse what pursuits would read beyond the end of; None is any size."""
+    """Refuse shapes that would make pursuits read out of bounds; None is any size."""
     sizes = tuple(array.shape)
     agree = [want in (None, size) for size, want in zip(sizes, shape, strict=False)]
     if len(sizes) != len(shape) or not all(agree):
         wanted = ", ".join("any" if want is None else str(want) for want in shape)
-        raise ValueError(f"{name} has the shape {sizes}, it must be ({wanted})")
+        raise ValueError(f"{name} has the shape {sizes}, but it must be ({wanted})")
 
 
 class RemembersGram(Dictionary):
-    """A dictionary that computes its Gram matrix once: blocks of samples share it.
+    """A dictionary that computes its Gram matrix once, for all blocks of samples.
 
-    For dictionaries whose atoms never change in place. What is remembered is neither
-    compared nor pickled.
+    Its atoms must never change in place. The kept matrix is neither compared nor
+    pickled.
     """
 
     _memo = "_remembered_gram"
@@ -122,8 +122,8 @@ class KernelDictionary(RemembersGram):
     kernel: Kernel
     anchors: Array  # (r, p)
     coefs: Array  # (m, r)
-    known_gram: Array | None = None  # (m, m), where training has left it
-    typical_energy: float | None = None  # stands in where κ(x, x) cannot be known
+    known_gram: Array | None = None  # (m, m), if training has computed it
+    typical_energy: float | None = None  # used if κ(x, x) is unknown
 
     def __post_init__(self) -> None:
         _check_shape("coefs", self.coefs, (None, self.anchors.shape[0]))
@@ -158,7 +158,7 @@ class KernelDictionary(RemembersGram):
         return self.kernel(X, self.anchors) @ self.coefs.T
 
     def energy(self, X: Array) -> Array:
-        """κ(x, x); of rows of a precomputed K(X_new, X) only the typical value."""
+        """κ(x, x), or a typical value for rows of a precomputed K(X_new, X)."""
         if isinstance(self.kernel, Precomputed) and self.typical_energy is not None:
             energy = empty((X.shape[0],), like=self.coefs)
             energy[...] = self.typical_energy
@@ -187,8 +187,8 @@ class KernelDictionary(RemembersGram):
     def preimages(self, method: str = "auto", **options: Any) -> Preimages:
         """Points that look like the atoms; see `kernlets.preimage`.
 
-        Sign and length of an atom are arbitrary, so it is first turned to the side of
-        the anchors and given their typical norm in feature space.
+        Sign and length of an atom are arbitrary, so it is first flipped towards the
+        anchors and scaled to their typical norm in feature space.
         """
         xp = namespace(self.coefs)
         dual, energy = self.dual(), self.kernel.diag(self.anchors)
@@ -200,7 +200,7 @@ class KernelDictionary(RemembersGram):
 
 @dataclass(frozen=True)
 class GramDictionary(Dictionary):
-    """A kernel dictionary while it is trained: anchors are the training samples.
+    """A kernel dictionary during training, with the training samples as anchors.
 
     Samples are given by their row numbers, coordinates are unit vectors, and the
     kernel matrix is never multiplied again: `products` follow the atoms.
@@ -260,7 +260,7 @@ class GramDictionary(Dictionary):
         return unit
 
     def cross(self, codes: SparseCodes, X: Array) -> Array:  # (m, N)
-        """Γᵀ spread over the rows: no unit vector is formed."""
+        """Γᵀ, written to the columns of the rows without forming unit vectors."""
         cross = empty(self.coefs.shape, like=self.coefs)
         cross[...] = 0
         cross[:, X] = codes.toarray().T

@@ -1,7 +1,7 @@
-"""What is registered: the tables of names by kind, and the classes a file may name.
+"""The registered names of each kind, and the classes that a model file may name.
 
-Each package keeps a table from names to classes or functions. A new entry there is
-listed by the command line and can be saved and loaded; nothing has to be added here.
+Each package has a table from names to classes or functions. The command line lists its
+entries, and they can be saved and loaded; nothing has to be added here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from . import _HOME_OF, _HOMES
 
-#: kind, which is the name of its package or module -> the table there
+#: kind, which is also the name of its package or module -> the name of its table
 TABLES = {
     "kernels": "KERNELS",
     "landmarks": "SAMPLERS",
@@ -27,7 +27,7 @@ TABLES = {
     "outliers": "DETECTORS",
 }
 
-#: scikit-learn's classes that may stand beside ours in a model.
+#: Classes of scikit-learn that a model file may contain.
 SKLEARN = (
     "decomposition.PCA",
     "linear_model.LinearRegression",
@@ -48,7 +48,7 @@ SKLEARN = (
 
 
 def table(kind: str) -> dict[str, Any]:
-    """Names and what they stand for, of one kind in `TABLES`."""
+    """The table of one kind in `TABLES`: names to classes or functions."""
     return getattr(_module(kind), TABLES[kind])
 
 

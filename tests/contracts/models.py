@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 import numpy as np
 from sklearn.base import clone, is_classifier
 
@@ -31,6 +33,7 @@ from kernlets import (
     SRCClassifier,
     Standardize,
     UnitNorm,
+    registry,
 )
 from kernlets.backend.arrays import is_dask, is_torch
 from kernlets.backend.rows import is_blocks
@@ -87,6 +90,21 @@ TAKE_BLOCKS = {
     "Standardize",
     *(f"Nystroem {name}" for name in SAMPLERS),
 }
+
+
+def _add_others() -> None:
+    """A small instance of every registered estimator that has none above."""
+    known = {type(model) for model in INSTANCES.values()}
+    for cls in registry.estimators():
+        if cls not in known:
+            names = signature(cls).parameters
+            model = cls(**{name: v for name, v in SHORT.items() if name in names})
+            INSTANCES[cls.__name__] = model
+            from_sums = getattr(model, "_works_from_sums", lambda: False)()
+            (TAKE_BLOCKS if from_sums else NEED_MEMORY).add(cls.__name__)
+
+
+_add_others()
 
 
 def labels():

@@ -509,7 +509,7 @@ def test_resolve_takes_kernels_functions_and_parameters():
     ("spec", "message"),
     [
         ("rbff", "did you mean 'rbf'.*linear, polynomial"),
-        ("wavelet", "unknown kernel 'wavelet': there are linear"),
+        ("wavelet", "unknown kernel 'wavelet': choose from linear"),
         ("rbf:width=2", "RBF has no parameter 'width'; it takes: sigma, gamma"),
         ("linear:2", "Linear has no parameter"),
         ("poly:two", "'two' is not a number"),

@@ -1,5 +1,6 @@
 """Classifiers that use dictionaries."""
 
+from .. import _added
 from .automatic import AutoDictionaryClassifier
 from .explain import explain
 from .fddl import FDDLClassifier
@@ -16,6 +17,7 @@ CLASSIFIERS = {
     "d-ksvd": DKSVDClassifier,
     "fddl": FDDLClassifier,
     "auto": AutoDictionaryClassifier,
+    **_added("classifiers"),
 }
 
 __all__ = [

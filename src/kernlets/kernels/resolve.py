@@ -1,6 +1,7 @@
-"""From what users write to kernels: names, ``"poly:2"``, functions, kernels.
+"""Kernels from what users write: names such as ``"poly:2"``, functions, kernels.
 
-`KERNELS` is the list of kernels that have a name; a new kernel is entered here.
+`KERNELS` lists the kernels that have a name. A kernel in a file of its own gets there
+through its line in `kernlets/__init__.py`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from difflib import get_close_matches
 from inspect import signature
 from typing import Any
 
+from .. import _added
 from ..core import Kernel
 from .dot import Cosine, Linear, Polynomial, Sigmoid
 from .family import reset
@@ -29,6 +31,7 @@ KERNELS: dict[str, type[Kernel]] = {
     "chi2": Chi2,
     "intersection": Intersection,
     "precomputed": Precomputed,
+    **{name.replace("-", "_"): kind for name, kind in _added("kernels").items()},
 }
 
 MAX_VALUE = 40  # characters of a parameter in a name
@@ -37,7 +40,7 @@ _SCIKIT_LEARN = {(Polynomial, "gamma"): "scale", (Sigmoid, "gamma"): "scale"}
 
 
 def resolve(spec: Any, **params: Any) -> Kernel:
-    """The kernel meant by `spec`.
+    """The kernel that `spec` describes.
 
     Parameters
     ----------
@@ -46,7 +49,7 @@ def resolve(spec: Any, **params: Any) -> Kernel:
         (``"rbf"``, ``"poly:2"``, ``"rbf:0.5"``, ``"matern:nu=2.5"``,
         ``"poly:3,coef0=1"``); or a function of two blocks (see `Callable`).
     **params
-        Further parameters; scikit-learn's spellings are understood.
+        Further parameters; scikit-learn's names for them are accepted.
     """
     if isinstance(spec, Kernel):
         return reset(spec, **params) if params else spec
@@ -75,7 +78,7 @@ def _kind(name: str) -> type[Kernel]:
         return KERNELS[name]
     close = get_close_matches(name, [*KERNELS, *_SHORT], n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
-    raise ValueError(f"unknown kernel {name!r}: {hint}there are {', '.join(KERNELS)}")
+    raise ValueError(f"unknown kernel {name!r}: {hint}choose from {', '.join(KERNELS)}")
 
 
 def _names(kind: type[Kernel]) -> list[str]:
@@ -84,7 +87,7 @@ def _names(kind: type[Kernel]) -> list[str]:
 
 
 def _parse(kind: type[Kernel], arguments: str) -> dict[str, Any]:
-    """Parameters by name: a value without one takes the place it stands at."""
+    """Parameters by name; a value without a name is assigned by its position."""
     names = _names(kind)
     given: dict[str, Any] = {}
     for place, argument in enumerate(arguments.split(",")):

@@ -1,7 +1,7 @@
-"""Which samples stand for all: landmarks of a Nyström map.
+"""Samplers that choose the landmarks of a Nyström map.
 
 A sampler is a function ``(kernel, X, m, rng, **options) -> indices or points``;
-`SAMPLERS` lists those with a name. Options go in by `functools.partial`, for instance
+`SAMPLERS` lists those with a name. Set options with `functools.partial`, for instance
 ``partial(coreset, replace=True)``.
 """
 

@@ -10,7 +10,7 @@ from ..backend.lloyd import lloyd
 from ..backend.rows import take_rows
 from ..core import Array, Kernel
 
-LARGE = 4e12  # multiplications over which a share of the rows has to do
+LARGE = 4e12  # with more multiplications than this, only a share of the rows is used
 
 
 def kmeans(
@@ -22,12 +22,12 @@ def kmeans(
     init: str = "random",
     max_iter: int = 10,
 ) -> Array:  # (m, p)
-    """The m centres of one k-means run on X; the kernel plays no part.
+    """The m centres of one k-means run on X; the kernel is not used.
 
-    A few iterations from random samples are enough for landmarks;
-    ``init="k-means++"`` lowers the error further where m is small, at the cost of a
-    slow start. With m = n each sample is its own centre. For very large X random rows
-    stand for all of them.
+    A few iterations from random samples are enough for landmarks.
+    ``init="k-means++"`` lowers the error further if m is small, at the cost of a slow
+    start. With m = n each sample is its own centre. If X is very large, a random share
+    of the rows is used.
     """
     if m == X.shape[0] and is_array(X):
         return X

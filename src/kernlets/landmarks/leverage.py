@@ -1,7 +1,7 @@
 """Landmarks by approximate ridge leverage scores.
 
 Musco and Musco, "Recursive sampling for the Nyström method", 2017, with one uniform
-pilot sample instead of the recursion. Beyond the samplers of LKDL.
+pilot sample instead of the recursion. LKDL does not have this sampler.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def leverage_scores(
 def _scorer(
     kernel: Kernel, X: Array, pilot: np.ndarray, m: int, ridge: float | None
 ) -> Callable[[Array], np.ndarray]:
-    """The scores of a block of rows, as a function of it."""
+    """A function that computes the scores of a block of rows."""
     share, sample = len(pilot) / X.shape[0], take_rows(X, pilot)
     columns = sample if is_dask(X) else kernel.take(X, index_like(pilot, X))
     products = kernel(sample, columns)

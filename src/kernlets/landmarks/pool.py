@@ -1,7 +1,7 @@
-"""Rows kept from blocks that are seen once: mini-batch LKDL, LKDL section IV-E.
+"""Rows kept from blocks that are read once: mini-batch LKDL, LKDL section IV-E.
 
-How many landmarks a block gives, and which of the earlier ones make room for them.
-Which rows of a block are taken is the sampler's affair.
+The pool decides how many landmarks each block gives and which earlier ones they
+replace. The sampler decides which rows of a block are taken.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Sample = Callable[[Array, int], tuple[Array, np.ndarray | None]]
 
 
 class Pool:
-    """At any time `target(n)` of the n rows seen, every block with its fair share.
+    """A pool of `target(n)` rows of the n rows seen, with a fair share of each block.
 
-    When a block of b rows arrives as the last of n, about b/n of the pool come from
-    it, and random others of the pool make room.
+    When a block brings the number of rows to n, about b/n of the pool are taken from
+    its b rows, and they replace random other rows of the pool.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Pool:
         """How many rows to take from a block of this size, and how many to keep."""
         n = self.n_seen + n_block
         size = self._target(n)
-        # rounded at random, so that blocks of a single row also get their share
+        # rounded at random, so that blocks of a single row get their share, too
         n_take = int(size * n_block / n + self._rng.random())
         n_keep = min(max(size - n_take, 0), len(self))
         return min(size - n_keep, n_block), n_keep
@@ -63,7 +63,7 @@ class Pool:
             rows = namespace(rows).concat([old, rows])
         self.rows = rows
         if indices is None or self.indices is None:
-            self.indices = None  # points that are no samples have no index
+            self.indices = None  # points that are not samples have no index
         else:
             new = indices + self.n_seen
             self.indices = np.concatenate([self.indices[kept], new])

@@ -1,7 +1,7 @@
-"""Landmarks by randomly pivoted Cholesky, many pivots at a time.
+"""Landmarks by randomly pivoted Cholesky, with many pivots at a time.
 
 Chen, Epperly, Tropp and Webber, "Randomly pivoted Cholesky", 2022; Epperly, Tropp and
-Webber, "Embrace rejection", 2024. Beyond the samplers of LKDL.
+Webber, "Embrace rejection", 2024. LKDL does not have this sampler.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def rpcholesky(
     *,
     block: int | None = None,
 ) -> np.ndarray:  # (≤ m,)
-    """m pivots, each drawn with probability ∝ what those before leave unexplained.
+    """m pivots, each drawn with probability ∝ its residual after the earlier ones.
 
     A round proposes `block` pivots from the residual diagonal d = diag(K − F Fᵀ) and
     keeps each with probability (its residual given those kept) / (its d), which gives
-    exactly the law of drawing one by one. Pivots come in the order of drawing; fewer
-    than m when the residual vanishes, for then they explain all of K.
+    exactly the distribution of drawing one by one. Pivots are in the order of drawing.
+    There are fewer than m if the residual vanishes, because they explain all of K.
 
-    Needs an (n, m) matrix in memory.
+    An (n, m) matrix must fit in memory.
     """
     _check_memory(X, m)
     factor = _Factor(kernel, X, m)

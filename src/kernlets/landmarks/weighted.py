@@ -1,7 +1,7 @@
-"""Landmarks drawn sample by sample with given weights: LKDL section IV-C.
+"""Landmarks drawn at random with given weights: LKDL section IV-C.
 
-The weights of X in memory are computed at once, those of rows on disk or on a cluster
-block by block; the same seed draws the same samples.
+Weights are computed at once for X in memory, and block by block for rows on disk or on
+a cluster; the same seed draws the same samples.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def draw(
 ) -> np.ndarray:  # (≤ m,)
     """m indices, one after the other, each with probability ∝ its weight.
 
-    Without replacement an index leaves the urn once drawn, and zero weights are drawn
-    uniformly when nothing else is left. With replacement repeated indices are removed
-    afterwards, so fewer than m may remain.
+    Without replacement each index is drawn at most once, and indices of zero weight are
+    drawn uniformly when no others are left. With replacement, repeated indices are
+    removed afterwards, so fewer than m may remain.
     """
     if replace:
         share = weights / weights.sum() if weights.any() else None

@@ -1,5 +1,6 @@
 """Dictionary learners, linear and in the feature space of a kernel."""
 
+from .. import _added
 from .batch import KSVD, MOD
 from .budget import BudgetKernelDL
 from .exact import KernelKSVD, KernelMOD
@@ -19,6 +20,7 @@ LEARNERS = {
     "kernel-mod": KernelMOD,
     "reduced": ReducedKernelDL,
     "budget": BudgetKernelDL,
+    **_added("learners"),
 }
 
 __all__ = [

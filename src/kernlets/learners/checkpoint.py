@@ -1,7 +1,7 @@
 """States of unfinished fits: with ``options(checkpoint=FOLDER)`` a fit can be resumed.
 
-A loop asks for its `Checkpoint`, begins with the `state` that it finds there, and calls
-`keep` as it goes::
+A loop asks for its `Checkpoint`, starts from the `state` that it finds there, and calls
+`keep` after each iteration::
 
     checkpoint = Checkpoint.of(self, samples=X, start=dictionary)
     if checkpoint.state is not None:
@@ -11,8 +11,8 @@ A loop asks for its `Checkpoint`, begins with the `state` that it finds there, a
         checkpoint.keep(dictionary=dictionary)
     checkpoint.keep(done=True, dictionary=dictionary)
 
-Without the option `state` is None and `keep` does nothing. How files get to the disk
-is in `persistence`.
+Without the option `state` is None and `keep` does nothing. `persistence` writes the
+files.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from ..config import CheckpointFolder, options
 from ..core import Array
 from ..fields import check
 
-SHARE = 0.05  # part of the time that may go into writing
-BLOCK_ROWS = 4096  # a constant: the digest must not depend on memory or threads
-IDLE = ("callback", "memory", "sparse_output", "verbose")  # parameters that fits ignore
+SHARE = 0.05  # share of the time that may be spent on writing
+BLOCK_ROWS = 4096  # constant, so that digests do not depend on memory or threads
+IDLE = ("callback", "memory", "sparse_output", "verbose")  # do not change the result
 
 
 class Checkpoint:
@@ -57,7 +57,7 @@ class Checkpoint:
 
     @classmethod
     def of(cls, estimator: BaseEstimator, **data: Any) -> Checkpoint:
-        """That of the next fit of this class in the block of the options.
+        """The checkpoint of the next fit of this class in the block of the options.
 
         `data` are the samples and other arrays, or dictionaries of arrays, on which the
         fit depends besides its parameters.
@@ -72,7 +72,7 @@ class Checkpoint:
 
     @property
     def done(self) -> bool:
-        """Whether the fit was finished and only has to be taken from the file."""
+        """Whether the fit was finished, so that its result is in the file."""
         return self.state is not None and self.state["done"]
 
     @contextmanager
@@ -84,10 +84,10 @@ class Checkpoint:
             raise _refusal(self._path, error) from error
 
     def keep(self, done: bool = False, **state: Any) -> None:
-        """Write the state, unless that would take more than a small part of the time.
+        """Write the state, unless writing would take more than its share of the time.
 
-        A state that is `done` is always written. One that cannot be written is worth
-        a warning, the first time, but not the fit.
+        A state that is `done` is always written. If writing fails there is one warning,
+        and the fit continues.
         """
         began = time.perf_counter()
         if self._path is None or not (done or began >= self._due):
@@ -108,19 +108,19 @@ class Checkpoint:
     def _warn(self, error: OSError) -> None:
         if self._folder is None or self._folder.first_failure():
             warnings.warn(
-                f"{self._path}: cannot be written ({error.strerror}): the fit goes on, "
-                "and tries again with its next state",
+                f"{self._path}: cannot be written ({error.strerror}): the fit "
+                "continues and tries again with its next state",
                 stacklevel=3,
             )
 
 
 def fitted_attributes(estimator: BaseEstimator) -> dict[str, Any]:
-    """All that a fit has set so far, for learners that learn into their attributes."""
+    """Attributes that a fit has set so far, for learners that keep state in them."""
     return {name: v for name, v in vars(estimator).items() if name.endswith("_")}
 
 
 def branches(name: str, n: int) -> list[CheckpointFolder | None]:
-    """Folders for n fits that run side by side, each for its own block of options."""
+    """Folders for n fits that run in parallel, each for its own block of options."""
     if options.checkpoint is None:
         return [None] * n
     folder = options.checkpoint.numbered(name)
@@ -128,7 +128,7 @@ def branches(name: str, n: int) -> list[CheckpointFolder | None]:
 
 
 def learned_fields(dictionary: Any) -> dict[str, Any]:
-    """What learning may have changed in a dictionary, for `dataclasses.replace`."""
+    """Fields of a dictionary that learning may change, for `dataclasses.replace`."""
     names = {field.name for field in fields(dictionary)} - {*dictionary.given}
     return {name: getattr(dictionary, name) for name in sorted(names)}
 
@@ -161,7 +161,7 @@ def _refusal(path: Path | None, error: Exception) -> Exception:
 
 
 def _saved(path: Path, about: dict[str, Any]) -> dict[str, Any] | None:
-    """The state in the file, None if there is none, refused if of another fit."""
+    """The state in the file, or None; raises if it belongs to another fit."""
     remove_abandoned(path)
     if not path.exists():
         return None
@@ -182,7 +182,7 @@ def _saved(path: Path, about: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """The parameters that changed, or the first of the data that did."""
+    """A text that names the parameters that changed, or the data that changed."""
     before, now = old["parameters"], new["parameters"]
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     if names:
@@ -198,7 +198,7 @@ def _described_params(estimator: BaseEstimator) -> dict[str, str]:
 
 
 def described(value: Any) -> str:
-    """Text that is equal for equal parameters, in whichever process."""
+    """A text that is equal for equal parameters, also in another process."""
     if isinstance(value, BaseEstimator):
         parts = (f"{k}={text}" for k, text in _described_params(value).items())
         return f"{type(value).__name__}({', '.join(parts)})"

@@ -1,4 +1,4 @@
-"""What all learners share whose atoms are combinations of φ(anchors)."""
+"""The part that is common to all learners whose atoms are sums over φ(anchors)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .base import dense_codes, over_codes
 
 
 class KernelAtoms:
-    """Anchors and coefficients of the fitted dictionary, and the way back to points."""
+    """Anchors and coefficients of the fitted dictionary, and `inverse_transform`."""
 
     _declared: ClassVar[Declared] = {
         "kernel_": Part(Kernel),
@@ -31,7 +31,7 @@ class KernelAtoms:
 
     @property
     def anchors_(self) -> Array:  # (r, p)
-        """The points whose φ the atoms are made of."""
+        """The points zᵢ whose φ(zᵢ) the atoms combine."""
         check_is_fitted(self)
         return self.dictionary_.anchors
 
@@ -42,9 +42,9 @@ class KernelAtoms:
         return self.dictionary_.coefs
 
     def inverse_transform(self, codes: Any) -> Array:  # (n, p)
-        """Points whose φ is near what the codes stand for, Σⱼ codes[·, j] · atomⱼ.
+        """Points whose φ is near the element Σⱼ codes[·, j] · atomⱼ of feature space.
 
-        Pre-images are approximate: `preimage.preimages` says how near they come.
+        Pre-images are approximate; `preimage.preimages` reports their distances.
         """
         points = partial(_points, self.dictionary_.kernel, self.anchors_)
         return over_codes(points, codes, self.coefs_)

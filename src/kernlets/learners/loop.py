@@ -1,4 +1,4 @@
-"""THE alternation: code the samples, update the atoms, note what happened."""
+"""The alternation of all batch learners: code the samples, update the atoms."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .progress import RowClock
 
 @dataclass
 class Monitor:
-    """Keeps the history, shows progress, and asks the callback whether to go on."""
+    """Keeps the history, shows progress, and asks the callback whether to stop."""
 
     max_iter: int
     verbose: bool = False
@@ -39,7 +39,7 @@ class Monitor:
         self._began = time.perf_counter()
 
     def resume(self, history: dict[str, list[float]]) -> None:
-        """Go on after the iterations of an interrupted fit."""
+        """Continue after the iterations of an interrupted fit."""
         self.history = history
         self._began -= max(history["seconds"], default=0.0)
         if self.verbose:
@@ -47,7 +47,7 @@ class Monitor:
 
     @property
     def n_iter(self) -> int:
-        """Iterations noted so far."""
+        """Number of iterations so far."""
         return len(self.history["objective"])
 
     def watched(self, X: Any) -> Callable[[], AbstractContextManager[Any]]:
@@ -137,7 +137,7 @@ def _resumed(
     monitor: Monitor,
     state: dict[str, Any],
 ) -> Dictionary:
-    """The dictionary of an interrupted fit, with generator and history as they were."""
+    """The dictionary of an interrupted fit; also restores generator and history."""
     rng.bit_generator.state = state["rng"].bit_generator.state
     monitor.resume(state["history"])
     return fitting(replace(start, **state["dictionary"]), start, free="r")
@@ -146,7 +146,7 @@ def _resumed(
 def _coded(
     dictionary: Dictionary, X: Array, coder: SparseCoder, update: AtomUpdate
 ) -> Coded | Statistics:
-    """What the update needs: all codes, or sums over blocks of rows."""
+    """The input of the update: all codes, or sums over blocks of rows."""
     if update.needs == "codes":
         return Coded(X, encode(dictionary, coder, X))
     return summed(dictionary, coder, X)

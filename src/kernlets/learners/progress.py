@@ -1,4 +1,4 @@
-"""Lines that say how far a long fit is: rows, speed, time left."""
+"""Progress lines of long fits: rows, speed and remaining time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SECONDS = 10.0  # between two lines
 
 
 class RowClock:
-    """Called with numbers of rows that are done, from any thread; prints at times."""
+    """Counts finished rows, from any thread, and prints progress every few seconds."""
 
     def __init__(self, title: str, total: int | None) -> None:
         self.title, self.total, self.done = title, total, 0

@@ -1,4 +1,4 @@
-"""First dictionaries: a name or an array becomes unit-norm atoms."""
+"""First atoms of unit norm, from a name or an array."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def nonzero_rows(X: Array) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Usable:
-    """`nonzero_rows` of rows anywhere: how many, and some of them at random."""
+    """The non-zero rows of any row source: their number, and random ones of them."""
 
     n: int
     zeros: np.ndarray  # rows that are zero, in order
@@ -74,7 +74,7 @@ class Usable:
         return self.n - len(self.zeros)
 
     def draw(self, m: int, rng: np.random.Generator) -> np.ndarray:  # (m,)
-        """Row numbers of m different ones."""
+        """Row numbers of m distinct non-zero rows."""
         chosen = rng.choice(len(self), m, replace=False)
         usable_before = self.zeros - np.arange(len(self.zeros))
         return chosen + np.searchsorted(usable_before, chosen, side="right")
@@ -92,8 +92,8 @@ def _first_row(X: Any) -> Array:  # (1, p)
 def from_samples(X: Any, n_components: int, rng: np.random.Generator) -> Array:
     """Random distinct non-zero samples.
 
-    All rows are looked at only if there is a zero among those drawn: rows may be on
-    disk, on a cluster, or not made yet.
+    All rows are read only if a drawn row is zero, because rows may be on disk, on a
+    cluster, or not computed yet.
     """
     if n_components <= X.shape[0]:
         rows = take_rows(X, rng.choice(X.shape[0], n_components, replace=False))

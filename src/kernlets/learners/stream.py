@@ -1,6 +1,6 @@
-"""What learners of streams share: mini-batches, `partial_fit`, atoms out of use.
+"""The base class of stream learners: mini-batches, `partial_fit`, unused atoms.
 
-What one mini-batch does to the atoms is in `online.py` and `rls.py`.
+`online.py` and `rls.py` define how a mini-batch changes the atoms.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from .checkpoint import Checkpoint, fitted_attributes, fitting
 from .forgetting import Forgetting, forgetting_of
 from .loop import Monitor
 
-PATIENCE = 30  # uses of the average atom before one without any is judged useless
+PATIENCE = 30  # average number of uses per atom after which unused atoms are replaced
 MAX_COHERENCE = 0.99
 
 
 @dataclass
 class PassSums:
-    """How far a pass over the rows has come."""
+    """Progress of a pass over the rows."""
 
     n_batches: int = 0
     n_samples: int = 0
-    error: float = 0.0  # Σ squared residuals of the samples as they came
+    error: float = 0.0  # Σ squared residuals before the atoms learned from the samples
 
 
 class StreamLearner(LinearLearner):
-    """Codes a mini-batch, learns from it, and goes on to the next.
+    """Codes a mini-batch, learns from it, and continues with the next.
 
-    A subclass gives `_begin` (the state before the first sample), `_learn_batch` and
-    `_replace` (new atoms in some places). Memory does not grow with the samples.
+    A subclass defines `_begin` (the state before the first sample), `_learn_batch` and
+    `_replace` (exchange some atoms). Memory does not grow with the number of samples.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -66,22 +66,22 @@ class StreamLearner(LinearLearner):
 
     @abstractmethod
     def _begin(self) -> None:
-        """The state that goes with the first `dictionary_`."""
+        """Set the state that belongs to the first `dictionary_`."""
 
     @abstractmethod
     def _learn_batch(self, batch: Array, factors: np.ndarray) -> Seen | Statistics:
-        """Learn from a few samples, each of which has its forgetting factor."""
+        """Learn from a few samples, each with its forgetting factor."""
 
     @abstractmethod
     def _replace(self, places: Array, atoms: Array) -> None:
-        """Put other atoms in some places of `dictionary_`, and forget the old ones."""
+        """Replace the atoms at `places` of `dictionary_`, and forget the old ones."""
 
     def partial_fit(self, X: Any, y: Any = None) -> StreamLearner:
         """Learn from the next rows of a stream, one or many; y is ignored.
 
-        The first atoms come from the first rows: with ``init="samples"`` these are
-        kept until there are `n_components` of them, and until then the learner is not
-        fitted. `history_` tells of the last call.
+        The first atoms come from the first rows. With ``init="samples"`` rows are kept
+        until there are `n_components` of them, and until then the learner is not
+        fitted. `history_` describes the last call.
         """
         self._validate_params()
         begin = not hasattr(self, "n_features_in_")
@@ -98,7 +98,7 @@ class StreamLearner(LinearLearner):
 
     @property
     def _stream_array(self) -> Array | None:
-        """What the next rows of the stream are to be like; None before the first."""
+        """An array whose type the next rows must have; None before the first rows."""
         is_fitted = self.__sklearn_is_fitted__()
         return self._model_array if is_fitted else getattr(self, "pending_", None)
 
@@ -126,7 +126,7 @@ class StreamLearner(LinearLearner):
         self._begin()
 
     def _run(self, X: Any, passes: int, checkpoint: Checkpoint | None = None) -> None:
-        """Some passes over the rows, each one an iteration of the history."""
+        """Run passes over the rows; each pass is an iteration of the history."""
         name = type(self).__name__
         monitor = Monitor(passes, bool(self.verbose), self.callback, name)
         saved = checkpoint or Checkpoint()
@@ -164,7 +164,7 @@ class StreamLearner(LinearLearner):
         saved.keep(done, learned=learned, history=history, begun=vars(sums))
 
     def _resumed(self, monitor: Monitor, saved: Checkpoint) -> PassSums:
-        """Take up what a checkpoint holds, and the pass that was begun."""
+        """Continue from a checkpoint; returns the progress of the current pass."""
         if saved.state is None:
             return PassSums()
         with saved.resuming() as state:
@@ -183,7 +183,7 @@ class StreamLearner(LinearLearner):
         fitting(trial.dictionary_, self.dictionary_)
 
     def _note(self, seen: Seen | Statistics) -> float:
-        """Count, and from time to time replace atoms that are out of use."""
+        """Count uses, and from time to time replace unused atoms."""
         self.n_samples_seen_ += int(seen.n_samples)
         self.uses_ = self.uses_ + seen.uses
         if self.uses_.mean() >= PATIENCE:
@@ -195,7 +195,7 @@ class StreamLearner(LinearLearner):
         return forgetting_of(self.forgetting).factors(self.n_samples_seen_, count)
 
     def _refresh(self, seen: Seen | Statistics) -> None:
-        """Replace atoms that were not used, or are double, and count uses anew."""
+        """Replace unused and duplicate atoms, and reset the counts."""
         known = self.uses_, seen.worst, seen.worst_error
         places, atoms = replacements(self.dictionary_, *known, 1, MAX_COHERENCE)
         if len(places):

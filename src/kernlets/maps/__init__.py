@@ -1,5 +1,6 @@
 """Feature maps, which give vectors whose inner products approximate a kernel."""
 
+from .. import _added
 from .fastfood import FastfoodMap
 from .fourier import FourierMap
 from .hybrid import HybridMap
@@ -16,6 +17,7 @@ MAPS = {
     "fastfood": FastfoodMap,
     "hybrid": HybridMap,
     "sketch": PolynomialSketchMap,
+    **_added("maps"),
 }
 
 __all__ = [

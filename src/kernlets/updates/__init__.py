@@ -1,5 +1,6 @@
-"""Atom updates: the dictionary after the codes are fixed."""
+"""Atom updates, which improve the dictionary while the codes are fixed."""
 
+from .. import _added
 from .anchored import AnchoredUpdate
 from .anchors import AnchorDescent
 from .budget import (
@@ -21,6 +22,7 @@ UPDATES = {
     "mod": MODUpdate,
     "coordinate": CoordinateUpdate,
     "orthogonal": OrthogonalUpdate,
+    **_added("updates"),
 }
 
 __all__ = [

@@ -1,9 +1,9 @@
-"""Kernel dictionaries over few anchors while they are trained, and their update.
+"""Kernel dictionaries over few anchors during training, and their update.
 
-Everything lives in the span of φ(anchors). In an orthonormal basis of it samples and
-atoms are short rows of numbers, so the K-SVD sweep of explicit dictionaries serves
-unchanged. How anchors move is in `anchors.py`, which anchors to begin with in
-`learners/reduced.py`.
+All vectors are in the span of φ(anchors). In an orthonormal basis of it samples and
+atoms are short rows of numbers, so the K-SVD sweep of explicit dictionaries can be
+used unchanged. `anchors.py` moves the anchors, and `learners/reduced.py` chooses the
+first ones.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .ksvd import KSVDUpdate
 
 @dataclass(frozen=True)
 class AnchoredDictionary(Dictionary):
-    """Atoms in the span of φ(anchors) while they are trained, N samples given by row.
+    """Atoms in the span of φ(anchors) during training; samples are row numbers.
 
     With K(D, D) = V Λ Vᵀ the rows of Λ^(-1/2) Vᵀ φ(D) are orthonormal. In that basis a
     sample is K(y, D) V Λ^(-1/2), and `outside` is what lies beyond the span.
@@ -110,7 +110,7 @@ class AnchoredDictionary(Dictionary):
         return self.features[X] @ self.atoms.T
 
     def energy(self, X: Array) -> Array:
-        """Of the part within the span: a pursuit must not chase what lies outside."""
+        """Energy of the part within the span, the only part that codes can explain."""
         return row_norms(self.features[X])
 
     def coordinates(self, X: Array) -> Array:  # (n, r)

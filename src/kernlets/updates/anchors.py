@@ -1,4 +1,4 @@
-"""Anchors that move: what they are pulled by, and how they go.
+"""Moving anchors: the objectives that depend on them, and their descent.
 
 Two objectives with their gradients in all anchors at once, and the descent. The
 dictionary whose anchors they are is in `anchored.py`.
@@ -139,7 +139,7 @@ class Mixed(Objective):
 
 
 class AnchorDescent(BaseEstimator):
-    """How anchors move after each update of the atoms.
+    """The descent of the anchors after each update of the atoms.
 
     Parameters
     ----------

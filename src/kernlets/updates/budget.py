@@ -155,7 +155,7 @@ class StochasticGradient(BaseEstimator):
 
 
 class Admission(BaseEstimator):
-    """Every sample that is not an anchor yet becomes one; pruning decides who stays.
+    """Every sample that is not an anchor yet becomes one; pruning removes anchors.
 
     Parameters
     ----------
@@ -245,5 +245,5 @@ def pursuit_of(coder: Any, like: Array) -> ops.Pursuit:
 
 
 def tolerances(like: Array) -> dict[str, Any]:
-    """From which coherence on two samples are one, and what keeps inverses finite."""
+    """The coherence above which two samples are equal, and a bound for inverses."""
     return {"tiny": 100 * eps(like), "jitter": eps(like) ** 0.5}

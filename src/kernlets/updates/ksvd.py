@@ -1,4 +1,4 @@
-"""The K-SVD update: atom by atom, together with the coefficients that use it."""
+"""The K-SVD update, which improves each atom together with its coefficients."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from .refresh import LIMITS, refresh, refresh_from
 
 
 class KSVDUpdate(AtomUpdate):
-    """Each atom and its coefficients become the best rank-one fit of what is left.
+    """Replaces each atom and its coefficients by the best rank-one fit, in turn.
 
-    With E the residual of the samples that use atom d, without d: the exact update is
-    E's leading singular pair; the approximate one is d ∝ Eᵀg, then g = E d, one step
+    Let E be the residual, without atom d, of the samples that use d. The exact update
+    is E's leading singular pair. The approximate one is d ∝ Eᵀg, then g = E d, a step
     of alternation that never raises the error either.
 
     Parameters
     ----------
     exact : bool
-        Singular value decomposition instead of one step of alternation.
+        Whether to use a singular value decomposition instead of a step of alternation.
     min_uses, max_coherence : int, float
-        After the sweep, atoms used less often, or more coherent with another atom,
-        give way to the worst represented samples.
+        After the sweep, atoms that are used less often, or are more coherent with
+        another atom, are replaced by the worst represented samples.
     """
 
     needs = "codes"
@@ -82,12 +82,12 @@ class KSVDUpdate(AtomUpdate):
 
 
 class ParallelKSVDUpdate(AtomUpdate):
-    """All atoms at once: dⱼ ∝ Σᵢ gᵢⱼ (rᵢ + gᵢⱼ dⱼ), each with the old other atoms.
+    """Updates all atoms at once: dⱼ ∝ Σᵢ gᵢⱼ (rᵢ + gᵢⱼ dⱼ), with the old other atoms.
 
-    The approximate K-SVD step without its order, so that it is one matrix product:
-    dⱼ ∝ (ΓᵀX)ⱼ − Σ_{k≠j} (ΓᵀΓ)ⱼₖ dₖ. It needs sums over samples only, and so runs out
-    of core and fast on a GPU. Unlike the sweep it may raise the error at fixed codes;
-    the objective it reports is that of the codes it was given.
+    This is the approximate K-SVD step without its order, which makes it one matrix
+    product: dⱼ ∝ (ΓᵀX)ⱼ − Σ_{k≠j} (ΓᵀΓ)ⱼₖ dₖ. It needs only sums over samples, so it
+    works on data larger than memory and is fast on a GPU. Unlike the sweep it may raise
+    the error at fixed codes; it reports the error of the codes that it was given.
 
     Parameters
     ----------

@@ -14,16 +14,15 @@ from ..core import Array, AtomUpdate, Dictionary, Statistics, Step
 from ..dictionaries import ExplicitDictionary
 from .refresh import LIMITS, refresh_from
 
-BLOCK = 32  # atoms of a sweep that are brought up to date by one matrix product
+BLOCK = 32  # atoms of a sweep whose gaps are updated by one matrix product
 COLUMNS = 1024  # right-hand sides solved at once, so that float64 copies stay small
 
 
 class MODUpdate(AtomUpdate):
     """Method of optimal directions: D = (ΓᵀΓ)⁺ ΓᵀX, eq. (4) of LKDL.
 
-    The pseudo-inverse is taken by eigenvalues in float64, so that codes without full
-    rank are no trouble. Atoms that no sample uses keep their place, then give way to
-    badly represented samples.
+    The pseudo-inverse is computed by eigenvalues in float64, so codes need not have
+    full rank. Atoms that no sample uses are replaced by badly represented samples.
 
     Parameters
     ----------
@@ -55,8 +54,8 @@ class CoordinateUpdate(AtomUpdate):
     """One sweep of block coordinate descent over the atoms, from sums over samples.
 
     dⱼ ← (ΓᵀX)ⱼ − Σ_{k≠j} (ΓᵀΓ)ⱼₖ dₖ, then unit norm: the best atom of unit norm while
-    the others, those before it already moved, stay. Algorithm 2 of Mairal et al.
-    (2009); at fixed codes it never raises the error. For explicit dictionaries.
+    the others are fixed. This is Algorithm 2 of Mairal et al. (2009); at fixed codes it
+    never raises the error. It is for explicit dictionaries only.
 
     Parameters
     ----------
@@ -76,7 +75,10 @@ class CoordinateUpdate(AtomUpdate):
         self, dictionary: Dictionary, coded: Statistics, rng: np.random.Generator
     ) -> Step:
         if not isinstance(dictionary, ExplicitDictionary):
-            raise TypeError("CoordinateUpdate is for atoms that are rows of a matrix")
+            raise TypeError(
+                "CoordinateUpdate needs atoms that are rows of a matrix: use MODUpdate "
+                "or KSVDUpdate for kernel dictionaries"
+            )
         atoms, gain = coordinate_sweep(coded.codes_gram, coded.cross, dictionary.atoms)
         dictionary = dictionary.with_weights(atoms)
         limits = self.min_uses, self.max_coherence
@@ -89,7 +91,7 @@ def coordinate_sweep(
     cross: Array,  # (m, p)  ΓᵀX
     atoms: Array,  # (m, p), unit norm
 ) -> tuple[Array, float]:
-    """The atoms after one sweep, and by how much the squared error fell.
+    """The atoms after one sweep, and the decrease of the squared error.
 
     Gaps cross − ΓᵀΓ·atoms are formed for a block of atoms at once, and inside the
     block follow each atom that moves. What is left of sums that have faded to nothing
@@ -145,7 +147,7 @@ def fit_term(coded: Statistics, dictionary: Dictionary) -> float:
 
 
 def normalized(dictionary: Dictionary, previous: Dictionary) -> Dictionary:
-    """Unit norms; an atom that came out as zero keeps its previous direction."""
+    """Scale atoms to unit norm; an atom that is zero keeps its previous direction."""
     xp = namespace(dictionary.weights)
     energy = diagonal(dictionary.gram())
     zero = energy <= 0

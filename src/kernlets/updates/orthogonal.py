@@ -15,10 +15,10 @@ class OrthogonalUpdate(AtomUpdate):
     """The orthonormal atoms that fit the codes best, K-SAD eq. (6) and Appendix B.
 
     argmin ‖X − ΓZ‖² subject to ZZᵀ = I is Z = UVᵀ, with ΓᵀX = UΣVᵀ: then
-    ⟨ΓᵀX, Z⟩ is the sum of the singular values, and no orthonormal Z has more. One
+    ⟨ΓᵀX, Z⟩ is the sum of the singular values, its largest possible value. It takes one
     decomposition of an (m, p) matrix in float64, whatever the number of samples.
 
-    The atoms must be rows of a matrix, and at most as many as there are features.
+    The atoms must be rows of a matrix, and there can be at most as many as features.
     """
 
     needs = "statistics"
@@ -44,7 +44,7 @@ def procrustes(
     wide = double(cross)
     wide = wide / float(power_of_two(namespace(wide).max(namespace(wide).abs(wide))))
     scale = float((wide * wide).sum()) ** 0.5 or 1.0
-    # too little to be seen in the fit, which still never gets worse (a proximal step)
+    # a proximal step: too small to show in the fit, which still never gets worse
     settled = wide + scale * eps(wide) ** 0.5 * double(previous)
     return as_like(nearest_orthonormal(settled), previous)
 
@@ -62,7 +62,7 @@ def nearest_orthonormal(rows: Array) -> Array:  # (m, p), m ≤ p
 
 
 def by_products(rows: Array, least: float = 1e-10) -> Array:  # (m, p), m ≤ p
-    """The factor UVᵀ by matrix products alone, which is what a GPU is quick at.
+    """The factor UVᵀ by matrix products alone, which are fast on a GPU.
 
     Newton-Schulz steps X ← αX(3I − α²XᵀX)/2 lift all singular values to 1; α is the
     best for singular values from a bound on, which starts at `least` times the norm.
@@ -78,7 +78,7 @@ def by_products(rows: Array, least: float = 1e-10) -> Array:  # (m, p), m ≤ p
 
 
 def is_orthonormal(rows: Array, within: float = 1e-12) -> bool:
-    """Whether all inner products are those of orthonormal rows; not so for NaN."""
+    """Whether the rows are orthonormal; False if there are NaN."""
     xp = namespace(rows)
     gap = rows @ rows.T - as_like(np.eye(rows.shape[0]), rows)
     return bool(xp.max(xp.abs(gap)) < within)

@@ -1,4 +1,4 @@
-"""Replacing atoms that do no work by samples that are badly represented."""
+"""Replacement of unused or duplicate atoms by badly represented samples."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def replacements(
 def refresh_from(
     coded: Statistics, dictionary: Dictionary, min_uses: int, max_coherence: float
 ) -> Dictionary:
-    """`refresh` with what sums over samples have kept."""
+    """`refresh` from sums over samples."""
     seen = coded.uses, coded.worst, coded.worst_error
     return refresh(dictionary, *seen, min_uses, max_coherence)
 

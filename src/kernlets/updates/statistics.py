@@ -1,4 +1,4 @@
-"""Sums over coded samples that least-squares updates work from."""
+"""Sums over coded samples, the input of least-squares updates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..pursuits import encode
 
 
 class Seen(NamedTuple):
-    """What is noted of coded samples beside the sums for the update."""
+    """Counts, errors and worst samples of a block of coded samples."""
 
     uses: np.ndarray  # (m,)
     error: float  # Σ squared residuals
@@ -47,10 +47,10 @@ def statistics(dictionary: Dictionary, X: Array, codes: SparseCodes) -> Statisti
 
 
 def summed(dictionary: Dictionary, coder: SparseCoder, X: Any) -> Statistics:
-    """`statistics` of the rows of X, wherever these are, coded over the dictionary.
+    """Code the rows of X, in memory or elsewhere, and sum their `statistics`.
 
-    Sums of NumPy arrays are taken in float64 and rounded once, so that the blocks and
-    chunks the rows come in do not show in the result.
+    Sums of NumPy arrays are computed in float64 and rounded once, so that the result
+    does not depend on the blocks and chunks of the rows.
     """
 
     def block_sums(block: Array) -> Statistics:
@@ -78,10 +78,10 @@ def summed(dictionary: Dictionary, coder: SparseCoder, X: Any) -> Statistics:
 def without_atoms(
     coded: Statistics, dictionary: Dictionary, places: Array
 ) -> Statistics:
-    """The sums as if the samples had come without their parts along some atoms.
+    """The sums as if the samples had no part along the atoms at `places`.
 
-    So these atoms can be replaced: nothing speaks for the old ones any more, and the
-    others do not take over what they represented.
+    These atoms can then be replaced: the sums no longer pull towards the old ones, and
+    the other atoms do not take over what they represented.
     """
     xp = namespace(coded.cross)
     codes_gram = xp.asarray(coded.codes_gram, copy=True)

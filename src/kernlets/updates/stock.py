@@ -1,4 +1,4 @@
-"""The anchors of a dictionary on a budget, and how they pass a block of samples."""
+"""The anchors of a dictionary on a budget, and their update by a block of samples."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class AnchorStock:
         return GIANT**2 * float(np.median(known)) if len(known) else 0.0
 
     def _opened(self, n: int, rules: ops.Rules) -> ops.Stock:
-        """Room for the anchors that a block of n samples may bring."""
+        """Allocate room for the anchors that a block of n samples may add."""
         size, m = self.coefs.shape
         c = max(size, min(size + n, rules.budget)) + 1
         matrix, coefs = _grown(self.matrix, (c, c)), _grown(self.coefs, (c, m))
@@ -132,7 +132,7 @@ class AnchorStock:
         )
 
     def _inverse(self, jitter: float) -> Array:  # (r, r)
-        """Of the matrix with a little more on the diagonal."""
+        """The inverse of the matrix with `jitter` added to its diagonal."""
         if self.inverse.shape[0] == len(self) and self.age <= MAX_AGE:
             return self.inverse
         matrix = double(self.matrix)
