@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import mean
 
 from ..bench.records import Line
 from ..bench.tables import Table
@@ -71,11 +72,39 @@ class Methods:
         return Table(["", *names], body)
 
 
+@dataclass(frozen=True)
+class Peers:
+    """One figure of all methods, case by case, and its mean over all cases."""
+
+    parameter: str
+    figure: str
+    digits: int
+
+    def table(self, results: Line) -> Table:
+        """One row per case; the mean is over cases that all methods have solved."""
+        cases = [each for each in results["cases"] if each["methods"]]
+        names = list(dict.fromkeys(name for each in cases for name in each["methods"]))
+        body = [
+            [str(each["case"][self.parameter]), *self._cells(each, names)]
+            for each in cases
+        ]
+        whole = [each for each in cases if set(names) <= each["methods"].keys()]
+        means = [f"{mean(self._values(whole, n)):.{self.digits}f}" for n in names]
+        return Table(["", *names], [*body, [f"mean of {len(whole)}", *means]])
+
+    def _cells(self, measured: Line, names: list[str]) -> list[str]:
+        found = {n: m["figures"][self.figure] for n, m in measured["methods"].items()}
+        return [f"{found[n]:.{self.digits}f}" if n in found else "" for n in names]
+
+    def _values(self, cases: list[Line], name: str) -> list[float]:
+        return [each["methods"][name]["figures"][self.figure] for each in cases]
+
+
 def _values(measured: Line, parameters: tuple[str, ...]) -> str:
     return ", ".join(str(measured["case"][name]) for name in parameters)
 
 
-SUMMARIES: dict[str, tuple[Pivot | Methods, ...]] = {
+SUMMARIES: dict[str, tuple[Pivot | Methods | Peers, ...]] = {
     "ksad": (Pivot(("method",), ("data", "images"), "accuracy", 2),),
     "supervised": (
         Pivot(
