@@ -12,6 +12,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import chisquare
 
 from kernlets import RBF, Linear, Polynomial, Precomputed, options
+from kernlets.backend.rows import spread_rows
 from kernlets.landmarks import (
     SAMPLERS,
     choose,
@@ -24,7 +25,7 @@ from kernlets.landmarks import (
     rpcholesky,
     uniform,
 )
-from kernlets.landmarks.select import default_count, spread_rows
+from kernlets.landmarks.select import default_count
 from kernlets.landmarks.weighted import coreset_weights, draw
 
 SURE = 1e-4  # p-value below which a law is not the stated one; seeds are fixed
@@ -228,10 +229,10 @@ def test_counts_fractions_and_default(rng):
     sizes = {n: len(choose("uniform", RBF(1.0), X, n, rng).rows) for n in (7, 0.1, 1.0)}
     assert sizes == {7: 7, 0.1: 40, 1.0: 400}
     assert len(choose("uniform", RBF(1.0), X, None, rng).rows) == default_count(400)
-    assert [default_count(n) for n in (50, 100, 400, 10**4, 10**6)] == [
+    assert [default_count(n) for n in (50, 400, 900, 10**4, 10**6)] == [
         50,
-        100,
-        200,
+        400,
+        500,
         1000,
         2000,
     ]

@@ -54,8 +54,8 @@ class NystroemMap(LandmarkMap):
         ``"kmeans"``, ``"coreset"``, ``"leverage"``, ``"rpcholesky"``; a function
         ``(kernel, X, m, rng) -> indices or points``; indices of rows of X; or points.
     n_landmarks : int, float or None
-        Their count c, or the fraction of the samples. Default: 10 √n, at least 100 and
-        at most 2000.
+        Their count c, or the fraction of the samples. Default: 10 √n, at least 500 and
+        at most 2000, or all samples if there are fewer.
     n_components : int, float or None
         Length k of the virtual samples: a count; the smallest that keeps this share of
         the trace of W; or None for the numerical rank of W. Directions that are
