@@ -13,7 +13,7 @@ from ..backend.estimator import Estimator
 from ..backend.rows import map_rows
 from ..core import Array, Kernel, SparseCoder, SparseCodes
 from ..dictionaries import KernelDictionary
-from ..fields import Declared, Indices, Part
+from ..fields import Declared, Indices, Maybe, Part
 from ..kernels import resolve
 from ..kernels.samples import check_samples, describe_input
 from ..learners.exact import kernel_matrix
@@ -73,6 +73,7 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         "kernel_": Part(Kernel),
         "dictionary_": Part(KernelDictionary, m="m", p="p"),
         "atom_classes_": Indices("m", below="C"),
+        "atom_rows_": Maybe(Indices("m")),  # files of version 0.1.0 have none
         "coder_": Part(SparseCoder),
     }
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..backend.arrays import as_like, double, namespace
 from ..backend.rows import sum_rows, take_rows
 from ..core import Array
+from ..fields import Declared, Floats
 from .base import FeatureMap
 
 
@@ -32,6 +33,11 @@ class Standardize(FeatureMap):
     >>> Standardize().fit_transform(np.array([[1.0, 7.0], [3.0, 7.0]])).tolist()
     [[-1.0, 0.0], [1.0, 0.0]]
     """
+
+    _declared: ClassVar[Declared] = {
+        "mean_": Floats("p"),
+        "scale_": Floats("p", like="mean_"),
+    }
 
     def fit(self, X: Any, y: Any = None) -> Standardize:
         """Find mean and deviation of each column in one pass over the rows."""
