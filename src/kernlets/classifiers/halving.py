@@ -171,9 +171,11 @@ class Search:
         return within and self.clock.allows(ahead + refit)
 
     def _like(self, trial: Trial, done: list[Outcome]) -> Outcome | None:
-        """The slowest of its family that was just measured."""
-        same = [each for each in done if each.trial.family == trial.family]
-        return max(same, key=lambda each: each.seconds, default=None)
+        """The slowest of its family that was measured, else the slowest of all."""
+        known = [each for each in (*done, *self.known.values()) if each.n_fits]
+        same = [each for each in known if each.trial.family == trial.family]
+        n_rows = len(self.y)
+        return max(same or known, key=lambda o: o.fit_seconds(n_rows), default=None)
 
     def _scored(
         self, stage: Stage, trials: list[Trial], rounds: list[Split]
