@@ -308,12 +308,26 @@ def plot_explanation(
     explanation : Explanation
         What `kernlets.explain` gave for x.
     x : array (p,)
-    image_shape : (height, width) or (height, width, 3)
+        The row.
+    image_shape : tuple
+        (height, width) or (height, width, 3).
     ax : Axes, optional
+        Where to draw. Default: new axes.
     X_train : array (n, p), optional
         The rows that the model was fitted to; without them only x is shown.
     n_samples : int
-        Show at most so many training images, those of the largest weight first.
+        The largest number of training images, those of the largest weight first.
+
+    Examples
+    --------
+    >>> from kernlets import SRCClassifier, datasets, explain, plotting
+    >>> digits = datasets.load("digits")
+    >>> X, y = digits.X_train[:200], digits.y_train[:200]
+    >>> model = SRCClassifier("rbf", n_nonzero_coefs=5).fit(X, y)
+    >>> found = explain(model, digits.X_test[0])
+    >>> ax = plotting.plot_explanation(found, digits.X_test[0], (8, 8), X_train=X)
+    >>> len(ax.images)
+    1
     """
     uses = explanation.samples[:n_samples] if X_train is not None else ()
     rows = [np.asarray(x, dtype=float).reshape(-1)]

@@ -173,7 +173,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         self.rows_like_ = as_like(np.empty((0, X.shape[1])), X)
         # candidates of a search are no fits to be resumed, and the sizes of small
         # classes are known to it
-        with options(checkpoint=None), warnings.catch_warnings():
+        with options(checkpoint=None, device=None), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             search = Search(as_array(X), places, families, *given)
             best = search.run()

@@ -100,8 +100,10 @@ def explain(model: Any, x: Any) -> Explanation:
 
     Parameters
     ----------
-    model : fitted classifier of the library, pipeline that ends in one
+    model : estimator
+        A fitted classifier of the library, or a pipeline that ends in one.
     x : array of shape (p,) or (1, p)
+        The row.
 
     Returns
     -------

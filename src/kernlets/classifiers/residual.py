@@ -149,9 +149,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         def fit_class(job: tuple[int, int, int | None, Any]) -> Any:
             c, count, seed, folder = job
             with options(checkpoint=folder):
-                prepared = _prepared(learner, count, seed)
-                prepared._width = width
-                return prepared.fit(split.part(c))
+                return _fitted(learner, count, seed, width, split.part(c))
 
         jobs = list(zip(range(len(counts)), counts, seeds, folders, strict=True))
         # a cluster does the work, so threads here only wait
@@ -364,6 +362,18 @@ def _common_width(learner: Any, counts: np.ndarray) -> int:
     is_open = learner.get_params(deep=False).get("n_components") is None
     keeps_samples = is_open and counts.min() < FEW
     return WIDTH_OF_SAMPLES if keeps_samples else DictionaryLearner._width
+
+
+def _fitted(
+    learner: BaseEstimator, count: int, seed: int | None, width: int, X: Any
+) -> Any:
+    """A clone fitted to a class, with the defaults of a classifier while it is."""
+    prepared = _prepared(learner, count, seed)
+    prepared._width = width
+    prepared.fit(X)
+    for name in ("_width", "_few"):
+        vars(prepared).pop(name, None)
+    return prepared
 
 
 def _prepared(learner: BaseEstimator, n_samples: int, seed: int | None) -> Any:
