@@ -428,3 +428,22 @@ def test_codes_of_all_atoms_keep_their_values(rng):
     wide = _widened(codes)
     np.testing.assert_array_equal(wide.toarray(), codes.toarray())
     assert wide.width == 4
+
+
+@pytest.mark.parametrize("kernel", ["chi2", "intersection"])
+@pytest.mark.parametrize("rate", [None, 1e-3], ids=["line search", "plain"])
+@pytest.mark.parametrize("anchors", ["dictionary", "samples"])
+def test_anchors_of_histogram_kernels_stay_histograms(kernel, rate, anchors, rng):
+    X = rng.random((60, 8)) * (rng.random((60, 8)) < 0.4)
+    learner = ReducedKernelDL(
+        kernel,
+        6,
+        2,
+        anchors=anchors,
+        n_anchors=12,
+        optimize_anchors=AnchorDescent(3, rate),
+        max_iter=3,
+        random_state=0,
+    ).fit(X)
+    assert (learner.anchors_ >= 0).all()
+    assert np.isfinite(learner.transform(X)).all()

@@ -158,7 +158,8 @@ def coreset_weights(X: Array) -> np.ndarray:  # (n, p) -> (n,)
 
 def _mean_and_energy(X: Array) -> tuple[np.ndarray, float]:  # (p,)
     """μ and the mean of ‖x‖², in float64."""
-    sums = sum_rows(_sums, X, row_bytes=16 * X.shape[1])
+    with quiet():  # weights are looked at
+        sums = sum_rows(_sums, X, row_bytes=16 * X.shape[1])
     return sums[:-1] / X.shape[0], float(sums[-1]) / X.shape[0]
 
 

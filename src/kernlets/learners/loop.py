@@ -13,6 +13,7 @@ import numpy as np
 
 from ..backend.arrays import namespace
 from ..backend.rows import count_rows
+from ..backend.scale import quiet
 from ..backend.stored import watching
 from ..backend.threads import serial_blas
 from ..core import Array, AtomUpdate, Coded, Dictionary, SparseCoder, Statistics
@@ -105,7 +106,8 @@ def alternate(
     for iteration in range(monitor.n_iter, end):
         with calm, watched():
             coded = _coded(dictionary, X, coder, update)
-            step = update.step(dictionary, coded, rng)
+            with quiet():  # atoms and error are looked at
+                step = update.step(dictionary, coded, rng)
         dictionary = step.dictionary
         _refuse_unbounded(dictionary)
         n = coded.n_samples if isinstance(coded, Statistics) else len(coded.codes)

@@ -32,6 +32,7 @@ from ..core import Array, AtomUpdate, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
 from ..kernels import Precomputed, resolve
 from ..kernels.definite import check_kernel
+from ..preimage.targets import admitted
 from ..pursuits import OMP
 from ..updates import AnchorDescent, AnchoredUpdate
 from ..updates.anchored import AnchoredDictionary
@@ -318,7 +319,8 @@ class ReducedKernelDL(KernelAtoms, DictionaryLearner):
         if self.anchors in DRAWN:
             return STARTS[self.anchors](X, n_anchors, rng)
         learner = KSVD(n_anchors, max_iter=self.max_iter)
-        return facing(self._learned(learner, X, rng).components_, X)
+        atoms = facing(self._learned(learner, X, rng).components_, X)
+        return admitted(self.kernel_, atoms)  # a kernel may take no negative entries
 
     def _n_anchors(self, n_usable: int, n_atoms: int) -> int:
         if self.n_anchors is None:

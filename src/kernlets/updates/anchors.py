@@ -34,6 +34,9 @@ from .statistics import summed
 class Objective(ABC):
     """A function of the anchors that falls as they improve."""
 
+    least: float | None = None
+    """No entry of an anchor may be below this."""
+
     @abstractmethod
     def value(self, anchors: Array) -> float:
         """f(D)."""
@@ -59,6 +62,7 @@ class KernelTerm(Objective):
         weights: Array,  # (N, n)
     ) -> None:
         self.kernel = kernel
+        self.least = 0.0 if getattr(kernel, "non_negative", False) else None
         self.samples = samples
         self.energy = float(double(energies).sum())
         self.weights = weights
@@ -130,6 +134,7 @@ class Mixed(Objective):
     def __init__(self, first: Objective, second: Objective) -> None:
         self.first = first
         self.second = second
+        self.least = first.least
 
     def value(self, anchors: Array) -> float:
         return self.first.value(anchors) + self.second.value(anchors)
@@ -167,8 +172,10 @@ class AnchorDescent(BaseEstimator):
             )
         if self.rate is None:
             return _line_searched(objective, anchors, int(self.n_steps))
+        xp, least = namespace(anchors), objective.least
         for _ in range(self.n_steps):
             anchors = anchors - float(self.rate) * objective.gradient(anchors)
+            anchors = anchors if least is None else xp.clip(anchors, least, None)
         return anchors
 
 
@@ -194,6 +201,13 @@ def _line_searched(objective: Objective, anchors: Array, n_steps: int) -> Array:
         return unit / scale * slope
 
     options = {"maxiter": n_steps, "maxfun": 5 * n_steps, "ftol": 0.0, "gtol": 0.0}
-    start = to_numpy(double(anchors)).ravel() / unit
-    found = minimize(value, start, jac=gradient, method="L-BFGS-B", options=options)
+    start, least = to_numpy(double(anchors)).ravel() / unit, objective.least
+    found = minimize(
+        value,
+        start,
+        jac=gradient,
+        method="L-BFGS-B",
+        bounds=None if least is None else [(least, None)] * len(start),
+        options=options,
+    )
     return points(found.x)
