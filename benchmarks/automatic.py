@@ -139,10 +139,9 @@ class Automatic(Benchmark):
         "and unit norm, for all methods. The other sets are tables: halves, "
         f"stratified, seed 0, ADBench's of at most {TABLE_ROWS} rows with normal "
         "and abnormal as classes; SVM and k-NN see features of variance 1. Accuracy "
-        "in percent; fit and prediction in seconds. The list of candidates was made "
-        "on other splits, "
-        "with breast cancer, wine, iris, digits, USPS, vowels, cardio, satellite, "
-        "letter and Ionosphere."
+        "in percent; fit and prediction in seconds. The list of candidates was made on "
+        "other splits, with breast cancer, wine, iris, digits, USPS, vowels, cardio, "
+        "satellite, letter and Ionosphere."
     )
     grid = tuple({"data": name} for name in (*BUNDLED, *TABLES, *IMAGES))
     quick_grid = ({"data": "toy"},)

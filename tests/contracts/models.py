@@ -11,6 +11,7 @@ from kernlets import (
     KSVD,
     MOD,
     RBF,
+    AutoDictionaryClassifier,
     BudgetKernelDL,
     DictionaryOutlierDetector,
     DKSVDClassifier,
@@ -77,12 +78,15 @@ INSTANCES = {
     "LCKSVD": LCKSVDClassifier(4, 2, max_iter=2, random_state=0),
     "DKSVD": DKSVDClassifier(4, 2, max_iter=2, random_state=0),
     "FDDL": FDDLClassifier(2, simplified=True, max_iter=1, random_state=0),
+    "Auto": AutoDictionaryClassifier(
+        None, max_candidates=2, families=["samples"], random_state=0
+    ),
     "Outliers": DictionaryOutlierDetector(random_state=0),
 }
 NEED_MEMORY = {
     *("KSVD", "RLS", "KernelKSVD", "KernelMOD", "Reduced", "Reduced moving", "Budget"),
     *("Residual", "Residual kernel", "SRC", "KSAD", "KSAD Fisher"),
-    *("LCKSVD", "DKSVD", "FDDL", "Outliers"),
+    *("LCKSVD", "DKSVD", "FDDL", "Auto", "Outliers"),
 }
 TAKE_BLOCKS = {
     *("KSVD parallel", "MOD", "RLS", "Online", "Orthogonal", "Budget", "Residual MOD"),

@@ -33,6 +33,7 @@ SETTINGS = {
     "little memory": {"memory": "80MB", "n_threads": 8},
 }
 QUICK = {"max_iter": 2, "random_state": 0, "n_components": 6, "n_landmarks": 50}
+QUICK |= {"max_candidates": 2}
 
 
 @pytest.fixture(scope="module")

@@ -294,10 +294,10 @@ def test_counts_fractions_and_default(rng):
     sizes = {n: len(choose("uniform", RBF(1.0), X, n, rng).rows) for n in (7, 0.1, 1.0)}
     assert sizes == {7: 7, 0.1: 40, 1.0: 400}
     assert len(choose("uniform", RBF(1.0), X, None, rng).rows) == default_count(400)
-    assert [default_count(n) for n in (50, 100, 400, 10**4, 10**6)] == [
+    assert [default_count(n) for n in (50, 400, 900, 10**4, 10**6)] == [
         50,
-        100,
-        200,
+        400,
+        500,
         1000,
         2000,
     ]

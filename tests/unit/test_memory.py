@@ -20,7 +20,9 @@ from kernlets import registry
 ROWS, WIDTH, MEMORY = 60_000, 400, 16  # 96 MB in float32; MB
 LIMIT = 1.25 * MEMORY + 50
 QUICK = {"max_iter": 1, "random_state": 0, "n_components": 6, "n_landmarks": 40}
+QUICK |= {"max_candidates": 2}
 WHOLE = {  # defined by all samples or codes at once
+    "AutoDictionaryClassifier",
     "DKSVDClassifier",
     "FDDLClassifier",
     "KSADClassifier",

@@ -15,7 +15,7 @@ from kernlets.lab import pages
 from kernlets.lab.bench import marks
 from kernlets.lab.bench.tables import Table
 from kernlets.lab.papers.catalogue import PAPERS, exhibits
-from kernlets.lab.peers.summary import SUMMARIES, Methods, Pivot
+from kernlets.lab.peers.summary import SUMMARIES, Methods, Peers, Pivot
 from kernlets.lab.published import SOURCES, as_place, number, numbers
 
 ROOT = Path(__file__).parents[2]
@@ -168,6 +168,22 @@ def test_one_table_for_terminal_and_markdown():
     assert table.text() == "       n\n  a|b  1\n  c    22"
     wide = Table(["x", "y", "z"], [["1", "2", "3"], ["1", "20", "3"]])
     assert wide.text() == "  x   y  z\n  1   2  3\n  1  20  3"
+
+
+def test_all_methods_side_by_side_with_their_means():
+    def of(data, **scores):
+        found = {name: {"figures": {"score": s}} for name, s in scores.items()}
+        return {"case": {"data": data}, "methods": found}
+
+    cases = [of("a", ours=1.0, peer=3.0), of("b", ours=2.0, peer=5.0)]
+    cases += [of("c", ours=9.0)]
+    table = Peers("data", "score", 1).table({"cases": [*cases, of("d")]})
+    assert table.header == ["", "ours", "peer"]
+    assert table.rows[1:] == [
+        ["b", "2.0", "5.0"],
+        ["c", "9.0", ""],
+        ["mean of 2", "1.5", "4.0"],
+    ]
 
 
 def measured(case, **figures):

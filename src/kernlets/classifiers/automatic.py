@@ -14,13 +14,25 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import is_torch, move_like, to_numpy
+from ..backend.arrays import as_like, is_torch, move_like, to_numpy
 from ..backend.estimator import Estimator
 from ..backend.random import generator
+from ..backend.rows import map_rows
 from ..backend.validation import check_rows
 from ..config import options
 from ..core import Array
-from ..fields import Declared, Facts, History, Labels, Many, Number, Part, Size, Whole
+from ..fields import (
+    Declared,
+    Facts,
+    Floats,
+    History,
+    Labels,
+    Many,
+    Number,
+    Part,
+    Size,
+    Whole,
+)
 from .clock import Clock
 from .halving import Search, as_array
 from .labels import checked_labels
@@ -92,6 +104,8 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
     history_ : dict with ``score`` (the best so far) and ``seconds`` of the search
     n_candidates_ : int
     classes_ : array of labels
+    rows_like_ : array (0, p)
+        Of the type and on the device of the training rows.
 
     Examples
     --------
@@ -116,6 +130,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
     _declared: ClassVar[Declared] = {
         "n_features_in_": Size("p"),
         "classes_": Labels("C"),
+        "rows_like_": Floats(0, "p"),
         "history_": History("score"),
         "best_score_": Number(),
         "best_params_": Facts(),
@@ -154,6 +169,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         given = clock, self.robust, self.max_candidates, seed, self._watch
         self.history_: dict[str, list[float]] = {"score": [], "seconds": []}
         self._stage_shown = -1
+        self.rows_like_ = as_like(np.empty((0, X.shape[1])), X)
         # candidates of a search are no fits to be resumed, and the sizes of small
         # classes are known to it
         with options(checkpoint=None), warnings.catch_warnings():
@@ -219,23 +235,35 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
 
     def predict(self, X: Any) -> Array:  # (n,)
         """The labels that the best pipeline gives."""
-        labels = self._best().predict(self._new_rows(X))
-        is_number = self.classes_.dtype.kind in "iufb"
+        places = to_numpy(self._answers("predict", X)).astype(np.intp)
+        labels = self.classes_[places]
+        is_number = labels.dtype.kind in "iufb"
         return move_like(labels, X) if is_torch(X) and is_number else labels
 
     @available_if(_best_has("predict_proba"))
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
         """Probabilities, where the best pipeline gives some."""
-        return self._best().predict_proba(self._new_rows(X))
+        return self._answers("predict_proba", X)
 
     @available_if(_best_has("decision_function"))
     def decision_function(self, X: Any) -> Array:  # (n, n_classes), (n,) for two
         """Scores of the classes, where the best pipeline gives some."""
-        return self._best().decision_function(self._new_rows(X))
+        return self._answers("decision_function", X)
 
-    def _best(self) -> Any:
+    def _answers(self, method: str, X: Any) -> Array:
+        """What the best pipeline says, block of rows by block of rows.
+
+        The pipeline works on the host; rows and answers are where the model is.
+        """
         check_is_fitted(self)
-        return self.best_pipeline_
+        X = check_rows(self, X, by_blocks=True, like=self.rows_like_)
+        answer = getattr(self.best_pipeline_, method)
 
-    def _new_rows(self, X: Any) -> np.ndarray:
-        return to_numpy(check_rows(self, X))
+        def block(rows: Array) -> Array:
+            found = answer(to_numpy(rows))
+            if method == "predict":
+                found = np.searchsorted(self.classes_, found)
+            return as_like(found, self.rows_like_)
+
+        row_bytes = 32 * (X.shape[1] + self.best_params_["n_landmarks"])
+        return map_rows(block, X, row_bytes)

@@ -190,7 +190,7 @@ NLandmarks = Annotated[
         parser=_number,
         metavar="N",
         help="count, or share such as 0.2",
-        show_default="10 √rows, from 100 to 2000",
+        show_default="10 √rows, from 500 to 2000",
     ),
 ]
 NComponents = Annotated[

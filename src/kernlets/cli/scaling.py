@@ -17,7 +17,7 @@ from ..maps import Standardize, UnitNorm
 from .options import Scale
 
 FEWEST = 50  # columns of rows whose norm says little; a short row is one of a table
-LIKE = 0.5  # of the largest number: what half of the columns reach if they are alike
+LIKE = 0.1  # of the largest number: what half of the columns reach if they are alike
 EDGE = 0.1  # of the range: how near to its ends a column that has all of it comes
 
 
@@ -77,6 +77,6 @@ def _share_one_range(low: np.ndarray, high: np.ndarray) -> bool:
 
 
 def _are_alike(low: np.ndarray, high: np.ndarray) -> bool:
-    """Whether half of the columns that vary have numbers of the largest size."""
+    """Whether half of the columns that vary have numbers of about the largest size."""
     largest = np.maximum(np.abs(low), np.abs(high))[high > low]
     return len(largest) == 0 or bool(np.median(largest) >= LIKE * largest.max())

@@ -188,8 +188,12 @@ def find_sampler(landmarks: str | Sampler) -> Sampler:
 
 
 def default_count(n: int) -> int:
-    """10 √n landmarks, at least 100 and at most 2000, and never more than samples."""
-    return min(n, max(100, min(2000, round(10 * sqrt(n)))))
+    """10 √n landmarks, at least 500 and at most 2000, and never more than samples.
+
+    All of 500 samples cost nothing worth mentioning, and of faces, with few samples
+    per class, a class may depend on each of them.
+    """
+    return min(n, max(500, min(2000, round(10 * sqrt(n)))))
 
 
 def count(n_landmarks: int | float | None, n: int) -> int:

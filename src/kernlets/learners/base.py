@@ -41,8 +41,6 @@ from .loop import Monitor, alternate
 KSVD_UPDATES = [StrOptions({"approximate", "exact", "parallel"}), AtomUpdate]
 POSITIVE = Interval(Integral, 1, None, closed="left")
 MANY_ROWS = 2000  # rows of a stream to start from; default: a quarter as many atoms
-WIDTH = 5  # non-zeros of the default coder ...
-WIDTH_OF_SAMPLES = 10  # ... and where the atoms are the samples themselves
 
 
 class DictionaryLearner(
@@ -73,6 +71,8 @@ class DictionaryLearner(
         "n_iter_": Whole(),
     }
 
+    _width: int = 5
+    """Default number of non-zeros; a classifier sets the same for all its classes."""
     _few: int = 0
     """Default number of atoms of small sets of samples, and all of fewer samples.
 
@@ -204,8 +204,7 @@ class DictionaryLearner(
             return self.coder
         width = self.n_nonzero_coefs
         if width is None:
-            usual = WIDTH_OF_SAMPLES if n_atoms < self._few else WIDTH
-            width = min(usual, max(1, n_features // 4), n_atoms)
+            width = min(self._width, max(1, n_features // 4), n_atoms)
         elif width > n_atoms:
             raise ValueError(
                 f"n_nonzero_coefs={width} is more than the {n_atoms} atoms: lower it "

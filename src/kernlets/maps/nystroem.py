@@ -56,7 +56,7 @@ class NystroemMap(LandmarkMap):
         ``(kernel, X, m, rng) -> indices or points``; indices of rows of X; or points.
     n_landmarks : int, float or None
         Number c of landmarks, or a fraction of the samples. Default: 10 √n, at least
-        100 and at most 2000.
+        500 and at most 2000, or all samples if there are fewer.
     n_components : int, float or None
         Length k of the virtual samples: an integer; a fraction, to keep that share of
         the trace of W; or None for the numerical rank of W. Directions that consist

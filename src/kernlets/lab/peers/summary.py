@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import mean
 
 from ..bench.records import Line
 from ..bench.tables import Table
@@ -72,33 +73,38 @@ class Methods:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """One figure of all methods: a row per case, and the mean over the cases."""
+class Peers:
+    """One figure of all methods, case by case, and its mean over all cases."""
 
     parameter: str
     figure: str
+    digits: int
 
     def table(self, results: Line) -> Table:
-        """One column per method, as far as it ran on all cases."""
+        """One row per case; the mean is over cases that all methods have solved."""
         cases = [each for each in results["cases"] if each["methods"]]
-        shared = set.intersection(*(set(each["methods"]) for each in cases))
-        methods = [name for name in cases[0]["methods"] if name in shared]
-        found = [
-            [each["methods"][name]["figures"][self.figure] for name in methods]
+        names = list(dict.fromkeys(name for each in cases for name in each["methods"]))
+        body = [
+            [str(each["case"][self.parameter]), *self._cells(each, names)]
             for each in cases
         ]
-        names = [str(each["case"][self.parameter]) for each in cases]
-        means = [sum(column) / len(cases) for column in zip(*found, strict=True)]
-        rows = zip([*names, "mean"], [*found, means], strict=True)
-        body = [[name, *(f"{value:.2f}" for value in row)] for name, row in rows]
-        return Table(["", *methods], body)
+        whole = [each for each in cases if set(names) <= each["methods"].keys()]
+        means = [f"{mean(self._values(whole, n)):.{self.digits}f}" for n in names]
+        return Table(["", *names], [*body, [f"mean of {len(whole)}", *means]])
+
+    def _cells(self, measured: Line, names: list[str]) -> list[str]:
+        found = {n: m["figures"][self.figure] for n, m in measured["methods"].items()}
+        return [f"{found[n]:.{self.digits}f}" if n in found else "" for n in names]
+
+    def _values(self, cases: list[Line], name: str) -> list[float]:
+        return [each["methods"][name]["figures"][self.figure] for each in cases]
 
 
 def _values(measured: Line, parameters: tuple[str, ...]) -> str:
     return ", ".join(str(measured["case"][name]) for name in parameters)
 
 
-SUMMARIES: dict[str, tuple[Pivot | Methods | Comparison, ...]] = {
+SUMMARIES: dict[str, tuple[Pivot | Methods | Peers, ...]] = {
     "ksad": (Pivot(("method",), ("data", "images"), "accuracy", 2),),
     "supervised": (
         Pivot(
@@ -113,7 +119,8 @@ SUMMARIES: dict[str, tuple[Pivot | Methods | Comparison, ...]] = {
     "streams": (Pivot(("learner", "forgetting"), ("map",), "accuracy", 2),),
     "budget": (Pivot(("method",), ("pixels", "budget"), "precision", 4),),
     "outliers": (Methods("set", "mean of all sets"),),
-    "defaults": (Comparison("data", "accuracy"),),
+    "defaults": (Peers("data", "accuracy", 2),),
+    "automatic": (Peers("data", "accuracy", 2),),
 }
 
 
