@@ -239,7 +239,7 @@ class Case:
 
     def _was_fit(self) -> bool:
         streams = hasattr(self.estimator, "partial_fit")
-        return self.rows.can_be_read_again and not streams
+        return self.rows.can_be_read_again and not streams and not self.model.is_odd
 
     def compare(self) -> None:
         """The same numbers in a plain array give the same errors and labels."""
@@ -251,6 +251,8 @@ class Case:
             self._compare_errors()
         if self.rows.held.name in SAME_FIT and hasattr(self.estimator, "history_"):
             self._compare_fit()
+        if is_learner and self._is_without_unit():
+            self._compare_unit()
 
     def _compare_errors(self) -> None:
         """Errors are as exact as the energies they are differences of."""
@@ -281,6 +283,24 @@ class Case:
         energy = np.square(self.rows.dense(), dtype=float).sum(1).mean()
         atol = 0.02 * float(expected) + 1e-6 * float(energy)
         oracle.check_close(found, expected, atol, call, "learns otherwise by container")
+
+    def _is_without_unit(self) -> bool:
+        """Whether parameters say nothing about the scale of the rows."""
+        model = self.estimator
+        by_unit = hasattr(model, "kernel") or hasattr(model, "alpha")
+        coder = kernlets.OMP(1) if model.coder is None else model.coder
+        is_omp = isinstance(coder, kernlets.OMP) and coder.tol is None
+        plain = self.rows.matrix.is_plain and not self.model.is_odd
+        return plain and is_omp and not by_unit and self._was_fit()
+
+    def _compare_unit(self) -> None:
+        """Rows in another unit, which is a power of two, give the same atoms."""
+        exponent = self.draw.count(-30, 30)
+        self.note(f"compare the fit with that of rows × 2^{exponent}")
+        other = clone(self.model.estimator).fit(self.rows.dense() * 2.0**exponent)
+        found = as_array(other.dictionary_.weights)
+        expected = as_array(self.estimator.dictionary_.weights)
+        oracle.check_close(found, expected, 1e-3, self._call("fit"), "depends on unit")
 
 
 def _final(estimator: Any) -> Any:

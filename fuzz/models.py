@@ -39,6 +39,7 @@ ROLES = {
 }
 SAFE = ("n_components", "max_iter", "coder", "landmarks", "batch_size", "budget")
 GIVEN = ("random_state", "verbose", "callback", "learner")  # set elsewhere or never
+SLOW = {"auto": 0.05}  # estimators that fit many others, with their share
 MANY = 10**12
 ODD: list[Any] = [
     *[0, -1, 1, MANY, None, True, 0.5, 2.5, -0.0, 1e-300, 1e300],
@@ -107,7 +108,7 @@ class Maker:
     def made(self, kind: str) -> Any:
         """One of the registered classes of a kind, with some parameters drawn."""
         classes = table(kind)
-        cls = classes[self.draw.pick(sorted(classes))]
+        cls = classes[self.draw.weighted({n: SLOW.get(n, 1) for n in sorted(classes)})]
         known = inspect.signature(cls).parameters
         wanted = [name for name in known if name not in GIVEN]
         if self.is_tame:

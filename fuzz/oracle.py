@@ -28,7 +28,10 @@ CHECKS = [Path(sklearn.__file__).parent / part for part in ("utils", "metrics")]
 DOCUMENTED = (ValueError, TypeError, MemoryError, ImportError)
 FEWEST_WORDS = 4  # of a message that helps
 #: What NumPy says of cells that are no numbers; scikit-learn lets it through.
-CONVERSIONS = ("could not convert string", "inhomogeneous shape", "array element with")
+CONVERSIONS = (
+    *["could not convert string", "inhomogeneous shape", "array element with"],
+    "not 'complex'",
+)
 
 
 @dataclass(frozen=True)
@@ -165,10 +168,9 @@ def check_shape(values: np.ndarray, shape: tuple[int | None, ...], call: str) ->
 
 
 def check_type(values: np.ndarray, given: np.dtype, call: str) -> None:
-    """float32 in, float32 out; float64 likewise; a float of either kind otherwise."""
-    kept = given.isnative and given.name in ("float32", "float64")
-    allowed = [given.name] if kept else ["float32", "float64"]
-    if values.dtype.name not in allowed:
+    """float32 in, float32 out, half precision likewise; float64 for all else."""
+    wanted = "float32" if given.kind == "f" and given.itemsize <= 4 else "float64"
+    if values.dtype.name != wanted:
         raise Wrong("dtype", call, f"{call} is {values.dtype} for rows of {given}")
 
 

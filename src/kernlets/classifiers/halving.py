@@ -50,7 +50,8 @@ class Search:
         self.rng = np.random.default_rng(seed)
         self.order = sampling_order(y, self.rng)
         self.rates = Rates.of(X)
-        self.spread = float(X.std())
+        unit = float(np.abs(X).max()) or 1.0  # squares of huge entries would overflow
+        self.spread = unit * float((X / unit).std())
         self.stages = plan(len(y), int(y.max()) + 1)
         self.few = len(y) < FEW_ROWS
         self.known: dict[Trial, Outcome] = {}
