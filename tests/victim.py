@@ -54,7 +54,17 @@ def use(model: Any, width: int) -> list[str]:
                 _turn_back(model, found)
         except FORESEEN as error:
             raised.append(f"{method}: {error}")
+        except AttributeError as error:
+            if not _is_bare(model):
+                raise
+            raised.append(f"{method}: {error}")
     return raised
+
+
+def _is_bare(model: Any) -> bool:
+    """Of scikit-learn and not fitted, which its older versions do not say."""
+    is_foreign = type(model).__module__.startswith("sklearn.")
+    return is_foreign and vars(model).keys() == model.get_params(deep=False).keys()
 
 
 def _turn_back(model: Any, codes: Any) -> None:

@@ -329,11 +329,10 @@ def test_what_cannot_be_saved_is_named(model: Any, problem: str, path: Path) -> 
 @pytest.mark.parametrize(
     "value",
     [
-        [[]] * 10**6,
-        [{}] * 10**5 + [()] * 10**5 + [{}] * 10**5,
+        [()] * 300_000,
         np.array(["a" * 10_000, *["b"] * 10_000]),
     ],
-    ids=["lists", "objects", "wide cells"],
+    ids=["objects", "wide cells"],
 )
 def test_what_would_be_too_large_to_load_is_not_saved(value: Any, path: Path) -> None:
     with pytest.raises(PersistenceError, match="too many parts that are no arrays"):
