@@ -15,7 +15,7 @@ from .splits import OnSplits, Problem, Split
 IMAGES = {"digits": None, "usps": None, "mnist": 10_000, "orl": 5}  # training rows
 TABLES = ("breast_cancer", "wine", "iris")  # of scikit-learn
 TABLE_SPLITS = 5
-SEARCHED = 2000  # rows that the settings of the support vector machine are searched on
+SEARCHED = 1000  # rows that the settings of the support vector machine are searched on
 GRID = {"svc__C": (1.0, 10.0, 100.0), "svc__gamma": ("scale", 0.01, 0.1, 1.0)}
 BELOW_NEIGHBOUR = 0.995  # no set may be below the nearest neighbour by much more
 
@@ -146,7 +146,7 @@ class Defaults(Benchmark):
         "each person of ORL. Tables as they are, halves, 5 splits: what `kernlets fit` "
         "builds scales them itself, all others get columns of unit variance. 'SVC, "
         "tuned': C of 1, 10, 100 and gamma of scale, 0.01, 0.1, 1 by 3-fold "
-        "cross-validation on up to 2000 training rows."
+        "cross-validation on up to 1000 training rows."
     )
     grid = tuple({"data": name} for name in (*IMAGES, *TABLES))
     quick_grid = ({"data": "iris"},)

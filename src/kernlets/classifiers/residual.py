@@ -29,7 +29,6 @@ from ..kernels import Precomputed, resolve
 from ..kernels.definite import check_kernel
 from ..kernels.samples import check_samples, describe_input
 from ..learners import KSVD
-from ..learners.base import DictionaryLearner
 from ..learners.checkpoint import branches
 from .labels import ResidualVoting, checked_labels
 from .parts import is_stream, labelled_rows, rows_of, split_classes
@@ -37,7 +36,7 @@ from .parts import is_stream, labelled_rows, rows_of, split_classes
 MANY = 16  # number of classes that a cluster works on at a time
 SOME = 200  # samples whose residuals over other classes are looked at
 ROUNDING = 1e-6  # of those: a mean training residual that is none
-WIDTH_OF_SAMPLES = 10  # non-zeros by default where a class keeps its samples
+WIDTH = 10  # non-zeros by default, of all classes: more make residuals smaller
 FEW = 30  # atoms of a small class by default; a class of fewer samples keeps all
 
 
@@ -73,11 +72,10 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
     Notes
     -----
     A learner whose ``n_components`` is left open gets a quarter of the samples of a
-    class as atoms, but at least 30. A class with fewer than 30 samples keeps them all,
-    and codes of all classes then have up to 10 non-zeros instead of 5: on digits and
-    faces with 3 to 20 samples per class that is on average above the nearest
-    neighbour, and learned atoms are often below. Set ``n_components`` and
-    ``n_nonzero_coefs`` to have it otherwise.
+    class as atoms, but at least 30, and up to 10 non-zeros instead of 5. A class with
+    fewer than 30 samples keeps them all: on digits and faces with 3 to 20 samples per
+    class that is on average above the nearest neighbour, and learned atoms are often
+    below. Set ``n_components`` and ``n_nonzero_coefs`` to have it otherwise.
 
     Attributes
     ----------
@@ -144,12 +142,11 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         seeds = _seeds(learner, self.random_state, len(counts))
         folders = branches(type(self).__name__, len(counts))
         _warn_of_small_classes(learner, split.counts)
-        width = _common_width(learner, split.counts)
 
         def fit_class(job: tuple[int, int, int | None, Any]) -> Any:
             c, count, seed, folder = job
             with options(checkpoint=folder):
-                return _fitted(learner, count, seed, width, split.part(c))
+                return _fitted(learner, count, seed, split.part(c))
 
         jobs = list(zip(range(len(counts)), counts, seeds, folders, strict=True))
         # a cluster does the work, so threads here only wait
@@ -357,19 +354,9 @@ def _warn_of_small_classes(learner: BaseEstimator, counts: np.ndarray) -> None:
     )
 
 
-def _common_width(learner: Any, counts: np.ndarray) -> int:
-    """Default number of non-zeros, the same for all: more make residuals smaller."""
-    is_open = learner.get_params(deep=False).get("n_components") is None
-    keeps_samples = is_open and counts.min() < FEW
-    return WIDTH_OF_SAMPLES if keeps_samples else DictionaryLearner._width
-
-
-def _fitted(
-    learner: BaseEstimator, count: int, seed: int | None, width: int, X: Any
-) -> Any:
+def _fitted(learner: BaseEstimator, count: int, seed: int | None, X: Any) -> Any:
     """A clone fitted to a class, with the defaults of a classifier while it is."""
     prepared = _prepared(learner, count, seed)
-    prepared._width = width
     prepared.fit(X)
     for name in ("_width", "_few"):
         vars(prepared).pop(name, None)
@@ -382,7 +369,7 @@ def _prepared(learner: BaseEstimator, n_samples: int, seed: int | None) -> Any:
     params = fitted.get_params(deep=False)
     wanted, width = params.get("n_components"), params.get("n_nonzero_coefs")
     if wanted is None:
-        fitted._few = FEW
+        fitted._few, fitted._width = FEW, WIDTH
     elif wanted > n_samples:
         fitted.set_params(n_components=n_samples)
     if width is not None and width > n_samples:

@@ -208,7 +208,7 @@ Atoms = Annotated[
         min=1,
         help="atoms of the dictionary of each class",
         show_default="the method's own; K-SVD: twice the features, up to 500 and a "
-        "quarter of the rows",
+        "quarter of the rows; of classes at least 30",
     ),
 ]
 Sparsity = Annotated[
@@ -216,7 +216,7 @@ Sparsity = Annotated[
     typer.Option(
         min=1,
         help="non-zeros in the code of a row",
-        show_default="the method's own; K-SVD: 5",
+        show_default="the method's own; K-SVD: 5, of classes 10",
     ),
 ]
 Iterations = Annotated[

@@ -72,7 +72,7 @@ class DictionaryLearner(
     }
 
     _width: int = 5
-    """Default number of non-zeros; a classifier sets the same for all its classes."""
+    """Default number of non-zeros; a classifier sets another for all its classes."""
     _few: int = 0
     """Default number of atoms of small sets of samples, and all of fewer samples.
 
