@@ -179,9 +179,8 @@ def _all_samples(
     weights = _dense(model.encode(row))
     labels = model.classes_[model.atom_classes_]
     atoms = _atom_uses(weights, labels.__getitem__)
-    rows = getattr(model, "atom_rows_", None)  # models of version 0.1.0 have none
-    known = atoms if rows is not None else ()
-    samples = tuple(SampleUse(int(rows[a.atom]), a.label, a.weight) for a in known)
+    rows = model.atom_rows_
+    samples = tuple(SampleUse(int(rows[a.atom]), a.label, a.weight) for a in atoms)
     scores = to_numpy(model.residuals(row))[0]
     return Explanation(label, model.classes_, scores, RESIDUAL, atoms, samples)
 

@@ -29,6 +29,7 @@ from ..kernels import Precomputed, resolve
 from ..kernels.definite import check_kernel
 from ..kernels.samples import check_samples, describe_input
 from ..learners import KSVD
+from ..learners.base import DictionaryLearner
 from ..learners.checkpoint import branches
 from .labels import ResidualVoting, checked_labels
 from .parts import is_stream, labelled_rows, rows_of, split_classes
