@@ -419,8 +419,8 @@ def test_bad_schedules_are_named():
         ({"start": 0.0}, "start"),
         ({"start": 1.2}, "start"),
         ({"schedule": "slowly"}, "one of constant"),
-        ({"schedule": "linear"}, "how many samples"),
-        ({"schedule": "linear", "horizon": 0}, "how many samples"),
+        ({"schedule": "linear"}, "number of samples after which"),
+        ({"schedule": "linear", "horizon": 0}, "number of samples after which"),
     ]:
         with pytest.raises(ValueError, match=match):
             Forgetting(**params)
@@ -471,7 +471,7 @@ def test_classes_that_come_late_are_named_at_first(rng):
     order = np.argsort(y, kind="stable")  # one class after the other
     blocks = np.array_split(order, 10)
     model = ResidualClassifier(RLSDictionary(6, 2), random_state=0)
-    with pytest.raises(ValueError, match=r"label pear.*give all labels"):
+    with pytest.raises(ValueError, match=r"label pear.*pass all labels"):
         for rows in blocks:
             model.partial_fit(X[rows], y[rows])
     model = ResidualClassifier(RLSDictionary(6, 2), random_state=0)
