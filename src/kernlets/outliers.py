@@ -162,6 +162,7 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         unit = power_of_two(peaks(X, axis=0))[0]
         deviation, mean = xp.std(X / unit, axis=0), xp.mean(X / unit, axis=0)
         varies = deviation > 4 * eps(X) * xp.abs(mean)
+        varies = varies & (deviation * unit > 0)  # it may vanish beyond all digits
         self.mean_ = mean * unit
         self.scale_ = xp.where(varies, deviation, 1.0) * unit
 

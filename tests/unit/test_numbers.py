@@ -20,6 +20,7 @@ from kernlets import (
     MOD,
     BudgetKernelDL,
     Callable,
+    DictionaryOutlierDetector,
     DKSVDClassifier,
     FDDLClassifier,
     IKAMap,
@@ -419,6 +420,16 @@ def test_lasso_of_tensors_is_as_quick_as_of_arrays(rng):
     with Count():
         KSVD(15, coder=Lasso(), max_iter=3, random_state=0).fit(X)
     assert Count.calls < 5000
+
+
+@DTYPES
+def test_features_that_hardly_vary_are_only_shifted(dtype, rng):
+    X = rng.standard_normal((40, 4)).astype(dtype)
+    X[:, 1] = dtype(0.1)  # its mean is rounded
+    X[:, 2] *= np.finfo(dtype).tiny / 16
+    detector = DictionaryOutlierDetector(random_state=0).fit(X)
+    assert np.isfinite(detector.decision_scores_).all()
+    assert (np.abs((X - detector.mean_) / detector.scale_)[:, 1] < 1e-5).all()
 
 
 def test_errors_that_are_not_finite_end_a_fit():
