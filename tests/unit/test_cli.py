@@ -97,7 +97,7 @@ def test_fit_score_and_predict(folder: Path) -> None:
 def test_fit_says_what_came_out(folder: Path, tmp_path: Path) -> None:
     test = ["--test", folder / "test.npz"]
     text = ok(run("fit", folder / "train.npz", "-m", tmp_path / "m", *FIT, *test))
-    for fact in ("500 of 64 features", "12 for each class", "training", "kB)"):
+    for fact in ("500 of 64 features", "12 for each class", "unit norm", "MB)"):
         assert fact in text
     assert accuracy(text) > 0.95
 
