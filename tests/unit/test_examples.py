@@ -23,8 +23,8 @@ SMALLER = {
     },
     "grid_search.py": {
         "[1, 2, 3]": "[2]",
-        '["uniform", "kmeans"]': '["uniform"]',
-        "[2, 4, 6]": "[2, 4]",
+        "[0.0, 1.0]": "[1.0]",
+        "StratifiedKFold(5,": "StratifiedKFold(2,",
         "n_landmarks=0.3": "n_landmarks=30",
     },
     "plot_budget.py": {"BLOCK, N_BLOCKS = 200, 120": "BLOCK, N_BLOCKS = 50, 14"},

@@ -61,7 +61,7 @@ class Recipe:
     def scaled_for(self, rows: Table) -> tuple[Recipe, Choice]:
         """This recipe with a way to scale such rows, and why that was chosen."""
         if self._searches:
-            return self, Choice(Scale.auto, "chosen by the search")
+            return self, Choice(Scale.auto)
         choice = self._scaling(rows)
         return replace(self, scale=choice.scale), choice
 

@@ -31,6 +31,7 @@ TEXTS = {
     Scale.standard: "each column to mean 0 and variance 1",
     Scale.unit: "each row to unit norm",
     Scale.none: "none",
+    Scale.auto: "chosen by the search",
 }
 
 
