@@ -119,6 +119,7 @@ SUMMARIES: dict[str, tuple[Pivot | Methods | Peers, ...]] = {
     "streams": (Pivot(("learner", "forgetting"), ("map",), "accuracy", 2),),
     "budget": (Pivot(("method",), ("pixels", "budget"), "precision", 4),),
     "outliers": (Methods("set", "mean of all sets"),),
+    "defaults": (Peers("data", "accuracy", 2),),
 }
 
 
