@@ -16,7 +16,7 @@ from ..backend import ops
 from ..backend.arrays import index_like, namespace, to_numpy
 from ..backend.random import generator
 from ..backend.rows import is_blocks, map_rows, row_batches, take_rows
-from ..backend.scale import quiet
+from ..backend.scale import all_finite, quiet
 from ..backend.stored import is_stored
 from ..backend.threads import serial_blas
 from ..core import Array, Kernel, SparseCoder
@@ -354,7 +354,9 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
     def _check_outcome(
         self, stock: AnchorStock, sums: np.ndarray, n_unstable: int, guard: bool
     ) -> None:
-        if not (np.isfinite(sums).all() and np.isfinite(to_numpy(stock.coefs)).all()):
+        with quiet():
+            parts = sums, stock.coefs, stock.gram()
+        if not all(all_finite(part) for part in parts):
             raise ValueError(
                 "the coefficients have grown without bound: scale the samples, e.g. "
                 "with UnitNorm, set guard=True in update, or a smaller step"
