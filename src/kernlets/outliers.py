@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .backend.arrays import eps, index_like, namespace, to_numpy
 from .backend.estimator import Estimator
+from .backend.pipelines import before_last, last_step
 from .backend.random import generator
 from .backend.rows import map_rows, spread_rows, take_rows
 from .backend.scale import peaks, power_of_two
@@ -94,7 +95,7 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
     }
     _conditions: ClassVar[Conditions] = {
         "learner_ must end in a dictionary learner": lambda self: isinstance(
-            _last(self.learner_), base.DictionaryLearner
+            last_step(self.learner_), base.DictionaryLearner
         ),
     }
 
@@ -173,7 +174,7 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         seed = int(generator(self.random_state).integers(2**31))
         learner = _default_learner(n_samples) if self.learner is None else self.learner
         learner = clone(learner)
-        last = _last(learner)
+        last = last_step(learner)
         if last.get_params(deep=False).get("random_state", seed) is None:
             last.set_params(random_state=seed)
         return learner
@@ -195,15 +196,8 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
 
     def _learned_errors(self, X: Array) -> Array:  # (n,)
         """Reconstruction errors of standardised rows."""
-        learner = self.learner_
-        if isinstance(learner, Pipeline):
-            X, learner = learner[:-1].transform(X), learner[-1]
-        return learner.reconstruction_error(X, per_sample=True)
-
-
-def _last(learner: Any) -> Any:
-    """A learner, or the one at the end of a pipeline."""
-    return learner[-1] if isinstance(learner, Pipeline) else learner
+        X = before_last(self.learner_, X)
+        return last_step(self.learner_).reconstruction_error(X, per_sample=True)
 
 
 def _default_learner(n_samples: int) -> ReducedKernelDL:

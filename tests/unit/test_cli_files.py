@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_iris
+from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner, Result
 
-from kernlets import KSVD, NystroemMap, load, registry, save
+from kernlets import KSVD, NystroemMap, SRCClassifier, load, registry, save
 from kernlets.cli import app, targets
 
 FIT = ["--method", "ksvd", "--atoms", "8", "--no-normalize"]
@@ -501,10 +503,22 @@ def test_every_method_through_every_command(
         return
     ok("predict", model, blobs, "-o", table)
     assert len(table.read_text().splitlines()) == 121
-    if method in WITH_PROBA:
+    chosen = method == "auto" and hasattr(load(model), "predict_proba")
+    if chosen or method in WITH_PROBA:
         check_proba(model, blobs, tmp_path)
     else:
         assert "gives no probabilities" in error("predict", model, blobs, "--proba")
+
+
+def test_a_pipeline_of_one_step(blobs: Path, tmp_path: Path) -> None:
+    """A search saves one where no scaling won."""
+    data = np.load(blobs)
+    model = make_pipeline(SRCClassifier("rbf", 3)).fit(data["X"], data["y"])
+    save(model, tmp_path / "m")
+    ok("transform", tmp_path / "m", blobs, "-o", tmp_path / "c.npz")
+    codes = sparse.load_npz(tmp_path / "c.npz").toarray()
+    np.testing.assert_allclose(codes, model[-1].encode(data["X"]).toarray())
+    assert ok("explain", tmp_path / "m", blobs).startswith("row 0: label a")
 
 
 def check_proba(model: Path, data: Path, folder: Path) -> None:

@@ -34,6 +34,7 @@ MODELS = {
         ResidualClassifier(KSVD(8, 2, max_iter=2, random_state=0)),
     ),
     "samples": SRCClassifier(KERNEL, 6),
+    "one step": make_pipeline(SRCClassifier(KERNEL, 6)),
     "lc-ksvd": LCKSVDClassifier(4, 3, max_iter=2, random_state=0),
     "d-ksvd": make_pipeline(
         NystroemMap(KERNEL, n_landmarks=60, random_state=0),

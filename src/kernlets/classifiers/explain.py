@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import to_numpy
+from ..backend.pipelines import before_last, last_step
 from ..core import Array, Dictionary, SparseCodes
 from ..dictionaries import ExplicitDictionary, KernelDictionary
 from .automatic import AutoDictionaryClassifier
@@ -125,18 +126,20 @@ def explain(model: Any, x: Any) -> Explanation:
         check_is_fitted(model)
         model = model.best_pipeline_
     label = to_numpy(model.predict(row))[0]
-    before, last = [], model
-    if isinstance(model, Pipeline):
-        before, last = [step for _, step in model.steps[:-1]], model[-1]
-        row = model[:-1].transform(row)
+    last, row = last_step(model), before_last(model, row)
     for kind, answer in ANSWERS.items():
         if isinstance(last, kind):
-            feature_map = before[-1] if before else None
-            return answer(last, row, label, feature_map)
+            return answer(last, row, label, _step_before(model))
     raise TypeError(
         f"{type(last).__name__} has no atoms to explain a label by: use a classifier "
         "of kernlets, or a pipeline that ends in one"
     )
+
+
+def _step_before(model: Any) -> Any:
+    """What makes the rows of the last step, or None."""
+    is_behind = isinstance(model, Pipeline) and len(model) > 1
+    return model[-2] if is_behind else None
 
 
 def _one_row(x: Any) -> Array:

@@ -11,15 +11,15 @@ import numpy as np
 import typer
 from scipy import sparse
 from sklearn.base import is_classifier, is_outlier_detector
-from sklearn.pipeline import Pipeline
 
 from ..backend.arrays import is_dask, is_torch, to_numpy
+from ..backend.pipelines import before_last, last_step
 from ..backend.rows import count_rows, map_rows
 from ..backend.validation import check_rows
 from ..classifiers import explain
 from ..datasets import Table
 from .output import Predictions, print_predictions, write_codes, write_predictions
-from .parts import encoded, fitted_learners, has_codes, last_step, load_model
+from .parts import encoded, fitted_learners, has_codes, load_model
 from .show import show_facts
 from .sources import Columns, Source, by_batches
 from .targets import check_space, check_table
@@ -157,7 +157,7 @@ def _least_bytes(model: Any, n_rows: int | None, output: Path) -> int:
 
 def _codes(model: Any, X: Any) -> sparse.csr_array:
     """Codes of a few rows, or of all on a cluster, over all dictionaries."""
-    features = model[:-1].transform(X) if isinstance(model, Pipeline) else X
+    features = before_last(model, X)
     learners = fitted_learners(model)
 
     def encode(block: Any) -> sparse.csr_array:

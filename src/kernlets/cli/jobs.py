@@ -15,13 +15,14 @@ import typer
 from sklearn.base import is_classifier, is_outlier_detector
 
 from ..backend.arrays import check_device
+from ..backend.pipelines import last_step
 from ..backend.rows import count_rows
 from ..config import options
 from ..datasets import Table
 from .apply import score_facts
 from .build import Recipe
 from .holdout import chosen, search_facts, split_rows
-from .parts import fitted_learners, last_step, note_feature_names
+from .parts import fitted_learners, note_feature_names
 from .progress import fit_watched
 from .show import show_facts, size_text
 from .sources import Columns, Source, connected, width

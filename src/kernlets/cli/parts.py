@@ -13,6 +13,7 @@ from sklearn.base import is_outlier_detector
 from sklearn.pipeline import Pipeline
 
 from ..backend.arrays import to_numpy
+from ..backend.pipelines import last_step
 from ..persistence import ModelFileError, is_model, load
 
 
@@ -49,11 +50,6 @@ def load_model(path: Path) -> Any:
 def first_step(model: Any) -> Any:
     """The part of a pipeline that sees the rows, or the model itself."""
     return model[0] if isinstance(model, Pipeline) else model
-
-
-def last_step(model: Any) -> Any:
-    """The learner or classifier at the end of a pipeline, or the model itself."""
-    return model[-1] if isinstance(model, Pipeline) else model
 
 
 def fitted_learners(model: Any) -> list[Any]:

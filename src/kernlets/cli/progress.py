@@ -22,8 +22,8 @@ from rich.text import Text
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
+from ..backend.pipelines import last_step
 from ..backend.stored import watching
-from .parts import last_step
 
 
 class RowsPerSecond(ProgressColumn):

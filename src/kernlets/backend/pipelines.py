@@ -1,0 +1,22 @@
+"""Pipelines taken apart: the step that decides, and what it is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+
+
+def last_step(model: Any) -> Any:
+    """The learner or classifier at the end of a pipeline, or the model itself."""
+    return model[-1] if isinstance(model, Pipeline) else model
+
+
+def before_last(model: Any, X: Any) -> Any:
+    """Rows as the last step of a fitted pipeline gets them.
+
+    Of a pipeline of one step scikit-learn makes an empty one, which cannot transform.
+    """
+    if not isinstance(model, Pipeline) or len(model) == 1:
+        return X
+    return model[:-1].transform(X)
