@@ -11,7 +11,6 @@ import numpy as np
 from ..backend.arrays import (
     as_like,
     check_points,
-    is_array,
     namespace,
     row_norms,
     to_numpy,
@@ -26,6 +25,7 @@ from ..backend.scale import (
     quiet,
     unit_rows,
 )
+from ..backend.stored import is_elsewhere
 from ..core import Array
 
 
@@ -36,7 +36,7 @@ def start_atoms(
     rng: np.random.Generator,
 ) -> Array:  # (m, p)
     """Unit-norm atoms from ``init``: a name in `STARTS` or an array of atoms."""
-    if is_array(X):  # of rows elsewhere blocks are looked at as they are coded
+    if not is_elsewhere(X):  # of rows elsewhere blocks are looked at as they are coded
         check_range(X)
     if isinstance(init, str):
         atoms = STARTS[init](X, n_components, rng)
