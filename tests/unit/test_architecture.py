@@ -164,3 +164,41 @@ def test_hot_loops_know_arrays_only():
     for path in (ROOT / "hot").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             assert set(imported_parts(path, node)) <= {"hot"}, path.name
+
+
+# A loop over iterations makes a monitor, resumes, keeps states and writes the history.
+LOOP = {".keep", ".resuming", "Monitor"}
+SEARCH = "classifiers/automatic.py"  # a search among models: no steps of one state
+
+
+def called_names(tree: ast.Module) -> set[str]:
+    """What is called: `f` for `f()`, `.f` for `a.f()`."""
+    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    names = {node.id for node in calls if isinstance(node, ast.Name)}
+    return names | {f".{node.attr}" for node in calls if isinstance(node, ast.Attribute)}
+
+
+def written_histories(tree: ast.Module) -> list[str]:
+    """Calls of the form ``…history…[…].append(…)``."""
+    calls = (ast.unparse(n) for n in ast.walk(tree) if isinstance(n, ast.Call))
+    return [c for c in calls if "history" in c.split(".append(")[0] and ".append(" in c]
+
+
+def test_one_function_runs_every_alternation():
+    found = {}
+    for path in FILES:
+        tree = ast.parse(path.read_text())
+        if LOOP & called_names(tree) or written_histories(tree):
+            found[path.relative_to(ROOT).as_posix()] = called_names(tree)
+    assert set(found) == {"learners/iterate.py", SEARCH}
+    assert {".keep", ".resuming"} <= found["learners/iterate.py"]
+    assert not LOOP & found[SEARCH]
+    users = [p for p in FILES if "iterate" in called_names(ast.parse(p.read_text()))]
+    assert {p.name for p in users} >= {
+        "base.py",
+        "stream.py",
+        "budget.py",
+        "lc_ksvd.py",
+        "ksad.py",
+        "fddl.py",
+    }

@@ -29,7 +29,7 @@ from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Floats
 from ..learners import KSVD
 from ..learners.checkpoint import Checkpoint
-from ..learners.loop import Monitor, alternate
+from ..learners.iterate import CodeAndUpdate, Monitor, iterate
 from ..pursuits import OMP, encode
 from ..updates import KSVDUpdate
 from ..updates.statistics import statistics
@@ -118,15 +118,11 @@ class JointKSVD(ScoreVoting, CodingClassifier):
         Theta = ridge(ExplicitDictionary(atoms), self.coder_, X, H, self.tau)
         start = beside(atoms, Theta * root)
         norms = namespace(start).sqrt(row_norms(start))[:, None]
-        name = type(self).__name__
-        monitor = Monitor(self.max_iter, bool(self.verbose), self.callback, name)
         first, rows = ExplicitDictionary(start / norms), beside(X, H * root)
         saved = Checkpoint.of(self, samples=rows, start=first)
-        update = KSVDUpdate()
-        joint = alternate(first, rows, self.coder_, update, rng, monitor, saved)
-        self.history_ = monitor.history
-        self.n_iter_ = monitor.n_iter
-        atoms, scaled = apart(joint.weights, X.shape[1])
+        joint = CodeAndUpdate(first, rows, self.coder_, KSVDUpdate(), rng)
+        self.history_, self.n_iter_ = iterate(joint, Monitor.of(self), saved, rows)
+        atoms, scaled = apart(joint.dictionary.weights, X.shape[1])
         self.dictionary_ = ExplicitDictionary(atoms)
         self._keep_classifier(X, H, scaled, root)
 

@@ -36,7 +36,7 @@ from ..fields import Declared, History, Part, Size, Whole
 from ..pursuits import OMP, encode
 from ..updates import KSVDUpdate, ParallelKSVDUpdate
 from .checkpoint import Checkpoint
-from .loop import Monitor, alternate
+from .iterate import CodeAndUpdate, Monitor, iterate
 
 KSVD_UPDATES = [StrOptions({"approximate", "exact", "parallel"}), AtomUpdate]
 POSITIVE = Interval(Integral, 1, None, closed="left")
@@ -165,14 +165,10 @@ class DictionaryLearner(
     ) -> Any:
         """Run the alternation, keep its history, and return the last dictionary."""
         self.coder_ = self._coder(start.n_atoms, n_features)
-        name = type(self).__name__
-        monitor = Monitor(self.max_iter, bool(self.verbose), self.callback, name)
-        update = self._atom_update()
         checkpoint = Checkpoint.of(self, samples=X, start=start)
-        learned = alternate(start, X, self.coder_, update, rng, monitor, checkpoint)
-        self.history_ = monitor.history
-        self.n_iter_ = monitor.n_iter
-        return learned
+        steps = CodeAndUpdate(start, X, self.coder_, self._atom_update(), rng)
+        self.history_, self.n_iter_ = iterate(steps, Monitor.of(self), checkpoint, X)
+        return steps.dictionary
 
     def _checked(self, X: Any) -> Array:
         """Check new samples and convert them as the dictionary needs them."""

@@ -1,17 +1,7 @@
 """States of unfinished fits: with ``options(checkpoint=FOLDER)`` a fit can be resumed.
 
-A loop asks for its `Checkpoint`, starts from the `state` that it finds there, and calls
-`keep` after each iteration::
-
-    checkpoint = Checkpoint.of(self, samples=X, start=dictionary)
-    if checkpoint.state is not None:
-        with checkpoint.resuming() as state:
-            dictionary = fitting(state["dictionary"], dictionary)
-    for ...:
-        checkpoint.keep(dictionary=dictionary)
-    checkpoint.keep(done=True, dictionary=dictionary)
-
-Without the option `state` is None and `keep` does nothing. `persistence` writes the
+A fit makes its checkpoint with `Checkpoint.of` and passes it to `iterate`, which starts
+from the `state` that it finds there and calls `keep` after each iteration. Without the option `state` is None and `keep` does nothing. `persistence` writes the
 files.
 """
 
