@@ -200,6 +200,10 @@ class Dictionary(ABC):
     def with_weights(self, weights: Array) -> Dictionary:
         """The same space with other atoms."""
 
+    def snapshot(self) -> Dictionary:
+        """These atoms for good: a copy, if updates overwrite the dictionary."""
+        return self
+
     def rescaled(self, factors: Array) -> Dictionary:  # factors: (m,)
         """Each atom times its factor."""
         return self.with_weights(self.weights * factors[:, None])
@@ -317,4 +321,8 @@ class AtomUpdate(BaseEstimator, ABC):
         coded: Any,  # what it `needs`
         rng: np.random.Generator,
     ) -> Step:
-        """The dictionary after one update."""
+        """The dictionary after one update.
+
+        The dictionary is handed over: it may be overwritten and returned. Only
+        `GramDictionary` is, whose arrays are a good part of the memory of a fit.
+        """

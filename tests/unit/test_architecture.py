@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import abc
 import ast
+import importlib
+import inspect
 from pathlib import Path
 
 import pytest
 
 import kernlets
+from kernlets import registry
 
 ROOT = Path(kernlets.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
@@ -175,7 +179,8 @@ def called_names(tree: ast.Module) -> set[str]:
     """What is called: `f` for `f()`, `.f` for `a.f()`."""
     calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     names = {node.id for node in calls if isinstance(node, ast.Name)}
-    return names | {f".{node.attr}" for node in calls if isinstance(node, ast.Attribute)}
+    methods = [node.attr for node in calls if isinstance(node, ast.Attribute)]
+    return names | {f".{name}" for name in methods}
 
 
 def written_histories(tree: ast.Module) -> list[str]:
@@ -195,10 +200,38 @@ def test_one_function_runs_every_alternation():
     assert not LOOP & found[SEARCH]
     users = [p for p in FILES if "iterate" in called_names(ast.parse(p.read_text()))]
     assert {p.name for p in users} >= {
-        "base.py",
+        "batch.py",
         "stream.py",
         "budget.py",
         "lc_ksvd.py",
         "ksad.py",
         "fddl.py",
     }
+
+
+def library_classes() -> list[type]:
+    """Every class that a module of the library defines."""
+    found = set()
+    for path in FILES:
+        name = ".".join(("kernlets", *path.relative_to(ROOT).with_suffix("").parts))
+        if "__main__" in name or ".hot." in name or "dask" in name:
+            continue  # no abstract classes; heavy libraries
+        values = vars(importlib.import_module(name.removesuffix(".__init__"))).values()
+        found |= {v for v in values if isinstance(v, type)}
+    return [cls for cls in found if cls.__module__.startswith("kernlets.")]
+
+
+def test_abstract_classes_say_so():
+    """A method that a subclass must define is enforced: its class is an ABC."""
+    for cls in library_classes():
+        lacking = [n for n, v in vars(cls).items() if is_abstract_method(v)]
+        assert not lacking or isinstance(cls, abc.ABCMeta), f"{cls}: {lacking}"
+
+
+def is_abstract_method(value: object) -> bool:
+    return bool(getattr(value, "__isabstractmethod__", False))
+
+
+def test_no_estimator_inherits_what_it_does_not_define():
+    for cls in registry.estimators():
+        assert not inspect.isabstract(cls), cls

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -42,7 +42,7 @@ NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 START_ITERATIONS = 20  # of K-SVD on each class before the joint training
 
 
-class JointKSVD(ScoreVoting, CodingClassifier):
+class JointKSVD(ScoreVoting, CodingClassifier, ABC):
     """K-SVD on samples to which their labels are appended as features.
 
     Subclasses define the weight of the labels and the final classifier.

@@ -39,6 +39,7 @@ from .base import POSITIVE, DictionaryLearner
 from .checkpoint import Checkpoint, fitting
 from .iterate import Alternation, Monitor, iterate
 from .kernel_atoms import KernelAtoms
+from .training_rows import checked_blocks
 
 BLOCK = 64  # samples whose kernel rows are evaluated together
 ATOMS = 50
@@ -178,7 +179,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         self._validate_params()
         kernel = self._stream_kernel()
         if is_blocks(X):
-            X, first = self._training_rows(X)
+            X, first = checked_blocks(self, X)
             n_atoms = self.n_components
         else:
             X = first = check_samples(self, X, kernel, reset=True)
@@ -360,9 +361,6 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         if self.coder is None and self.n_nonzero_coefs is None:
             return Lasso(PENALTY)
         return super()._coder(n_atoms, n_features)
-
-    def _needs_all_codes(self) -> bool:
-        return False
 
     def _checked(self, X: Any) -> Array:
         return check_samples(

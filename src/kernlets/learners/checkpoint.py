@@ -1,8 +1,8 @@
 """States of unfinished fits: with ``options(checkpoint=FOLDER)`` a fit can be resumed.
 
 A fit makes its checkpoint with `Checkpoint.of` and passes it to `iterate`, which starts
-from the `state` that it finds there and calls `keep` after each iteration. Without the option `state` is None and `keep` does nothing. `persistence` writes the
-files.
+from the `state` that it finds there and calls `keep` after each iteration. Without
+the option `state` is None and `keep` does nothing. `persistence` writes the files.
 """
 
 from __future__ import annotations

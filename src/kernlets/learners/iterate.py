@@ -83,7 +83,11 @@ class Monitor:
         return partial(watching, clock)
 
     def __call__(
-        self, iteration: int, dictionary: Any, objective: float, **others: float
+        self,
+        iteration: int,
+        dictionary: Callable[[], Any],
+        objective: float,
+        **others: float,
     ) -> bool:
         """Note one iteration; True when the callback wants to stop."""
         if not np.isfinite(objective):
@@ -105,7 +109,7 @@ class Monitor:
         if self.callback is None:
             return False
         told = {"iteration": iteration, "objective": objective}
-        return bool(self.callback({**told, "dictionary": dictionary}))
+        return bool(self.callback({**told, "dictionary": dictionary()}))
 
 
 class Alternation(ABC):
@@ -113,7 +117,10 @@ class Alternation(ABC):
 
     @abstractmethod
     def current(self) -> Any:
-        """The dictionary after the last step, which the callback sees."""
+        """The dictionary after the last step, for the callback.
+
+        No later step may change it: a callback may keep it.
+        """
 
     @abstractmethod
     def step(self, keep: Callable[[], None]) -> dict[str, float]:
@@ -155,7 +162,7 @@ def iterate(
     for iteration in range(monitor.n_iter, end):
         with watched():
             measures = alternation.step(keep)
-        stop = monitor(iteration, alternation.current(), **measures)
+        stop = monitor(iteration, alternation.current, **measures)
         keep(done=stop or iteration + 1 == end)
         if stop:
             break
@@ -181,7 +188,7 @@ class CodeAndUpdate(Alternation):
         self.coder, self.update, self.rng = coder, update, rng
 
     def current(self) -> Dictionary:
-        return self.dictionary
+        return self.dictionary.snapshot()
 
     def step(self, keep: Callable[[], None]) -> dict[str, float]:
         # a sweep is serial with small products between: threads of BLAS would only spin

@@ -26,10 +26,10 @@ from ..fields import Declared, Floats, Indices, Maybe, Whole, check, declared_of
 from ..updates.refresh import replacements
 from ..updates.statistics import Seen
 from .base import POSITIVE
-from .batch import LinearLearner
 from .checkpoint import Checkpoint, fitted_attributes, fitting
 from .forgetting import Forgetting, forgetting_of
 from .iterate import Alternation, Monitor, iterate
+from .linear_atoms import LinearAtoms
 
 PATIENCE = 30  # average number of uses per atom after which unused atoms are replaced
 MAX_COHERENCE = 0.99
@@ -44,7 +44,7 @@ class PassSums:
     error: float = 0.0  # Σ squared residuals before the atoms learned from the samples
 
 
-class StreamLearner(LinearLearner):
+class StreamLearner(LinearAtoms):
     """Codes a mini-batch, learns from it, and continues with the next.
 
     A subclass defines `_begin` (the state before the first sample), `_learn_batch` and
@@ -52,7 +52,7 @@ class StreamLearner(LinearLearner):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LinearLearner._parameter_constraints,
+        **LinearAtoms._parameter_constraints,
         "batch_size": [POSITIVE],
         "forgetting": [Interval(Real, 0, 1, closed="right"), Forgetting],
     }

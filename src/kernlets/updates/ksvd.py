@@ -139,7 +139,7 @@ def _(
 def _(
     dictionary: GramDictionary, coded: Coded, order: np.ndarray, exact: bool
 ) -> tuple[GramDictionary, np.ndarray]:
-    # working state as large as a good part of K: overwritten, not copied
+    # handed over, and as large as a good part of K: overwritten, not copied
     codes, values = coded.codes, _copy(coded.codes.values)
     gram, order = dictionary.gram(), index_like(order, dictionary.coefs)
     ops.gram_sweep(
