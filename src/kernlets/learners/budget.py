@@ -14,10 +14,10 @@ from sklearn.utils._param_validation import StrOptions
 
 from ..backend import ops
 from ..backend.arrays import index_like, namespace, to_numpy
+from ..backend.lazy_rows import is_stored
 from ..backend.random import generator
 from ..backend.rows import is_blocks, map_rows, row_batches, take_rows
 from ..backend.scale import all_finite, quiet
-from ..backend.stored import is_stored
 from ..backend.threads import serial_blas
 from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary

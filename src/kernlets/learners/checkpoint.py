@@ -26,6 +26,7 @@ from ..backend.rows import is_blocks, sum_rows
 from ..config import CheckpointFolder, options
 from ..core import Array
 from ..fields import check
+from ..persistence import CheckpointError, load_state, save_state
 
 SHARE = 0.05  # share of the time that may be spent on writing
 BLOCK_ROWS = 4096  # constant, so that digests do not depend on memory or threads
@@ -90,8 +91,6 @@ class Checkpoint:
         self._due = now + (now - began) / SHARE
 
     def _write(self, path: Path, state: dict[str, Any]) -> None:
-        from ..persistence import save_state
-
         path.parent.mkdir(parents=True, exist_ok=True)
         save_state(state, path)
 
@@ -142,8 +141,6 @@ def fitting(value: Any, like: Any, free: str = "") -> Any:
 
 
 def _refusal(path: Path | None, error: Exception) -> Exception:
-    from ..persistence import CheckpointError
-
     if isinstance(error, CheckpointError):
         return error
     problem = f"cannot be resumed ({error}): remove it to begin this fit again"
@@ -155,8 +152,6 @@ def _saved(path: Path, about: dict[str, Any]) -> dict[str, Any] | None:
     remove_abandoned(path)
     if not path.exists():
         return None
-    from ..persistence import CheckpointError, load_state
-
     state = load_state(path)
     if state.get("about") == about and isinstance(state.get("done"), bool):
         return state

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..backend import ops
 from ..backend.arrays import diagonal, index_like, namespace, row_norms, to_numpy
+from ..backend.block_loop import slices
 from ..backend.products import matmul
-from ..backend.rows import slices
 from ..backend.scale import peaks, power_of_two
 from ..core import (
     Array,
