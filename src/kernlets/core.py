@@ -2,12 +2,15 @@
 
 A pursuit never needs the samples or the atoms, only inner products. So a dictionary
 is any object that provides the Gram matrix, correlations and energies, and everything
-else in the library uses only the classes below. There is no algorithm here.
+else in the library uses only the classes below. There is no algorithm here, and no
+library of arrays but NumPy: `kernels.compose` says what + and * make of kernels, and
+`backend.arrays` how codes in tensors are handled.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -73,18 +76,52 @@ class Kernel(BaseEstimator, ABC):
         """The samples `indices` of X, in the form that `__call__` takes as Y."""
         return X[indices]
 
-    def __add__(self, other: Kernel | float) -> Kernel:
-        from .kernels.compose import Sum, as_kernel
+    combinations: ClassVar[dict[str, Callable[[Kernel, Any], Kernel]]] = {}
+    """What ``+`` and ``*`` call; `kernels.compose` enters itself here."""
 
-        return Sum(self, as_kernel(other))
+    def __add__(self, other: Kernel | float) -> Kernel:
+        return self._combined("+", other)
 
     def __mul__(self, other: Kernel | float) -> Kernel:
-        from .kernels.compose import Product, as_kernel
-
-        return Product(self, as_kernel(other))
+        return self._combined("*", other)
 
     __radd__ = __add__
     __rmul__ = __mul__
+
+    def _combined(self, sign: str, other: Kernel | float) -> Kernel:
+        if sign not in self.combinations:
+            raise RuntimeError(f"import kernlets.kernels before {sign} between kernels")
+        return self.combinations[sign](self, other)
+
+
+class CodeArrays:
+    """What codes ask of their arrays. These are NumPy's answers."""
+
+    others: ClassVar[list[CodeArrays]] = []
+    """The answers of other libraries; `backend.arrays` enters torch here."""
+
+    @classmethod
+    def of(cls, array: Array) -> CodeArrays:
+        return next((other for other in cls.others if other.know(array)), cls())
+
+    def know(self, array: Array) -> bool:
+        """Whether an array is of this library."""
+        return isinstance(array, np.ndarray)
+
+    def to_numpy(self, array: Array) -> np.ndarray:
+        return array
+
+    def count(self, indices: Array, n: int) -> np.ndarray:  # (n,)
+        """How often each of the numbers below n occurs."""
+        return np.bincount(indices, minlength=n)
+
+    def stack(self, first: Array, second: Array) -> Array:
+        """Rows below rows."""
+        return np.concatenate([first, second])
+
+    def dense(self, codes: SparseCodes) -> Array:  # (n, m)
+        """The codes as a matrix."""
+        return codes.tocsr().toarray()
 
 
 @dataclass(frozen=True)
@@ -116,13 +153,12 @@ class SparseCodes:
     def uses(self) -> np.ndarray:  # (m,)
         """For each atom, the number of samples with a non-zero coefficient."""
         live = self.indices[(self.indices >= 0) & (self.values != 0)]
-        if isinstance(live, np.ndarray):
-            return np.bincount(live, minlength=self.n_atoms)
-        return _numpy(live.bincount(minlength=self.n_atoms))  # counted where it is
+        return CodeArrays.of(live).count(live, self.n_atoms)
 
     def tocsr(self) -> sparse.csr_array:
         """The codes as a SciPy CSR matrix of shape (n, n_atoms)."""
-        indices, values = _numpy(self.indices), _numpy(self.values)
+        to_numpy = CodeArrays.of(self.values).to_numpy
+        indices, values = to_numpy(self.indices), to_numpy(self.values)
         live = indices >= 0
         starts = np.concatenate([[0], np.cumsum(live.sum(axis=1))])
         shape = (len(self), self.n_atoms)
@@ -132,16 +168,7 @@ class SparseCodes:
 
     def toarray(self) -> Array:  # (n, m)
         """The codes as a dense array of the same kind as the values."""
-        if isinstance(self.values, np.ndarray):
-            return self.tocsr().toarray()
-        rows = self.values.new_zeros((len(self), self.n_atoms + 1))
-        slots = self.indices.where(self.indices >= 0, self.n_atoms).long()
-        rows.scatter_(1, slots, self.values)
-        return rows[:, : self.n_atoms].contiguous()
-
-
-def _numpy(array: Array) -> np.ndarray:
-    return array if isinstance(array, np.ndarray) else array.detach().cpu().numpy()
+        return CodeArrays.of(self.values).dense(self)
 
 
 class Dictionary(ABC):
@@ -200,6 +227,10 @@ class Dictionary(ABC):
     def with_weights(self, weights: Array) -> Dictionary:
         """The same space with other atoms."""
 
+    def snapshot(self) -> Dictionary:
+        """These atoms for good: a copy, if updates overwrite the dictionary."""
+        return self
+
     def rescaled(self, factors: Array) -> Dictionary:  # factors: (m,)
         """Each atom times its factor."""
         return self.with_weights(self.weights * factors[:, None])
@@ -231,8 +262,16 @@ class Coded:
     codes: SparseCodes
 
 
+class BlockSums:
+    """A data class of sums over a block of rows, which add up over blocks."""
+
+    def __sizeof__(self) -> int:
+        """Bytes of all fields, by which Dask plans what travels and what is spilled."""
+        return sum(getattr(value, "nbytes", 8) for value in vars(self).values())
+
+
 @dataclass(frozen=True)
-class Statistics:
+class Statistics(BlockSums):
     """Sums over coded samples, the input of least-squares updates.
 
     Sums over blocks of rows can be added, so that updates work on data larger than
@@ -266,7 +305,7 @@ class Statistics:
             uses=self.uses + other.uses,
             error=self.error + other.error,
             n_samples=self.n_samples + other.n_samples,
-            worst=_stack(self.worst, other.worst)[keep],
+            worst=CodeArrays.of(self.worst).stack(self.worst, other.worst)[keep],
             worst_error=errors[keep],
         )
 
@@ -284,14 +323,6 @@ class Statistics:
 
     def __len__(self) -> int:
         return len(self.worst_error)
-
-
-def _stack(first: Array, second: Array) -> Array:
-    if isinstance(first, np.ndarray):
-        return np.concatenate([first, second])
-    from array_api_compat import array_namespace
-
-    return array_namespace(first).concat([first, second])
 
 
 @dataclass(frozen=True)
@@ -317,4 +348,8 @@ class AtomUpdate(BaseEstimator, ABC):
         coded: Any,  # what it `needs`
         rng: np.random.Generator,
     ) -> Step:
-        """The dictionary after one update."""
+        """The dictionary after one update.
+
+        The dictionary is handed over: it may be overwritten and returned. Only
+        `GramDictionary` is, whose arrays are a good part of the memory of a fit.
+        """

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -203,7 +204,9 @@ class GramDictionary(Dictionary):
     """A kernel dictionary during training, with the training samples as anchors.
 
     Samples are given by their row numbers, coordinates are unit vectors, and the
-    kernel matrix is never multiplied again: `products` follow the atoms.
+    kernel matrix is never multiplied again: `products` follow the atoms. The K-SVD
+    update that it is passed to owns it, and overwrites `coefs` and `products`: take a
+    `snapshot` to keep them.
     """
 
     _declared: ClassVar[Declared] = {
@@ -275,6 +278,10 @@ class GramDictionary(Dictionary):
         if len(changed):
             products[rows] = matmul(weights[rows], self.matrix)
         return replace(self, coefs=weights, products=products)
+
+    def snapshot(self) -> GramDictionary:
+        copy = partial(namespace(self.coefs).asarray, copy=True)
+        return replace(self, coefs=copy(self.coefs), products=copy(self.products))
 
     def rescaled(self, factors: Array) -> GramDictionary:
         coefs, products = (a * factors[:, None] for a in (self.coefs, self.products))

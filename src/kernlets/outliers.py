@@ -13,11 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from .backend.arrays import eps, index_like, namespace, to_numpy
 from .backend.estimator import Estimator
+from .backend.lazy_rows import is_stored
 from .backend.pipelines import before_last, last_step
 from .backend.random import generator
 from .backend.rows import map_rows, spread_rows, take_rows
 from .backend.scale import peaks, power_of_two
-from .backend.stored import is_stored
 from .backend.validation import check_rows
 from .config import options
 from .core import Array

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from kernlets import OMP, Lasso, Threshold
-from kernlets.backend.rows import slices
+from kernlets.backend.block_loop import slices
 from kernlets.config import options
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.pursuits import CODERS, encode

@@ -12,8 +12,8 @@ import pytest
 
 from kernlets import options
 from kernlets.backend.arrays import working_dtype
+from kernlets.backend.lazy_rows import LazyRows
 from kernlets.backend.rows import Blocks
-from kernlets.backend.stored import LazyRows
 from kernlets.classifiers import CLASSIFIERS
 from kernlets.learners import LEARNERS
 from kernlets.maps import MAPS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from copy import deepcopy
 from functools import partial
 
 import numpy as np
@@ -120,6 +121,29 @@ def test_callback_sees_each_iteration_and_can_stop(Learner, rng):
     assert [i for i, _ in seen] == [0, 1, 2]
     assert learner.n_iter_ == 3
     assert learner.history_["objective"] == [error for _, error in seen]
+
+
+def test_what_a_callback_sees_does_not_change_later(Learner, xp, rng):
+    """Atoms that a callback keeps stay those of their iteration."""
+    kept = []
+
+    def keep(state):
+        dictionary = state["dictionary"]
+        kept.append((dictionary, deepcopy(dictionary)))
+
+    X = xp.asarray(samples(rng))
+    learner = Learner(8, 2, callback=keep, max_iter=4, random_state=0).fit(X)
+    assert len(kept) == 4
+    for dictionary, then in kept:
+        for name in ("weights", "gram"):
+            now, before = (getattr(d, name) for d in (dictionary, then))
+            if callable(now):
+                now, before = now(), before()
+            np.testing.assert_array_equal(xp.to_numpy(now), xp.to_numpy(before))
+    first, last = (xp.to_numpy(kept[i][0].weights) for i in (0, -1))
+    assert first.shape != last.shape or (first != last).any()
+    grams = (xp.to_numpy(d.gram()) for d in (kept[-1][0], learner.dictionary_))
+    np.testing.assert_allclose(*grams, atol=1e-7)
 
 
 def test_verbose_prints_the_error(Learner, rng, capsys):

@@ -24,7 +24,7 @@ from kernlets import (
     options,
     save,
 )
-from kernlets.backend.stored import LazyRows
+from kernlets.backend.lazy_rows import LazyRows
 
 from .models import INSTANCES, answer, fitted, in_memory, labels, samples
 

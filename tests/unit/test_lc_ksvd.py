@@ -16,7 +16,7 @@ from kernlets.classifiers.lc_ksvd import apart, beside, one_hot, ridge
 from kernlets.datasets import unit_norm
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.learners import KSVD
-from kernlets.learners.loop import Monitor, alternate
+from kernlets.learners.iterate import CodeAndUpdate, Monitor, iterate
 from kernlets.pursuits import OMP, encode
 from kernlets.updates import KSVDUpdate
 
@@ -76,7 +76,9 @@ def published_form(X, labels, model, start):
     monitor = Monitor(model.max_iter)
     rng = np.random.default_rng(5)
     first = ExplicitDictionary(atoms)
-    joint = alternate(first, rows, model.coder_, KSVDUpdate(), rng, monitor).atoms
+    steps = CodeAndUpdate(first, rows, model.coder_, KSVDUpdate(), rng)
+    iterate(steps, monitor)
+    joint = steps.dictionary.atoms
     joint = joint / np.linalg.norm(joint[:, :n_features], axis=1, keepdims=True)
     D, T = joint[:, :n_features], joint[:, n_features:-n_classes] / roots[0]
     return D, T, joint[:, -n_classes:] / roots[1], monitor.history["objective"]
@@ -151,8 +153,10 @@ def test_without_weight_on_labels_it_is_ksvd(digits):
     model = LCKSVDClassifier(variant=1, alpha=0, **SMALL).fit(X, y)
     rng = np.random.default_rng(0)
     start = model._first_atoms(X, y, np.full(10, 10), rng)
-    monitor, first = Monitor(5), ExplicitDictionary(start)
-    expected = alternate(first, X, OMP(6), KSVDUpdate(), rng, monitor)
+    first = ExplicitDictionary(start)
+    steps = CodeAndUpdate(first, X, OMP(6), KSVDUpdate(), rng)
+    iterate(steps, Monitor(5))
+    expected = steps.dictionary
     np.testing.assert_allclose(model.components_, expected.atoms, atol=1e-12)
     np.testing.assert_array_equal(model.label_map_, model.classifier_)
     close = LCKSVDClassifier(variant=1, alpha=1e-20, **SMALL).fit(X, y)

@@ -42,7 +42,7 @@ from kernlets import (
 from kernlets.backend.scale import lengths, power_of_two, typical_length, unit_rows
 from kernlets.kernels import Polynomial, Sigmoid
 from kernlets.landmarks import SAMPLERS
-from kernlets.learners.loop import Monitor
+from kernlets.learners.iterate import Monitor
 from kernlets.updates.recursive import Recursion
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])

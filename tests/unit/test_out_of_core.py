@@ -36,8 +36,9 @@ from kernlets import (
     load,
     options,
 )
+from kernlets.backend.lazy_rows import LazyRows, is_elsewhere
 from kernlets.backend.rows import map_rows, row_batches, sum_rows, take_rows
-from kernlets.backend.stored import LazyRows, is_elsewhere, release, watching
+from kernlets.backend.stored import release, watching
 from kernlets.cli import app
 
 SMALL = 200_000  # bytes: nothing of these samples fits

@@ -22,7 +22,8 @@ from kernlets import (
     SRCClassifier,
     options,
 )
-from kernlets.backend.rows import BLOCK_ROWS, BlockPlan, map_rows, slices, sum_rows
+from kernlets.backend.block_loop import BLOCK_ROWS, BlockPlan, slices
+from kernlets.backend.rows import map_rows, sum_rows
 from kernlets.backend.threads import parallel, serial_blas
 from kernlets.config import parse_bytes
 

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from kernlets import KSVD, MOD, RBF, NystroemMap, ResidualClassifier, datasets, options
 from kernlets.backend.arrays import as_float, working_dtype
-from kernlets.backend.stored import LazyRows
+from kernlets.backend.lazy_rows import LazyRows
 from kernlets.backend.validation import check_rows
 
 WIDE = ["?", "u1", "i1", "u2", ">i2", "i4", ">u4", "i8", ">u8", "f8", ">f8", "g"]

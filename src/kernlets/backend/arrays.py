@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array
 
 from ..config import options
-from ..core import Array
+from ..core import Array, CodeArrays, SparseCodes
 
 FLOATS = (np.float64, np.float32)
 
@@ -274,3 +274,28 @@ def group_sums(
     n = len(rows)
     members = sparse.csr_array((np.ones(n), groups, np.arange(n + 1)), (n, n_groups))
     return members.T @ rows
+
+
+class TensorCodes(CodeArrays):
+    """What codes ask of tensors, answered where these are."""
+
+    def know(self, array: Array) -> bool:
+        return is_torch(array)
+
+    def to_numpy(self, array: Array) -> np.ndarray:
+        return to_numpy(array)
+
+    def count(self, indices: Array, n: int) -> np.ndarray:  # (n,)
+        return to_numpy(indices.bincount(minlength=n))
+
+    def stack(self, first: Array, second: Array) -> Array:
+        return namespace(first).concat([first, second])
+
+    def dense(self, codes: SparseCodes) -> Array:  # (n, m)
+        rows = codes.values.new_zeros((len(codes), codes.n_atoms + 1))
+        slots = codes.indices.where(codes.indices >= 0, codes.n_atoms).long()
+        rows.scatter_(1, slots, codes.values)
+        return rows[:, : codes.n_atoms].contiguous()
+
+
+CodeArrays.others.append(TensorCodes())

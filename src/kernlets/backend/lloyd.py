@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
-from ..core import Array
+from ..core import Array, BlockSums
 from .arrays import (
     as_like,
     double,
@@ -26,7 +26,7 @@ TOLERANCE = 1e-4  # shift of the centres, relative to the spread, that ends it
 
 
 @dataclass(frozen=True)
-class Clusters:
+class Clusters(BlockSums):
     """Sums over the rows nearest to each centre; they add up over blocks."""
 
     sums: np.ndarray  # (m, p) of x − origin

@@ -8,12 +8,13 @@ Each call goes to the best implementation for the arrays at hand: torch tensors 
 from __future__ import annotations
 
 import importlib
+from types import ModuleType
 from typing import Any
 
 from ..config import options
 from ..core import Array
-from ..hot.budget import ERROR as ERROR
-from ..hot.budget import Outcome, Pursuit, Rules, Stock
+from ..hot.budget_records import ERROR as ERROR
+from ..hot.budget_records import Outcome, Pursuit, Rules, Stock
 from .arrays import eps, is_torch
 
 OPERATIONS = (
@@ -28,6 +29,16 @@ OPERATIONS = (
 )
 
 
+#: Modules of an operation that is too long for those of the others.
+OWN_HOMES = {
+    "budget_stream": {
+        "reference": "reference_budget",
+        "numba_": "numba_budget",
+        "torch_": "torch_budget",
+    }
+}
+
+
 def implementation(name: str, array: Array) -> Any:
     """The function behind a hot operation for arrays like this one."""
     if name not in OPERATIONS:
@@ -36,7 +47,13 @@ def implementation(name: str, array: Array) -> Any:
         home = "torch_"
     else:
         home = "reference" if options.loops == "reference" else "numba_"
-    return getattr(importlib.import_module(f"kernlets.hot.{home}"), name)
+    return getattr(load_home(home, name), name)
+
+
+def load_home(home: str, name: str) -> ModuleType:
+    """The module in `hot` that has an operation: `home`, or one of its own."""
+    home = OWN_HOMES.get(name, {}).get(home, home)
+    return importlib.import_module(f"kernlets.hot.{home}")
 
 
 def _check_gram(gram: Array, corr: Array) -> None:

@@ -3,45 +3,40 @@
 `map_rows` and `sum_rows` are the only two loops over row blocks in the library;
 `row_batches` gives the mini-batches of a stream, each a source of rows for them.
 A source of rows is an array, a memory map, `LazyRows`, an iterable of blocks of rows,
-or a Dask array, whose part of both loops is in `dask_rows.py`.
+or a Dask array. The loops themselves are in `block_loop.py`, for Dask in
+`dask_rows.py`.
 """
 
 from __future__ import annotations
 
 import contextvars
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from math import prod
 from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy import sparse
 
 from ..config import options
 from ..core import Array
 from .arrays import (
     as_float,
-    device_memory,
-    empty,
     index_like,
     is_array,
     is_dask,
-    is_torch,
     namespace,
 )
-from .stored import LazyRows, apply_rows, is_elsewhere, is_stored, read_rows
-from .threads import is_inside, marked_inside, parallel
+from .block_loop import slices, stacked_rows, sum_blocks
+from .cluster import dask_rows
+from .lazy_rows import LazyRows, is_elsewhere, is_stored
+from .stored import read_rows
+from .threads import is_inside, marked_inside
 
 Result = TypeVar("Result")
 
-BLOCK_ROWS = 1024  # large enough for matrix products, small enough for the caches
 PROBE_ROWS = 2048  # rows on which an error is estimated
 TOUCHED = 2**21  # bytes that a system may map around a row of a file that is read
-GPU_SHARE = 64  # a block with all that is derived from it takes this part of a GPU
 
 
 def is_blocks(X: Any) -> bool:
@@ -99,64 +94,6 @@ class Blocks:
         return iter(self.read())
 
 
-@dataclass(frozen=True)
-class BlockPlan:
-    """How rows are cut into blocks, and how many blocks are worked on at once.
-
-    A BLAS rounds products of other shapes differently. So blocks have `BLOCK_ROWS`
-    rows whatever the number of threads, the memory option and the container: where
-    memory is short, fewer blocks are in work at once. Only where a single block does
-    not fit does it get fewer rows. On a GPU blocks are as large as its memory allows.
-    """
-
-    rows: int
-    at_once: int
-
-    @classmethod
-    def of(
-        cls, row_bytes: int, source: Any = None, result_bytes: int = 0
-    ) -> BlockPlan:
-        """For blocks whose work takes `row_bytes` for each row of the source.
-
-        `result_bytes` is what one block leaves behind until it is added to others.
-        """
-        needed = max(1, row_bytes + source_bytes(source))
-        if options.block_rows is not None:
-            rows = options.block_rows
-        else:
-            rows = _affordable_rows(options.memory // (2 * needed))
-            rows = max(rows, device_memory(source) // (GPU_SHARE * needed))
-        at_once = options.memory // (2 * (needed * rows + result_bytes))
-        return cls(rows, max(1, min(at_once, options.n_threads)))
-
-    def slices(self, n: int) -> list[slice]:
-        """Consecutive slices of 0..n."""
-        return [slice(i, min(i + self.rows, n)) for i in range(0, n, self.rows)]
-
-
-def _affordable_rows(limit: int) -> int:
-    """`BLOCK_ROWS`, or the largest power of two that is within the limit."""
-    rows = BLOCK_ROWS
-    while rows > max(1, limit):
-        rows //= 2
-    return rows
-
-
-def source_bytes(source: Any) -> int:
-    """Memory that one row of a source takes while it is read and converted."""
-    if source is None or len(source.shape) < 2:
-        return 0
-    converted = 8 * prod(source.shape[1:])
-    if isinstance(source, LazyRows):
-        return converted + source.row_bytes + source_bytes(source.source)
-    return converted
-
-
-def slices(n: int, row_bytes: int, source: Any = None) -> list[slice]:
-    """Consecutive slices of 0..n in blocks; see `BlockPlan`."""
-    return BlockPlan.of(row_bytes, source).slices(n)
-
-
 def iter_blocks(X: Any, row_bytes: int) -> Iterator[Array]:
     """Row blocks of any source, as floating-point arrays."""
     for part in _parts(X):
@@ -167,9 +104,7 @@ def iter_blocks(X: Any, row_bytes: int) -> Iterator[Array]:
 def _parts(X: Any) -> Iterable[Array]:
     """Blocks of a stream, chunks of a Dask array brought here, or X itself."""
     if is_dask(X):
-        from . import dask_rows
-
-        return map(dask_rows.computed, X.blocks)
+        return map(dask_rows().computed, X.blocks)
     return _ahead(X) if is_blocks(X) else [X]
 
 
@@ -188,9 +123,7 @@ def row_batches(X: Any, n_rows: int) -> Iterator[Array]:
 def part_rows(X: Any, rows: slice) -> Any:
     """Consecutive rows, of the same kind as X and not read here."""
     if is_dask(X):
-        from . import dask_rows
-
-        return dask_rows.part_of(X, rows)
+        return dask_rows().part_of(X, rows)
     return X.part(rows) if isinstance(X, LazyRows) else X[rows]
 
 
@@ -236,9 +169,7 @@ def _ahead(blocks: Iterable[Array]) -> Iterator[Array]:
 def take_rows(X: Any, rows: np.ndarray) -> Array:
     """The rows with these numbers, in memory and in floating point."""
     if is_dask(X):
-        from . import dask_rows
-
-        return dask_rows.take_rows(X, rows)
+        return dask_rows().take_rows(X, rows)
     if is_stored(X):
         return stacked_rows(as_float, X, 8 * X.shape[1] + TOUCHED, rows)
     return as_float(X[index_like(rows, X)])
@@ -255,26 +186,8 @@ def kept(X: Any) -> AbstractContextManager[Any]:
     Of a Dask array, chunks then stay in the memory of the workers.
     """
     if is_dask(X):
-        from . import dask_rows
-
-        return dask_rows.kept(X)
+        return dask_rows().kept(X)
     return nullcontext(X)
-
-
-def map_blocks(f: Callable[[Array], Result], X: Array, row_bytes: int) -> list[Result]:
-    """[f(block) for the blocks of rows of one array], on threads for NumPy arrays."""
-    plan = BlockPlan.of(row_bytes, X)
-    parts = plan.slices(X.shape[0]) or [slice(0, 0)]
-    return _each_block(lambda rows: apply_rows(f, X, rows), parts, X, plan)
-
-
-def _each_block(
-    run: Callable[[slice], Result], parts: list[slice], X: Array, plan: BlockPlan
-) -> list[Result]:
-    """Blocks in turn for torch, which brings threads of its own, else on threads."""
-    if is_torch(X):
-        return [run(rows) for rows in parts]
-    return parallel(run, parts, plan.at_once)
 
 
 def map_rows(f: Callable[[Array], Array], X: Any, row_bytes: int) -> Any:
@@ -285,9 +198,7 @@ def map_rows(f: Callable[[Array], Array], X: Any, row_bytes: int) -> Any:
     half of the memory option, it is `LazyRows`.
     """
     if is_dask(X):
-        from . import dask_rows
-
-        return dask_rows.map_rows(f, X, row_bytes)
+        return dask_rows().map_rows(f, X, row_bytes)
     if is_blocks(X):
         if isinstance(X, Iterator):
             return (map_rows(f, block, row_bytes) for block in _ahead(X))
@@ -311,62 +222,6 @@ def over_blocks(f: Callable[[Array], Any], X: Iterable[Array]) -> Iterable[Any]:
     return map(f, X) if isinstance(X, Iterator) else Blocks(lambda: map(f, X))
 
 
-def stacked_rows(
-    f: Callable[[Array], Array],
-    X: Array,
-    row_bytes: int,
-    rows: np.ndarray | slice | None = None,
-) -> Array:
-    """f over blocks of some rows of one array, in memory."""
-    n = X.shape[0] if rows is None else _count(rows)
-    stacked = _Stacked(n)
-
-    def run(part: slice) -> None:
-        stacked.put(part, apply_rows(f, X, _within(rows, part)))
-
-    plan = BlockPlan.of(row_bytes, X)
-    _each_block(run, plan.slices(n) or [slice(0, 0)], X, plan)
-    return stacked.result()
-
-
-def _count(rows: np.ndarray | slice) -> int:
-    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-
-
-def _within(rows: np.ndarray | slice | None, part: slice) -> slice | np.ndarray:
-    """A part of rows that are given by their numbers, or are consecutive."""
-    if rows is None:
-        return part
-    if isinstance(rows, slice):
-        return slice(rows.start + part.start, rows.start + part.stop)
-    return rows[part]
-
-
-class _Stacked:
-    """An array filled block by block, allocated when the first block is known."""
-
-    def __init__(self, n: int) -> None:
-        self._n = n
-        self._lock = threading.Lock()
-        self._array: Any = None
-        self._sparse: dict[int, Any] = {}  # blocks that have to wait for all others
-
-    def put(self, rows: slice, part: Array) -> None:
-        if sparse.issparse(part):
-            self._sparse[rows.start] = part
-            return
-        with self._lock:
-            if self._array is None:
-                shape = (self._n, *part.shape[1:])
-                self._array = empty(shape, like=part)
-        self._array[rows] = part
-
-    def result(self) -> Any:
-        if not self._sparse:
-            return self._array
-        return sparse.vstack([self._sparse[i] for i in sorted(self._sparse)], "csr")
-
-
 def sum_rows(
     f: Callable[..., Any],
     X: Any,
@@ -380,41 +235,6 @@ def sum_rows(
     `result_bytes`, is worth telling where it is large.
     """
     if is_dask(X):
-        from . import dask_rows
-
-        return dask_rows.sum_rows(f, X, row_bytes, numbered)
-
-    def run(piece: tuple[Array, slice, int]) -> Any:
-        part, rows, first = piece
-        extra = (first + rows.start,) if numbered else ()
-        return apply_rows(lambda block: f(block, *extra), part, rows)
-
-    total = None
-    for group in _groups(X, row_bytes, result_bytes):
-        for part in parallel(run, group):
-            total = part if total is None else _added(total, part)
-    return total
-
-
-def _added(total: Any, part: Any) -> Any:
-    """total + part, into an array that is at hand where there is one."""
-    plain = type(total) is type(part) is np.ndarray and total.dtype == part.dtype
-    return np.add(total, part, out=part) if plain else total + part
-
-
-def _groups(
-    X: Any, row_bytes: int, result_bytes: int
-) -> Iterator[list[tuple[Array, slice, int]]]:
-    """Blocks that are worked on at once: part, its rows, number of its first row."""
-    group: list[tuple[Array, slice, int]] = []
-    first = 0
-    for part in _ahead(X) if is_blocks(X) else [X]:
-        plan = BlockPlan.of(row_bytes, part, result_bytes)
-        for rows in plan.slices(part.shape[0]):
-            group.append((part, rows, first))
-            if len(group) >= plan.at_once:
-                yield group
-                group = []
-        first += part.shape[0]
-    if group:
-        yield group
+        return dask_rows().sum_rows(f, X, row_bytes, numbered)
+    parts = _ahead(X) if is_blocks(X) else [X]
+    return sum_blocks(f, parts, row_bytes, numbered, result_bytes)

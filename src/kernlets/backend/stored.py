@@ -1,7 +1,6 @@
-"""Rows that are not in memory: memory maps, and rows computed when they are read.
+"""How one block of rows is read, checked, and given back; who watches is told.
 
-How one block is read; the loops over blocks are in `rows.py`, rows on a cluster in
-`dask_rows.py`.
+The loops over blocks are in `block_loop.py`.
 """
 
 from __future__ import annotations
@@ -10,13 +9,11 @@ import mmap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from math import prod
 from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
 
-from ..config import options
 from ..core import Array
 from .arrays import as_float, is_dask, namespace, to_device
 
@@ -25,77 +22,6 @@ Result = TypeVar("Result")
 PAGE = mmap.PAGESIZE
 _watch: ContextVar[Callable[[int], Any] | None] = ContextVar("watch", default=None)
 _CAN_RELEASE = hasattr(mmap.mmap, "madvise") and hasattr(mmap, "MADV_DONTNEED")
-
-
-class LazyRows:
-    """The rows f(source[i]), computed whenever they are read.
-
-    What `map_rows` returns where the result would not fit into the memory option. It
-    has a shape, and can be indexed by a slice or by row numbers, given to learners
-    and maps, or made an array by ``np.asarray``.
-    """
-
-    def __init__(
-        self,
-        source: Any,  # (n, p) memory map or LazyRows
-        f: Callable[[Array], Array] | None = None,  # rows -> rows, one by one
-        row_bytes: int = 8,  # working memory of f for one row
-        rows: np.ndarray | None = None,  # of the source, in order; all if None
-    ) -> None:
-        self.source, self._f, self._rows = source, f, rows
-        self.row_bytes = row_bytes
-        self._count = source.shape[0] if rows is None else len(rows)
-        first = self[:1]
-        self.shape = (self._count, *first.shape[1:])
-        self.dtype = first.dtype
-
-    def __len__(self) -> int:
-        return self._count
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        return prod(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        return self.size * self.dtype.itemsize
-
-    def __getitem__(self, rows: slice | np.ndarray) -> Array:
-        """Rows in memory."""
-        from .rows import stacked_rows
-
-        if isinstance(rows, slice):
-            first, last, step = rows.indices(self._count)
-            plain = step == 1 and first <= last
-            rows = slice(first, last) if plain else np.arange(first, last, step)
-        if self._rows is not None:
-            rows = self._rows[rows]
-        return stacked_rows(self._f or as_float, self.source, self.row_bytes, rows)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.asarray(self[:], dtype=dtype)
-
-    def part(self, rows: slice) -> LazyRows:
-        """Consecutive rows, still not computed."""
-        if self._rows is None:
-            source = self.source
-            within = source.part(rows) if isinstance(source, LazyRows) else source[rows]
-            return LazyRows(within, self._f, self.row_bytes)
-        return LazyRows(self.source, self._f, self.row_bytes, self._rows[rows])
-
-
-def is_stored(X: Any) -> bool:
-    """Whether X has rows that are read when they are needed."""
-    return isinstance(X, (np.memmap, LazyRows))
-
-
-def is_elsewhere(X: Any) -> bool:
-    """Whether X has rows that are on disk, on a cluster, or not made yet."""
-    return is_stored(X) or is_dask(X)
 
 
 def read_rows(X: Array, rows: slice | np.ndarray) -> Array:
@@ -163,16 +89,6 @@ def tell_rows(n: int) -> None:
     watch = _watch.get()
     if watch is not None:
         watch(n)
-
-
-def check_memory(X: Any, who: str) -> None:
-    """Refuse rows that are needed all at once, but are more than the memory option."""
-    if is_stored(X) and X.nbytes > options.memory:
-        raise MemoryError(
-            f"{who} needs all rows in memory, {X.nbytes / 1e9:.1f} GB, over the memory "
-            f"option of {options.memory / 1e9:.1f} GB: raise it with "
-            "kernlets.options(memory=...), or use MOD or KSVD(update='parallel')"
-        )
 
 
 def release(X: Any, rows: slice | np.ndarray) -> None:

@@ -29,8 +29,10 @@ from .arrays import (
     to_device,
     working_dtype,
 )
+from .cluster import dask_rows
+from .lazy_rows import LazyRows, check_memory, is_stored
 from .rows import is_blocks
-from .stored import LazyRows, check_memory, is_stored, no_rows, refuse_infinite
+from .stored import no_rows, refuse_infinite
 
 
 def check_rows(
@@ -150,8 +152,6 @@ def _check_dask(
     like: Array | None,
 ) -> Any:
     """A Dask array of rows with known lengths; its blocks are checked as they are."""
-    from . import dask_rows
-
     name = type(estimator).__name__
     if not lazy:
         raise TypeError(
@@ -169,7 +169,7 @@ def _check_dask(
             "save and load it, which gives NumPy arrays, or pass X.compute()"
         )
     rows = _check_shape(
-        dask_rows.as_rows(X, None if like is None else like.dtype), ensure_min_samples
+        dask_rows().as_rows(X, None if like is None else like.dtype), ensure_min_samples
     )
     check_features(estimator, X, reset)
     return rows

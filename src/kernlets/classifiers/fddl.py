@@ -19,13 +19,13 @@ from ..core import Array
 from ..dictionaries import ExplicitDictionary
 from ..fields import Conditions, Declared, Floats
 from ..learners.checkpoint import Checkpoint
-from ..learners.loop import Monitor
+from ..learners.iterate import Monitor, iterate
 from ..learners.start import start_atoms
 from ..pursuits import Lasso
 from .allocation import class_atoms, class_sizes
 from .coding import CodingClassifier
 from .fisher import Layout, Penalties, bounds, zeros
-from .fisher_codes import FisherTurns
+from .fisher_codes import AllTurns, FisherTurns
 from .labels import ResidualVoting, checked_labels, class_residuals
 
 POSITIVE = Interval(Integral, 1, None, closed="left")
@@ -171,7 +171,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         rng = generator(self.random_state)
         first = class_atoms(X, labels, sizes, rng, cluster_atoms)
         parts = self._parts(X, np.bincount(labels), sizes, first)
-        self._alternate(parts, X.shape[0])
+        self._alternate(parts)
         self.coder_ = Lasso(self.lambda1 / 2)  # its squared error is halved
         self.class_means_ = _side_by_side([part.means for part in parts])
         return self
@@ -199,30 +199,12 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
             codes[place] = part.codes
         return [FisherTurns(X, atoms, layout, penalties, codes)]
 
-    def _alternate(self, parts: list[FisherTurns], n_samples: int) -> None:
-        name, measure = type(self).__name__, "mean objective"
-        monitor = Monitor(
-            self.max_iter, bool(self.verbose), self.callback, name, measure
-        )
-        checkpoint = self._checkpoint(parts)
-        if checkpoint.state is not None:
-            with checkpoint.resuming() as state:
-                monitor.resume(state["history"])
-                for part, saved in zip(parts, state["parts"], strict=True):
-                    part.resume(**saved)
-        end = 0 if checkpoint.done else self.max_iter
-        for iteration in range(monitor.n_iter, end):
-            value = sum(parallel(FisherTurns.turn, parts))
-            stop = monitor(iteration, _joined(parts), value / n_samples)
-            states = [{"atoms": part.atoms, "codes": part.codes} for part in parts]
-            done = stop or iteration + 1 == end
-            checkpoint.keep(done, history=monitor.history, parts=states)
-            if stop:
-                break
-        self.dictionary_ = _joined(parts)
+    def _alternate(self, parts: list[FisherTurns]) -> None:
+        steps = AllTurns(parts)
+        monitor = Monitor.of(self, measure="mean objective")
+        self.history_, self.n_iter_ = iterate(steps, monitor, self._checkpoint(parts))
+        self.dictionary_ = steps.current()
         parallel(FisherTurns.code, parts)
-        self.history_ = monitor.history
-        self.n_iter_ = monitor.n_iter
 
     def _checkpoint(self, parts: list[FisherTurns]) -> Checkpoint:
         return Checkpoint.of(
@@ -285,11 +267,6 @@ def half_of_samples(usable: np.ndarray) -> np.ndarray:  # (C,)
 def cluster_atoms(rows: Array, size: int, seed: int) -> Array:  # (m, p)
     """The first atoms of a class: centres of k-means clusters."""
     return start_atoms("kmeans", rows, size, np.random.default_rng(seed))
-
-
-def _joined(parts: list[FisherTurns]) -> ExplicitDictionary:
-    atoms = [part.atoms for part in parts]
-    return ExplicitDictionary(namespace(atoms[0]).concat(atoms))
 
 
 def _side_by_side(parts: list[Array]) -> Array:  # (C, m)

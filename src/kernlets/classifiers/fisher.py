@@ -26,7 +26,7 @@ from ..backend.arrays import (
     namespace,
     row_norms,
 )
-from ..backend.rows import slices
+from ..backend.block_loop import slices
 from ..backend.scale import peaks, power_of_two
 from ..core import Array
 

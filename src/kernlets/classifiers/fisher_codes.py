@@ -15,7 +15,9 @@ from typing import Any
 from ..backend.arrays import as_like, double, empty, inner, namespace, row_norms
 from ..backend.threads import parallel
 from ..core import Array
+from ..dictionaries import ExplicitDictionary
 from ..learners.checkpoint import fitting
+from ..learners.iterate import Alternation
 from .fisher import CodeSums, Layout, Moments, Penalties, improved_atoms, zeros
 from .turns import soft
 
@@ -214,3 +216,28 @@ class FisherTurns:
         """Mean codes of the classes."""
         means = [double(self.codes[rows]).mean(0) for rows in self.layout.rows]
         return as_like(namespace(means[0]).stack(means), self.X)
+
+
+class AllTurns(Alternation):
+    """FDDL: a turn of each problem, all at once."""
+
+    def __init__(self, parts: list[FisherTurns]) -> None:
+        self.parts = parts
+        self._n_samples = sum(part.X.shape[0] for part in parts)
+
+    def current(self) -> ExplicitDictionary:
+        """The atoms of all problems, one below the other."""
+        atoms = [part.atoms for part in self.parts]
+        return ExplicitDictionary(namespace(atoms[0]).concat(atoms))
+
+    def step(self, keep: Callable[[], None]) -> dict[str, float]:
+        value = sum(parallel(FisherTurns.turn, self.parts))
+        return {"objective": value / self._n_samples}
+
+    def state(self) -> dict[str, Any]:
+        parts = [{"atoms": part.atoms, "codes": part.codes} for part in self.parts]
+        return {"parts": parts}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        for part, saved in zip(self.parts, state["parts"], strict=True):
+            part.resume(**saved)

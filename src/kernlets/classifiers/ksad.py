@@ -34,14 +34,14 @@ from ..fields import (
 from ..kernels import resolve
 from ..kernels.samples import check_samples, describe_input
 from ..learners.checkpoint import Checkpoint
-from ..learners.loop import Monitor
+from ..learners.iterate import Monitor, iterate
 from ..learners.start import start_atoms
 from ..maps import NystroemMap
-from ..updates.orthogonal import nearest_orthonormal, procrustes
+from ..updates.orthogonal import nearest_orthonormal
 from .labels import checked_labels
 from .neighbors import count_votes
 from .scatter import Scatter, fisher_directions
-from .turns import Turns, soft
+from .turns import CodesThenAtoms, Turns, soft
 
 POSITIVE = Interval(Integral, 1, None, closed="left")
 UNEVEN = 1e4  # times the typical κ(x, x): samples that outweigh all others
@@ -233,27 +233,13 @@ class KSADClassifier(ClassifierMixin, Estimator):
         self, F: Array, labels: np.ndarray, rng: np.random.Generator
     ) -> tuple[Array, Array]:
         """Learn atoms and codes in turn, K-SAD Algorithm 1, stage 2."""
-        monitor = Monitor(self.max_iter)
         start = start_atoms("samples", F, F.shape[1], rng)
         atoms = as_like(nearest_orthonormal(start), F)
-        turns = Turns(F, labels, self.beta1, self.beta2)
+        steps = CodesThenAtoms(Turns(F, labels, self.beta1, self.beta2), atoms)
         checkpoint = Checkpoint.of(self, samples=F, labels=labels, start=atoms)
-        if checkpoint.state is not None:
-            with checkpoint.resuming() as state:
-                atoms, scatter = turns.resume(state, atoms)
-                monitor.resume(state["history"])
-        else:
-            scatter = turns.code(atoms, None).scatter
-        for iteration in range(monitor.n_iter, self.max_iter):
-            coded = turns.code(atoms, scatter)
-            atoms, scatter = procrustes(coded.cross, atoms), coded.scatter
-            monitor(iteration, atoms, turns.objective(coded, atoms))
-            state = turns.state(atoms, scatter)
-            is_last = iteration + 1 == self.max_iter
-            checkpoint.keep(done=is_last, history=monitor.history, **state)
-        self.history_ = monitor.history
-        turns.code(atoms, scatter)
-        return atoms, turns.codes
+        monitor = Monitor.of(self, measure="objective")
+        self.history_, _ = iterate(steps, monitor, checkpoint)
+        return steps.atoms, steps.codes()
 
     def _fisher(
         self, F: Array, labels: np.ndarray, rng: np.random.Generator

@@ -17,6 +17,7 @@ from ..backend.arrays import (
     namespace,
     to_numpy,
 )
+from ..backend.cluster import dask_labels
 from ..backend.labels import label_values
 from ..backend.rows import over_rows
 from ..core import Array, SparseCodes
@@ -52,9 +53,7 @@ class ScoreVoting:
         """Share of the rows of X whose label is predicted correctly."""
         if not is_dask(X):
             return super().score(X, y, sample_weight)  # type: ignore[misc]
-        from ..backend import dask_rows
-
-        return dask_rows.share_equal(self.predict(X), y, sample_weight)
+        return dask_labels().share_equal(self.predict(X), y, sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -29,7 +29,7 @@ from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Floats
 from ..learners import KSVD
 from ..learners.checkpoint import Checkpoint
-from ..learners.loop import Monitor, alternate
+from ..learners.iterate import CodeAndUpdate, Monitor, iterate
 from ..pursuits import OMP, encode
 from ..updates import KSVDUpdate
 from ..updates.statistics import statistics
@@ -42,7 +42,7 @@ NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 START_ITERATIONS = 20  # of K-SVD on each class before the joint training
 
 
-class JointKSVD(ScoreVoting, CodingClassifier):
+class JointKSVD(ScoreVoting, CodingClassifier, ABC):
     """K-SVD on samples to which their labels are appended as features.
 
     Subclasses define the weight of the labels and the final classifier.
@@ -118,15 +118,11 @@ class JointKSVD(ScoreVoting, CodingClassifier):
         Theta = ridge(ExplicitDictionary(atoms), self.coder_, X, H, self.tau)
         start = beside(atoms, Theta * root)
         norms = namespace(start).sqrt(row_norms(start))[:, None]
-        name = type(self).__name__
-        monitor = Monitor(self.max_iter, bool(self.verbose), self.callback, name)
         first, rows = ExplicitDictionary(start / norms), beside(X, H * root)
         saved = Checkpoint.of(self, samples=rows, start=first)
-        update = KSVDUpdate()
-        joint = alternate(first, rows, self.coder_, update, rng, monitor, saved)
-        self.history_ = monitor.history
-        self.n_iter_ = monitor.n_iter
-        atoms, scaled = apart(joint.weights, X.shape[1])
+        joint = CodeAndUpdate(first, rows, self.coder_, KSVDUpdate(), rng)
+        self.history_, self.n_iter_ = iterate(joint, Monitor.of(self), saved, rows)
+        atoms, scaled = apart(joint.dictionary.weights, X.shape[1])
         self.dictionary_ = ExplicitDictionary(atoms)
         self._keep_classifier(X, H, scaled, root)
 

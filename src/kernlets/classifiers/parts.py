@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..backend.arrays import index_like, is_dask
+from ..backend.cluster import dask_labels
+from ..backend.lazy_rows import LazyRows, is_stored
 from ..backend.rows import Blocks, is_blocks, no_blocks
-from ..backend.stored import LazyRows, is_stored
 from ..backend.validation import check_rows
 from ..config import options
 from ..core import Array, Kernel
@@ -75,9 +76,7 @@ def _no_rows(n_classes: int) -> list[np.ndarray]:
 
 
 def _split_on_cluster(estimator: Any, X: Any, y: Any) -> ClassParts:
-    from ..backend import dask_rows
-
-    classes, parts = dask_rows.split_rows(X, y)
+    classes, parts = dask_labels().split_rows(X, y)
     check_count(estimator, classes)
     counts = np.array([part.shape[0] for part in parts])
     return ClassParts(classes, counts, _no_rows(len(classes)), parts.__getitem__)

@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import as_like, index_like, is_dask, namespace, to_numpy
 from ..backend.estimator import Estimator
 from ..backend.labels import label_classes, label_values
+from ..backend.lazy_rows import is_elsewhere
 from ..backend.random import generator
 from ..backend.rows import map_rows, over_blocks, over_rows, spread_rows
 from ..backend.scale import quiet
-from ..backend.stored import is_elsewhere
 from ..backend.text import printable
 from ..backend.threads import parallel
 from ..config import options

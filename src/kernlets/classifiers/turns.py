@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,8 @@ from ..backend.rows import sum_rows
 from ..core import Array
 from ..fields import check
 from ..learners.checkpoint import fitting
+from ..learners.iterate import Alternation
+from ..updates.orthogonal import procrustes
 from .scatter import Scatter
 
 
@@ -72,7 +75,7 @@ class Turns:
         rows = index_like(np.arange(self.F.shape[0]), self.F)
         return sum_rows(block, rows, 4 * self.F.shape[1] * self.F.dtype.itemsize)
 
-    def state(self, atoms: Array, scatter: Scatter) -> dict[str, Any]:
+    def state(self, atoms: Array, scatter: Scatter | None) -> dict[str, Any]:
         """All that the next turn depends on, for a checkpoint."""
         return {"atoms": atoms, "scatter": vars(scatter), "codes": self.codes}
 
@@ -98,6 +101,36 @@ class Turns:
         energy = float(sums.scatter.energies.sum())
         error = self._energy - 2 * inner(sums.cross, double(atoms)) + energy
         return error + self.beta1 * sums.size + self.beta2 * sums.scatter.ratio
+
+
+class CodesThenAtoms(Alternation):
+    """K-SAD Algorithm 1, stage 2: codes Q for the atoms Z, then Z for Q."""
+
+    def __init__(self, turns: Turns, atoms: Array) -> None:
+        self.turns, self.atoms = turns, atoms
+        self.scatter: Scatter | None = None  # of no codes yet
+
+    def current(self) -> Array:
+        return self.atoms
+
+    def step(self, keep: Callable[[], None]) -> dict[str, float]:
+        if self.scatter is None:
+            self.scatter = self.turns.code(self.atoms, None).scatter
+        coded = self.turns.code(self.atoms, self.scatter)
+        self.scatter = coded.scatter
+        self.atoms = procrustes(coded.cross, self.atoms)
+        return {"objective": self.turns.objective(coded, self.atoms)}
+
+    def codes(self) -> Array:  # (n, m)
+        """Codes of the samples for the last atoms."""
+        self.turns.code(self.atoms, self.scatter)
+        return self.turns.codes
+
+    def state(self) -> dict[str, Any]:
+        return self.turns.state(self.atoms, self.scatter)
+
+    def resume(self, state: dict[str, Any]) -> None:
+        self.atoms, self.scatter = self.turns.resume(state, self.atoms)
 
 
 def soft(values: Array, threshold: float) -> Array:

@@ -1,13 +1,5 @@
-"""The command ``kernlets``."""
+"""The command ``kernlets``; its entry point is `kernlets.__main__`."""
 
 from .app import app
 
-
-def main() -> None:
-    """Entry point of the command ``kernlets``, as in `kernlets.__main__`."""
-    from ..__main__ import main
-
-    main()
-
-
-__all__ = ["app", "main"]
+__all__ = ["app"]

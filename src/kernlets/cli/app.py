@@ -1,4 +1,4 @@
-"""The commands: their signatures and help. What they do is in the modules beside.
+"""The commands: their signatures and help. What they do is in `commands.py`.
 
 Nothing heavy is imported before a command runs, so that ``--help`` is quick.
 """
@@ -6,7 +6,7 @@ Nothing heavy is imported before a command runs, so that ``--help`` is quick.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,6 +20,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def load_commands() -> Any:
+    """What the commands do."""
+    from . import commands
+
+    return commands
 
 
 def _show_version(wanted: bool) -> None:
@@ -83,10 +90,8 @@ def fit(
 
     Without labels it becomes one dictionary.
     """
-    from .build import Recipe
-    from .jobs import Source, check_resume, fit_model, session
-
-    recipe = Recipe(
+    commands = load_commands()
+    recipe = commands.Recipe(
         method=method,
         map=map_,
         kernel=kernel,
@@ -102,10 +107,11 @@ def fit(
         search=search,
     )
     on_cluster = scheduler is not None
-    source = Source(data, label, key, size, header, not unsupervised, on_cluster)
-    check_resume(checkpoint, resume)
-    with session(memory, threads, device, checkpoint, scheduler):
-        fit_model(recipe, source, model, test, quiet, force, holdout)
+    given = data, label, key, size, header
+    source = commands.Source(*given, not unsupervised, on_cluster)
+    commands.check_resume(checkpoint, resume)
+    with commands.session(memory, threads, device, checkpoint, scheduler):
+        commands.fit_model(recipe, source, model, test, quiet, force, holdout)
 
 
 @app.command()
@@ -135,13 +141,11 @@ def predict(
     A model of --method outliers gives 1 for normal rows and -1 for outliers, with a
     score that is the higher, the less normal a row is.
     """
-    from .apply import predict_rows
-    from .jobs import Source, session
-
+    commands = load_commands()
     on_cluster = scheduler is not None
-    source = Source(data, label, key, size, header, on_cluster=on_cluster)
-    with session(memory, threads, scheduler=scheduler):
-        predict_rows(model, source, output, proba, force)
+    source = commands.Source(data, label, key, size, header, on_cluster=on_cluster)
+    with commands.session(memory, threads, scheduler=scheduler):
+        commands.predict_rows(model, source, output, proba, force)
 
 
 @app.command()
@@ -157,13 +161,11 @@ def score(
     scheduler: o.Scheduler = None,
 ) -> None:
     """Accuracy of a classifier, reconstruction error of a dictionary, on DATA."""
-    from .apply import score_rows
-    from .jobs import Source, session
-
+    commands = load_commands()
     on_cluster = scheduler is not None
-    source = Source(data, label, key, size, header, on_cluster=on_cluster)
-    with session(memory, threads, scheduler=scheduler):
-        score_rows(model, source)
+    source = commands.Source(data, label, key, size, header, on_cluster=on_cluster)
+    with commands.session(memory, threads, scheduler=scheduler):
+        commands.score_rows(model, source)
 
 
 @app.command()
@@ -191,13 +193,11 @@ def transform(
 
     A classifier gives the codes over the dictionaries of all classes, side by side.
     """
-    from .apply import transform_rows
-    from .jobs import Source, session
-
+    commands = load_commands()
     on_cluster = scheduler is not None
-    source = Source(data, label, key, size, header, on_cluster=on_cluster)
-    with session(memory, threads, scheduler=scheduler):
-        transform_rows(model, source, output, force)
+    source = commands.Source(data, label, key, size, header, on_cluster=on_cluster)
+    with commands.session(memory, threads, scheduler=scheduler):
+        commands.transform_rows(model, source, output, force)
 
 
 @app.command()
@@ -213,18 +213,15 @@ def explain(
     header: o.Header = None,
 ) -> None:
     """Say why rows of DATA get their labels: classes, atoms, training rows."""
-    from .apply import explain_rows
-    from .jobs import Source
-
-    explain_rows(model, Source(data, label, key, size, header), rows)
+    commands = load_commands()
+    commands.explain_rows(model, commands.Source(data, label, key, size, header), rows)
 
 
 @app.command()
 def info(model: o.Model) -> None:
     """Show what a model file holds."""
-    from .show import show_info
-
-    show_info(model)
+    commands = load_commands()
+    commands.show_info(model)
 
 
 @app.command("list")
@@ -235,9 +232,8 @@ def list_(
     ] = None,
 ) -> None:
     """List kernels, landmark samplers, maps, pursuits, learners, classifiers, ..."""
-    from .show import show_tables
-
-    show_tables(kind)
+    commands = load_commands()
+    commands.show_tables(kind)
 
 
 @app.command()
@@ -252,11 +248,9 @@ def bench(
     threads: o.Threads = None,
 ) -> None:
     """Measure this machine: seconds of each job beside its matrix products alone."""
-    from .benches import show_bench
-    from .jobs import session
-
-    with session(None, threads):
-        show_bench(device, quick, output)
+    commands = load_commands()
+    with commands.session(None, threads):
+        commands.show_bench(device, quick, output)
 
 
 @app.command()
@@ -287,13 +281,12 @@ def reproduce(
     ] = None,
 ) -> None:
     """Run the papers' experiments and compare with the published numbers."""
-    from . import reproduce as r
-
+    commands = load_commands()
     if not names:
-        r.list_experiments()
+        commands.list_experiments()
         return
-    job = r.Job(scale, seeds, device, jobs, threads, time_limit)
-    r.reproduce(names, job, out)
+    job = commands.Job(scale, seeds, device, jobs, threads, time_limit)
+    commands.run_experiments(names, job, out)
 
 
 @app.command()
@@ -309,9 +302,8 @@ def report(
     ] = None,
 ) -> None:
     """Write an HTML report of experiments, from the results in DIR."""
-    from . import reproduce as r
-
-    r.report(folder, scale, pages)
+    commands = load_commands()
+    commands.write_report(folder, scale, pages)
 
 
 @app.command()
@@ -325,6 +317,4 @@ def demo(
     ] = False,
 ) -> None:
     """Linear and kernel dictionaries on handwritten digits, compared."""
-    from ..lab.demo.run import run_demo
-
-    run_demo(out, quick, open_browser)
+    load_commands().run_demo(out, quick, open_browser)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..backend.arrays import is_dask
+from ..backend.cluster import dask_files
 from ..backend.rows import count_rows, row_batches
 from ..config import options
 from ..datasets import DataFileError, Table, open_rows, read_table
@@ -90,10 +91,8 @@ class Source:
 
 def _open_on_cluster(path: Path, request: Request) -> Table:
     """A file that the workers of a cluster read."""
-    from ..backend import dask_files
-
     if path.suffix.lower() == ".npy" and path.exists():
-        X = dask_files.open_npy(path)
+        X = dask_files().open_npy(path)
         column = label_column(path, None, [True] * X.shape[1], request)
         if column is None:
             return Table(X, None)
@@ -108,7 +107,7 @@ def _open_on_cluster(path: Path, request: Request) -> Table:
     schema = parquet.read_schema(files[0])
     names, features, labels = numeric_columns(path, schema, request)
     columns = features if labels is None else [*features, labels]
-    table = dask_files.open_parquet(files, columns)
+    table = dask_files().open_parquet(files, columns)
     return Table(table[features], None if labels is None else table[labels], names)
 
 
@@ -147,7 +146,7 @@ def connected(scheduler: str | None) -> Iterator[None]:
         yield
         return
     try:
-        from ..backend.dask_files import connect
+        connect = dask_files().connect
     except ImportError:
         raise ImportError("--scheduler needs: pip install 'kernlets[dask]'") from None
     with connect(scheduler):

@@ -15,8 +15,9 @@ from typing import IO, Any
 import numpy as np
 
 from kernlets.backend.atomic import atomic_write
-from kernlets.backend.rows import Blocks, iter_blocks, no_blocks, stacked_rows
-from kernlets.backend.stored import LazyRows
+from kernlets.backend.block_loop import stacked_rows
+from kernlets.backend.lazy_rows import LazyRows
+from kernlets.backend.rows import Blocks, iter_blocks, no_blocks
 from kernlets.config import options
 from kernlets.datasets.columns import column_labels, numeric_columns, refuse_nulls
 from kernlets.datasets.table import (

@@ -21,6 +21,7 @@ to be right before.
 what is made of other values, `foreign.py` the declarations for scikit-learn's classes.
 """
 
+from . import foreign as foreign
 from .check import (
     Conditions,
     Declared,

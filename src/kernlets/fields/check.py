@@ -133,12 +133,10 @@ def _inherited(cls: type, table: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         is_foreign = base.__module__.startswith("sklearn.")
-        found.update(_foreign(base, table) if is_foreign else vars(base).get(table, {}))
+        own = FOREIGN[table].get(base.__name__) if is_foreign else vars(base).get(table)
+        found.update(own or {})
     return found
 
 
-def _foreign(cls: type, table: str) -> dict[str, Any]:
-    """A table for a class of scikit-learn; imported late, for these are many."""
-    from .foreign import TABLES
-
-    return TABLES[table].get(cls.__name__, {})
+#: "_declared" and "_conditions" of scikit-learn's classes; `foreign.py` fills them in.
+FOREIGN: dict[str, dict[str, Any]] = {"_declared": {}, "_conditions": {}}

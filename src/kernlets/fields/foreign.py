@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.preprocessing import LabelBinarizer
 
-from .check import Conditions, Declared
+from .check import FOREIGN, Conditions, Declared
 from .kinds import Flag, Floats, Indices, Labels, Names, Nothing, Number, Text, Whole
-from .parts import Either, Maybe, Output, Part, Size
+from .parts import Either, Maybe, Named, Output, Size
 
 
 def _n_rows(model: Any) -> int:
@@ -75,7 +74,7 @@ DECLARED: dict[str, Declared] = {
     "RidgeClassifier": {
         **CLASSIFIER,
         "classes_": Maybe(Labels("C")),  # those of the binarizer, in older versions
-        "_label_binarizer": Part(LabelBinarizer, C="C"),
+        "_label_binarizer": Named("LabelBinarizer", C="C"),
     },
     "FeatureUnion": {},
     "Pipeline": {},
@@ -129,4 +128,4 @@ RULES: dict[str, Conditions] = {
     "LinearSVC": CLASSIFIER_RULES,
 }
 
-TABLES: dict[str, dict[str, Any]] = {"_declared": DECLARED, "_conditions": RULES}
+FOREIGN.update({"_declared": DECLARED, "_conditions": RULES})

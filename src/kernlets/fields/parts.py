@@ -48,6 +48,19 @@ class Part(Field):
                 )
 
 
+class Named(Part):
+    """A `Part` whose class is known by its name only, as it need not be imported."""
+
+    def __init__(self, name: str, **shared: Dimension) -> None:
+        super().__init__(object, fitted=True, **shared)
+        self.name = name
+
+    def check(self, value: Any, sizes: Sizes) -> None:
+        if type(value).__name__ != self.name:
+            raise Misfit(f"is {named(value)}, it must be of the class {self.name}")
+        super().check(value, sizes)
+
+
 class Many(Field):
     """A list of values of one kind."""
 

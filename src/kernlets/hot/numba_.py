@@ -7,7 +7,6 @@ are in `kernlets.backend.threads`.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -337,13 +336,6 @@ def _first_butterflies(x):
         e, f, g, h = e + g, f + h, e - g, f - h
         x[i], x[i + 1], x[i + 2], x[i + 3] = a + e, b + f, c + g, d + h
         x[i + 4], x[i + 5], x[i + 6], x[i + 7] = a - e, b - f, c - g, d - h
-
-
-def budget_stream(*arguments: Any) -> Any:
-    """A dictionary on a budget learns from a block of samples."""
-    from .numba_budget import stream  # only now: it is long to compile
-
-    return stream(*arguments)
 
 
 @_jit

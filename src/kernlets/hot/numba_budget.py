@@ -1,4 +1,4 @@
-"""Numba twin of `budget.stream`; see there for what is computed and why.
+"""Numba twin of `reference_budget`; see there for what is computed and why.
 
 Matrices are multiplied at their full capacity, where unused rows are zero, so that
 BLAS gets contiguous arrays and nothing is copied.
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .budget import ERROR, MERGE, SPOILED, Outcome, Pursuit, Rules, Stock
+from .budget_records import ERROR, MERGE, SPOILED, Outcome, Pursuit, Rules, Stock
 from .numba_ import _jit, _lasso_samples, _omp_samples, _peak
 
 
@@ -48,7 +48,7 @@ class _Scratch(NamedTuple):
         )
 
 
-def stream(
+def budget_stream(
     stock: Stock,
     size: int,
     cross: np.ndarray,

@@ -10,8 +10,6 @@ of a pursuit or in its codes, in the residuals or atoms of a sweep. Callers look
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.linalg import hadamard
 
@@ -231,13 +229,6 @@ def gram_sweep(
         gram[j] = gram[:, j] = scale * inner
         gram[j, j] = 1
         values[rows, slots] = products[j, rows] - others @ gram[j]
-
-
-def budget_stream(*arguments: Any) -> Any:
-    """A dictionary on a budget learns from a block of samples, see `budget.stream`."""
-    from .budget import stream
-
-    return stream(*arguments)
 
 
 def spread(indices: np.ndarray, values: np.ndarray, m: int) -> np.ndarray:  # (n, m)

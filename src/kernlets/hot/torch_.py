@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from types import ModuleType
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -268,31 +267,6 @@ def gram_sweep(
         gram[j], gram[:, j] = scale * inner, scale * inner
         gram[j, j] = 1
         values[rows, slots] = products[j, rows] - others @ gram[j]
-
-
-def budget_stream(
-    stock: Any,
-    size: int,
-    cross: Tensor,
-    energy: Tensor,
-    rates: Tensor,
-    rules: Any,
-    pursuit: Any,
-) -> Any:
-    """A dictionary on a budget learns from a block of samples.
-
-    Each step waits for the one before and is small: the processor does them in a
-    fraction of the time in which a GPU could be told to.
-    """
-    from .numba_budget import stream
-
-    host = type(stock)(*[part.cpu().numpy() for part in stock])
-    rows, own, steps = (part.cpu().numpy() for part in (cross, energy, rates))
-    done = stream(host, size, rows, own, steps, rules, pursuit)
-    for part, result in zip(stock, host, strict=True):
-        part.copy_(torch.from_numpy(result))
-    noted = [torch.from_numpy(part).to(cross.device) for part in done[-2:]]
-    return type(done)(*done[:-2], *noted)
 
 
 def _leading_use(

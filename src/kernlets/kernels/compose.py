@@ -202,3 +202,14 @@ def _owned(kernel: Kernel, X: Array, Y: Array | None) -> Array:  # (n, m)
     """
     K = kernel(X, Y)
     return K if isinstance(kernel, (Family, _Pair, Normalized)) else K * 1.0
+
+
+def _add(kernel: Kernel, other: Kernel | float) -> Sum:
+    return Sum(kernel, as_kernel(other))
+
+
+def _multiply(kernel: Kernel, other: Kernel | float) -> Product:
+    return Product(kernel, as_kernel(other))
+
+
+Kernel.combinations.update({"+": _add, "*": _multiply})

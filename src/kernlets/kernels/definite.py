@@ -20,8 +20,8 @@ from ..backend.arrays import (
     is_torch,
     namespace,
 )
+from ..backend.lazy_rows import is_elsewhere
 from ..backend.rows import is_blocks, spread_rows, take_rows
-from ..backend.stored import is_elsewhere
 from ..core import Array, Kernel
 from .given import Precomputed, length
 

@@ -19,9 +19,9 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
 from ..backend.arrays import as_float, double, is_array, is_torch, namespace
+from ..backend.lazy_rows import is_elsewhere
 from ..backend.rows import sum_rows, take_rows
 from ..backend.scale import all_finite, least_energy, power_of_two
-from ..backend.stored import is_elsewhere
 from ..core import Array, Kernel
 
 HEADROOM = 2.0**20  # by how much sums over κ may be larger than κ itself

@@ -19,9 +19,9 @@ from ..backend.arrays import (
     is_torch,
     namespace,
 )
+from ..backend.lazy_rows import LazyRows
 from ..backend.rows import sum_rows
 from ..backend.scale import all_finite
-from ..backend.stored import LazyRows
 from ..core import Array, Kernel
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..backend.arrays import is_array, is_torch, to_device
-from ..backend.stored import is_elsewhere
+from ..backend.lazy_rows import is_elsewhere
 from ..backend.validation import check_rows
 from ..core import Array, Kernel
 from .given import Callable, Precomputed

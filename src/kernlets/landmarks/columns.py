@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..backend.arrays import index_like, row_norms, to_numpy
+from ..backend.lazy_rows import is_elsewhere
 from ..backend.rows import map_rows, take_rows
-from ..backend.stored import is_elsewhere
 from ..core import Array, Kernel
 from .weighted import draw_rows, host_weights
 

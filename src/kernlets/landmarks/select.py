@@ -16,14 +16,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..backend.arrays import as_float, check_points, index_like, is_dask, to_numpy
+from ..backend.block_loop import stacked_rows
+from ..backend.cluster import dask_rows
+from ..backend.lazy_rows import is_stored
 from ..backend.rows import (
     PROBE_ROWS,
     is_blocks,
     row_batches,
-    stacked_rows,
     take_rows,
 )
-from ..backend.stored import is_stored, no_rows
+from ..backend.stored import no_rows
 from ..config import options
 from ..core import Array, Kernel
 from ..fields import Declared, Either, Floats, Indices, Nothing
@@ -146,8 +148,6 @@ def _from_chunks(
     sampler: Sampler, kernel: Kernel, X: Any, m: int, rng: np.random.Generator
 ) -> Landmarks:
     """Each chunk of a Dask array gives its share, chosen where it is."""
-    from ..backend import dask_rows
-
     sizes = np.array(X.chunks[0])
     ends = np.cumsum(sizes)
     shares = np.diff(np.round(ends * (m / ends[-1])).astype(int), prepend=0)
@@ -156,7 +156,7 @@ def _from_chunks(
         (share, seed) if share else None
         for share, seed in zip(shares.tolist(), seeds, strict=True)
     ]
-    found = dask_rows.each_chunk(partial(_take_share, sampler, kernel), X, wanted)
+    found = dask_rows().each_chunk(partial(_take_share, sampler, kernel), X, wanted)
     begins = (ends - sizes)[shares > 0]
     rows = np.concatenate([rows for rows, _ in found])
     indices = None

@@ -21,10 +21,10 @@ from ..backend.arrays import (
     is_array,
     to_numpy,
 )
+from ..backend.lazy_rows import is_elsewhere
 from ..backend.random import row_uniforms
 from ..backend.rows import sum_rows
 from ..backend.scale import all_finite, power_of_two, quiet
-from ..backend.stored import is_elsewhere
 from ..core import Array, Kernel
 from ..kernels.pairs import energies
 

@@ -1,11 +1,13 @@
-"""The base class of dictionary learners: fit, transform, errors and input checks."""
+"""What all dictionary learners share: new samples, codes, errors and defaults.
+
+`batch.py` and `stream.py` have the templates of learners that fit in the same way.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import partial
-from itertools import chain
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -17,12 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, is_dask, is_torch, to_numpy
 from ..backend.estimator import Estimator
-from ..backend.random import generator
 from ..backend.rows import (
-    Blocks,
     is_blocks,
-    joined,
-    kept,
     map_rows,
     no_blocks,
     over_blocks,
@@ -30,26 +28,22 @@ from ..backend.rows import (
     sum_rows,
 )
 from ..backend.validation import check_rows
-from ..config import options
 from ..core import Array, AtomUpdate, Dictionary, SparseCoder, SparseCodes
 from ..fields import Declared, History, Part, Size, Whole
 from ..pursuits import OMP, encode
 from ..updates import KSVDUpdate, ParallelKSVDUpdate
-from .checkpoint import Checkpoint
-from .loop import Monitor, alternate
 
 KSVD_UPDATES = [StrOptions({"approximate", "exact", "parallel"}), AtomUpdate]
 POSITIVE = Interval(Integral, 1, None, closed="left")
-MANY_ROWS = 2000  # rows of a stream to start from; default: a quarter as many atoms
 
 
 class DictionaryLearner(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, ABC
 ):
-    """Alternates between sparse codes and atoms; subclasses update the atoms.
+    """A dictionary and a coder, which `fit` learns and everything else uses.
 
-    A subclass defines `_first_dictionary` and `_atom_update`. It must have the
-    parameters named in `_parameter_constraints`.
+    A subclass defines `fit`. It must have the parameters named in
+    `_parameter_constraints`.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -81,98 +75,8 @@ class DictionaryLearner(
     """
 
     @abstractmethod
-    def _first_dictionary(self, X: Array, rng: np.random.Generator) -> Dictionary:
-        """The dictionary before the first iteration."""
-
-    @abstractmethod
-    def _atom_update(self) -> AtomUpdate:
-        """The rule that updates the atoms."""
-
     def fit(self, X: Any, y: Any = None) -> DictionaryLearner:
-        """Learn a dictionary for the rows of X; y is ignored.
-
-        If the update needs only sums over samples (`MOD`, ``update="parallel"``), X may
-        be a Dask array or dataframe, a list of row blocks or `Blocks`. The first atoms
-        then come from the first rows of the blocks.
-        """
-        self._validate_params()
-        X, first = self._training_rows(X)
-        rng = generator(self.random_state)
-        with kept(X) as rows:
-            start = self._first_dictionary(rows if first is X else first, rng)
-            self.dictionary_ = self._learn(start, rows, first.shape[1], rng)
-        return self
-
-    def _training_rows(self, X: Any) -> tuple[Any, Array]:
-        """Check X; returns it as array or blocks, and rows to draw first atoms from."""
-        if not is_blocks(X):
-            all_codes = self._needs_all_codes()
-            lazy = self._works_from_sums() if is_dask(X) else not all_codes
-            X = check_rows(self, X, reset=True, lazy=lazy, whole=all_codes)
-            return X, X
-        self._check_blocks(X)
-        once = isinstance(X, Iterator)
-        taken = _leading(X, self._n_first_rows())
-        first = joined(self._checked_blocks(taken))
-        if once and options.checkpoint is not None:
-            raise ValueError(
-                "X is an iterator that can be read only once, but a checkpoint reads "
-                "the samples first: pass a list of blocks or kernlets.Blocks"
-            )
-
-        def checked() -> Iterator[Array]:
-            source = chain(taken, X) if once else X
-            like = first[:0]  # later blocks may come as another type
-            return (check_rows(self, b, streamed=True, like=like) for b in source)
-
-        return Blocks(checked), first
-
-    def _checked_blocks(self, blocks: list[Any]) -> list[Array]:
-        """Check the first blocks of a stream; convert all to the type of the first."""
-        head = check_rows(self, blocks[0], reset=True)
-        rest = (check_rows(self, block, like=head[:0]) for block in blocks[1:])
-        return [head, *rest]
-
-    def _n_first_rows(self) -> int:
-        """Number of rows of a stream to choose the first atoms from."""
-        if self.n_components is None:
-            return MANY_ROWS if isinstance(self.init, str) else 1
-        return 2 * int(self.n_components)  # some rows may be zero
-
-    def _check_blocks(self, X: Any) -> None:
-        """Refuse blocks of rows if this learner cannot learn from them."""
-        if isinstance(X, Iterator) and self.max_iter > 1:
-            raise ValueError(
-                "X is an iterator that can be read only once: pass a list of blocks, "
-                "or kernlets.Blocks(function) with a function that returns one, or set "
-                "max_iter=1"
-            )
-        if self._needs_all_codes():
-            raise ValueError(
-                f"{type(self).__name__} with update={self.update!r} needs all codes at "
-                "once and cannot learn from blocks: set update='parallel' or use MOD"
-            )
-
-    def _needs_all_codes(self) -> bool:
-        return self._atom_update().needs == "codes"
-
-    def _works_from_sums(self) -> bool:
-        """Whether sums over samples suffice, so that these may be stored anywhere."""
-        return not self._needs_all_codes()
-
-    def _learn(
-        self, start: Dictionary, X: Array, n_features: int, rng: np.random.Generator
-    ) -> Any:
-        """Run the alternation, keep its history, and return the last dictionary."""
-        self.coder_ = self._coder(start.n_atoms, n_features)
-        name = type(self).__name__
-        monitor = Monitor(self.max_iter, bool(self.verbose), self.callback, name)
-        update = self._atom_update()
-        checkpoint = Checkpoint.of(self, samples=X, start=start)
-        learned = alternate(start, X, self.coder_, update, rng, monitor, checkpoint)
-        self.history_ = monitor.history
-        self.n_iter_ = monitor.n_iter
-        return learned
+        """Learn `dictionary_` from the samples in X, and set `coder_`."""
 
     def _checked(self, X: Any) -> Array:
         """Check new samples and convert them as the dictionary needs them."""
@@ -278,19 +182,6 @@ def _error_sums(dictionary: Dictionary, coder: SparseCoder, X: Array) -> np.ndar
     """Sum and count of the squared residuals."""
     residual = to_numpy(_errors(dictionary, coder, X))
     return np.array([residual.sum(dtype=np.float64), len(residual)])
-
-
-def _leading(blocks: Iterable[Array], n_rows: int) -> list[Array]:
-    """The first blocks, until they have at least `n_rows` rows or the stream ends."""
-    taken, count = [], 0
-    for block in blocks:
-        taken.append(block)
-        count += block.shape[0]
-        if count >= n_rows:
-            break
-    if not taken:
-        raise no_blocks()
-    return taken
 
 
 def ksvd_update(update: str | AtomUpdate) -> AtomUpdate:

@@ -1,67 +1,55 @@
-"""Linear dictionary learners that use all samples in every iteration: KSVD, MOD."""
+"""Learners that use all samples in every iteration: the template, KSVD and MOD."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import to_device
-from ..core import Array, AtomUpdate, SparseCoder
-from ..dictionaries import ExplicitDictionary
-from ..fields import Declared, Part
+from ..core import Array, AtomUpdate, Dictionary, SparseCoder
 from ..updates import MODUpdate
-from .base import (
-    KSVD_UPDATES,
-    DictionaryLearner,
-    dense_codes,
-    ksvd_update,
-    over_codes,
-)
-from .start import STARTS, Usable, start_atoms
+from .base import KSVD_UPDATES, DictionaryLearner, ksvd_update
+from .checkpoint import Checkpoint
+from .iterate import CodeAndUpdate, Monitor, iterate
+from .linear_atoms import LinearAtoms
 
 
-class LinearLearner(DictionaryLearner):
-    """A learner whose atoms are rows of a matrix in the space of the samples."""
+class BatchLearner(DictionaryLearner):
+    """A learner that codes all samples and then updates all atoms, in each iteration.
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DictionaryLearner._parameter_constraints,
-        "init": [StrOptions(set(STARTS)), "array-like"],
-    }
+    A subclass defines `fit`, which finds the first dictionary and calls `_learn`, and
+    `_atom_update`.
+    """
 
-    _declared: ClassVar[Declared] = {
-        "dictionary_": Part(ExplicitDictionary, m="m", p="p"),
-    }
+    @abstractmethod
+    def _atom_update(self) -> AtomUpdate:
+        """The rule that updates the atoms."""
 
-    def _first_dictionary(
-        self, X: Array, rng: np.random.Generator
-    ) -> ExplicitDictionary:
-        if self.n_components is None and not isinstance(self.init, str):
-            n_atoms = len(self.init)
-        else:
-            # count the usable rows, which is a pass over X, only if it is needed
-            count = self.n_components is None
-            n_usable = len(Usable.of(X)) if count else X.shape[0]
-            n_atoms = self._n_atoms(n_usable, X.shape[1])
-        # rows of a memory map are still on the host here
-        return ExplicitDictionary(to_device(start_atoms(self.init, X, n_atoms, rng)))
+    def _needs_all_codes(self) -> bool:
+        return self._atom_update().needs == "codes"
 
-    @property
-    def components_(self) -> Array:  # (m, p)
-        """The atoms, one per row, with unit norm."""
-        check_is_fitted(self)
-        return self.dictionary_.atoms
-
-    def inverse_transform(self, codes: Any) -> Array:  # (n, p)
-        """Reconstruct samples from codes: codes · atoms."""
-        return over_codes(_reconstructed, codes, self.components_)
+    def _learn(
+        self, start: Dictionary, X: Array, n_features: int, rng: np.random.Generator
+    ) -> Any:
+        """Run the alternation, keep its history, and return the last dictionary."""
+        self.coder_ = self._coder(start.n_atoms, n_features)
+        checkpoint = Checkpoint.of(self, samples=X, start=start)
+        steps = CodeAndUpdate(start, X, self.coder_, self._atom_update(), rng)
+        self.history_, self.n_iter_ = iterate(steps, Monitor.of(self), checkpoint, X)
+        return steps.dictionary
 
 
-def _reconstructed(atoms: Array, codes: Any) -> Array:  # (m, p), (n, m) -> (n, p)
-    return dense_codes(codes, atoms) @ atoms
+class LinearLearner(BatchLearner, LinearAtoms):
+    """A batch learner whose atoms are rows of a matrix; it lacks the atom update."""
+
+    def _check_blocks(self) -> None:
+        if self._needs_all_codes():
+            raise ValueError(
+                f"{type(self).__name__} with update={self.update!r} needs all codes at "
+                "once and cannot learn from blocks: set update='parallel' or use MOD"
+            )
 
 
 class KSVD(LinearLearner):

@@ -14,10 +14,10 @@ from sklearn.utils._param_validation import StrOptions
 
 from ..backend import ops
 from ..backend.arrays import index_like, namespace, to_numpy
+from ..backend.lazy_rows import is_stored
 from ..backend.random import generator
 from ..backend.rows import is_blocks, map_rows, row_batches, take_rows
 from ..backend.scale import all_finite, quiet
-from ..backend.stored import is_stored
 from ..backend.threads import serial_blas
 from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
@@ -37,8 +37,9 @@ from ..updates.budget import (
 from ..updates.stock import GIANT, AnchorStock
 from .base import POSITIVE, DictionaryLearner
 from .checkpoint import Checkpoint, fitting
+from .iterate import Alternation, Monitor, iterate
 from .kernel_atoms import KernelAtoms
-from .loop import Monitor
+from .training_rows import checked_blocks
 
 BLOCK = 64  # samples whose kernel rows are evaluated together
 ATOMS = 50
@@ -178,7 +179,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         self._validate_params()
         kernel = self._stream_kernel()
         if is_blocks(X):
-            X, first = self._training_rows(X)
+            X, first = checked_blocks(self, X)
             n_atoms = self.n_components
         else:
             X = first = check_samples(self, X, kernel, reset=True)
@@ -199,7 +200,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         if not started:
             rng = generator(self.random_state)
             self._begin(kernel.bound(X), X, self.n_components, rng)
-        self._run([row_batches(X, BLOCK)], 1)
+        self._run(iter([row_batches(X, BLOCK)]), 1)
         return self
 
     def _stream_kernel(self) -> Kernel:
@@ -254,42 +255,17 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
 
     def _run(
         self,
-        passes: Iterable[Iterable[Array]],
+        passes: Iterator[Iterable[Array]],
         n_passes: int,
         saved: Checkpoint | None = None,
         rng: np.random.Generator | None = None,  # orders the samples of a pass
     ) -> None:
         """Run passes over samples; each pass is an iteration of the history."""
-        name = type(self).__name__
-        monitor = Monitor(n_passes, bool(self.verbose), self.callback, name)
-        monitor.history["cost"] = []
-        saved = saved or Checkpoint()
-        if saved.state is not None and rng is not None:
-            with saved.resuming() as state:
-                self._resume(monitor, rng, state)
-        end = 0 if saved.done else n_passes
-        for iteration, batches in zip(range(monitor.n_iter, end), passes, strict=False):
-            error, cost = self._pass(batches)
-            monitor.history["cost"].append(cost)
-            stop = monitor(iteration, self.dictionary_, error)
-            saved.keep(
-                done=stop or iteration + 1 == end,
-                stock=vars(self.stock_),
-                n_samples_seen=self.n_samples_seen_,
-                history=monitor.history,
-                rng=rng,
-            )
-            if stop:
-                break
-        self.history_ = monitor.history
-        self.n_iter_ = monitor.n_iter
+        monitor, steps = Monitor.of(self, n_passes), Passes(self, passes, rng)
+        self.history_, self.n_iter_ = iterate(steps, monitor, saved)
 
-    def _resume(
-        self, monitor: Monitor, rng: np.random.Generator, state: dict[str, Any]
-    ) -> None:
+    def _resume(self, state: dict[str, Any]) -> None:
         """Continue from the state of a checkpoint."""
-        rng.bit_generator.state = state["rng"].bit_generator.state
-        monitor.resume(state["history"])
         stock, (_, p) = AnchorStock(**state["stock"]), self.stock_.anchors.shape
         fitting(stock.start, self.stock_.start)
         if check(stock)["p"] != p:
@@ -328,7 +304,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
                 f"{GIANT:g} times that of any anchor, and they would outweigh all "
                 "others for good. Scale the samples, e.g. with UnitNorm; if the stream "
                 "has changed its scale, fit a new learner",
-                stacklevel=5,
+                stacklevel=7,
             )
 
     def _rules(self, update: StochasticGradient, like: Array) -> ops.Rules:
@@ -366,7 +342,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
                 f"{n_unstable} steps were too long to lower the cost of their sample, "
                 "and the coefficients may grow without bound: set guard=True or a "
                 "smaller step in update",
-                stacklevel=4,
+                stacklevel=7,
             )
 
     def _publish(self) -> None:
@@ -386,9 +362,6 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
             return Lasso(PENALTY)
         return super()._coder(n_atoms, n_features)
 
-    def _needs_all_codes(self) -> bool:
-        return False
-
     def _checked(self, X: Any) -> Array:
         return check_samples(
             self, X, self.kernel_, by_blocks=True, like=self._model_array
@@ -396,6 +369,34 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
 
     def __sklearn_tags__(self) -> Any:
         return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
+
+
+class Passes(Alternation):
+    """Passes of the learner over samples; its stock of anchors is the state."""
+
+    def __init__(
+        self,
+        learner: BudgetKernelDL,
+        passes: Iterator[Iterable[Array]],
+        rng: np.random.Generator | None,
+    ) -> None:
+        self.learner, self.passes, self.rng = learner, passes, rng
+
+    def current(self) -> KernelDictionary:
+        return self.learner.dictionary_
+
+    def step(self, keep: Callable[[], None]) -> dict[str, float]:
+        error, cost = self.learner._pass(next(self.passes))
+        return {"objective": error, "cost": cost}
+
+    def state(self) -> dict[str, Any]:
+        stock, n_seen = vars(self.learner.stock_), self.learner.n_samples_seen_
+        return {"stock": stock, "n_samples_seen": n_seen, "rng": self.rng}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        if self.rng is not None:
+            self.rng.bit_generator.state = state["rng"].bit_generator.state
+        self.learner._resume(state)
 
 
 def _batches(X: Any, rng: np.random.Generator) -> Iterator[Array]:

@@ -1,18 +1,8 @@
 """States of unfinished fits: with ``options(checkpoint=FOLDER)`` a fit can be resumed.
 
-A loop asks for its `Checkpoint`, starts from the `state` that it finds there, and calls
-`keep` after each iteration::
-
-    checkpoint = Checkpoint.of(self, samples=X, start=dictionary)
-    if checkpoint.state is not None:
-        with checkpoint.resuming() as state:
-            dictionary = fitting(state["dictionary"], dictionary)
-    for ...:
-        checkpoint.keep(dictionary=dictionary)
-    checkpoint.keep(done=True, dictionary=dictionary)
-
-Without the option `state` is None and `keep` does nothing. `persistence` writes the
-files.
+A fit makes its checkpoint with `Checkpoint.of` and passes it to `iterate`, which starts
+from the `state` that it finds there and calls `keep` after each iteration. Without
+the option `state` is None and `keep` does nothing. `persistence` writes the files.
 """
 
 from __future__ import annotations
@@ -36,6 +26,7 @@ from ..backend.rows import is_blocks, sum_rows
 from ..config import CheckpointFolder, options
 from ..core import Array
 from ..fields import check
+from ..persistence import CheckpointError, load_state, save_state
 
 SHARE = 0.05  # share of the time that may be spent on writing
 BLOCK_ROWS = 4096  # constant, so that digests do not depend on memory or threads
@@ -100,8 +91,6 @@ class Checkpoint:
         self._due = now + (now - began) / SHARE
 
     def _write(self, path: Path, state: dict[str, Any]) -> None:
-        from ..persistence import save_state
-
         path.parent.mkdir(parents=True, exist_ok=True)
         save_state(state, path)
 
@@ -152,8 +141,6 @@ def fitting(value: Any, like: Any, free: str = "") -> Any:
 
 
 def _refusal(path: Path | None, error: Exception) -> Exception:
-    from ..persistence import CheckpointError
-
     if isinstance(error, CheckpointError):
         return error
     problem = f"cannot be resumed ({error}): remove it to begin this fit again"
@@ -165,8 +152,6 @@ def _saved(path: Path, about: dict[str, Any]) -> dict[str, Any] | None:
     remove_abandoned(path)
     if not path.exists():
         return None
-    from ..persistence import CheckpointError, load_state
-
     state = load_state(path)
     if state.get("about") == about and isinstance(state.get("done"), bool):
         return state

@@ -22,15 +22,16 @@ from ..kernels import Precomputed, resolve
 from ..kernels.definite import check_matrix
 from ..kernels.samples import check_samples, describe_input
 from ..updates import MODUpdate
-from .base import KSVD_UPDATES, DictionaryLearner, ksvd_update
+from .base import KSVD_UPDATES, ksvd_update
+from .batch import BatchLearner
 from .kernel_atoms import KernelAtoms
 
 
-class KernelLearner(KernelAtoms, DictionaryLearner):
+class KernelLearner(KernelAtoms, BatchLearner):
     """A learner in the feature space of a kernel, with the training set as anchors."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DictionaryLearner._parameter_constraints,
+        **BatchLearner._parameter_constraints,
         "kernel": [str, Kernel, callable],
         "init": [StrOptions({"samples"}), "array-like"],
     }

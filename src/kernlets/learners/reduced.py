@@ -36,15 +36,15 @@ from ..preimage.targets import admitted
 from ..pursuits import OMP
 from ..updates import AnchorDescent, AnchoredUpdate
 from ..updates.anchored import AnchoredDictionary
-from .base import POSITIVE, DictionaryLearner
-from .batch import KSVD
+from .base import POSITIVE
+from .batch import KSVD, BatchLearner
 from .kernel_atoms import KernelAtoms
 from .start import STARTS, nonzero_rows
 
 DRAWN = ("kmeans", "samples")  # names of `STARTS` that serve as anchors
 
 
-class ReducedKernelDL(KernelAtoms, DictionaryLearner):
+class ReducedKernelDL(KernelAtoms, BatchLearner):
     """A kernel dictionary whose atoms are combinations of a few, learned φ(anchors).
 
     Minimises ‖φ(Y) − Γ A φ(D)‖² + linear_weight · ‖Y − X D‖² over sparse codes Γ,
@@ -111,7 +111,7 @@ class ReducedKernelDL(KernelAtoms, DictionaryLearner):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DictionaryLearner._parameter_constraints,
+        **BatchLearner._parameter_constraints,
         "kernel": [str, Kernel, callable],
         "init": [StrOptions({"samples", "anchors"}), "array-like"],
         "anchors": [StrOptions({"dictionary", *DRAWN}), BaseEstimator, "array-like"],

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from itertools import islice
@@ -26,10 +26,10 @@ from ..fields import Declared, Floats, Indices, Maybe, Whole, check, declared_of
 from ..updates.refresh import replacements
 from ..updates.statistics import Seen
 from .base import POSITIVE
-from .batch import LinearLearner
 from .checkpoint import Checkpoint, fitted_attributes, fitting
 from .forgetting import Forgetting, forgetting_of
-from .loop import Monitor
+from .iterate import Alternation, Monitor, iterate
+from .linear_atoms import LinearAtoms
 
 PATIENCE = 30  # average number of uses per atom after which unused atoms are replaced
 MAX_COHERENCE = 0.99
@@ -44,7 +44,7 @@ class PassSums:
     error: float = 0.0  # Σ squared residuals before the atoms learned from the samples
 
 
-class StreamLearner(LinearLearner):
+class StreamLearner(LinearAtoms):
     """Codes a mini-batch, learns from it, and continues with the next.
 
     A subclass defines `_begin` (the state before the first sample), `_learn_batch` and
@@ -52,7 +52,7 @@ class StreamLearner(LinearLearner):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LinearLearner._parameter_constraints,
+        **LinearAtoms._parameter_constraints,
         "batch_size": [POSITIVE],
         "forgetting": [Interval(Real, 0, 1, closed="right"), Forgetting],
     }
@@ -127,23 +127,8 @@ class StreamLearner(LinearLearner):
 
     def _run(self, X: Any, passes: int, checkpoint: Checkpoint | None = None) -> None:
         """Run passes over the rows; each pass is an iteration of the history."""
-        name = type(self).__name__
-        monitor = Monitor(passes, bool(self.verbose), self.callback, name)
-        saved = checkpoint or Checkpoint()
-        sums = self._resumed(monitor, saved)
-        end = 0 if saved.done else passes
-        watched = monitor.watched(X)
-        for iteration in range(monitor.n_iter, end):
-            with watched():
-                for _ in self._pass(X, sums):
-                    self._keep(saved, monitor, sums)
-            stop = monitor(iteration, self.dictionary_, sums.error / sums.n_samples)
-            sums = PassSums()
-            self._keep(saved, monitor, sums, done=stop or iteration + 1 == end)
-            if stop:
-                break
-        self.history_ = monitor.history
-        self.n_iter_ = monitor.n_iter
+        monitor, steps = Monitor.of(self, passes), Passes(self, X)
+        self.history_, self.n_iter_ = iterate(steps, monitor, checkpoint, X)
 
     def _pass(self, X: Any, sums: PassSums) -> Iterator[None]:
         """One pass, or the rest of it, batch by batch."""
@@ -155,23 +140,6 @@ class StreamLearner(LinearLearner):
             sums.n_samples += self.n_samples_seen_ - before
             sums.n_batches += 1
             yield
-
-    def _keep(
-        self, saved: Checkpoint, monitor: Monitor, sums: PassSums, done: bool = False
-    ) -> None:
-        learned = fitted_attributes(self)
-        history = monitor.history
-        saved.keep(done, learned=learned, history=history, begun=vars(sums))
-
-    def _resumed(self, monitor: Monitor, saved: Checkpoint) -> PassSums:
-        """Continue from a checkpoint; returns the progress of the current pass."""
-        if saved.state is None:
-            return PassSums()
-        with saved.resuming() as state:
-            self._check_learned(state["learned"])
-            self.__dict__.update(state["learned"])
-            monitor.resume(state["history"])
-            return PassSums(**state["begun"])
 
     def _check_learned(self, learned: dict[str, Any]) -> None:
         """Refuse attributes that are not those of this learner after some batches."""
@@ -201,6 +169,34 @@ class StreamLearner(LinearLearner):
         if len(places):
             self._replace(places, atoms)
         self.uses_ = np.zeros_like(self.uses_)
+
+
+class Passes(Alternation):
+    """Passes of a stream learner over the rows; its attributes are the state.
+
+    A pass can be resumed after any of its batches.
+    """
+
+    def __init__(self, learner: StreamLearner, X: Any) -> None:
+        self.learner, self.X, self.sums = learner, X, PassSums()
+
+    def current(self) -> ExplicitDictionary:
+        return self.learner.dictionary_
+
+    def step(self, keep: Callable[[], None]) -> dict[str, float]:
+        for _ in self.learner._pass(self.X, self.sums):
+            keep()
+        error = self.sums.error / self.sums.n_samples
+        self.sums = PassSums()
+        return {"objective": error}
+
+    def state(self) -> dict[str, Any]:
+        return {"learned": fitted_attributes(self.learner), "begun": vars(self.sums)}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        self.learner._check_learned(state["learned"])
+        self.learner.__dict__.update(state["learned"])
+        self.sums = PassSums(**state["begun"])
 
 
 def _in_memory(X: Array) -> Array:

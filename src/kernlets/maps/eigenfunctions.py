@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..backend.arrays import double, eps, index_like, namespace
+from ..backend.lazy_rows import is_stored
 from ..backend.rows import is_blocks, sum_rows
 from ..backend.scale import least_energy, lengths
-from ..backend.stored import is_stored
 from ..backend.threads import serial_blas
 from ..config import options
 from ..core import Array, Kernel

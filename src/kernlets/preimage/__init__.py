@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from ..backend.arrays import as_like, index_like, namespace, to_numpy
-from ..backend.rows import map_blocks
+from ..backend.block_loop import map_blocks
 from ..backend.scale import quiet
 from ..core import Array, Kernel
 from ..kernels import Radial, resolve

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..backend.arrays import empty, namespace
-from ..backend.rows import map_blocks
+from ..backend.block_loop import map_blocks
 from ..backend.scale import quiet
 from ..backend.threads import serial_blas
 from ..core import UNUSED, Array, Dictionary, SparseCoder, SparseCodes

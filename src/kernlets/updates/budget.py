@@ -19,7 +19,8 @@ from ..backend.arrays import eps
 from ..core import Array
 from ..pursuits import OMP
 
-PRUNINGS = {"row-norm": 0, "error": 1, "merge": 2}  # as numbered in `hot.budget`
+# as numbered in `hot.budget_records`
+PRUNINGS = {"row-norm": 0, "error": 1, "merge": 2}
 
 # How far a guarded step goes, the minimum of the sample's cost along it being at 1:
 # past the minimum it learns faster, from 2 on the cost would not fall.
@@ -135,7 +136,7 @@ class StochasticGradient(BaseEstimator):
         self.patience = patience
 
     def rules(self) -> dict[str, Any]:
-        """Its part of `hot.budget.Rules`."""
+        """Its part of `hot.budget_records.Rules`."""
         self._validate_params()
         return {
             "feature_space": self.space == "feature",
@@ -170,7 +171,7 @@ class Admission(BaseEstimator):
         self.n_first = n_first
 
     def rules(self) -> dict[str, Any]:
-        """Its part of `hot.budget.Rules`."""
+        """Its part of `hot.budget_records.Rules`."""
         self._validate_params()
         return {"coherence": 1.0, "cost": -1.0}
 

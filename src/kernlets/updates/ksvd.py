@@ -10,8 +10,8 @@ import numpy as np
 
 from ..backend import ops
 from ..backend.arrays import diagonal, index_like, namespace, row_norms, to_numpy
+from ..backend.block_loop import slices
 from ..backend.products import matmul
-from ..backend.rows import slices
 from ..backend.scale import peaks, power_of_two
 from ..core import (
     Array,
@@ -139,7 +139,7 @@ def _(
 def _(
     dictionary: GramDictionary, coded: Coded, order: np.ndarray, exact: bool
 ) -> tuple[GramDictionary, np.ndarray]:
-    # working state as large as a good part of K: overwritten, not copied
+    # handed over, and as large as a good part of K: overwritten, not copied
     codes, values = coded.codes, _copy(coded.codes.values)
     gram, order = dictionary.gram(), index_like(order, dictionary.coefs)
     ops.gram_sweep(

@@ -93,7 +93,7 @@ def _open_session(records: Records, papers: set[str], job: Job) -> str:
 def _made(todo: list[Cell], job: Job, deadline: float | None) -> Iterator[Record]:
     if job.jobs > 1:
         setting = (job.device, job.threads_each)
-        yield from over_processes(todo, setting, job.jobs, deadline)
+        yield from over_processes(make, todo, setting, job.jobs, deadline)
         return
     for cell in todo:
         if deadline is not None and time.monotonic() >= deadline:

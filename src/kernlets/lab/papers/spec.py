@@ -10,13 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ..bench.skip import Skip
 from ..published import Published
-
-if TYPE_CHECKING:
-    from .findings import Points
+from .points import Points
 
 SCALES = ("smoke", "small", "full")
 Case = dict[str, Any]  # one point of a grid, JSON values only

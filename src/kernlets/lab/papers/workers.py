@@ -7,7 +7,7 @@ and the process is replaced; at the deadline, runs that are not finished are dro
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import connection, get_context
@@ -17,6 +17,7 @@ from ..bench.threads import threads_of_children
 from .records import Cell, Record
 
 Setting = tuple[str | None, int]  # device, threads
+Make = Callable[[Cell, str | None, int], Record]  # makes one run
 
 
 @dataclass
@@ -50,13 +51,17 @@ class Worker:
 
 
 def over_processes(
-    todo: list[Cell], setting: Setting, count: int, deadline: float | None
+    make: Make,
+    todo: list[Cell],
+    setting: Setting,
+    count: int,
+    deadline: float | None,
 ) -> Iterator[Record]:
     """Records in the order in which the runs end."""
     waiting, workers = iter(todo), []
     try:
         for cell in todo[:count]:
-            workers.append(_started(setting))
+            workers.append(_started(make, setting))
             workers[-1].give(next(waiting, cell))
         while busy := [worker for worker in workers if worker.cell is not None]:
             ready = connection.wait([w.line for w in busy], _left(deadline))
@@ -65,7 +70,7 @@ def over_processes(
             for worker in (w for w in busy if w.line in ready):
                 yield worker.result()
                 if not worker.process.is_alive():
-                    workers[workers.index(worker)] = worker = _started(setting)
+                    workers[workers.index(worker)] = worker = _started(make, setting)
                 cell = next(waiting, None)
                 if cell is not None:
                     worker.give(cell)
@@ -78,19 +83,18 @@ def _left(deadline: float | None) -> float | None:
     return None if deadline is None else max(0.0, deadline - time.monotonic())
 
 
-def _started(setting: Setting) -> Worker:
+def _started(make: Make, setting: Setting) -> Worker:
     context = get_context("spawn")  # threads and GPUs do not survive a fork
     ours, theirs = context.Pipe()
     with threads_of_children(setting[1]):
-        process = context.Process(target=_work, args=(theirs, *setting), daemon=True)
+        arguments = theirs, make, *setting
+        process = context.Process(target=_work, args=arguments, daemon=True)
         process.start()
     theirs.close()  # so that the end of the process ends the line
     return Worker(process, ours)
 
 
-def _work(line: Any, device: str | None, threads: int) -> None:
-    from .runner import make
-
+def _work(line: Any, make: Make, device: str | None, threads: int) -> None:
     while True:
         try:
             cell = line.recv()

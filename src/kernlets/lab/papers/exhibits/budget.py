@@ -15,7 +15,7 @@ from ....learners import BudgetKernelDL
 from ....updates.budget import Admission, Coherence, ReconstructionCost
 from ...published import number, numbers
 from ..data import Images, digit_images
-from ..findings import Points
+from ..points import Points
 from ..spec import Axes, Case, Claim, Exhibit, Metric, Sizes, Study, Values
 
 KERNEL = "poly:4,coef0=1"

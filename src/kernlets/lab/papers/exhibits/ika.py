@@ -15,7 +15,7 @@ from ....kernels import RBF
 from ....landmarks import uniform
 from ....maps import IKAMap, NystroemMap
 from ...published import number
-from ..findings import Points
+from ..points import Points
 from ..spec import Axes, Case, Claim, Derived, Exhibit, Metric, Sizes, Study, Values
 
 SIZES: Mapping[str, Sizes] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...published import number, numbers
-from ..findings import Points
+from ..points import Points
 from ..spec import Axes, Claim, Derived, Exhibit, Metric
 from .common import OTHER_MACHINE, accuracy
 from .lkdl_maps import MnistMaps, UspsMaps

@@ -13,7 +13,7 @@ from ....kernels import RBF
 from ....maps import NystroemMap
 from ...published import numbers
 from ..data import Images, split_of
-from ..findings import Points
+from ..points import Points
 from ..spec import Axes, Case, Claim, Exhibit, Sizes, Study, Values
 from .common import accuracy, percent_correct
 from .lkdl_studies import features, usps

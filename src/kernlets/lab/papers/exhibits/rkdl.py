@@ -14,7 +14,7 @@ from ....learners import KernelKSVD, ReducedKernelDL
 from ...bench.timing import timed
 from ...published import numbers
 from ..data import digit_images, loaded
-from ..findings import Points
+from ..points import Points
 from ..spec import Axes, Case, Claim, Exhibit, Metric, Sizes, Study, Values
 from .common import OTHER_MACHINE
 

@@ -1,75 +1,20 @@
 """A dictionary on a budget learns from a block of samples: the plain NumPy lines.
 
-This is the specification behind `reference.budget_stream`; the fast twin is in
+This is the specification of the operation `budget_stream`; the fast twin is in
 `numba_budget`. Only inner products enter: the caller evaluates the kernel for the
 block and is told which of its samples have become anchors.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from . import reference
-
-ROW_NORM, ERROR, MERGE = range(3)  # how the anchor to remove is chosen
-SPOILED = 1e-3  # relative error from which on the inverse is computed anew
-
-
-class Stock(NamedTuple):
-    """Anchors and atoms D = Φ(anchors) Ω, changed in place; rows past `size` are 0."""
-
-    matrix: Any  # (c, c) kernel matrix of the anchors, c above the budget or the need
-    coefs: Any  # (c, m) Ω
-    products: Any  # (c, m) matrix · Ω
-    gram: Any  # (m, m) Ωᵀ · matrix · Ω
-    inverse: Any  # (c, c) float64, of the matrix; (0, 0) if no rule needs it
-    slots: Any  # (c,) which column of the block's kernel rows an anchor has
-    start: Any  # (s, m) rows of Ω for the first s anchors
-    idle: Any  # (m,) samples since an atom was last used
-
-
-class Rules(NamedTuple):
-    """What is done with a sample."""
-
-    budget: int  # most anchors
-    feature_space: bool  # eq. (15), otherwise eqs. (19)-(20)
-    penalty: float  # μ
-    reach: float  # longest step, over that to the minimum of the sample's cost
-    guard: bool  # shorten longer ones
-    learn_rejected: bool
-    patience: int  # idle for longer than this an atom begins anew; negative: never
-    coherence: float  # γ of eq. (21)
-    cost: float  # ε of eq. (22), negative for none
-    pruning: int  # ROW_NORM, ERROR or MERGE
-    unit: bool  # keep atoms at unit norm
-    tiny: float  # 1 − coherence at which two samples are one
-    jitter: float  # relative, on the diagonal of the matrix that is inverted
-
-
-class Pursuit(NamedTuple):
-    """How a sample is coded: by `omp` if `width` is not 0, else by `lasso`."""
-
-    width: int
-    alpha: float
-    positive: bool
-    max_iter: int
-    tol: float
-
-
-class Outcome(NamedTuple):
-    """What happened to the samples of the block."""
-
-    size: int  # anchors now
-    n_admitted: int
-    n_unstable: int  # steps the guard has shortened, or should have
-    errors: Any  # (n,) ‖φ(x) − Dα‖² before the step
-    costs: Any  # (n,) ½ error + λ‖α‖₁ + ½ μ‖D‖² before the step
+from .budget_records import ERROR, MERGE, SPOILED, Outcome, Pursuit, Rules, Stock
 
 
 @np.errstate(all="ignore")
-def stream(
+def budget_stream(
     stock: Stock,
     size: int,
     cross: np.ndarray,  # (n, size + n) kernel of the block with the anchors and itself
@@ -79,35 +24,35 @@ def stream(
     pursuit: Pursuit,
 ) -> Outcome:
     """Table I of "Online Kernel Dictionary Learning on a Budget", sample by sample."""
-    learner = _Learner(stock, size, rules)
+    used = _UsedPart(stock, size, rules)
     errors, costs, n_admitted = np.zeros_like(energy), np.zeros_like(energy), 0
     for i, own in enumerate(energy):
-        row = cross[i, stock.slots[: learner.size]]
-        near = learner.nearness(row, own)
+        row = cross[i, stock.slots[: used.size]]
+        near = used.nearness(row, own)
         is_new = own > 0 and near < 1 - rules.tiny
-        starting = is_new and learner.size < len(stock.start)
-        corr = row @ learner.coefs
+        starting = is_new and used.size < len(stock.start)
+        corr = row @ used.coefs
         codes = _coded(stock.gram, corr, own, pursuit)
         errors[i] = max(own - codes @ (2 * corr - stock.gram @ codes), 0)
         shrinkage = rules.penalty * np.trace(stock.gram)
         costs[i] = (errors[i] + shrinkage) / 2 + pursuit.alpha * np.abs(codes).sum()
         admitted = is_new and near < rules.coherence and errors[i] > rules.cost
         if starting or admitted:
-            learner.append(row, own, cross.shape[1] - len(cross) + i)
+            used.append(row, own, cross.shape[1] - len(cross) + i)
             row, n_admitted = np.append(row, own), n_admitted + 1
         if starting:
-            learner.begin()
+            used.begin()
         elif admitted or rules.learn_rejected:
-            learner.step(row, corr, codes, admitted, rates[i])
+            used.step(row, corr, codes, admitted, rates[i])
         stock.idle[:] = np.where(codes == 0, stock.idle + 1, 0)
-        if admitted and not starting and learner.waits():
-            learner.revive(int(np.argmax(stock.idle)))
-        if learner.size > rules.budget:
-            learner.settle_inverse()
-            learner.prune(*learner.least())
+        if admitted and not starting and used.waits():
+            used.revive(int(np.argmax(stock.idle)))
+        if used.size > rules.budget:
+            used.settle_inverse()
+            used.prune(*used.least())
         if rules.unit:
-            learner.normalize()
-    return Outcome(learner.size, n_admitted, learner.n_unstable, errors, costs)
+            used.normalize()
+    return Outcome(used.size, n_admitted, used.n_unstable, errors, costs)
 
 
 def _coded(gram: np.ndarray, corr: np.ndarray, own: float, how: Pursuit) -> np.ndarray:
@@ -119,8 +64,8 @@ def _coded(gram: np.ndarray, corr: np.ndarray, own: float, how: Pursuit) -> np.n
     return reference.spread(indices, values, len(gram))[0]
 
 
-class _Learner:
-    """The stock and how much of it is used; matrices below are their used parts."""
+class _UsedPart:
+    """The used part of the arrays in the stock, changed in place."""
 
     def __init__(self, stock: Stock, size: int, rules: Rules) -> None:
         self.stock, self.rules, self.n_unstable = stock, rules, 0

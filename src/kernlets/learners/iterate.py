@@ -1,0 +1,231 @@
+"""THE alternation: `iterate` runs every fit that improves its atoms step by step.
+
+It resumes from a checkpoint, takes the steps, notes each in the history, asks the
+callback whether to stop, and keeps the state. What a step is, an `Alternation` says:
+`CodeAndUpdate` here for learners that use all samples in every iteration, others beside
+the stream learners and the classifiers that need them.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..backend.arrays import namespace
+from ..backend.rows import count_rows
+from ..backend.scale import quiet
+from ..backend.stored import watching
+from ..backend.threads import serial_blas
+from ..core import Array, AtomUpdate, Coded, Dictionary, SparseCoder, Statistics
+from ..pursuits import encode
+from ..updates.statistics import summed
+from .checkpoint import Checkpoint, fitting, learned_fields
+from .progress import RowClock
+
+
+@dataclass
+class Monitor:
+    """Keeps the history, shows progress, and asks the callback whether to stop."""
+
+    max_iter: int
+    verbose: bool = False
+    callback: Callable[[dict[str, Any]], Any] | None = None
+    title: str = ""
+    measure: str = "mean squared error"
+    history: dict[str, list[float]] = field(
+        default_factory=lambda: {"objective": [], "seconds": []}
+    )
+
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        max_iter: int | None = None,
+        measure: str = "mean squared error",
+    ) -> Monitor:
+        """The monitor of one fit, as the parameters of the estimator ask for."""
+        return cls(
+            estimator.max_iter if max_iter is None else max_iter,
+            bool(getattr(estimator, "verbose", False)),
+            getattr(estimator, "callback", None),
+            type(estimator).__name__,
+            measure,
+        )
+
+    def __post_init__(self) -> None:
+        self._began = time.perf_counter()
+
+    def resume(self, history: dict[str, list[float]]) -> None:
+        """Continue after the iterations of an interrupted fit."""
+        self.history = history
+        self._began -= max(history["seconds"], default=0.0)
+        if self.verbose:
+            print(f"{self.title}: resumed after iteration {self.n_iter}", flush=True)
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations so far."""
+        return len(self.history["objective"])
+
+    def watched(self, X: Any) -> Callable[[], AbstractContextManager[Any]]:
+        """Blocks in which rows are counted, and shown when iterations take long."""
+        if not self.verbose:
+            return nullcontext
+        n = count_rows(X)
+        clock = RowClock(self.title, n and n * (self.max_iter - self.n_iter))
+        return partial(watching, clock)
+
+    def __call__(
+        self,
+        iteration: int,
+        dictionary: Callable[[], Any],
+        objective: float,
+        **others: float,
+    ) -> bool:
+        """Note one iteration; True when the callback wants to stop."""
+        if not np.isfinite(objective):
+            raise ValueError(
+                f"{self.title}: the {self.measure} is not finite after iteration "
+                f"{iteration + 1}, the samples are too large. Scale them, e.g. with "
+                "UnitNorm or StandardScaler, or pass float64"
+            )
+        self.history["objective"].append(objective)
+        self.history["seconds"].append(time.perf_counter() - self._began)
+        for name, value in others.items():
+            self.history.setdefault(name, []).append(value)
+        if self.verbose:
+            print(
+                f"{self.title} {iteration + 1}/{self.max_iter}: {self.measure} "
+                f"{objective:.6g}, {self.history['seconds'][-1]:.2f} s",
+                flush=True,
+            )
+        if self.callback is None:
+            return False
+        told = {"iteration": iteration, "objective": objective}
+        return bool(self.callback({**told, "dictionary": dictionary()}))
+
+
+class Alternation(ABC):
+    """A state that steps improve, one after another: what `iterate` runs."""
+
+    @abstractmethod
+    def current(self) -> Any:
+        """The dictionary after the last step, for the callback.
+
+        No later step may change it: a callback may keep it.
+        """
+
+    @abstractmethod
+    def step(self, keep: Callable[[], None]) -> dict[str, float]:
+        """Improve the state; returns its ``objective``, and further measures.
+
+        A long step may call `keep` wherever it can be resumed in the middle.
+        """
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Everything that the next step depends on, for a checkpoint."""
+
+    @abstractmethod
+    def resume(self, state: dict[str, Any]) -> None:
+        """Continue from a state; an exception if it does not fit."""
+
+
+def iterate(
+    alternation: Alternation,
+    monitor: Monitor,
+    checkpoint: Checkpoint | None = None,
+    X: Any = None,  # samples whose rows are counted, to show progress
+) -> tuple[dict[str, list[float]], int]:
+    """Take `monitor.max_iter` steps, or as many as the checkpoint leaves.
+
+    Returns the history and the number of iterations.
+    """
+    checkpoint = checkpoint or Checkpoint()
+    if checkpoint.state is not None:
+        with checkpoint.resuming() as state:
+            alternation.resume(state)
+            monitor.resume(state["history"])
+
+    def keep(done: bool = False) -> None:
+        checkpoint.keep(done, history=monitor.history, **alternation.state())
+
+    end = 0 if checkpoint.done else monitor.max_iter
+    watched = nullcontext if X is None else monitor.watched(X)
+    for iteration in range(monitor.n_iter, end):
+        with watched():
+            measures = alternation.step(keep)
+        stop = monitor(iteration, alternation.current, **measures)
+        keep(done=stop or iteration + 1 == end)
+        if stop:
+            break
+    return monitor.history, monitor.n_iter
+
+
+class CodeAndUpdate(Alternation):
+    """Codes all samples, then updates the atoms.
+
+    The objective is the mean squared error per sample after the update, before useless
+    atoms are replaced.
+    """
+
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        X: Array,
+        coder: SparseCoder,
+        update: AtomUpdate,
+        rng: np.random.Generator,
+    ) -> None:
+        self.dictionary, self.X = dictionary, X
+        self.coder, self.update, self.rng = coder, update, rng
+
+    def current(self) -> Dictionary:
+        return self.dictionary.snapshot()
+
+    def step(self, keep: Callable[[], None]) -> dict[str, float]:
+        # a sweep is serial with small products between: threads of BLAS would only spin
+        calm = serial_blas if self.update.needs == "codes" else nullcontext()
+        with calm:
+            coded = _coded(self.dictionary, self.X, self.coder, self.update)
+            with quiet():  # atoms and error are looked at
+                step = self.update.step(self.dictionary, coded, self.rng)
+        self.dictionary = step.dictionary
+        _refuse_unbounded(self.dictionary)
+        n = coded.n_samples if isinstance(coded, Statistics) else len(coded.codes)
+        return {"objective": max(step.error, 0.0) / n}
+
+    def state(self) -> dict[str, Any]:
+        return {"dictionary": learned_fields(self.dictionary), "rng": self.rng}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        self.rng.bit_generator.state = state["rng"].bit_generator.state
+        start: Any = self.dictionary
+        resumed = replace(start, **state["dictionary"])
+        self.dictionary = fitting(resumed, start, free="r")
+
+
+def _refuse_unbounded(dictionary: Dictionary) -> None:
+    """An error if an atom is not made of finite numbers."""
+    xp, weights = namespace(dictionary.weights), dictionary.weights
+    if not bool(xp.all(xp.isfinite(weights))):
+        raise ValueError(
+            f"atoms are not finite in {weights.dtype}: the samples are too large. "
+            "Scale them, e.g. with UnitNorm or StandardScaler, or pass float64"
+        )
+
+
+def _coded(
+    dictionary: Dictionary, X: Array, coder: SparseCoder, update: AtomUpdate
+) -> Coded | Statistics:
+    """The input of the update: all codes, or sums over blocks of rows."""
+    if update.needs == "codes":
+        return Coded(X, encode(dictionary, coder, X))
+    return summed(dictionary, coder, X)

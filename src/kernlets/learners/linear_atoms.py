@@ -1,0 +1,111 @@
+"""The part that is common to all learners whose atoms are rows of a matrix."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ..backend.arrays import is_dask, to_device
+from ..backend.random import generator
+from ..backend.rows import is_blocks, kept
+from ..backend.validation import check_rows
+from ..core import Array
+from ..dictionaries import ExplicitDictionary
+from ..fields import Declared, Part
+from .base import DictionaryLearner, dense_codes, over_codes
+from .start import STARTS, Usable, start_atoms
+from .training_rows import checked_blocks
+
+
+class LinearAtoms(DictionaryLearner):
+    """A learner whose atoms are rows of a matrix in the space of the samples.
+
+    A subclass defines `_learn` and `_needs_all_codes`.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **DictionaryLearner._parameter_constraints,
+        "init": [StrOptions(set(STARTS)), "array-like"],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "dictionary_": Part(ExplicitDictionary, m="m", p="p"),
+    }
+
+    @abstractmethod
+    def _learn(
+        self,
+        start: ExplicitDictionary,
+        X: Any,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> Any:
+        """Learn from X, beginning with `start`, and set the history."""
+
+    @abstractmethod
+    def _needs_all_codes(self) -> bool:
+        """Whether the codes of all samples must be in memory together."""
+
+    def _works_from_sums(self) -> bool:
+        """Whether sums over samples suffice, so that these may be stored anywhere."""
+        return not self._needs_all_codes()
+
+    def _check_blocks(self) -> None:
+        """Refuse blocks of rows if this learner cannot learn from them."""
+
+    def fit(self, X: Any, y: Any = None) -> LinearAtoms:
+        """Learn a dictionary for the rows of X; y is ignored.
+
+        If the update needs only sums over samples (`MOD`, ``update="parallel"``), X may
+        be a Dask array or dataframe, a list of row blocks or `Blocks`. The first atoms
+        then come from the first rows of the blocks.
+        """
+        self._validate_params()
+        X, first = self._training_rows(X)
+        rng = generator(self.random_state)
+        with kept(X) as rows:
+            start = self._first_dictionary(rows if first is X else first, rng)
+            self.dictionary_ = self._learn(start, rows, first.shape[1], rng)
+        return self
+
+    def _training_rows(self, X: Any) -> tuple[Any, Array]:
+        """Check X; returns it as array or blocks, and rows to draw first atoms from."""
+        if is_blocks(X):
+            self._check_blocks()
+            return checked_blocks(self, X)
+        all_codes = self._needs_all_codes()
+        lazy = self._works_from_sums() if is_dask(X) else not all_codes
+        X = check_rows(self, X, reset=True, lazy=lazy, whole=all_codes)
+        return X, X
+
+    def _first_dictionary(
+        self, X: Array, rng: np.random.Generator
+    ) -> ExplicitDictionary:
+        """The dictionary before the first iteration."""
+        if self.n_components is None and not isinstance(self.init, str):
+            n_atoms = len(self.init)
+        else:
+            # count the usable rows, which is a pass over X, only if it is needed
+            count = self.n_components is None
+            n_usable = len(Usable.of(X)) if count else X.shape[0]
+            n_atoms = self._n_atoms(n_usable, X.shape[1])
+        # rows of a memory map are still on the host here
+        return ExplicitDictionary(to_device(start_atoms(self.init, X, n_atoms, rng)))
+
+    @property
+    def components_(self) -> Array:  # (m, p)
+        """The atoms, one per row, with unit norm."""
+        check_is_fitted(self)
+        return self.dictionary_.atoms
+
+    def inverse_transform(self, codes: Any) -> Array:  # (n, p)
+        """Reconstruct samples from codes: codes · atoms."""
+        return over_codes(_reconstructed, codes, self.components_)
+
+
+def _reconstructed(atoms: Array, codes: Any) -> Array:  # (m, p), (n, m) -> (n, p)
+    return dense_codes(codes, atoms) @ atoms

@@ -1,0 +1,71 @@
+"""Training rows that come in blocks: checked as they are read, some of them first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+from ..backend.rows import Blocks, joined, no_blocks
+from ..backend.validation import check_rows
+from ..config import options
+from ..core import Array
+
+MANY_ROWS = 2000  # rows of a stream to start from; default: a quarter as many atoms
+
+
+def checked_blocks(learner: Any, X: Any) -> tuple[Blocks, Array]:
+    """Blocks that are checked as they are read, and rows to draw first atoms from."""
+    _refuse_single_use(X, learner.max_iter)
+    once = isinstance(X, Iterator)
+    taken = _leading(X, _n_first_rows(learner))
+    first = joined(_checked_leading(learner, taken))
+    if once and options.checkpoint is not None:
+        raise ValueError(
+            "X is an iterator that can be read only once, but a checkpoint reads "
+            "the samples first: pass a list of blocks or kernlets.Blocks"
+        )
+
+    def checked() -> Iterator[Array]:
+        source = chain(taken, X) if once else X
+        like = first[:0]  # later blocks may come as another type
+        return (check_rows(learner, b, streamed=True, like=like) for b in source)
+
+    return Blocks(checked), first
+
+
+def _refuse_single_use(X: Any, max_iter: int) -> None:
+    """Refuse an iterator that would have to be read in every iteration."""
+    if isinstance(X, Iterator) and max_iter > 1:
+        raise ValueError(
+            "X is an iterator that can be read only once: pass a list of blocks, "
+            "or kernlets.Blocks(function) with a function that returns one, or set "
+            "max_iter=1"
+        )
+
+
+def _checked_leading(learner: Any, blocks: list[Any]) -> list[Array]:
+    """Check the first blocks of a stream; convert all to the type of the first."""
+    head = check_rows(learner, blocks[0], reset=True)
+    rest = (check_rows(learner, block, like=head[:0]) for block in blocks[1:])
+    return [head, *rest]
+
+
+def _n_first_rows(learner: Any) -> int:
+    """Number of rows of a stream to choose the first atoms from."""
+    if learner.n_components is None:
+        return MANY_ROWS if isinstance(learner.init, str) else 1
+    return 2 * int(learner.n_components)  # some rows may be zero
+
+
+def _leading(blocks: Iterable[Array], n_rows: int) -> list[Array]:
+    """The first blocks, until they have at least `n_rows` rows or the stream ends."""
+    taken, count = [], 0
+    for block in blocks:
+        taken.append(block)
+        count += block.shape[0]
+        if count >= n_rows:
+            break
+    if not taken:
+        raise no_blocks()
+    return taken
