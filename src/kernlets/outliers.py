@@ -103,6 +103,7 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         self,
         learner: BaseEstimator | None = None,
         contamination: float = 0.1,
+        *,
         standardize: bool = True,
         trim: bool = True,
         random_state: Any = None,

@@ -31,7 +31,7 @@ SMALLER = {
     "plot_denoise.py": {
         "X, clean = digits.X_train, ": "X, clean = digits.X_train[:150], ",
         "KSVD(100, 2, random": "KSVD(40, 2, random",
-        "RBF(sigma=1.5), 100, 8, max_iter=5": "RBF(sigma=1.5), 20, 3, max_iter=2",
+        "100, n_nonzero_coefs=8, max_iter=5": "20, n_nonzero_coefs=3, max_iter=2",
         "noisy = add_noise(clean, NOISE, 0)": (
             "clean = clean[:60]; noisy = add_noise(clean, NOISE, 0)"
         ),

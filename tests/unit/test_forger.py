@@ -367,8 +367,10 @@ def interrupted(model: Any, folder: Path) -> Path:
 
 RESUMED: dict[str, Any] = {
     "K-SVD": KSVD(5, 2, random_state=0),
-    "kernel K-SVD": KernelKSVD("rbf:1", 5, 2, random_state=0),
-    "reduced": ReducedKernelDL("rbf:1", 5, 2, anchors="samples", random_state=0),
+    "kernel K-SVD": KernelKSVD("rbf:1", 5, n_nonzero_coefs=2, random_state=0),
+    "reduced": ReducedKernelDL(
+        "rbf:1", 5, n_nonzero_coefs=2, anchors="samples", random_state=0
+    ),
     "online": OnlineDictionary(5, 2, batch_size=16, random_state=0),
     "RLS": RLSDictionary(5, 2, batch_size=16, random_state=0),
     "budget": BudgetKernelDL("rbf:1", 5, budget=9, random_state=0),

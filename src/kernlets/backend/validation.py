@@ -64,7 +64,7 @@ def check_rows(
         raise TypeError(
             f"X is a {type(X).__name__}, but {type(estimator).__name__} needs all rows "
             "in one array here: pass np.concatenate(list(X)), or learn from blocks "
-            "with MOD, KSVD(update='parallel') or OnlineDictionary"
+            "with MOD, KSVD(update='ksvd-parallel') or OnlineDictionary"
         )
     is_tensor = is_torch(X)
     if is_tensor or is_stored(X):
@@ -156,7 +156,8 @@ def _check_dask(
     if not lazy:
         raise TypeError(
             f"{name} needs all rows or codes at once and takes no Dask collection: "
-            "pass X.compute(), or use MOD, KSVD(update='parallel') or OnlineDictionary"
+            "pass X.compute(), or use MOD, KSVD(update='ksvd-parallel') or "
+            "OnlineDictionary"
         )
     if options.device is not None:
         raise ValueError(

@@ -144,6 +144,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         self,
         seconds: float | None = 60.0,
         max_candidates: int | None = None,
+        *,
         robust: bool = False,
         families: Sequence[str] | None = None,
         random_state: Any = None,

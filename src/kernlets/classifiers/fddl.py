@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, empty, index_like, namespace, row_norms
 from ..backend.random import generator
+from ..backend.renamed import UNSET
 from ..backend.rows import map_rows
 from ..backend.threads import parallel
 from ..backend.validation import check_rows
@@ -48,7 +49,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
 
     Parameters
     ----------
-    n_components : int, optional
+    n_atoms_per_class : int, optional
         Number of atoms of each class; a class with fewer samples gets one per sample,
         with a warning. Default: half the number of its samples, at most 100.
     lambda1, lambda2 : float
@@ -73,6 +74,8 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         Seed of the k-means clusters that give the first atoms.
     verbose, callback
         As in `KSVD`.
+    n_components : int
+        Former name of `n_atoms_per_class`; using it warns.
 
     Attributes
     ----------
@@ -110,7 +113,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [POSITIVE, None],
+        "n_atoms_per_class": [POSITIVE, None],
         "lambda1": [NOT_NEGATIVE],
         "lambda2": [NOT_NEGATIVE],
         "eta": [Interval(Real, 1, None, closed="left")],
@@ -121,6 +124,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callback": [Callable, None],
+        "n_components": [POSITIVE, None, StrOptions({UNSET})],
     }
 
     _declared: ClassVar[Declared] = {"class_means_": Floats("C", "m")}
@@ -133,8 +137,9 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_atoms_per_class: int | None = None,
         lambda1: float = 0.1,
+        *,
         lambda2: float = 0.001,
         eta: float = 1.0,
         gamma: float | None = None,
@@ -144,8 +149,9 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         random_state: Any = None,
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
+        n_components: Any = UNSET,
     ) -> None:
-        self.n_components = n_components
+        self.n_atoms_per_class = n_atoms_per_class
         self.lambda1 = lambda1
         self.lambda2 = lambda2
         self.eta = eta
@@ -156,6 +162,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
+        self.n_components = n_components
 
     def fit(self, X: Any, y: Any) -> FDDLClassifier:
         """Learn the atoms of all classes from labelled rows."""
@@ -165,7 +172,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         self.classes_, labels = np.unique(labels, return_inverse=True)
         order = np.argsort(labels, kind="stable")
         X, labels = X[index_like(order, X)], labels[order]
-        given = self.n_components, half_of_samples, X, labels, self.classes_
+        given = self._n_wanted(), half_of_samples, X, labels, self.classes_
         sizes = class_sizes(*given)
         self.atom_classes_ = np.repeat(np.arange(len(sizes)), sizes)
         rng = generator(self.random_state)

@@ -17,7 +17,8 @@ from ..backend.arrays import as_like, move_like, namespace, row_norms, to_numpy
 from ..backend.estimator import Estimator
 from ..backend.products import matmul
 from ..backend.random import generator
-from ..core import Array, Kernel
+from ..backend.renamed import warn_renamed
+from ..core import Array, Kernel, SparseCodes
 from ..dictionaries import ExplicitDictionary, KernelDictionary
 from ..fields import (
     Conditions,
@@ -37,6 +38,7 @@ from ..learners.checkpoint import Checkpoint
 from ..learners.loop import Monitor
 from ..learners.start import start_atoms
 from ..maps import NystroemMap
+from ..pursuits.encode import pack
 from ..updates.orthogonal import nearest_orthonormal, procrustes
 from .labels import checked_labels
 from .neighbors import count_votes
@@ -166,6 +168,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
         self,
         kernel: str | Kernel | Callable[..., Any] = "poly:8,coef0=1",
         dictionary: Literal["orthogonal", "fisher"] = "orthogonal",
+        *,
         n_components: int | None = None,
         landmarks: Any = "kmeans",
         n_landmarks: int | float | None = None,
@@ -227,7 +230,13 @@ class KSADClassifier(ClassifierMixin, Estimator):
         is_drawn = isinstance(self.landmarks, str) or callable(self.landmarks)
         if count is None and size is not None and is_drawn:
             count = min(n_samples, max(2 * size, 100))
-        return NystroemMap(self.kernel, self.landmarks, count, size, random_state=seed)
+        return NystroemMap(
+            self.kernel,
+            self.landmarks,
+            n_landmarks=count,
+            n_components=size,
+            random_state=seed,
+        )
 
     def _orthogonal(
         self, F: Array, labels: np.ndarray, rng: np.random.Generator
@@ -274,8 +283,16 @@ class KSADClassifier(ClassifierMixin, Estimator):
         self.history_ = {"objective": [1 / criterion], "seconds": [seconds]}
         return atoms, directions(matmul(F - self.centre_, atoms.T))
 
+    def encode(self, X: Any) -> SparseCodes:
+        """Sparse codes of new samples, in the form compared with training codes."""
+        return pack(self._new_codes(X), None)
+
     def codes(self, X: Any) -> Array:  # (n, m)
-        """Codes of new samples, in the form that is compared with training codes."""
+        """The codes of `encode` as a dense array; the method is deprecated."""
+        warn_renamed("codes(X)", "encode(X).toarray()")
+        return self._new_codes(X)
+
+    def _new_codes(self, X: Any) -> Array:  # (n, m)
         check_is_fitted(self)
         atoms = self.dictionary_.atoms
         X = check_samples(self, X, resolve(self.kernel), like=atoms)
@@ -290,7 +307,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
 
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
         """The share of the neighbours' votes for each class."""
-        codes = self.codes(X)
+        codes = self._new_codes(X)
         votes = count_votes(codes, self.codes_, self.code_classes_, self.n_neighbors)
         return votes / self.n_neighbors
 

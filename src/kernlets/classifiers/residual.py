@@ -23,7 +23,7 @@ from ..backend.stored import is_elsewhere
 from ..backend.text import printable
 from ..backend.threads import parallel
 from ..config import options
-from ..core import Array, Kernel
+from ..core import Array, Kernel, SparseCodes
 from ..fields import Conditions, Declared, Indices, Many, Number, Part
 from ..kernels import Precomputed, resolve
 from ..kernels.definite import check_kernel
@@ -31,6 +31,7 @@ from ..kernels.samples import check_samples, describe_input
 from ..learners import KSVD
 from ..learners.base import DictionaryLearner
 from ..learners.checkpoint import branches
+from ..pursuits.encode import side_by_side
 from .labels import ResidualVoting, checked_labels
 from .parts import is_stream, labelled_rows, rows_of, split_classes
 
@@ -269,6 +270,21 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
             known = X[:, rows] if by_matrix else X
             columns.append(fitted.reconstruction_error(known, per_sample=True))
         return namespace(columns[0]).stack(columns, axis=1)
+
+    def encode(self, X: Any) -> SparseCodes:
+        """Sparse codes over the dictionary of each class by itself, side by side.
+
+        The atoms of the first class come first. The codes of a sample over one class
+        do not depend on the other classes.
+        """
+        check_is_fitted(self)
+        self._check_all_begun()
+        kernel = _fitted_kernel(self.learners_[0])
+        by_matrix = isinstance(kernel, Precomputed)
+        X = check_samples(self, X, kernel) if by_matrix else X
+        places = zip(self.learners_, self.class_rows_, strict=True)
+        known = ((each, X[:, rows] if by_matrix else X) for each, rows in places)
+        return side_by_side([learner.encode(rows) for learner, rows in known])
 
     def _check_all_begun(self) -> None:
         """Raise if a class of a stream has not had enough samples yet."""

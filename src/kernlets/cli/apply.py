@@ -19,7 +19,7 @@ from ..backend.validation import check_rows
 from ..classifiers import explain
 from ..datasets import Table
 from .output import Predictions, print_predictions, write_codes, write_predictions
-from .parts import encoded, fitted_learners, has_codes, load_model
+from .parts import fitted_learners, has_codes, load_model
 from .show import show_facts
 from .sources import Columns, Source, by_batches
 from .targets import check_space, check_table
@@ -161,8 +161,7 @@ def _codes(model: Any, X: Any) -> sparse.csr_array:
     learners = fitted_learners(model)
 
     def encode(block: Any) -> sparse.csr_array:
-        parts = [encoded(learner, block) for learner in learners]
-        return sparse.hstack(parts, format="csr")
+        return last_step(model).encode(block).tocsr()
 
     if not is_dask(features):
         return encode(features)

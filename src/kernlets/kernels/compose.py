@@ -138,6 +138,13 @@ class Normalized(Kernel):
     ----------
     kernel : Kernel
         The kernel to normalise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import Normalized, Polynomial
+    >>> Normalized(Polynomial(2))(np.array([[1.0, 0.0], [2.0, 2.0]])).round(2).tolist()
+    [[1.0, 0.5], [0.5, 1.0]]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

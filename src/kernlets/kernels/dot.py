@@ -70,7 +70,9 @@ class Polynomial(Dot):
         "scale": [POSITIVE],
     }
 
-    def __init__(self, degree: int = 2, coef0: float = 0.0, scale: float = 1.0) -> None:
+    def __init__(
+        self, degree: int = 2, coef0: float = 0.0, *, scale: float = 1.0
+    ) -> None:
         self.degree = degree
         self.coef0 = coef0
         self.scale = scale

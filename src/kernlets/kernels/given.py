@@ -63,6 +63,7 @@ class Callable(Kernel):
         self,
         function: Function[..., Any],
         pairwise: bool = False,
+        *,
         diagonal: Function[[Any], Any] | None = None,
         gradient: Function[[Any, Any, Any], Any] | None = None,
     ) -> None:

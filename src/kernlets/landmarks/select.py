@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from math import sqrt
 from numbers import Integral
@@ -16,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..backend.arrays import as_float, check_points, index_like, is_dask, to_numpy
+from ..backend.names import guess
 from ..backend.rows import (
     PROBE_ROWS,
     is_blocks,
@@ -179,8 +179,7 @@ def find_sampler(landmarks: str | Sampler) -> Sampler:
         return landmarks
     if landmarks in SAMPLERS:
         return SAMPLERS[landmarks]
-    close = get_close_matches(landmarks, SAMPLERS, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
+    hint = guess(landmarks, SAMPLERS)
     raise ValueError(
         f"landmarks={landmarks!r} is not a sampler: {hint}there are "
         f"{', '.join(SAMPLERS)}; or pass indices of samples or an array of points"

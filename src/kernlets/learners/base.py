@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, is_dask, is_torch, to_numpy
@@ -33,12 +33,10 @@ from ..backend.validation import check_rows
 from ..config import options
 from ..core import Array, AtomUpdate, Dictionary, SparseCoder, SparseCodes
 from ..fields import Declared, History, Part, Size, Whole
-from ..pursuits import OMP, encode
-from ..updates import KSVDUpdate, ParallelKSVDUpdate
+from ..pursuits import BOTH, OMP, encode, resolve_coder
 from .checkpoint import Checkpoint
 from .loop import Monitor, alternate
 
-KSVD_UPDATES = [StrOptions({"approximate", "exact", "parallel"}), AtomUpdate]
 POSITIVE = Interval(Integral, 1, None, closed="left")
 MANY_ROWS = 2000  # rows of a stream to start from; default: a quarter as many atoms
 
@@ -55,7 +53,7 @@ class DictionaryLearner(
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [POSITIVE, None],
         "n_nonzero_coefs": [POSITIVE, None],
-        "coder": [SparseCoder, None],
+        "coder": [str, SparseCoder, None],
         "max_iter": [POSITIVE],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
@@ -91,9 +89,9 @@ class DictionaryLearner(
     def fit(self, X: Any, y: Any = None) -> DictionaryLearner:
         """Learn a dictionary for the rows of X; y is ignored.
 
-        If the update needs only sums over samples (`MOD`, ``update="parallel"``), X may
-        be a Dask array or dataframe, a list of row blocks or `Blocks`. The first atoms
-        then come from the first rows of the blocks.
+        If the update needs only sums over samples (`MOD`, ``update="ksvd-parallel"``),
+        X may be a Dask array or dataframe, a list of row blocks or `Blocks`. The first
+        atoms then come from the first rows of the blocks.
         """
         self._validate_params()
         X, first = self._training_rows(X)
@@ -150,7 +148,8 @@ class DictionaryLearner(
         if self._needs_all_codes():
             raise ValueError(
                 f"{type(self).__name__} with update={self.update!r} needs all codes at "
-                "once and cannot learn from blocks: set update='parallel' or use MOD"
+                "once and cannot learn from blocks: set update='ksvd-parallel' or use "
+                "MOD"
             )
 
     def _needs_all_codes(self) -> bool:
@@ -197,11 +196,8 @@ class DictionaryLearner(
     def _coder(self, n_atoms: int, n_features: int) -> SparseCoder:
         if self.coder is not None:
             if self.n_nonzero_coefs is not None:
-                raise ValueError(
-                    "n_nonzero_coefs and coder are both given: set the sparsity in "
-                    "the coder and leave n_nonzero_coefs out"
-                )
-            return self.coder
+                raise ValueError(BOTH)
+            return resolve_coder(self.coder)
         width = self.n_nonzero_coefs
         if width is None:
             width = min(self._width, max(1, n_features // 4), n_atoms)
@@ -291,15 +287,6 @@ def _leading(blocks: Iterable[Array], n_rows: int) -> list[Array]:
     if not taken:
         raise no_blocks()
     return taken
-
-
-def ksvd_update(update: str | AtomUpdate) -> AtomUpdate:
-    """The K-SVD update for a name in `KSVD_UPDATES`; an update stays as it is."""
-    if isinstance(update, AtomUpdate):
-        return update
-    if update == "parallel":
-        return ParallelKSVDUpdate()
-    return KSVDUpdate(exact=update == "exact")
 
 
 def over_codes(f: Callable[..., Array], codes: Any, weights: Array) -> Any:

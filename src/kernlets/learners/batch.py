@@ -13,12 +13,10 @@ from ..backend.arrays import to_device
 from ..core import Array, AtomUpdate, SparseCoder
 from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Part
-from ..updates import MODUpdate
+from ..updates import MODUpdate, resolve_update
 from .base import (
-    KSVD_UPDATES,
     DictionaryLearner,
     dense_codes,
-    ksvd_update,
     over_codes,
 )
 from .start import STARTS, Usable, start_atoms
@@ -77,15 +75,18 @@ class KSVD(LinearLearner):
     n_nonzero_coefs : int, optional
         Non-zeros per sample of the default coder, `OMP`. Default: 5, but at most a
         quarter of the features.
-    coder : SparseCoder, optional
-        Another pursuit: `OMP`, `Lasso` or `Threshold`.
+    coder : str or SparseCoder, optional
+        Another pursuit: `OMP`, `Lasso` or `Threshold`, or a name with parameters such
+        as "lasso:0.1".
     max_iter : int
         Number of iterations, each of coding and of updating the atoms.
     init : {"samples", "kmeans", "svd", "normal"} or array of shape (m, p)
         The first atoms.
-    update : {"approximate", "exact", "parallel"} or AtomUpdate
-        Update each atom in turn, by one step of alternation or by a singular value
-        decomposition; or update all atoms at once, which suits a GPU and data on disk.
+    update : str or AtomUpdate
+        "ksvd" updates each atom in turn by one step of alternation, "ksvd:exact=True"
+        by a singular value decomposition. "ksvd-parallel" updates all atoms at once,
+        which suits a GPU and data on disk. "mod" and "coordinate" are those of `MOD`
+        and `OnlineDictionary`; `kernlets list updates` shows all names.
     random_state : int, RandomState, Generator or None
         Seed of the first atoms and of replaced ones.
     verbose : bool
@@ -121,17 +122,18 @@ class KSVD(LinearLearner):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearLearner._parameter_constraints,
-        "update": KSVD_UPDATES,
+        "update": [str, AtomUpdate],
     }
 
     def __init__(
         self,
         n_components: int | None = None,
         n_nonzero_coefs: int | None = None,
-        coder: SparseCoder | None = None,
+        *,
+        coder: str | SparseCoder | None = None,
         max_iter: int = 10,
         init: Any = "samples",
-        update: str | AtomUpdate = "approximate",
+        update: str | AtomUpdate = "ksvd",
         random_state: Any = None,
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
@@ -149,7 +151,7 @@ class KSVD(LinearLearner):
         self.sparse_output = sparse_output
 
     def _atom_update(self) -> AtomUpdate:
-        return ksvd_update(self.update)
+        return resolve_update(self.update)
 
 
 class MOD(LinearLearner):
@@ -182,7 +184,8 @@ class MOD(LinearLearner):
         self,
         n_components: int | None = None,
         n_nonzero_coefs: int | None = None,
-        coder: SparseCoder | None = None,
+        *,
+        coder: str | SparseCoder | None = None,
         max_iter: int = 10,
         init: Any = "samples",
         random_state: Any = None,

@@ -66,7 +66,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         Number of non-zeros per code, found by `OMP`. Atoms then keep unit norm, eq.
         (3), instead of being penalised, because codes without a penalty could grow
         while atoms shrink.
-    coder : Lasso or OMP, optional
+    coder : Lasso, OMP or the name of either, optional
         Default: ``Lasso(0.05)``.
     max_iter : int
         Number of passes over X in `fit`, each in a new random order.
@@ -123,7 +123,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DictionaryLearner._parameter_constraints,
         "kernel": [str, Kernel, callable],
-        "coder": [Lasso, OMP, None],
+        "coder": [str, Lasso, OMP, None],
         "init": [StrOptions({"normal"}), "array-like"],
         "budget": [POSITIVE],
         "admission": [StrOptions(set(ADMISSIONS)), Admission],
@@ -142,8 +142,9 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         self,
         kernel: str | Kernel | Callable[..., Any] = "rbf",
         n_components: int | None = None,
+        *,
         n_nonzero_coefs: int | None = None,
-        coder: SparseCoder | None = None,
+        coder: str | SparseCoder | None = None,
         max_iter: int = 10,
         init: Any = "normal",
         budget: int = 100,
@@ -384,7 +385,10 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
     def _coder(self, n_atoms: int, n_features: int) -> SparseCoder:
         if self.coder is None and self.n_nonzero_coefs is None:
             return Lasso(PENALTY)
-        return super()._coder(n_atoms, n_features)
+        coder = super()._coder(n_atoms, n_features)
+        if not isinstance(coder, (Lasso, OMP)):
+            raise ValueError(f"coder={self.coder!r} must be 'lasso' or 'omp'")
+        return coder
 
     def _needs_all_codes(self) -> bool:
         return False

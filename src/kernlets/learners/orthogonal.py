@@ -33,8 +33,8 @@ class OrthogonalDictionary(LinearLearner):
     n_nonzero_coefs : int, optional
         Number of the largest correlations to keep for each sample. This gives the best
         code of that size, because the atoms are orthonormal.
-    coder : SparseCoder, optional
-        Another pursuit.
+    coder : str or SparseCoder, optional
+        Another pursuit, as in `KSVD`.
     alpha : float
         Soft threshold of the correlations if neither `n_nonzero_coefs` nor `coder` is
         given.
@@ -67,7 +67,8 @@ class OrthogonalDictionary(LinearLearner):
         self,
         n_components: int | None = None,
         n_nonzero_coefs: int | None = None,
-        coder: SparseCoder | None = None,
+        *,
+        coder: str | SparseCoder | None = None,
         alpha: float = 0.1,
         max_iter: int = 20,
         init: Any = "samples",
@@ -112,7 +113,7 @@ class OrthogonalDictionary(LinearLearner):
         coder = super()._coder(n_atoms, n_features)
         if self.n_nonzero_coefs is None:
             return coder
-        return Threshold(self.n_nonzero_coefs, "top-k")
+        return Threshold(kind="top-k", n_nonzero_coefs=self.n_nonzero_coefs)
 
     def _atom_update(self) -> AtomUpdate:
         return OrthogonalUpdate()

@@ -105,7 +105,7 @@ class ReducedKernelDL(KernelAtoms, DictionaryLearner):
     --------
     >>> from kernlets import ReducedKernelDL, datasets
     >>> digits = datasets.load("digits")
-    >>> learner = ReducedKernelDL("poly:2", 30, 3, n_anchors=60, random_state=0)
+    >>> learner = ReducedKernelDL("poly:2", 30, n_anchors=60, random_state=0)
     >>> learner.fit(digits.X_train).transform(digits.X_train[:5]).shape
     (5, 30)
     """
@@ -125,8 +125,9 @@ class ReducedKernelDL(KernelAtoms, DictionaryLearner):
         self,
         kernel: str | Kernel | Callable[..., Any] = "rbf",
         n_components: int | None = None,
+        *,
         n_nonzero_coefs: int | None = None,
-        coder: SparseCoder | None = None,
+        coder: str | SparseCoder | None = None,
         max_iter: int = 10,
         init: Any = "samples",
         anchors: Any = "dictionary",
@@ -343,7 +344,9 @@ class ReducedKernelDL(KernelAtoms, DictionaryLearner):
             descent = AnchorDescent() if descent else None
         width = getattr(self.anchors, "n_nonzero_coefs", None)
         coder = None if width is None else OMP(width)
-        return AnchoredUpdate(self.restrict, descent, self.linear_weight, coder)
+        return AnchoredUpdate(
+            self.restrict, descent, linear_weight=self.linear_weight, linear_coder=coder
+        )
 
     def _note_mixed(self, trained: AnchoredDictionary) -> None:
         if not self.linear_weight:

@@ -110,6 +110,7 @@ class FastfoodMap(FeatureMap):
         self,
         kernel: Kernel | str = "rbf",
         n_components: int = 100,
+        *,
         gains: Literal["signs", "normal"] = "signs",
         random_state: Any = None,
     ) -> None:

@@ -87,6 +87,7 @@ class FourierMap(FeatureMap):
         self,
         kernel: Kernel | str = "rbf",
         n_components: int = 100,
+        *,
         sampling: Sampling = "plain",
         random_state: Any = None,
     ) -> None:

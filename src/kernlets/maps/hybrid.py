@@ -93,6 +93,7 @@ class HybridMap(FeatureMap):
         self,
         kernel: Kernel | str = "rbf",
         landmarks: Any = "uniform",
+        *,
         n_landmarks: int | float | None = None,
         n_components: int | float | None = None,
         n_random: int = 100,
@@ -124,7 +125,9 @@ class HybridMap(FeatureMap):
         self.landmark_indices_ = self.head_.landmark_indices_
         self.eigenvalues_ = self.head_.eigenvalues_
         seed = int(rng.integers(2**31))
-        self.tail_ = FourierMap(self.kernel_, self.n_random, self.sampling, seed)
+        self.tail_ = FourierMap(
+            self.kernel_, self.n_random, sampling=self.sampling, random_state=seed
+        )
         Z = self.tail_.fit_transform(self.landmarks_)
         removal = double(self.head_.projection_).T @ double(Z)
         self.removal_ = as_like(removal, Z)

@@ -148,6 +148,7 @@ class IKAMap(LandmarkMap):
         self,
         kernel: Kernel | str | Callable[..., Any] = "rbf",
         basis: str | Callable[[Array], Array] = "kernel",
+        *,
         landmarks: Any = "uniform",
         n_landmarks: int | float | None = None,
         n_components: int | float | None = None,

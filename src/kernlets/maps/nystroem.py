@@ -131,6 +131,7 @@ class NystroemMap(LandmarkMap):
         self,
         kernel: Kernel | str | Callable[..., Any] = "rbf",
         landmarks: Any = "uniform",
+        *,
         n_landmarks: int | float | None = None,
         n_components: int | float | None = None,
         truncation: Literal["landmarks", "samples"] = "landmarks",

@@ -81,6 +81,7 @@ class PolynomialSketchMap(FeatureMap):
         self,
         kernel: Kernel | str = "poly:2",
         n_components: int = 100,
+        *,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel

@@ -47,6 +47,7 @@ class Lasso(SparseCoder):
         self,
         alpha: float = 0.1,
         positive: bool = False,
+        *,
         max_iter: int = 1000,
         tol: float = 1e-6,
     ) -> None:

@@ -186,13 +186,14 @@ class AnchoredUpdate(KSVDUpdate):
         self,
         restrict: bool = True,
         descent: AnchorDescent | None = None,
+        *,
         linear_weight: float = 0.0,
         linear_coder: SparseCoder | None = None,
         exact: bool = False,
         min_uses: int = 4,
         max_coherence: float = 0.99,
     ) -> None:
-        super().__init__(exact, min_uses, max_coherence)
+        super().__init__(exact, min_uses, max_coherence=max_coherence)
         self.restrict = restrict
         self.descent = descent
         self.linear_weight = linear_weight

@@ -153,6 +153,14 @@ class AnchorDescent(BaseEstimator):
     rate : float, optional
         Length γ of plain gradient steps D ← D − γ ∂f/∂D as published. Without it the
         steps are those of L-BFGS with a line search: nothing to tune, and f only falls.
+
+    Examples
+    --------
+    >>> from kernlets import AnchorDescent, ReducedKernelDL, datasets
+    >>> X = datasets.load("digits").X_train[:200]
+    >>> moving = {"optimize_anchors": AnchorDescent(n_steps=2), "random_state": 0}
+    >>> ReducedKernelDL("poly:2", 10, n_anchors=20, **moving).fit(X).anchors_.shape
+    (20, 64)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -52,7 +52,7 @@ class DecayingStep(StepSize):
     }
 
     def __init__(
-        self, first: float = 0.01, decay: float = 1000.0, hold: int | None = 2000
+        self, first: float = 0.01, decay: float = 1000.0, *, hold: int | None = 2000
     ) -> None:
         self.first = first
         self.decay = decay
@@ -91,6 +91,7 @@ class StochasticGradient(BaseEstimator):
     Parameters
     ----------
     space : {"parameter", "feature"}
+        The space of the step.
     step : float or StepSize
         ρ: a constant or a schedule. Default: `DecayingStep`, the one of the paper.
     penalty : float
@@ -107,6 +108,15 @@ class StochasticGradient(BaseEstimator):
     patience : int, optional
         An atom that so many samples in a row have not used becomes the next anchor:
         for data that change, in which atoms die out otherwise. Default: never.
+
+    Examples
+    --------
+    >>> from kernlets import BudgetKernelDL, StochasticGradient, datasets
+    >>> X = datasets.load("digits").X_train
+    >>> update = StochasticGradient("feature", step=0.05)
+    >>> learner = BudgetKernelDL("rbf", 10, budget=20, update=update, random_state=0)
+    >>> learner.fit(X[:100]).coefs_.shape
+    (10, 20)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -122,6 +132,7 @@ class StochasticGradient(BaseEstimator):
         self,
         space: str = "parameter",
         step: float | StepSize | None = None,
+        *,
         penalty: float = 0.1,
         guard: bool = True,
         on_reject: str = "update",
@@ -183,7 +194,16 @@ class Coherence(Admission):
     threshold : float
         γ, from 0 (the first anchors stay the only ones) to 1 (everything is new).
     n_first : int
-        As in `Admission`.
+        Number of first samples that are always admitted.
+
+    Examples
+    --------
+    >>> from kernlets import BudgetKernelDL, Coherence, datasets
+    >>> X = datasets.load("digits").X_train
+    >>> rule = Coherence(0.5, n_first=5)
+    >>> learner = BudgetKernelDL("rbf", 10, admission=rule, max_iter=1, random_state=0)
+    >>> learner.fit(X[:100]).anchors_.shape[1]
+    64
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -210,7 +230,16 @@ class ReconstructionCost(Admission):
         Compare ½‖φ(x) − Dα‖², the cost in eq. (16): with it, and only with it, the
         numbers of anchors are those that were published.
     n_first : int
-        As in `Admission`.
+        Number of first samples that are always admitted.
+
+    Examples
+    --------
+    >>> from kernlets import BudgetKernelDL, ReconstructionCost, datasets
+    >>> X = datasets.load("digits").X_train
+    >>> rule = ReconstructionCost(0.9, n_first=5)
+    >>> learner = BudgetKernelDL("rbf", 10, admission=rule, max_iter=1, random_state=0)
+    >>> learner.fit(X[:100]).anchors_.shape[1]
+    64
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -220,7 +249,7 @@ class ReconstructionCost(Admission):
     }
 
     def __init__(
-        self, threshold: float = 1.2, half: bool = False, n_first: int = 20
+        self, threshold: float = 1.2, half: bool = False, *, n_first: int = 20
     ) -> None:
         self.threshold = threshold
         self.half = half
