@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from .backend.arrays import eps, index_like, namespace, to_numpy
+from .backend.constraints import Interval
 from .backend.estimator import Estimator
 from .backend.pipelines import before_last, last_step
 from .backend.random import generator

@@ -164,3 +164,16 @@ def test_hot_loops_know_arrays_only():
     for path in (ROOT / "hot").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             assert set(imported_parts(path, node)) <= {"hot"}, path.name
+
+
+@pytest.mark.parametrize(
+    ("text", "home"),
+    [
+        ("sklearn.utils._param_validation", "backend/constraints.py"),
+        ("get_close_matches", "backend/names.py"),
+        ("os.replace", "backend/atomic.py"),
+    ],
+)
+def test_what_is_written_once(text, home):
+    found = [path for path in FILES if text in path.read_text()]
+    assert [path.relative_to(ROOT).as_posix() for path in found] == [home]

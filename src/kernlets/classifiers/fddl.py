@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, empty, index_like, namespace, row_norms
+from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
 from ..backend.random import generator
 from ..backend.renamed import UNSET
 from ..backend.rows import map_rows
@@ -29,8 +29,6 @@ from .fisher import Layout, Penalties, bounds, zeros
 from .fisher_codes import FisherTurns
 from .labels import ResidualVoting, checked_labels, class_residuals
 
-POSITIVE = Interval(Integral, 1, None, closed="left")
-NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 NEARNESS = {"local": 0.005, "global": 0.5}  # default weight of the class means
 
 
@@ -113,18 +111,18 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_atoms_per_class": [POSITIVE, None],
+        "n_atoms_per_class": [AT_LEAST_1, None],
         "lambda1": [NOT_NEGATIVE],
         "lambda2": [NOT_NEGATIVE],
         "eta": [Interval(Real, 1, None, closed="left")],
         "gamma": [NOT_NEGATIVE, None],
         "simplified": ["boolean"],
         "scheme": [StrOptions({"local", "global"})],
-        "max_iter": [POSITIVE],
+        "max_iter": [AT_LEAST_1],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callback": [Callable, None],
-        "n_components": [POSITIVE, None, StrOptions({UNSET})],
+        "n_components": [AT_LEAST_1, None, StrOptions({UNSET})],
     }
 
     _declared: ClassVar[Declared] = {"class_means_": Floats("C", "m")}

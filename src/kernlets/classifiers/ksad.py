@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, move_like, namespace, row_norms, to_numpy
+from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, SHARE, StrOptions
 from ..backend.estimator import Estimator
 from ..backend.products import matmul
 from ..backend.random import generator
@@ -45,9 +44,7 @@ from .neighbors import count_votes
 from .scatter import Scatter, fisher_directions
 from .turns import Turns, soft
 
-POSITIVE = Interval(Integral, 1, None, closed="left")
 UNEVEN = 1e4  # times the typical κ(x, x): samples that outweigh all others
-NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 
 class KSADClassifier(ClassifierMixin, Estimator):
@@ -133,14 +130,14 @@ class KSADClassifier(ClassifierMixin, Estimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [str, Kernel, callable],
         "dictionary": [StrOptions({"orthogonal", "fisher"})],
-        "n_components": [POSITIVE, None],
+        "n_components": [AT_LEAST_1, None],
         "landmarks": [str, callable, "array-like"],
-        "n_landmarks": [POSITIVE, Interval(Real, 0, 1, closed="right"), None],
+        "n_landmarks": [AT_LEAST_1, SHARE, None],
         "beta1": [NOT_NEGATIVE],
         "beta2": [NOT_NEGATIVE],
-        "max_iter": [POSITIVE],
-        "n_neighbors": [POSITIVE],
-        "shrinkage": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [AT_LEAST_1],
+        "n_neighbors": [AT_LEAST_1],
+        "shrinkage": [POSITIVE],
         "random_state": ["random_state", np.random.Generator],
     }
 

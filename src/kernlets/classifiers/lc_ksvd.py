@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import (
@@ -19,6 +18,13 @@ from ..backend.arrays import (
     index_like,
     namespace,
     row_norms,
+)
+from ..backend.constraints import (
+    AT_LEAST_1,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Options,
+    StrOptions,
 )
 from ..backend.random import generator
 from ..backend.renamed import UNSET
@@ -38,8 +44,6 @@ from .allocation import class_atoms, class_sizes
 from .coding import CodingClassifier
 from .labels import ScoreVoting, checked_labels
 
-POSITIVE = Interval(Integral, 1, None, closed="left")
-NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 START_ITERATIONS = 20  # of K-SVD on each class before the joint training
 
 
@@ -50,15 +54,15 @@ class JointKSVD(ScoreVoting, CodingClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_atoms_per_class": [POSITIVE, None],
-        "n_nonzero_coefs": [POSITIVE, None],
+        "n_atoms_per_class": [AT_LEAST_1, None],
+        "n_nonzero_coefs": [AT_LEAST_1, None],
         "beta": [NOT_NEGATIVE],
-        "tau": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [POSITIVE],
+        "tau": [POSITIVE],
+        "max_iter": [AT_LEAST_1],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callback": [Callable, None],
-        "n_components": [POSITIVE, None, StrOptions({UNSET})],
+        "n_components": [AT_LEAST_1, None, StrOptions({UNSET})],
     }
 
     _declared: ClassVar[Declared] = {

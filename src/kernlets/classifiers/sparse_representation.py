@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, index_like, namespace, to_numpy
+from ..backend.constraints import AT_LEAST_1
 from ..backend.estimator import Estimator
 from ..backend.rows import map_rows
 from ..core import Array, Kernel, SparseCoder, SparseCodes
@@ -67,7 +66,7 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [str, Kernel, callable],
-        "n_nonzero_coefs": [Interval(Integral, 1, None, closed="left"), None],
+        "n_nonzero_coefs": [AT_LEAST_1, None],
         "coder": [str, SparseCoder, None],
     }
 

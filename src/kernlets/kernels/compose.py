@@ -10,9 +10,9 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from ..backend.arrays import as_float, as_like, is_torch, namespace
+from ..backend.constraints import NOT_NEGATIVE
 from ..backend.rows import map_rows
 from ..core import Array, Kernel
 from .family import Family, finite, no_overflow
@@ -104,7 +104,7 @@ class Constant(Kernel):
     differentiable: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "value": [Interval(Real, 0, None, closed="left")],
+        "value": [NOT_NEGATIVE],
     }
 
     def __init__(self, value: float = 1.0) -> None:

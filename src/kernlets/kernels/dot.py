@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import Interval
 
 from ..backend.arrays import is_torch, namespace
+from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, POSITIVE
 from ..backend.scale import lengths, power_of_two
 from ..core import Array, Kernel
-from .family import POSITIVE, Family, Identity, positive, reset
+from .family import Family, Identity, positive, reset
 from .pairs import energies, products, times
 
 
@@ -65,8 +65,8 @@ class Polynomial(Dot):
 
     tamed_by = "lower degree or scale, "
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "degree": [Interval(Integral, 1, None, closed="left")],
-        "coef0": [Interval(Real, 0, None, closed="left")],
+        "degree": [AT_LEAST_1],
+        "coef0": [NOT_NEGATIVE],
         "scale": [POSITIVE],
     }
 

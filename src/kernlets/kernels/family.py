@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils._param_validation import Interval
 
 from ..backend.arrays import as_float, double, is_array, is_torch, namespace
 from ..backend.rows import sum_rows, take_rows
@@ -25,7 +24,6 @@ from ..backend.stored import is_elsewhere
 from ..core import Array, Kernel
 
 HEADROOM = 2.0**20  # by how much sums over κ may be larger than κ itself
-POSITIVE = Interval(Real, 0, None, closed="neither")
 
 
 class Family(Kernel):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..backend.arrays import is_torch, namespace
+from ..backend.constraints import POSITIVE
 from ..core import Array
-from .family import POSITIVE, Exponential, Family, Identity, positive
+from .family import Exponential, Family, Identity, positive
 from .pairs import feature_pull, feature_sums, l1_distances, times, zeros
 
 

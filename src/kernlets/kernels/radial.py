@@ -12,11 +12,11 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Options
 
 from ..backend.arrays import is_torch, namespace
+from ..backend.constraints import POSITIVE, Options
 from ..core import Array, Kernel
-from .family import POSITIVE, Exponential, Family, decay, positive, reset, variance
+from .family import Exponential, Family, decay, positive, reset, variance
 from .pairs import (
     centred,
     energies,

@@ -6,16 +6,15 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, is_dask, is_torch, to_numpy
+from ..backend.constraints import AT_LEAST_1
 from ..backend.estimator import Estimator
 from ..backend.random import generator
 from ..backend.rows import (
@@ -37,7 +36,6 @@ from ..pursuits import BOTH, OMP, encode, resolve_coder
 from .checkpoint import Checkpoint
 from .loop import Monitor, alternate
 
-POSITIVE = Interval(Integral, 1, None, closed="left")
 MANY_ROWS = 2000  # rows of a stream to start from; default: a quarter as many atoms
 
 
@@ -51,10 +49,10 @@ class DictionaryLearner(
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [POSITIVE, None],
-        "n_nonzero_coefs": [POSITIVE, None],
+        "n_components": [AT_LEAST_1, None],
+        "n_nonzero_coefs": [AT_LEAST_1, None],
         "coder": [str, SparseCoder, None],
-        "max_iter": [POSITIVE],
+        "max_iter": [AT_LEAST_1],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callback": [Callable, None],

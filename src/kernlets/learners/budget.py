@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from ..backend import ops
 from ..backend.arrays import index_like, namespace, to_numpy
+from ..backend.constraints import AT_LEAST_1, StrOptions
 from ..backend.random import generator
 from ..backend.rows import is_blocks, map_rows, row_batches, take_rows
 from ..backend.scale import all_finite, quiet
@@ -35,7 +35,7 @@ from ..updates.budget import (
     tolerances,
 )
 from ..updates.stock import GIANT, AnchorStock
-from .base import POSITIVE, DictionaryLearner
+from .base import DictionaryLearner
 from .checkpoint import Checkpoint, fitting
 from .kernel_atoms import KernelAtoms
 from .loop import Monitor
@@ -125,7 +125,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         "kernel": [str, Kernel, callable],
         "coder": [str, Lasso, OMP, None],
         "init": [StrOptions({"normal"}), "array-like"],
-        "budget": [POSITIVE],
+        "budget": [AT_LEAST_1],
         "admission": [StrOptions(set(ADMISSIONS)), Admission],
         "update": [StrOptions({"parameter", "feature"}), StochasticGradient],
         "pruning": [StrOptions(set(PRUNINGS))],

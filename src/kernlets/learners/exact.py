@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from ..backend.arrays import diagonal, index_like, namespace, to_numpy
+from ..backend.constraints import StrOptions
 from ..backend.random import generator
 from ..backend.rows import map_rows
 from ..config import options

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..backend.arrays import (
     as_like,
@@ -24,6 +22,7 @@ from ..backend.arrays import (
     row_norms,
     to_numpy,
 )
+from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, StrOptions
 from ..backend.random import generator
 from ..backend.rows import map_rows
 from ..backend.scale import typical_length
@@ -36,7 +35,7 @@ from ..preimage.targets import admitted
 from ..pursuits import OMP
 from ..updates import AnchorDescent, AnchoredUpdate
 from ..updates.anchored import AnchoredDictionary
-from .base import POSITIVE, DictionaryLearner
+from .base import DictionaryLearner
 from .batch import KSVD
 from .kernel_atoms import KernelAtoms
 from .start import STARTS, nonzero_rows
@@ -115,9 +114,9 @@ class ReducedKernelDL(KernelAtoms, DictionaryLearner):
         "kernel": [str, Kernel, callable],
         "init": [StrOptions({"samples", "anchors"}), "array-like"],
         "anchors": [StrOptions({"dictionary", *DRAWN}), BaseEstimator, "array-like"],
-        "n_anchors": [POSITIVE, None],
+        "n_anchors": [AT_LEAST_1, None],
         "optimize_anchors": ["boolean", AnchorDescent],
-        "linear_weight": [Interval(Real, 0, None, closed="left")],
+        "linear_weight": [NOT_NEGATIVE],
         "restrict": ["boolean"],
     }
 

@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
 from ..backend.arrays import as_like, double, namespace
+from ..backend.constraints import AT_LEAST_1, StrOptions
 from ..backend.random import generator
 from ..core import Array, Kernel
 from ..fields import Declared, Either, Floats, Indices, Nothing, Part
@@ -75,7 +73,7 @@ class HybridMap(FeatureMap):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **NystroemMap._parameter_constraints,
         "kernel": [Kernel, str],
-        "n_random": [Interval(Integral, 1, None, closed="left")],
+        "n_random": [AT_LEAST_1],
         "sampling": [StrOptions(set(SAMPLINGS))],
     }
 

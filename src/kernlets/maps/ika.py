@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..backend.arrays import as_like, eps, index_like, is_array, namespace
+from ..backend.constraints import AT_LEAST_0, AT_LEAST_1, SHARE, Interval, StrOptions
 from ..backend.random import generator
 from ..backend.rows import map_rows, spread_rows
 from ..core import Array, Kernel
@@ -115,18 +115,10 @@ class IKAMap(LandmarkMap):
         "kernel": [Kernel, str, callable],
         "basis": [StrOptions({"kernel", *UNITS}), callable],
         "landmarks": [str, callable, "array-like"],
-        "n_landmarks": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="right"),
-            None,
-        ],
-        "n_components": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="neither"),
-            None,
-        ],
-        "n_samples": [Interval(Integral, 1, None, closed="left")],
-        "refine_filters": [Interval(Integral, 0, None, closed="left")],
+        "n_landmarks": [AT_LEAST_1, SHARE, None],
+        "n_components": [AT_LEAST_1, Interval(Real, 0, 1, closed="neither"), None],
+        "n_samples": [AT_LEAST_1],
+        "refine_filters": [AT_LEAST_0],
         "random_state": ["random_state", np.random.Generator],
     }
 

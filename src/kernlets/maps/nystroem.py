@@ -13,9 +13,9 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..backend.arrays import as_like, double, index_like, is_array, to_device
+from ..backend.constraints import AT_LEAST_1, SHARE, Interval, StrOptions
 from ..backend.random import generator
 from ..backend.rows import is_blocks, map_rows, spread_rows, sum_rows, take_rows
 from ..core import Array, Kernel
@@ -110,16 +110,8 @@ class NystroemMap(LandmarkMap):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [Kernel, str, callable],
         "landmarks": [str, callable, "array-like"],
-        "n_landmarks": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="right"),
-            None,
-        ],
-        "n_components": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="neither"),
-            None,
-        ],
+        "n_landmarks": [AT_LEAST_1, SHARE, None],
+        "n_components": [AT_LEAST_1, Interval(Real, 0, 1, closed="neither"), None],
         "truncation": [StrOptions({"landmarks", "samples"})],
         "eigen_solver": [StrOptions({"auto", "full", "randomized"})],
         "random_state": ["random_state", np.random.Generator],

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from math import sqrt
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import Interval
 
 from ..backend.arrays import as_like, empty, is_torch, move_like, namespace
+from ..backend.constraints import AT_LEAST_1
 from ..backend.random import generator
 from ..backend.stored import no_rows
 from ..core import Array, Kernel
@@ -63,7 +62,7 @@ class PolynomialSketchMap(FeatureMap):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [Kernel, str],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [AT_LEAST_1],
         "random_state": ["random_state", np.random.Generator],
     }
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
 from ..backend.arrays import namespace
+from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, StrOptions
 from ..backend.renamed import warn_renamed
 from ..core import Array, SparseCoder, SparseCodes
 from .encode import pack, refuse_unbounded, squared_residual
@@ -43,9 +41,9 @@ class Threshold(SparseCoder):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
+        "alpha": [NOT_NEGATIVE],
         "kind": [StrOptions({"soft", "hard", "top-k"})],
-        "n_nonzero_coefs": [Interval(Integral, 1, None, closed="left"), None],
+        "n_nonzero_coefs": [AT_LEAST_1, None],
     }
 
     def __init__(

@@ -7,15 +7,21 @@ Each is a value without data. What they make of a sample is the hot operation
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..backend import ops
 from ..backend.arrays import eps
+from ..backend.constraints import (
+    AT_LEAST_1,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Interval,
+    StrOptions,
+)
 from ..core import Array
 from ..pursuits import OMP
 
@@ -25,9 +31,6 @@ PRUNINGS = {"row-norm": 0, "error": 1, "merge": 2}  # as numbered in `hot.budget
 # past the minimum it learns faster, from 2 on the cost would not fall.
 REACH = 1.8
 
-POSITIVE = Interval(Real, 0, None, closed="neither")
-NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
-COUNT = Interval(Integral, 1, None, closed="left")
 
 
 class StepSize(BaseEstimator, ABC):
@@ -48,7 +51,7 @@ class DecayingStep(StepSize):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "first": [POSITIVE],
         "decay": [POSITIVE],
-        "hold": [COUNT, None],
+        "hold": [AT_LEAST_1, None],
     }
 
     def __init__(
@@ -125,7 +128,7 @@ class StochasticGradient(BaseEstimator):
         "penalty": [NOT_NEGATIVE],
         "guard": ["boolean"],
         "on_reject": [StrOptions({"update", "skip"})],
-        "patience": [COUNT, None],
+        "patience": [AT_LEAST_1, None],
     }
 
     def __init__(
@@ -175,7 +178,7 @@ class Admission(BaseEstimator):
         random combinations of them.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"n_first": [COUNT]}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"n_first": [AT_LEAST_1]}
 
     def __init__(self, n_first: int = 20) -> None:
         self.n_first = n_first
