@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -177,3 +178,22 @@ def test_hot_loops_know_arrays_only():
 def test_what_is_written_once(text, home):
     found = [path for path in FILES if text in path.read_text()]
     assert [path.relative_to(ROOT).as_posix() for path in found] == [home]
+
+
+CONTAINERS = {"is_torch", "is_dask", "is_blocks", "issparse", "is_stored"}
+CONTAINERS |= {"is_elsewhere", "LazyRows"}
+
+
+def test_algorithms_hardly_ask_for_the_container():
+    """Which array, where it is and how it is read is the business of the back end."""
+    asked = []
+    for path in FILES:
+        if part_of(path) in ("backend", "hot"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                called, *used = (node.func, *node.args)
+                names = called if ast.unparse(called) != "isinstance" else used[1]
+                if CONTAINERS & set(re.findall(r"\w+", ast.unparse(names))):
+                    asked.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert len(asked) < 15, asked

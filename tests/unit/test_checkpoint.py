@@ -314,7 +314,7 @@ def test_another_first_dictionary_is_refused(tmp_path: Path) -> None:
     """The kernel matrix and drawn atoms are data, too."""
     X, _ = samples()
     kernel = KernelKSVD(
-        lambda A, B: A @ B.T, n_nonzero_coefs=8, coder=2, max_iter=2, random_state=0
+        lambda A, B: A @ B.T, 8, n_nonzero_coefs=2, max_iter=2, random_state=0
     )
     with options(checkpoint=tmp_path):
         kernel.fit(X)

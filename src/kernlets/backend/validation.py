@@ -7,6 +7,7 @@ another type become a source that converts them as they are read.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ from .arrays import (
     as_float,
     as_like,
     device_memory,
+    is_array,
     is_dask,
     is_torch,
     load_solvers,
@@ -29,8 +31,15 @@ from .arrays import (
     to_device,
     working_dtype,
 )
-from .rows import is_blocks
-from .stored import LazyRows, check_memory, is_stored, no_rows, refuse_infinite
+from .rows import Blocks, is_blocks
+from .stored import (
+    LazyRows,
+    check_memory,
+    is_elsewhere,
+    is_stored,
+    no_rows,
+    refuse_infinite,
+)
 
 
 def check_rows(
@@ -89,6 +98,62 @@ def check_rows(
     if device_memory(X):
         load_solvers(X.device)
     return X
+
+
+def check_source(
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool = False,
+    accept_sparse: bool = False,
+    like: Array | None = None,
+) -> Any:
+    """`check_rows` of any source: blocks are checked as they are read.
+
+    Blocks are converted like the model, or like the first of them. The result can be
+    read again if X can.
+    """
+    if not is_blocks(X):
+        keys = {"accept_sparse": accept_sparse, "lazy": True, "like": like}
+        return check_rows(estimator, X, reset=reset, **keys)  # type: ignore[arg-type]
+    if isinstance(X, Iterator):
+        return _checked_blocks(estimator, X, reset, like)
+    again = partial(_checked_blocks, estimator, X, reset, like)
+    return Blocks(again, getattr(X, "n_rows", None))
+
+
+def _checked_blocks(
+    estimator: Any, blocks: Any, reset: bool, like: Array | None
+) -> Iterator[Array]:
+    for block in blocks:
+        rows = check_rows(estimator, block, reset=reset, streamed=True, like=like)
+        if reset:
+            like, reset = rows[:0], False
+        yield rows
+
+
+def refuse_cluster(X: Any, error: str) -> None:
+    """A TypeError with this text if X is a Dask collection."""
+    if is_dask(X):
+        raise TypeError(error)
+
+
+def is_table(X: Any) -> bool:
+    """Whether X can be read as rows of numbers."""
+    if is_torch(X) or is_elsewhere(X):
+        return X.ndim == 2
+    if not is_array(X):
+        X = np.asarray(X, dtype=None if _is_regular(X) else object)
+    return X.dtype.kind in "fiub" and X.ndim == 2
+
+
+def _is_regular(X: Any) -> bool:
+    """Whether NumPy can make an array of X; it refuses samples of unequal length."""
+    try:
+        np.asarray(X)
+    except ValueError:
+        return False
+    return True
 
 
 def _accepted_types(X: Any) -> Any:

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import as_like, is_torch, move_like, to_numpy
+from ..backend.arrays import as_like, move_like, to_numpy
 from ..backend.constraints import AT_LEAST_1, POSITIVE
 from ..backend.estimator import Estimator
 from ..backend.random import generator
@@ -239,7 +239,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         places = to_numpy(self._answers("predict", X)).astype(np.intp)
         labels = self.classes_[places]
         is_number = labels.dtype.kind in "iufb"
-        return move_like(labels, X) if is_torch(X) and is_number else labels
+        return move_like(labels, X) if is_number else labels
 
     @available_if(_best_has("predict_proba"))
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)

@@ -9,6 +9,7 @@ from sklearn.pipeline import Pipeline
 
 from ..backend.names import similar
 from ..kernels import resolve
+from ..pursuits import resolve_coder
 
 
 def apply_setting(model: Any, setting: str) -> None:
@@ -57,9 +58,11 @@ def _hint(name: str, names: list[str]) -> str:
 
 
 def _value(parameter: str, text: str) -> Any:
-    """The value meant; a kernel may be given by name and is checked at once."""
+    """The value meant; kernels and coders by name become objects, with parameters."""
     if parameter == "kernel":
         return resolve(text)
+    if parameter == "coder":
+        return resolve_coder(text)
     try:
         return literal_eval(text)
     except (ValueError, SyntaxError):

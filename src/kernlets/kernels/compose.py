@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.arrays import as_float, as_like, is_torch, namespace
+from ..backend.arrays import as_float, as_like, broadcast, namespace
 from ..backend.constraints import NOT_NEGATIVE
+from ..backend.overwrite import plus, times
 from ..backend.rows import map_rows
 from ..core import Array, Kernel
 from .family import Family, finite, no_overflow
 from .given import floats_like, length
-from .pairs import times
 
 
 def as_kernel(value: Kernel | float) -> Kernel:
@@ -73,7 +73,7 @@ class Sum(_Pair):
     """κ = κ₁ + κ₂, also written ``first + second``."""
 
     def combine(self, a: Array, b: Array) -> Array:
-        return a + b if is_torch(a) else np.add(a, b, out=a)
+        return plus(a, b)
 
     def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
         return self.first.pull(X, Y, W) + self.second.pull(X, Y, W)
@@ -125,8 +125,7 @@ class Constant(Kernel):
                 f"Constant: value={self.value!r} must be 0 or a positive number, or "
                 "the kernel would not be positive semi-definite"
             )
-        value = floats_like(self.value, X)
-        return value.expand(shape) if is_torch(value) else np.broadcast_to(value, shape)
+        return broadcast(floats_like(self.value, X), shape)
 
 
 class Normalized(Kernel):

@@ -23,7 +23,7 @@ from ..backend.rows import (
     stacked_rows,
     take_rows,
 )
-from ..backend.stored import is_stored, no_rows
+from ..backend.stored import is_elsewhere, no_rows
 from ..config import options
 from ..core import Array, Kernel
 from ..fields import Declared, Either, Floats, Indices, Nothing
@@ -115,7 +115,7 @@ def _choose(
     sampler = find_sampler(landmarks)
     m = count(n_landmarks, X.shape[0])
     _check_vectors(sampler, kernel, X)
-    if is_dask(X) or (is_stored(X) and not _takes_blocks(sampler, kernel, X)):
+    if is_elsewhere(X) and not _takes_blocks(sampler, kernel, X):
         return _from_elsewhere(sampler, kernel, X, m, rng)
     return _landmarks(kernel, X, sampler(kernel, X, m, rng))
 
@@ -133,12 +133,10 @@ def _from_elsewhere(
     """Landmarks by a sampler that wants rows in memory, or from a cluster."""
     if is_dask(X):
         _refuse_matrix(kernel, X)
-        if not _takes_blocks(sampler, kernel, X):
-            return _from_chunks(sampler, kernel, X, m, rng)
-    elif X.size * as_float(X[:1]).dtype.itemsize > options.memory // 4:
+        return _from_chunks(sampler, kernel, X, m, rng)
+    if X.size * as_float(X[:1]).dtype.itemsize > options.memory // 4:
         return _from_stream(sampler, kernel, _pieces(X), m, rng)
-    else:
-        X = _loaded(X)
+    X = _loaded(X)
     return _landmarks(kernel, X, sampler(kernel, X, m, rng))
 
 

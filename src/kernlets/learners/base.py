@@ -9,11 +9,10 @@ from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import as_like, is_dask, is_torch, to_numpy
+from ..backend.arrays import is_dask, to_numpy
 from ..backend.constraints import AT_LEAST_1
 from ..backend.estimator import Estimator
 from ..backend.random import generator
@@ -24,11 +23,11 @@ from ..backend.rows import (
     kept,
     map_rows,
     no_blocks,
-    over_blocks,
+    over_each,
     over_rows,
     sum_rows,
 )
-from ..backend.validation import check_rows
+from ..backend.validation import check_rows, refuse_cluster
 from ..config import options
 from ..core import Array, AtomUpdate, Dictionary, SparseCoder, SparseCodes
 from ..fields import Declared, History, Part, Size, Whole
@@ -36,6 +35,10 @@ from ..pursuits import BOTH, OMP, encode, resolve_coder
 from .checkpoint import Checkpoint
 from .loop import Monitor, alternate
 
+ENCODE = (
+    "encode returns codes in memory, but X is a Dask collection: use transform, which "
+    "returns a Dask array"
+)
 MANY_ROWS = 2000  # rows of a stream to start from; default: a quarter as many atoms
 
 
@@ -102,9 +105,7 @@ class DictionaryLearner(
     def _training_rows(self, X: Any) -> tuple[Any, Array]:
         """Check X; returns it as array or blocks, and rows to draw first atoms from."""
         if not is_blocks(X):
-            all_codes = self._needs_all_codes()
-            lazy = self._works_from_sums() if is_dask(X) else not all_codes
-            X = check_rows(self, X, reset=True, lazy=lazy, whole=all_codes)
+            X = self._whole_rows(X)
             return X, X
         self._check_blocks(X)
         once = isinstance(X, Iterator)
@@ -122,6 +123,12 @@ class DictionaryLearner(
             return (check_rows(self, b, streamed=True, like=like) for b in source)
 
         return Blocks(checked), first
+
+    def _whole_rows(self, X: Any) -> Array:
+        """Check training rows that are not an iterable of blocks."""
+        all_codes = self._needs_all_codes()
+        lazy = self._works_from_sums() if is_dask(X) else not all_codes
+        return check_rows(self, X, reset=True, lazy=lazy, whole=all_codes)
 
     def _checked_blocks(self, blocks: list[Any]) -> list[Array]:
         """Check the first blocks of a stream; convert all to the type of the first."""
@@ -182,7 +189,7 @@ class DictionaryLearner(
 
     def _new_rows(self, X: Any) -> Any:
         """Check new samples; blocks are checked as they are read."""
-        return over_blocks(self._checked, X) if is_blocks(X) else self._checked(X)
+        return over_each(self._checked, X)
 
     def _n_atoms(self, n_usable: int, n_features: int) -> int:
         """`n_components`, or its default for the given numbers."""
@@ -213,11 +220,7 @@ class DictionaryLearner(
     def encode(self, X: Any) -> SparseCodes:
         """Sparse codes of the rows of X, with their squared residuals."""
         check_is_fitted(self)
-        if is_dask(X):
-            raise TypeError(
-                "encode returns codes in memory, but X is a Dask collection: use "
-                "transform, which returns a Dask array"
-            )
+        refuse_cluster(X, ENCODE)
         return encode(self.dictionary_, self.coder_, self._checked(X))
 
     def transform(self, X: Any) -> Any:
@@ -290,12 +293,3 @@ def _leading(blocks: Iterable[Array], n_rows: int) -> list[Array]:
 def over_codes(f: Callable[..., Array], codes: Any, weights: Array) -> Any:
     """f(weights, codes) wherever the codes are: in memory, in blocks, on a cluster."""
     return over_rows(partial(f, weights), codes, row_bytes=16 * sum(weights.shape))
-
-
-def dense_codes(codes: Any, like: Array) -> Array:
-    """Turn a user's codes (dense, sparse or SparseCodes) into a matrix to multiply."""
-    if is_torch(like) and (sparse.issparse(codes) or isinstance(codes, SparseCodes)):
-        codes = codes.toarray()
-    if isinstance(codes, SparseCodes):
-        return codes.tocsr()
-    return codes if sparse.issparse(codes) else as_like(codes, like)

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import to_device
+from ..backend.codes import dense_codes
 from ..backend.constraints import StrOptions
 from ..core import Array, AtomUpdate, SparseCoder
 from ..dictionaries import ExplicitDictionary
@@ -16,7 +17,6 @@ from ..fields import Declared, Part
 from ..updates import MODUpdate, resolve_update
 from .base import (
     DictionaryLearner,
-    dense_codes,
     over_codes,
 )
 from .start import STARTS, Usable, start_atoms

@@ -6,18 +6,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ..backend import ops
-from ..backend.arrays import index_like, namespace, to_numpy
+from ..backend.arrays import namespace, to_numpy
 from ..backend.constraints import AT_LEAST_1, StrOptions
 from ..backend.random import generator
-from ..backend.rows import is_blocks, map_rows, row_batches, take_rows
+from ..backend.rows import map_rows, row_batches, shuffled_batches
 from ..backend.scale import all_finite, quiet
-from ..backend.stored import is_stored
 from ..backend.threads import serial_blas
 from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
@@ -178,18 +177,19 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         """
         self._validate_params()
         kernel = self._stream_kernel()
-        if is_blocks(X):
-            X, first = self._training_rows(X)
-            n_atoms = self.n_components
-        else:
-            X = first = check_samples(self, X, kernel, reset=True)
+        X, first = self._training_rows(X)
+        n_atoms = self.n_components
+        if first is X:  # all samples are known
             n_atoms = self._checked_n_atoms(kernel.bound(X), X)
         rng = generator(self.random_state)
         self._begin(kernel.bound(first), first, n_atoms, rng)
         saved = Checkpoint.of(self, samples=X, start=self.stock_.start)
-        passes = (_batches(X, rng) for _ in range(self.max_iter))
+        passes = (shuffled_batches(X, BLOCK, rng) for _ in range(self.max_iter))
         self._run(passes, self.max_iter, saved, rng)
         return self
+
+    def _whole_rows(self, X: Any) -> Array:
+        return check_samples(self, X, resolve(self.kernel), reset=True)
 
     def partial_fit(self, X: Any, y: Any = None) -> BudgetKernelDL:
         """Learn from the next samples of a stream, one or many; y is ignored."""
@@ -400,14 +400,3 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
 
     def __sklearn_tags__(self) -> Any:
         return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
-
-
-def _batches(X: Any, rng: np.random.Generator) -> Iterator[Array]:
-    """Batches of one pass: blocks in their order, rows of an array in random order."""
-    if is_blocks(X):
-        yield from row_batches(X, BLOCK)
-        return
-    order = rng.permutation(X.shape[0])
-    for begin in range(0, len(order), BLOCK):
-        rows = order[begin : begin + BLOCK]
-        yield take_rows(X, rows) if is_stored(X) else X[index_like(rows, X)]

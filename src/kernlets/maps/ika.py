@@ -11,12 +11,12 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from ..backend.arrays import as_like, eps, index_like, is_array, namespace
 from ..backend.constraints import AT_LEAST_0, AT_LEAST_1, SHARE, Interval, StrOptions
 from ..backend.random import generator
 from ..backend.rows import map_rows, spread_rows
+from ..backend.sparse_rows import refuse_sparse
 from ..core import Array, Kernel
 from ..fields import Conditions, Declared, Either, Floats, Nothing, Whole
 from ..kernels import Precomputed, resolve
@@ -207,11 +207,11 @@ class IKAMap(LandmarkMap):
                 "differentiable kernel such as RBF or Polynomial: change these, or set "
                 "refine_filters=0"
             )
-        if sparse.issparse(sample.rows):
-            raise TypeError(
-                f"refine_filters={self.refine_filters} needs gradients by dense rows: "
-                "pass X.toarray(), or set refine_filters=0"
-            )
+        error = (
+            f"refine_filters={self.refine_filters} needs gradients by dense rows: "
+            "pass X.toarray(), or set refine_filters=0"
+        )
+        refuse_sparse(error, sample.rows)
         self.landmarks_ = refined_filters(
             self.kernel_, sample.rows, self.landmarks_, self.refine_filters
         )
