@@ -12,6 +12,7 @@ import time
 import traceback
 import tracemalloc
 from collections.abc import Callable, Iterator
+from inspect import signature
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -210,9 +211,9 @@ def _drop_new_parameters(after: Any, before: Any) -> None:
     if not isinstance(before, dict):
         return
     if before.get("@") == "estimator":
-        defaults = registry.storable()[before["class"]]().get_params(deep=False)
+        known = signature(registry.storable()[before["class"]]).parameters
         for name in after["params"].keys() - before["params"].keys():
-            assert after["params"].pop(name) == defaults[name]
+            assert after["params"].pop(name) == known[name].default
     for name, value in before.items():
         _drop_new_parameters(after[name], value)
 

@@ -8,6 +8,8 @@ another type become a source that converts them as they are read.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -41,6 +43,8 @@ from .stored import (
     refuse_infinite,
 )
 
+_checked: ContextVar[Any] = ContextVar("checked", default=None)
+
 
 def check_rows(
     estimator: Any,
@@ -66,7 +70,12 @@ def check_rows(
     The rows are brought to the library, device and dtype of `like`, an array of the
     fitted model that they are for. Without it they stay where they are, or go to the
     device in the options.
+
+    Rows that were `handed_down` are not looked at again.
     """
+    if X is _checked.get() and is_array(X) and not is_stored(X):
+        check_features(estimator, _check_shape(X, ensure_min_samples), reset)
+        return _brought_to(X, like, streamed)
     if is_dask(X):
         return _check_dask(estimator, X, reset, ensure_min_samples, lazy, like)
     if is_blocks(X):
@@ -98,6 +107,20 @@ def check_rows(
     if device_memory(X):
         load_solvers(X.device)
     return X
+
+
+@contextmanager
+def handed_down(X: Any) -> Iterator[Any]:
+    """X, which `check_rows` has returned, for estimators that need not check it again.
+
+    They still compare the number of features. Only this very array is trusted, and
+    only while the block runs.
+    """
+    token = _checked.set(X)
+    try:
+        yield X
+    finally:
+        _checked.reset(token)
 
 
 def check_source(

@@ -28,6 +28,7 @@ from ..backend.rows import (
 from ..backend.scale import quiet
 from ..backend.text import printable
 from ..backend.threads import parallel
+from ..backend.validation import handed_down
 from ..config import options
 from ..core import Array, Kernel, SparseCodes
 from ..fields import Conditions, Declared, Indices, Many, Number, Part
@@ -200,7 +201,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         def feed(job: tuple[Any, np.ndarray]) -> None:
             fitted, rows = job
             if len(rows):
-                fitted.partial_fit(rows_of(X, rows, kernel))
+                with handed_down(rows_of(X, rows, kernel)) as part:
+                    fitted.partial_fit(part)
 
         members = [np.flatnonzero(codes == c) for c in range(len(self.classes_))]
         parallel(feed, zip(self.learners_, members, strict=True))
@@ -268,8 +270,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         by_matrix = isinstance(_fitted_kernel(self.learners_[0]), Precomputed)
         columns = []
         for fitted, rows in zip(self.learners_, self.class_rows_, strict=True):
-            known = X[:, rows] if by_matrix else X
-            columns.append(fitted.reconstruction_error(known, per_sample=True))
+            with handed_down(X[:, rows] if by_matrix else X) as known:
+                columns.append(fitted.reconstruction_error(known, per_sample=True))
         return namespace(columns[0]).stack(columns, axis=1)
 
     def encode(self, X: Any) -> SparseCodes:
@@ -375,7 +377,8 @@ def _warn_of_small_classes(learner: BaseEstimator, counts: np.ndarray) -> None:
 def _fitted(learner: BaseEstimator, count: int, seed: int | None, X: Any) -> Any:
     """A clone fitted to a class, with the defaults of a classifier while it is."""
     prepared = _prepared(learner, count, seed)
-    prepared.fit(X)
+    with handed_down(X):
+        prepared.fit(X)
     for name in ("_width", "_few"):
         vars(prepared).pop(name, None)
     return prepared
