@@ -37,11 +37,13 @@ from kernlets.lab.bench.records import write_json
 from kernlets.lab.bench.timing import Stopwatch, timed_median
 from kernlets.pursuits import encode
 
-LEARNING = {"max_iter": 2, "update": "parallel", "random_state": 0}
+LEARNING = {"max_iter": 2, "update": "ksvd-parallel", "random_state": 0}
 
 
 def lkdl(c: int) -> Any:
-    features = NystroemMap("poly:2", "coreset", c, 784, random_state=0)
+    features = NystroemMap(
+        "poly:2", "coreset", n_landmarks=c, n_components=784, random_state=0
+    )
     return make_pipeline(features, ResidualClassifier(KSVD(700, 11, **LEARNING)))
 
 
@@ -123,7 +125,9 @@ def streamed_mnist(data: datasets.Dataset) -> dict[str, Any]:
     clock = Stopwatch()
 
     def fit() -> tuple[NystroemMap, list[KSVD]]:
-        features = NystroemMap("poly:2", "coreset", 3000, 784, random_state=0)
+        features = NystroemMap(
+            "poly:2", "coreset", n_landmarks=3000, n_components=784, random_state=0
+        )
         features.fit(unit_norm(data.X_train))
         rows = (np.flatnonzero(data.y_train == digit) for digit in range(10))
         own = (images[torch.as_tensor(each)] for each in rows)
@@ -168,7 +172,9 @@ def classify(name: str, model: Any, X: Any, y: Any, data: Any, repeats: int) -> 
 def mnist_jobs() -> Iterator[Callable[[], dict[str, Any]]]:
     data = datasets.load("mnist")
     X, y = unit_norm(data.X_train), data.y_train
-    exact = ResidualClassifier(KernelKSVD("poly:2", 700, 11, **LEARNING))
+    exact = ResidualClassifier(
+        KernelKSVD("poly:2", 700, n_nonzero_coefs=11, **LEARNING)
+    )
     yield lambda: classify("LKDL c = 3000, MNIST", lkdl(3000), X, y, data, 7)
     yield lambda: classify("LKDL c = 9000, MNIST", lkdl(9000), X, y, data, 3)
     yield lambda: classify("exact kernel K-SVD, MNIST", exact, X, y, data, 3)

@@ -77,7 +77,11 @@ def lkdl() -> Any:
     from kernlets import MOD, RBF, NystroemMap
 
     virtual = NystroemMap(
-        RBF(15.0), "uniform", LANDMARKS, COMPONENTS, random_state=SEED
+        RBF(15.0),
+        "uniform",
+        n_landmarks=LANDMARKS,
+        n_components=COMPONENTS,
+        random_state=SEED,
     )
     return make_pipeline(
         virtual, MOD(ATOMS, NONZEROS, max_iter=1, random_state=SEED)

@@ -80,7 +80,7 @@ def lc_ksvd(variant: int, case: Case, seed: int, **params: Any) -> Any:
         alpha, beta = PLAIN
     given = {"alpha": alpha, "beta": beta, "max_iter": PAPER_ITERATIONS, **params}
     atoms = ATOMS[case["data"]]
-    return LCKSVDClassifier(atoms, 30, variant, random_state=seed, **given)
+    return LCKSVDClassifier(atoms, 30, variant=variant, random_state=seed, **given)
 
 
 def d_ksvd(case: Case, seed: int) -> Any:
@@ -99,7 +99,9 @@ def behind(classifier: Any, case: Case, sigma: float | None = None) -> Any:
 
     kernel = RBF(sigma or PAPER[case["data"]][0])
     size = FEATURES[case["data"]]
-    return make_pipeline(NystroemMap(kernel, "uniform", 1.0, size), classifier)
+    return make_pipeline(
+        NystroemMap(kernel, "uniform", n_landmarks=1.0, n_components=size), classifier
+    )
 
 
 class Searched:
@@ -147,7 +149,9 @@ def mapped(build: Any) -> Any:
 
         from kernlets import NystroemMap
 
-        features = NystroemMap("poly:2", "kmeans", 0.2, 256, random_state=seed)
+        features = NystroemMap(
+            "poly:2", "kmeans", n_landmarks=0.2, n_components=256, random_state=seed
+        )
         return make_pipeline(features, build(case, seed))
 
     return with_map

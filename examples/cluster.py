@@ -37,7 +37,9 @@ def main(address: str | None = None) -> None:
     with Client(address) if address else Client(**HERE) as client:
         lengths = (ROWS,) * N_CHUNKS
         X = da.map_blocks(chunk, chunks=(lengths, (FEATURES,)), dtype=np.float32)
-        virtual = NystroemMap(RBF(10.0), "kmeans", 300, 60, random_state=0)
+        virtual = NystroemMap(
+            RBF(10.0), "kmeans", n_landmarks=300, n_components=60, random_state=0
+        )
         model = make_pipeline(virtual, MOD(100, 4, max_iter=3, random_state=0))
         began = time.perf_counter()
         model.fit(X)

@@ -13,8 +13,7 @@ import time
 import matplotlib.pyplot as plt
 import numpy as np
 
-from kernlets import BudgetKernelDL
-from kernlets.updates import StochasticGradient
+from kernlets import BudgetKernelDL, StochasticGradient
 
 BLOCK, N_BLOCKS = 200, 120
 rng = np.random.default_rng(0)

@@ -26,7 +26,9 @@ noisy = add_noise(clean, NOISE, 0)
 
 learners = {
     "linear K-SVD": KSVD(100, 2, random_state=0),
-    "kernel K-SVD": KernelKSVD(RBF(sigma=1.5), 100, 8, max_iter=5, random_state=0),
+    "kernel K-SVD": KernelKSVD(
+        RBF(sigma=1.5), 100, n_nonzero_coefs=8, max_iter=5, random_state=0
+    ),
 }
 images = {"clean": clean, f"noise {NOISE}": noisy}
 for name, learner in learners.items():

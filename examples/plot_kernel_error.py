@@ -48,11 +48,11 @@ def hybrid(k, seed):
 
 
 def fourier(k, seed, sampling):
-    return FourierMap(KERNEL, k, sampling, random_state=seed)
+    return FourierMap(KERNEL, k, sampling=sampling, random_state=seed)
 
 
 def fastfood(k, seed, gains):
-    return FastfoodMap(KERNEL, k, gains, random_state=seed)
+    return FastfoodMap(KERNEL, k, gains=gains, random_state=seed)
 
 
 def at_landmarks(k, seed, kind, landmarks):

@@ -18,8 +18,15 @@ Run with ``python examples/plot_preimages.py``.
 import matplotlib.pyplot as plt
 from sklearn.pipeline import make_pipeline
 
-from kernlets import KSVD, RBF, KernelKSVD, KSADClassifier, NystroemMap, datasets
-from kernlets.dictionaries import KernelDictionary
+from kernlets import (
+    KSVD,
+    RBF,
+    KernelDictionary,
+    KernelKSVD,
+    KSADClassifier,
+    NystroemMap,
+    datasets,
+)
 
 N_ATOMS = 16
 
@@ -34,9 +41,9 @@ kernel = RBF(sigma=0.5 * X.shape[1] ** 0.5)  # half the length of an all-white r
 # Three ways to atoms in one feature space. What is learned behind a map becomes a
 # kernel dictionary over the landmarks; `KSADClassifier` offers this itself.
 
-exact = KernelKSVD(kernel, N_ATOMS, 2, random_state=0).fit(X)
+exact = KernelKSVD(kernel, N_ATOMS, n_nonzero_coefs=2, random_state=0).fit(X)
 mapped = make_pipeline(
-    NystroemMap(kernel, "kmeans", 300, random_state=0),
+    NystroemMap(kernel, "kmeans", n_landmarks=300, random_state=0),
     KSVD(N_ATOMS, 2, random_state=0),
 ).fit(X)
 ksad = KSADClassifier(kernel, n_components=N_ATOMS, beta1=0.2, random_state=0).fit(X, y)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kernlets import Callable, KernelKSVD, ResidualClassifier
-from kernlets.kernels import Normalized
+from kernlets import Callable, KernelKSVD, Normalized, ResidualClassifier
 
 WORDS = {
     "english": "the weather through thought whether with there these those other "

@@ -89,10 +89,15 @@ VARIANTS: dict[str, Callable[[], Any]] = {
     "units": lambda: IKAMap(basis="relu", n_landmarks=9),
     "odd hybrid": lambda: HybridMap(n_landmarks=9, n_components=4, n_random=7),
     "error pruning": lambda: BudgetKernelDL(
-        "rbf:1", 8, 2, budget=12, pruning="error", update="feature"
+        "rbf:1", 8, n_nonzero_coefs=2, budget=12, pruning="error", update="feature"
     ),
     "merging": lambda: BudgetKernelDL(
-        "laplacian", 8, coder=Lasso(0.02), budget=12, pruning="merge", max_iter=2,
+        "laplacian",
+        8,
+        coder=Lasso(0.02),
+        budget=12,
+        pruning="merge",
+        max_iter=2,
         update=StochasticGradient(step=DecayingStep(0.02), patience=5),
     ),
     "fisher": lambda: KSADClassifier("poly:2", dictionary="fisher", n_neighbors=3),
@@ -101,9 +106,16 @@ VARIANTS: dict[str, Callable[[], Any]] = {
         7, coder=OMP(2), update=CoordinateUpdate(), forgetting=0.9, batch_size=8
     ),
     "forgetting": lambda: RLSDictionary(7, 2, forgetting=Forgetting(0.9, "linear", 99)),
-    "top-k": lambda: OrthogonalDictionary(5, coder=Threshold(2, "top-k")),
+    "top-k": lambda: OrthogonalDictionary(
+        5, coder=Threshold(kind="top-k", n_nonzero_coefs=2)
+    ),
     "moving anchors": lambda: ReducedKernelDL(
-        "rbf:1", 6, 2, n_anchors=9, anchors=KSVD(9, 2), optimize_anchors=True
+        "rbf:1",
+        6,
+        n_nonzero_coefs=2,
+        n_anchors=9,
+        anchors=KSVD(9, 2),
+        optimize_anchors=True,
     ),
     "lasso": lambda: KernelKSVD("chi2", 6, coder=Lasso(0.05)),
     "streams": lambda: ResidualClassifier(RLSDictionary(5, 2)),
@@ -137,9 +149,11 @@ SPECIAL: dict[str, Callable[[], Any]] = {
     "begun stream": lambda: _stream(OnlineDictionary(5, 2), 20),
     "begun budget": lambda: _stream(BudgetKernelDL("rbf:1", 6), 20),
     "half begun classes": lambda: _stream(ResidualClassifier(RLSDictionary(5, 2)), 28),
-    "precomputed": lambda: KernelKSVD("precomputed", 6, 2).fit(_square()),
+    "precomputed": lambda: KernelKSVD("precomputed", 6, n_nonzero_coefs=2).fit(
+        _square()
+    ),
     "precomputed classes": lambda: ResidualClassifier(
-        KernelKSVD("precomputed", 6, 2)
+        KernelKSVD("precomputed", 6, n_nonzero_coefs=2)
     ).fit(_square(), samples()[1]),
     "precomputed map": lambda: NystroemMap("precomputed", n_landmarks=9).fit(_square()),
     "precomputed src": lambda: SRCClassifier("precomputed").fit(

@@ -17,13 +17,15 @@ __version__ = "0.1.0"
 _HOMES = {
     "kernels": (
         "Linear Polynomial RBF Laplacian Matern RationalQuadratic Sigmoid Cosine "
-        "Chi2 Intersection Callable Precomputed"
+        "Chi2 Intersection Callable Precomputed Normalized"
     ),
     "maps": (
         "NystroemMap IKAMap FourierMap FastfoodMap HybridMap PolynomialSketchMap "
         "UnitNorm Standardize"
     ),
     "pursuits": "OMP Lasso Threshold",
+    "dictionaries": "ExplicitDictionary KernelDictionary",
+    "updates": "AnchorDescent Coherence ReconstructionCost StochasticGradient",
     "learners": (
         "KSVD MOD RLSDictionary OnlineDictionary Forgetting OrthogonalDictionary "
         "KernelKSVD KernelMOD ReducedKernelDL BudgetKernelDL"

@@ -68,7 +68,21 @@ class RemembersGram(Dictionary):
 
 @dataclass(frozen=True)
 class ExplicitDictionary(RemembersGram):
-    """Atoms are the rows of a matrix: gram D Dᵀ, correlations X Dᵀ, energies ‖x‖²."""
+    """Atoms are the rows of a matrix: gram D Dᵀ, correlations X Dᵀ, energies ‖x‖².
+
+    Parameters
+    ----------
+    atoms : array (m, p)
+        The matrix D, one atom per row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import ExplicitDictionary
+    >>> dictionary = ExplicitDictionary(np.eye(2, 3))
+    >>> dictionary.correlate(np.array([[5.0, 6.0, 7.0]])).tolist()
+    [[5.0, 6.0]]
+    """
 
     _declared: ClassVar[Declared] = {"atoms": Floats("m", "p")}
 
@@ -110,7 +124,29 @@ class ExplicitDictionary(RemembersGram):
 
 @dataclass(frozen=True)
 class KernelDictionary(RemembersGram):
-    """Atom j is Σᵢ coefs[j, i] φ(anchorᵢ): gram A K(Z,Z) Aᵀ, correlations K(X,Z) Aᵀ."""
+    """Atom j is Σᵢ coefs[j, i] φ(anchorᵢ): gram A K(Z,Z) Aᵀ, correlations K(X,Z) Aᵀ.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel, with all parameters set.
+    anchors : array (r, p)
+        The anchors Z; row numbers if the kernel is precomputed.
+    coefs : array (m, r)
+        The coefficients A of the atoms over the anchors.
+    known_gram : array (m, m), optional
+        The Gram matrix of the atoms, if it is known already.
+    typical_energy : float, optional
+        The κ(x, x) assumed for new samples of a precomputed kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import KernelDictionary, Polynomial
+    >>> anchors, coefs = np.eye(2), np.array([[1.0, 1.0]])
+    >>> KernelDictionary(Polynomial(2), anchors, coefs).gram().tolist()
+    [[2.0]]
+    """
 
     _declared: ClassVar[Declared] = {
         "kernel": Part(Kernel),

@@ -8,18 +8,16 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from .backend.arrays import eps, index_like, namespace, to_numpy
+from .backend.constraints import Interval
 from .backend.estimator import Estimator
-from .backend.lazy_rows import is_stored
 from .backend.pipelines import before_last, last_step
 from .backend.random import generator
-from .backend.rows import map_rows, spread_rows, take_rows
+from .backend.rows import map_rows, rows_in_room, spread_sample
 from .backend.scale import peaks, power_of_two
 from .backend.validation import check_rows
-from .config import options
 from .core import Array
 from .fields import Conditions, Declared, Floats, Indices, Number, Part, Size
 from .learners import ReducedKernelDL, base
@@ -103,6 +101,7 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         self,
         learner: BaseEstimator | None = None,
         contamination: float = 0.1,
+        *,
         standardize: bool = True,
         trim: bool = True,
         random_state: Any = None,
@@ -151,9 +150,7 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         From a file larger than a part of the memory option, evenly spaced rows are
         taken.
         """
-        if is_stored(X):
-            room = options.memory // (LEARNING_SHARE * 8 * X.shape[1])
-            X = take_rows(X, spread_rows(X.shape[0], max(2, room)))
+        X = spread_sample(X, max(2, rows_in_room(X, LEARNING_SHARE)))
         self._measure_features(X)
         return X
 

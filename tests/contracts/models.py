@@ -48,7 +48,7 @@ KERNEL = RBF(sigma=9.0)
 #: every registered estimator, with the options that read rows in their own way
 INSTANCES = {
     "KSVD": KSVD(**SHORT),
-    "KSVD parallel": KSVD(**SHORT, update="parallel", init="kmeans"),
+    "KSVD parallel": KSVD(**SHORT, update="ksvd-parallel", init="kmeans"),
     "MOD": MOD(**SHORT, init="svd"),
     "RLS": RLSDictionary(**SHORT, batch_size=20),
     "Online": OnlineDictionary(**SHORT, batch_size=20),

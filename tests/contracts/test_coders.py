@@ -27,7 +27,7 @@ MORE = [
     Lasso(0.2, positive=True, tol=1e-10, max_iter=10**5),
     Threshold(0.3),
     Threshold(0.3, kind="hard"),
-    Threshold(3, kind="top-k"),
+    Threshold(kind="top-k", n_nonzero_coefs=3),
 ]
 INSTANCES = [*REGISTERED, *MORE]
 
@@ -110,7 +110,9 @@ def test_thresholds_are_exact_for_orthonormal_atoms(xp, rng):
         return xp.to_numpy(encode(dictionary, coder, X).toarray())
 
     np.testing.assert_allclose(codes(Threshold(0.4)), codes(Lasso(0.4)), atol=1e-6)
-    np.testing.assert_allclose(codes(Threshold(3, kind="top-k")), codes(OMP(3)))
+    np.testing.assert_allclose(
+        codes(Threshold(kind="top-k", n_nonzero_coefs=3)), codes(OMP(3))
+    )
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,9 @@ def test_thresholds_are_exact_for_orthonormal_atoms(xp, rng):
         (Lasso(-1), "alpha"),
         (Lasso(float("nan")), "alpha"),
         (Threshold(-1), "alpha"),
-        (Threshold(30, kind="top-k"), "alpha"),
+        (Threshold(kind="top-k", n_nonzero_coefs=30), "n_nonzero_coefs"),
+        (Threshold(kind="top-k"), "n_nonzero_coefs"),
+        (Threshold(0.3, n_nonzero_coefs=2), "set kind=.top-k"),
         (Threshold(1, kind="firm"), "kind"),
     ],
     ids=str,

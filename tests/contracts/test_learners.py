@@ -161,7 +161,7 @@ def test_verbose_prints_the_error(Learner, rng, capsys):
         ({"n_components": 5, "n_nonzero_coefs": 6}, "n_nonzero_coefs"),
         ({"max_iter": 0}, "max_iter"),
         ({"init": "magic"}, "init"),
-        ({"coder": "omp"}, "coder"),
+        ({"coder": "opm"}, "coder"),
     ],
     ids=str,
 )

@@ -193,7 +193,7 @@ def test_streams_that_change_library(stream, first, X, device):
 
 def test_codes_and_features_of_another_library(X, device):
     """What `inverse_transform` is given follows the model, too."""
-    kernel = KernelKSVD("poly:2", 6, 2, random_state=0)
+    kernel = KernelKSVD("poly:2", 6, n_nonzero_coefs=2, random_state=0)
     for learner in (MOD(6, 2, random_state=0), kernel):
         model = learner.fit(torch.asarray(X, device=device))
         codes = model.transform(X)

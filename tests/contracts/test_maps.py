@@ -16,10 +16,19 @@ from kernlets.metrics import kernel_error
 
 KERNEL = RBF(sigma=2.0)
 INSTANCES = [
-    *(NystroemMap(KERNEL, name, 40, random_state=0) for name in SAMPLERS),
-    NystroemMap(KERNEL, "uniform", 0.5, 10, random_state=0),
-    NystroemMap(Polynomial(2), "uniform", 40, 0.9, random_state=0),
-    NystroemMap(KERNEL, "uniform", 40, 10, "samples", random_state=0),
+    *(NystroemMap(KERNEL, name, n_landmarks=40, random_state=0) for name in SAMPLERS),
+    NystroemMap(KERNEL, "uniform", n_landmarks=0.5, n_components=10, random_state=0),
+    NystroemMap(
+        Polynomial(2), "uniform", n_landmarks=40, n_components=0.9, random_state=0
+    ),
+    NystroemMap(
+        KERNEL,
+        "uniform",
+        n_landmarks=40,
+        n_components=10,
+        truncation="samples",
+        random_state=0,
+    ),
     *(
         kind(random_state=0)
         for name, kind in MAPS.items()

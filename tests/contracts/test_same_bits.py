@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from threadpoolctl import threadpool_info
 
 from kernlets import KSVD, options, registry
+from kernlets.backend.renamed import UNSET
 from kernlets.backend.threads import SMALL, serial_blas
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -33,7 +34,7 @@ SETTINGS = {
     "little memory": {"memory": "80MB", "n_threads": 8},
 }
 QUICK = {"max_iter": 2, "random_state": 0, "n_components": 6, "n_landmarks": 50}
-QUICK |= {"max_candidates": 2}
+QUICK |= {"max_candidates": 2, "n_atoms_per_class": 6}
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +49,8 @@ def quick(Estimator: type) -> BaseEstimator:
     """With few iterations and atoms, where it has such parameters."""
     estimator = Estimator()
     known = estimator.get_params()
-    return estimator.set_params(**{k: v for k, v in QUICK.items() if k in known})
+    current = {k for k, v in known.items() if v is not UNSET}
+    return estimator.set_params(**{k: v for k, v in QUICK.items() if k in current})
 
 
 def results(estimator: BaseEstimator, X, y) -> list[np.ndarray]:

@@ -40,8 +40,10 @@ DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 LINEAR = {
     **{f"ksvd {init}": KSVD(10, 3, init=init) for init in STARTS},
-    **{f"ksvd {u}": KSVD(10, 3, update=u) for u in ("exact", "parallel")},
-    "ksvd top-k": KSVD(10, coder=Threshold(3, "top-k")),
+    **{
+        f"ksvd {u}": KSVD(10, 3, update=u) for u in ("ksvd:exact=True", "ksvd-parallel")
+    },
+    "ksvd top-k": KSVD(10, coder=Threshold(kind="top-k", n_nonzero_coefs=3)),
     "mod": MOD(10, 3),
     "orthogonal": OrthogonalDictionary(10, 3),
     **{
@@ -66,15 +68,25 @@ DEGREES = {
 }
 
 KERNEL_LEARNERS = {
-    "ksvd": lambda kernel: KernelKSVD(kernel, 10, 3),
-    "ksvd exact": lambda kernel: KernelKSVD(kernel, 10, 3, update="exact"),
-    "ksvd parallel": lambda kernel: KernelKSVD(kernel, 10, 3, update="parallel"),
-    "mod": lambda kernel: KernelMOD(kernel, 10, 3),
+    "ksvd": lambda kernel: KernelKSVD(kernel, 10, n_nonzero_coefs=3),
+    "ksvd exact": lambda kernel: KernelKSVD(
+        kernel, 10, n_nonzero_coefs=3, update="ksvd:exact=True"
+    ),
+    "ksvd parallel": lambda kernel: KernelKSVD(
+        kernel, 10, n_nonzero_coefs=3, update="ksvd-parallel"
+    ),
+    "mod": lambda kernel: KernelMOD(kernel, 10, n_nonzero_coefs=3),
     "reduced": lambda kernel: ReducedKernelDL(
-        kernel, 10, 3, anchors="samples", n_anchors=20
+        kernel, 10, n_nonzero_coefs=3, anchors="samples", n_anchors=20
     ),
     "reduced moved": lambda kernel: ReducedKernelDL(
-        kernel, 8, 3, anchors="samples", n_anchors=12, optimize_anchors=True, max_iter=2
+        kernel,
+        8,
+        n_nonzero_coefs=3,
+        anchors="samples",
+        n_anchors=12,
+        optimize_anchors=True,
+        max_iter=2,
     ),
 }
 
@@ -139,7 +151,10 @@ def test_kernel_learners(name, kernel, dtype, rng):
 
 CLASSIFIERS = {
     "residual": (ResidualClassifier(KSVD(8, 2)), 1.0),
-    "residual kernel": (ResidualClassifier(KernelKSVD("poly:2", 8, 2)), 2.0),
+    "residual kernel": (
+        ResidualClassifier(KernelKSVD("poly:2", 8, n_nonzero_coefs=2)),
+        2.0,
+    ),
     "src": (SRCClassifier(n_nonzero_coefs=5), 1.0),
     "src kernel": (SRCClassifier("poly:2", n_nonzero_coefs=5), 2.0),
     "lkdl": (

@@ -45,14 +45,22 @@ def test_usps_exact_kernel():
         (ResidualClassifier(KSVD(700, 11, max_iter=2, random_state=0)), 97.5),
         (
             make_pipeline(
-                NystroemMap("poly:2", "coreset", 3000, 784, random_state=0),
+                NystroemMap(
+                    "poly:2",
+                    "coreset",
+                    n_landmarks=3000,
+                    n_components=784,
+                    random_state=0,
+                ),
                 ResidualClassifier(KSVD(700, 11, max_iter=2, random_state=0)),
             ),
             98.1,
         ),
         (
             ResidualClassifier(
-                KernelKSVD("poly:2", 700, 11, max_iter=2, random_state=0)
+                KernelKSVD(
+                    "poly:2", 700, n_nonzero_coefs=11, max_iter=2, random_state=0
+                )
             ),
             98.0,
         ),

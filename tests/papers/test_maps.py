@@ -34,11 +34,13 @@ PUBLISHED = numbers("lkdl", "fig4a", ROWS)
 def feature_map(name: str, k: int, seed: int):
     """`fastfood` as published; `orthogonal` is its variant with signs as gains."""
     if name == "lkdl":
-        return NystroemMap(KERNEL, "kmeans", 0.2, k, random_state=seed)
+        return NystroemMap(
+            KERNEL, "kmeans", n_landmarks=0.2, n_components=k, random_state=seed
+        )
     if name == "fourier":
         return FourierMap(KERNEL, k, random_state=seed)
     gains = "normal" if name == "fastfood" else "signs"
-    return FastfoodMap(KERNEL, k, gains, random_state=seed)
+    return FastfoodMap(KERNEL, k, gains=gains, random_state=seed)
 
 
 def accuracy(name: str, k: int) -> float:

@@ -66,7 +66,7 @@ def test_published_methods_have_the_known_errors(data, method, restrict, signals
 @pytest.mark.parametrize("data", EXACT)
 def test_exact_kernel_ksvd_has_the_known_error(data, signals):
     def build(seed):
-        return KernelKSVD(KERNEL, 20, 4, random_state=seed)
+        return KernelKSVD(KERNEL, 20, n_nonzero_coefs=4, random_state=seed)
 
     assert mean_error(build, signals[data]) == pytest.approx(EXACT[data], rel=0.03)
 
@@ -77,7 +77,7 @@ def test_fifty_anchors_beat_the_exact_error_from_any_start(anchors, signals):
         return ReducedKernelDL(
             KERNEL,
             20,
-            4,
+            n_nonzero_coefs=4,
             anchors=anchors,
             n_anchors=50,
             optimize_anchors=True,

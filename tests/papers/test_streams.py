@@ -49,7 +49,9 @@ def accuracy(learner, digits, features=None):
 @pytest.fixture(scope="module")
 def features(digits):
     rows = remove_mean_and_normalize(digits[0])
-    return NystroemMap("poly:2", "coreset", 1500, 784, random_state=0).fit(rows)
+    return NystroemMap(
+        "poly:2", "coreset", n_landmarks=1500, n_components=784, random_state=0
+    ).fit(rows)
 
 
 @pytest.mark.parametrize("Learner", [RLSDictionary, OnlineDictionary])

@@ -39,10 +39,14 @@ def lc_ksvd(variant, alpha, beta=0.0, sigma=None, atoms=15, size=504, **params):
 
     def build(seed):
         given = {"alpha": alpha, "beta": beta, "max_iter": 50, **params}
-        classifier = LCKSVDClassifier(atoms, 30, variant, random_state=seed, **given)
+        classifier = LCKSVDClassifier(
+            atoms, 30, variant=variant, random_state=seed, **given
+        )
         if sigma is None:
             return classifier
-        features = NystroemMap(RBF(sigma), "uniform", 1.0, size)
+        features = NystroemMap(
+            RBF(sigma), "uniform", n_landmarks=1.0, n_components=size
+        )
         return make_pipeline(features, classifier)
 
     return build
@@ -82,7 +86,9 @@ def fddl(seed, n_atoms, behind, **params):
     classifier = FDDLClassifier(n_atoms, random_state=seed, **params)
     if not behind:
         return classifier
-    features = NystroemMap("poly:2", "kmeans", 0.2, 256, random_state=seed)
+    features = NystroemMap(
+        "poly:2", "kmeans", n_landmarks=0.2, n_components=256, random_state=seed
+    )
     return make_pipeline(features, classifier)
 
 

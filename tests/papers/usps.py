@@ -27,13 +27,17 @@ def ksvd(seed: int):
 def lkdl(seed: int, landmarks: str):
     """LKDL: poly-2, a fifth of the samples as landmarks, 256 virtual features."""
     learner = KSVD(ATOMS, 5, max_iter=ITERATIONS, random_state=seed)
-    feature_map = NystroemMap("poly:2", landmarks, 0.2, 256, random_state=seed)
+    feature_map = NystroemMap(
+        "poly:2", landmarks, n_landmarks=0.2, n_components=256, random_state=seed
+    )
     return make_pipeline(feature_map, ResidualClassifier(learner))
 
 
 def kernel_ksvd(seed: int):
     """Exact kernel K-SVD."""
-    learner = KernelKSVD("poly:2", ATOMS, 5, max_iter=ITERATIONS, random_state=seed)
+    learner = KernelKSVD(
+        "poly:2", ATOMS, n_nonzero_coefs=5, max_iter=ITERATIONS, random_state=seed
+    )
     return ResidualClassifier(learner)
 
 

@@ -6,6 +6,7 @@ import abc
 import ast
 import importlib
 import inspect
+import re
 import sys
 from collections.abc import Iterable
 from graphlib import TopologicalSorter
@@ -303,3 +304,35 @@ def is_abstract_method(value: object) -> bool:
 def test_no_estimator_inherits_what_it_does_not_define():
     for cls in registry.estimators():
         assert not inspect.isabstract(cls), cls
+
+
+@pytest.mark.parametrize(
+    ("text", "home"),
+    [
+        ("sklearn.utils._param_validation", "backend/constraints.py"),
+        ("get_close_matches", "backend/names.py"),
+        ("os.replace", "backend/atomic.py"),
+    ],
+)
+def test_what_is_written_once(text, home):
+    found = [path for path in FILES if text in path.read_text()]
+    assert [path.relative_to(ROOT).as_posix() for path in found] == [home]
+
+
+CONTAINERS = {"is_torch", "is_dask", "is_blocks", "issparse", "is_stored"}
+CONTAINERS |= {"is_elsewhere", "LazyRows"}
+
+
+def test_algorithms_hardly_ask_for_the_container():
+    """Which array, where it is and how it is read is the business of the back end."""
+    asked = []
+    for path in FILES:
+        if part_of(path) in ("backend", "hot"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                called, *used = (node.func, *node.args)
+                names = called if ast.unparse(called) != "isinstance" else used[1]
+                if CONTAINERS & set(re.findall(r"\w+", ast.unparse(names))):
+                    asked.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert len(asked) < 15, asked

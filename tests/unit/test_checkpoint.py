@@ -105,9 +105,11 @@ def _with_defaults(Learner: Any) -> Any:
 
 MODELS = {
     **{name: _with_defaults(Learner) for name, Learner in LEARNERS.items()},
-    "exact update": KSVD(20, 2, max_iter=6, update="exact", random_state=1),
-    "parallel update": KSVD(20, 2, max_iter=6, update="parallel", random_state=1),
-    "kernel, parallel": KernelKSVD("poly:2", 9, 2, update="parallel", random_state=1),
+    "exact update": KSVD(20, 2, max_iter=6, update="ksvd:exact=True", random_state=1),
+    "parallel update": KSVD(20, 2, max_iter=6, update="ksvd-parallel", random_state=1),
+    "kernel, parallel": KernelKSVD(
+        "poly:2", 9, n_nonzero_coefs=2, update="ksvd-parallel", random_state=1
+    ),
     "moving anchors": ReducedKernelDL.morkdl_d(
         "rbf:2", n_anchors=20, n_components=8, max_iter=4, random_state=0
     ),
@@ -265,7 +267,7 @@ CHANGED = {
     "max_iter": (9, "max_iter was 4, is 9"),
     "n_components": (7, "n_components was 8, is 7"),
     "random_state": (1, "random_state was 0, is 1"),
-    "update": ("exact", "update was 'approximate', is 'exact'"),
+    "update": ("mod", "update was 'ksvd', is 'mod'"),
 }
 
 
@@ -311,7 +313,9 @@ def test_other_samples_are_refused(name: str, tmp_path: Path) -> None:
 def test_another_first_dictionary_is_refused(tmp_path: Path) -> None:
     """The kernel matrix and drawn atoms are data, too."""
     X, _ = samples()
-    kernel = KernelKSVD(lambda A, B: A @ B.T, 8, 2, max_iter=2, random_state=0)
+    kernel = KernelKSVD(
+        lambda A, B: A @ B.T, 8, n_nonzero_coefs=2, max_iter=2, random_state=0
+    )
     with options(checkpoint=tmp_path):
         kernel.fit(X)
     other = clone(kernel).set_params(kernel=lambda A, B: 2 * (A @ B.T))

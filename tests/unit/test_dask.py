@@ -97,14 +97,16 @@ def frame(X, npartitions=4):
 
 
 def pipeline(learner, landmarks="uniform"):
-    features = NystroemMap("rbf", landmarks, 60, 20, random_state=0)
+    features = NystroemMap(
+        "rbf", landmarks, n_landmarks=60, n_components=20, random_state=0
+    )
     return make_pipeline(features, clone(learner))
 
 
 LEARNERS = {
     "MOD": MOD(25, 3, max_iter=4, random_state=0),
     "online": OnlineDictionary(25, 3, batch_size=450, max_iter=1, random_state=0),
-    "parallel K-SVD": KSVD(25, 3, update="parallel", max_iter=4, random_state=0),
+    "parallel K-SVD": KSVD(25, 3, update="ksvd-parallel", max_iter=4, random_state=0),
     "orthogonal": OrthogonalDictionary(12, 3, max_iter=4, random_state=0),
 }
 
@@ -251,7 +253,14 @@ def test_every_map(name, X):
 
 
 def test_truncation_by_samples(X):
-    features = NystroemMap("rbf", "uniform", 60, 10, "samples", random_state=0)
+    features = NystroemMap(
+        "rbf",
+        "uniform",
+        n_landmarks=60,
+        n_components=10,
+        truncation="samples",
+        random_state=0,
+    )
     expected = clone(features).fit(X).transform(X)
     found = features.fit_transform(chunked(X))
     assert_close(found.compute() @ found[:9].compute().T, expected @ expected[:9].T)
@@ -285,7 +294,7 @@ def test_dataframes(X, y):
 @pytest.mark.parametrize("kind", ["array", "NumPy labels", "unknown lengths"])
 def test_classifier(kind, X, y):
     model = make_pipeline(
-        NystroemMap("rbf", "uniform", 60, 20, random_state=0),
+        NystroemMap("rbf", "uniform", n_landmarks=60, n_components=20, random_state=0),
         ResidualClassifier(MOD(10, 3, max_iter=3), random_state=0),
     )
     expected = clone(model).fit(X, y)
@@ -335,7 +344,7 @@ def test_labels_that_do_not_fit(X, y):
     ids=lambda e: type(e).__name__,
 )
 def test_learners_that_need_all_rows_say_so(estimator, X):
-    with pytest.raises(TypeError, match=r"all rows or codes.*update='parallel'"):
+    with pytest.raises(TypeError, match=r"all rows or codes.*update='ksvd-parallel'"):
         estimator.fit(chunked(X))
     with pytest.raises(TypeError, match="transform"):
         MOD(5, random_state=0).fit(X).encode(chunked(X))
@@ -401,7 +410,9 @@ def test_samples_stay_where_they_are(kind, client):
     landmarks = "kmeans" if kind == "k-means" else "uniform"
     if kind == "k-means":
         rounds, sums = rounds + 10, max(sums, 8 * c * 50)
-    features = NystroemMap(RBF(8.0), landmarks, c, k, random_state=0)
+    features = NystroemMap(
+        RBF(8.0), landmarks, n_landmarks=c, n_components=k, random_state=0
+    )
     model = make_pipeline(features, learner)
     counts = {}
     for rows in (5_000, 20_000):
@@ -418,7 +429,9 @@ def test_samples_stay_where_they_are(kind, client):
 
 def test_transform_sends_the_model_only(client):
     X = normals(20_000, 8)
-    features = NystroemMap(RBF(8.0), "uniform", 40, 20, random_state=0).fit(X)
+    features = NystroemMap(
+        RBF(8.0), "uniform", n_landmarks=40, n_components=20, random_state=0
+    ).fit(X)
     total = features.transform(X).sum()
     assert traffic(client, total.compute) < X.nbytes / 50
 
@@ -459,7 +472,9 @@ def test_a_killed_worker_changes_nothing(when, client):
     X = normals(2_000, 16)
     if when == "within a pass":
         X = X.map_blocks(slowly, dtype=np.float32, meta=np.empty((0, 0)))
-    features = NystroemMap(RBF(8.0), "uniform", 40, 20, random_state=0).fit(X)
+    features = NystroemMap(
+        RBF(8.0), "uniform", n_landmarks=40, n_components=20, random_state=0
+    ).fit(X)
     virtual = features.transform(X)
     learner = MOD(15, 2, max_iter=3, random_state=0)
     expected = clone(learner).fit(virtual).components_

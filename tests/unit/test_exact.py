@@ -26,8 +26,8 @@ from kernlets import (
 from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
 from kernlets.pursuits import encode
 
-PAIRS = [(KSVD, KernelKSVD, {}), (KSVD, KernelKSVD, {"update": "exact"})]
-PAIRS += [(KSVD, KernelKSVD, {"update": "parallel"}), (MOD, KernelMOD, {})]
+PAIRS = [(KSVD, KernelKSVD, {}), (KSVD, KernelKSVD, {"update": "ksvd:exact=True"})]
+PAIRS += [(KSVD, KernelKSVD, {"update": "ksvd-parallel"}), (MOD, KernelMOD, {})]
 
 
 def factor(K):
@@ -135,8 +135,12 @@ def test_precomputed_in_the_residual_classifier_and_grid_search(rng):
     X = np.concatenate([rng.standard_normal((40, 6)), rng.standard_normal((40, 6)) + 2])
     y = np.repeat([0, 1], 40)
     kernel = RBF(2.0)
-    plain = ResidualClassifier(KernelKSVD(kernel, 8, 2, random_state=0)).fit(X, y)
-    given = ResidualClassifier(KernelKSVD("precomputed", 8, 2, random_state=0))
+    plain = ResidualClassifier(
+        KernelKSVD(kernel, 8, n_nonzero_coefs=2, random_state=0)
+    ).fit(X, y)
+    given = ResidualClassifier(
+        KernelKSVD("precomputed", 8, n_nonzero_coefs=2, random_state=0)
+    )
     given.fit(kernel(X), y)
     new = X + 0.1
     np.testing.assert_array_equal(given.predict(kernel(new, X)), plain.predict(new))
@@ -156,9 +160,13 @@ OTHER = ["kernel", "colonel", "sternum", "tern", "kern", "eternal", "lantern"]
 
 def test_strings_through_a_callable():
     kernel = Callable(shared_pairs, pairwise=True)
-    learner = KernelKSVD(kernel, 4, 2, random_state=0, max_iter=3).fit(WORDS + OTHER)
+    learner = KernelKSVD(kernel, 4, n_nonzero_coefs=2, random_state=0, max_iter=3).fit(
+        WORDS + OTHER
+    )
     assert learner.transform(["nanna", "turn"]).shape == (2, 4)
-    model = ResidualClassifier(KernelKSVD(kernel, 3, 2, random_state=0, max_iter=3))
+    model = ResidualClassifier(
+        KernelKSVD(kernel, 3, n_nonzero_coefs=2, random_state=0, max_iter=3)
+    )
     model.fit(WORDS + OTHER, ["a"] * 7 + ["e"] * 7)
     assert model.predict(["banan", "internal"]).tolist() == ["a", "e"]
 
@@ -174,7 +182,7 @@ def test_matrices_through_a_callable(rng):
 
     half = rng.standard_normal((50, 3, 3))
     spd = half @ half.transpose(0, 2, 1) + 0.5 * np.eye(3)
-    learner = KernelMOD(log_euclidean, 10, 2, random_state=0).fit(spd)
+    learner = KernelMOD(log_euclidean, 10, n_nonzero_coefs=2, random_state=0).fit(spd)
     assert learner.history_["objective"][-1] < learner.history_["objective"][0]
     assert learner.transform(spd[:4]).shape == (4, 10)
 
@@ -218,7 +226,7 @@ def test_products_do_not_drift(rng):
 
 def test_memory_is_little_more_than_the_kernel_matrix(rng):
     X = rng.standard_normal((1500, 10)).astype(np.float32)
-    learner = KernelKSVD("rbf", 100, 4, max_iter=2, random_state=0)
+    learner = KernelKSVD("rbf", 100, n_nonzero_coefs=4, max_iter=2, random_state=0)
     learner.fit(X[:50].repeat(4, axis=0))  # compile first
     with options(n_threads=1, block_rows=64):
         tracemalloc.start()

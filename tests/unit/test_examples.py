@@ -18,7 +18,7 @@ SMALLER = {
             "N_CHUNKS, ROWS, FEATURES = 3, 200, 20"
         ),
         '"n_workers": 2,': '"n_workers": 1, "processes": False,',
-        '"kmeans", 300, 60,': '"kmeans", 40, 10,',
+        "n_landmarks=300, n_components=60": "n_landmarks=40, n_components=10",
         "MOD(100, 4, max_iter=3,": "MOD(12, 2, max_iter=2,",
     },
     "grid_search.py": {
@@ -31,7 +31,7 @@ SMALLER = {
     "plot_denoise.py": {
         "X, clean = digits.X_train, ": "X, clean = digits.X_train[:150], ",
         "KSVD(100, 2, random": "KSVD(40, 2, random",
-        "RBF(sigma=1.5), 100, 8, max_iter=5": "RBF(sigma=1.5), 20, 3, max_iter=2",
+        "100, n_nonzero_coefs=8, max_iter=5": "20, n_nonzero_coefs=3, max_iter=2",
         "noisy = add_noise(clean, NOISE, 0)": (
             "clean = clean[:60]; noisy = add_noise(clean, NOISE, 0)"
         ),
@@ -82,7 +82,7 @@ SMALLER = {
         "X, y = digits.X_train[:1000], digits.y_train[:1000]": (
             "X, y = digits.X_train[:120], digits.y_train[:120]"
         ),
-        '"kmeans", 300,': '"kmeans", 30,',
+        "n_landmarks=300": "n_landmarks=30",
     },
     "plot_supervised_search.py": {
         '"nystroemmap__kernel__sigma": [0.5, 1, 2]': (

@@ -28,7 +28,9 @@ from kernlets import (
 KERNEL = RBF(gamma=1.0)
 MODELS = {
     "linear": ResidualClassifier(KSVD(8, 2, max_iter=2, random_state=0)),
-    "exact": ResidualClassifier(KernelKSVD(KERNEL, 8, 2, max_iter=2, random_state=0)),
+    "exact": ResidualClassifier(
+        KernelKSVD(KERNEL, 8, n_nonzero_coefs=2, max_iter=2, random_state=0)
+    ),
     "mapped": make_pipeline(
         NystroemMap(KERNEL, n_landmarks=60, random_state=0),
         ResidualClassifier(KSVD(8, 2, max_iter=2, random_state=0)),

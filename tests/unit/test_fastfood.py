@@ -33,7 +33,7 @@ def explicit_frequencies(fitted, p) -> np.ndarray:  # (⌈k/2⌉, p)
 @pytest.mark.parametrize("k", [1, 2, 5, 16, 170])
 def test_map_is_the_product_of_matrices(rng, p, k, gains):
     X = rng.standard_normal((4, p))
-    fitted = FastfoodMap(RBF(sigma=1.3), k, gains, random_state=1).fit(X)
+    fitted = FastfoodMap(RBF(sigma=1.3), k, gains=gains, random_state=1).fit(X)
     angles = X @ explicit_frequencies(fitted, p).T
     if k % 2:
         angles[:, -1] += fitted.phase_
@@ -46,7 +46,7 @@ def test_each_frequency_is_normal_with_normal_gains(p):
     """Also where the rows are padded to a power of two."""
     omega = []
     for seed in range(500):
-        fitted = FastfoodMap(RBF(sigma=0.5), 10, "normal", random_state=seed)
+        fitted = FastfoodMap(RBF(sigma=0.5), 10, gains="normal", random_state=seed)
         fitted.fit(np.ones((1, p)))
         omega.append(explicit_frequencies(fitted, p)[seed % 5] * 0.5)
     assert stats.kstest(np.concatenate(omega), "norm").pvalue > 1e-3
@@ -80,7 +80,7 @@ def test_lengths_are_those_of_gaussian_vectors_and_rows_orthogonal(rng):
 @pytest.mark.parametrize("p", [4, 5])
 def test_products_are_unbiased_with_normal_gains(rng, kernel, p):
     X = rng.standard_normal((6, p))
-    maps = (FastfoodMap(kernel, 16, "normal", random_state=s) for s in range(800))
+    maps = (FastfoodMap(kernel, 16, gains="normal", random_state=s) for s in range(800))
     products = np.array([F @ F.T for F in (each.fit_transform(X) for each in maps)])
     spread = products.std(axis=0) / sqrt(len(products))
     gap = np.abs(products.mean(axis=0) - kernel(X, X))

@@ -23,7 +23,7 @@ from kernlets.hot import reference
 COUNTS, SIZES = [5, 3, 4], [2, 4, 3]
 LABELS, OWNERS = np.repeat(range(3), COUNTS), np.repeat(range(3), SIZES)
 LAYOUT = Layout.of(COUNTS, SIZES)
-SMALL = {"n_components": 12, "max_iter": 3, "random_state": 0}
+SMALL = {"n_atoms_per_class": 12, "max_iter": 3, "random_state": 0}
 
 
 def problem(rng, n_features=6):
@@ -420,7 +420,7 @@ def test_labels_of_any_kind_and_unequal_classes(names, digits):
     train, test = np.isin(y, [1, 7]), np.isin(y_new, [1, 7])
     few = train & ((y == 1) | (np.cumsum(y == 7) <= 8))
     labels = np.where(y == 7, names[0], names[1])
-    with pytest.warns(UserWarning, match="1 of 2 classes.*fewer samples than n_comp"):
+    with pytest.warns(UserWarning, match="1 of 2 classes.*fewer samples than n_atoms"):
         model = FDDLClassifier(**SMALL).fit(X[few], labels[few])
     counts = dict(zip(model.classes_, np.bincount(model.atom_classes_), strict=True))
     assert counts == {names[0]: 8, names[1]: 12}
@@ -447,7 +447,7 @@ def test_callback_and_progress(digits, capsys):
         ({"eta": 0.5}, "eta"),
         ({"gamma": -1}, "gamma"),
         ({"scheme": "best"}, "scheme"),
-        ({"n_components": 0}, "n_components"),
+        ({"n_atoms_per_class": 0}, "n_atoms_per_class"),
     ],
     ids=str,
 )

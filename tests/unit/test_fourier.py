@@ -41,7 +41,7 @@ def mean_error(X, n_seeds=10, kernel=None, **params) -> float:
 def test_inner_products_tend_to_the_kernel(X, kernel, sampling):
     if sampling == "orthogonal" and isinstance(kernel, Laplacian):
         pytest.skip("refused, see below")
-    F = FourierMap(kernel, 20_000, sampling, random_state=0).fit_transform(X)
+    F = FourierMap(kernel, 20_000, sampling=sampling, random_state=0).fit_transform(X)
     # each product is a mean of 10 000 cosines, of standard deviation at most 0.71
     np.testing.assert_allclose(F @ F.T, kernel(X, X), atol=5 * 0.71 / sqrt(10_000))
 
@@ -58,7 +58,9 @@ def test_features_are_those_of_algorithm_2(X):
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 def test_even_features_have_length_one(X, sampling):
-    F = FourierMap(RBF(sigma=0.1), 34, sampling, random_state=0).fit_transform(X)
+    F = FourierMap(RBF(sigma=0.1), 34, sampling=sampling, random_state=0).fit_transform(
+        X
+    )
     np.testing.assert_allclose((F**2).sum(1), 1)
 
 
@@ -97,7 +99,9 @@ def test_quasi_is_below_plain_in_few_dimensions(X):
 
 
 def test_orthogonal_frequencies(X):
-    fitted = FourierMap(RBF(sigma=1.5), 26, "orthogonal", random_state=0).fit(X)
+    fitted = FourierMap(RBF(sigma=1.5), 26, sampling="orthogonal", random_state=0).fit(
+        X
+    )
     omega = fitted.frequencies_  # 13 = 5 + 5 + 3
     for group in (omega[:5], omega[5:10], omega[10:]):
         products = group @ group.T
@@ -108,7 +112,9 @@ def test_orthogonal_frequencies(X):
 def test_each_frequency_of_rbf_is_normal(sampling):
     X = np.zeros((1, 4))
     omega = [
-        FourierMap(RBF(sigma=0.5), 8, sampling, random_state=s).fit(X).frequencies_[-1]
+        FourierMap(RBF(sigma=0.5), 8, sampling=sampling, random_state=s)
+        .fit(X)
+        .frequencies_[-1]
         for s in range(800)
     ]
     values = np.concatenate(omega) * 0.5

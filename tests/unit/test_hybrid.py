@@ -33,7 +33,9 @@ def test_second_part_has_the_residual_kernel_as_its_mean(rng, k):
     X, Z = rng.standard_normal((10, 4)), rng.standard_normal((6, 4))
     products = []
     for seed in range(600):
-        fitted = HybridMap(KERNEL, Z, None, k, n_random=4, random_state=seed).fit(X)
+        fitted = HybridMap(
+            KERNEL, Z, n_landmarks=None, n_components=k, n_random=4, random_state=seed
+        ).fit(X)
         tail = fitted.transform(X)[:, k or 6 :]
         products.append(tail @ tail.T)
     spread = np.std(products, axis=0) / sqrt(len(products))

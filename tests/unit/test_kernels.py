@@ -66,7 +66,7 @@ def matern52(x, y, scale):
 
 FORMULAS = [
     (Linear(), dot),
-    (Polynomial(3, 0.5, 2.0), lambda x, y: (2 * dot(x, y) + 0.5) ** 3),
+    (Polynomial(3, 0.5, scale=2.0), lambda x, y: (2 * dot(x, y) + 0.5) ** 3),
     (Polynomial(), lambda x, y: dot(x, y) ** 2),
     (Sigmoid(0.3, -0.1), lambda x, y: tanh(0.3 * dot(x, y) - 0.1)),
     (Cosine(), lambda x, y: dot(x, y) / sqrt(dot(x, x) * dot(y, y))),
@@ -96,7 +96,7 @@ SCIKIT_LEARN = [
     (Sigmoid(), pairwise.sigmoid_kernel),
     (Cosine(), pairwise.cosine_similarity),
     (Chi2(), pairwise.chi2_kernel),
-    (Polynomial(3, 1.0, 1 / 5), pairwise.polynomial_kernel),
+    (Polynomial(3, 1.0, scale=1 / 5), pairwise.polynomial_kernel),
     (Matern(0.7, 1.5), gp.Matern(0.7, nu=1.5)),
     (RationalQuadratic(0.7, 1.3), gp.RationalQuadratic(0.7, 1.3)),
 ]

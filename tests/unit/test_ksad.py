@@ -240,7 +240,7 @@ def test_float32_stays(dictionary, digits):
     X, y, X_new, _ = digits
     model = KSADClassifier(n_components=30, dictionary=dictionary, random_state=0)
     model.fit(X.astype(np.float32), y)
-    assert model.codes(X_new.astype(np.float32)).dtype == np.float32
+    assert model.encode(X_new.astype(np.float32)).values.dtype == np.float32
     assert model.codes_.dtype == model.dictionary_.atoms.dtype == np.float32
 
 

@@ -20,7 +20,12 @@ from kernlets.learners.iterate import CodeAndUpdate, Monitor, iterate
 from kernlets.pursuits import OMP, encode
 from kernlets.updates import KSVDUpdate
 
-SMALL = {"n_components": 10, "n_nonzero_coefs": 6, "max_iter": 5, "random_state": 0}
+SMALL = {
+    "n_atoms_per_class": 10,
+    "n_nonzero_coefs": 6,
+    "max_iter": 5,
+    "random_state": 0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -287,7 +292,7 @@ def test_callback_stops(digits):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"n_components": 0}, "n_components"),
+        ({"n_atoms_per_class": 0}, "n_atoms_per_class"),
         ({"n_nonzero_coefs": 101}, "n_nonzero_coefs=101 is more than the 100 atoms"),
         ({"alpha": 0, "beta": 0}, "raise beta above 0"),
         ({"variant": 3}, "variant"),

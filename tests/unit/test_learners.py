@@ -97,7 +97,7 @@ def test_parallel_ksvd_learns_about_as_well(rng):
     X = rng.standard_normal((400, 10)) @ rng.standard_normal((10, 10))
     swept, parallel = (
         KSVD(20, 3, max_iter=15, update=update, random_state=0).fit(X)
-        for update in ("approximate", "parallel")
+        for update in ("ksvd", "ksvd-parallel")
     )
     error = parallel.reconstruction_error(X)
     assert error < 1.1 * swept.reconstruction_error(X)

@@ -20,7 +20,7 @@ from kernlets import registry
 ROWS, WIDTH, MEMORY = 60_000, 400, 16  # 96 MB in float32; MB
 LIMIT = 1.25 * MEMORY + 50
 QUICK = {"max_iter": 1, "random_state": 0, "n_components": 6, "n_landmarks": 40}
-QUICK |= {"max_candidates": 2}
+QUICK |= {"max_candidates": 2, "n_atoms_per_class": 6}
 WHOLE = {  # defined by all samples or codes at once
     "AutoDictionaryClassifier",
     "DKSVDClassifier",
@@ -38,6 +38,7 @@ PROGRAM = """
     import gc, json, sys, warnings
     import numpy as np
     from kernlets import options, registry
+    from kernlets.backend.renamed import UNSET
     from sklearn.base import is_classifier
 
     warnings.simplefilter("ignore")
@@ -61,7 +62,8 @@ PROGRAM = """
         return status("VmHWM") - before - own, result
 
     def made(Estimator):
-        known = Estimator().get_params()
+        params = Estimator().get_params()
+        known = [name for name, value in params.items() if value is not UNSET]
         return Estimator(**{k: v for k, v in quick.items() if k in known})
 
     X = np.load(path, mmap_mode="r")

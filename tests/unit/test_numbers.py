@@ -86,17 +86,27 @@ VALUES = (
 KERNELS = [name for name in registry.table("kernels") if name != "precomputed"]
 
 LEARNERS = {
-    "ksvd": lambda kernel: KernelKSVD(kernel, 5, 2, max_iter=2),
+    "ksvd": lambda kernel: KernelKSVD(kernel, 5, n_nonzero_coefs=2, max_iter=2),
     "ksvd lasso": lambda kernel: KernelKSVD(kernel, 5, coder=Lasso(0.1), max_iter=2),
-    "ksvd exact": lambda kernel: KernelKSVD(kernel, 5, 2, update="exact", max_iter=2),
-    "ksvd parallel": lambda kernel: KernelKSVD(kernel, 5, 2, update="parallel"),
-    "mod": lambda kernel: KernelMOD(kernel, 5, 2, max_iter=2),
+    "ksvd exact": lambda kernel: KernelKSVD(
+        kernel, 5, n_nonzero_coefs=2, update="ksvd:exact=True", max_iter=2
+    ),
+    "ksvd parallel": lambda kernel: KernelKSVD(
+        kernel, 5, n_nonzero_coefs=2, update="ksvd-parallel"
+    ),
+    "mod": lambda kernel: KernelMOD(kernel, 5, n_nonzero_coefs=2, max_iter=2),
     "reduced": lambda kernel: ReducedKernelDL(
-        kernel, 5, 2, n_anchors=8, optimize_anchors=True, max_iter=2
+        kernel, 5, n_nonzero_coefs=2, n_anchors=8, optimize_anchors=True, max_iter=2
     ),
     "budget": lambda kernel: BudgetKernelDL(kernel, 5, budget=8, max_iter=2),
     "budget feature": lambda kernel: BudgetKernelDL(
-        kernel, 5, 2, budget=8, update="feature", pruning="error", max_iter=2
+        kernel,
+        5,
+        n_nonzero_coefs=2,
+        budget=8,
+        update="feature",
+        pruning="error",
+        max_iter=2,
     ),
     "nystroem": lambda kernel: NystroemMap(kernel, n_landmarks=8),
     "ika": lambda kernel: IKAMap(kernel, n_landmarks=8),
@@ -104,7 +114,7 @@ LEARNERS = {
 
 LINEAR = {
     "ksvd": KSVD(5, 2),
-    "ksvd svd": KSVD(5, 2, init="svd", update="exact"),
+    "ksvd svd": KSVD(5, 2, init="svd", update="ksvd:exact=True"),
     "ksvd lasso": KSVD(5, coder=Lasso(0.1), init="kmeans"),
     "mod": MOD(5, 2, init="normal"),
     "online": OnlineDictionary(5, 2, batch_size=5, forgetting=0.5),
@@ -206,11 +216,11 @@ def test_landmarks(sampler, dtype, rng):
 def test_data_on_which_the_interpreter_crashed(rng):
     """NaN met compiled loops that were promised there was none."""
     X, y = load_breast_cancer(return_X_y=True)
-    learner = KernelKSVD("poly:3", 20, 4, max_iter=3, random_state=0)
+    learner = KernelKSVD("poly:3", 20, n_nonzero_coefs=4, max_iter=3, random_state=0)
     model = ResidualClassifier(learner).fit(X.astype(np.float32), y)
     assert np.isfinite(model.decision_function(X.astype(np.float32))).all()
     digits = load_digits().data.astype(np.float32)[:300]
-    learner = KernelKSVD("poly:6", 20, 4, random_state=0).fit(digits)
+    learner = KernelKSVD("poly:6", 20, n_nonzero_coefs=4, random_state=0).fit(digits)
     error = learner.history_["objective"]
     assert error[-1] < 0.9 * error[0]
     with pytest.raises(ValueError, match="not positive semi-definite"):
@@ -350,7 +360,13 @@ def low_rank(rng: np.random.Generator, n: int) -> np.ndarray:
 @pytest.mark.parametrize("kernel", ["linear", "poly:2", "poly:3,coef0=1"])
 def test_budget_goes_on_learning_after_giants(kernel, space, pruning, rng):
     learner = BudgetKernelDL(
-        kernel, 12, 2, budget=30, update=space, pruning=pruning, random_state=0
+        kernel,
+        12,
+        n_nonzero_coefs=2,
+        budget=30,
+        update=space,
+        pruning=pruning,
+        random_state=0,
     )
     test, warned = low_rank(rng, 200), r"60 samples were not learned from.*UnitNorm"
     for _ in range(4):
@@ -380,7 +396,13 @@ def test_budget_is_as_it_was_when_samples_are_refused(rng):
 def test_budget_above_the_rank_of_the_kernel_matrix(space, rng):
     """Thirty anchors in six dimensions: the inverse is spoiled, and made anew."""
     learner = BudgetKernelDL(
-        "linear", 12, 2, budget=30, update=space, pruning="error", random_state=0
+        "linear",
+        12,
+        n_nonzero_coefs=2,
+        budget=30,
+        update=space,
+        pruning="error",
+        random_state=0,
     )
     errors = []
     for _ in range(5):
@@ -401,7 +423,9 @@ def test_fisher_directions_of_classes_that_agree_are_refused():
 @pytest.mark.parametrize("anchors", ["samples", "kmeans", "dictionary"])
 def test_anchors_from_zero_rows_are_refused(anchors):
     with pytest.raises(ValueError, match="no non-zero row to take anchors from"):
-        ReducedKernelDL("rbf", 3, 1, anchors=anchors).fit(np.zeros((20, 4)))
+        ReducedKernelDL("rbf", 3, n_nonzero_coefs=1, anchors=anchors).fit(
+            np.zeros((20, 4))
+        )
 
 
 def test_lasso_of_tensors_is_as_quick_as_of_arrays(rng):

@@ -74,7 +74,9 @@ def test_all_landmarks_give_the_kernel_and_its_best_approximations(kernel, X):
     full = NystroemMap(kernel, n_landmarks=1.0).fit(X)
     assert close(product(full.transform(X)), K) and full.kernel_error_ < 1e-8
     for truncation in ("landmarks", "samples"):
-        virtual = NystroemMap(kernel, "uniform", 1.0, 5, truncation)
+        virtual = NystroemMap(
+            kernel, "uniform", n_landmarks=1.0, n_components=5, truncation=truncation
+        )
         assert close(product(virtual.fit_transform(X)), best_rank(K, 5))
 
 
@@ -101,7 +103,7 @@ def test_more_landmarks_never_raise_the_trace_error(kernel, X, rng):
 def test_the_best_rank_is_a_lower_bound(landmarks, X):
     kernel = RBF(sigma=1.5)
     K = kernel(X)
-    F = NystroemMap(kernel, landmarks, 15, random_state=0).fit_transform(X)
+    F = NystroemMap(kernel, landmarks, n_landmarks=15, random_state=0).fit_transform(X)
     bound = np.linalg.norm(K - best_rank(K, 15))
     assert np.linalg.norm(K - product(F)) > bound
     assert np.trace(K) - (F**2).sum() >= np.trace(K) - np.trace(best_rank(K, 15))
@@ -120,7 +122,9 @@ def test_linear_kernel_gives_a_rotation(X):
 def test_minibatch_map_is_one_map_with_pooled_landmarks(X):
     blocks = [X[:50], X[50:60], X[60:]]
     for landmarks in ("uniform", "kmeans"):
-        pooled = NystroemMap(RBF(1.0), landmarks, 0.2, random_state=0).fit(iter(blocks))
+        pooled = NystroemMap(RBF(1.0), landmarks, n_landmarks=0.2, random_state=0).fit(
+            iter(blocks)
+        )
         one = NystroemMap(RBF(1.0), pooled.landmarks_)
         stacked = np.vstack(list(pooled.transform(iter(blocks))))
         np.testing.assert_allclose(stacked, one.fit_transform(X), atol=1e-12)
@@ -142,7 +146,9 @@ def test_truncation_by_samples_is_the_best_part_of_the_full_matrix(kernel, X):
 
 def test_truncation_by_samples_from_blocks(X):
     points = X[:30]
-    make = NystroemMap(RBF(1.0), points, None, 4, "samples")
+    make = NystroemMap(
+        RBF(1.0), points, n_landmarks=None, n_components=4, truncation="samples"
+    )
     expected = product(make.fit_transform(X))
     assert close(product(make.fit([X[:70], X[70:]]).transform(X)), expected)
 
@@ -160,7 +166,14 @@ def test_share_of_the_trace(X):
 def test_randomized_solver_is_the_full_one(dtype, rng):
     X = rng.standard_normal((500, 5)).astype(dtype)
     full, fast = (
-        NystroemMap(RBF(sigma=2.0), "uniform", 400, 30, eigen_solver=s, random_state=0)
+        NystroemMap(
+            RBF(sigma=2.0),
+            "uniform",
+            n_landmarks=400,
+            n_components=30,
+            eigen_solver=s,
+            random_state=0,
+        )
         for s in ("full", "randomized")
     )
     expected, found = (product(m.fit_transform(X)) for m in (full, fast))
@@ -227,7 +240,7 @@ def test_choice_of_the_solver(params, c, n_leading):
 def test_duplicates_and_zero_rows(landmarks, dtype, rng):
     X = rng.standard_normal((60, 4)).astype(dtype)
     X[20:40], X[40:50] = X[:20], 0.0
-    virtual = NystroemMap("poly:2", landmarks, 55, random_state=0)
+    virtual = NystroemMap("poly:2", landmarks, n_landmarks=55, random_state=0)
     F = virtual.fit_transform(X)
     assert np.isfinite(F).all() and F.shape[1] == 10  # p(p+1)/2 monomials
     assert close(product(F), (X @ X.T) ** 2, 1e-8 if dtype == np.float64 else 1e-4)
@@ -268,7 +281,7 @@ def test_precomputed_kernel(X):
 def test_sparse_rows(X):
     X[X < 0.5] = 0.0
     for landmarks in SAMPLERS:
-        virtual = NystroemMap(Polynomial(2), landmarks, 30, random_state=0)
+        virtual = NystroemMap(Polynomial(2), landmarks, n_landmarks=30, random_state=0)
         expected = virtual.fit_transform(X)
         found = virtual.fit_transform(sparse.csr_array(X))
         if landmarks != "kmeans":  # a sparse k-means rounds differently
@@ -332,7 +345,7 @@ def test_one_sample():
 
 def test_kernel_error_of_fit_is_an_estimate_on_spread_rows(rng):
     X = rng.standard_normal((5000, 3))
-    virtual = NystroemMap(RBF(1.0), "uniform", 20, random_state=0)
+    virtual = NystroemMap(RBF(1.0), "uniform", n_landmarks=20, random_state=0)
     virtual.fit_transform(X)
     exact = virtual.kernel_error_
     K_diag, F = np.ones(len(X)), virtual.transform(X)
@@ -380,7 +393,9 @@ def usps(shared_data):
 def mean_error(usps, landmarks, fraction):
     errors = []
     for seed, (X, K) in enumerate(usps):
-        virtual = NystroemMap("poly:2", landmarks, fraction, random_state=100 + seed)
+        virtual = NystroemMap(
+            "poly:2", landmarks, n_landmarks=fraction, random_state=100 + seed
+        )
         gap = K - product(virtual.fit_transform(X))
         errors.append(np.linalg.norm(gap) / np.linalg.norm(K))
     return np.mean(errors)
@@ -413,7 +428,9 @@ def test_randomized_solver_on_mnist(shared_data):
     K = (test @ test.T) ** 2
     errors = {}
     for solver in ("full", "randomized"):
-        virtual = NystroemMap("poly:2", train, None, 784, eigen_solver=solver)
+        virtual = NystroemMap(
+            "poly:2", train, n_landmarks=None, n_components=784, eigen_solver=solver
+        )
         F = virtual.set_params(random_state=0).fit(train).transform(test)
         errors[solver] = np.linalg.norm(K - product(F))
     assert errors["randomized"] < 1.01 * errors["full"]

@@ -177,7 +177,7 @@ def test_coordinate_update_in_the_alternation(rng):
     learner = KSVD(8, 2, update=CoordinateUpdate(), random_state=0).fit(X)
     assert learner.history_["objective"][-1] < 0.6 * learner.history_["objective"][0]
     with pytest.raises(TypeError, match="rows of a matrix"):
-        KernelKSVD("poly:2", 8, 2, update=CoordinateUpdate()).fit(X)
+        KernelKSVD("poly:2", 8, n_nonzero_coefs=2, update=CoordinateUpdate()).fit(X)
 
 
 @pytest.mark.parametrize("update", [CoordinateUpdate(), MODUpdate()], ids=str)

@@ -115,7 +115,7 @@ def test_soft_threshold_is_the_lasso(rng):
 
 def test_largest_correlations_are_the_best_code(rng):
     X, Z = signals(rng, n=10), orthonormal(rng, 6, 10)
-    found = encode(ExplicitDictionary(Z), Threshold(2, "top-k"), X)
+    found = encode(ExplicitDictionary(Z), Threshold(kind="top-k", n_nonzero_coefs=2), X)
     for x, error in zip(X, found.residual, strict=True):
         supports = combinations(range(6), 2)
         best = min(((x - Z[list(s)].T @ (Z[list(s)] @ x)) ** 2).sum() for s in supports)
@@ -158,9 +158,10 @@ def test_coder_follows_the_parameters(rng):
     assert OrthogonalDictionary(3, alpha=0.2).fit(X).coder_.get_params() == {
         "alpha": 0.2,
         "kind": "soft",
+        "n_nonzero_coefs": None,
     }
     top = OrthogonalDictionary(3, 2).fit(X).coder_
-    assert (top.alpha, top.kind) == (2, "top-k")
+    assert (top.n_nonzero_coefs, top.kind) == (2, "top-k")
     assert isinstance(OrthogonalDictionary(3, coder=OMP(1)).fit(X).coder_, OMP)
 
 

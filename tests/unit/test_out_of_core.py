@@ -144,14 +144,16 @@ def test_rows_are_counted_once(X, disk):
     "learner",
     [
         MOD(15, 3, max_iter=3),
-        KSVD(15, 3, max_iter=3, update="parallel"),
+        KSVD(15, 3, max_iter=3, update="ksvd-parallel"),
         OnlineDictionary(15, 3, batch_size=300, max_iter=2),
         RLSDictionary(15, 3, batch_size=300, max_iter=1),
     ],
     ids=lambda learner: type(learner).__name__,
 )
 def test_learning_from_lazy_rows(learner, X, disk):
-    features = NystroemMap("rbf", "leverage", 50, 20, random_state=0)
+    features = NystroemMap(
+        "rbf", "leverage", n_landmarks=50, n_components=20, random_state=0
+    )
     model = make_pipeline(UnitNorm(), features, learner.set_params(random_state=0))
     expected = clone(model).fit(X)
     with options(memory=SMALL):
@@ -185,7 +187,14 @@ def test_long_passes_say_how_far_they_are(learner, disk, monkeypatch, capsys):
 
 
 def test_truncation_by_samples_of_lazy_results(X, disk):
-    features = NystroemMap("rbf", "uniform", 50, 10, "samples", random_state=0)
+    features = NystroemMap(
+        "rbf",
+        "uniform",
+        n_landmarks=50,
+        n_components=10,
+        truncation="samples",
+        random_state=0,
+    )
     expected = features.fit_transform(X)
     with options(memory=SMALL):
         found = features.fit_transform(disk)
@@ -204,7 +213,7 @@ def test_what_needs_all_rows_is_loaded_or_refused(X, disk):
         for learner in (KSVD(10), KernelKSVD("rbf", 10)):
             with pytest.raises(MemoryError, match="memory"):
                 learner.fit(lazy)
-        with pytest.raises(MemoryError, match="update='parallel'"):
+        with pytest.raises(MemoryError, match="update='ksvd-parallel'"):
             KSVD(10).fit(disk)
 
 
@@ -401,7 +410,7 @@ def status(field):
     return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1e3
 
 def model():
-    features = NystroemMap(RBF(8.0), "coreset", 30, random_state=0)
+    features = NystroemMap(RBF(8.0), "coreset", n_landmarks=30, random_state=0)
     return make_pipeline(features, MOD(20, 2, max_iter=1, random_state=0))
 
 X = np.load({path!r}, mmap_mode="r")

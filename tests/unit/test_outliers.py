@@ -28,7 +28,9 @@ def rings(rng):
 
 
 def ring_learner():
-    return ReducedKernelDL("rbf:0.5", 10, 2, anchors="kmeans", n_anchors=30)
+    return ReducedKernelDL(
+        "rbf:0.5", 10, n_nonzero_coefs=2, anchors="kmeans", n_anchors=30
+    )
 
 
 def test_a_kernel_sees_what_a_line_does_not(rings, xp):
@@ -80,7 +82,7 @@ def test_scores_and_labels_fit_together(rng):
     "learner",
     [
         KSVD(6, 2),
-        KernelKSVD("rbf", 6, 2),
+        KernelKSVD("rbf", 6, n_nonzero_coefs=2),
         make_pipeline(NystroemMap("rbf", n_landmarks=40, random_state=0), KSVD(6, 2)),
     ],
     ids=lambda learner: type(learner).__name__,

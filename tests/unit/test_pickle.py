@@ -66,12 +66,12 @@ def _models() -> dict[str, BaseEstimator]:
     composite = Polynomial(2) + 0.5 * RBF(2.0)
     found |= {
         "outliers": DictionaryOutlierDetector(),
-        "composite kernel": KernelKSVD(composite * RBF(3.0), 6, 2),
-        "precomputed": KernelKSVD("precomputed", 6, 2),
+        "composite kernel": KernelKSVD(composite * RBF(3.0), 6, n_nonzero_coefs=2),
+        "precomputed": KernelKSVD("precomputed", 6, n_nonzero_coefs=2),
         "pipeline": make_pipeline(
             Normalizer(),
             NystroemMap(composite, n_landmarks=30, random_state=0),
-            ResidualClassifier(KSVD(8, 2, update="parallel")),
+            ResidualClassifier(KSVD(8, 2, update="ksvd-parallel")),
         ),
     }
     return found
@@ -141,7 +141,7 @@ def test_arrays_may_stay_on_disk(fitted: tuple[Any, Any], tmp_path: Path) -> Non
 def test_tensors_stay_tensors(rows: tuple[np.ndarray, np.ndarray], route: str) -> None:
     torch = pytest.importorskip("torch")
     X = torch.as_tensor(rows[0])
-    model = KernelKSVD("poly:2", 6, 2, random_state=0).fit(X)
+    model = KernelKSVD("poly:2", 6, n_nonzero_coefs=2, random_state=0).fit(X)
     again = ROUTES[route](model)
     assert isinstance(again.coefs_, torch.Tensor)
     same_answers(model, again, X)

@@ -72,7 +72,9 @@ def test_show_atoms_gives_each_class_a_row(ax, rows):
 
 def test_show_atoms_of_kernel_dictionaries_shows_preimages(ax, rows):
     kernel = RBF(sigma=2.0)
-    exact = KernelKSVD(kernel, 5, 1, init=np.arange(5), max_iter=1).fit(rows)
+    exact = KernelKSVD(kernel, 5, n_nonzero_coefs=1, init=np.arange(5), max_iter=1).fit(
+        rows
+    )
     plotting.show_atoms(exact, (3, 4), ax, n_atoms=3)
     expected = exact.dictionary_.preimages().points[:3]
     plotting.show_atoms(expected, (3, 4), ax)

@@ -202,7 +202,9 @@ def test_atoms_that_are_samples_look_like_them(xp, rng):
 
 def test_inverse_transform_of_a_kernel_learner(rng):
     X = datasets.load("digits").X_train[:150].astype(float)
-    learner = KernelKSVD(RBF(sigma=2.0), 150, 1, init=np.arange(150), max_iter=1)
+    learner = KernelKSVD(
+        RBF(sigma=2.0), 150, n_nonzero_coefs=1, init=np.arange(150), max_iter=1
+    )
     learner.fit(X)
     back = learner.inverse_transform(learner.transform(X))
     np.testing.assert_allclose(back, X, atol=1e-2)
@@ -252,7 +254,9 @@ def test_denoised_digits_are_closer_to_the_clean_ones(rng):
     clean = data.X_train[:500].astype(float)
     test = data.X_train[500:550].astype(float)
     noisy = test + 0.3 * rng.standard_normal(test.shape)
-    learner = KernelKSVD(RBF(sigma=2.0), 80, 4, max_iter=5, random_state=0).fit(clean)
+    learner = KernelKSVD(
+        RBF(sigma=2.0), 80, n_nonzero_coefs=4, max_iter=5, random_state=0
+    ).fit(clean)
     denoised = learner.inverse_transform(learner.transform(noisy))
     before = ((noisy - test) ** 2).sum(1)
     after = ((denoised - test) ** 2).sum(1)

@@ -242,7 +242,7 @@ def test_invariants_of_a_fitted_model(anchors, optimize, X):
     model = ReducedKernelDL(
         kernel,
         8,
-        3,
+        n_nonzero_coefs=3,
         anchors=anchors,
         n_anchors=15,
         optimize_anchors=optimize,
@@ -292,13 +292,15 @@ def test_anchors_that_coincide_are_left_out_with_a_warning(X, rng):
 def test_no_warning_about_a_number_we_chose(X):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ReducedKernelDL("poly:2", 5, 2, random_state=0).fit(X)
+        ReducedKernelDL("poly:2", 5, n_nonzero_coefs=2, random_state=0).fit(X)
 
 
 def test_dense_codes_are_the_authors_reading(X):
     common = {"max_iter": 4, "random_state": 0}
     kept, dense = (
-        ReducedKernelDL("rbf:2", 8, 2, n_anchors=15, restrict=restrict, **common)
+        ReducedKernelDL(
+            "rbf:2", 8, n_nonzero_coefs=2, n_anchors=15, restrict=restrict, **common
+        )
         for restrict in (True, False)
     )
     kept.fit(X)
@@ -312,7 +314,7 @@ def test_mixed_objective_is_noted_and_pulls_the_anchors_to_the_samples(X):
         return ReducedKernelDL(
             RBF(2.0),
             8,
-            2,
+            n_nonzero_coefs=2,
             anchors=KSVD(15, 2),
             optimize_anchors=True,
             linear_weight=weight,
@@ -331,8 +333,10 @@ def test_mixed_objective_is_noted_and_pulls_the_anchors_to_the_samples(X):
 
 def test_moving_anchors_lower_the_error(X):
     common = {"n_anchors": 10, "anchors": "samples", "random_state": 0}
-    still = ReducedKernelDL("rbf:2", 8, 3, **common).fit(X)
-    moved = ReducedKernelDL("rbf:2", 8, 3, optimize_anchors=True, **common).fit(X)
+    still = ReducedKernelDL("rbf:2", 8, n_nonzero_coefs=3, **common).fit(X)
+    moved = ReducedKernelDL(
+        "rbf:2", 8, n_nonzero_coefs=3, optimize_anchors=True, **common
+    ).fit(X)
     assert moved.reconstruction_error(X) < 0.9 * still.reconstruction_error(X)
 
 
@@ -364,7 +368,7 @@ def test_torch_moves_the_anchors_as_numpy_does(X):
     model = ReducedKernelDL(
         RBF(2.0),
         8,
-        2,
+        n_nonzero_coefs=2,
         anchors="samples",
         n_anchors=12,
         optimize_anchors=AnchorDescent(3, rate=1e-3),
@@ -382,7 +386,9 @@ def test_torch_moves_the_anchors_as_numpy_does(X):
 
 
 def test_float32_moves_in_float32(X):
-    model = ReducedKernelDL("rbf:2", 8, 2, optimize_anchors=True, random_state=0)
+    model = ReducedKernelDL(
+        "rbf:2", 8, n_nonzero_coefs=2, optimize_anchors=True, random_state=0
+    )
     single = model.fit(X.astype(np.float32)).history_["objective"]
     assert model.anchors_.dtype == model.coefs_.dtype == np.float32
     double = model.fit(X).history_["objective"]
@@ -438,7 +444,7 @@ def test_anchors_of_histogram_kernels_stay_histograms(kernel, rate, anchors, rng
     learner = ReducedKernelDL(
         kernel,
         6,
-        2,
+        n_nonzero_coefs=2,
         anchors=anchors,
         n_anchors=12,
         optimize_anchors=AnchorDescent(3, rate),

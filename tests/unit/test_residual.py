@@ -14,9 +14,11 @@ from kernlets import (
     KernelKSVD,
     ReducedKernelDL,
     ResidualClassifier,
+    RLSDictionary,
     datasets,
     options,
 )
+from kernlets.backend import validation
 from kernlets.pursuits import OMP, encode
 
 
@@ -177,3 +179,60 @@ def test_bad_input_is_named(rng):
         ResidualClassifier("ksvd").fit(X, y)
     with pytest.raises(ValueError, match="continuous"):
         ResidualClassifier().fit(X, rng.standard_normal(180))
+
+
+def counted_checks(monkeypatch):
+    """The shapes of the arrays that scikit-learn's check reads from now on."""
+    seen, check = [], validation.validate_data
+
+    def counting(estimator, X, **keys):
+        if not keys.get("skip_check_array"):
+            seen.append(np.shape(X))
+        return check(estimator, X, **keys)
+
+    monkeypatch.setattr(validation, "validate_data", counting)
+    return seen
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [KSVD(4, 2, random_state=0), KernelKSVD("poly:2", 4, random_state=0)],
+    ids=["linear", "kernel"],
+)
+def test_rows_are_checked_once_for_all_classes(learner, rng, monkeypatch):
+    X, y = classes(rng)
+    seen = counted_checks(monkeypatch)
+    model = ResidualClassifier(learner).fit(X, y)
+    assert seen == [X.shape]
+    model.predict(X[:7])
+    assert seen == [X.shape, (7, 10)]
+
+
+def test_batches_of_a_stream_are_checked_once(rng, monkeypatch):
+    X, y = classes(rng)
+    seen = counted_checks(monkeypatch)
+    ResidualClassifier(RLSDictionary(4, 2, random_state=0)).partial_fit(X, y)
+    assert seen == [X.shape]
+
+
+def test_trust_ends_with_the_block_and_is_for_one_array(rng):
+    X, _ = classes(rng)
+    bad = np.full_like(X, np.nan)
+    with validation.handed_down(X):
+        assert KSVD(4, 2, random_state=0).fit(X).n_features_in_ == X.shape[1]
+        with pytest.raises(ValueError, match="NaN"):
+            KSVD(4, 2, random_state=0).fit(bad)
+    X[0, 0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        KSVD(4, 2, random_state=0).fit(X)
+
+
+def test_rows_handed_down_still_have_the_right_number_of_features(rng):
+    X, _ = classes(rng)
+    learner = KSVD(4, 2, random_state=0).fit(X)
+    narrow = X[:, :5]
+    with (
+        validation.handed_down(narrow),
+        pytest.raises(ValueError, match="5 features"),
+    ):
+        learner.transform(narrow)

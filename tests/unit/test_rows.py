@@ -98,7 +98,7 @@ def test_learning_from_a_memory_map_is_learning_from_the_array(tmp_path, rng):
     np.testing.assert_allclose(found, expected, atol=1e-10)
 
 
-@pytest.mark.parametrize("learner", [MOD(8, 2), KSVD(8, 2, update="parallel")])
+@pytest.mark.parametrize("learner", [MOD(8, 2), KSVD(8, 2, update="ksvd-parallel")])
 def test_learning_from_blocks_is_learning_from_the_array(learner, rng):
     X = rng.standard_normal((200, 6))
     atoms = X[:8]
@@ -119,7 +119,7 @@ def test_learning_from_blocks_is_learning_from_the_array(learner, rng):
 
 def test_blocks_that_cannot_serve_are_refused(rng):
     X = rng.standard_normal((50, 6))
-    with pytest.raises(ValueError, match="update='parallel'"):
+    with pytest.raises(ValueError, match="update='ksvd-parallel'"):
         KSVD(8, 2).fit([X, X])
     with pytest.raises(ValueError, match="only once"):
         MOD(8, 2).fit(iter([X, X]))
@@ -227,7 +227,7 @@ def test_options_are_checked_and_scoped():
         ReducedKernelDL(n_components=3),
         DictionaryOutlierDetector(),
         SRCClassifier(),
-        FDDLClassifier(n_components=2),
+        FDDLClassifier(n_atoms_per_class=2),
     ],
     ids=lambda model: type(model).__name__,
 )
@@ -256,7 +256,7 @@ def test_iterables_without_blocks_are_refused(rng):
     [
         MOD(6, 2, max_iter=2, random_state=0),
         MOD(6, 2, max_iter=2, random_state=0, sparse_output=True),
-        KernelMOD("rbf", 6, 2, max_iter=2, random_state=0),
+        KernelMOD("rbf", 6, n_nonzero_coefs=2, max_iter=2, random_state=0),
         NystroemMap("rbf", n_landmarks=8, random_state=0),
     ],
     ids=["dense", "sparse", "kernel", "map"],

@@ -147,7 +147,9 @@ def test_a_matrix_of_whole_numbers_as_kernel(whole, tmp_path):
         np.testing.assert_array_equal(model.fit(disk).transform(disk), wanted)
     from kernlets import KernelMOD
 
-    model = ResidualClassifier(KernelMOD("precomputed", 4, 2), random_state=0)
+    model = ResidualClassifier(
+        KernelMOD("precomputed", 4, n_nonzero_coefs=2), random_state=0
+    )
     wanted = model.fit(K.astype(np.float64), y).decision_function(K.astype(np.float64))
     np.testing.assert_array_equal(model.fit(disk, y).decision_function(disk), wanted)
 

@@ -87,6 +87,21 @@ def empty(shape: tuple[int, ...], like: Array) -> Array:
     return like.new_empty(shape) if is_torch(like) else np.empty(shape, like.dtype)
 
 
+def zeros(shape: tuple[int, ...], like: Array) -> Array:
+    """Zeros of the kind, dtype and device of `like`."""
+    return like.new_zeros(shape) if is_torch(like) else np.zeros(shape, like.dtype)
+
+
+def broadcast(value: Array, shape: tuple[int, ...]) -> Array:
+    """A read-only view of one number as an array of this shape."""
+    return value.expand(shape) if is_torch(value) else np.broadcast_to(value, shape)
+
+
+def holds_floats(X: Any) -> bool:
+    """Whether X is an array of numbers, dense or CSR, that are computed as they are."""
+    return is_torch(X) or getattr(X, "dtype", None) in FLOATS
+
+
 def working_dtype(dtype: Any) -> np.dtype:
     """The type in which rows stored as `dtype` are computed: one rule for all input.
 
@@ -146,6 +161,8 @@ def numpy_dtype(X: Array) -> np.dtype:
 
 def double(X: Array) -> Array:
     """X in float64, for factorisations that need it."""
+    if sparse.issparse(X):
+        return X.astype(np.float64)
     return X.double() if is_torch(X) else np.asarray(X, dtype=np.float64)
 
 
@@ -166,7 +183,9 @@ def diagonal(M: Array) -> Array:  # (n,)
 
 
 def row_norms(X: Array) -> Array:  # (n,)
-    """Squared Euclidean norms of the rows."""
+    """Squared Euclidean norms of the rows, dense or CSR."""
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     if is_torch(X):
         return (X * X).sum(1)
     return np.einsum("ij,ij->i", X, X)
@@ -227,6 +246,11 @@ def device_name(device: str | None) -> str:
     import torch
 
     return torch.cuda.get_device_name(device)
+
+
+def device_text(X: Array) -> str:
+    """The device that X is on, "host" for NumPy arrays."""
+    return str(X.device) if is_torch(X) else "host"
 
 
 def synchronize() -> None:

@@ -94,5 +94,5 @@ def check_memory(X: Any, who: str) -> None:
         raise MemoryError(
             f"{who} needs all rows in memory, {X.nbytes / 1e9:.1f} GB, over the memory "
             f"option of {options.memory / 1e9:.1f} GB: raise it with "
-            "kernlets.options(memory=...), or use MOD or KSVD(update='parallel')"
+            "kernlets.options(memory=...), or use MOD or KSVD(update='ksvd-parallel')"
         )

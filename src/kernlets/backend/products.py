@@ -6,6 +6,7 @@ Inside a block of rows a product is one tile, and plain ``@`` does the same.
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
 
 from ..core import Array
 from .threads import parallel
@@ -44,6 +45,27 @@ def outer_products(X: Array) -> Array:  # (n, k) -> (n, n)
 
     parallel(from_diagonal_on, _tiles(len(X)))
     return out
+
+
+def signed_sums(
+    X: Array,  # (n, p)
+    places: Array,  # (p,) of 0..k-1
+    signs: Array,  # (p,)
+    k: int,
+) -> Array:  # (n, k)
+    """The signed sums of the features that share a place."""
+    if not isinstance(X, np.ndarray):
+        return X.new_zeros((X.shape[0], k)).index_add(1, places, X * signs)
+    p = len(places)
+    adds = sparse.csr_array((signs, (places, np.arange(p))), shape=(k, p))
+    return (adds @ X.T).T
+
+
+def tiles(rows: Array, n_rows: int) -> list[slice]:
+    """Slices of `n_rows` rows that stay in a cache; one slice for tensors."""
+    count = max(rows.shape[0], 1)
+    step = n_rows if isinstance(rows, np.ndarray) else count
+    return [slice(i, i + step) for i in range(0, count, step)]
 
 
 def _is_dense(A: Array) -> bool:

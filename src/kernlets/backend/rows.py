@@ -13,10 +13,12 @@ import contextvars
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
 from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy import sparse
 
 from ..config import options
 from ..core import Array
@@ -26,10 +28,11 @@ from .arrays import (
     is_array,
     is_dask,
     namespace,
+    to_numpy,
 )
 from .block_loop import slices, stacked_rows, sum_blocks
 from .cluster import dask_rows
-from .lazy_rows import LazyRows, is_elsewhere, is_stored
+from .lazy_rows import LazyRows, check_memory, is_elsewhere, is_stored
 from .stored import read_rows
 from .threads import is_inside, marked_inside
 
@@ -140,6 +143,115 @@ def _regrouped(blocks: Iterable[Array], n_rows: int) -> Iterator[Array]:
             held = [rows[whole:]]
     if held:
         yield joined(held)
+
+
+def as_source(X: Any) -> Any:
+    """X if it is an array in memory, sparse or elsewhere, otherwise an array of it."""
+    known = is_array(X) or sparse.issparse(X) or is_elsewhere(X)
+    return X if known else np.asarray(X)
+
+
+def host_rows(X: Any, error: str) -> Any:
+    """Rows for scikit-learn, dense or CSR, or a ValueError if they are not in memory.
+
+    Tensors are copied to the host.
+    """
+    if sparse.issparse(X):
+        return X
+    if not is_array(X):
+        raise ValueError(error)
+    return to_numpy(X)
+
+
+def row_diagonal(X: Any) -> Array:  # (n,)
+    """The diagonal of a square matrix, which may be read block by block."""
+    if not isinstance(X, LazyRows):
+        return X.diagonal()
+
+    def part(block: Array, first: int) -> list[Array]:
+        own = index_like(np.arange(block.shape[0]), block)
+        return [block[own, own + first]]
+
+    found = sum_rows(part, X, 8 * X.shape[1], numbered=True)
+    return namespace(found[0]).concat(found)
+
+
+def first_block(X: Any) -> tuple[Array, Any]:
+    """The first block of rows, and a source of all; of one array, twice that array.
+
+    A source that can be read only once is continued, others begin anew.
+    """
+    if not is_blocks(X):
+        return X, X
+    source = iter(X)
+    head = next(source, None)
+    if head is None:
+        raise no_blocks()
+    return head, chain([head], source) if source is X else X
+
+
+def over_each(f: Callable[[Any], Any], X: Any) -> Any:
+    """f of one array, or of each block of an iterable as it is read."""
+    return over_blocks(f, X) if is_blocks(X) else f(X)
+
+
+def in_memory(X: Any, rows: np.ndarray) -> tuple[Any, Array]:
+    """An array in memory, and the places in it of the rows with these numbers.
+
+    Of rows that are elsewhere only these are read.
+    """
+    if not is_elsewhere(X):
+        return X, index_like(rows, X)
+    read = take_rows(X, rows)
+    return read, index_like(np.arange(len(rows)), read)
+
+
+def select_rows(X: Any, rows: np.ndarray) -> Any:
+    """The rows with these numbers; those of a large array on disk stay there."""
+    if is_stored(X) and X.nbytes > options.memory // 4:
+        # all rows between the first and the last one of a block are mapped
+        return LazyRows(X, None, X.nbytes // len(rows), rows)
+    return X[index_like(rows, X)]
+
+
+def collected(values: Any) -> Any:
+    """Values in memory: those on a cluster are computed."""
+    return values.compute() if is_dask(values) else values
+
+
+def with_columns(X: Any, who: str) -> Any:
+    """X as rows of which columns can be chosen: `LazyRows` are read."""
+    if not isinstance(X, LazyRows):
+        return X
+    check_memory(X, who)
+    return X[:]
+
+
+def shuffled_batches(
+    X: Any, n_rows: int, rng: np.random.Generator
+) -> Iterator[Array]:
+    """Batches of rows of an array in random order; blocks in their own order."""
+    if is_blocks(X):
+        yield from row_batches(X, n_rows)
+        return
+    order = rng.permutation(X.shape[0])
+    for begin in range(0, len(order), n_rows):
+        source, places = in_memory(X, order[begin : begin + n_rows])
+        yield source[places]
+
+
+def rows_in_room(X: Any, share: int) -> int:
+    """How many rows of X fit into this part of memory; all if X is there already."""
+    if not is_stored(X):
+        return X.shape[0]
+    return options.memory // (share * 8 * X.shape[1])
+
+
+def spread_sample(X: Any, n_rows: int) -> Any:
+    """X if it has so few rows, otherwise evenly spaced rows of it, in memory."""
+    if n_rows >= X.shape[0] and not is_stored(X):
+        return X
+    return take_rows(X, spread_rows(X.shape[0], n_rows))
 
 
 def joined(parts: list[Array]) -> Array:

@@ -7,6 +7,9 @@ another type become a source that converts them as they are read.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -21,6 +24,7 @@ from .arrays import (
     as_float,
     as_like,
     device_memory,
+    is_array,
     is_dask,
     is_torch,
     load_solvers,
@@ -30,9 +34,11 @@ from .arrays import (
     working_dtype,
 )
 from .cluster import dask_rows
-from .lazy_rows import LazyRows, check_memory, is_stored
-from .rows import is_blocks
+from .lazy_rows import LazyRows, check_memory, is_elsewhere, is_stored
+from .rows import Blocks, is_blocks
 from .stored import no_rows, refuse_infinite
+
+_checked: ContextVar[Any] = ContextVar("checked", default=None)
 
 
 def check_rows(
@@ -59,14 +65,19 @@ def check_rows(
     The rows are brought to the library, device and dtype of `like`, an array of the
     fitted model that they are for. Without it they stay where they are, or go to the
     device in the options.
+
+    Rows that were `handed_down` are not looked at again.
     """
+    if X is _checked.get() and is_array(X) and not is_stored(X):
+        check_features(estimator, _check_shape(X, ensure_min_samples), reset)
+        return _brought_to(X, like, streamed)
     if is_dask(X):
         return _check_dask(estimator, X, reset, ensure_min_samples, lazy, like)
     if is_blocks(X):
         raise TypeError(
             f"X is a {type(X).__name__}, but {type(estimator).__name__} needs all rows "
             "in one array here: pass np.concatenate(list(X)), or learn from blocks "
-            "with MOD, KSVD(update='parallel') or OnlineDictionary"
+            "with MOD, KSVD(update='ksvd-parallel') or OnlineDictionary"
         )
     is_tensor = is_torch(X)
     if is_tensor or is_stored(X):
@@ -91,6 +102,76 @@ def check_rows(
     if device_memory(X):
         load_solvers(X.device)
     return X
+
+
+@contextmanager
+def handed_down(X: Any) -> Iterator[Any]:
+    """X, which `check_rows` has returned, for estimators that need not check it again.
+
+    They still compare the number of features. Only this very array is trusted, and
+    only while the block runs.
+    """
+    token = _checked.set(X)
+    try:
+        yield X
+    finally:
+        _checked.reset(token)
+
+
+def check_source(
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool = False,
+    accept_sparse: bool = False,
+    like: Array | None = None,
+) -> Any:
+    """`check_rows` of any source: blocks are checked as they are read.
+
+    Blocks are converted like the model, or like the first of them. The result can be
+    read again if X can.
+    """
+    if not is_blocks(X):
+        keys = {"accept_sparse": accept_sparse, "lazy": True, "like": like}
+        return check_rows(estimator, X, reset=reset, **keys)  # type: ignore[arg-type]
+    if isinstance(X, Iterator):
+        return _checked_blocks(estimator, X, reset, like)
+    again = partial(_checked_blocks, estimator, X, reset, like)
+    return Blocks(again, getattr(X, "n_rows", None))
+
+
+def _checked_blocks(
+    estimator: Any, blocks: Any, reset: bool, like: Array | None
+) -> Iterator[Array]:
+    for block in blocks:
+        rows = check_rows(estimator, block, reset=reset, streamed=True, like=like)
+        if reset:
+            like, reset = rows[:0], False
+        yield rows
+
+
+def refuse_cluster(X: Any, error: str) -> None:
+    """A TypeError with this text if X is a Dask collection."""
+    if is_dask(X):
+        raise TypeError(error)
+
+
+def is_table(X: Any) -> bool:
+    """Whether X can be read as rows of numbers."""
+    if is_torch(X) or is_elsewhere(X):
+        return X.ndim == 2
+    if not is_array(X):
+        X = np.asarray(X, dtype=None if _is_regular(X) else object)
+    return X.dtype.kind in "fiub" and X.ndim == 2
+
+
+def _is_regular(X: Any) -> bool:
+    """Whether NumPy can make an array of X; it refuses samples of unequal length."""
+    try:
+        np.asarray(X)
+    except ValueError:
+        return False
+    return True
 
 
 def _accepted_types(X: Any) -> Any:
@@ -156,7 +237,8 @@ def _check_dask(
     if not lazy:
         raise TypeError(
             f"{name} needs all rows or codes at once and takes no Dask collection: "
-            "pass X.compute(), or use MOD, KSVD(update='parallel') or OnlineDictionary"
+            "pass X.compute(), or use MOD, KSVD(update='ksvd-parallel') or "
+            "OnlineDictionary"
         )
     if options.device is not None:
         raise ValueError(

@@ -39,8 +39,8 @@ def class_sizes(
     if len(short):
         warnings.warn(
             f"{len(short)} of {len(classes)} classes, the first being {short[0]}, have "
-            f"fewer samples than n_components={wanted} and get one atom per sample: "
-            "lower n_components",
+            f"fewer samples than n_atoms_per_class={wanted} and get one atom per "
+            "sample: lower n_atoms_per_class",
             stacklevel=3,
         )
     return np.minimum(wanted, usable)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import as_like, is_torch, move_like, to_numpy
+from ..backend.arrays import as_like, move_like, to_numpy
+from ..backend.constraints import AT_LEAST_1, POSITIVE
 from ..backend.estimator import Estimator
 from ..backend.random import generator
 from ..backend.rows import map_rows
@@ -119,8 +118,8 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "seconds": [Interval(Real, 0, None, closed="neither"), None],
-        "max_candidates": [Interval(Integral, 1, None, closed="left"), None],
+        "seconds": [POSITIVE, None],
+        "max_candidates": [AT_LEAST_1, None],
         "robust": ["boolean"],
         "families": ["array-like", None],
         "random_state": ["random_state", np.random.Generator],
@@ -144,6 +143,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         self,
         seconds: float | None = 60.0,
         max_candidates: int | None = None,
+        *,
         robust: bool = False,
         families: Sequence[str] | None = None,
         random_state: Any = None,
@@ -239,7 +239,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         places = to_numpy(self._answers("predict", X)).astype(np.intp)
         labels = self.classes_[places]
         is_number = labels.dtype.kind in "iufb"
-        return move_like(labels, X) if is_torch(X) and is_number else labels
+        return move_like(labels, X) if is_number else labels
 
     @available_if(_best_has("predict_proba"))
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)

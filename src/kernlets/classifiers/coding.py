@@ -12,6 +12,7 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.estimator import Estimator
+from ..backend.renamed import renamed_parameter
 from ..backend.validation import check_rows
 from ..core import Array, SparseCoder, SparseCodes
 from ..dictionaries import ExplicitDictionary
@@ -40,6 +41,10 @@ class CodingClassifier(
         """The atoms, one per row, with unit norm."""
         check_is_fitted(self)
         return self.dictionary_.atoms
+
+    def _n_wanted(self) -> int | None:
+        """`n_atoms_per_class`, whose former name is `n_components`."""
+        return renamed_parameter(self, "n_atoms_per_class", "n_components")
 
     def encode(self, X: Any) -> SparseCodes:
         """Sparse codes of the rows of X over all atoms."""

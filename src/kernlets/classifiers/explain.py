@@ -207,7 +207,7 @@ def _neighbours(
     model: KSADClassifier, row: Array, label: Any, feature_map: Any
 ) -> Explanation:
     """The nearest training codes vote: their weight is their share of all votes."""
-    code = to_numpy(model.codes(row))[0]
+    code = _dense(model.encode(row))
     distances = np.sum((to_numpy(model.codes_) - code) ** 2, axis=1)
     nearest = np.argsort(distances, kind="stable")[: model.n_neighbors]
     share = 1 / model.n_neighbors

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, empty, index_like, namespace, row_norms
+from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
 from ..backend.random import generator
+from ..backend.renamed import UNSET
 from ..backend.rows import map_rows
 from ..backend.threads import parallel
 from ..backend.validation import check_rows
@@ -28,8 +29,6 @@ from .fisher import Layout, Penalties, bounds, zeros
 from .fisher_codes import AllTurns, FisherTurns
 from .labels import ResidualVoting, checked_labels, class_residuals
 
-POSITIVE = Interval(Integral, 1, None, closed="left")
-NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 NEARNESS = {"local": 0.005, "global": 0.5}  # default weight of the class means
 
 
@@ -48,7 +47,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
 
     Parameters
     ----------
-    n_components : int, optional
+    n_atoms_per_class : int, optional
         Number of atoms of each class; a class with fewer samples gets one per sample,
         with a warning. Default: half the number of its samples, at most 100.
     lambda1, lambda2 : float
@@ -73,6 +72,8 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         Seed of the k-means clusters that give the first atoms.
     verbose, callback
         As in `KSVD`.
+    n_components : int
+        Former name of `n_atoms_per_class`; using it warns.
 
     Attributes
     ----------
@@ -110,17 +111,18 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [POSITIVE, None],
+        "n_atoms_per_class": [AT_LEAST_1, None],
         "lambda1": [NOT_NEGATIVE],
         "lambda2": [NOT_NEGATIVE],
         "eta": [Interval(Real, 1, None, closed="left")],
         "gamma": [NOT_NEGATIVE, None],
         "simplified": ["boolean"],
         "scheme": [StrOptions({"local", "global"})],
-        "max_iter": [POSITIVE],
+        "max_iter": [AT_LEAST_1],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callback": [Callable, None],
+        "n_components": [AT_LEAST_1, None, StrOptions({UNSET})],
     }
 
     _declared: ClassVar[Declared] = {"class_means_": Floats("C", "m")}
@@ -133,8 +135,9 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_atoms_per_class: int | None = None,
         lambda1: float = 0.1,
+        *,
         lambda2: float = 0.001,
         eta: float = 1.0,
         gamma: float | None = None,
@@ -144,8 +147,9 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         random_state: Any = None,
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
+        n_components: Any = UNSET,
     ) -> None:
-        self.n_components = n_components
+        self.n_atoms_per_class = n_atoms_per_class
         self.lambda1 = lambda1
         self.lambda2 = lambda2
         self.eta = eta
@@ -156,6 +160,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
+        self.n_components = n_components
 
     def fit(self, X: Any, y: Any) -> FDDLClassifier:
         """Learn the atoms of all classes from labelled rows."""
@@ -165,7 +170,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         self.classes_, labels = np.unique(labels, return_inverse=True)
         order = np.argsort(labels, kind="stable")
         X, labels = X[index_like(order, X)], labels[order]
-        given = self.n_components, half_of_samples, X, labels, self.classes_
+        given = self._n_wanted(), half_of_samples, X, labels, self.classes_
         sizes = class_sizes(*given)
         self.atom_classes_ = np.repeat(np.arange(len(sizes)), sizes)
         rng = generator(self.random_state)

@@ -16,18 +16,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from ..backend.arrays import (
     double,
     empty,
     inner,
-    is_torch,
     namespace,
     row_norms,
 )
 from ..backend.block_loop import slices
+from ..backend.codes import compressed
 from ..backend.scale import peaks, power_of_two
+from ..backend.sparse_rows import as_dense
 from ..core import Array
 
 Sizes = Sequence[int] | np.ndarray
@@ -143,14 +143,13 @@ class Moments:
 
     @classmethod
     def of(cls, X: Array, codes: Array, layout: Layout) -> Moments:
-        few = codes if is_torch(codes) else sparse.csr_array(codes)
+        few = compressed(codes)
         gram = few.T @ few
         own = [
             codes[rows, columns].T @ X[rows]
             for rows, columns in zip(layout.rows, layout.columns, strict=True)
         ]
-        dense = gram if is_torch(gram) else gram.toarray()
-        return cls(dense, few.T @ X, namespace(X).concat(own))
+        return cls(as_dense(gram), few.T @ X, namespace(X).concat(own))
 
     def fit(self, atoms: Array, layout: Layout) -> float:
         """The squared terms of J in the data, less the energy 2‖X‖².

@@ -5,19 +5,19 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, move_like, namespace, row_norms, to_numpy
+from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, SHARE, StrOptions
 from ..backend.estimator import Estimator
 from ..backend.products import matmul
 from ..backend.random import generator
-from ..core import Array, Kernel
+from ..backend.renamed import warn_renamed
+from ..core import Array, Kernel, SparseCodes
 from ..dictionaries import ExplicitDictionary, KernelDictionary
 from ..fields import (
     Conditions,
@@ -37,15 +37,14 @@ from ..learners.checkpoint import Checkpoint
 from ..learners.iterate import Monitor, iterate
 from ..learners.start import start_atoms
 from ..maps import NystroemMap
+from ..pursuits.encode import pack
 from ..updates.orthogonal import nearest_orthonormal
 from .labels import checked_labels
 from .neighbors import count_votes
 from .scatter import Scatter, fisher_directions
 from .turns import CodesThenAtoms, Turns, soft
 
-POSITIVE = Interval(Integral, 1, None, closed="left")
 UNEVEN = 1e4  # times the typical κ(x, x): samples that outweigh all others
-NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 
 class KSADClassifier(ClassifierMixin, Estimator):
@@ -131,14 +130,14 @@ class KSADClassifier(ClassifierMixin, Estimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [str, Kernel, callable],
         "dictionary": [StrOptions({"orthogonal", "fisher"})],
-        "n_components": [POSITIVE, None],
+        "n_components": [AT_LEAST_1, None],
         "landmarks": [str, callable, "array-like"],
-        "n_landmarks": [POSITIVE, Interval(Real, 0, 1, closed="right"), None],
+        "n_landmarks": [AT_LEAST_1, SHARE, None],
         "beta1": [NOT_NEGATIVE],
         "beta2": [NOT_NEGATIVE],
-        "max_iter": [POSITIVE],
-        "n_neighbors": [POSITIVE],
-        "shrinkage": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [AT_LEAST_1],
+        "n_neighbors": [AT_LEAST_1],
+        "shrinkage": [POSITIVE],
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -166,6 +165,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
         self,
         kernel: str | Kernel | Callable[..., Any] = "poly:8,coef0=1",
         dictionary: Literal["orthogonal", "fisher"] = "orthogonal",
+        *,
         n_components: int | None = None,
         landmarks: Any = "kmeans",
         n_landmarks: int | float | None = None,
@@ -227,7 +227,13 @@ class KSADClassifier(ClassifierMixin, Estimator):
         is_drawn = isinstance(self.landmarks, str) or callable(self.landmarks)
         if count is None and size is not None and is_drawn:
             count = min(n_samples, max(2 * size, 100))
-        return NystroemMap(self.kernel, self.landmarks, count, size, random_state=seed)
+        return NystroemMap(
+            self.kernel,
+            self.landmarks,
+            n_landmarks=count,
+            n_components=size,
+            random_state=seed,
+        )
 
     def _orthogonal(
         self, F: Array, labels: np.ndarray, rng: np.random.Generator
@@ -260,8 +266,16 @@ class KSADClassifier(ClassifierMixin, Estimator):
         self.history_ = {"objective": [1 / criterion], "seconds": [seconds]}
         return atoms, directions(matmul(F - self.centre_, atoms.T))
 
+    def encode(self, X: Any) -> SparseCodes:
+        """Sparse codes of new samples, in the form compared with training codes."""
+        return pack(self._new_codes(X), None)
+
     def codes(self, X: Any) -> Array:  # (n, m)
-        """Codes of new samples, in the form that is compared with training codes."""
+        """The codes of `encode` as a dense array; the method is deprecated."""
+        warn_renamed("codes(X)", "encode(X).toarray()")
+        return self._new_codes(X)
+
+    def _new_codes(self, X: Any) -> Array:  # (n, m)
         check_is_fitted(self)
         atoms = self.dictionary_.atoms
         X = check_samples(self, X, resolve(self.kernel), like=atoms)
@@ -276,7 +290,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
 
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
         """The share of the neighbours' votes for each class."""
-        codes = self.codes(X)
+        codes = self._new_codes(X)
         votes = count_votes(codes, self.codes_, self.code_classes_, self.n_neighbors)
         return votes / self.n_neighbors
 

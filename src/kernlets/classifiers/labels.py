@@ -11,14 +11,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from ..backend.arrays import (
     empty,
     index_like,
-    is_dask,
-    is_torch,
     move_like,
     namespace,
     to_numpy,
 )
-from ..backend.cluster import dask_labels
-from ..backend.labels import label_values
+from ..backend.labels import accuracy, label_values
 from ..backend.rows import over_rows
 from ..core import Array, SparseCodes
 from ..fields import Declared, Labels, Size
@@ -43,7 +40,7 @@ class ScoreVoting:
         scores = self._scores(X)  # first, because it checks that this is fitted
         labels = over_rows(partial(_winners, self.classes_), scores)
         is_number = self.classes_.dtype.kind in "iufb"
-        return move_like(labels, X) if is_torch(X) and is_number else labels
+        return move_like(labels, X) if is_number else labels
 
     def decision_function(self, X: Any) -> Array:  # (n, n_classes), (n,) for two
         """The score of each class; with two classes, the second minus the first."""
@@ -51,9 +48,7 @@ class ScoreVoting:
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the rows of X whose label is predicted correctly."""
-        if not is_dask(X):
-            return super().score(X, y, sample_weight)  # type: ignore[misc]
-        return dask_labels().share_equal(self.predict(X), y, sample_weight)
+        return accuracy(self.predict(X), y, sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import (
@@ -20,7 +19,15 @@ from ..backend.arrays import (
     namespace,
     row_norms,
 )
+from ..backend.constraints import (
+    AT_LEAST_1,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Options,
+    StrOptions,
+)
 from ..backend.random import generator
+from ..backend.renamed import UNSET
 from ..backend.rows import map_rows
 from ..backend.scale import least_energy, lengths
 from ..backend.validation import check_rows
@@ -37,8 +44,6 @@ from .allocation import class_atoms, class_sizes
 from .coding import CodingClassifier
 from .labels import ScoreVoting, checked_labels
 
-POSITIVE = Interval(Integral, 1, None, closed="left")
-NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 START_ITERATIONS = 20  # of K-SVD on each class before the joint training
 
 
@@ -49,14 +54,15 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [POSITIVE, None],
-        "n_nonzero_coefs": [POSITIVE, None],
+        "n_atoms_per_class": [AT_LEAST_1, None],
+        "n_nonzero_coefs": [AT_LEAST_1, None],
         "beta": [NOT_NEGATIVE],
-        "tau": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [POSITIVE],
+        "tau": [POSITIVE],
+        "max_iter": [AT_LEAST_1],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callback": [Callable, None],
+        "n_components": [AT_LEAST_1, None, StrOptions({UNSET})],
     }
 
     _declared: ClassVar[Declared] = {
@@ -75,7 +81,7 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         labels = checked_labels(self, y, X.shape[0])
         self.classes_, labels = np.unique(labels, return_inverse=True)
         rng = generator(self.random_state)
-        given = self.n_components, equal_shares, X, labels, self.classes_
+        given = self._n_wanted(), equal_shares, X, labels, self.classes_
         sizes = class_sizes(*given)
         self.atom_classes_ = np.repeat(np.arange(len(sizes)), sizes)
         self.coder_ = OMP(self._width(len(self.atom_classes_), X.shape[1]))
@@ -89,7 +95,7 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         if self.n_nonzero_coefs > n_atoms:
             raise ValueError(
                 f"n_nonzero_coefs={self.n_nonzero_coefs} is more than the {n_atoms} "
-                "atoms of all classes: lower it or raise n_components"
+                "atoms of all classes: lower it or raise n_atoms_per_class"
             )
         return int(self.n_nonzero_coefs)
 
@@ -160,7 +166,7 @@ class LCKSVDClassifier(JointKSVD):
 
     Parameters
     ----------
-    n_components : int, optional
+    n_atoms_per_class : int, optional
         Number of atoms assigned to each class; a class with fewer samples gets one per
         sample, with a warning. Default: the same for all classes, half as many atoms as
         samples in total but at most 600, and at most the size of the smallest class.
@@ -182,6 +188,8 @@ class LCKSVDClassifier(JointKSVD):
         Seed of the first atoms.
     verbose, callback
         As in `KSVD`.
+    n_components : int
+        Former name of `n_atoms_per_class`; using it warns.
 
     Attributes
     ----------
@@ -232,8 +240,9 @@ class LCKSVDClassifier(JointKSVD):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_atoms_per_class: int | None = None,
         n_nonzero_coefs: int | None = None,
+        *,
         variant: Literal[1, 2] = 2,
         alpha: float = 1e-3,
         beta: float = 1e-3,
@@ -242,8 +251,9 @@ class LCKSVDClassifier(JointKSVD):
         random_state: Any = None,
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
+        n_components: Any = UNSET,
     ) -> None:
-        self.n_components = n_components
+        self.n_atoms_per_class = n_atoms_per_class
         self.n_nonzero_coefs = n_nonzero_coefs
         self.variant = variant
         self.alpha = alpha
@@ -253,6 +263,7 @@ class LCKSVDClassifier(JointKSVD):
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
+        self.n_components = n_components
 
     def _label_weights(self, sizes: np.ndarray) -> np.ndarray:
         beta = self.beta if self.variant == 2 else 0.0
@@ -282,14 +293,14 @@ class DKSVDClassifier(JointKSVD):
 
     Parameters
     ----------
-    n_components, n_nonzero_coefs
+    n_atoms_per_class, n_nonzero_coefs
         As in `LCKSVDClassifier`.
     beta : float
         Weight of classification relative to the squared error, for samples of unit
         norm.
     tau : float
         Ridge of the first Θ.
-    max_iter, random_state, verbose, callback
+    max_iter, random_state, verbose, callback, n_components
         As in `LCKSVDClassifier`.
 
     Attributes
@@ -311,16 +322,18 @@ class DKSVDClassifier(JointKSVD):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_atoms_per_class: int | None = None,
         n_nonzero_coefs: int | None = None,
+        *,
         beta: float = 1e-2,
         tau: float = 1.0,
         max_iter: int = 10,
         random_state: Any = None,
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
+        n_components: Any = UNSET,
     ) -> None:
-        self.n_components = n_components
+        self.n_atoms_per_class = n_atoms_per_class
         self.n_nonzero_coefs = n_nonzero_coefs
         self.beta = beta
         self.tau = tau
@@ -328,6 +341,7 @@ class DKSVDClassifier(JointKSVD):
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
+        self.n_components = n_components
 
     def _label_weights(self, sizes: np.ndarray) -> np.ndarray:
         return np.full(len(sizes), float(self.beta))

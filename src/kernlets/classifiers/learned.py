@@ -99,7 +99,9 @@ class Exact(_Learned):
     def _classifier(self, design: Design, setting: Setting) -> ClassifierMixin:
         atoms = design.atoms(setting[0])
         width = min(int(setting[1]), atoms)
-        learner = KernelKSVD(design.kernel, atoms, width, random_state=design.seed)
+        learner = KernelKSVD(
+            design.kernel, atoms, n_nonzero_coefs=width, random_state=design.seed
+        )
         return ResidualClassifier(learner)
 
     def steps(self, design: Design, setting: Setting, read: int) -> list[Any]:

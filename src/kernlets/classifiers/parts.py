@@ -10,15 +10,15 @@ import numpy as np
 
 from ..backend.arrays import index_like, is_dask
 from ..backend.cluster import dask_labels
-from ..backend.lazy_rows import LazyRows, is_stored
-from ..backend.rows import Blocks, is_blocks, no_blocks
+from ..backend.rows import Blocks, is_blocks, no_blocks, select_rows
 from ..backend.validation import check_rows
-from ..config import options
 from ..core import Array, Kernel
 from ..kernels import Callable as CallableKernel
 from ..kernels import Precomputed
 from ..kernels.samples import check_samples
 from .labels import check_count, checked_labels
+
+MANY = 16  # number of classes that a cluster works on at a time
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class ClassParts:
     counts: np.ndarray  # (n_classes,)
     rows: list[np.ndarray]  # row numbers; empty if the rows are not in one array
     part: Callable[[int], Any]  # the rows of a class; a call may allocate memory
+    at_once: int | None = None  # classes that a cluster works on; None: as threads
 
 
 def labelled_rows(estimator: Any, X: Any, kernel: Kernel | None) -> Any:
@@ -60,10 +61,10 @@ def split_classes(
     """Split checked rows by their labels."""
     if is_dask(X) and y is not None:
         return _split_on_cluster(estimator, X, y)
-    in_blocks = is_stream(X, kernel)
-    labels = checked_labels(estimator, y, None if in_blocks else X.shape[0])
+    n_rows = getattr(X, "shape", [None])[0]  # blocks have no shape
+    labels = checked_labels(estimator, y, n_rows)
     classes, codes = np.unique(labels, return_inverse=True)
-    if in_blocks:
+    if n_rows is None:
         rows, part = _no_rows(len(classes)), _from_blocks(X, codes)
     else:
         rows = [np.flatnonzero(codes == c) for c in range(len(classes))]
@@ -79,18 +80,17 @@ def _split_on_cluster(estimator: Any, X: Any, y: Any) -> ClassParts:
     classes, parts = dask_labels().split_rows(X, y)
     check_count(estimator, classes)
     counts = np.array([part.shape[0] for part in parts])
-    return ClassParts(classes, counts, _no_rows(len(classes)), parts.__getitem__)
+    rows, at_once = _no_rows(len(classes)), min(len(classes), MANY)
+    return ClassParts(classes, counts, rows, parts.__getitem__, at_once)
 
 
 def _from_array(
     X: Any, rows: list[np.ndarray], kernel: Kernel | None
 ) -> Callable[[int], Any]:
     """Rows of one array; rows of a large array on disk stay there."""
-    large = is_stored(X) and X.nbytes > options.memory // 4
-    if large and not isinstance(kernel, Precomputed):
-        # all rows between the first and the last one of a block are mapped
-        return lambda c: LazyRows(X, None, X.nbytes // len(rows[c]), rows[c])
-    return lambda c: rows_of(X, rows[c], kernel)
+    if isinstance(kernel, Precomputed):
+        return lambda c: rows_of(X, rows[c], kernel)
+    return lambda c: select_rows(X, rows[c])
 
 
 def rows_of(X: Array, rows: np.ndarray, kernel: Kernel | None) -> Array:

@@ -13,17 +13,24 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import as_like, index_like, is_dask, namespace, to_numpy
+from ..backend.arrays import as_like, namespace, to_numpy
 from ..backend.estimator import Estimator
 from ..backend.labels import label_classes, label_values
-from ..backend.lazy_rows import is_elsewhere
 from ..backend.random import generator
-from ..backend.rows import map_rows, over_blocks, over_rows, spread_rows
+from ..backend.rows import (
+    first_block,
+    in_memory,
+    over_blocks,
+    over_rows,
+    spread_rows,
+    with_columns,
+)
 from ..backend.scale import quiet
 from ..backend.text import printable
 from ..backend.threads import parallel
+from ..backend.validation import handed_down
 from ..config import options
-from ..core import Array, Kernel
+from ..core import Array, Kernel, SparseCodes
 from ..fields import Conditions, Declared, Indices, Many, Number, Part
 from ..kernels import Precomputed, resolve
 from ..kernels.definite import check_kernel
@@ -31,10 +38,10 @@ from ..kernels.samples import check_samples, describe_input
 from ..learners import KSVD
 from ..learners.base import DictionaryLearner
 from ..learners.checkpoint import branches
+from ..pursuits.encode import side_by_side
 from .labels import ResidualVoting, checked_labels
 from .parts import is_stream, labelled_rows, rows_of, split_classes
 
-MANY = 16  # number of classes that a cluster works on at a time
 SOME = 200  # samples whose residuals over other classes are looked at
 ROUNDING = 1e-6  # of those: a mean training residual that is none
 WIDTH = 10  # non-zeros by default, of all classes: more make residuals smaller
@@ -150,15 +157,13 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
                 return _fitted(learner, count, seed, split.part(c))
 
         jobs = list(zip(range(len(counts)), counts, seeds, folders, strict=True))
-        # a cluster does the work, so threads here only wait
-        n_threads = min(len(jobs), MANY) if is_dask(X) else options.n_threads
-        with options(n_threads=n_threads):
+        # where a cluster does the work, threads here only wait
+        with options(n_threads=split.at_once or options.n_threads):
             self.learners_ = parallel(fit_class, jobs)
         self.classes_, self.class_rows_ = split.classes, split.rows
         self.class_count_ = split.counts
         self.temperature_ = self._mean_error()
-        in_memory = not is_stream(X, kernel) and not is_elsewhere(X)
-        if in_memory and split.counts.max() < FEW:
+        if split.rows[0].size and split.counts.max() < FEW:
             self._warm_up(X, np.searchsorted(self.classes_, label_values(y)))
         return self
 
@@ -168,7 +173,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         A tenth of the residual over the nearest other class, of some samples.
         """
         some = spread_rows(X.shape[0], SOME)
-        residuals = to_numpy(self._residuals(X[index_like(some, X)]))
+        rows, places = in_memory(X, some)
+        residuals = to_numpy(self._residuals(rows[places]))
         residuals[np.arange(len(some)), codes[some]] = np.inf
         rival = float(residuals.min(axis=1).mean())
         if self.temperature_ < ROUNDING * rival:
@@ -195,7 +201,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         def feed(job: tuple[Any, np.ndarray]) -> None:
             fitted, rows = job
             if len(rows):
-                fitted.partial_fit(rows_of(X, rows, kernel))
+                with handed_down(rows_of(X, rows, kernel)) as part:
+                    fitted.partial_fit(part)
 
         members = [np.flatnonzero(codes == c) for c in range(len(self.classes_))]
         parallel(feed, zip(self.learners_, members, strict=True))
@@ -253,22 +260,34 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         kernel = _fitted_kernel(self.learners_[0])
         if is_stream(X, kernel):
             return over_blocks(self.residuals, X)
-        by_matrix = isinstance(kernel, Precomputed)
         like = getattr(self.learners_[0], "_model_array", None)
-        # a class takes columns of a precomputed matrix, and `LazyRows` has only rows
-        lazy = is_dask(X) or not by_matrix
-        X = check_samples(self, X, kernel, lazy=lazy, like=like)
-        if is_elsewhere(X) and not by_matrix:
-            return map_rows(copy(self)._residuals, X, 4 * 8 * X.shape[1])
-        return self._residuals(X)
+        X = check_samples(self, X, kernel, lazy=True, like=like)
+        if isinstance(kernel, Precomputed):  # each class takes columns of the matrix
+            return self._residuals(with_columns(X, type(self).__name__))
+        return over_rows(copy(self)._residuals, X, 4 * 8 * X.shape[-1])
 
     def _residuals(self, X: Array) -> Array:  # (n, n_classes)
         by_matrix = isinstance(_fitted_kernel(self.learners_[0]), Precomputed)
         columns = []
         for fitted, rows in zip(self.learners_, self.class_rows_, strict=True):
-            known = X[:, rows] if by_matrix else X
-            columns.append(fitted.reconstruction_error(known, per_sample=True))
+            with handed_down(X[:, rows] if by_matrix else X) as known:
+                columns.append(fitted.reconstruction_error(known, per_sample=True))
         return namespace(columns[0]).stack(columns, axis=1)
+
+    def encode(self, X: Any) -> SparseCodes:
+        """Sparse codes over the dictionary of each class by itself, side by side.
+
+        The atoms of the first class come first. The codes of a sample over one class
+        do not depend on the other classes.
+        """
+        check_is_fitted(self)
+        self._check_all_begun()
+        kernel = _fitted_kernel(self.learners_[0])
+        by_matrix = isinstance(kernel, Precomputed)
+        X = check_samples(self, X, kernel) if by_matrix else X
+        places = zip(self.learners_, self.class_rows_, strict=True)
+        known = ((each, X[:, rows] if by_matrix else X) for each, rows in places)
+        return side_by_side([learner.encode(rows) for learner, rows in known])
 
     def _check_all_begun(self) -> None:
         """Raise if a class of a stream has not had enough samples yet."""
@@ -312,7 +331,7 @@ def with_one_kernel(learner: Any, X: Any) -> Any:
     kernel = kernel_of(learner)
     if kernel is None:
         return learner
-    bound = kernel.bound(next(iter(X)) if is_stream(X, kernel) else X)
+    bound = kernel.bound(first_block(X)[0])
     check_kernel(bound, X)
     return learner if bound is kernel else clone(learner).set_params(kernel=bound)
 
@@ -358,7 +377,8 @@ def _warn_of_small_classes(learner: BaseEstimator, counts: np.ndarray) -> None:
 def _fitted(learner: BaseEstimator, count: int, seed: int | None, X: Any) -> Any:
     """A clone fitted to a class, with the defaults of a classifier while it is."""
     prepared = _prepared(learner, count, seed)
-    prepared.fit(X)
+    with handed_down(X):
+        prepared.fit(X)
     for name in ("_width", "_few"):
         vars(prepared).pop(name, None)
     return prepared

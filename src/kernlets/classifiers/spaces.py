@@ -115,4 +115,4 @@ def scaled(steps: list[Any], X: Array) -> Array:
 def feature_map(kernel: Kernel, n_landmarks: int, n_rows: int, seed: int) -> Any:
     """The map of a space, with no more landmarks than rows."""
     count = min(n_landmarks, n_rows)
-    return NystroemMap(kernel, "uniform", count, random_state=seed)
+    return NystroemMap(kernel, "uniform", n_landmarks=count, random_state=seed)

@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, index_like, namespace, to_numpy
+from ..backend.constraints import AT_LEAST_1
 from ..backend.estimator import Estimator
 from ..backend.rows import map_rows
 from ..core import Array, Kernel, SparseCoder, SparseCodes
@@ -17,7 +18,7 @@ from ..fields import Declared, Indices, Maybe, Part
 from ..kernels import resolve
 from ..kernels.samples import check_samples, describe_input
 from ..learners.exact import kernel_matrix
-from ..pursuits import OMP, encode
+from ..pursuits import BOTH, OMP, encode, resolve_coder
 from .labels import ResidualVoting, checked_labels, class_residuals
 
 
@@ -35,8 +36,8 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
     n_nonzero_coefs : int, optional
         Non-zeros of the default coder `OMP`. Default: 30, but at most half of the
         training samples.
-    coder : SparseCoder, optional
-        Another pursuit, e.g. `Lasso` as in the original method.
+    coder : str or SparseCoder, optional
+        Another pursuit, e.g. "lasso:0.01" as in the original method.
 
     Attributes
     ----------
@@ -65,8 +66,8 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [str, Kernel, callable],
-        "n_nonzero_coefs": [int, None],
-        "coder": [SparseCoder, None],
+        "n_nonzero_coefs": [AT_LEAST_1, None],
+        "coder": [str, SparseCoder, None],
     }
 
     _declared: ClassVar[Declared] = {
@@ -81,7 +82,8 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self,
         kernel: Any = "linear",
         n_nonzero_coefs: int | None = None,
-        coder: SparseCoder | None = None,
+        *,
+        coder: str | SparseCoder | None = None,
     ) -> None:
         self.kernel = kernel
         self.n_nonzero_coefs = n_nonzero_coefs
@@ -105,9 +107,18 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
             )
         self._keep(X, matrix, usable, energy[usable])
         self.atom_rows_, self.atom_classes_ = usable, codes[usable]
-        limit = max(1, len(usable) // 2)
-        self.coder_ = self.coder or OMP(self.n_nonzero_coefs or min(30, limit))
+        self.coder_ = self._coder(len(usable))
         return self
+
+    def _coder(self, n_atoms: int) -> SparseCoder:
+        width = self.n_nonzero_coefs
+        if self.coder is not None:
+            if width is not None:
+                raise ValueError(BOTH)
+            return resolve_coder(self.coder)
+        coder = OMP(min(30, max(1, n_atoms // 2)) if width is None else width)
+        coder.width(n_atoms)  # refuses more non-zeros than atoms
+        return coder
 
     def _keep(
         self, X: Array, matrix: Array, usable: np.ndarray, energy: np.ndarray

@@ -12,14 +12,14 @@ import typer
 from scipy import sparse
 from sklearn.base import is_classifier, is_outlier_detector
 
-from ..backend.arrays import is_dask, is_torch, to_numpy
+from ..backend.arrays import to_numpy
 from ..backend.pipelines import before_last, last_step
-from ..backend.rows import count_rows, map_rows
+from ..backend.rows import collected, count_rows, over_rows
 from ..backend.validation import check_rows
 from ..classifiers import explain
 from ..datasets import Table
 from .output import Predictions, print_predictions, write_codes, write_predictions
-from .parts import encoded, fitted_learners, has_codes, load_model
+from .parts import fitted_learners, has_codes, load_model
 from .show import show_facts
 from .sources import Columns, Source, by_batches
 from .targets import check_space, check_table
@@ -72,24 +72,20 @@ def _predictor(path: Path, model: Any, proba: bool) -> Callable[[Any], Predictio
 
 
 def _labels_only(model: Any, X: Any) -> Predictions:
-    return Predictions(_host(model.predict(X)))
+    return Predictions(to_numpy(model.predict(X)))
 
 
 def _with_proba(model: Any, X: Any) -> Predictions:
     columns = tuple(f"proba_{label}" for label in model.classes_)
-    shares = _host(model.predict_proba(X))
-    return Predictions(_host(model.predict(X)), "proba", shares, columns)
+    shares = to_numpy(model.predict_proba(X))
+    return Predictions(to_numpy(model.predict(X)), "proba", shares, columns)
 
 
 def _with_scores(model: Any, X: Any) -> Predictions:
     """1 for inliers and -1 for outliers, with the errors: large ones are abnormal."""
-    errors = -_host(model.score_samples(X))
+    errors = -to_numpy(model.score_samples(X))
     columns = ("score",)
-    return Predictions(_host(model.predict(X)), "score", errors[:, None], columns)
-
-
-def _host(values: Any) -> np.ndarray:
-    return to_numpy(values) if is_torch(values) else np.asarray(values)
+    return Predictions(to_numpy(model.predict(X)), "score", errors[:, None], columns)
 
 
 def score_rows(path: Path, source: Source) -> None:
@@ -119,7 +115,7 @@ def score_facts(model: Any, rows: Table) -> dict[str, str]:
 def _outlier_facts(model: Any, rows: Table) -> dict[str, str]:
     batches = by_batches(partial(_with_scores, model), rows, "predicting")
     found = Predictions.joined(batches)
-    count, mean = np.count_nonzero(found.labels < 0), np.mean(_host(found.numbers))
+    count, mean = np.count_nonzero(found.labels < 0), np.mean(to_numpy(found.numbers))
     return {
         "outliers": f"{count} of {len(found.labels)}",
         "mean squared error": f"{mean:.6g}",
@@ -157,15 +153,9 @@ def _least_bytes(model: Any, n_rows: int | None, output: Path) -> int:
 
 def _codes(model: Any, X: Any) -> sparse.csr_array:
     """Codes of a few rows, or of all on a cluster, over all dictionaries."""
-    features = before_last(model, X)
+    last = last_step(model)
+    rows = check_rows(last, before_last(model, X), lazy=True)
     learners = fitted_learners(model)
-
-    def encode(block: Any) -> sparse.csr_array:
-        parts = [encoded(learner, block) for learner in learners]
-        return sparse.hstack(parts, format="csr")
-
-    if not is_dask(features):
-        return encode(features)
-    rows = check_rows(learners[0], features, lazy=True)
     row_bytes = sum(2 * learner.dictionary_.row_bytes for learner in learners)
-    return map_rows(encode, rows, row_bytes).compute()
+    codes = over_rows(lambda block: last.encode(block).tocsr(), rows, row_bytes)
+    return collected(codes)

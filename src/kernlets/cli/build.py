@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any
 
 from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.pipeline import make_pipeline
 
+from ..backend.names import guess
 from ..classifiers import AutoDictionaryClassifier, ResidualClassifier
 from ..datasets import Table
 from ..kernels import resolve
@@ -34,10 +34,11 @@ OF_MAPS = {
     "--n-components": "n_components",
 }
 OF_METHODS = {
-    "--atoms": "n_components",
+    "--atoms": "n_components",  # or PER_CLASS
     "--sparsity": "n_nonzero_coefs",
     "--iterations": "max_iter",
 }
+PER_CLASS = "n_atoms_per_class"  # what classifiers with one dictionary call it
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,8 @@ class Recipe:
         wanted = self._preferred(cls).items()
         params: dict[str, Any] = {name: v for name, v in wanted if name in takes}
         for option, name in options.items():
+            if option == "--atoms" and PER_CLASS in takes:
+                name = PER_CLASS
             value = getattr(self, option.strip("-").replace("-", "_"))
             if value is not None and name not in takes:
                 raise ValueError(_refusal(option, who))
@@ -187,6 +190,5 @@ def _lookup(
     if found is not None:
         return found
     known = list(known)
-    close = get_close_matches(name.lower(), known, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
+    hint = guess(name.lower(), known)
     raise ValueError(f"{option} {name}: {hint}there are {', '.join(known)}")

@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import is_outlier_detector
 from sklearn.pipeline import Pipeline
 
-from ..backend.arrays import to_numpy
 from ..backend.pipelines import last_step
 from ..persistence import ModelFileError, is_model, load
 
@@ -77,12 +75,4 @@ def has_codes(model: Any) -> bool:
     last = last_step(model)
     if is_outlier_detector(last):
         return False
-    parts = fitted_learners(model)
-    return all(hasattr(part, "encode") or hasattr(part, "codes") for part in parts)
-
-
-def encoded(part: Any, X: Any) -> sparse.csr_array:
-    """Codes over the dictionary of one learner or classifier."""
-    if hasattr(part, "encode"):
-        return part.encode(X).tocsr()
-    return sparse.csr_array(to_numpy(part.codes(X)))
+    return all(hasattr(part, "encode") for part in fitted_learners(model))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..backend.arrays import to_numpy
-from ..backend.rows import is_blocks, spread_rows, take_rows
+from ..backend.rows import first_block, spread_rows, take_rows
 from ..backend.validation import check_rows
 from ..datasets import Table
 from ..maps import Standardize, UnitNorm
@@ -64,7 +64,7 @@ def choose_scale(rows: Table) -> Choice:
 
 def _bounds(X: Any) -> tuple[np.ndarray, np.ndarray]:  # (p,), (p,)
     """Smallest and largest entry of each column, in some of the rows."""
-    first = next(iter(X)) if is_blocks(X) else X
+    first, _ = first_block(X)
     X = check_rows(UnitNorm(), first, reset=True, lazy=True)
     some = to_numpy(take_rows(X, spread_rows(X.shape[0])))
     return some.min(axis=0), some.max(axis=0)

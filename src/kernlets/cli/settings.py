@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ast import literal_eval
-from difflib import get_close_matches
 from typing import Any
 
 from sklearn.pipeline import Pipeline
 
+from ..backend.names import similar
 from ..kernels import resolve
-from ..registry import table
+from ..pursuits import resolve_coder
 
 
 def apply_setting(model: Any, setting: str) -> None:
@@ -50,7 +50,7 @@ def _parameters(model: Any) -> list[str]:
 def _hint(name: str, names: list[str]) -> str:
     """Parameters whose last part is similar, or the last parts of all."""
     last = sorted({known.rpartition("__")[2] for known in names})
-    close = get_close_matches(name.rpartition("__")[2], last, n=3)
+    close = similar(name.rpartition("__")[2], last, n=3)
     near = [known for known in names if known.rpartition("__")[2] in close]
     if near:
         return f"did you mean {' or '.join(near)}?"
@@ -58,11 +58,11 @@ def _hint(name: str, names: list[str]) -> str:
 
 
 def _value(parameter: str, text: str) -> Any:
-    """The value meant; kernels and coders may be given by name."""
+    """The value meant; kernels and coders by name become objects, with parameters."""
     if parameter == "kernel":
         return resolve(text)
-    if parameter == "coder" and text in table("pursuits"):
-        return table("pursuits")[text]()
+    if parameter == "coder":
+        return resolve_coder(text)
     try:
         return literal_eval(text)
     except (ValueError, SyntaxError):

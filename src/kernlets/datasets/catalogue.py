@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from kernlets.backend.names import guess
 from kernlets.datasets import sources
 from kernlets.datasets.base import Dataset
 from kernlets.datasets.sources import OpenML
@@ -179,10 +179,8 @@ def _entry(name: str) -> Entry:
     if name.startswith(ADBENCH):
         pattern = f"{ADBENCH}*_{name.removeprefix(ADBENCH)}.npz"
         return Entry(pattern, f"ADBench's {name.removeprefix(ADBENCH)}, 1 = anomaly")
-    close = get_close_matches(name, CATALOGUE, n=1)
-    guess = f"did you mean {close[0]!r}? " if close else ""
     raise ValueError(
-        f"name={name!r} is not a known data set: {guess}"
+        f"name={name!r} is not a known data set: {guess(name, CATALOGUE)}"
         f"choose from {', '.join(CATALOGUE)}, adbench/<set>"
     )
 

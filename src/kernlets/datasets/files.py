@@ -22,6 +22,8 @@ from kernlets.datasets.table import (
     reading,
 )
 
+from ..backend.sparse_rows import as_dense
+
 #: Names under which array files usually keep (rows, labels), in order of preference.
 ARRAY_NAMES = (("X", "y"), ("X_train", "y_train"), ("data", "target"), ("fea", "gnd"))
 
@@ -141,7 +143,6 @@ def _read_npz(path: Path, request: Request) -> Table:
 
 def _read_mat(path: Path, request: Request) -> Table:
     from scipy.io import loadmat
-    from scipy.sparse import issparse
 
     try:
         content = loadmat(path)
@@ -149,7 +150,7 @@ def _read_mat(path: Path, request: Request) -> Table:
         raise DataFileError(
             path, "is a MATLAB v7.3 file: save it again in MATLAB with the flag -v7"
         ) from error
-    dense = {k: v.toarray() if issparse(v) else v for k, v in content.items()}
+    dense = {k: as_dense(v) for k, v in content.items()}
     arrays = {k: v for k, v in dense.items() if isinstance(v, np.ndarray)}
     return _from_arrays(path, arrays, request)
 

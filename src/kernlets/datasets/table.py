@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from ..backend.names import guess
 
 #: Names by which a label column is recognised when none is given.
 LABEL_NAMES = ("label", "labels", "class", "target", "y")
@@ -215,8 +216,7 @@ def _column_called(path: Path, label: str, names: list[str] | None) -> int:
             path, f"has no header, so label={label!r} names no column: give its index"
         )
     if label not in names:
-        close = get_close_matches(label, names, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"there are {listed(names)}"
+        hint = guess(label, names).strip() or f"there are {listed(names)}"
         raise DataFileError(path, f"has no column {label!r}: {hint}")
     return names.index(label)
 

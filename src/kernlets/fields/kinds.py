@@ -28,7 +28,7 @@ def named(value: Any) -> str:
     """What a value is, in an error message."""
     if value is None:
         return "None"
-    kind = "a sparse matrix" if sparse.issparse(value) else f"a {type(value).__name__}"
+    kind = f"a {type(value).__name__}"
     dtype = dtype_of(value)
     return kind if dtype is None else f"{kind} of {dtype}"
 
@@ -38,17 +38,21 @@ class _Array(Field):
 
     kinds: str  # letters of NumPy's kinds of types
     what: str
+    csr = False  # whether it may be sparse
 
     def __init__(self, *dimensions: Dimension) -> None:
         self.dimensions = dimensions
 
     def check(self, value: Any, sizes: Sizes) -> None:
+        is_sparse = sparse.issparse(value)
+        if is_sparse and not self.csr:
+            raise Misfit("is a sparse matrix, it must be a dense array")
         is_array = isinstance(value, np.ndarray) or hasattr(value, "detach")
-        dtype = dtype_of(value) if is_array or sparse.issparse(value) else None
+        dtype = dtype_of(value) if is_array or is_sparse else None
         if dtype is None or dtype.kind not in self.kinds:
             raise Misfit(f"is {named(value)}, it must be an array of {self.what}")
         self._check_shape(tuple(value.shape), sizes)
-        self._check_entries(_entries(value), sizes)
+        self._check_entries(_host(value.data if is_sparse else value), sizes)
 
     def _check_shape(self, shape: tuple[int, ...], sizes: Sizes) -> None:
         pairs = zip(self.dimensions, shape, strict=False)
@@ -61,9 +65,7 @@ class _Array(Field):
         """What there is to say about the entries."""
 
 
-def _entries(array: Any) -> np.ndarray:
-    if sparse.issparse(array):
-        return array.data
+def _host(array: Any) -> np.ndarray:
     return array if isinstance(array, np.ndarray) else array.detach().cpu().numpy()
 
 
@@ -85,11 +87,6 @@ class Floats(_Array):
     ) -> None:
         super().__init__(*dimensions)
         self.like, self.finite, self.csr = like, finite, csr
-
-    def check(self, value: Any, sizes: Sizes) -> None:
-        if sparse.issparse(value) and not self.csr:
-            raise Misfit("is a sparse matrix, it must be a dense array")
-        super().check(value, sizes)
 
     def _check_entries(self, entries: np.ndarray, sizes: Sizes) -> None:
         wanted = self._types(sizes.owner)

@@ -10,14 +10,14 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
-from ..backend.arrays import as_float, as_like, is_torch, namespace
+from ..backend.arrays import as_float, as_like, broadcast, namespace
+from ..backend.constraints import NOT_NEGATIVE
+from ..backend.overwrite import plus, times
 from ..backend.rows import map_rows
 from ..core import Array, Kernel
 from .family import Family, finite, no_overflow
 from .given import floats_like, length
-from .pairs import times
 
 
 def as_kernel(value: Kernel | float) -> Kernel:
@@ -73,7 +73,7 @@ class Sum(_Pair):
     """κ = κ₁ + κ₂, also written ``first + second``."""
 
     def combine(self, a: Array, b: Array) -> Array:
-        return a + b if is_torch(a) else np.add(a, b, out=a)
+        return plus(a, b)
 
     def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
         return self.first.pull(X, Y, W) + self.second.pull(X, Y, W)
@@ -104,7 +104,7 @@ class Constant(Kernel):
     differentiable: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "value": [Interval(Real, 0, None, closed="left")],
+        "value": [NOT_NEGATIVE],
     }
 
     def __init__(self, value: float = 1.0) -> None:
@@ -125,8 +125,7 @@ class Constant(Kernel):
                 f"Constant: value={self.value!r} must be 0 or a positive number, or "
                 "the kernel would not be positive semi-definite"
             )
-        value = floats_like(self.value, X)
-        return value.expand(shape) if is_torch(value) else np.broadcast_to(value, shape)
+        return broadcast(floats_like(self.value, X), shape)
 
 
 class Normalized(Kernel):
@@ -138,6 +137,13 @@ class Normalized(Kernel):
     ----------
     kernel : Kernel
         The kernel to normalise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import Normalized, Polynomial
+    >>> Normalized(Polynomial(2))(np.array([[1.0, 0.0], [2.0, 2.0]])).round(2).tolist()
+    [[1.0, 0.5], [0.5, 1.0]]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -9,19 +9,16 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
-from scipy import sparse
-
 from ..backend.arrays import (
-    FLOATS,
     as_like,
     double,
     eps,
+    holds_floats,
     index_like,
-    is_torch,
     namespace,
 )
-from ..backend.lazy_rows import is_elsewhere
-from ..backend.rows import is_blocks, spread_rows, take_rows
+from ..backend.rows import first_block, in_memory, spread_rows, take_rows
+from ..backend.sparse_rows import entries
 from ..core import Array, Kernel
 from .given import Precomputed, length
 
@@ -89,23 +86,18 @@ def check_kernel(kernel: Kernel, X: Any) -> None:
     """
     if not getattr(kernel, "psd", True):
         return
-    X = next(iter(X)) if is_blocks(X) else X
+    X, _ = first_block(X)
     places = spread_rows(length(X), SAMPLE)
     if isinstance(kernel, Precomputed):
         rows = take_rows(X, places)
         check_matrix(kernel, rows[:, index_like(places, rows)])
-    elif is_elsewhere(X):
-        rows = take_rows(X, places)
-        check_matrix(kernel, kernel(double(rows)), rows)
     else:
-        _check_samples(kernel, kernel.take(X, index_like(places, X)))
+        _check_samples(kernel, kernel.take(*in_memory(X, places)))
 
 
 def _check_samples(kernel: Kernel, some: Any) -> None:
     """Rows of numbers are compared in float64, other samples as they are."""
-    is_float = is_torch(some) or getattr(some, "dtype", None) in FLOATS
-    if not is_float:
+    if holds_floats(some):
+        check_matrix(kernel, kernel(double(some)), entries(some)[:0])
+    else:
         check_matrix(kernel, kernel(some))
-        return
-    wide = some.astype("float64") if sparse.issparse(some) else double(some)
-    check_matrix(kernel, kernel(wide), some[:0] if not sparse.issparse(some) else None)

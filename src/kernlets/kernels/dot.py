@@ -6,14 +6,14 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils._param_validation import Interval
 
-from ..backend.arrays import is_torch, namespace
-from ..backend.scale import lengths, power_of_two
+from ..backend.arrays import namespace, row_norms
+from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, POSITIVE
+from ..backend.overwrite import tanh, times
+from ..backend.sparse_rows import row_lengths, scaled_rows
 from ..core import Array, Kernel
-from .family import POSITIVE, Family, Identity, positive, reset
-from .pairs import energies, products, times
+from .family import Family, Identity, positive, reset
+from .pairs import products
 
 
 class Dot(Family):
@@ -25,7 +25,7 @@ class Dot(Family):
         return products(X, Y)
 
     def own(self, X: Array) -> Array:  # (n,)
-        return energies(X)
+        return row_norms(X)
 
     def spread(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
         """Σⱼ Vᵢⱼ yⱼ."""
@@ -65,12 +65,14 @@ class Polynomial(Dot):
 
     tamed_by = "lower degree or scale, "
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "degree": [Interval(Integral, 1, None, closed="left")],
-        "coef0": [Interval(Real, 0, None, closed="left")],
+        "degree": [AT_LEAST_1],
+        "coef0": [NOT_NEGATIVE],
         "scale": [POSITIVE],
     }
 
-    def __init__(self, degree: int = 2, coef0: float = 0.0, scale: float = 1.0) -> None:
+    def __init__(
+        self, degree: int = 2, coef0: float = 0.0, *, scale: float = 1.0
+    ) -> None:
         self.degree = degree
         self.coef0 = coef0
         self.scale = scale
@@ -142,7 +144,7 @@ class Sigmoid(Dot):
 
     def profile(self, s: Array) -> Array:
         s = _affine(s, positive(self, "scale"), float(self.coef0))
-        return s.tanh() if is_torch(s) else np.tanh(s, out=s)
+        return tanh(s)
 
     def slope(self, s: Array) -> Array:
         t = self.profile(s)
@@ -166,7 +168,7 @@ class Cosine(Identity):
         return products(unit, unit if Y is X else _unit_rows(Y))
 
     def own(self, X: Array) -> Array:  # (n,)
-        found = _lengths(X)
+        found = row_lengths(X)
         return namespace(found).astype(found > 0, found.dtype)
 
     def spread(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
@@ -202,22 +204,9 @@ def power(s: Array, exponent: int) -> Array:
 
 def _inverse_lengths(X: Array) -> Array:  # (n,)
     """1/|xᵢ|, and 0 for zero rows."""
-    found = _lengths(X)
+    found = row_lengths(X)
     return 1.0 / namespace(found).where(found > 0, found, np.inf)
 
 
-def _lengths(X: Array) -> Array:  # (n,)
-    """|xᵢ|, also of sparse rows."""
-    if not sparse.issparse(X):
-        return lengths(X)
-    unit = power_of_two(abs(X).max(axis=1).toarray().ravel())
-    return np.sqrt(energies(_times_rows(X, 1 / unit))) * unit
-
-
-def _times_rows(X: Any, factors: np.ndarray) -> Any:
-    return sparse.csr_array(X).multiply(factors[:, None]).tocsr()
-
-
 def _unit_rows(X: Array) -> Array:  # (n, p)
-    factors = _inverse_lengths(X)
-    return _times_rows(X, factors) if sparse.issparse(X) else X * factors[:, None]
+    return scaled_rows(X, _inverse_lengths(X))

@@ -14,18 +14,16 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils._param_validation import Interval
 
-from ..backend.arrays import as_float, double, is_array, is_torch, namespace
-from ..backend.lazy_rows import is_elsewhere
-from ..backend.rows import sum_rows, take_rows
-from ..backend.scale import all_finite, least_energy, power_of_two
+from ..backend.arrays import as_float, namespace
+from ..backend.overwrite import exp, times
+from ..backend.rows import as_source, sum_rows, take_rows
+from ..backend.scale import all_finite, least_energy
+from ..backend.sparse_rows import entries, float_rows, refuse_sparse, variance
 from ..core import Array, Kernel
 
 HEADROOM = 2.0**20  # by how much sums over κ may be larger than κ itself
-POSITIVE = Interval(Real, 0, None, closed="neither")
 
 
 class Family(Kernel):
@@ -97,8 +95,7 @@ class Family(Kernel):
             return finite(self, kernel.profile(kernel.own(X)))
 
     def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
-        if sparse.issparse(X) or sparse.issparse(Y):
-            raise TypeError("gradients need dense rows; pass X.toarray(), Y.toarray()")
+        refuse_sparse("gradients need dense rows; pass X.toarray(), Y.toarray()", X, Y)
         X, Y = self._both(X, Y)
         kernel = self._ready(X)
         with no_overflow(self):
@@ -106,8 +103,7 @@ class Family(Kernel):
         return finite(self, pulled)
 
     def bound(self, X: Array) -> Kernel:
-        if not (is_array(X) or sparse.issparse(X) or is_elsewhere(X)):
-            X = np.asarray(X)
+        X = as_source(X)
         kernel = self.with_rate(self._default_rate(X)) if self.unset else self
 
         with no_overflow(self):
@@ -135,8 +131,7 @@ class Family(Kernel):
     def _default_rate(self, X: Array) -> float:
         """`default_rate`, or an error if s cannot be told from 0 in the dtype of X."""
         rate, first = self.default_rate(X), as_float(take_rows(X, np.array([0])))
-        first = first.data if sparse.issparse(first) else first
-        if not 0 < rate < 1 / least_energy(first):
+        if not 0 < rate < 1 / least_energy(entries(first)):
             raise ValueError(
                 f"{self!r}: the samples hardly differ, so that distances between them "
                 "vanish or overflow in their dtype. Scale them, e.g. with "
@@ -161,13 +156,7 @@ class Family(Kernel):
         return rows, points
 
     def _rows(self, X: Array, name: str) -> Array:
-        if sparse.issparse(X):
-            if self.accept_sparse:
-                return as_float(X.tocsr())
-            raise TypeError(
-                f"{type(self).__name__} accepts only dense rows; pass {name}.toarray()"
-            )
-        X = as_float(X if is_array(X) else np.asarray(X))
+        X = float_rows(X, self.accept_sparse, type(self).__name__, name)
         if X.ndim != 2 or X.shape[1] < 1:
             raise ValueError(
                 f"{type(self).__name__} takes rows of numbers, but {name} has shape "
@@ -208,10 +197,7 @@ class Identity(Family):
 
 def decay(s: Array, rate: float = 1.0) -> Array:
     """exp(-rate · s), in place on NumPy arrays."""
-    if is_torch(s):
-        return (s * -rate).exp()
-    s *= -rate
-    return np.exp(s, out=s)
+    return exp(times(s, -rate))
 
 
 def reset(kernel: Kernel, **params: Any) -> Kernel:
@@ -228,38 +214,6 @@ def positive(kernel: Kernel, name: str, value: Any = None) -> float:
             f"{type(kernel).__name__}: {name}={given!r} must be a positive number"
         )
     return float(value)
-
-
-def variance(X: Array) -> float:
-    """Variance of all entries of X, exactly 0 when they are all equal."""
-    if sparse.issparse(X):
-        return _sparse_variance(X.tocsr())
-    origin = take_rows(X, np.array([0]))[0, 0]
-    if is_torch(X):
-        shifted = as_float(X) - origin
-        unit = power_of_two(shifted.abs().amax())
-        unit_variance = float((shifted / unit).var(correction=0))
-        return unit_variance * float(unit) * float(unit)  # infinite where it must be
-
-    def moments(block: Array) -> Array:
-        if is_torch(block):  # rows on disk that go to a device block by block
-            shifted = double(block) - origin
-            return np.array([float(shifted.sum()), float((shifted * shifted).sum())])
-        shifted = np.subtract(block, origin, dtype=np.float64)
-        return np.array([shifted.sum(), np.vdot(shifted, shifted)])
-
-    with np.errstate(over="ignore", invalid="ignore"):
-        total, squares = sum_rows(moments, X, row_bytes=8 * X.shape[1]) / X.size
-        found = float(squares - total**2)
-    return max(0.0, found) if np.isfinite(found) else np.inf
-
-
-def _sparse_variance(X: Any) -> float:
-    size = X.shape[0] * X.shape[1]
-    values = X.data.astype(np.float64)
-    if values.size == size:  # every entry is stored, so any origin will do
-        values -= values[0]
-    return max(0.0, float(np.vdot(values, values) / size - (values.sum() / size) ** 2))
 
 
 @contextmanager

@@ -11,16 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..backend.arrays import (
-    FLOATS,
     as_float,
     as_like,
-    index_like,
+    holds_floats,
     is_array,
-    is_torch,
-    namespace,
 )
-from ..backend.lazy_rows import LazyRows
-from ..backend.rows import sum_rows
+from ..backend.rows import row_diagonal
 from ..backend.scale import all_finite
 from ..core import Array, Kernel
 
@@ -63,6 +59,7 @@ class Callable(Kernel):
         self,
         function: Function[..., Any],
         pairwise: bool = False,
+        *,
         diagonal: Function[[Any], Any] | None = None,
         gradient: Function[[Any, Any, Any], Any] | None = None,
     ) -> None:
@@ -158,22 +155,10 @@ class Precomputed(Kernel):
                 "diagonal. If it is needed for new samples, use a kernel function, "
                 "e.g. Callable"
             )
-        diagonal = _lazy_diagonal(X) if isinstance(X, LazyRows) else X.diagonal()
-        return _known(diagonal)
+        return _known(row_diagonal(X))
 
     def take(self, X: Array, indices: Array) -> Array:
         return indices
-
-
-def _lazy_diagonal(X: LazyRows) -> Array:  # (n,)
-    """The diagonal of a square matrix that is read block by block."""
-
-    def part(block: Array, first: int) -> list[Array]:
-        own = index_like(np.arange(block.shape[0]), block)
-        return [block[own, own + first]]
-
-    found = sum_rows(part, X, 8 * X.shape[1], numbered=True)
-    return namespace(found[0]).concat(found)
 
 
 def _known(values: Array) -> Array:
@@ -193,6 +178,6 @@ def length(X: Any) -> int:
 
 def floats_like(values: Any, X: Any) -> Array:
     """Values as floats like those of X, or as a NumPy array if X holds no floats."""
-    if is_torch(X) or getattr(X, "dtype", None) in FLOATS:
+    if holds_floats(X):
         return as_like(values, as_float(X[:0]))
     return as_float(np.asarray(values))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..backend.arrays import is_torch, namespace
+from ..backend.arrays import namespace, zeros
+from ..backend.constraints import POSITIVE
+from ..backend.overwrite import divided, times
 from ..core import Array
-from .family import POSITIVE, Exponential, Family, Identity, positive
-from .pairs import feature_pull, feature_sums, l1_distances, times, zeros
+from .family import Exponential, Family, Identity, positive
+from .pairs import feature_pull, feature_sums, l1_distances
 
 
 class _Histogram(Family):
@@ -56,7 +58,7 @@ class Chi2(Exponential, _Histogram):
         return feature_sums(X, Y, _chi2_term)
 
     def own(self, X: Array) -> Array:  # (n,)
-        return zeros(X)
+        return zeros((X.shape[0],), X)
 
     def spread(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
         """With r = (x - y)/(x + y), the derivative of r²·(x + y) is r(2 - r)."""
@@ -99,11 +101,7 @@ class Intersection(Identity, _Histogram):
 def _chi2_term(x: Array, y: Array) -> Array:
     """(x - y)²/(x + y), and 0 where both are 0."""
     difference = x - y
-    if is_torch(x):
-        return difference * difference / _denominator(x, y)
-    difference *= difference
-    difference /= _denominator(x, y)
-    return difference
+    return divided(times(difference, difference), _denominator(x, y))
 
 
 def _denominator(x: Array, y: Array) -> Array:

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from scipy import sparse
-
 from ..backend import ops
-from ..backend.arrays import is_torch, namespace, row_norms
-from ..backend.products import matmul, outer_products
+from ..backend.arrays import namespace, row_norms
+from ..backend.overwrite import not_negative, zero_diagonal
+from ..backend.products import matmul, outer_products, tiles
 from ..backend.rows import map_rows
+from ..backend.sparse_rows import as_dense, centred
 from ..core import Array
 
 TILE_ROWS = 64  # rows per step in loops over features, so that they stay in cache
@@ -27,39 +26,7 @@ def products(
     Y: Array,  # (m, p), dense or CSR
 ) -> Array:  # (n, m)
     """xᵢᵀyⱼ, dense; takes half the operations when X and Y are the same object."""
-    S = outer_products(X) if Y is X else matmul(X, Y.T)
-    return S.toarray() if sparse.issparse(S) else S
-
-
-def times(a: Array, b: Array | float) -> Array:
-    """a · b; overwrites a NumPy array `a`, but no tensor that autograd may need."""
-    return a * b if is_torch(a) else np.multiply(a, b, out=a)
-
-
-def energies(X: Array) -> Array:  # (n,)
-    """|xᵢ|² of dense or sparse rows."""
-    if sparse.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return row_norms(X)
-
-
-def zeros(X: Array) -> Array:  # (n,)
-    """A zero for each row of X."""
-    n = X.shape[0]
-    return X.new_zeros(n) if is_torch(X) else np.zeros(n, dtype=X.dtype)
-
-
-def centred(X: Array, Y: Array) -> tuple[Array, Array]:
-    """Shift both sets of rows so that the mean of Y is the origin.
-
-    Distances stay the same, but |x|² + |y|² - 2xᵀy no longer subtracts large numbers
-    when the data lie far from the origin. Sparse rows are not shifted.
-    """
-    if sparse.issparse(X) or sparse.issparse(Y):
-        return X, Y
-    shift = namespace(Y).mean(Y, axis=0)
-    moved = X - shift
-    return moved, moved if Y is X else Y - shift
+    return as_dense(outer_products(X) if Y is X else matmul(X, Y.T))
 
 
 def squared_distances(
@@ -68,13 +35,15 @@ def squared_distances(
 ) -> Array:  # (n, m)
     """|xᵢ - yⱼ|² by one matrix product, never negative.
 
+    Dense rows are centred first: |x|² + |y|² - 2xᵀy then subtracts no large numbers
+    when the data lie far from the origin.
     When X and Y are one object the product is symmetric, at half the operations, and
     the diagonal is exactly 0.
     """
     X, Y = centred(X, Y)
     same = Y is X
-    own_X = energies(X)
-    own_Y = own_X if same else energies(Y)
+    own_X = row_norms(X)
+    own_Y = own_X if same else row_norms(Y)
     _refuse_overflow(own_X, own_Y)
     if same:
         s = products(X, X)
@@ -83,9 +52,9 @@ def squared_distances(
         s = products(X, Y * -2.0)
     s += own_X[:, None]
     s += own_Y
-    s = _clipped(s)
+    s = not_negative(s)  # rounding can make a distance slightly negative
     if same:
-        _zero_diagonal(s)
+        zero_diagonal(s)
     return s
 
 
@@ -114,9 +83,7 @@ def feature_sums(
         return total
 
     def block(rows: Array) -> Array:
-        step = max(rows.shape[0], 1) if is_torch(rows) else TILE_ROWS
-        starts = range(0, max(rows.shape[0], 1), step)
-        return xp.concat([tile(rows[i : i + step]) for i in starts])
+        return xp.concat([tile(rows[part]) for part in tiles(rows, TILE_ROWS)])
 
     return map_rows(block, X, row_bytes=Y.itemsize * Y.shape[0])
 
@@ -134,18 +101,6 @@ def feature_pull(
         for c in range(X.shape[1])
     ]
     return xp.stack(columns, axis=1)
-
-
-def _clipped(s: Array) -> Array:
-    """max(s, 0), because rounding can make a distance slightly negative."""
-    return s.clamp(min=0) if is_torch(s) else np.maximum(s, 0, out=s)
-
-
-def _zero_diagonal(s: Array) -> None:
-    if is_torch(s):
-        s.fill_diagonal_(0)
-    else:
-        np.fill_diagonal(s, 0)
 
 
 def _refuse_overflow(*norms: Any) -> None:

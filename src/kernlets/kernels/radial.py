@@ -12,19 +12,14 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Options
 
-from ..backend.arrays import is_torch, namespace
+from ..backend.arrays import namespace, row_norms, zeros
+from ..backend.constraints import POSITIVE, Options
+from ..backend.overwrite import power, root
+from ..backend.sparse_rows import centred, variance
 from ..core import Array, Kernel
-from .family import POSITIVE, Exponential, Family, decay, positive, reset, variance
-from .pairs import (
-    centred,
-    energies,
-    feature_pull,
-    l1_distances,
-    squared_distances,
-    zeros,
-)
+from .family import Exponential, Family, decay, positive, reset
+from .pairs import feature_pull, l1_distances, squared_distances
 
 
 class Radial(Family):
@@ -37,7 +32,7 @@ class Radial(Family):
         return squared_distances(X, Y)
 
     def own(self, X: Array) -> Array:  # (n,)
-        return zeros(X)
+        return zeros((X.shape[0],), X)
 
     def spread(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
         """Σⱼ Vᵢⱼ · 2(xᵢ - yⱼ)."""
@@ -48,7 +43,7 @@ class Radial(Family):
         return pulled
 
     def extent(self, X: Array) -> Array:  # (n,)
-        return energies(self._rows(X, "X"))
+        return row_norms(self._rows(X, "X"))
 
 
 class RBF(Exponential, Radial):
@@ -170,7 +165,7 @@ class Matern(_LengthScale):
     def _radius(self, s: Array) -> Array:
         """r = √(a²s)."""
         s *= self._squared_frequency()
-        return s.sqrt() if is_torch(s) else np.sqrt(s, out=s)
+        return root(s)
 
     def _squared_frequency(self) -> float:
         """a² = 2ν/l²."""
@@ -219,10 +214,7 @@ class RationalQuadratic(_LengthScale):
         alpha = positive(self, "alpha")
         s *= self._rate / alpha
         s += 1.0
-        if is_torch(s):
-            return s ** -(alpha + more)
-        s **= -(alpha + more)
-        return s
+        return power(s, -(alpha + more))
 
 
 class Laplacian(Exponential):
@@ -270,7 +262,7 @@ class Laplacian(Exponential):
         return l1_distances(X, Y)
 
     def own(self, X: Array) -> Array:  # (n,)
-        return zeros(X)
+        return zeros((X.shape[0],), X)
 
     def spread(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
         sign = namespace(X).sign

@@ -6,12 +6,10 @@ through its line in `kernlets/__init__.py`.
 
 from __future__ import annotations
 
-from ast import literal_eval
-from difflib import get_close_matches
-from inspect import signature
 from typing import Any
 
 from .. import _added
+from ..backend.names import make, parse
 from ..core import Kernel
 from .dot import Cosine, Linear, Polynomial, Sigmoid
 from .family import reset
@@ -34,9 +32,8 @@ KERNELS: dict[str, type[Kernel]] = {
     **{name.replace("-", "_"): kind for name, kind in _added("kernels").items()},
 }
 
-MAX_VALUE = 40  # characters of a parameter in a name
-_SHORT = {"poly": "polynomial"}
-_SCIKIT_LEARN = {(Polynomial, "gamma"): "scale", (Sigmoid, "gamma"): "scale"}
+SHORT = {"poly": "polynomial"}
+SCIKIT_LEARN = {(Polynomial, "gamma"): "scale", (Sigmoid, "gamma"): "scale"}
 
 
 def resolve(spec: Any, **params: Any) -> Kernel:
@@ -56,7 +53,7 @@ def resolve(spec: Any, **params: Any) -> Kernel:
     if isinstance(spec, str):
         return _from_string(spec, params)
     if isinstance(spec, type) and issubclass(spec, Kernel):
-        return _make(spec, params)
+        return make(spec, _own_names(spec, params))
     if callable(spec):
         return Callable(spec, **params)
     raise TypeError(
@@ -66,54 +63,12 @@ def resolve(spec: Any, **params: Any) -> Kernel:
 
 
 def _from_string(spec: str, params: dict[str, Any]) -> Kernel:
-    name, _, arguments = spec.partition(":")
-    kind = _kind(name.strip().lower().replace("-", "_"))
-    given = _parse(kind, arguments) if arguments.strip() else {}
-    return _make(kind, {**given, **params})
+    name, colon, arguments = spec.partition(":")
+    spec = name.replace("-", "_") + colon + arguments
+    kind, given = parse("kernel", spec, KERNELS, SHORT)
+    return make(kind, _own_names(kind, {**given, **params}))
 
 
-def _kind(name: str) -> type[Kernel]:
-    name = _SHORT.get(name, name)
-    if name in KERNELS:
-        return KERNELS[name]
-    close = get_close_matches(name, [*KERNELS, *_SHORT], n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    raise ValueError(f"unknown kernel {name!r}: {hint}choose from {', '.join(KERNELS)}")
-
-
-def _names(kind: type[Kernel]) -> list[str]:
-    """Parameters in the order of the constructor."""
-    return list(signature(kind).parameters)
-
-
-def _parse(kind: type[Kernel], arguments: str) -> dict[str, Any]:
-    """Parameters by name; a value without a name is assigned by its position."""
-    names = _names(kind)
-    given: dict[str, Any] = {}
-    for place, argument in enumerate(arguments.split(",")):
-        name, equals, value = argument.rpartition("=")
-        if not equals:
-            name = names[place] if place < len(names) else f"number {place + 1}"
-        given[name.strip()] = _value(value)
-    return given
-
-
-def _value(text: str) -> Any:
-    text = text.strip()
-    try:
-        # Python's parser does not survive everything that is long and deep
-        return literal_eval(text if len(text) <= MAX_VALUE else "")
-    except (ValueError, SyntaxError):
-        raise ValueError(f"kernel parameter {text!r} is not a number") from None
-
-
-def _make(kind: type[Kernel], params: dict[str, Any]) -> Kernel:
-    names = _names(kind)
-    params = {_SCIKIT_LEARN.get((kind, name), name): v for name, v in params.items()}
-    unknown = [name for name in params if name not in names]
-    if unknown:
-        known = ", ".join(names) or "none"
-        raise ValueError(
-            f"{kind.__name__} has no parameter {unknown[0]!r}; it takes: {known}"
-        )
-    return kind(**params)
+def _own_names(kind: type[Kernel], params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters by the names of this library, not scikit-learn's."""
+    return {SCIKIT_LEARN.get((kind, name), name): v for name, v in params.items()}

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import is_array, is_torch, to_device
-from ..backend.lazy_rows import is_elsewhere
-from ..backend.validation import check_rows
+from ..backend.arrays import is_array, to_device
+from ..backend.validation import check_rows, is_table
 from ..core import Array, Kernel
 from .given import Callable, Precomputed
 
@@ -56,24 +55,6 @@ def describe_input(tags: Any, kernel: Kernel | None) -> Any:
     tags.input_tags.pairwise = isinstance(kernel, Precomputed)
     tags.input_tags.sparse = getattr(kernel, "accept_sparse", False)
     return tags
-
-
-def is_table(X: Any) -> bool:
-    """Whether X can be read as rows of numbers."""
-    if is_torch(X) or is_elsewhere(X):
-        return X.ndim == 2
-    if not is_array(X):
-        X = np.asarray(X, dtype=None if _is_regular(X) else object)
-    return X.dtype.kind in "fiub" and X.ndim == 2
-
-
-def _is_regular(X: Any) -> bool:
-    """Whether NumPy can make an array of X; it refuses samples of unequal length."""
-    try:
-        np.asarray(X)
-    except ValueError:
-        return False
-    return True
 
 
 def as_sequence(X: Any) -> Array:

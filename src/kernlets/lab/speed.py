@@ -109,14 +109,16 @@ def _mnist(quick: bool, repeats: int) -> Iterator[Row]:
     atoms, c, k = (50, 300, 100) if quick else (700, 3000, 784)
     on_gpu = options.device is not None and options.device.startswith("cuda")
     learning: dict[str, Any] = {"max_iter": 2, "random_state": 0}
-    learning["update"] = "parallel" if on_gpu else "approximate"
+    learning["update"] = "ksvd-parallel" if on_gpu else "ksvd"
     models = {
         "LKDL, MNIST": make_pipeline(
-            NystroemMap("poly:2", "coreset", c, k, random_state=0),
+            NystroemMap(
+                "poly:2", "coreset", n_landmarks=c, n_components=k, random_state=0
+            ),
             ResidualClassifier(KSVD(atoms, 11, **learning)),
         ),
         "exact kernel K-SVD, MNIST": ResidualClassifier(
-            KernelKSVD("poly:2", atoms, 11, **learning)
+            KernelKSVD("poly:2", atoms, n_nonzero_coefs=11, **learning)
         ),
     }
     n, sizes = len(X), np.bincount(y).tolist()

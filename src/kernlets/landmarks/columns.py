@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..backend.arrays import index_like, row_norms, to_numpy
-from ..backend.lazy_rows import is_elsewhere
-from ..backend.rows import map_rows, take_rows
+from ..backend.rows import in_memory, map_rows
 from ..core import Array, Kernel
 from .weighted import draw_rows, host_weights
 
@@ -62,10 +61,8 @@ class ColumnNorms:
         numbers = np.arange(n)
         if n > MAX_EXACT and not is_known:
             numbers = np.sort(rng.choice(n, N_COLUMNS, replace=False))
-        if is_elsewhere(X) and not is_known:
-            columns = take_rows(X, numbers)
-        else:
-            columns = kernel.take(X, index_like(numbers, X))
+        source = (X, index_like(numbers, X)) if is_known else in_memory(X, numbers)
+        columns = kernel.take(*source)
         return cls(kernel, columns, numbers, n, squared)
 
     def __call__(self, X: Array, first: int) -> np.ndarray:  # (b, p) -> (b,)

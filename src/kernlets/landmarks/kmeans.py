@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 
-from ..backend.arrays import as_like, is_array, to_numpy
+from ..backend.arrays import as_like, is_array
 from ..backend.lloyd import lloyd
-from ..backend.rows import take_rows
+from ..backend.rows import host_rows, take_rows
+from ..backend.sparse_rows import as_dense
 from ..core import Array, Kernel
 
 LARGE = 4e12  # with more multiplications than this, only a share of the rows is used
@@ -31,7 +31,7 @@ def kmeans(
     """
     if m == X.shape[0] and is_array(X):
         return X
-    start = _dense(_first_centres(X, m, rng, init))
+    start = as_dense(_first_centres(X, m, rng, init))
     share = min(1.0, LARGE / (max_iter * m * X.shape[0] * X.shape[1]))
     return lloyd(X, start, max_iter, share, int(rng.integers(2**63)))
 
@@ -41,12 +41,6 @@ def _first_centres(X: Array, m: int, rng: np.random.Generator, init: str) -> Arr
         return take_rows(X, np.sort(rng.choice(X.shape[0], m, replace=False)))
     from sklearn.cluster import kmeans_plusplus
 
-    if not (is_array(X) or sparse.issparse(X)):
-        raise ValueError(f"init={init!r} needs X in memory: use init='random'")
-    rows = X if sparse.issparse(X) else to_numpy(X)
+    rows = host_rows(X, f"init={init!r} needs X in memory: use init='random'")
     seed = int(rng.integers(2**31))
-    return as_like(_dense(kmeans_plusplus(rows, m, random_state=seed)[0]), X)
-
-
-def _dense(rows: Array) -> Array:
-    return rows.toarray() if sparse.issparse(rows) else rows
+    return as_like(as_dense(kmeans_plusplus(rows, m, random_state=seed)[0]), X)

@@ -16,7 +16,6 @@ from ..backend.arrays import (
     double,
     eps,
     index_like,
-    is_dask,
     namespace,
     row_norms,
     to_numpy,
@@ -71,7 +70,9 @@ def _scorer(
 ) -> Callable[[Array], np.ndarray]:
     """A function that computes the scores of a block of rows."""
     share, sample = len(pilot) / X.shape[0], take_rows(X, pilot)
-    columns = sample if is_dask(X) else kernel.take(X, index_like(pilot, X))
+    # a precomputed kernel knows samples by their numbers in the whole matrix
+    is_known = kernel.take(X, index_like([0], X)).ndim == 1
+    columns = kernel.take(X, index_like(pilot, X)) if is_known else sample
     products = kernel(sample, columns)
     gram = double(products)
     values, vectors = namespace(gram).linalg.eigh(gram)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from math import sqrt
 from numbers import Integral
@@ -18,7 +17,8 @@ import numpy as np
 from ..backend.arrays import as_float, check_points, index_like, is_dask, to_numpy
 from ..backend.block_loop import stacked_rows
 from ..backend.cluster import dask_rows
-from ..backend.lazy_rows import is_stored
+from ..backend.lazy_rows import is_elsewhere
+from ..backend.names import guess
 from ..backend.rows import (
     PROBE_ROWS,
     is_blocks,
@@ -117,7 +117,7 @@ def _choose(
     sampler = find_sampler(landmarks)
     m = count(n_landmarks, X.shape[0])
     _check_vectors(sampler, kernel, X)
-    if is_dask(X) or (is_stored(X) and not _takes_blocks(sampler, kernel, X)):
+    if is_elsewhere(X) and not _takes_blocks(sampler, kernel, X):
         return _from_elsewhere(sampler, kernel, X, m, rng)
     return _landmarks(kernel, X, sampler(kernel, X, m, rng))
 
@@ -135,12 +135,10 @@ def _from_elsewhere(
     """Landmarks by a sampler that wants rows in memory, or from a cluster."""
     if is_dask(X):
         _refuse_matrix(kernel, X)
-        if not _takes_blocks(sampler, kernel, X):
-            return _from_chunks(sampler, kernel, X, m, rng)
-    elif X.size * as_float(X[:1]).dtype.itemsize > options.memory // 4:
+        return _from_chunks(sampler, kernel, X, m, rng)
+    if X.size * as_float(X[:1]).dtype.itemsize > options.memory // 4:
         return _from_stream(sampler, kernel, _pieces(X), m, rng)
-    else:
-        X = _loaded(X)
+    X = _loaded(X)
     return _landmarks(kernel, X, sampler(kernel, X, m, rng))
 
 
@@ -179,8 +177,7 @@ def find_sampler(landmarks: str | Sampler) -> Sampler:
         return landmarks
     if landmarks in SAMPLERS:
         return SAMPLERS[landmarks]
-    close = get_close_matches(landmarks, SAMPLERS, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
+    hint = guess(landmarks, SAMPLERS)
     raise ValueError(
         f"landmarks={landmarks!r} is not a sampler: {hint}there are "
         f"{', '.join(SAMPLERS)}; or pass indices of samples or an array of points"

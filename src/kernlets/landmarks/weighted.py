@@ -12,21 +12,20 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from ..backend.arrays import (
     as_like,
     double,
     eps,
-    is_array,
+    row_norms,
     to_numpy,
 )
 from ..backend.lazy_rows import is_elsewhere
 from ..backend.random import row_uniforms
 from ..backend.rows import sum_rows
 from ..backend.scale import all_finite, power_of_two, quiet
+from ..backend.sparse_rows import column_sums
 from ..core import Array, Kernel
-from ..kernels.pairs import energies
 
 
 def draw(
@@ -164,10 +163,8 @@ def _mean_and_energy(X: Array) -> tuple[np.ndarray, float]:  # (p,)
 
 
 def _sums(block: Array) -> np.ndarray:  # (p + 1,)
-    own = energies(block)
-    total = block.sum(0) if sparse.issparse(block) else double(block).sum(0)
-    flat = np.asarray(to_numpy(total) if is_array(total) else total).ravel()
-    return np.append(flat.astype(np.float64), float(double(own).sum()))
+    own = float(double(row_norms(block)).sum())
+    return np.append(column_sums(block), own)
 
 
 def _off_mean(mean: np.ndarray, typical: float, X: Array) -> np.ndarray:  # (n,)
@@ -176,7 +173,7 @@ def _off_mean(mean: np.ndarray, typical: float, X: Array) -> np.ndarray:  # (n,)
 
 
 def _off_mean_squares(mean: np.ndarray, typical: float, X: Array) -> Array:  # (n,)
-    own, energy = energies(X), float(mean @ mean)
+    own, energy = row_norms(X), float(mean @ mean)
     if energy <= (10 * eps(own)) ** 2 * typical:
         return own  # centred data: what is left of the mean is rounding
     unit = float(power_of_two(np.float64(energy) ** 0.5))  # lest squares overflow

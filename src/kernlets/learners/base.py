@@ -8,33 +8,32 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import as_like, is_dask, is_torch, to_numpy
+from ..backend.arrays import is_dask, to_numpy
+from ..backend.constraints import AT_LEAST_1
 from ..backend.estimator import Estimator
 from ..backend.rows import (
     is_blocks,
     map_rows,
     no_blocks,
-    over_blocks,
+    over_each,
     over_rows,
     sum_rows,
 )
-from ..backend.validation import check_rows
-from ..core import Array, AtomUpdate, Dictionary, SparseCoder, SparseCodes
+from ..backend.validation import check_rows, refuse_cluster
+from ..core import Array, Dictionary, SparseCoder, SparseCodes
 from ..fields import Declared, History, Part, Size, Whole
-from ..pursuits import OMP, encode
-from ..updates import KSVDUpdate, ParallelKSVDUpdate
+from ..pursuits import BOTH, OMP, encode, resolve_coder
 
-KSVD_UPDATES = [StrOptions({"approximate", "exact", "parallel"}), AtomUpdate]
-POSITIVE = Interval(Integral, 1, None, closed="left")
+ENCODE = (
+    "encode returns codes in memory, but X is a Dask collection: use transform, which "
+    "returns a Dask array"
+)
 
 
 class DictionaryLearner(
@@ -47,10 +46,10 @@ class DictionaryLearner(
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [POSITIVE, None],
-        "n_nonzero_coefs": [POSITIVE, None],
-        "coder": [SparseCoder, None],
-        "max_iter": [POSITIVE],
+        "n_components": [AT_LEAST_1, None],
+        "n_nonzero_coefs": [AT_LEAST_1, None],
+        "coder": [str, SparseCoder, None],
+        "max_iter": [AT_LEAST_1],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callback": [Callable, None],
@@ -74,6 +73,9 @@ class DictionaryLearner(
     one mean. A dictionary on its own is there to be shorter than its samples.
     """
 
+    def _check_blocks(self) -> None:
+        """Refuse blocks of rows if this learner cannot learn from them."""
+
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> DictionaryLearner:
         """Learn `dictionary_` from the samples in X, and set `coder_`."""
@@ -89,7 +91,7 @@ class DictionaryLearner(
 
     def _new_rows(self, X: Any) -> Any:
         """Check new samples; blocks are checked as they are read."""
-        return over_blocks(self._checked, X) if is_blocks(X) else self._checked(X)
+        return over_each(self._checked, X)
 
     def _n_atoms(self, n_usable: int, n_features: int) -> int:
         """`n_components`, or its default for the given numbers."""
@@ -101,11 +103,8 @@ class DictionaryLearner(
     def _coder(self, n_atoms: int, n_features: int) -> SparseCoder:
         if self.coder is not None:
             if self.n_nonzero_coefs is not None:
-                raise ValueError(
-                    "n_nonzero_coefs and coder are both given: set the sparsity in "
-                    "the coder and leave n_nonzero_coefs out"
-                )
-            return self.coder
+                raise ValueError(BOTH)
+            return resolve_coder(self.coder)
         width = self.n_nonzero_coefs
         if width is None:
             width = min(self._width, max(1, n_features // 4), n_atoms)
@@ -123,11 +122,7 @@ class DictionaryLearner(
     def encode(self, X: Any) -> SparseCodes:
         """Sparse codes of the rows of X, with their squared residuals."""
         check_is_fitted(self)
-        if is_dask(X):
-            raise TypeError(
-                "encode returns codes in memory, but X is a Dask collection: use "
-                "transform, which returns a Dask array"
-            )
+        refuse_cluster(X, ENCODE)
         return encode(self.dictionary_, self.coder_, self._checked(X))
 
     def transform(self, X: Any) -> Any:
@@ -184,24 +179,8 @@ def _error_sums(dictionary: Dictionary, coder: SparseCoder, X: Array) -> np.ndar
     return np.array([residual.sum(dtype=np.float64), len(residual)])
 
 
-def ksvd_update(update: str | AtomUpdate) -> AtomUpdate:
-    """The K-SVD update for a name in `KSVD_UPDATES`; an update stays as it is."""
-    if isinstance(update, AtomUpdate):
-        return update
-    if update == "parallel":
-        return ParallelKSVDUpdate()
-    return KSVDUpdate(exact=update == "exact")
 
 
 def over_codes(f: Callable[..., Array], codes: Any, weights: Array) -> Any:
     """f(weights, codes) wherever the codes are: in memory, in blocks, on a cluster."""
     return over_rows(partial(f, weights), codes, row_bytes=16 * sum(weights.shape))
-
-
-def dense_codes(codes: Any, like: Array) -> Array:
-    """Turn a user's codes (dense, sparse or SparseCodes) into a matrix to multiply."""
-    if is_torch(like) and (sparse.issparse(codes) or isinstance(codes, SparseCodes)):
-        codes = codes.toarray()
-    if isinstance(codes, SparseCodes):
-        return codes.tocsr()
-    return codes if sparse.issparse(codes) else as_like(codes, like)

@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core import Array, AtomUpdate, Dictionary, SparseCoder
-from ..updates import MODUpdate
-from .base import KSVD_UPDATES, DictionaryLearner, ksvd_update
+from ..updates import MODUpdate, resolve_update
+from .base import (
+    DictionaryLearner,
+)
 from .checkpoint import Checkpoint
 from .iterate import CodeAndUpdate, Monitor, iterate
 from .linear_atoms import LinearAtoms
@@ -48,7 +50,8 @@ class LinearLearner(BatchLearner, LinearAtoms):
         if self._needs_all_codes():
             raise ValueError(
                 f"{type(self).__name__} with update={self.update!r} needs all codes at "
-                "once and cannot learn from blocks: set update='parallel' or use MOD"
+                "once and cannot learn from blocks: set update='ksvd-parallel' or use "
+                "MOD"
             )
 
 
@@ -65,15 +68,18 @@ class KSVD(LinearLearner):
     n_nonzero_coefs : int, optional
         Non-zeros per sample of the default coder, `OMP`. Default: 5, but at most a
         quarter of the features.
-    coder : SparseCoder, optional
-        Another pursuit: `OMP`, `Lasso` or `Threshold`.
+    coder : str or SparseCoder, optional
+        Another pursuit: `OMP`, `Lasso` or `Threshold`, or a name with parameters such
+        as "lasso:0.1".
     max_iter : int
         Number of iterations, each of coding and of updating the atoms.
     init : {"samples", "kmeans", "svd", "normal"} or array of shape (m, p)
         The first atoms.
-    update : {"approximate", "exact", "parallel"} or AtomUpdate
-        Update each atom in turn, by one step of alternation or by a singular value
-        decomposition; or update all atoms at once, which suits a GPU and data on disk.
+    update : str or AtomUpdate
+        "ksvd" updates each atom in turn by one step of alternation, "ksvd:exact=True"
+        by a singular value decomposition. "ksvd-parallel" updates all atoms at once,
+        which suits a GPU and data on disk. "mod" and "coordinate" are those of `MOD`
+        and `OnlineDictionary`; `kernlets list updates` shows all names.
     random_state : int, RandomState, Generator or None
         Seed of the first atoms and of replaced ones.
     verbose : bool
@@ -109,17 +115,18 @@ class KSVD(LinearLearner):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearLearner._parameter_constraints,
-        "update": KSVD_UPDATES,
+        "update": [str, AtomUpdate],
     }
 
     def __init__(
         self,
         n_components: int | None = None,
         n_nonzero_coefs: int | None = None,
-        coder: SparseCoder | None = None,
+        *,
+        coder: str | SparseCoder | None = None,
         max_iter: int = 10,
         init: Any = "samples",
-        update: str | AtomUpdate = "approximate",
+        update: str | AtomUpdate = "ksvd",
         random_state: Any = None,
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
@@ -137,7 +144,7 @@ class KSVD(LinearLearner):
         self.sparse_output = sparse_output
 
     def _atom_update(self) -> AtomUpdate:
-        return ksvd_update(self.update)
+        return resolve_update(self.update)
 
 
 class MOD(LinearLearner):
@@ -170,7 +177,8 @@ class MOD(LinearLearner):
         self,
         n_components: int | None = None,
         n_nonzero_coefs: int | None = None,
-        coder: SparseCoder | None = None,
+        *,
+        coder: str | SparseCoder | None = None,
         max_iter: int = 10,
         init: Any = "samples",
         random_state: Any = None,

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from ..backend import ops
-from ..backend.arrays import index_like, namespace, to_numpy
-from ..backend.lazy_rows import is_stored
+from ..backend.arrays import namespace, to_numpy
+from ..backend.constraints import AT_LEAST_1, StrOptions
 from ..backend.random import generator
-from ..backend.rows import is_blocks, map_rows, row_batches, take_rows
+from ..backend.rows import map_rows, row_batches, shuffled_batches
 from ..backend.scale import all_finite, quiet
 from ..backend.threads import serial_blas
 from ..core import Array, Kernel, SparseCoder
@@ -35,11 +34,11 @@ from ..updates.budget import (
     tolerances,
 )
 from ..updates.stock import GIANT, AnchorStock
-from .base import POSITIVE, DictionaryLearner
+from .base import DictionaryLearner
 from .checkpoint import Checkpoint, fitting
 from .iterate import Alternation, Monitor, iterate
 from .kernel_atoms import KernelAtoms
-from .training_rows import checked_blocks
+from .training_rows import training_rows
 
 BLOCK = 64  # samples whose kernel rows are evaluated together
 ATOMS = 50
@@ -67,7 +66,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         Number of non-zeros per code, found by `OMP`. Atoms then keep unit norm, eq.
         (3), instead of being penalised, because codes without a penalty could grow
         while atoms shrink.
-    coder : Lasso or OMP, optional
+    coder : Lasso, OMP or the name of either, optional
         Default: ``Lasso(0.05)``.
     max_iter : int
         Number of passes over X in `fit`, each in a new random order.
@@ -124,9 +123,9 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DictionaryLearner._parameter_constraints,
         "kernel": [str, Kernel, callable],
-        "coder": [Lasso, OMP, None],
+        "coder": [str, Lasso, OMP, None],
         "init": [StrOptions({"normal"}), "array-like"],
-        "budget": [POSITIVE],
+        "budget": [AT_LEAST_1],
         "admission": [StrOptions(set(ADMISSIONS)), Admission],
         "update": [StrOptions({"parameter", "feature"}), StochasticGradient],
         "pruning": [StrOptions(set(PRUNINGS))],
@@ -143,8 +142,9 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         self,
         kernel: str | Kernel | Callable[..., Any] = "rbf",
         n_components: int | None = None,
+        *,
         n_nonzero_coefs: int | None = None,
-        coder: SparseCoder | None = None,
+        coder: str | SparseCoder | None = None,
         max_iter: int = 10,
         init: Any = "normal",
         budget: int = 100,
@@ -178,18 +178,19 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         """
         self._validate_params()
         kernel = self._stream_kernel()
-        if is_blocks(X):
-            X, first = checked_blocks(self, X)
-            n_atoms = self.n_components
-        else:
-            X = first = check_samples(self, X, kernel, reset=True)
+        X, first = training_rows(self, X)
+        n_atoms = self.n_components
+        if first is X:  # all samples are known
             n_atoms = self._checked_n_atoms(kernel.bound(X), X)
         rng = generator(self.random_state)
         self._begin(kernel.bound(first), first, n_atoms, rng)
         saved = Checkpoint.of(self, samples=X, start=self.stock_.start)
-        passes = (_batches(X, rng) for _ in range(self.max_iter))
+        passes = (shuffled_batches(X, BLOCK, rng) for _ in range(self.max_iter))
         self._run(passes, self.max_iter, saved, rng)
         return self
+
+    def _whole_rows(self, X: Any) -> Array:
+        return check_samples(self, X, resolve(self.kernel), reset=True)
 
     def partial_fit(self, X: Any, y: Any = None) -> BudgetKernelDL:
         """Learn from the next samples of a stream, one or many; y is ignored."""
@@ -360,7 +361,10 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
     def _coder(self, n_atoms: int, n_features: int) -> SparseCoder:
         if self.coder is None and self.n_nonzero_coefs is None:
             return Lasso(PENALTY)
-        return super()._coder(n_atoms, n_features)
+        coder = super()._coder(n_atoms, n_features)
+        if not isinstance(coder, (Lasso, OMP)):
+            raise ValueError(f"coder={self.coder!r} must be 'lasso' or 'omp'")
+        return coder
 
     def _checked(self, X: Any) -> Array:
         return check_samples(
@@ -397,14 +401,3 @@ class Passes(Alternation):
         if self.rng is not None:
             self.rng.bit_generator.state = state["rng"].bit_generator.state
         self.learner._resume(state)
-
-
-def _batches(X: Any, rng: np.random.Generator) -> Iterator[Array]:
-    """Batches of one pass: blocks in their order, rows of an array in random order."""
-    if is_blocks(X):
-        yield from row_batches(X, BLOCK)
-        return
-    order = rng.permutation(X.shape[0])
-    for begin in range(0, len(order), BLOCK):
-        rows = order[begin : begin + BLOCK]
-        yield take_rows(X, rows) if is_stored(X) else X[index_like(rows, X)]

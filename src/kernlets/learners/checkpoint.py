@@ -20,9 +20,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .. import __version__
-from ..backend.arrays import is_array, is_torch, to_numpy
+from ..backend.arrays import device_text, is_array, to_numpy
 from ..backend.atomic import remove_abandoned
-from ..backend.rows import is_blocks, sum_rows
+from ..backend.rows import sum_rows
 from ..config import CheckpointFolder, options
 from ..core import Array
 from ..fields import check
@@ -210,7 +210,7 @@ def digest(data: Any) -> str:
     if is_dataclass(data):
         values = [getattr(data, field.name) for field in fields(data)]
         parts = [digest(value).encode() for value in values if is_array(value)]
-    elif is_blocks(data) or data.ndim:
+    elif getattr(data, "ndim", 2):  # blocks have none
         with options(block_rows=BLOCK_ROWS):
             parts = sum_rows(_block_digests, data, row_bytes=0) or []
     else:
@@ -220,7 +220,7 @@ def digest(data: Any) -> str:
 
 def _block_digests(block: Array) -> list[bytes]:
     """A list, so that those of several blocks add up."""
-    place = block.device if is_torch(block) else "host"
+    place = device_text(block)
     sha = hashlib.sha256(f"{place} {block.dtype} {tuple(block.shape)}".encode())
     sha.update(np.ascontiguousarray(to_numpy(block)).data)
     return [sha.digest()]

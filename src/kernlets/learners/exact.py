@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from ..backend.arrays import diagonal, index_like, namespace, to_numpy
+from ..backend.constraints import StrOptions
 from ..backend.random import generator
 from ..backend.rows import map_rows
 from ..config import options
@@ -21,8 +21,7 @@ from ..dictionaries import GramDictionary, KernelDictionary
 from ..kernels import Precomputed, resolve
 from ..kernels.definite import check_matrix
 from ..kernels.samples import check_samples, describe_input
-from ..updates import MODUpdate
-from .base import KSVD_UPDATES, ksvd_update
+from ..updates import MODUpdate, resolve_update
 from .batch import BatchLearner
 from .kernel_atoms import KernelAtoms
 
@@ -144,7 +143,7 @@ class KernelKSVD(KernelLearner):
         As in `KSVD`.
     init : "samples" or array of row numbers
         The training samples that serve as first atoms: random ones, or those given.
-    update : {"approximate", "exact", "parallel"} or AtomUpdate
+    update : str or AtomUpdate
         As in `KSVD`.
 
     Attributes
@@ -171,18 +170,19 @@ class KernelKSVD(KernelLearner):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelLearner._parameter_constraints,
-        "update": KSVD_UPDATES,
+        "update": [str, AtomUpdate],
     }
 
     def __init__(
         self,
         kernel: str | Kernel | Callable[..., Any] = "rbf",
         n_components: int | None = None,
+        *,
         n_nonzero_coefs: int | None = None,
-        coder: SparseCoder | None = None,
+        coder: str | SparseCoder | None = None,
         max_iter: int = 10,
         init: Any = "samples",
-        update: str | AtomUpdate = "approximate",
+        update: str | AtomUpdate = "ksvd",
         random_state: Any = None,
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
@@ -201,7 +201,7 @@ class KernelKSVD(KernelLearner):
         self.sparse_output = sparse_output
 
     def _atom_update(self) -> AtomUpdate:
-        return ksvd_update(self.update)
+        return resolve_update(self.update)
 
 
 class KernelMOD(KernelLearner):
@@ -232,8 +232,9 @@ class KernelMOD(KernelLearner):
         self,
         kernel: str | Kernel | Callable[..., Any] = "rbf",
         n_components: int | None = None,
+        *,
         n_nonzero_coefs: int | None = None,
-        coder: SparseCoder | None = None,
+        coder: str | SparseCoder | None = None,
         max_iter: int = 10,
         init: Any = "samples",
         random_state: Any = None,

@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 
+from ..backend.codes import dense_codes
 from ..core import Array, Kernel
 from ..dictionaries import KernelDictionary
 from ..fields import Conditions, Declared, Part
 from ..preimage import preimages
-from .base import dense_codes, over_codes
+from .base import over_codes
 
 
 class KernelAtoms:

@@ -6,19 +6,20 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import is_dask, to_device
+from ..backend.codes import dense_codes
+from ..backend.constraints import StrOptions
 from ..backend.random import generator
-from ..backend.rows import is_blocks, kept
+from ..backend.rows import kept
 from ..backend.validation import check_rows
 from ..core import Array
 from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Part
-from .base import DictionaryLearner, dense_codes, over_codes
+from .base import DictionaryLearner, over_codes
 from .start import STARTS, Usable, start_atoms
-from .training_rows import checked_blocks
+from .training_rows import training_rows
 
 
 class LinearAtoms(DictionaryLearner):
@@ -54,33 +55,25 @@ class LinearAtoms(DictionaryLearner):
         """Whether sums over samples suffice, so that these may be stored anywhere."""
         return not self._needs_all_codes()
 
-    def _check_blocks(self) -> None:
-        """Refuse blocks of rows if this learner cannot learn from them."""
-
     def fit(self, X: Any, y: Any = None) -> LinearAtoms:
         """Learn a dictionary for the rows of X; y is ignored.
 
-        If the update needs only sums over samples (`MOD`, ``update="parallel"``), X may
-        be a Dask array or dataframe, a list of row blocks or `Blocks`. The first atoms
-        then come from the first rows of the blocks.
+        If the update needs only sums over samples (`MOD`, ``update="ksvd-parallel"``),
+        X may be a Dask array or dataframe, a list of row blocks or `Blocks`. The first
+        atoms then come from the first rows of the blocks.
         """
         self._validate_params()
-        X, first = self._training_rows(X)
+        X, first = training_rows(self, X)
         rng = generator(self.random_state)
         with kept(X) as rows:
             start = self._first_dictionary(rows if first is X else first, rng)
             self.dictionary_ = self._learn(start, rows, first.shape[1], rng)
         return self
 
-    def _training_rows(self, X: Any) -> tuple[Any, Array]:
-        """Check X; returns it as array or blocks, and rows to draw first atoms from."""
-        if is_blocks(X):
-            self._check_blocks()
-            return checked_blocks(self, X)
+    def _whole_rows(self, X: Any) -> Array:
         all_codes = self._needs_all_codes()
         lazy = self._works_from_sums() if is_dask(X) else not all_codes
-        X = check_rows(self, X, reset=True, lazy=lazy, whole=all_codes)
-        return X, X
+        return check_rows(self, X, reset=True, lazy=lazy, whole=all_codes)
 
     def _first_dictionary(
         self, X: Array, rng: np.random.Generator

@@ -6,18 +6,15 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import namespace
 from ..core import Array, AtomUpdate, SparseCoder, Statistics
 from ..fields import Conditions, Declared, Either, Nothing, Part
-from ..updates import CoordinateUpdate, MODUpdate
+from ..updates import resolve_update
 from ..updates.statistics import summed, without_atoms
 from .forgetting import Forgetting
 from .stream import StreamLearner
-
-UPDATES = {"coordinate": CoordinateUpdate, "mod": MODUpdate}
 
 
 class OnlineDictionary(StreamLearner):
@@ -48,8 +45,9 @@ class OnlineDictionary(StreamLearner):
         Number of passes over X.
     init : {"samples", "kmeans", "svd", "normal"} or array of shape (m, p)
         The first atoms.
-    update : {"coordinate", "mod"} or AtomUpdate
-        The rule that computes atoms from the sums; it may need nothing but sums.
+    update : str or AtomUpdate
+        The rule that computes atoms from the sums, and needs nothing else:
+        "coordinate", "mod" or "ksvd-parallel".
     random_state, verbose, callback, sparse_output
         As in `KSVD`; an iteration is a pass over X.
 
@@ -86,7 +84,7 @@ class OnlineDictionary(StreamLearner):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StreamLearner._parameter_constraints,
-        "update": [StrOptions(set(UPDATES)), AtomUpdate],
+        "update": [str, AtomUpdate],
     }
 
     _declared: ClassVar[Declared] = {
@@ -102,7 +100,8 @@ class OnlineDictionary(StreamLearner):
         self,
         n_components: int | None = None,
         n_nonzero_coefs: int | None = None,
-        coder: SparseCoder | None = None,
+        *,
+        coder: str | SparseCoder | None = None,
         batch_size: int = 256,
         forgetting: float | Forgetting = 1.0,
         max_iter: int = 10,
@@ -145,15 +144,13 @@ class OnlineDictionary(StreamLearner):
         return self
 
     def _atom_update(self) -> AtomUpdate:
-        if isinstance(self.update, str):
-            return UPDATES[self.update]()
-        return self.update
+        return resolve_update(self.update)
 
     def _begin(self) -> None:
         if self._atom_update().needs != "statistics":
             raise ValueError(
                 f"update={self.update!r} needs all codes at once, but only sums of a "
-                "stream are kept: use 'coordinate' or 'mod'"
+                "stream are kept: use 'coordinate', 'mod' or 'ksvd-parallel'"
             )
         self.statistics_: Any = None
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from ..backend.arrays import as_like
+from ..backend.constraints import NOT_NEGATIVE
 from ..core import Array, AtomUpdate, SparseCoder
 from ..dictionaries import ExplicitDictionary
 from ..pursuits import Threshold
@@ -33,8 +32,8 @@ class OrthogonalDictionary(LinearLearner):
     n_nonzero_coefs : int, optional
         Number of the largest correlations to keep for each sample. This gives the best
         code of that size, because the atoms are orthonormal.
-    coder : SparseCoder, optional
-        Another pursuit.
+    coder : str or SparseCoder, optional
+        Another pursuit, as in `KSVD`.
     alpha : float
         Soft threshold of the correlations if neither `n_nonzero_coefs` nor `coder` is
         given.
@@ -60,14 +59,15 @@ class OrthogonalDictionary(LinearLearner):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearLearner._parameter_constraints,
-        "alpha": [Interval(Real, 0, None, closed="left")],
+        "alpha": [NOT_NEGATIVE],
     }
 
     def __init__(
         self,
         n_components: int | None = None,
         n_nonzero_coefs: int | None = None,
-        coder: SparseCoder | None = None,
+        *,
+        coder: str | SparseCoder | None = None,
         alpha: float = 0.1,
         max_iter: int = 20,
         init: Any = "samples",
@@ -112,7 +112,7 @@ class OrthogonalDictionary(LinearLearner):
         coder = super()._coder(n_atoms, n_features)
         if self.n_nonzero_coefs is None:
             return coder
-        return Threshold(self.n_nonzero_coefs, "top-k")
+        return Threshold(kind="top-k", n_nonzero_coefs=self.n_nonzero_coefs)
 
     def _atom_update(self) -> AtomUpdate:
         return OrthogonalUpdate()

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..backend.arrays import (
     as_like,
@@ -24,6 +22,7 @@ from ..backend.arrays import (
     row_norms,
     to_numpy,
 )
+from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, StrOptions
 from ..backend.random import generator
 from ..backend.rows import map_rows
 from ..backend.scale import typical_length
@@ -36,7 +35,6 @@ from ..preimage.targets import admitted
 from ..pursuits import OMP
 from ..updates import AnchorDescent, AnchoredUpdate
 from ..updates.anchored import AnchoredDictionary
-from .base import POSITIVE
 from .batch import KSVD, BatchLearner
 from .kernel_atoms import KernelAtoms
 from .start import STARTS, nonzero_rows
@@ -105,7 +103,7 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
     --------
     >>> from kernlets import ReducedKernelDL, datasets
     >>> digits = datasets.load("digits")
-    >>> learner = ReducedKernelDL("poly:2", 30, 3, n_anchors=60, random_state=0)
+    >>> learner = ReducedKernelDL("poly:2", 30, n_anchors=60, random_state=0)
     >>> learner.fit(digits.X_train).transform(digits.X_train[:5]).shape
     (5, 30)
     """
@@ -115,9 +113,9 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         "kernel": [str, Kernel, callable],
         "init": [StrOptions({"samples", "anchors"}), "array-like"],
         "anchors": [StrOptions({"dictionary", *DRAWN}), BaseEstimator, "array-like"],
-        "n_anchors": [POSITIVE, None],
+        "n_anchors": [AT_LEAST_1, None],
         "optimize_anchors": ["boolean", AnchorDescent],
-        "linear_weight": [Interval(Real, 0, None, closed="left")],
+        "linear_weight": [NOT_NEGATIVE],
         "restrict": ["boolean"],
     }
 
@@ -125,8 +123,9 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         self,
         kernel: str | Kernel | Callable[..., Any] = "rbf",
         n_components: int | None = None,
+        *,
         n_nonzero_coefs: int | None = None,
-        coder: SparseCoder | None = None,
+        coder: str | SparseCoder | None = None,
         max_iter: int = 10,
         init: Any = "samples",
         anchors: Any = "dictionary",
@@ -343,7 +342,9 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
             descent = AnchorDescent() if descent else None
         width = getattr(self.anchors, "n_nonzero_coefs", None)
         coder = None if width is None else OMP(width)
-        return AnchoredUpdate(self.restrict, descent, self.linear_weight, coder)
+        return AnchoredUpdate(
+            self.restrict, descent, linear_weight=self.linear_weight, linear_coder=coder
+        )
 
     def _note_mixed(self, trained: AnchoredDictionary) -> None:
         if not self.linear_weight:

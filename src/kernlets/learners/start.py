@@ -15,6 +15,7 @@ from ..backend.arrays import (
     row_norms,
     to_numpy,
 )
+from ..backend.lazy_rows import is_elsewhere
 from ..backend.lloyd import lloyd
 from ..backend.rows import sum_rows, take_rows
 from ..backend.scale import (
@@ -25,7 +26,6 @@ from ..backend.scale import (
     quiet,
     unit_rows,
 )
-from ..backend.stored import is_elsewhere
 from ..core import Array
 
 

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from itertools import islice
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from ..backend.arrays import namespace
+from ..backend.constraints import AT_LEAST_1, SHARE
 from ..backend.random import generator
 from ..backend.rows import read_rows, row_batches
 from ..backend.validation import check_rows
@@ -25,7 +24,6 @@ from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Floats, Indices, Maybe, Whole, check, declared_of
 from ..updates.refresh import replacements
 from ..updates.statistics import Seen
-from .base import POSITIVE
 from .checkpoint import Checkpoint, fitted_attributes, fitting
 from .forgetting import Forgetting, forgetting_of
 from .iterate import Alternation, Monitor, iterate
@@ -53,8 +51,8 @@ class StreamLearner(LinearAtoms):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearAtoms._parameter_constraints,
-        "batch_size": [POSITIVE],
-        "forgetting": [Interval(Real, 0, 1, closed="right"), Forgetting],
+        "batch_size": [AT_LEAST_1],
+        "forgetting": [SHARE, Forgetting],
     }
 
     _declared: ClassVar[Declared] = {

@@ -6,12 +6,21 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
-from ..backend.rows import Blocks, joined, no_blocks
+from ..backend.rows import Blocks, is_blocks, joined, no_blocks
 from ..backend.validation import check_rows
 from ..config import options
 from ..core import Array
 
 MANY_ROWS = 2000  # rows of a stream to start from; default: a quarter as many atoms
+
+
+def training_rows(learner: Any, X: Any) -> tuple[Any, Array]:
+    """X, checked, as array or blocks, and rows to draw first atoms from."""
+    if is_blocks(X):
+        learner._check_blocks()
+        return checked_blocks(learner, X)
+    X = learner._whole_rows(X)
+    return X, X
 
 
 def checked_blocks(learner: Any, X: Any) -> tuple[Blocks, Array]:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from copy import copy
 from functools import partial
-from itertools import chain
 from typing import Any, ClassVar
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.estimator import Estimator
-from ..backend.rows import Blocks, is_blocks, map_rows, no_blocks, over_rows
+from ..backend.rows import (
+    first_block,
+    map_rows,
+    over_rows,
+)
 from ..backend.scale import all_finite, quiet
-from ..backend.validation import check_rows
+from ..backend.validation import check_source
 from ..core import Array, Kernel
 from ..fields import Declared, Either, Floats, Indices, Nothing, Number, Part, Size
 from ..preimage import over_landmarks, preimages
@@ -62,8 +64,6 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
         memory option it is `LazyRows`.
         """
         check_is_fitted(self)
-        if is_blocks(X) and not isinstance(X, Iterator):
-            return Blocks(lambda: self.transform(iter(X)))
         features = copy(self)._checked_features  # stays valid if the map is refitted
         return map_rows(features, self._rows(X), self._row_bytes)
 
@@ -79,31 +79,13 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
         return found
 
     def _rows(self, X: Any, reset: bool = False) -> Any:
-        """Check X; returns one array, or a generator of checked blocks."""
-        if is_blocks(X):
-            return self._blocks(X, reset)
+        """Check X: one array, or blocks that are checked as they are read."""
         sparse, like = self._accept_sparse, None if reset else self._model_array
-        keys: dict[str, Any] = {"accept_sparse": sparse, "lazy": True, "like": like}
-        return check_rows(self, X, reset=reset, **keys)
-
-    def _blocks(self, blocks: Any, reset: bool) -> Iterator[Array]:
-        """Check blocks and convert them to the model's device, or like the first."""
-        like = None if reset else self._model_array
-        for block in blocks:
-            rows = check_rows(self, block, reset=reset, streamed=True, like=like)
-            if reset:
-                like, reset = rows[:0], False
-            yield rows
+        return check_source(self, X, reset=reset, accept_sparse=sparse, like=like)
 
     def _first_rows(self, X: Any) -> tuple[Array, Any]:
         """The first block, which sets the number of features, and all checked rows."""
-        rows = self._rows(X, reset=True)
-        if not is_blocks(X):
-            return rows, rows
-        head = next(rows, None)
-        if head is None:
-            raise no_blocks()
-        return head, chain([head], rows)
+        return first_block(self._rows(X, reset=True))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

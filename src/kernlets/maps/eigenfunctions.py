@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..backend.arrays import double, eps, index_like, namespace
-from ..backend.lazy_rows import is_stored
-from ..backend.rows import is_blocks, sum_rows
+from ..backend.rows import is_blocks, rows_in_room, sum_rows
 from ..backend.scale import least_energy, lengths
 from ..backend.threads import serial_blas
-from ..config import options
 from ..core import Array, Kernel
 from ..landmarks.pool import Pool
 from ..landmarks.select import choose, known_by_index
@@ -58,9 +56,8 @@ def draw_sample(
 
     From rows on disk it takes no more than fit into a part of the memory option.
     """
-    n = X.shape[0]
-    if is_stored(X):
-        n_samples = min(n_samples, max(1, options.memory // (32 * 8 * X.shape[1])))
+    n, room = X.shape[0], max(1, rows_in_room(X, 32))
+    n_samples = min(n_samples, room)
     chosen = np.sort(rng.choice(n, min(n_samples, n), replace=False))
     found = choose(chosen, kernel, X, None, rng)
     if known_by_index(kernel, X):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from numbers import Integral
 
 import numpy as np
-from scipy import sparse
 
 from ..backend.arrays import as_like, double, row_norms, to_numpy
 from ..core import Array, Kernel
@@ -18,8 +17,7 @@ def in_float64(found: Landmarks) -> Landmarks:
     """The same landmarks in float64, unless the kernel is precomputed anyway."""
     if found.points is not found.rows:
         return found
-    rows = found.rows
-    rows = rows.astype(np.float64) if sparse.issparse(rows) else double(rows)
+    rows = double(found.rows)
     return Landmarks(rows, rows, found.indices)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from math import pi
-from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..backend import ops
 from ..backend.arrays import as_like, empty, index_like, namespace
+from ..backend.constraints import AT_LEAST_1, StrOptions
 from ..backend.random import generator
 from ..backend.stored import no_rows
 from ..core import Array, Kernel
@@ -88,7 +87,7 @@ class FastfoodMap(FeatureMap):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [Kernel, str],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [AT_LEAST_1],
         "gains": [StrOptions({"signs", "normal"})],
         "random_state": ["random_state", np.random.Generator],
     }
@@ -110,6 +109,7 @@ class FastfoodMap(FeatureMap):
         self,
         kernel: Kernel | str = "rbf",
         n_components: int = 100,
+        *,
         gains: Literal["signs", "normal"] = "signs",
         random_state: Any = None,
     ) -> None:

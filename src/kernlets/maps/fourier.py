@@ -6,13 +6,12 @@ The spectral measures and the functions that sample them are in `frequencies.py`
 from __future__ import annotations
 
 from math import pi
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..backend.arrays import as_like
+from ..backend.constraints import AT_LEAST_1, StrOptions
 from ..backend.random import generator
 from ..backend.stored import no_rows
 from ..core import Array, Kernel
@@ -72,7 +71,7 @@ class FourierMap(FeatureMap):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [Kernel, str],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [AT_LEAST_1],
         "sampling": [StrOptions(set(SAMPLINGS))],
         "random_state": ["random_state", np.random.Generator],
     }
@@ -87,6 +86,7 @@ class FourierMap(FeatureMap):
         self,
         kernel: Kernel | str = "rbf",
         n_components: int = 100,
+        *,
         sampling: Sampling = "plain",
         random_state: Any = None,
     ) -> None:

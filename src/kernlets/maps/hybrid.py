@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
 from ..backend.arrays import as_like, double, namespace
+from ..backend.constraints import AT_LEAST_1, StrOptions
 from ..backend.random import generator
 from ..core import Array, Kernel
 from ..fields import Declared, Either, Floats, Indices, Nothing, Part
@@ -75,7 +73,7 @@ class HybridMap(FeatureMap):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **NystroemMap._parameter_constraints,
         "kernel": [Kernel, str],
-        "n_random": [Interval(Integral, 1, None, closed="left")],
+        "n_random": [AT_LEAST_1],
         "sampling": [StrOptions(set(SAMPLINGS))],
     }
 
@@ -93,6 +91,7 @@ class HybridMap(FeatureMap):
         self,
         kernel: Kernel | str = "rbf",
         landmarks: Any = "uniform",
+        *,
         n_landmarks: int | float | None = None,
         n_components: int | float | None = None,
         n_random: int = 100,
@@ -124,7 +123,9 @@ class HybridMap(FeatureMap):
         self.landmark_indices_ = self.head_.landmark_indices_
         self.eigenvalues_ = self.head_.eigenvalues_
         seed = int(rng.integers(2**31))
-        self.tail_ = FourierMap(self.kernel_, self.n_random, self.sampling, seed)
+        self.tail_ = FourierMap(
+            self.kernel_, self.n_random, sampling=self.sampling, random_state=seed
+        )
         Z = self.tail_.fit_transform(self.landmarks_)
         removal = double(self.head_.projection_).T @ double(Z)
         self.removal_ = as_like(removal, Z)

@@ -11,12 +11,12 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..backend.arrays import as_like, eps, index_like, is_array, namespace
+from ..backend.constraints import AT_LEAST_0, AT_LEAST_1, SHARE, Interval, StrOptions
 from ..backend.random import generator
 from ..backend.rows import map_rows, spread_rows
+from ..backend.sparse_rows import refuse_sparse
 from ..core import Array, Kernel
 from ..fields import Conditions, Declared, Either, Floats, Nothing, Whole
 from ..kernels import Precomputed, resolve
@@ -115,18 +115,10 @@ class IKAMap(LandmarkMap):
         "kernel": [Kernel, str, callable],
         "basis": [StrOptions({"kernel", *UNITS}), callable],
         "landmarks": [str, callable, "array-like"],
-        "n_landmarks": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="right"),
-            None,
-        ],
-        "n_components": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="neither"),
-            None,
-        ],
-        "n_samples": [Interval(Integral, 1, None, closed="left")],
-        "refine_filters": [Interval(Integral, 0, None, closed="left")],
+        "n_landmarks": [AT_LEAST_1, SHARE, None],
+        "n_components": [AT_LEAST_1, Interval(Real, 0, 1, closed="neither"), None],
+        "n_samples": [AT_LEAST_1],
+        "refine_filters": [AT_LEAST_0],
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -148,6 +140,7 @@ class IKAMap(LandmarkMap):
         self,
         kernel: Kernel | str | Callable[..., Any] = "rbf",
         basis: str | Callable[[Array], Array] = "kernel",
+        *,
         landmarks: Any = "uniform",
         n_landmarks: int | float | None = None,
         n_components: int | float | None = None,
@@ -214,11 +207,11 @@ class IKAMap(LandmarkMap):
                 "differentiable kernel such as RBF or Polynomial: change these, or set "
                 "refine_filters=0"
             )
-        if sparse.issparse(sample.rows):
-            raise TypeError(
-                f"refine_filters={self.refine_filters} needs gradients by dense rows: "
-                "pass X.toarray(), or set refine_filters=0"
-            )
+        error = (
+            f"refine_filters={self.refine_filters} needs gradients by dense rows: "
+            "pass X.toarray(), or set refine_filters=0"
+        )
+        refuse_sparse(error, sample.rows)
         self.landmarks_ = refined_filters(
             self.kernel_, sample.rows, self.landmarks_, self.refine_filters
         )

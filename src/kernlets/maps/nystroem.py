@@ -6,18 +6,18 @@ solvers are in `spectral.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..backend.arrays import as_like, double, index_like, is_array, to_device
+from ..backend.constraints import AT_LEAST_1, SHARE, Interval, StrOptions
 from ..backend.random import generator
-from ..backend.rows import is_blocks, map_rows, spread_rows, sum_rows, take_rows
+from ..backend.rows import map_rows, spread_rows, sum_rows, take_rows
 from ..core import Array, Kernel
 from ..fields import Declared, Size
 from ..kernels import Precomputed, resolve
@@ -110,16 +110,8 @@ class NystroemMap(LandmarkMap):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [Kernel, str, callable],
         "landmarks": [str, callable, "array-like"],
-        "n_landmarks": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="right"),
-            None,
-        ],
-        "n_components": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="neither"),
-            None,
-        ],
+        "n_landmarks": [AT_LEAST_1, SHARE, None],
+        "n_components": [AT_LEAST_1, Interval(Real, 0, 1, closed="neither"), None],
         "truncation": [StrOptions({"landmarks", "samples"})],
         "eigen_solver": [StrOptions({"auto", "full", "randomized"})],
         "random_state": ["random_state", np.random.Generator],
@@ -131,6 +123,7 @@ class NystroemMap(LandmarkMap):
         self,
         kernel: Kernel | str | Callable[..., Any] = "rbf",
         landmarks: Any = "uniform",
+        *,
         n_landmarks: int | float | None = None,
         n_components: int | float | None = None,
         truncation: Literal["landmarks", "samples"] = "landmarks",
@@ -152,9 +145,7 @@ class NystroemMap(LandmarkMap):
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Fit, and return the virtual samples of X; C is computed only once."""
-        if is_blocks(X):
-            _refuse_iterator(X, "fit_transform")
-            return self.fit(X).transform(X)
+        _refuse_iterator(X, "fit_transform")
         rows, found = self._prepare(X)
         F = map_rows(self._checked_features, rows, self._row_bytes)
         if not is_array(F):  # not in memory: computed when it is read
@@ -169,9 +160,8 @@ class NystroemMap(LandmarkMap):
     def _finish(self, X: Any, rows: Any, found: Landmarks) -> None:
         """The rest of fit: the rotation, and the error on some rows."""
         if self.truncation == "samples":
-            again = self._rows(X) if is_blocks(X) else rows
             gram = partial(_features_gram, copy(self)._features)
-            self._rotate(sum_rows(gram, again, self._row_bytes))
+            self._rotate(sum_rows(gram, rows, self._row_bytes))
         probe, energies = self._probe(rows, found)
         F = map_rows(self._features, probe, self._row_bytes)
         self.kernel_error_ = trace_error(energies, F)
@@ -188,7 +178,7 @@ class NystroemMap(LandmarkMap):
     def _prepare(self, X: Any) -> tuple[Any, Landmarks]:
         """All of fit except the error; returns the checked rows and the landmarks."""
         self._validate_params()
-        if is_blocks(X) and self.truncation == "samples":
+        if self.truncation == "samples":
             _refuse_iterator(X, "truncation='samples'")
         head, rows = self._first_rows(X)
         self.kernel_ = resolve(self.kernel).bound(head)
@@ -292,7 +282,7 @@ def _features_gram(features: Callable[[Array], Array], X: Array) -> Array:  # (k
 
 
 def _refuse_iterator(X: Any, what: str) -> None:
-    if iter(X) is X:
+    if isinstance(X, Iterator):
         raise ValueError(
             f"X is an iterator that can be read only once, but {what} reads it twice: "
             "pass a list of blocks, a memory map or an object with __iter__"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from math import sqrt
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils._param_validation import Interval
 
-from ..backend.arrays import as_like, empty, is_torch, move_like, namespace
+from ..backend.arrays import as_like, empty, move_like, namespace
+from ..backend.constraints import AT_LEAST_1
+from ..backend.products import signed_sums
 from ..backend.random import generator
 from ..backend.stored import no_rows
 from ..core import Array, Kernel
@@ -63,7 +62,7 @@ class PolynomialSketchMap(FeatureMap):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [Kernel, str],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [AT_LEAST_1],
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -81,6 +80,7 @@ class PolynomialSketchMap(FeatureMap):
         self,
         kernel: Kernel | str = "poly:2",
         n_components: int = 100,
+        *,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -107,7 +107,7 @@ class PolynomialSketchMap(FeatureMap):
         X, k = self._extended(X), self.n_components
         fft, product = namespace(X).fft, 1.0
         for places, signs in zip(self.places_, as_like(self.signs_, X), strict=True):
-            product = product * fft.rfft(_count_sketch(X, places, signs, k), axis=1)
+            product = product * fft.rfft(signed_sums(X, places, signs, k), axis=1)
         return as_like(fft.irfft(product, n=k, axis=1), X)
 
     @property
@@ -134,17 +134,3 @@ class PolynomialSketchMap(FeatureMap):
     @property
     def _n_features_out(self) -> int:
         return self.n_components
-
-
-def _count_sketch(
-    X: Array,  # (n, p)
-    places: Array,  # (p,) of 0..k-1
-    signs: Array,  # (p,)
-    k: int,
-) -> Array:  # (n, k)
-    """The signed sums of the features that share a place."""
-    if is_torch(X):
-        return X.new_zeros((X.shape[0], k)).index_add(1, places, X * signs)
-    p = len(places)
-    adds = sparse.csr_array((signs, (places, np.arange(p))), shape=(k, p))
-    return (adds @ X.T).T

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import FeatureUnion
-from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 
+from ..backend.constraints import StrOptions, validate_parameter_constraints
 from ..fields.kinds import LARGEST
 
 #: Parameters of a session, not of a model: not stored, and None in every file.

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from ..backend.arrays import as_float, as_like, is_array, namespace
 from ..backend.rows import map_rows
 from ..backend.scale import typical_length
+from ..backend.sparse_rows import as_dense
 from ..core import Array, Kernel
 from ..fields import Declared, Floats, Names
 from ..kernels import Precomputed
@@ -101,7 +101,7 @@ class Settings:
 
 
 def as_targets(kernel: Kernel, anchors: Any, coefs: Any) -> Targets:
-    anchors = anchors.toarray() if sparse.issparse(anchors) else anchors
+    anchors = as_dense(anchors)
     if isinstance(kernel, Precomputed) or not is_array(anchors) or anchors.ndim != 2:
         raise TypeError(
             "pre-images are rows of numbers, so anchors must be too: a precomputed "

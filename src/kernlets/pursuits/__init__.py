@@ -1,6 +1,8 @@
 """Pursuits, which turn inner products (Gram, correlations, energies) into codes."""
 
 from .. import _added
+from ..backend.names import build
+from ..core import SparseCoder
 from .encode import encode
 from .lasso import Lasso
 from .omp import OMP
@@ -13,4 +15,15 @@ CODERS = {
     **_added("pursuits"),
 }
 
-__all__ = ["CODERS", "OMP", "Lasso", "Threshold", "encode"]
+#: The refusal of `n_nonzero_coefs` beside `coder`.
+BOTH = (
+    "n_nonzero_coefs and coder are both given: set the sparsity in the coder, e.g. "
+    "coder='omp:5', and leave n_nonzero_coefs out"
+)
+
+__all__ = ["CODERS", "OMP", "Lasso", "Threshold", "encode", "resolve_coder"]
+
+
+def resolve_coder(spec: str | SparseCoder) -> SparseCoder:
+    """The coder that `spec` describes: a coder, or a name such as ``"omp:5"``."""
+    return build("coder", spec, CODERS) if isinstance(spec, str) else spec

@@ -84,7 +84,17 @@ def refuse_unbounded(codes: SparseCodes) -> SparseCodes:
     return codes
 
 
-def pack(dense: Array, residual: Array) -> SparseCodes:
+def side_by_side(parts: list[SparseCodes]) -> SparseCodes:
+    """Codes of the same samples over several dictionaries, as codes over all atoms."""
+    xp, begin, indices = namespace(parts[0].values), 0, []
+    for part in parts:
+        indices.append(xp.where(part.indices >= 0, part.indices + begin, UNUSED))
+        begin += part.n_atoms
+    values = xp.concat([part.values for part in parts], axis=1)
+    return SparseCodes(xp.concat(indices, axis=1), values, begin)
+
+
+def pack(dense: Array, residual: Array | None) -> SparseCodes:
     """Turn dense codes into sparse codes of fixed width, ordered by atom."""
     xp = namespace(dense)
     live = dense != 0

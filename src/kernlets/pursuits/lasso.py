@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval
-
 from ..backend import ops
+from ..backend.constraints import AT_LEAST_0, NOT_NEGATIVE
 from ..core import Array, SparseCoder, SparseCodes
 from .encode import pack, refuse_unbounded, squared_residual
 
@@ -37,9 +36,9 @@ class Lasso(SparseCoder):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
+        "alpha": [NOT_NEGATIVE],
         "positive": ["boolean"],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "max_iter": [AT_LEAST_0],
         "tol": [Real],
     }
 
@@ -47,6 +46,7 @@ class Lasso(SparseCoder):
         self,
         alpha: float = 0.1,
         positive: bool = False,
+        *,
         max_iter: int = 1000,
         tol: float = 1e-6,
     ) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval
-
 from ..backend import ops
+from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE
 from ..core import Array, SparseCoder, SparseCodes
 from .encode import refuse_unbounded
 
@@ -37,8 +35,8 @@ class OMP(SparseCoder):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_nonzero_coefs": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "n_nonzero_coefs": [AT_LEAST_1, None],
+        "tol": [NOT_NEGATIVE, None],
     }
 
     def __init__(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, ClassVar, Literal
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
 from ..backend.arrays import namespace
+from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, StrOptions
+from ..backend.renamed import warn_renamed
 from ..core import Array, SparseCoder, SparseCodes
 from .encode import pack, refuse_unbounded, squared_residual
 
@@ -22,9 +21,11 @@ class Threshold(SparseCoder):
     Parameters
     ----------
     alpha : float, default=0.1
-        Threshold; with ``kind="top-k"`` the number of coefficients to keep.
+        The threshold of "soft" and "hard".
     kind : {"soft", "hard", "top-k"}, default="soft"
         Shrink correlations by the threshold, drop those below it, or keep the largest.
+    n_nonzero_coefs : int, optional
+        Number of coefficients that "top-k" keeps.
 
     Examples
     --------
@@ -34,20 +35,27 @@ class Threshold(SparseCoder):
     >>> energy = (corr**2).sum(1)
     >>> Threshold(0.5).solve(gram, corr, energy).toarray().tolist()
     [[2.5, -0.5, 0.0]]
-    >>> Threshold(1, kind="top-k").solve(gram, corr, energy).toarray().tolist()
+    >>> largest = Threshold(kind="top-k", n_nonzero_coefs=1)
+    >>> largest.solve(gram, corr, energy).toarray().tolist()
     [[3.0, 0.0, 0.0]]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
+        "alpha": [NOT_NEGATIVE],
         "kind": [StrOptions({"soft", "hard", "top-k"})],
+        "n_nonzero_coefs": [AT_LEAST_1, None],
     }
 
     def __init__(
-        self, alpha: float = 0.1, kind: Literal["soft", "hard", "top-k"] = "soft"
+        self,
+        alpha: float = 0.1,
+        kind: Literal["soft", "hard", "top-k"] = "soft",
+        *,
+        n_nonzero_coefs: int | None = None,
     ) -> None:
         self.alpha = alpha
         self.kind = kind
+        self.n_nonzero_coefs = n_nonzero_coefs
 
     def solve(self, gram: Array, corr: Array, energy: Array) -> SparseCodes:
         codes = self._shrunk(corr)
@@ -56,26 +64,37 @@ class Threshold(SparseCoder):
 
     def _shrunk(self, corr: Array) -> Array:
         xp = namespace(corr)
-        size = xp.abs(corr)
-        if not self.alpha >= 0:
-            raise ValueError(f"alpha={self.alpha!r} must be at least 0")
+        size, zero = xp.abs(corr), xp.zeros_like(corr)
+        if self.kind == "top-k":
+            order = xp.argsort(size, axis=1, descending=True, stable=True)
+            ranks = xp.argsort(order, axis=1, stable=True)
+            return xp.where(ranks < self._count(corr.shape[1]), corr, zero)
+        self._check_threshold()
         if self.kind == "soft":
             return xp.sign(corr) * xp.clip(size - self.alpha, 0, None)
-        zero = xp.zeros_like(corr)
-        if self.kind == "hard":
-            return xp.where(size > self.alpha, corr, zero)
-        if self.kind != "top-k":
-            raise ValueError(f"kind={self.kind!r} must be 'soft', 'hard' or 'top-k'")
-        return self._largest(corr, size)
+        return xp.where(size > self.alpha, corr, zero)
 
-    def _largest(self, corr: Array, size: Array) -> Array:
-        if not 1 <= self.alpha <= corr.shape[1]:
+    def _check_threshold(self) -> None:
+        if self.kind not in ("soft", "hard"):
+            raise ValueError(f"kind={self.kind!r} must be 'soft', 'hard' or 'top-k'")
+        if self.n_nonzero_coefs is not None:
             raise ValueError(
-                f"alpha={self.alpha!r} is the number of coefficients to keep with "
-                f"kind='top-k': it must be between 1 and {corr.shape[1]}, the number "
-                "of atoms"
+                f"n_nonzero_coefs={self.n_nonzero_coefs!r} means nothing to "
+                f"kind={self.kind!r}: set kind='top-k', or leave n_nonzero_coefs out"
             )
-        xp = namespace(corr)
-        order = xp.argsort(size, axis=1, descending=True, stable=True)
-        ranks = xp.argsort(order, axis=1, stable=True)
-        return xp.where(ranks < self.alpha, corr, xp.zeros_like(corr))
+        if not self.alpha >= 0:
+            raise ValueError(f"alpha={self.alpha!r} must be at least 0")
+
+    def _count(self, n_atoms: int) -> int:
+        """Number of coefficients that "top-k" keeps."""
+        count = self.n_nonzero_coefs
+        if count is None and self.alpha >= 1:
+            warn_renamed("alpha with kind='top-k'", "n_nonzero_coefs", stacklevel=5)
+            count = int(self.alpha)
+        if count is None or not 1 <= count <= n_atoms:
+            raise ValueError(
+                f"n_nonzero_coefs={count!r} is the number of coefficients that "
+                f"kind='top-k' keeps: set it between 1 and the number of atoms, "
+                f"{n_atoms}"
+            )
+        return int(count)

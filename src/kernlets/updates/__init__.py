@@ -1,6 +1,9 @@
 """Atom updates, which improve the dictionary while the codes are fixed."""
 
 from .. import _added
+from ..backend.names import build
+from ..backend.renamed import warn_renamed
+from ..core import AtomUpdate
 from .anchored import AnchoredUpdate
 from .anchors import AnchorDescent
 from .budget import (
@@ -25,6 +28,13 @@ UPDATES = {
     **_added("updates"),
 }
 
+#: Former names of updates.
+RENAMED = {
+    "approximate": "ksvd",
+    "exact": "ksvd:exact=True",
+    "parallel": "ksvd-parallel",
+}
+
 __all__ = [
     "UPDATES",
     "Admission",
@@ -41,4 +51,17 @@ __all__ = [
     "ReconstructionCost",
     "RootStep",
     "StochasticGradient",
+    "resolve_update",
 ]
+
+
+def resolve_update(spec: str | AtomUpdate) -> AtomUpdate:
+    """The update that `spec` describes: an update, or a name in `UPDATES`.
+
+    A name may carry parameters, such as ``"ksvd:exact=True"``.
+    """
+    if not isinstance(spec, str):
+        return spec
+    if spec in RENAMED:
+        warn_renamed(f"update={spec!r}", repr(RENAMED[spec]), stacklevel=4)
+    return build("update", RENAMED.get(spec, spec), UPDATES)

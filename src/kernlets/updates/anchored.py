@@ -9,11 +9,9 @@ first ones.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from ..backend import ops
 from ..backend.arrays import (
@@ -25,6 +23,7 @@ from ..backend.arrays import (
     row_norms,
     to_numpy,
 )
+from ..backend.constraints import NOT_NEGATIVE
 from ..backend.rows import map_rows
 from ..core import Array, Coded, Dictionary, Kernel, SparseCoder, SparseCodes, Step
 from ..fields import Declared, Floats, Many, Number, Part
@@ -178,7 +177,7 @@ class AnchoredUpdate(KSVDUpdate):
         **KSVDUpdate._parameter_constraints,
         "restrict": ["boolean"],
         "descent": [AnchorDescent, None],
-        "linear_weight": [Interval(Real, 0, None, closed="left")],
+        "linear_weight": [NOT_NEGATIVE],
         "linear_coder": [SparseCoder, None],
     }
 
@@ -186,13 +185,14 @@ class AnchoredUpdate(KSVDUpdate):
         self,
         restrict: bool = True,
         descent: AnchorDescent | None = None,
+        *,
         linear_weight: float = 0.0,
         linear_coder: SparseCoder | None = None,
         exact: bool = False,
         min_uses: int = 4,
         max_coherence: float = 0.99,
     ) -> None:
-        super().__init__(exact, min_uses, max_coherence)
+        super().__init__(exact, min_uses, max_coherence=max_coherence)
         self.restrict = restrict
         self.descent = descent
         self.linear_weight = linear_weight

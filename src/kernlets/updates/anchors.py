@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval
 
 from ..backend.arrays import (
     as_like,
@@ -24,6 +23,7 @@ from ..backend.arrays import (
     namespace,
     to_numpy,
 )
+from ..backend.constraints import AT_LEAST_1
 from ..backend.rows import sum_rows
 from ..backend.scale import lengths, power_of_two, typical_length
 from ..core import Array, Kernel, SparseCoder
@@ -153,10 +153,18 @@ class AnchorDescent(BaseEstimator):
     rate : float, optional
         Length γ of plain gradient steps D ← D − γ ∂f/∂D as published. Without it the
         steps are those of L-BFGS with a line search: nothing to tune, and f only falls.
+
+    Examples
+    --------
+    >>> from kernlets import AnchorDescent, ReducedKernelDL, datasets
+    >>> X = datasets.load("digits").X_train[:200]
+    >>> moving = {"optimize_anchors": AnchorDescent(n_steps=2), "random_state": 0}
+    >>> ReducedKernelDL("poly:2", 10, n_anchors=20, **moving).fit(X).anchors_.shape
+    (20, 64)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_steps": [Interval(Integral, 1, None, closed="left")],
+        "n_steps": [AT_LEAST_1],
         "rate": [Real, None],
     }
 

@@ -7,15 +7,21 @@ Each is a value without data. What they make of a sample is the hot operation
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..backend import ops
 from ..backend.arrays import eps
+from ..backend.constraints import (
+    AT_LEAST_1,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Interval,
+    StrOptions,
+)
 from ..core import Array
 from ..pursuits import OMP
 
@@ -26,9 +32,6 @@ PRUNINGS = {"row-norm": 0, "error": 1, "merge": 2}
 # past the minimum it learns faster, from 2 on the cost would not fall.
 REACH = 1.8
 
-POSITIVE = Interval(Real, 0, None, closed="neither")
-NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
-COUNT = Interval(Integral, 1, None, closed="left")
 
 
 class StepSize(BaseEstimator, ABC):
@@ -49,11 +52,11 @@ class DecayingStep(StepSize):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "first": [POSITIVE],
         "decay": [POSITIVE],
-        "hold": [COUNT, None],
+        "hold": [AT_LEAST_1, None],
     }
 
     def __init__(
-        self, first: float = 0.01, decay: float = 1000.0, hold: int | None = 2000
+        self, first: float = 0.01, decay: float = 1000.0, *, hold: int | None = 2000
     ) -> None:
         self.first = first
         self.decay = decay
@@ -92,6 +95,7 @@ class StochasticGradient(BaseEstimator):
     Parameters
     ----------
     space : {"parameter", "feature"}
+        The space of the step.
     step : float or StepSize
         ρ: a constant or a schedule. Default: `DecayingStep`, the one of the paper.
     penalty : float
@@ -108,6 +112,15 @@ class StochasticGradient(BaseEstimator):
     patience : int, optional
         An atom that so many samples in a row have not used becomes the next anchor:
         for data that change, in which atoms die out otherwise. Default: never.
+
+    Examples
+    --------
+    >>> from kernlets import BudgetKernelDL, StochasticGradient, datasets
+    >>> X = datasets.load("digits").X_train
+    >>> update = StochasticGradient("feature", step=0.05)
+    >>> learner = BudgetKernelDL("rbf", 10, budget=20, update=update, random_state=0)
+    >>> learner.fit(X[:100]).coefs_.shape
+    (10, 20)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -116,13 +129,14 @@ class StochasticGradient(BaseEstimator):
         "penalty": [NOT_NEGATIVE],
         "guard": ["boolean"],
         "on_reject": [StrOptions({"update", "skip"})],
-        "patience": [COUNT, None],
+        "patience": [AT_LEAST_1, None],
     }
 
     def __init__(
         self,
         space: str = "parameter",
         step: float | StepSize | None = None,
+        *,
         penalty: float = 0.1,
         guard: bool = True,
         on_reject: str = "update",
@@ -165,7 +179,7 @@ class Admission(BaseEstimator):
         random combinations of them.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"n_first": [COUNT]}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"n_first": [AT_LEAST_1]}
 
     def __init__(self, n_first: int = 20) -> None:
         self.n_first = n_first
@@ -184,7 +198,16 @@ class Coherence(Admission):
     threshold : float
         γ, from 0 (the first anchors stay the only ones) to 1 (everything is new).
     n_first : int
-        As in `Admission`.
+        Number of first samples that are always admitted.
+
+    Examples
+    --------
+    >>> from kernlets import BudgetKernelDL, Coherence, datasets
+    >>> X = datasets.load("digits").X_train
+    >>> rule = Coherence(0.5, n_first=5)
+    >>> learner = BudgetKernelDL("rbf", 10, admission=rule, max_iter=1, random_state=0)
+    >>> learner.fit(X[:100]).anchors_.shape[1]
+    64
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -211,7 +234,16 @@ class ReconstructionCost(Admission):
         Compare ½‖φ(x) − Dα‖², the cost in eq. (16): with it, and only with it, the
         numbers of anchors are those that were published.
     n_first : int
-        As in `Admission`.
+        Number of first samples that are always admitted.
+
+    Examples
+    --------
+    >>> from kernlets import BudgetKernelDL, ReconstructionCost, datasets
+    >>> X = datasets.load("digits").X_train
+    >>> rule = ReconstructionCost(0.9, n_first=5)
+    >>> learner = BudgetKernelDL("rbf", 10, admission=rule, max_iter=1, random_state=0)
+    >>> learner.fit(X[:100]).anchors_.shape[1]
+    64
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -221,7 +253,7 @@ class ReconstructionCost(Admission):
     }
 
     def __init__(
-        self, threshold: float = 1.2, half: bool = False, n_first: int = 20
+        self, threshold: float = 1.2, half: bool = False, *, n_first: int = 20
     ) -> None:
         self.threshold = threshold
         self.half = half

@@ -52,7 +52,7 @@ class KSVDUpdate(AtomUpdate):
     }
 
     def __init__(
-        self, exact: bool = False, min_uses: int = 4, max_coherence: float = 0.99
+        self, exact: bool = False, min_uses: int = 4, *, max_coherence: float = 0.99
     ) -> None:
         self.exact = exact
         self.min_uses = min_uses

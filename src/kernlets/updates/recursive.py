@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..backend import ops
-from ..backend.arrays import diagonal, double, is_torch, move_like, namespace
+from ..backend.arrays import diagonal, double, move_like, namespace
+from ..backend.codes import codes_times
 from ..backend.scale import lengths
 from ..core import Array, SparseCodes
 
@@ -63,8 +64,8 @@ class Recursion(NamedTuple):
         later = np.cumprod(factors[::-1])[::-1]  # λᵢ and all after it
         root = move_like(np.sqrt(np.append(later[1:], 1.0)), X)
         forgotten = _forget(self.covariance, float(later[0]), self.prior)
-        seen = root[:, None] * _times(codes, forgotten)  # (n, m)  Γ̃C'
-        spread = root[:, None] * _times(codes, seen.T)  # (n, n)  Γ̃C'Γ̃ᵀ
+        seen = root[:, None] * codes_times(codes, forgotten)  # (n, m)  Γ̃C'
+        spread = root[:, None] * codes_times(codes, seen.T)  # (n, n)  Γ̃C'Γ̃ᵀ
         if float(xp.max(xp.abs(diagonal(spread)))) < STEEP:
             eye = move_like(np.eye(len(codes)), X)
             inverse = xp.linalg.inv(xp.linalg.cholesky(eye + spread))
@@ -116,13 +117,6 @@ def _by_roots(
     gain = (turned[:, :rank] * (s / (1 + s * s))) @ U[:, :rank].T
     left = xp.concat([1 / (1 + s * s), xp.ones_like(values[rank:])])
     return gain * root, (turned * left) @ turned.T
-
-
-def _times(codes: SparseCodes, matrix: Array) -> Array:  # (n, ·)
-    """Γ · matrix in float64, with Γ kept sparse on NumPy."""
-    if is_torch(matrix):
-        return double(codes.toarray()) @ matrix
-    return codes.tocsr().astype(np.float64) @ matrix
 
 
 def _forget(covariance: Array, factor: float, prior: float) -> Array:

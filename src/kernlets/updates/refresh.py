@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from ..backend.arrays import eps, index_like, namespace, to_numpy
+from ..backend.constraints import AT_LEAST_0, NOT_NEGATIVE
 from ..backend.scale import least_energy
 from ..core import Array, Dictionary, Statistics
 
 #: Constraints on the parameters of updates that replace useless atoms.
 LIMITS: dict[str, list[Any]] = {
-    "min_uses": [Interval(Integral, 0, None, closed="left")],
-    "max_coherence": [Interval(Real, 0, None, closed="left")],
+    "min_uses": [AT_LEAST_0],
+    "max_coherence": [NOT_NEGATIVE],
 }
 
 

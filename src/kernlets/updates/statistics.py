@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..backend.arrays import double, index_like, is_torch, namespace, to_numpy
+from ..backend.arrays import index_like, namespace, to_numpy
+from ..backend.codes import codes_gram, summable
 from ..backend.rows import sum_rows
 from ..backend.scale import all_finite, quiet
 from ..core import Array, Dictionary, SparseCoder, SparseCodes, Statistics
@@ -40,7 +41,7 @@ def seen(X: Array, codes: SparseCodes) -> Seen:
 def statistics(dictionary: Dictionary, X: Array, codes: SparseCodes) -> Statistics:
     """ΓᵀΓ, Γᵀ·coordinates(X), uses, error and the worst samples of one block."""
     return Statistics(
-        codes_gram=_codes_gram(codes),
+        codes_gram=codes_gram(codes),
         cross=dictionary.cross(codes, X),
         **seen(X, codes)._asdict(),
     )
@@ -54,9 +55,7 @@ def summed(dictionary: Dictionary, coder: SparseCoder, X: Any) -> Statistics:
     """
 
     def block_sums(block: Array) -> Statistics:
-        codes = encode(dictionary, coder, block)
-        if not is_torch(codes.values):
-            codes = replace(codes, values=double(codes.values))
+        codes = summable(encode(dictionary, coder, block))
         return statistics(dictionary, block, codes)
 
     m, r = dictionary.weights.shape
@@ -90,12 +89,3 @@ def without_atoms(
     codes_gram[:, places] = 0.0
     cross[places] = 0.0
     return replace(coded, codes_gram=codes_gram, cross=cross)
-
-
-def _codes_gram(codes: SparseCodes) -> Array:  # (m, m)
-    """ΓᵀΓ, with Γ kept sparse on NumPy."""
-    if is_torch(codes.values):
-        dense = codes.toarray()
-        return dense.T @ dense
-    sparse = codes.tocsr()
-    return (sparse.T @ sparse).toarray()

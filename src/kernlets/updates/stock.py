@@ -6,20 +6,19 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from ..backend import ops
 from ..backend.arrays import (
     as_like,
     diagonal,
     double,
-    empty,
     index_like,
-    is_torch,
     move_like,
     namespace,
     to_numpy,
+    zeros,
 )
+from ..backend.sparse_rows import stack_rows
 from ..core import Array, Kernel
 from ..fields import Declared, Either, Floats, Indices, Whole
 
@@ -62,10 +61,10 @@ class AnchorStock:
         none = index_like([], X)
         return cls(
             anchors=kernel.take(X, none),
-            matrix=_zeros((0, 0), like),
-            coefs=_zeros((0, start.shape[1]), like),
+            matrix=zeros((0, 0), like),
+            coefs=zeros((0, start.shape[1]), like),
             start=start,
-            inverse=double(_zeros((0, 0), like)),
+            inverse=double(zeros((0, 0), like)),
             idle=index_like(np.zeros(start.shape[1], np.int64), like),
         )
 
@@ -95,7 +94,7 @@ class AnchorStock:
         if len(kept) < X.shape[0]:
             rows, steps = index_like(kept, energy), steps[kept]
             X, energy = X[rows], energy[rows]
-        pool = _joined(self.anchors, X)
+        pool = stack_rows(self.anchors, X)
         cross = kernel(X, pool)
         stock = self._opened(X.shape[0], rules)
         steps = as_like(steps, energy)
@@ -159,22 +158,8 @@ class AnchorStock:
         )
 
 
-def _zeros(shape: tuple[int, ...], like: Array) -> Array:
-    zeros = empty(shape, like=like)
-    zeros[...] = 0
-    return zeros
-
-
 def _grown(array: Array, shape: tuple[int, int]) -> Array:
     """The array in the corner of a larger one of zeros."""
-    grown = _zeros(shape, array)
+    grown = zeros(shape, array)
     grown[: array.shape[0], : array.shape[1]] = array
     return grown
-
-
-def _joined(anchors: Array, X: Array) -> Array:
-    if sparse.issparse(X):
-        return sparse.vstack([anchors, X], format="csr")
-    if is_torch(X):
-        return namespace(X).concat([anchors, X])
-    return np.concatenate([anchors, X])  # samples of any kind

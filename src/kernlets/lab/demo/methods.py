@@ -38,13 +38,15 @@ def _linear(n_atoms: int, n_nonzero: int, seed: int) -> Pipeline:
 
 
 def _lkdl(seed: int) -> Pipeline:
-    features = NystroemMap(clone(KERNEL), "kmeans", 0.5, random_state=seed)
+    features = NystroemMap(clone(KERNEL), "kmeans", n_landmarks=0.5, random_state=seed)
     return classifier(KSVD(40, 6, max_iter=5, random_state=seed), features)
 
 
 def _exact(seed: int) -> Pipeline:
     """Atoms, non-zeros and kernel as in LKDL, with the whole kernel matrix."""
-    learner = KernelKSVD(clone(KERNEL), 40, 6, max_iter=5, random_state=seed)
+    learner = KernelKSVD(
+        clone(KERNEL), 40, n_nonzero_coefs=6, max_iter=5, random_state=seed
+    )
     return classifier(learner)
 
 

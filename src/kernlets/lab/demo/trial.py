@@ -152,7 +152,7 @@ def fit_and_predict(method: str, seed: int) -> Callable[[], Any]:
 
 def kernel_error(sampler: str, n_landmarks: int, seed: int, X: np.ndarray) -> float:
     """Relative trace error of the Nyström approximation of K(X, X)."""
-    features = NystroemMap(KERNEL, sampler, n_landmarks, random_state=seed)
+    features = NystroemMap(KERNEL, sampler, n_landmarks=n_landmarks, random_state=seed)
     return float(features.fit(remove_mean_and_normalize(X)).kernel_error_)
 
 

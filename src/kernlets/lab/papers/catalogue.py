@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from functools import lru_cache
 from importlib import import_module
 
+from ...backend.names import guess
 from .spec import Exhibit, Study
 
 PAPERS = {
@@ -42,9 +42,7 @@ def chosen(names: list[str]) -> list[Exhibit]:
     for name in names:
         parts = {key: e for key, e in known.items() if name in ("all", key, e.paper)}
         if not parts:
-            everything = ["all", *PAPERS, *known]
-            close = get_close_matches(name, everything, n=1)
-            guess = f"did you mean {close[0]!r}? " if close else ""
-            raise ValueError(f"experiment {name!r} is unknown: {guess}see the list")
+            hint = guess(name, ["all", *PAPERS, *known])
+            raise ValueError(f"experiment {name!r} is unknown: {hint}see the list")
         found |= parts
     return list(found.values())

@@ -85,7 +85,9 @@ def virtual(data: str, seed: int, sizes: Sizes) -> NystroemMap:
     """LKDL's map: all training images of faces as landmarks, a coreset of digits."""
     if data == "mnist":
         c, k = sizes.get("landmarks", 3000), sizes.get("features", 784)
-        return NystroemMap("poly:2", "coreset", c, k, random_state=seed)
+        return NystroemMap(
+            "poly:2", "coreset", n_landmarks=c, n_components=k, random_state=seed
+        )
     return NystroemMap("poly:2", n_landmarks=1.0, random_state=seed)
 
 

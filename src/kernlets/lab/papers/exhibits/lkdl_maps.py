@@ -57,12 +57,18 @@ class Maps(Study):
         k, kernel = case["features"], RBF(sigma=1.0)
         if case["method"] == "LKDL":
             c = round(self.share * len(self.images(sizes).X))
-            return NystroemMap(kernel, "kmeans", c, min(k, c), random_state=seed)
+            return NystroemMap(
+                kernel,
+                "kmeans",
+                n_landmarks=c,
+                n_components=min(k, c),
+                random_state=seed,
+            )
         if case["method"] == "random Fourier":
             return FourierMap(kernel, k, random_state=seed)
         if case["method"].endswith("signs"):
-            return FastfoodMap(kernel, k, "signs", random_state=seed)
-        return FastfoodMap(kernel, k, "normal", random_state=seed)
+            return FastfoodMap(kernel, k, gains="signs", random_state=seed)
+        return FastfoodMap(kernel, k, gains="normal", random_state=seed)
 
 
 class UspsMaps(Maps):

@@ -79,7 +79,9 @@ def _map(
         return None
     rows = Blocks(lambda: (X for X, _ in batches()))
     c, k = sizes["landmarks"], features(sizes, 784)
-    return NystroemMap("poly:2", "coreset", c, k, random_state=seed).fit(rows)
+    return NystroemMap(
+        "poly:2", "coreset", n_landmarks=c, n_components=k, random_state=seed
+    ).fit(rows)
 
 
 def _mapped(feature_map: Any, X: np.ndarray) -> Any:

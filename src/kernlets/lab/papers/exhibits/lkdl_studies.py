@@ -67,7 +67,7 @@ def sampler(name: str) -> Any:
 
 def per_class(sizes: Sizes, seed: int, q: int, trained: bool = True) -> Any:
     """One linear dictionary per class; untrained: random samples as atoms."""
-    update = "approximate" if trained else KeepAtoms()
+    update = "ksvd" if trained else KeepAtoms()
     iterations = sizes["iterations"] if trained else 1
     learner = KSVD(
         sizes["atoms"], q, max_iter=iterations, update=update, random_state=seed
@@ -78,7 +78,11 @@ def per_class(sizes: Sizes, seed: int, q: int, trained: bool = True) -> Any:
 def exact(sizes: Sizes, seed: int, q: int, kernel: Any = "poly:2") -> Any:
     """One exact kernel dictionary per class: KKSVD."""
     learner = KernelKSVD(
-        kernel, sizes["atoms"], q, max_iter=sizes["iterations"], random_state=seed
+        kernel,
+        sizes["atoms"],
+        n_nonzero_coefs=q,
+        max_iter=sizes["iterations"],
+        random_state=seed,
     )
     return ResidualClassifier(learner)
 
@@ -124,7 +128,9 @@ class NystroemErrors(Study):
         if case["method"] == "best rank c":
             lost = np.linalg.eigvalsh(K)[: len(X) - c]
             return {"error": float(np.linalg.norm(lost) / np.linalg.norm(K))}
-        virtual = NystroemMap("poly:2", sampler(case["method"]), c, random_state=seed)
+        virtual = NystroemMap(
+            "poly:2", sampler(case["method"]), n_landmarks=c, random_state=seed
+        )
         F = to_numpy(virtual.fit_transform(X))
         return {"error": float(np.linalg.norm(K - F @ F.T) / np.linalg.norm(K))}
 
@@ -189,7 +195,9 @@ def lkdl(
     """LKDL on USPS: poly-2, 256 virtual features, 5 non-zeros."""
     k = features(sizes, 256)
     return make_pipeline(
-        NystroemMap("poly:2", landmarks, share, k, random_state=seed),
+        NystroemMap(
+            "poly:2", landmarks, n_landmarks=share, n_components=k, random_state=seed
+        ),
         per_class(sizes, seed, 5, trained),
     )
 
@@ -280,7 +288,9 @@ class Growing(Study):
         if method == "K-SVD":
             return None, model
         c, k = min(sizes["landmarks"], n), features(sizes, 784)
-        return NystroemMap("poly:2", "coreset", c, k, random_state=seed), model
+        return NystroemMap(
+            "poly:2", "coreset", n_landmarks=c, n_components=k, random_state=seed
+        ), model
 
 
 def _mapped(feature_map: Any, X: np.ndarray) -> Any:

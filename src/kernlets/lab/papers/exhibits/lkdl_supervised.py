@@ -46,7 +46,9 @@ class Fisher(Study):
         model: Any = FDDLClassifier(atoms, simplified=simplified, random_state=seed)
         if case["method"].endswith(KERNEL):
             k = features(sizes, 256)
-            virtual = NystroemMap("poly:2", "kmeans", 0.2, k, random_state=seed)
+            virtual = NystroemMap(
+                "poly:2", "kmeans", n_landmarks=0.2, n_components=k, random_state=seed
+            )
             model = make_pipeline(virtual, model)
         model.fit(data.X, data.y)
         new = remove_mean_and_normalize(data.X_test)

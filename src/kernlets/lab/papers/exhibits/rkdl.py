@@ -50,14 +50,14 @@ def model(method: str, data: str, seed: int, sizes: Sizes) -> Any:
     kernel = RBF(gamma=0.1)  # exp(−d²/10)
     common = {"max_iter": sizes["iterations"], "random_state": seed}
     if method == "KDL":
-        return KernelKSVD(kernel, 20, 4, **common)
+        return KernelKSVD(kernel, 20, n_nonzero_coefs=4, **common)
     if method.startswith("ours"):
         anchors = "kmeans" if "k-means" in method else "samples"
         moved = "moved" in method
         return ReducedKernelDL(
             kernel,
             20,
-            4,
+            n_nonzero_coefs=4,
             anchors=anchors,
             n_anchors=50,
             optimize_anchors=moved,

@@ -1,0 +1,47 @@
+"""Products with sparse codes: in CSR form on NumPy, dense on torch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..core import Array, SparseCodes
+from .arrays import as_like, double, is_torch
+from .sparse_rows import as_dense
+
+
+def codes_times(codes: SparseCodes, matrix: Array) -> Array:  # (n, ·)
+    """Γ · matrix in float64."""
+    if is_torch(matrix):
+        return double(codes.toarray()) @ matrix
+    return codes.tocsr().astype(np.float64) @ matrix
+
+
+def codes_gram(codes: SparseCodes) -> Array:  # (m, m)
+    """ΓᵀΓ, dense."""
+    Gamma = codes.toarray() if is_torch(codes.values) else codes.tocsr()
+    return as_dense(Gamma.T @ Gamma)
+
+
+def compressed(codes: Array) -> Array:  # (n, m)
+    """Dense codes in the form in which products with them are fast."""
+    return codes if is_torch(codes) else sparse.csr_array(codes)
+
+
+def summable(codes: SparseCodes) -> SparseCodes:
+    """The codes with values whose sums do not depend on blocks: float64 on NumPy."""
+    if is_torch(codes.values):
+        return codes
+    return replace(codes, values=double(codes.values))
+
+
+def dense_codes(codes: Any, like: Array) -> Array:
+    """Turn a user's codes (dense, sparse or SparseCodes) into a matrix to multiply."""
+    if is_torch(like) and (sparse.issparse(codes) or isinstance(codes, SparseCodes)):
+        codes = codes.toarray()
+    if isinstance(codes, SparseCodes):
+        return codes.tocsr()
+    return codes if sparse.issparse(codes) else as_like(codes, like)

@@ -1,0 +1,113 @@
+"""Rows that may be dense or CSR, for code that need not know which."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..core import Array
+from .arrays import as_float, double, is_array, is_torch, namespace, row_norms, to_numpy
+from .rows import sum_rows, take_rows
+from .scale import lengths, power_of_two
+
+
+def as_dense(X: Array) -> Array:
+    """X without the form of a sparse matrix; other arrays as they are."""
+    return X.toarray() if sparse.issparse(X) else X
+
+
+def entries(X: Array) -> Array:
+    """The numbers that X stores: of a sparse matrix, those that may be non-zero."""
+    return X.data if sparse.issparse(X) else X
+
+
+def float_rows(X: Any, accept_sparse: bool, who: str, name: str) -> Array:
+    """X as an array or CSR matrix of floating-point numbers."""
+    if sparse.issparse(X):
+        if accept_sparse:
+            return as_float(X.tocsr())
+        raise TypeError(f"{who} accepts only dense rows; pass {name}.toarray()")
+    return as_float(X if is_array(X) else np.asarray(X))
+
+
+def refuse_sparse(error: str, *arrays: Array) -> None:
+    """A TypeError with this text if one of the arrays is sparse."""
+    if any(map(sparse.issparse, arrays)):
+        raise TypeError(error)
+
+
+def centred(X: Array, Y: Array) -> tuple[Array, Array]:
+    """Shift both sets of rows so that the mean of Y is the origin.
+
+    Sparse rows are not shifted, because they would become dense.
+    """
+    if sparse.issparse(X) or sparse.issparse(Y):
+        return X, Y
+    shift = namespace(Y).mean(Y, axis=0)
+    moved = X - shift
+    return moved, moved if Y is X else Y - shift
+
+
+def row_lengths(X: Array) -> Array:  # (n,)
+    """Euclidean norms of the rows, which neither overflow nor vanish."""
+    if not sparse.issparse(X):
+        return lengths(X)
+    unit = power_of_two(abs(X).max(axis=1).toarray().ravel())
+    return np.sqrt(row_norms(scaled_rows(X, 1 / unit))) * unit
+
+
+def scaled_rows(X: Array, factors: Array) -> Array:  # (n, p), (n,) -> (n, p)
+    """Each row times its factor."""
+    if sparse.issparse(X):
+        return sparse.csr_array(X).multiply(factors[:, None]).tocsr()
+    return X * factors[:, None]
+
+
+def column_sums(X: Array) -> np.ndarray:  # (n, p) -> (p,)
+    """Sums over the rows, in float64 on the host."""
+    total = X.sum(0) if sparse.issparse(X) else double(X).sum(0)
+    flat = np.asarray(to_numpy(total) if is_array(total) else total).ravel()
+    return flat.astype(np.float64)
+
+
+def stack_rows(first: Array, second: Array) -> Array:
+    """Rows, or samples of any kind, one set below the other."""
+    if sparse.issparse(second):
+        return sparse.vstack([first, second], format="csr")
+    if is_torch(second):
+        return namespace(second).concat([first, second])
+    return np.concatenate([first, second])
+
+
+def variance(X: Array) -> float:
+    """Variance of all entries of X, exactly 0 when they are all equal."""
+    if sparse.issparse(X):
+        return _sparse_variance(X.tocsr())
+    origin = take_rows(X, np.array([0]))[0, 0]
+    if is_torch(X):
+        shifted = as_float(X) - origin
+        unit = power_of_two(shifted.abs().amax())
+        unit_variance = float((shifted / unit).var(correction=0))
+        return unit_variance * float(unit) * float(unit)  # infinite where it must be
+
+    def moments(block: Array) -> Array:
+        if is_torch(block):  # rows on disk that go to a device block by block
+            shifted = double(block) - origin
+            return np.array([float(shifted.sum()), float((shifted * shifted).sum())])
+        shifted = np.subtract(block, origin, dtype=np.float64)
+        return np.array([shifted.sum(), np.vdot(shifted, shifted)])
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        total, squares = sum_rows(moments, X, row_bytes=8 * X.shape[1]) / X.size
+        found = float(squares - total**2)
+    return max(0.0, found) if np.isfinite(found) else np.inf
+
+
+def _sparse_variance(X: Any) -> float:
+    size = X.shape[0] * X.shape[1]
+    values = X.data.astype(np.float64)
+    if values.size == size:  # every entry is stored, so any origin will do
+        values -= values[0]
+    return max(0.0, float(np.vdot(values, values) / size - (values.sum() / size) ** 2))
