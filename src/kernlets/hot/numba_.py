@@ -346,6 +346,20 @@ def budget_stream(*arguments: Any) -> Any:
     return stream(*arguments)
 
 
+def masked_omp(*arguments: Any) -> Any:
+    """OMP of rows of which a part was observed, see `masked`."""
+    from .numba_masked import masked_omp as pursue
+
+    return pursue(*arguments)
+
+
+def masked_ksvd_sweep(*arguments: Any) -> None:
+    """One K-SVD pass over what was observed, see `masked`."""
+    from .numba_masked import masked_ksvd_sweep as sweep
+
+    sweep(*arguments)
+
+
 @_jit
 def subtract_codes(X, indices, values, atoms):
     """The residuals X − Γ·atoms."""

@@ -240,6 +240,20 @@ def budget_stream(*arguments: Any) -> Any:
     return stream(*arguments)
 
 
+def masked_omp(*arguments: Any) -> Any:
+    """OMP of rows of which a part was observed, see `masked`."""
+    from .masked import masked_omp as pursue
+
+    return pursue(*arguments)
+
+
+def masked_ksvd_sweep(*arguments: Any) -> None:
+    """One K-SVD pass over what was observed, see `masked`."""
+    from .masked import masked_ksvd_sweep as sweep
+
+    sweep(*arguments)
+
+
 def spread(indices: np.ndarray, values: np.ndarray, m: int) -> np.ndarray:  # (n, m)
     """Fixed-width codes as a dense array."""
     dense = np.zeros((len(indices), m + 1), dtype=values.dtype)

@@ -295,6 +295,20 @@ def budget_stream(
     return type(done)(*done[:-2], *noted)
 
 
+def masked_omp(*arguments: Any) -> Any:
+    """OMP of rows of which a part was observed, see `masked`."""
+    from .torch_masked import masked_omp as pursue
+
+    return pursue(*arguments)
+
+
+def masked_ksvd_sweep(*arguments: Any) -> None:
+    """One K-SVD pass over what was observed, see `masked`."""
+    from .torch_masked import masked_ksvd_sweep as sweep
+
+    sweep(*arguments)
+
+
 def _leading_use(
     matrix: Tensor,
     products: Tensor,
