@@ -133,7 +133,8 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
     def score_samples(self, X: Any) -> Array:  # (n,)
         """The negative reconstruction error: the lower, the more abnormal."""
         check_is_fitted(self)
-        return -self._errors(check_rows(self, X, by_blocks=True, like=self.mean_))
+        X = check_rows(self, X, by_blocks=True, like=self.mean_, allow_nan=True)
+        return -self._errors(X)
 
     def decision_function(self, X: Any) -> Array:  # (n,)
         """`score_samples` shifted so that outliers are negative."""

@@ -13,7 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core import Array
-from .arrays import as_float, double, index_like, is_array, is_torch, namespace
+from .arrays import (
+    as_float,
+    double,
+    index_like,
+    is_array,
+    is_torch,
+    namespace,
+    working_dtype,
+)
 from .rows import sum_rows
 
 
@@ -80,6 +88,13 @@ def _observed_sums(block: Array) -> Array:  # (2, p)
     xp, (rows, known) = namespace(block), split(block)
     counts = xp.sum(double(xp.astype(known, rows.dtype)), axis=0)
     return xp.stack([counts, xp.sum(double(rows), axis=0)])
+
+
+def unmasked(X: Any) -> Any:
+    """An array of `numpy.ma` as rows with NaN where it is masked; else X itself."""
+    if not np.ma.isMaskedArray(X):
+        return X
+    return np.ma.filled(X.astype(working_dtype(X.dtype)), np.nan)
 
 
 def mark_missing(

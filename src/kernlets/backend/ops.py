@@ -14,6 +14,7 @@ from ..config import options
 from ..core import Array
 from ..hot.budget import ERROR as ERROR
 from ..hot.budget import Outcome, Pursuit, Rules, Stock
+from ..hot.masked import FAINT as FAINT
 from .arrays import eps, is_torch
 
 OPERATIONS = (

@@ -29,8 +29,16 @@ from .arrays import (
     to_device,
     working_dtype,
 )
+from .masks import unmasked
 from .rows import is_blocks
-from .stored import LazyRows, check_memory, is_stored, no_rows, refuse_infinite
+from .stored import (
+    Incomplete,
+    LazyRows,
+    check_memory,
+    is_stored,
+    no_rows,
+    refuse_infinite,
+)
 
 
 def check_rows(
@@ -45,8 +53,12 @@ def check_rows(
     by_blocks: bool = False,
     whole: bool = False,
     like: Array | None = None,
+    allow_nan: bool = False,
 ) -> Array:
     """X as a finite two-dimensional floating-point array, or an error with advice.
+
+    With `allow_nan` an entry of dense rows may be NaN, which means unknown, and masked
+    entries of `numpy.ma` arrays become NaN; infinities are refused all the same.
 
     Memory maps of floating-point numbers are not read here: their blocks are checked
     as they are used. With `by_blocks` the same holds for `LazyRows`, which memory maps
@@ -58,6 +70,7 @@ def check_rows(
     fitted model that they are for. Without it they stay where they are, or go to the
     device in the options.
     """
+    X = unmasked(X)
     if is_dask(X):
         return _check_dask(estimator, X, reset, ensure_min_samples, lazy, like)
     if is_blocks(X):
@@ -69,7 +82,7 @@ def check_rows(
     is_tensor = is_torch(X)
     if is_tensor or is_stored(X):
         check_features(estimator, _check_shape(X, ensure_min_samples), reset)
-        X = as_float(X) if is_tensor else _stored_rows(X, like)
+        X = as_float(X) if is_tensor else _stored_rows(X, like, allow_nan)
     else:
         with np.errstate(over="ignore", invalid="ignore"):  # infinity is refused
             X = validate_data(
@@ -79,13 +92,16 @@ def check_rows(
                 dtype=_accepted_types(X) if like is None else numpy_dtype(like),
                 accept_sparse="csr" if accept_sparse else False,
                 ensure_min_samples=ensure_min_samples,
+                ensure_all_finite="allow-nan" if allow_nan else True,
             )
+    if allow_nan and sparse.issparse(X):
+        refuse_infinite(X)  # a sparse row has zeros, and nothing that is unknown
     unread = isinstance(X, LazyRows) and not (lazy or by_blocks)
     if unread or whole:
         check_memory(X, type(estimator).__name__)
-    X = _brought_to(X[:] if unread else X, like, streamed)
+    X = _brought_to(X[:] if unread else X, like, streamed, allow_nan)
     if is_tensor:
-        refuse_infinite(X)
+        refuse_infinite(X, allow_nan=allow_nan)
     if device_memory(X):
         load_solvers(X.device)
     return X
@@ -97,8 +113,10 @@ def _accepted_types(X: Any) -> Any:
     return FLOATS if stored is None else working_dtype(stored)
 
 
-def _stored_rows(X: Any, like: Array | None) -> Any:
+def _stored_rows(X: Any, like: Array | None, allow_nan: bool) -> Any:
     """Rows on disk, as they are or converted when they are read."""
+    if allow_nan and isinstance(X, np.memmap):
+        X = X.view(Incomplete)
     block = no_rows(X)  # refuses what is not a number
     wanted = block if like is None else like[:0]
     # a memory map must not pass for an array if its blocks are of another kind
@@ -106,7 +124,7 @@ def _stored_rows(X: Any, like: Array | None) -> Any:
     if is_exact and _is_alike(block, wanted):
         return X
     row_bytes = X.shape[1] * (X.dtype.itemsize + wanted.dtype.itemsize)
-    return LazyRows(X, partial(_converted, wanted), row_bytes)
+    return LazyRows(X, partial(_converted, wanted, allow_nan), row_bytes)
 
 
 def _is_alike(X: Array, like: Array) -> bool:
@@ -116,16 +134,18 @@ def _is_alike(X: Array, like: Array) -> bool:
     return not is_torch(X) or X.device == like.device
 
 
-def _converted(like: Array, block: Array) -> Array:
+def _converted(like: Array, allow_nan: bool, block: Array) -> Array:
     if _is_alike(block, like):
         return block
     with np.errstate(over="ignore"):  # infinity is refused, with advice
         block = as_like(block, like)
-    refuse_infinite(block)
+    refuse_infinite(block, allow_nan=allow_nan)
     return block
 
 
-def _brought_to(X: Any, like: Array | None, streamed: bool) -> Any:
+def _brought_to(
+    X: Any, like: Array | None, streamed: bool, allow_nan: bool
+) -> Any:
     """Rows in memory where the model is, or where the options say."""
     if like is None:
         return to_device(X, streamed)
@@ -138,7 +158,7 @@ def _brought_to(X: Any, like: Array | None, streamed: bool) -> Any:
                 "X.toarray()"
             )
         X = to_device(X, streamed)
-    return X if sparse.issparse(X) else _converted(like, X)
+    return X if sparse.issparse(X) else _converted(like, allow_nan, X)
 
 
 def _check_dask(

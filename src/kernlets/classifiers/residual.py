@@ -18,7 +18,7 @@ from ..backend.estimator import Estimator
 from ..backend.labels import label_classes, label_values
 from ..backend.random import generator
 from ..backend.rows import map_rows, over_blocks, over_rows, spread_rows
-from ..backend.scale import quiet
+from ..backend.scale import least_energy, quiet
 from ..backend.stored import is_elsewhere
 from ..backend.text import printable
 from ..backend.threads import parallel
@@ -31,7 +31,7 @@ from ..kernels.samples import check_samples, describe_input
 from ..learners import KSVD
 from ..learners.base import DictionaryLearner
 from ..learners.checkpoint import branches
-from .labels import ResidualVoting, checked_labels
+from .labels import ResidualVoting, checked_labels, prior_residuals
 from .parts import is_stream, labelled_rows, rows_of, split_classes
 
 MANY = 16  # number of classes that a cluster works on at a time
@@ -257,7 +257,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         like = getattr(self.learners_[0], "_model_array", None)
         # a class takes columns of a precomputed matrix, and `LazyRows` has only rows
         lazy = is_dask(X) or not by_matrix
-        X = check_samples(self, X, kernel, lazy=lazy, like=like)
+        X = check_samples(self, X, kernel, lazy=lazy, like=like, allow_nan=True)
         if is_elsewhere(X) and not by_matrix:
             return map_rows(copy(self)._residuals, X, 4 * 8 * X.shape[1])
         return self._residuals(X)
@@ -268,7 +268,9 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         for fitted, rows in zip(self.learners_, self.class_rows_, strict=True):
             known = X[:, rows] if by_matrix else X
             columns.append(fitted.reconstruction_error(known, per_sample=True))
-        return namespace(columns[0]).stack(columns, axis=1)
+        residuals = namespace(columns[0]).stack(columns, axis=1)
+        unit = max(self.temperature_, least_energy(residuals))
+        return prior_residuals(residuals, X, self.class_count_, unit)
 
     def _check_all_begun(self) -> None:
         """Raise if a class of a stream has not had enough samples yet."""

@@ -59,7 +59,7 @@ def masked_ksvd_sweep(
     """One K-SVD pass over what was observed: rank-one fits with weights 0 and 1.
 
     With E the error of the users without atom d, and g their coefficients, first each
-    entry d_f = Σᵢ oᵢf gᵢ Eᵢf / Σᵢ oᵢf gᵢ², then each gᵢ = Σ_f oᵢf Eᵢf d_f / Σ_f oᵢf d_f².
+    entry d_f = Σᵢ oᵢf gᵢ Eᵢf / Σᵢ oᵢf gᵢ², then gᵢ = Σ_f oᵢf Eᵢf d_f / Σ_f oᵢf d_f².
     Neither raises the error. An entry is held a little to where it was, and stays
     there if none of the users was observed in it.
     """

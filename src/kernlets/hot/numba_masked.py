@@ -17,7 +17,7 @@ def masked_omp(
     A step computes the Gram entries of the new atom with those chosen before, over
     what was observed, and extends the Cholesky factor of the sample by one row.
     """
-    (n, p), kind = X.shape, X.dtype
+    n, kind = len(X), X.dtype
     atoms = np.ascontiguousarray(atoms)
     seen = known.astype(kind)
     scale = seen @ (atoms * atoms).T

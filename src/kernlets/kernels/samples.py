@@ -24,6 +24,7 @@ def check_samples(
     by_blocks: bool = False,
     whole: bool = False,
     like: Array | None = None,
+    allow_nan: bool = False,
 ) -> Array:
     """Check X for an estimator that uses `kernel`; options as in `check_rows`.
 
@@ -42,6 +43,7 @@ def check_samples(
         by_blocks=by_blocks,
         whole=whole,
         like=like,
+        allow_nan=allow_nan and takes_gaps(kernel),
     )
     if reset and isinstance(kernel, Precomputed) and X.shape[0] != X.shape[1]:
         raise ValueError(
@@ -51,10 +53,16 @@ def check_samples(
     return X
 
 
+def takes_gaps(kernel: Kernel | None) -> bool:
+    """Whether a kernel, or none for linear atoms, is defined on a part of a row."""
+    return kernel is None or kernel.restrictable
+
+
 def describe_input(tags: Any, kernel: Kernel | None) -> Any:
     """Add to an estimator's scikit-learn tags which samples its kernel takes."""
     tags.input_tags.pairwise = isinstance(kernel, Precomputed)
     tags.input_tags.sparse = getattr(kernel, "accept_sparse", False)
+    tags.input_tags.allow_nan = takes_gaps(kernel)
     return tags
 
 

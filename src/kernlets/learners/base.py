@@ -33,6 +33,7 @@ from ..backend.validation import check_rows
 from ..config import options
 from ..core import Array, AtomUpdate, Dictionary, SparseCoder, SparseCodes
 from ..fields import Declared, History, Part, Size, Whole
+from ..kernels.samples import takes_gaps
 from ..pursuits import OMP, encode
 from ..updates import KSVDUpdate, ParallelKSVDUpdate
 from .checkpoint import Checkpoint
@@ -176,7 +177,14 @@ class DictionaryLearner(
 
     def _checked(self, X: Any) -> Array:
         """Check new samples and convert them as the dictionary needs them."""
-        return check_rows(self, X, lazy=True, like=self._model_array)
+        return check_rows(
+            self, X, lazy=True, like=self._model_array, allow_nan=self._takes_gaps
+        )
+
+    @property
+    def _takes_gaps(self) -> bool:
+        """Whether new rows may have NaN, which means unknown."""
+        return takes_gaps(getattr(self, "kernel_", None))
 
     @property
     def _model_array(self) -> Array:
@@ -257,6 +265,7 @@ class DictionaryLearner(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.allow_nan = True
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -390,8 +390,9 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         return False
 
     def _checked(self, X: Any) -> Array:
+        like = self._model_array
         return check_samples(
-            self, X, self.kernel_, by_blocks=True, like=self._model_array
+            self, X, self.kernel_, by_blocks=True, like=like, allow_nan=True
         )
 
     def __sklearn_tags__(self) -> Any:

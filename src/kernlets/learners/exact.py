@@ -84,8 +84,9 @@ class KernelLearner(KernelAtoms, DictionaryLearner):
         return GramDictionary.of_samples(matrix, index_like(rows, matrix))
 
     def _checked(self, X: Any) -> Array:
+        like = self._model_array
         return check_samples(
-            self, X, self.kernel_, lazy=True, like=self._model_array
+            self, X, self.kernel_, lazy=True, like=like, allow_nan=True
         )
 
     def __sklearn_tags__(self) -> Any:

@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval
 
 from ..backend import ops
 from ..core import Array, SparseCoder, SparseCodes
-from .encode import pack, refuse_unbounded, squared_residual
+from .bookkeeping import pack, refuse_unbounded, squared_residual
 
 
 class Lasso(SparseCoder):

@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval
 
 from ..backend import ops
 from ..core import Array, SparseCoder, SparseCodes
-from .encode import refuse_unbounded
+from .bookkeeping import refuse_unbounded
 
 
 class OMP(SparseCoder):

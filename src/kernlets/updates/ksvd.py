@@ -23,7 +23,7 @@ from ..core import (
     Step,
 )
 from ..dictionaries import ExplicitDictionary, GramDictionary
-from ..pursuits.encode import squared_residual
+from ..pursuits.bookkeeping import squared_residual
 from .least_squares import normalized
 from .refresh import LIMITS, refresh, refresh_from
 
