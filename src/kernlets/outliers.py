@@ -146,6 +146,11 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         xp = namespace(decision)
         return 1 - 2 * xp.astype(decision < 0, xp.int64)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     def _learning_rows(self, X: Array) -> Array:
         """The rows to learn from; their mean and scale standardise all rows.
 

@@ -77,6 +77,15 @@ def filled(X: Array, values: Array) -> Array:  # (n, p), (n, p) or (p,)
     return xp.where(xp.isnan(X), values, X)
 
 
+def first_observed(X: Array) -> Array:  # (p,)
+    """The first value of each column that is known, 0 where none is."""
+    if not has_gaps(X):
+        return X[0]
+    xp, (rows, known) = namespace(X), split(X)
+    first = xp.argmax(xp.astype(known, xp.int8), axis=0)
+    return rows[first, xp.arange(X.shape[1])]
+
+
 def column_means(X: Any) -> Array:  # (p,)
     """Means over what was observed of each feature, 0 of one that never was."""
     total = sum_rows(_observed_sums, X, row_bytes=32 * X.shape[1])

@@ -7,11 +7,14 @@ another type become a source that converts them as they are read.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from ..config import options
@@ -84,7 +87,8 @@ def check_rows(
         check_features(estimator, _check_shape(X, ensure_min_samples), reset)
         X = as_float(X) if is_tensor else _stored_rows(X, like, allow_nan)
     else:
-        with np.errstate(over="ignore", invalid="ignore"):  # infinity is refused
+        # infinity is refused
+        with np.errstate(over="ignore", invalid="ignore"), advised(estimator):
             X = validate_data(
                 estimator,
                 X,
@@ -105,6 +109,22 @@ def check_rows(
     if device_memory(X):
         load_solvers(X.device)
     return X
+
+
+@contextmanager
+def advised(estimator: Any) -> Iterator[None]:
+    """What to do about NaN in a fit, where they are no obstacle to new rows."""
+    try:
+        yield
+    except ValueError as error:
+        known = "contains NaN" in str(error) and get_tags(estimator).input_tags
+        if not known or not known.allow_nan:
+            raise
+        raise ValueError(
+            f"X contains NaN: {type(estimator).__name__} takes rows with missing "
+            "values, but not here. Learn from complete rows, or fill in what is "
+            "missing, e.g. with kernlets.DictionaryImputer in front"
+        ) from None
 
 
 def _accepted_types(X: Any) -> Any:

@@ -145,7 +145,8 @@ def prior_residuals(
         stacklevel=2,
     )
     prior = np.maximum(counts, 1e-9) / counts.sum()
-    return xp.where(nothing[:, None], as_like(-unit * np.log(prior), residuals), residuals)
+    level = as_like(-unit * np.log(prior), residuals)
+    return xp.where(nothing[:, None], level, residuals)
 
 
 def checked_labels(

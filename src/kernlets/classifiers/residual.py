@@ -291,7 +291,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         return over_rows(partial(_softmax, self.temperature_), residuals)
 
     def __sklearn_tags__(self) -> Any:
-        return describe_input(super().__sklearn_tags__(), kernel_of(self.learner))
+        kernel = kernel_of(self.learner)
+        return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)
 
 
 def kernel_of(learner: Any) -> Kernel | None:

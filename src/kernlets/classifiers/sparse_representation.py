@@ -177,4 +177,5 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         return class_residuals(codes, *seen)
 
     def __sklearn_tags__(self) -> Any:
-        return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
+        kernel = resolve(self.kernel)
+        return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)

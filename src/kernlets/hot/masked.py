@@ -35,16 +35,18 @@ def masked_omp(
     """
     from .reference import omp
 
-    found = []
+    found: tuple[list[np.ndarray], ...] = [], [], []
     for x, seen in zip(X, known, strict=True):
         scale = inverse_norms((atoms[:, seen] ** 2).sum(axis=1))
         unit = atoms[:, seen] * scale[:, None]
         corr, energy = unit @ x[seen], x[seen] @ x[seen]
-        part = tol * seen.mean()
-        code = omp(unit @ unit.T, corr[None], np.array([energy]), width, part)
+        level = tol * seen.mean()
+        code = omp(unit @ unit.T, corr[None], np.array([energy]), width, level)
         code[1][...] *= scale[code[0]]  # 0 in slots that are not used
-        found.append(code)
-    return tuple(map(np.concatenate, zip(*found, strict=True)))
+        for whole, part in zip(found, code, strict=True):
+            whole.append(part)
+    indices, values, residual = map(np.concatenate, found)
+    return indices, values, residual
 
 
 @np.errstate(all="ignore")

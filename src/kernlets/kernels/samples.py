@@ -58,11 +58,14 @@ def takes_gaps(kernel: Kernel | None) -> bool:
     return kernel is None or kernel.restrictable
 
 
-def describe_input(tags: Any, kernel: Kernel | None) -> Any:
-    """Add to an estimator's scikit-learn tags which samples its kernel takes."""
+def describe_input(tags: Any, kernel: Kernel | None, allow_nan: bool = False) -> Any:
+    """Add to an estimator's scikit-learn tags which samples its kernel takes.
+
+    With `allow_nan` samples may have gaps, where the kernel is defined on them.
+    """
     tags.input_tags.pairwise = isinstance(kernel, Precomputed)
     tags.input_tags.sparse = getattr(kernel, "accept_sparse", False)
-    tags.input_tags.allow_nan = takes_gaps(kernel)
+    tags.input_tags.allow_nan = allow_nan and takes_gaps(kernel)
     return tags
 
 

@@ -33,6 +33,7 @@ from ..backend.validation import check_rows
 from ..config import options
 from ..core import Array, AtomUpdate, Dictionary, SparseCoder, SparseCodes
 from ..fields import Declared, History, Part, Size, Whole
+from ..kernels import resolve
 from ..kernels.samples import takes_gaps
 from ..pursuits import OMP, encode
 from ..updates import KSVDUpdate, ParallelKSVDUpdate
@@ -265,7 +266,8 @@ class DictionaryLearner(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.input_tags.allow_nan = True
+        kernel = getattr(self, "kernel", None)
+        tags.input_tags.allow_nan = kernel is None or takes_gaps(resolve(kernel))
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:

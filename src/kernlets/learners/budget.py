@@ -396,7 +396,8 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         )
 
     def __sklearn_tags__(self) -> Any:
-        return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
+        kernel = resolve(self.kernel)
+        return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)
 
 
 def _batches(X: Any, rng: np.random.Generator) -> Iterator[Array]:

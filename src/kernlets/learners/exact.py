@@ -90,7 +90,8 @@ class KernelLearner(KernelAtoms, DictionaryLearner):
         )
 
     def __sklearn_tags__(self) -> Any:
-        return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
+        kernel = resolve(self.kernel)
+        return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)
 
 
 def kernel_matrix(kernel: Kernel, X: Array, who: str) -> Array:  # (N, N)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ..backend.arrays import namespace
 from ..backend.estimator import Estimator
 from ..backend.rows import Blocks, is_blocks, map_rows, no_blocks, over_rows
 from ..backend.scale import all_finite, quiet
@@ -71,12 +72,26 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
         """`_features`, or an error if they are not finite numbers."""
         with quiet():
             found = self._features(X)
-        if not all_finite(found):
+        if not all_finite(found) and not self._is_incomplete(found):
             raise ValueError(
                 f"{type(self).__name__}: features are not finite in {found.dtype}, the "
                 "samples are too large. Scale them as those of the fit, or pass float64"
             )
         return found
+
+    def _is_incomplete(self, found: Array) -> bool:
+        """Whether features are unknown only, where this map keeps what is."""
+        return self._keeps_gaps and not bool(namespace(found).isinf(found).any())
+
+    @property
+    def _takes_gaps(self) -> bool:
+        """Whether new rows may have NaN, which means unknown."""
+        return self._keeps_gaps
+
+    @property
+    def _keeps_gaps(self) -> bool:
+        """Whether what is unknown of a row is unknown of its features, too."""
+        return False
 
     def _rows(self, X: Any, reset: bool = False) -> Any:
         """Check X; returns one array, or a generator of checked blocks."""
@@ -84,13 +99,18 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
             return self._blocks(X, reset)
         sparse, like = self._accept_sparse, None if reset else self._model_array
         keys: dict[str, Any] = {"accept_sparse": sparse, "lazy": True, "like": like}
-        return check_rows(self, X, reset=reset, **keys)
+        return check_rows(self, X, reset=reset, allow_nan=self._allow(reset), **keys)
+
+    def _allow(self, reset: bool) -> bool:
+        """Whether rows may have NaN, those of a fit or new ones."""
+        return self._keeps_gaps if reset else self._takes_gaps
 
     def _blocks(self, blocks: Any, reset: bool) -> Iterator[Array]:
         """Check blocks and convert them to the model's device, or like the first."""
         like = None if reset else self._model_array
         for block in blocks:
-            rows = check_rows(self, block, reset=reset, streamed=True, like=like)
+            keys: dict[str, Any] = {"streamed": True, "allow_nan": self._allow(reset)}
+            rows = check_rows(self, block, reset=reset, like=like, **keys)
             if reset:
                 like, reset = rows[:0], False
             yield rows
@@ -109,6 +129,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.sparse = self._accept_sparse
+        tags.input_tags.allow_nan = self._keeps_gaps
         return tags
 
 

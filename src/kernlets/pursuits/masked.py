@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import singledispatch
 
 import numpy as np
+from sklearn.base import clone
 
 from ..backend import ops
 from ..backend.arrays import diagonal, empty, index_like, is_torch, namespace, to_numpy
@@ -116,10 +117,8 @@ def restricted_solve(
 @restricted_solve.register
 def _(coder: OMP, gram: Array, corr: Array, energy: Array, share: float) -> SparseCodes:
     """A tolerance for all features is `share` of it for those observed."""
-    if coder.tol:
-        width = coder.width(gram.shape[0])
-        coder = OMP(**{**coder.get_params(), "n_nonzero_coefs": width})
-        coder.tol = coder.tol * share
+    if coder.tol is not None:
+        coder = clone(coder).set_params(tol=coder.tol * share)
     default = restricted_solve.dispatch(SparseCoder)
     return default(coder, gram, corr, energy, share)
 
@@ -129,8 +128,8 @@ def _(
     coder: Lasso, gram: Array, corr: Array, energy: Array, share: float
 ) -> SparseCodes:
     """½‖x_o − D_oγ‖²/share + alpha‖γ‖₁: the error is estimated for all features."""
-    scaled = Lasso(**{**coder.get_params(), "alpha": coder.alpha * share})
-    return scaled.solve(gram, corr, energy)
+    weaker = clone(coder).set_params(alpha=coder.alpha * share)
+    return weaker.solve(gram, corr, energy)
 
 
 @restricted_solve.register
@@ -144,10 +143,13 @@ def _(
     """
     xp, shrink = namespace(corr), coder.restricted(share)
     codes = shrink(corr)
-    for _ in range(ROUNDS):
-        before, codes = codes, shrink(codes + corr - codes @ gram)
-        moved, size = xp.max(xp.abs(codes - before)), xp.max(xp.abs(codes))
-        if not float(moved) > REST * float(size):
+    moving = xp.ones_like(corr[:, :1]) > 0
+    for _ in range(ROUNDS):  # each sample until it rests, whatever the others do
+        new = xp.where(moving, shrink(codes + corr - codes @ gram), codes)
+        moved = xp.max(xp.abs(new - codes), axis=1, keepdims=True)
+        codes, size = new, xp.max(xp.abs(new), axis=1, keepdims=True)
+        moving = moved > REST * size
+        if not bool(xp.any(moving)):
             break
     return pack(codes, squared_residual(gram, corr, energy, codes))
 
