@@ -7,6 +7,7 @@ inner products are formed; see `kernlets.pursuits.masked`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from .arrays import (
     is_array,
     is_torch,
     namespace,
+    to_numpy,
     working_dtype,
 )
 from .rows import sum_rows
@@ -90,6 +92,14 @@ def column_means(X: Any) -> Array:  # (p,)
     """Means over what was observed of each feature, 0 of one that never was."""
     total = sum_rows(_observed_sums, X, row_bytes=32 * X.shape[1])
     xp = namespace(total)
+    never = np.flatnonzero(to_numpy(total[0]) == 0)
+    if len(never):
+        names = ", ".join(map(str, never[:5])) + (", ..." if len(never) > 5 else "")
+        warnings.warn(
+            f"X has {len(never)} features that were never observed (columns {names}): "
+            "nothing is learned of them, and they are filled with 0",
+            stacklevel=2,
+        )
     return total[1] / xp.where(total[0] > 0, total[0], 1.0)
 
 

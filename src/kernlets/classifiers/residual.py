@@ -136,7 +136,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self._validate_params()
         learner = self._learner()
         kernel = kernel_of(learner)
-        X = labelled_rows(self, X, kernel)
+        X = labelled_rows(self, X, kernel, getattr(learner, "_learns_gaps", False))
         learner = with_one_kernel(learner, X)
         split = split_classes(self, X, y, kernel)
         counts = split.counts.tolist()
@@ -185,7 +185,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         learner = self._learner()
         kernel = kernel_of(learner)
         begin = not hasattr(self, "learners_")
-        X = check_samples(self, X, kernel, reset=begin)
+        gaps = {"allow_nan": getattr(learner, "_learns_gaps", False)}
+        X = check_samples(self, X, kernel, reset=begin, **gaps)
         labels = checked_labels(self, y, X.shape[0], min_classes=1)
         if begin:
             learner = with_one_kernel(learner, X)

@@ -73,6 +73,8 @@ class DictionaryLearner(
         "n_iter_": Whole(),
     }
 
+    _learns_gaps: ClassVar[bool] = False
+    """Whether rows to learn from may have NaN, which means unknown."""
     _width: int = 5
     """Default number of non-zeros; a classifier sets another for all its classes."""
     _few: int = 0
@@ -110,7 +112,8 @@ class DictionaryLearner(
         if not is_blocks(X):
             all_codes = self._needs_all_codes()
             lazy = self._works_from_sums() if is_dask(X) else not all_codes
-            X = check_rows(self, X, reset=True, lazy=lazy, whole=all_codes)
+            gaps = {"allow_nan": self._learns_gaps}
+            X = check_rows(self, X, reset=True, lazy=lazy, whole=all_codes, **gaps)
             return X, X
         self._check_blocks(X)
         once = isinstance(X, Iterator)
@@ -125,14 +128,16 @@ class DictionaryLearner(
         def checked() -> Iterator[Array]:
             source = chain(taken, X) if once else X
             like = first[:0]  # later blocks may come as another type
-            return (check_rows(self, b, streamed=True, like=like) for b in source)
+            keys: dict[str, Any] = {"like": like, "allow_nan": self._learns_gaps}
+            return (check_rows(self, b, streamed=True, **keys) for b in source)
 
         return Blocks(checked), first
 
     def _checked_blocks(self, blocks: list[Any]) -> list[Array]:
         """Check the first blocks of a stream; convert all to the type of the first."""
-        head = check_rows(self, blocks[0], reset=True)
-        rest = (check_rows(self, block, like=head[:0]) for block in blocks[1:])
+        gaps = {"allow_nan": self._learns_gaps}
+        head = check_rows(self, blocks[0], reset=True, **gaps)
+        rest = (check_rows(self, block, like=head[:0], **gaps) for block in blocks[1:])
         return [head, *rest]
 
     def _n_first_rows(self) -> int:

@@ -21,7 +21,7 @@ from .base import (
     ksvd_update,
     over_codes,
 )
-from .start import STARTS, Usable, start_atoms
+from .start import STARTS, Usable, start_atoms, start_rows
 
 
 class LinearLearner(DictionaryLearner):
@@ -36,9 +36,12 @@ class LinearLearner(DictionaryLearner):
         "dictionary_": Part(ExplicitDictionary, m="m", p="p"),
     }
 
+    _learns_gaps = True
+
     def _first_dictionary(
         self, X: Array, rng: np.random.Generator
     ) -> ExplicitDictionary:
+        X = start_rows(X)
         if self.n_components is None and not isinstance(self.init, str):
             n_atoms = len(self.init)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,14 @@ from ..backend.arrays import (
     as_like,
     check_points,
     is_array,
+    is_dask,
     namespace,
     row_norms,
     to_numpy,
 )
 from ..backend.lloyd import lloyd
-from ..backend.rows import sum_rows, take_rows
+from ..backend.masks import column_means, filled, has_gaps
+from ..backend.rows import is_blocks, map_rows, sum_rows, take_rows
 from ..backend.scale import (
     all_finite,
     check_range,
@@ -26,6 +29,7 @@ from ..backend.scale import (
     quiet,
     unit_rows,
 )
+from ..backend.stored import LazyRows, is_stored
 from ..core import Array
 
 
@@ -51,6 +55,29 @@ def start_atoms(
     if not bool((norms > 0).all()):
         raise ValueError("init has an atom that is zero: remove it")
     return unit_rows(atoms)
+
+
+def start_rows(X: Any) -> Any:
+    """Rows to draw first atoms from: gaps are filled with the means of their columns.
+
+    For k-means and the other starts to see complete rows. What follows learns from
+    what was observed only. A feature that was never observed is 0 in all atoms.
+    """
+    if is_blocks(X) or is_dask(X) or not int(sum_rows(_gaps, X, 9 * X.shape[1])):
+        return X
+    means = as_like(column_means(X), _first_row(X)[0])
+    fill = partial(_filled, means)
+    if is_stored(X):
+        return LazyRows(X, fill, 24 * X.shape[1])
+    return map_rows(fill, X, 24 * X.shape[1])
+
+
+def _gaps(block: Array) -> np.ndarray:
+    return np.array(int(has_gaps(block)))
+
+
+def _filled(means: Array, block: Array) -> Array:
+    return filled(block, means)
 
 
 def nonzero_rows(X: Array) -> np.ndarray:

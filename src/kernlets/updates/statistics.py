@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..backend import ops
 from ..backend.arrays import double, index_like, is_torch, namespace, to_numpy
+from ..backend.masks import filled, has_gaps, split
 from ..backend.rows import sum_rows
 from ..backend.scale import all_finite, quiet
 from ..core import Array, Dictionary, SparseCoder, SparseCodes, Statistics
@@ -37,6 +39,20 @@ def seen(X: Array, codes: SparseCodes) -> Seen:
     )
 
 
+def completed(dictionary: Dictionary, codes: SparseCodes, X: Array) -> Array:  # (n, p)
+    """Rows with gaps, filled in by their codes: what every update may learn from.
+
+    With x̂ = x where observed and γD elsewhere, Σ‖x̂ − γD'‖² is an upper bound of the
+    error of atoms D' over what was observed, and equal to it at D' = D. So an update
+    that lowers the first lowers the second.
+    """
+    if not has_gaps(X):
+        return X
+    rows, atoms = split(X).rows, dictionary.weights
+    left = ops.subtract_codes(rows, codes.indices, codes.values, atoms)
+    return filled(X, rows - left)
+
+
 def statistics(dictionary: Dictionary, X: Array, codes: SparseCodes) -> Statistics:
     """ΓᵀΓ, Γᵀ·coordinates(X), uses, error and the worst samples of one block."""
     return Statistics(
@@ -55,6 +71,7 @@ def summed(dictionary: Dictionary, coder: SparseCoder, X: Any) -> Statistics:
 
     def block_sums(block: Array) -> Statistics:
         codes = encode(dictionary, coder, block)
+        block = completed(dictionary, codes, block)
         if not is_torch(codes.values):
             codes = replace(codes, values=double(codes.values))
         return statistics(dictionary, block, codes)
