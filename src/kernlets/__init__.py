@@ -38,6 +38,7 @@ _HOMES = {
     "persistence": "save load",
     "config": "options",
     "backend.rows": "Blocks",
+    "backend.masks": "mark_missing",
 }
 _MODULES = ("datasets", "metrics", "plotting", "preimage")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

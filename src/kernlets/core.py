@@ -43,6 +43,8 @@ class Kernel(BaseEstimator, ABC):
 
     differentiable: ClassVar[bool] = False
     """Whether `pull` is defined."""
+    restrictable: ClassVar[bool] = False
+    """Whether `restricted` is defined."""
 
     @abstractmethod
     def __call__(
@@ -66,6 +68,17 @@ class Kernel(BaseEstimator, ABC):
         raise NotImplementedError(
             f"{type(self).__name__} has no gradient; use a differentiable kernel "
             "such as RBF or Polynomial"
+        )
+
+    def restricted(self, share: float) -> Kernel:
+        """The kernel of rows of which this share of the features was observed.
+
+        It takes only these features of x and y, and estimates κ(x, y) from them.
+        """
+        raise TypeError(
+            f"{type(self).__name__} is not defined on a part of a sample, so values "
+            "cannot be missing: fill them in, e.g. with kernlets.DictionaryImputer, or "
+            "use a kernel such as RBF or Polynomial"
         )
 
     def bound(self, X: Array) -> Kernel:
@@ -230,6 +243,15 @@ class Dictionary(ABC):
     def snapshot(self) -> Dictionary:
         """These atoms for good: a copy, if updates overwrite the dictionary."""
         return self
+
+    @property
+    def linear_atoms(self) -> Array | None:  # (m, p)
+        """The atoms as rows of features, where inner products are those of rows."""
+        return None
+
+    def restricted(self, features: Array) -> Dictionary:
+        """The same atoms over some of the features; they have no unit norm there."""
+        raise TypeError(f"{type(self).__name__} has no atoms over some of the features")
 
     def rescaled(self, factors: Array) -> Dictionary:  # factors: (m,)
         """Each atom times its factor."""

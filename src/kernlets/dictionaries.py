@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from .backend.arrays import (
     diagonal,
@@ -121,6 +122,14 @@ class ExplicitDictionary(RemembersGram):
     def with_weights(self, weights: Array) -> ExplicitDictionary:
         return replace(self, atoms=weights)
 
+    @property
+    def linear_atoms(self) -> Array:  # (m, p)
+        return self.atoms
+
+    def restricted(self, features: Array) -> ExplicitDictionary:
+        """The columns of D that were observed."""
+        return ExplicitDictionary(self.atoms[:, features])
+
 
 @dataclass(frozen=True)
 class KernelDictionary(RemembersGram):
@@ -209,6 +218,16 @@ class KernelDictionary(RemembersGram):
 
     def with_weights(self, weights: Array) -> KernelDictionary:
         return replace(self, coefs=weights, known_gram=None)
+
+    def restricted(self, features: Array) -> KernelDictionary:
+        """The same combinations of φ of the anchors' observed parts: A K(Z_o,Z_o) Aᵀ.
+
+        See `kernels.family.Family.restricted` for the kernel.
+        """
+        anchors = self.anchors
+        anchors = anchors.toarray() if sparse.issparse(anchors) else anchors
+        kernel = self.kernel.restricted(features.shape[0] / anchors.shape[1])
+        return KernelDictionary(kernel, anchors[:, features], self.coefs)
 
     @classmethod
     def behind(

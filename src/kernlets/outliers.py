@@ -132,7 +132,8 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
     def score_samples(self, X: Any) -> Array:  # (n,)
         """The negative reconstruction error: the lower, the more abnormal."""
         check_is_fitted(self)
-        return -self._errors(check_rows(self, X, by_blocks=True, like=self.mean_))
+        X = check_rows(self, X, by_blocks=True, like=self.mean_, allow_nan=True)
+        return -self._errors(X)
 
     def decision_function(self, X: Any) -> Array:  # (n,)
         """`score_samples` shifted so that outliers are negative."""
@@ -143,6 +144,11 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         decision = self.decision_function(X)
         xp = namespace(decision)
         return 1 - 2 * xp.astype(decision < 0, xp.int64)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def _learning_rows(self, X: Array) -> Array:
         """The rows to learn from; their mean and scale standardise all rows.

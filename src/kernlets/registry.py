@@ -78,7 +78,8 @@ def storable() -> dict[str, type]:
 def _own_classes() -> Iterator[type]:
     """Estimators and records in the name space of every package that holds some."""
     homes = {*_HOMES, *TABLES, "core", "dictionaries"}
-    homes -= {"config", "persistence", "backend.rows"}  # nothing that a model holds
+    # nothing that a model holds
+    homes -= {"config", "persistence", "backend.rows", "backend.masks"}
     for home in sorted(homes):
         registered = table(home).values() if home in TABLES else ()
         for value in (*vars(_module(home)).values(), *registered):

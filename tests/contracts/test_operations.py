@@ -607,3 +607,85 @@ for value in (np.nan, np.inf, -np.inf, 1e30):
     indices, values, _ = triton_.omp(*map(torch.as_tensor, (gram, *args[1:])), 5, 0.3)
     assert indices.min() >= -1 and indices.max() < 30 and values.isfinite().all()
 """
+
+
+def holes(rng, X, share=0.4):
+    """Rows with zeros where they are not known, and where they are."""
+    known = rng.random(X.shape) > share
+    known[0] = False  # nothing at all
+    known[1] = True
+    return np.where(known, X, 0), known
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_masked_omp_is_omp_over_what_was_observed(home, rng, dtype):
+    X, atoms = problem(rng, dtype=dtype)
+    rows, known = holes(rng, X)
+    expected = reference.masked_omp(atoms, rows, known, 5, 0.0)
+    found = call(home, "masked_omp", atoms, rows, known, 5, 0.0)
+    tolerance = 1e-10 if dtype == np.float64 else 5e-3
+    assert found[1].dtype == dtype
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_allclose(found[1], expected[1], rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(found[2], expected[2], rtol=tolerance, atol=tolerance)
+    assert (found[0][0] == -1).all() and found[2][0] == 0  # nothing observed
+
+
+def test_masked_omp_leaves_errors_orthogonal_where_observed(home, rng):
+    X, atoms = problem(rng)
+    rows, known = holes(rng, X)
+    indices, values, error = call(home, "masked_omp", atoms, rows, known, 5, 0.0)
+    left = (rows - dense(indices, values, len(atoms)) @ atoms) * known
+    chosen = np.take_along_axis(left @ atoms.T, indices.astype(int), axis=1)
+    np.testing.assert_allclose(np.where(indices >= 0, chosen, 0), 0, atol=1e-12)
+    np.testing.assert_allclose(error, (left**2).sum(1), rtol=1e-9, atol=1e-12)
+
+
+def test_masked_omp_without_holes_is_omp(home, rng):
+    X, atoms = problem(rng)
+    expected = reference.omp(*products(X, atoms), 6, 0.0)
+    found = call(home, "masked_omp", atoms, X, np.ones(X.shape, bool), 6, 0.0)
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-9)
+
+
+def test_masked_omp_stops_at_its_share_of_the_tolerance(home, rng):
+    X, atoms = problem(rng)
+    rows, known = holes(rng, X)
+    _, _, error = call(home, "masked_omp", atoms, rows, known, 20, 4.0)
+    assert (error <= 4.0 * known.mean(1) + 1e-12).all()
+
+
+def test_masked_omp_survives_numbers_without_bound(home, rng):
+    X, atoms = problem(rng, dtype=np.float32)
+    rows, known = holes(rng, X)
+    rows[2] *= np.float32(1e30)
+    indices, values, error = call(home, "masked_omp", atoms, rows, known, 4, 0.0)
+    assert np.isnan(error[2]) and (indices[2] == -1).all() and (values[2] == 0).all()
+    assert np.isfinite(error[3:]).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_masked_ksvd_sweep_is_the_loop_over_entries(home, rng, dtype):
+    X, atoms = problem(rng, dtype=dtype)
+    rows, known = holes(rng, X)
+    indices, values, _ = reference.masked_omp(atoms, rows, known, 3, 0.0)
+    residual = (rows - dense(indices, values, len(atoms)) @ atoms) * known
+    order = rng.permutation(len(atoms))
+    state = [part.astype(dtype) for part in (residual, atoms, values)]
+    expected, found = ([part.copy() for part in state] for _ in range(2))
+
+    def sweep(where, parts):
+        args = parts[0], known, parts[1], indices.astype(np.int64), parts[2], order
+        call(where, "masked_ksvd_sweep", *args)
+
+    sweep(reference, expected)
+    sweep(home, found)
+    tolerance = 1e-9 if dtype == np.float64 else 5e-3
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
+    assert (found[0] ** 2).sum() < (residual**2).sum()  # never raises the error
+    codes = dense(indices, found[2], len(atoms))
+    left = (rows - codes @ found[1]) * known
+    np.testing.assert_allclose(found[0], left, atol=1e-4)
+    np.testing.assert_allclose(np.linalg.norm(found[1], axis=1), 1, rtol=1e-5)

@@ -11,12 +11,10 @@ from numbers import Number
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from .arrays import is_dask, is_torch, to_numpy
-from .cluster import dask_labels
+from .arrays import is_torch, to_numpy
 
 MISSING = ("NoneType", "NAType", "NaTType")  # the last two are of pandas
 
@@ -39,13 +37,6 @@ def label_values(y: Any) -> np.ndarray:  # (n,)
             "their own"
         )
     return labels
-
-
-def accuracy(predicted: Any, y: Any, sample_weight: Any = None) -> float:
-    """Share of the labels y that were predicted, in memory or on a cluster."""
-    if is_dask(predicted):
-        return dask_labels().share_equal(predicted, y, sample_weight)
-    return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
 
 def label_classes(parts: Sequence[np.ndarray]) -> np.ndarray:

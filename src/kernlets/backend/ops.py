@@ -15,6 +15,7 @@ from ..config import options
 from ..core import Array
 from ..hot.budget_records import ERROR as ERROR
 from ..hot.budget_records import Outcome, Pursuit, Rules, Stock
+from ..hot.masked import FAINT as FAINT
 from .arrays import eps, is_torch
 
 OPERATIONS = (
@@ -26,8 +27,16 @@ OPERATIONS = (
     "ksvd_sweep",
     "gram_sweep",
     "budget_stream",
+    "masked_omp",
+    "masked_ksvd_sweep",
 )
 
+
+MASKED = {
+    "reference": "masked",
+    "numba_": "numba_masked",
+    "torch_": "torch_masked",
+}
 
 #: Modules of an operation that is too long for those of the others.
 OWN_HOMES = {
@@ -35,7 +44,9 @@ OWN_HOMES = {
         "reference": "reference_budget",
         "numba_": "numba_budget",
         "torch_": "torch_budget",
-    }
+    },
+    "masked_omp": MASKED,
+    "masked_ksvd_sweep": MASKED,
 }
 
 
@@ -157,3 +168,37 @@ def budget_stream(
     """A dictionary on a budget learns from a block, sample by sample."""
     learn = implementation("budget_stream", cross)
     return learn(stock, size, cross, energy, rates, rules, pursuit)
+
+
+def masked_omp(
+    atoms: Array,  # (m, p)
+    X: Array,  # (n, p), zero where it is not known
+    known: Array,  # (n, p) booleans
+    width: int,
+    tol: float,
+) -> tuple[Array, Array, Array]:
+    """`omp` of each sample over what was observed of it; see `hot.masked`."""
+    _check_mask(X, known, atoms)
+    return implementation("masked_omp", X)(atoms, X, known, width, tol)
+
+
+def masked_ksvd_sweep(
+    residual: Array,  # (n, p), zero where it is not known
+    known: Array,  # (n, p) booleans
+    atoms: Array,  # (m, p)
+    indices: Array,  # (n, width)
+    values: Array,  # (n, width)
+    order: Array,  # (m,)
+) -> None:
+    """One K-SVD pass over what was observed, in place in residual, atoms, values."""
+    _check_mask(residual, known, atoms)
+    sweep = implementation("masked_ksvd_sweep", residual)
+    sweep(residual, known, atoms, indices, values, order)
+
+
+def _check_mask(X: Array, known: Array, atoms: Array) -> None:
+    if X.shape != known.shape or X.shape[1] != atoms.shape[1]:
+        raise ValueError(
+            f"rows of shape {tuple(X.shape)}, a mask of shape {tuple(known.shape)} and "
+            f"atoms of shape {tuple(atoms.shape)} do not fit"
+        )

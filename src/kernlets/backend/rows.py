@@ -51,6 +51,11 @@ def is_blocks(X: Any) -> bool:
     return isinstance(X, Iterable) and not hasattr(X, "shape")
 
 
+def is_one_array(X: Any) -> bool:
+    """Whether X is one array, in memory or on disk: no blocks, and not on a cluster."""
+    return not (is_blocks(X) or is_dask(X))
+
+
 def no_blocks() -> ValueError:
     """The error for an iterable that ends at once."""
     return ValueError("X is an iterable without blocks: pass at least one")

@@ -24,6 +24,10 @@ _watch: ContextVar[Callable[[int], Any] | None] = ContextVar("watch", default=No
 _CAN_RELEASE = hasattr(mmap.mmap, "madvise") and hasattr(mmap, "MADV_DONTNEED")
 
 
+class Incomplete(np.memmap):
+    """A memory map whose NaN mean unknown; all others are refused as they are read."""
+
+
 def read_rows(X: Array, rows: slice | np.ndarray) -> Array:
     """One block in floating point; a block from disk is checked as it is read.
 
@@ -34,7 +38,7 @@ def read_rows(X: Array, rows: slice | np.ndarray) -> Array:
     block = as_float(X[rows])
     if not isinstance(X, np.memmap):
         return block
-    refuse_infinite(block, rows)
+    refuse_infinite(block, rows, isinstance(X, Incomplete))
     return to_device(block, streamed=True)
 
 
@@ -45,17 +49,23 @@ def no_rows(X: Any) -> Array:  # (0, p)
     return read_rows(X, slice(0, 0))
 
 
-def refuse_infinite(block: Array, rows: slice | np.ndarray | None = None) -> None:
+def refuse_infinite(
+    block: Array, rows: slice | np.ndarray | None = None, allow_nan: bool = False
+) -> None:
     """Raise if a block, read from these rows where they are known, is not finite."""
     numbers = block.data if sparse.issparse(block) else block
-    if bool(namespace(numbers).isfinite(numbers).all()):
+    xp = namespace(numbers)
+    if bool(xp.isfinite(numbers).all()):
+        return
+    if allow_nan and not bool(xp.isinf(numbers).any()):
         return
     where = ""
     if rows is not None:
         places = np.r_[rows]
         where = f" in rows {places[0]} to {places[-1]}"
+    what = "infinity" if allow_nan else "NaN or infinity"
     raise ValueError(
-        f"X contains NaN or infinity{where}, or numbers too large for {block.dtype}: "
+        f"X contains {what}{where}, or numbers too large for {block.dtype}: "
         "remove, impute or scale such values"
     )
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from ..config import options
@@ -35,8 +36,9 @@ from .arrays import (
 )
 from .cluster import dask_rows
 from .lazy_rows import LazyRows, check_memory, is_elsewhere, is_stored
+from .masks import unmasked
 from .rows import Blocks, is_blocks
-from .stored import no_rows, refuse_infinite
+from .stored import Incomplete, no_rows, refuse_infinite
 
 _checked: ContextVar[Any] = ContextVar("checked", default=None)
 
@@ -53,8 +55,12 @@ def check_rows(
     by_blocks: bool = False,
     whole: bool = False,
     like: Array | None = None,
+    allow_nan: bool = False,
 ) -> Array:
     """X as a finite two-dimensional floating-point array, or an error with advice.
+
+    With `allow_nan` an entry of dense rows may be NaN, which means unknown, and masked
+    entries of `numpy.ma` arrays become NaN; infinities are refused all the same.
 
     Memory maps of floating-point numbers are not read here: their blocks are checked
     as they are used. With `by_blocks` the same holds for `LazyRows`, which memory maps
@@ -70,7 +76,8 @@ def check_rows(
     """
     if X is _checked.get() and is_array(X) and not is_stored(X):
         check_features(estimator, _check_shape(X, ensure_min_samples), reset)
-        return _brought_to(X, like, streamed)
+        return _brought_to(X, like, streamed, allow_nan)
+    X = unmasked(X)
     if is_dask(X):
         return _check_dask(estimator, X, reset, ensure_min_samples, lazy, like)
     if is_blocks(X):
@@ -82,9 +89,10 @@ def check_rows(
     is_tensor = is_torch(X)
     if is_tensor or is_stored(X):
         check_features(estimator, _check_shape(X, ensure_min_samples), reset)
-        X = as_float(X) if is_tensor else _stored_rows(X, like)
+        X = as_float(X) if is_tensor else _stored_rows(X, like, allow_nan)
     else:
-        with np.errstate(over="ignore", invalid="ignore"):  # infinity is refused
+        # infinity is refused
+        with np.errstate(over="ignore", invalid="ignore"), advised(estimator):
             X = validate_data(
                 estimator,
                 X,
@@ -92,13 +100,16 @@ def check_rows(
                 dtype=_accepted_types(X) if like is None else numpy_dtype(like),
                 accept_sparse="csr" if accept_sparse else False,
                 ensure_min_samples=ensure_min_samples,
+                ensure_all_finite="allow-nan" if allow_nan else True,
             )
+    if allow_nan and sparse.issparse(X):
+        refuse_infinite(X)  # a sparse row has zeros, and nothing that is unknown
     unread = isinstance(X, LazyRows) and not (lazy or by_blocks)
     if unread or whole:
         check_memory(X, type(estimator).__name__)
-    X = _brought_to(X[:] if unread else X, like, streamed)
+    X = _brought_to(X[:] if unread else X, like, streamed, allow_nan)
     if is_tensor:
-        refuse_infinite(X)
+        refuse_infinite(X, allow_nan=allow_nan)
     if device_memory(X):
         load_solvers(X.device)
     return X
@@ -125,6 +136,7 @@ def check_source(
     reset: bool = False,
     accept_sparse: bool = False,
     like: Array | None = None,
+    allow_nan: bool = False,
 ) -> Any:
     """`check_rows` of any source: blocks are checked as they are read.
 
@@ -132,19 +144,21 @@ def check_source(
     read again if X can.
     """
     if not is_blocks(X):
-        keys = {"accept_sparse": accept_sparse, "lazy": True, "like": like}
-        return check_rows(estimator, X, reset=reset, **keys)  # type: ignore[arg-type]
+        keys: dict[str, Any] = {"accept_sparse": accept_sparse, "lazy": True}
+        keys |= {"like": like, "allow_nan": allow_nan}
+        return check_rows(estimator, X, reset=reset, **keys)
     if isinstance(X, Iterator):
-        return _checked_blocks(estimator, X, reset, like)
-    again = partial(_checked_blocks, estimator, X, reset, like)
+        return _checked_blocks(estimator, X, reset, like, allow_nan)
+    again = partial(_checked_blocks, estimator, X, reset, like, allow_nan)
     return Blocks(again, getattr(X, "n_rows", None))
 
 
 def _checked_blocks(
-    estimator: Any, blocks: Any, reset: bool, like: Array | None
+    estimator: Any, blocks: Any, reset: bool, like: Array | None, allow_nan: bool
 ) -> Iterator[Array]:
+    keys: dict[str, Any] = {"streamed": True, "allow_nan": allow_nan}
     for block in blocks:
-        rows = check_rows(estimator, block, reset=reset, streamed=True, like=like)
+        rows = check_rows(estimator, block, reset=reset, like=like, **keys)
         if reset:
             like, reset = rows[:0], False
         yield rows
@@ -174,14 +188,32 @@ def _is_regular(X: Any) -> bool:
     return True
 
 
+@contextmanager
+def advised(estimator: Any) -> Iterator[None]:
+    """What to do about NaN in a fit, where they are no obstacle to new rows."""
+    try:
+        yield
+    except ValueError as error:
+        known = "contains NaN" in str(error) and get_tags(estimator).input_tags
+        if not known or not known.allow_nan:
+            raise
+        raise ValueError(
+            f"X contains NaN: {type(estimator).__name__} takes rows with missing "
+            "values, but not here. Learn from complete rows, or fill in what is "
+            "missing, e.g. with kernlets.DictionaryImputer in front"
+        ) from None
+
+
 def _accepted_types(X: Any) -> Any:
     """The types that scikit-learn leaves alone; the first is what others become."""
     stored = stored_dtype(X)
     return FLOATS if stored is None else working_dtype(stored)
 
 
-def _stored_rows(X: Any, like: Array | None) -> Any:
+def _stored_rows(X: Any, like: Array | None, allow_nan: bool) -> Any:
     """Rows on disk, as they are or converted when they are read."""
+    if allow_nan and isinstance(X, np.memmap):
+        X = X.view(Incomplete)
     block = no_rows(X)  # refuses what is not a number
     wanted = block if like is None else like[:0]
     # a memory map must not pass for an array if its blocks are of another kind
@@ -189,7 +221,7 @@ def _stored_rows(X: Any, like: Array | None) -> Any:
     if is_exact and _is_alike(block, wanted):
         return X
     row_bytes = X.shape[1] * (X.dtype.itemsize + wanted.dtype.itemsize)
-    return LazyRows(X, partial(_converted, wanted), row_bytes)
+    return LazyRows(X, partial(_converted, wanted, allow_nan), row_bytes)
 
 
 def _is_alike(X: Array, like: Array) -> bool:
@@ -199,16 +231,18 @@ def _is_alike(X: Array, like: Array) -> bool:
     return not is_torch(X) or X.device == like.device
 
 
-def _converted(like: Array, block: Array) -> Array:
+def _converted(like: Array, allow_nan: bool, block: Array) -> Array:
     if _is_alike(block, like):
         return block
     with np.errstate(over="ignore"):  # infinity is refused, with advice
         block = as_like(block, like)
-    refuse_infinite(block)
+    refuse_infinite(block, allow_nan=allow_nan)
     return block
 
 
-def _brought_to(X: Any, like: Array | None, streamed: bool) -> Any:
+def _brought_to(
+    X: Any, like: Array | None, streamed: bool, allow_nan: bool
+) -> Any:
     """Rows in memory where the model is, or where the options say."""
     if like is None:
         return to_device(X, streamed)
@@ -221,7 +255,7 @@ def _brought_to(X: Any, like: Array | None, streamed: bool) -> Any:
                 "X.toarray()"
             )
         X = to_device(X, streamed)
-    return X if sparse.issparse(X) else _converted(like, X)
+    return X if sparse.issparse(X) else _converted(like, allow_nan, X)
 
 
 def _check_dask(

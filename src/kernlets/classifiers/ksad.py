@@ -37,7 +37,7 @@ from ..learners.checkpoint import Checkpoint
 from ..learners.iterate import Monitor, iterate
 from ..learners.start import start_atoms
 from ..maps import NystroemMap
-from ..pursuits.encode import pack
+from ..pursuits.bookkeeping import pack
 from ..updates.orthogonal import nearest_orthonormal
 from .labels import checked_labels
 from .neighbors import count_votes

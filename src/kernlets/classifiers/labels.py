@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import Any, ClassVar
 
@@ -9,14 +10,17 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..backend.arrays import (
+    as_like,
     empty,
     index_like,
     move_like,
     namespace,
     to_numpy,
 )
-from ..backend.labels import accuracy, label_values
+from ..backend.labels import label_values
+from ..backend.masks import has_gaps
 from ..backend.rows import over_rows
+from ..backend.scoring import accuracy
 from ..core import Array, SparseCodes
 from ..fields import Declared, Labels, Size
 
@@ -111,6 +115,33 @@ def class_residuals(
         fit = part * (2 * corr[:, atoms] - part @ gram[atoms][:, atoms])
         out[:, c] = energy - xp.sum(fit, axis=1)
     return xp.clip(out, 0, None)
+
+
+def prior_residuals(
+    residuals: Array,  # (n, n_classes)
+    X: Any,  # (n, p)
+    counts: np.ndarray,  # (n_classes,)
+    unit: float = 1.0,
+) -> Array:  # (n, n_classes)
+    """Residuals with −unit·log(prior) for rows of which nothing was observed.
+
+    The most frequent class wins there, and softmax(−residuals/unit) is the prior.
+    """
+    if not has_gaps(X):
+        return residuals
+    xp = namespace(residuals)
+    nothing = xp.all(xp.isnan(X), axis=1)
+    n_empty = int(xp.sum(xp.astype(nothing, xp.int64)))
+    if n_empty == 0:
+        return residuals
+    warnings.warn(
+        f"{n_empty} rows of X have no observed value: their label is that of the "
+        "largest class",
+        stacklevel=2,
+    )
+    prior = np.maximum(counts, 1e-9) / counts.sum()
+    level = as_like(-unit * np.log(prior), residuals)
+    return xp.where(nothing[:, None], level, residuals)
 
 
 def checked_labels(

@@ -32,12 +32,13 @@ class ClassParts:
     at_once: int | None = None  # classes that a cluster works on; None: as threads
 
 
-def labelled_rows(estimator: Any, X: Any, kernel: Kernel | None) -> Any:
+def labelled_rows(
+    estimator: Any, X: Any, kernel: Kernel | None, allow_nan: bool = False
+) -> Any:
     """Check X for a fit, which sets the number of features; blocks as they are read."""
     if not is_stream(X, kernel):
-        return check_samples(
-            estimator, X, kernel, reset=True, ensure_min_samples=2, lazy=True
-        )
+        keys: dict[str, Any] = {"ensure_min_samples": 2, "allow_nan": allow_nan}
+        return check_samples(estimator, X, kernel, reset=True, lazy=True, **keys)
     if isinstance(X, Iterator):
         raise ValueError(
             "X is an iterator that can be read only once, but each class reads it: "
@@ -46,8 +47,9 @@ def labelled_rows(estimator: Any, X: Any, kernel: Kernel | None) -> Any:
     head = next(iter(X), None)
     if head is None:
         raise no_blocks()
-    like = check_rows(estimator, head, reset=True)[:0]
-    return Blocks(lambda: (check_rows(estimator, block, like=like) for block in X))
+    gaps = {"allow_nan": allow_nan}
+    like = check_rows(estimator, head, reset=True, **gaps)[:0]
+    return Blocks(lambda: (check_rows(estimator, b, like=like, **gaps) for b in X))
 
 
 def is_stream(X: Any, kernel: Kernel | None) -> bool:

@@ -25,7 +25,7 @@ from ..backend.rows import (
     spread_rows,
     with_columns,
 )
-from ..backend.scale import quiet
+from ..backend.scale import least_energy, quiet
 from ..backend.text import printable
 from ..backend.threads import parallel
 from ..backend.validation import handed_down
@@ -38,8 +38,8 @@ from ..kernels.samples import check_samples, describe_input
 from ..learners import KSVD
 from ..learners.base import DictionaryLearner
 from ..learners.checkpoint import branches
-from ..pursuits.encode import side_by_side
-from .labels import ResidualVoting, checked_labels
+from ..pursuits.bookkeeping import side_by_side
+from .labels import ResidualVoting, checked_labels, prior_residuals
 from .parts import is_stream, labelled_rows, rows_of, split_classes
 
 SOME = 200  # samples whose residuals over other classes are looked at
@@ -143,7 +143,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self._validate_params()
         learner = self._learner()
         kernel = kernel_of(learner)
-        X = labelled_rows(self, X, kernel)
+        X = labelled_rows(self, X, kernel, getattr(learner, "_learns_gaps", False))
         learner = with_one_kernel(learner, X)
         split = split_classes(self, X, y, kernel)
         counts = split.counts.tolist()
@@ -191,7 +191,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         learner = self._learner()
         kernel = kernel_of(learner)
         begin = not hasattr(self, "learners_")
-        X = check_samples(self, X, kernel, reset=begin)
+        gaps = {"allow_nan": getattr(learner, "_learns_gaps", False)}
+        X = check_samples(self, X, kernel, reset=begin, **gaps)
         labels = checked_labels(self, y, X.shape[0], min_classes=1)
         if begin:
             learner = with_one_kernel(learner, X)
@@ -261,7 +262,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         if is_stream(X, kernel):
             return over_blocks(self.residuals, X)
         like = getattr(self.learners_[0], "_model_array", None)
-        X = check_samples(self, X, kernel, lazy=True, like=like)
+        X = check_samples(self, X, kernel, lazy=True, like=like, allow_nan=True)
         if isinstance(kernel, Precomputed):  # each class takes columns of the matrix
             return self._residuals(with_columns(X, type(self).__name__))
         return over_rows(copy(self)._residuals, X, 4 * 8 * X.shape[-1])
@@ -272,7 +273,9 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         for fitted, rows in zip(self.learners_, self.class_rows_, strict=True):
             with handed_down(X[:, rows] if by_matrix else X) as known:
                 columns.append(fitted.reconstruction_error(known, per_sample=True))
-        return namespace(columns[0]).stack(columns, axis=1)
+        residuals = namespace(columns[0]).stack(columns, axis=1)
+        unit = max(self.temperature_, least_energy(residuals))
+        return prior_residuals(residuals, X, self.class_count_, unit)
 
     def encode(self, X: Any) -> SparseCodes:
         """Sparse codes over the dictionary of each class by itself, side by side.
@@ -308,7 +311,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         return over_rows(partial(_softmax, self.temperature_), residuals)
 
     def __sklearn_tags__(self) -> Any:
-        return describe_input(super().__sklearn_tags__(), kernel_of(self.learner))
+        kernel = kernel_of(self.learner)
+        return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)
 
 
 def kernel_of(learner: Any) -> Kernel | None:

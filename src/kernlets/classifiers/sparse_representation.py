@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import as_like, index_like, namespace, to_numpy
+from ..backend.arrays import as_like, empty, index_like, namespace, to_numpy
 from ..backend.constraints import AT_LEAST_1
 from ..backend.estimator import Estimator
+from ..backend.masks import alike, has_gaps, split
 from ..backend.rows import map_rows
 from ..core import Array, Kernel, SparseCoder, SparseCodes
 from ..dictionaries import KernelDictionary
@@ -19,7 +20,13 @@ from ..kernels import resolve
 from ..kernels.samples import check_samples, describe_input
 from ..learners.exact import kernel_matrix
 from ..pursuits import BOTH, OMP, encode, resolve_coder
-from .labels import ResidualVoting, checked_labels, class_residuals
+from ..pursuits.masked import restricted_products, restricted_solve
+from .labels import (
+    ResidualVoting,
+    checked_labels,
+    class_residuals,
+    prior_residuals,
+)
 
 
 class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
@@ -137,23 +144,49 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
     def encode(self, X: Any) -> SparseCodes:
         """Sparse codes of the rows of X over the training samples."""
         check_is_fitted(self)
-        X = check_samples(self, X, self.kernel_)
+        like = self.dictionary_.coefs
+        X = check_samples(self, X, self.kernel_, like=like, allow_nan=True)
         return encode(self.dictionary_, self.coder_, X)
 
     def residuals(self, X: Any) -> Array:  # (n, n_classes)
         """Squared residual of each sample with the codes of one class only."""
         check_is_fitted(self)
         like = self.dictionary_.coefs
-        X = check_samples(self, X, self.kernel_, by_blocks=True, like=like)
+        X = check_samples(
+            self, X, self.kernel_, by_blocks=True, like=like, allow_nan=True
+        )
         dictionary, gram = self.dictionary_, self.dictionary_.gram()
 
         def block(rows: Array) -> Array:
+            if has_gaps(rows):
+                return self._incomplete_residuals(rows)
             corr, energy = dictionary.correlate(rows), dictionary.energy(rows)
             codes = self.coder_.solve(gram, corr, energy)
-            seen = gram, corr, energy, self.atom_classes_, len(self.classes_)
-            return class_residuals(codes, *seen)
+            return self._class_residuals(codes, gram, corr, energy)
 
         return map_rows(block, X, 3 * dictionary.row_bytes)
 
+    def _incomplete_residuals(self, X: Array) -> Array:  # (n, n_classes)
+        """Residuals over what was observed of each row."""
+        rows, known = split(X)
+        residuals = empty((X.shape[0], len(self.classes_)), like=X)
+        residuals[...] = 0
+        for part in alike(to_numpy(known)):
+            if len(part.features):
+                seen = restricted_products(self.dictionary_, rows, part)
+                share = len(part.features) / X.shape[1]
+                codes = restricted_solve(self.coder_, *seen, share)
+                found = self._class_residuals(codes, *seen)
+                residuals[index_like(part.rows, X)] = found
+        counts = np.bincount(self.atom_classes_, minlength=len(self.classes_))
+        return prior_residuals(residuals, X, counts)
+
+    def _class_residuals(
+        self, codes: SparseCodes, gram: Array, corr: Array, energy: Array
+    ) -> Array:  # (n, n_classes)
+        seen = gram, corr, energy, self.atom_classes_, len(self.classes_)
+        return class_residuals(codes, *seen)
+
     def __sklearn_tags__(self) -> Any:
-        return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
+        kernel = resolve(self.kernel)
+        return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)

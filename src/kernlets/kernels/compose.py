@@ -45,6 +45,15 @@ class _Pair(Kernel):
     def differentiable(self) -> bool:  # type: ignore[override]
         return self.first.differentiable and self.second.differentiable
 
+    @property
+    def restrictable(self) -> bool:  # type: ignore[override]
+        return self.first.restrictable and self.second.restrictable
+
+    def restricted(self, share: float) -> Kernel:
+        """Both kernels, scaled alike: a factor of one only would change the sum."""
+        parts = (_stretched(part, share) for part in (self.first, self.second))
+        return type(self)(*parts)
+
     @abstractmethod
     def combine(self, a: Array, b: Array) -> Array:
         """Combine the values of both kernels; may overwrite the NumPy array `a`."""
@@ -102,6 +111,7 @@ class Constant(Kernel):
     """
 
     differentiable: ClassVar[bool] = True
+    restrictable: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "value": [NOT_NEGATIVE],
@@ -118,6 +128,9 @@ class Constant(Kernel):
 
     def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
         return namespace(X).zeros_like(as_float(X))
+
+    def restricted(self, share: float) -> Kernel:
+        return self
 
     def _filled(self, X: Array, shape: tuple[int, ...]) -> Array:
         if not 0 <= self.value < np.inf:
@@ -156,6 +169,13 @@ class Normalized(Kernel):
     @property
     def differentiable(self) -> bool:  # type: ignore[override]
         return self.kernel.differentiable
+
+    @property
+    def restrictable(self) -> bool:  # type: ignore[override]
+        return self.kernel.restrictable
+
+    def restricted(self, share: float) -> Kernel:
+        return Normalized(self.kernel.restricted(share))
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
         left = self._inverse_norms(X)
@@ -198,6 +218,13 @@ class Normalized(Kernel):
             return self.kernel.pull(rows, rows, as_like(eye, rows))
 
         return map_rows(block, X, row_bytes=8 * X.shape[1])
+
+
+def _stretched(kernel: Kernel, share: float) -> Kernel:
+    """A kernel of the observed features at the scale of all."""
+    if isinstance(kernel, Family):
+        return kernel.stretched(share)
+    return kernel.restricted(share)
 
 
 def _owned(kernel: Kernel, X: Array, Y: Array | None) -> Array:  # (n, m)

@@ -77,6 +77,10 @@ class Polynomial(Dot):
         self.coef0 = coef0
         self.scale = scale
 
+    @property
+    def homogeneous(self) -> bool:
+        return self.coef0 == 0
+
     def profile(self, s: Array) -> Array:
         return power(self._base(s), self.degree)
 
@@ -162,6 +166,9 @@ class Cosine(Identity):
     """
 
     accept_sparse: ClassVar[bool] = True
+
+    def stretched(self, share: float) -> Kernel:
+        return self  # an angle has the same scale over some of the features
 
     def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)
         unit = _unit_rows(X)

@@ -41,6 +41,7 @@ class Family(Kernel):
     """Whether κ is defined only on rows without negative entries."""
     bounded: ClassVar[bool] = False
     """Whether κ is finite wherever s is a number, so that blocks are not checked."""
+    restrictable: ClassVar[bool] = True
     tamed_by: ClassVar[str] = ""
     """What besides scaling the data keeps κ from overflowing; used in the error."""
 
@@ -63,6 +64,24 @@ class Family(Kernel):
     @abstractmethod
     def spread(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
         """Σⱼ Vᵢⱼ ∂s(xᵢ, yⱼ)/∂xᵢ."""
+
+    @property
+    def homogeneous(self) -> bool:
+        """Whether κ is a power of s, up to a factor: a scale of s is one of κ."""
+        return False
+
+    def restricted(self, share: float) -> Kernel:
+        """κ(x, y) ≈ profile(s(x_o, y_o)/share) from the observed features o.
+
+        s is a sum over features, so |o| of p features have about |o|/p = `share` of it:
+        κ = exp(−γ (p/|o|) ‖x_o − y_o‖²) for `RBF`. Where κ is homogeneous, like
+        (x_oᵀy_o)^d, the scale would be the same for all pairs and is left out.
+        """
+        return self if self.homogeneous else self.stretched(share)
+
+    def stretched(self, share: float) -> Kernel:
+        """profile(s/share), at the scale of all features."""
+        return self if share == 1 else Stretched(self, 1 / share)
 
     @property
     def unset(self) -> bool:
@@ -188,11 +207,48 @@ class Exponential(Family):
 class Identity(Family):
     """κ = s."""
 
+    @property
+    def homogeneous(self) -> bool:
+        return True
+
     def profile(self, s: Array) -> Array:
         return s
 
     def slope(self, s: Array) -> Array:
         return namespace(s).ones_like(s)
+
+
+class Stretched(Family):
+    """κ(x, y) = profile(factor · s(x, y)) for the profile and s of another kernel."""
+
+    def __init__(self, kernel: Family, factor: float) -> None:
+        self.kernel = kernel
+        self.factor = factor
+
+    @property
+    def bounded(self) -> bool:  # type: ignore[override]
+        return self.kernel.bounded
+
+    @property
+    def psd(self) -> bool:  # type: ignore[override]
+        return self.kernel.psd
+
+    def profile(self, s: Array) -> Array:
+        s *= self.factor
+        return self.kernel.profile(s)
+
+    def slope(self, s: Array) -> Array:
+        s *= self.factor
+        return self.kernel.slope(s) * self.factor
+
+    def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)
+        return self.kernel.pairs(X, Y)
+
+    def own(self, X: Array) -> Array:  # (n,)
+        return self.kernel.own(X)
+
+    def spread(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
+        return self.kernel.spread(X, Y, V)
 
 
 def decay(s: Array, rate: float = 1.0) -> Array:

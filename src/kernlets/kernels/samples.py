@@ -23,6 +23,7 @@ def check_samples(
     by_blocks: bool = False,
     whole: bool = False,
     like: Array | None = None,
+    allow_nan: bool = False,
 ) -> Array:
     """Check X for an estimator that uses `kernel`; options as in `check_rows`.
 
@@ -41,6 +42,7 @@ def check_samples(
         by_blocks=by_blocks,
         whole=whole,
         like=like,
+        allow_nan=allow_nan and takes_gaps(kernel),
     )
     if reset and isinstance(kernel, Precomputed) and X.shape[0] != X.shape[1]:
         raise ValueError(
@@ -50,10 +52,19 @@ def check_samples(
     return X
 
 
-def describe_input(tags: Any, kernel: Kernel | None) -> Any:
-    """Add to an estimator's scikit-learn tags which samples its kernel takes."""
+def takes_gaps(kernel: Kernel | None) -> bool:
+    """Whether a kernel, or none for linear atoms, is defined on a part of a row."""
+    return kernel is None or kernel.restrictable
+
+
+def describe_input(tags: Any, kernel: Kernel | None, allow_nan: bool = False) -> Any:
+    """Add to an estimator's scikit-learn tags which samples its kernel takes.
+
+    With `allow_nan` samples may have gaps, where the kernel is defined on them.
+    """
     tags.input_tags.pairwise = isinstance(kernel, Precomputed)
     tags.input_tags.sparse = getattr(kernel, "accept_sparse", False)
+    tags.input_tags.allow_nan = allow_nan and takes_gaps(kernel)
     return tags
 
 

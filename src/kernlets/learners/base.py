@@ -14,11 +14,11 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import is_dask, to_numpy
+from ..backend.arrays import to_numpy
 from ..backend.constraints import AT_LEAST_1
 from ..backend.estimator import Estimator
 from ..backend.rows import (
-    is_blocks,
+    is_one_array,
     map_rows,
     no_blocks,
     over_each,
@@ -28,6 +28,8 @@ from ..backend.rows import (
 from ..backend.validation import check_rows, refuse_cluster
 from ..core import Array, Dictionary, SparseCoder, SparseCodes
 from ..fields import Declared, History, Part, Size, Whole
+from ..kernels import resolve
+from ..kernels.samples import takes_gaps
 from ..pursuits import BOTH, OMP, encode, resolve_coder
 
 ENCODE = (
@@ -64,6 +66,8 @@ class DictionaryLearner(
         "n_iter_": Whole(),
     }
 
+    _learns_gaps: ClassVar[bool] = False
+    """Whether rows to learn from may have NaN, which means unknown."""
     _width: int = 5
     """Default number of non-zeros; a classifier sets another for all its classes."""
     _few: int = 0
@@ -82,7 +86,14 @@ class DictionaryLearner(
 
     def _checked(self, X: Any) -> Array:
         """Check new samples and convert them as the dictionary needs them."""
-        return check_rows(self, X, lazy=True, like=self._model_array)
+        return check_rows(
+            self, X, lazy=True, like=self._model_array, allow_nan=self._takes_gaps
+        )
+
+    @property
+    def _takes_gaps(self) -> bool:
+        """Whether new rows may have NaN, which means unknown."""
+        return takes_gaps(getattr(self, "kernel_", None))
 
     @property
     def _model_array(self) -> Array:
@@ -133,7 +144,7 @@ class DictionaryLearner(
         the memory option.
         """
         check_is_fitted(self)
-        if self.sparse_output and not (is_blocks(X) or is_dask(X)):
+        if self.sparse_output and is_one_array(X):
             return self.encode(X).tocsr()
         coded = partial(_coded, self.dictionary_, self.coder_, self.sparse_output)
         row_bytes = 2 * self.dictionary_.row_bytes
@@ -156,6 +167,8 @@ class DictionaryLearner(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        kernel = getattr(self, "kernel", None)
+        tags.input_tags.allow_nan = kernel is None or takes_gaps(resolve(kernel))
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:

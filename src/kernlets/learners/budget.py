@@ -18,6 +18,7 @@ from ..backend.random import generator
 from ..backend.rows import map_rows, row_batches, shuffled_batches
 from ..backend.scale import all_finite, quiet
 from ..backend.threads import serial_blas
+from ..backend.training_rows import training_rows
 from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
 from ..fields import Declared, Part, Whole, check
@@ -38,7 +39,6 @@ from .base import DictionaryLearner
 from .checkpoint import Checkpoint, fitting
 from .iterate import Alternation, Monitor, iterate
 from .kernel_atoms import KernelAtoms
-from .training_rows import training_rows
 
 BLOCK = 64  # samples whose kernel rows are evaluated together
 ATOMS = 50
@@ -367,12 +367,14 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         return coder
 
     def _checked(self, X: Any) -> Array:
+        like = self._model_array
         return check_samples(
-            self, X, self.kernel_, by_blocks=True, like=self._model_array
+            self, X, self.kernel_, by_blocks=True, like=like, allow_nan=True
         )
 
     def __sklearn_tags__(self) -> Any:
-        return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
+        kernel = resolve(self.kernel)
+        return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)
 
 
 class Passes(Alternation):

@@ -84,12 +84,14 @@ class KernelLearner(KernelAtoms, BatchLearner):
         return GramDictionary.of_samples(matrix, index_like(rows, matrix))
 
     def _checked(self, X: Any) -> Array:
+        like = self._model_array
         return check_samples(
-            self, X, self.kernel_, lazy=True, like=self._model_array
+            self, X, self.kernel_, lazy=True, like=like, allow_nan=True
         )
 
     def __sklearn_tags__(self) -> Any:
-        return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
+        kernel = resolve(self.kernel)
+        return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)
 
 
 def kernel_matrix(kernel: Kernel, X: Array, who: str) -> Array:  # (N, N)

@@ -11,15 +11,16 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import is_dask, to_device
 from ..backend.codes import dense_codes
 from ..backend.constraints import StrOptions
+from ..backend.fill import complete_rows
 from ..backend.random import generator
 from ..backend.rows import kept
+from ..backend.training_rows import training_rows
 from ..backend.validation import check_rows
 from ..core import Array
 from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Part
 from .base import DictionaryLearner, over_codes
 from .start import STARTS, Usable, start_atoms
-from .training_rows import training_rows
 
 
 class LinearAtoms(DictionaryLearner):
@@ -27,6 +28,8 @@ class LinearAtoms(DictionaryLearner):
 
     A subclass defines `_learn` and `_needs_all_codes`.
     """
+
+    _learns_gaps = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DictionaryLearner._parameter_constraints,
@@ -73,12 +76,14 @@ class LinearAtoms(DictionaryLearner):
     def _whole_rows(self, X: Any) -> Array:
         all_codes = self._needs_all_codes()
         lazy = self._works_from_sums() if is_dask(X) else not all_codes
-        return check_rows(self, X, reset=True, lazy=lazy, whole=all_codes)
+        gaps = {"allow_nan": self._learns_gaps}
+        return check_rows(self, X, reset=True, lazy=lazy, whole=all_codes, **gaps)
 
     def _first_dictionary(
         self, X: Array, rng: np.random.Generator
     ) -> ExplicitDictionary:
         """The dictionary before the first iteration."""
+        X = complete_rows(X)
         if self.n_components is None and not isinstance(self.init, str):
             n_atoms = len(self.init)
         else:

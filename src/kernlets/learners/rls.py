@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..backend.masks import has_gaps, split
 from ..backend.scale import power_of_two, typical_length
 from ..backend.stored import apply_rows
 from ..core import Array, SparseCoder
 from ..fields import Declared, Floats, Maybe, Number
 from ..pursuits import encode
 from ..updates.recursive import Recursion
-from ..updates.statistics import Seen, seen
+from ..updates.statistics import Seen, completed, seen
 from .forgetting import Forgetting
 from .stream import StreamLearner
 
@@ -126,8 +127,10 @@ class RLSDictionary(StreamLearner):
     def _learn_batch(self, batch: Array, factors: np.ndarray) -> Seen:
         def learn(X: Array) -> Seen:
             if self.n_samples_seen_ == 0:
-                self._take(Recursion.start(self.dictionary_.atoms, _prior(X)))
+                known = split(X).rows if has_gaps(X) else X
+                self._take(Recursion.start(self.dictionary_.atoms, _prior(known)))
             codes = encode(self.dictionary_, self.coder_, X)
+            X = completed(self.dictionary_, codes, X)
             self._take(self._state().after(X, codes, factors).normalized())
             return seen(X, codes)
 

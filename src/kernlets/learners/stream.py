@@ -83,7 +83,8 @@ class StreamLearner(LinearAtoms):
         """
         self._validate_params()
         begin = not hasattr(self, "n_features_in_")
-        X = check_rows(self, X, reset=begin, like=self._stream_array)
+        gaps = {"allow_nan": self._learns_gaps}
+        X = check_rows(self, X, reset=begin, like=self._stream_array, **gaps)
         if not self.__sklearn_is_fitted__():
             if hasattr(self, "pending_"):
                 X = namespace(X).concat([self.pending_, _in_memory(X)])

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ..backend.arrays import namespace
 from ..backend.estimator import Estimator
 from ..backend.rows import (
     first_block,
@@ -71,17 +72,33 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
         """`_features`, or an error if they are not finite numbers."""
         with quiet():
             found = self._features(X)
-        if not all_finite(found):
+        if not all_finite(found) and not self._is_incomplete(found):
             raise ValueError(
                 f"{type(self).__name__}: features are not finite in {found.dtype}, the "
                 "samples are too large. Scale them as those of the fit, or pass float64"
             )
         return found
 
+    def _is_incomplete(self, found: Array) -> bool:
+        """Whether features are unknown only, where this map keeps what is."""
+        return self._keeps_gaps and not bool(namespace(found).isinf(found).any())
+
+    @property
+    def _takes_gaps(self) -> bool:
+        """Whether new rows may have NaN, which means unknown."""
+        return self._keeps_gaps
+
+    @property
+    def _keeps_gaps(self) -> bool:
+        """Whether what is unknown of a row is unknown of its features, too."""
+        return False
+
     def _rows(self, X: Any, reset: bool = False) -> Any:
         """Check X: one array, or blocks that are checked as they are read."""
         sparse, like = self._accept_sparse, None if reset else self._model_array
-        return check_source(self, X, reset=reset, accept_sparse=sparse, like=like)
+        keys: dict[str, Any] = {"accept_sparse": sparse, "like": like}
+        keys["allow_nan"] = self._keeps_gaps if reset else self._takes_gaps
+        return check_source(self, X, reset=reset, **keys)
 
     def _first_rows(self, X: Any) -> tuple[Array, Any]:
         """The first block, which sets the number of features, and all checked rows."""
@@ -91,6 +108,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.sparse = self._accept_sparse
+        tags.input_tags.allow_nan = self._keeps_gaps
         return tags
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..backend.arrays import as_like, double, index_like, is_array, to_device
 from ..backend.constraints import AT_LEAST_1, SHARE, Interval, StrOptions
+from ..backend.masks import has_gaps
 from ..backend.random import generator
 from ..backend.rows import map_rows, spread_rows, sum_rows, take_rows
 from ..core import Array, Kernel
@@ -33,6 +34,7 @@ from .factor import (
     n_kept,
     trace_error,
 )
+from .incomplete import incomplete_features
 from .spectral import Spectrum, all_eigenpairs, is_worth_it, leading_eigenpairs
 
 
@@ -93,10 +95,11 @@ class NystroemMap(LandmarkMap):
     Notes
     -----
     X may be an array, a torch tensor, a memory map, a Dask array or dataframe, or an
-    iterable of blocks of rows. `fit` reads blocks once and takes a share of the
-    landmarks from each (mini-batch LKDL, section IV-E); `transform` then returns
-    blocks. The same seed chooses the same landmarks whether the rows are in memory, on
-    disk or on a cluster.
+    iterable of blocks of rows. Values may be missing (NaN) from rows to `transform`;
+    they are mapped by least squares on the landmarks' observed parts. `fit` reads
+    blocks once and takes a share of the landmarks from each (mini-batch LKDL, section
+    IV-E); `transform` then returns blocks. The same seed chooses the same landmarks
+    whether the rows are in memory, on disk or on a cluster.
 
     Examples
     --------
@@ -168,6 +171,9 @@ class NystroemMap(LandmarkMap):
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
         """Virtual samples K(X, X_R) V_k Σ_k^(-1/2), equations (22) and (23)."""
+        if has_gaps(X):
+            model = self.kernel_, self.landmarks_, self.projection_
+            return incomplete_features(*model, X)
         return self.kernel_(X, self.landmarks_) @ self.projection_
 
     @property
@@ -256,6 +262,10 @@ class NystroemMap(LandmarkMap):
         return map_rows(self.kernel_.diag, X, self._row_bytes)
 
     @property
+    def _takes_gaps(self) -> bool:
+        return self.kernel_.restrictable
+
+    @property
     def _accept_sparse(self) -> bool:
         return getattr(resolve(self.kernel), "accept_sparse", False)
 
@@ -269,7 +279,9 @@ class NystroemMap(LandmarkMap):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(resolve(self.kernel), Precomputed)
+        kernel = resolve(self.kernel)
+        tags.input_tags.pairwise = isinstance(kernel, Precomputed)
+        tags.input_tags.allow_nan = kernel.restrictable
         return tags
 
 

@@ -8,14 +8,20 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..backend.arrays import as_like, double, namespace
+from ..backend.masks import first_observed, has_gaps, split
 from ..backend.rows import sum_rows, take_rows
 from ..core import Array
 from ..fields import Declared, Floats
 from .base import FeatureMap
 
+FIRST = 64  # rows among which one is looked for that has a value, for each column
+
 
 class Standardize(FeatureMap):
     """(x − mean) / std for each column; constant columns become zero.
+
+    Mean and deviation are those of the observed entries; what is unknown (NaN) stays
+    so. A column that was never observed has mean 0 and scale 1.
 
     What scikit-learn's `StandardScaler` does in memory, for every source of rows that
     the maps take: memory maps, Dask arrays and dataframes, iterables of blocks.
@@ -44,9 +50,10 @@ class Standardize(FeatureMap):
         head, rows = self._first_rows(X)
         # differences to a row: of a constant column exactly zero, and short of digits
         # only where that row is an outlier
-        origin = take_rows(head, np.array([0]))[0]
+        origin = first_observed(take_rows(head, np.arange(min(FIRST, head.shape[0]))))
         sums = sum_rows(partial(_moments, origin), rows, row_bytes=24 * head.shape[1])
-        shift, square = sums[1] / sums[0], sums[2] / sums[0]
+        count = namespace(sums).clip(sums[0], 1, None)
+        shift, square = sums[1] / count, sums[2] / count
         xp = namespace(shift)
         deviation = xp.sqrt(xp.clip(square - shift**2, 0, None))
         self.mean_ = as_like(double(origin) + shift, origin)
@@ -55,6 +62,10 @@ class Standardize(FeatureMap):
 
     def _features(self, X: Array) -> Array:  # (n, p)
         return (X - self.mean_) / self.scale_
+
+    @property
+    def _keeps_gaps(self) -> bool:
+        return True
 
     @property
     def _row_bytes(self) -> int:
@@ -74,4 +85,7 @@ def _moments(origin: Array, block: Array) -> Array:  # (p,), (n, p) -> (3, p)
     xp = namespace(block)
     moved = double(block) - double(origin)
     counts = xp.full_like(moved[0], block.shape[0])
+    if has_gaps(block):
+        moved, known = split(moved)
+        counts = xp.sum(xp.astype(known, moved.dtype), axis=0)
     return xp.stack([counts, xp.sum(moved, axis=0), xp.sum(moved * moved, axis=0)])

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from ..backend.arrays import namespace
+from ..backend.masks import has_gaps, split
 from ..core import Array
 from .base import FeatureMap
 
 
 class UnitNorm(FeatureMap):
     """x / ‖x‖₂ for each row; zero rows stay zero.
+
+    What is unknown (NaN) stays so, and ‖x‖² is estimated from the observed features o
+    as (p/|o|)‖x_o‖², so that observed entries have the scale of a complete row.
 
     It does what scikit-learn's `Normalizer` does in memory, for every source of rows
     that the maps accept: memory maps, Dask arrays and dataframes, iterables of blocks.
@@ -36,8 +40,21 @@ class UnitNorm(FeatureMap):
     def _features(self, X: Array) -> Array:  # (n, p)
         """Divide by the largest entry first, so that no square under- or overflows."""
         xp = namespace(X)
+        if has_gaps(X):
+            return self._observed_features(X)
         X = X / _nonzero(xp.max(xp.abs(X), axis=1, keepdims=True))
         return X / _nonzero(xp.linalg.vector_norm(X, axis=1, keepdims=True))
+
+    def _observed_features(self, X: Array) -> Array:  # (n, p)
+        xp, (rows, known) = namespace(X), split(X)
+        unit = _nonzero(xp.max(xp.abs(rows), axis=1, keepdims=True))
+        norms = xp.linalg.vector_norm(rows / unit, axis=1, keepdims=True)
+        share = xp.mean(xp.astype(known, rows.dtype), axis=1, keepdims=True)
+        return X / unit / _nonzero(norms / xp.sqrt(_nonzero(share)))
+
+    @property
+    def _keeps_gaps(self) -> bool:
+        return True
 
     @property
     def _row_bytes(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from ..backend import ops
 from ..backend.constraints import AT_LEAST_0, NOT_NEGATIVE
 from ..core import Array, SparseCoder, SparseCodes
-from .encode import pack, refuse_unbounded, squared_residual
+from .bookkeeping import pack, refuse_unbounded, squared_residual
 
 
 class Lasso(SparseCoder):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from ..backend import ops
 from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE
 from ..core import Array, SparseCoder, SparseCodes
-from .encode import refuse_unbounded
+from .bookkeeping import refuse_unbounded
 
 
 class OMP(SparseCoder):

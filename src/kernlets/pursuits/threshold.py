@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 from ..backend.arrays import namespace
 from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, StrOptions
 from ..backend.renamed import warn_renamed
 from ..core import Array, SparseCoder, SparseCodes
-from .encode import pack, refuse_unbounded, squared_residual
+from .bookkeeping import pack, refuse_unbounded, squared_residual
 
 
 class Threshold(SparseCoder):
@@ -61,6 +62,15 @@ class Threshold(SparseCoder):
         codes = self._shrunk(corr)
         residual = squared_residual(gram, corr, energy, codes)
         return refuse_unbounded(pack(codes, residual))
+
+    def restricted(self, share: float) -> Callable[[Array], Array]:
+        """The threshold where a share of the features was observed.
+
+        The squared error is then a share of that of all features: alpha‖γ‖₁ counts as
+        much less, and ½ alpha²‖γ‖₀.
+        """
+        power = {"soft": 1.0, "hard": 0.5}.get(self.kind, 0.0)
+        return Threshold(self.alpha * share**power, self.kind)._shrunk
 
     def _shrunk(self, corr: Array) -> Array:
         xp = namespace(corr)

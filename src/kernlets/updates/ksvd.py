@@ -11,6 +11,7 @@ import numpy as np
 from ..backend import ops
 from ..backend.arrays import diagonal, index_like, namespace, row_norms, to_numpy
 from ..backend.block_loop import slices
+from ..backend.masks import has_gaps, split
 from ..backend.products import matmul
 from ..backend.scale import peaks, power_of_two
 from ..core import (
@@ -23,9 +24,10 @@ from ..core import (
     Step,
 )
 from ..dictionaries import ExplicitDictionary, GramDictionary
-from ..pursuits.encode import squared_residual
+from ..pursuits.bookkeeping import squared_residual
 from .least_squares import normalized
 from .refresh import LIMITS, refresh, refresh_from
+from .statistics import completed
 
 
 class KSVDUpdate(AtomUpdate):
@@ -33,7 +35,8 @@ class KSVDUpdate(AtomUpdate):
 
     Let E be the residual, without atom d, of the samples that use d. The exact update
     is E's leading singular pair. The approximate one is d ∝ Eᵀg, then g = E d, a step
-    of alternation that never raises the error either.
+    of alternation that never raises the error either. Of samples with missing values
+    only what was observed counts: see `hot.masked.masked_ksvd_sweep`.
 
     Parameters
     ----------
@@ -63,8 +66,8 @@ class KSVDUpdate(AtomUpdate):
     ) -> Step:
         order = rng.permutation(dictionary.n_atoms)
         dictionary, errors = sweep(dictionary, coded, order, self.exact)
-        uses = coded.codes.uses()
-        dictionary = self._refreshed(dictionary, coded.X, uses, errors)
+        X, uses = completed(dictionary, coded.codes, coded.X), coded.codes.uses()
+        dictionary = self._refreshed(dictionary, X, uses, errors)
         return Step(dictionary, float(errors.sum(dtype=np.float64)))
 
     def _refreshed(
@@ -128,10 +131,25 @@ def sweep(
 def _(
     dictionary: ExplicitDictionary, coded: Coded, order: np.ndarray, exact: bool
 ) -> tuple[ExplicitDictionary, np.ndarray]:
+    if has_gaps(coded.X):
+        return _masked_sweep(dictionary, coded, order)
     X, codes = coded.X, coded.codes
     atoms, values = _copy(dictionary.atoms), _copy(codes.values)
     residual = ops.subtract_codes(X, codes.indices, values, atoms)
     ops.ksvd_sweep(residual, atoms, codes.indices, values, index_like(order, X), exact)
+    return dictionary.with_weights(atoms), to_numpy(row_norms(residual))
+
+
+def _masked_sweep(
+    dictionary: ExplicitDictionary, coded: Coded, order: np.ndarray
+) -> tuple[ExplicitDictionary, np.ndarray]:
+    """The pass over what was observed, by alternation whether exact or not."""
+    (X, known), codes = split(coded.X), coded.codes
+    atoms, values = _copy(dictionary.atoms), _copy(codes.values)
+    residual = ops.subtract_codes(X, codes.indices, values, atoms)
+    residual = namespace(X).where(known, residual, namespace(X).zeros_like(residual))
+    places = codes.indices, values, index_like(order, X)
+    ops.masked_ksvd_sweep(residual, known, atoms, *places)
     return dictionary.with_weights(atoms), to_numpy(row_norms(residual))
 
 

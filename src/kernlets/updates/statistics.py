@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..backend import ops
 from ..backend.arrays import index_like, namespace, to_numpy
 from ..backend.codes import codes_gram, summable
+from ..backend.masks import filled, has_gaps, split
 from ..backend.rows import sum_rows
 from ..backend.scale import all_finite, quiet
 from ..core import Array, Dictionary, SparseCoder, SparseCodes, Statistics
@@ -38,6 +40,20 @@ def seen(X: Array, codes: SparseCodes) -> Seen:
     )
 
 
+def completed(dictionary: Dictionary, codes: SparseCodes, X: Array) -> Array:  # (n, p)
+    """Rows with gaps, filled in by their codes: what every update may learn from.
+
+    With x̂ = x where observed and γD elsewhere, Σ‖x̂ − γD'‖² is an upper bound of the
+    error of atoms D' over what was observed, and equal to it at D' = D. So an update
+    that lowers the first lowers the second.
+    """
+    if not has_gaps(X):
+        return X
+    rows, atoms = split(X).rows, dictionary.weights
+    left = ops.subtract_codes(rows, codes.indices, codes.values, atoms)
+    return filled(X, rows - left)
+
+
 def statistics(dictionary: Dictionary, X: Array, codes: SparseCodes) -> Statistics:
     """ΓᵀΓ, Γᵀ·coordinates(X), uses, error and the worst samples of one block."""
     return Statistics(
@@ -55,7 +71,8 @@ def summed(dictionary: Dictionary, coder: SparseCoder, X: Any) -> Statistics:
     """
 
     def block_sums(block: Array) -> Statistics:
-        codes = summable(encode(dictionary, coder, block))
+        codes = encode(dictionary, coder, block)
+        block, codes = completed(dictionary, codes, block), summable(codes)
         return statistics(dictionary, block, codes)
 
     m, r = dictionary.weights.shape

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
-from ..backend.rows import Blocks, is_blocks, joined, no_blocks
-from ..backend.validation import check_rows
 from ..config import options
 from ..core import Array
+from .rows import Blocks, is_blocks, joined, no_blocks
+from .validation import check_rows
 
 MANY_ROWS = 2000  # rows of a stream to start from; default: a quarter as many atoms
 
@@ -38,7 +38,8 @@ def checked_blocks(learner: Any, X: Any) -> tuple[Blocks, Array]:
     def checked() -> Iterator[Array]:
         source = chain(taken, X) if once else X
         like = first[:0]  # later blocks may come as another type
-        return (check_rows(learner, b, streamed=True, like=like) for b in source)
+        keys: dict[str, Any] = {"like": like, "allow_nan": learner._learns_gaps}
+        return (check_rows(learner, b, streamed=True, **keys) for b in source)
 
     return Blocks(checked), first
 
@@ -55,8 +56,9 @@ def _refuse_single_use(X: Any, max_iter: int) -> None:
 
 def _checked_leading(learner: Any, blocks: list[Any]) -> list[Array]:
     """Check the first blocks of a stream; convert all to the type of the first."""
-    head = check_rows(learner, blocks[0], reset=True)
-    rest = (check_rows(learner, block, like=head[:0]) for block in blocks[1:])
+    gaps = {"allow_nan": learner._learns_gaps}
+    head = check_rows(learner, blocks[0], reset=True, **gaps)
+    rest = (check_rows(learner, block, like=head[:0], **gaps) for block in blocks[1:])
     return [head, *rest]
 
 

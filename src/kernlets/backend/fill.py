@@ -1,0 +1,37 @@
+"""Rows without gaps, for what cannot work with them, wherever the rows are."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..core import Array
+from .arrays import as_like, is_dask
+from .lazy_rows import LazyRows, is_stored
+from .masks import column_means, filled, has_gaps
+from .rows import is_blocks, map_rows, sum_rows
+from .stored import no_rows
+
+
+def complete_rows(X: Any) -> Any:
+    """X with the means of the columns in place of what is unknown.
+
+    For k-means and other ways to choose first atoms. What follows learns from what was
+    observed only. A feature that was never observed is 0 in all rows.
+    """
+    if is_blocks(X) or is_dask(X) or not int(sum_rows(_gaps, X, 9 * X.shape[1])):
+        return X
+    fill = partial(_filled, as_like(column_means(X), no_rows(X)))
+    if is_stored(X):
+        return LazyRows(X, fill, 24 * X.shape[1])
+    return map_rows(fill, X, 24 * X.shape[1])
+
+
+def _gaps(block: Array) -> np.ndarray:
+    return np.array(int(has_gaps(block)))
+
+
+def _filled(means: Array, block: Array) -> Array:
+    return filled(block, means)

@@ -1,0 +1,167 @@
+"""What was observed of the rows: an entry that is NaN is unknown.
+
+The mask of a row is in the row, so that it travels through every container: blocks,
+memory maps, devices and clusters. It is split off here, for one block at a time, where
+inner products are formed; see `kernlets.pursuits.masked`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core import Array
+from .arrays import (
+    as_float,
+    double,
+    index_like,
+    is_array,
+    is_torch,
+    namespace,
+    to_numpy,
+    working_dtype,
+)
+from .rows import sum_rows
+
+
+class Observed(NamedTuple):
+    """A block of rows with zeros for what is unknown, and where it is known."""
+
+    rows: Array  # (n, p)
+    known: Array  # (n, p) booleans
+
+
+class Alike(NamedTuple):
+    """Rows of a block of which the same features were observed."""
+
+    rows: np.ndarray  # (k,) places in the block
+    features: np.ndarray  # (q,) places of the observed features
+
+
+def has_gaps(X: Any) -> bool:
+    """Whether a block of rows of numbers has entries that are unknown."""
+    if not is_array(X) or X.ndim != 2 or 0 in X.shape:
+        return False
+    if is_torch(X):
+        return X.is_floating_point() and bool(X.amin().isnan())
+    return X.dtype.kind == "f" and bool(np.isnan(X.min()))  # the minimum is NaN, too
+
+
+def split(X: Array) -> Observed:
+    """The mask apart from the rows."""
+    xp = namespace(X)
+    known = ~xp.isnan(X)
+    return Observed(xp.where(known, X, xp.zeros_like(X)), known)
+
+
+def alike(known: np.ndarray) -> list[Alike]:  # (n, p)
+    """Rows by their masks, in the order of the masks' bits."""
+    bits = np.packbits(known, axis=1)
+    keys = np.ascontiguousarray(bits).view(f"V{bits.shape[1]}")[:, 0]
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    parts = np.split(order, np.cumsum(np.bincount(group))[:-1])
+    pairs = zip(parts, first, strict=True)
+    return [Alike(rows, np.flatnonzero(known[i])) for rows, i in pairs]
+
+
+def take_part(X: Array, part: Alike) -> Array:  # (k, q)
+    """The observed entries of rows that have one mask."""
+    return X[index_like(part.rows, X)][:, index_like(part.features, X)]
+
+
+def filled(X: Array, values: Array) -> Array:  # (n, p), (n, p) or (p,)
+    """X with `values` in place of what is unknown."""
+    xp = namespace(X)
+    return xp.where(xp.isnan(X), values, X)
+
+
+def first_observed(X: Array) -> Array:  # (p,)
+    """The first value of each column that is known, 0 where none is."""
+    if not has_gaps(X):
+        return X[0]
+    xp, (rows, known) = namespace(X), split(X)
+    first = xp.argmax(xp.astype(known, xp.int8), axis=0)
+    return rows[first, xp.arange(X.shape[1])]
+
+
+def column_means(X: Any) -> Array:  # (p,)
+    """Means over what was observed of each feature, 0 of one that never was."""
+    total = sum_rows(_observed_sums, X, row_bytes=32 * X.shape[1])
+    xp = namespace(total)
+    never = np.flatnonzero(to_numpy(total[0]) == 0)
+    if len(never):
+        names = ", ".join(map(str, never[:5])) + (", ..." if len(never) > 5 else "")
+        warnings.warn(
+            f"X has {len(never)} features that were never observed (columns {names}): "
+            "nothing is learned of them, and they are filled with 0",
+            stacklevel=2,
+        )
+    return total[1] / xp.where(total[0] > 0, total[0], 1.0)
+
+
+def _observed_sums(block: Array) -> Array:  # (2, p)
+    xp, (rows, known) = namespace(block), split(block)
+    counts = xp.sum(double(xp.astype(known, rows.dtype)), axis=0)
+    return xp.stack([counts, xp.sum(double(rows), axis=0)])
+
+
+def unmasked(X: Any) -> Any:
+    """An array of `numpy.ma` as rows with NaN where it is masked; else X itself."""
+    if not np.ma.isMaskedArray(X):
+        return X
+    return np.ma.filled(X.astype(working_dtype(X.dtype)), np.nan)
+
+
+def mark_missing(
+    X: Any, missing: Any = None, *, value: float | None = None
+) -> np.ndarray:  # (n, p)
+    """Rows with NaN, which means unknown, where a mask or a value says so.
+
+    For data that cannot hold NaN: whole numbers with a mask beside them, or with a
+    value that stands for "not measured". All estimators with the tag ``allow_nan``
+    take the result; `numpy.ma` arrays they take as they are.
+
+    Parameters
+    ----------
+    X : array (n, p)
+        The rows.
+    missing : array of booleans (n, p), optional
+        True where an entry is unknown.
+    value : number, optional
+        The number that stands for "unknown", e.g. -1 or 9999.
+
+    Returns
+    -------
+    array (n, p)
+        A copy of X in floating point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import mark_missing
+    >>> mark_missing(np.array([[1, -9], [3, 4]]), value=-9).tolist()
+    [[1.0, nan], [3.0, 4.0]]
+    """
+    rows = as_float(np.array(X))
+    if missing is None and value is None:
+        raise ValueError("mark_missing needs missing, an array of booleans, or a value")
+    for where in _marks(rows, missing, value):
+        rows[where] = np.nan
+    return rows
+
+
+def _marks(rows: np.ndarray, missing: Any, value: float | None) -> Iterator[np.ndarray]:
+    if missing is not None:
+        mask = np.asarray(missing)
+        if mask.dtype != bool or mask.shape != rows.shape:
+            raise ValueError(
+                f"missing has shape {mask.shape} and dtype {mask.dtype}, but it must "
+                f"be an array of booleans of the shape of X, {rows.shape}"
+            )
+        yield mask
+    if value is not None:
+        yield rows == value
