@@ -71,7 +71,10 @@ DASK_PARTS = ("files", "rows", "tasks", "wait", "worker")
 DASK = {f"backend/dask_{part}.py" for part in DASK_PARTS}
 HOMES = {
     "numba": {"hot/numba_.py"},
-    "torch": {"hot/torch_.py", "hot/triton_.py", "backend/arrays.py"},
+    "torch": {
+        *("hot/torch_.py", "hot/torch_positive.py", "hot/triton_.py"),
+        "backend/arrays.py",
+    },
     "triton": {"hot/triton_.py"},
     "dask": DASK,
     "distributed": DASK,

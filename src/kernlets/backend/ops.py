@@ -18,6 +18,7 @@ from .arrays import eps, is_torch
 
 OPERATIONS = (
     "omp",
+    "positive_omp",
     "lasso",
     "l1_distances",
     "fwht",
@@ -55,10 +56,12 @@ def omp(
     energy: Array,  # (n,)
     width: int,
     tol: float,
+    positive: bool = False,
 ) -> tuple[Array, Array, Array]:
     """Indices (n, width), values (n, width) and squared residuals (n,) by OMP."""
     _check_gram(gram, corr)
-    return implementation("omp", corr)(gram, corr, energy, width, tol)
+    pursue = implementation("positive_omp" if positive else "omp", corr)
+    return pursue(gram, corr, energy, width, tol)
 
 
 def lasso(

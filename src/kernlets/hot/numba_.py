@@ -339,6 +339,13 @@ def _first_butterflies(x):
         x[i + 4], x[i + 5], x[i + 6], x[i + 7] = a - e, b - f, c - g, d - h
 
 
+def positive_omp(*arguments: Any) -> Any:
+    """Non-negative orthogonal matching pursuit."""
+    from .numba_positive import positive_omp as pursue
+
+    return pursue(*arguments)
+
+
 def budget_stream(*arguments: Any) -> Any:
     """A dictionary on a budget learns from a block of samples."""
     from .numba_budget import stream  # only now: it is long to compile

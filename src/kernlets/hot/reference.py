@@ -233,6 +233,13 @@ def gram_sweep(
         values[rows, slots] = products[j, rows] - others @ gram[j]
 
 
+def positive_omp(*arguments: Any) -> Any:
+    """Non-negative orthogonal matching pursuit, see `positive.positive_omp`."""
+    from .positive import positive_omp as pursue
+
+    return pursue(*arguments)
+
+
 def budget_stream(*arguments: Any) -> Any:
     """A dictionary on a budget learns from a block of samples, see `budget.stream`."""
     from .budget import stream

@@ -270,6 +270,13 @@ def gram_sweep(
         values[rows, slots] = products[j, rows] - others @ gram[j]
 
 
+def positive_omp(*arguments: Any) -> Any:
+    """Non-negative orthogonal matching pursuit."""
+    from .torch_positive import positive_omp as pursue
+
+    return pursue(*arguments)
+
+
 def budget_stream(
     stock: Any,
     size: int,
