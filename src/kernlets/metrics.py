@@ -1,6 +1,8 @@
-"""The error of a feature map: how well it approximates its kernel.
+"""Measures of maps and dictionaries.
 
-Errors of learned dictionaries are methods of the learners.
+The error of a feature map is here: how well it approximates its kernel. Whether a
+dictionary contains that of another is in `matching`. Errors of learned dictionaries are
+methods of the learners.
 """
 
 from __future__ import annotations
@@ -14,6 +16,25 @@ from .backend.arrays import double, index_like, is_array, row_norms, to_numpy
 from .backend.random import generator
 from .core import Array, Kernel
 from .kernels import resolve
+from .matching import (
+    Match,
+    Recovery,
+    code_correlation,
+    match_atoms,
+    recovery,
+    stability,
+)
+
+__all__ = [
+    "KernelError",
+    "Match",
+    "Recovery",
+    "code_correlation",
+    "kernel_error",
+    "match_atoms",
+    "recovery",
+    "stability",
+]
 
 GROUPS = 20  # groups of rows, left out in turn to estimate standard errors
 

@@ -24,6 +24,8 @@ MORE = [
     OMP(4),
     OMP(tol=1.0),
     OMP(6, tol=2.0),
+    OMP(5, positive=True),
+    OMP(6, tol=2.0, positive=True),
     Lasso(0.2, positive=True, tol=1e-10, max_iter=10**5),
     Threshold(0.3),
     Threshold(0.3, kind="hard"),

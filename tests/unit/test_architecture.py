@@ -36,7 +36,8 @@ ALLOWED = {
     "landmarks": GROUND | {"kernels"},
     "preimage": GROUND | {"kernels"},
     "maps": GROUND | {"kernels", "landmarks", "preimage"},
-    "metrics": GROUND | {"kernels", "maps"},
+    "metrics": GROUND | {"kernels", "maps", "matching"},
+    "matching": GROUND | {"kernels", "dictionaries"},
     "dictionaries": GROUND | {"kernels", "preimage"},
     "pursuits": GROUND,
     "updates": GROUND | {"dictionaries", "pursuits"},
@@ -91,7 +92,7 @@ HOMES = {
     "numba": {"hot/numba_.py"},
     "torch": {
         *("hot/torch_.py", "hot/torch_budget.py", "hot/torch_masked.py"),
-        "hot/triton_.py",
+        *("hot/torch_positive.py", "hot/triton_.py"),
         "backend/arrays.py",
     },
     "triton": {"hot/triton_.py"},

@@ -76,21 +76,20 @@ def test_ksvd_step_reports_its_error_and_never_raises_it(coded, rng, exact):
     assert np.abs(dictionary.atoms - step.dictionary.atoms).max() > 0.01  # a new one
 
 
-def test_parallel_step_is_the_naive_formula(coded, rng):
+@pytest.mark.parametrize("n_sweeps", [1, 2, 3])
+def test_parallel_step_is_the_naive_sweep_over_samples(coded, rng, n_sweeps):
+    """Each atom in turn is fitted to what the others leave; then the way back."""
     dictionary, X, codes = coded
-    dense, atoms = codes.toarray(), dictionary.atoms
-    residual = X - dense @ atoms
-    expected = np.stack(
-        [
-            sum(g * (r + g * atom) for g, r in zip(dense[:, j], residual, strict=True))
-            for j, atom in enumerate(atoms)
-        ]
-    )
-    step = ParallelKSVDUpdate(min_uses=0, max_coherence=2).step(
+    dense, atoms = codes.toarray(), dictionary.atoms.copy()
+    for sweep in range(n_sweeps):
+        for j in range(len(atoms))[:: (-1) ** sweep]:
+            gap = X - dense @ atoms + np.outer(dense[:, j], atoms[j])
+            atoms[j] = np.linalg.lstsq(dense[:, [j]], gap, rcond=None)[0][0]
+    step = ParallelKSVDUpdate(min_uses=0, max_coherence=2, n_sweeps=n_sweeps).step(
         dictionary, statistics(dictionary, X, codes), rng
     )
-    np.testing.assert_allclose(step.dictionary.atoms, unit(expected), atol=1e-9)
-    assert step.error == pytest.approx((residual**2).sum())
+    np.testing.assert_allclose(step.dictionary.atoms, unit(atoms), atol=1e-9)
+    assert step.error == pytest.approx(((X - dense @ atoms) ** 2).sum())
 
 
 def test_parallel_ksvd_learns_about_as_well(rng):

@@ -20,6 +20,7 @@ from .arrays import eps, is_torch
 
 OPERATIONS = (
     "omp",
+    "positive_omp",
     "lasso",
     "l1_distances",
     "fwht",
@@ -44,6 +45,11 @@ OWN_HOMES = {
         "reference": "reference_budget",
         "numba_": "numba_budget",
         "torch_": "torch_budget",
+    },
+    "positive_omp": {
+        "reference": "positive",
+        "numba_": "numba_positive",
+        "torch_": "torch_positive",
     },
     "masked_omp": MASKED,
     "masked_ksvd_sweep": MASKED,
@@ -83,10 +89,12 @@ def omp(
     energy: Array,  # (n,)
     width: int,
     tol: float,
+    positive: bool = False,
 ) -> tuple[Array, Array, Array]:
     """Indices (n, width), values (n, width) and squared residuals (n,) by OMP."""
     _check_gram(gram, corr)
-    return implementation("omp", corr)(gram, corr, energy, width, tol)
+    pursue = implementation("positive_omp" if positive else "omp", corr)
+    return pursue(gram, corr, energy, width, tol)
 
 
 def lasso(

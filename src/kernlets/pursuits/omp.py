@@ -23,6 +23,12 @@ class OMP(SparseCoder):
         tenth of the number of atoms, at least 1.
     tol : float, optional
         Stop as soon as the squared residual of a sample is at most `tol`.
+    positive : bool, default=False
+        Whether codes must be non-negative. Coefficients are then least squares among
+        the non-negative ones of their support: an atom whose coefficient would become
+        negative leaves the support. Fewer non-zeros are used where no further atom
+        has a positive correlation with the residual. It suits counts, intensities and
+        everything else whose parts only add up.
 
     Examples
     --------
@@ -32,22 +38,33 @@ class OMP(SparseCoder):
     >>> codes = OMP(n_nonzero_coefs=2).solve(gram, corr, (corr**2).sum(1))
     >>> codes.toarray().tolist(), codes.residual.round(2).tolist()
     ([[3.0, -1.0, 0.0]], [0.04])
+    >>> coder = OMP(n_nonzero_coefs=2, positive=True)
+    >>> coder.solve(gram, corr, (corr**2).sum(1)).toarray().tolist()
+    [[3.0, 0.0, 0.2]]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_nonzero_coefs": [AT_LEAST_1, None],
         "tol": [NOT_NEGATIVE, None],
+        "positive": ["boolean"],
     }
 
     def __init__(
-        self, n_nonzero_coefs: int | None = None, tol: float | None = None
+        self,
+        n_nonzero_coefs: int | None = None,
+        tol: float | None = None,
+        *,
+        positive: bool = False,
     ) -> None:
         self.n_nonzero_coefs = n_nonzero_coefs
         self.tol = tol
+        self.positive = positive
 
     def solve(self, gram: Array, corr: Array, energy: Array) -> SparseCodes:
         width = self.width(gram.shape[0])
-        indices, values, residual = ops.omp(gram, corr, energy, width, self.tol or 0.0)
+        tol = self.tol or 0.0
+        found = ops.omp(gram, corr, energy, width, tol, self.positive)
+        indices, values, residual = found
         codes = SparseCodes(indices, values, gram.shape[0], residual)
         return refuse_unbounded(codes)
 

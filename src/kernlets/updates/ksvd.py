@@ -11,9 +11,8 @@ import numpy as np
 from ..backend import ops
 from ..backend.arrays import diagonal, index_like, namespace, row_norms, to_numpy
 from ..backend.block_loop import slices
+from ..backend.constraints import AT_LEAST_1
 from ..backend.masks import has_gaps, split
-from ..backend.products import matmul
-from ..backend.scale import peaks, power_of_two
 from ..core import (
     Array,
     AtomUpdate,
@@ -25,9 +24,10 @@ from ..core import (
 )
 from ..dictionaries import ExplicitDictionary, GramDictionary
 from ..pursuits.bookkeeping import squared_residual
-from .least_squares import normalized
+from .least_squares import fit_term, normalized
 from .refresh import LIMITS, refresh, refresh_from
 from .statistics import completed
+from .sweeps import gauss_seidel
 
 
 class KSVDUpdate(AtomUpdate):
@@ -85,38 +85,48 @@ class KSVDUpdate(AtomUpdate):
 
 
 class ParallelKSVDUpdate(AtomUpdate):
-    """Updates all atoms at once: dⱼ ∝ Σᵢ gᵢⱼ (rᵢ + gᵢⱼ dⱼ), with the old other atoms.
+    """Updates all atoms from sums over samples: dⱼ ∝ (ΓᵀX)ⱼ − Σ_{k≠j} (ΓᵀΓ)ⱼₖ dₖ.
 
-    This is the approximate K-SVD step without its order, which makes it one matrix
-    product: dⱼ ∝ (ΓᵀX)ⱼ − Σ_{k≠j} (ΓᵀΓ)ⱼₖ dₖ. It needs only sums over samples, so it
-    works on data larger than memory and is fast on a GPU. Unlike the sweep it may raise
-    the error at fixed codes; it reports the error of the codes that it was given.
+    This is the approximate K-SVD step dⱼ ∝ Σᵢ gᵢⱼ (rᵢ + gᵢⱼ dⱼ) with the codes of the
+    other atoms as they were. ΓᵀΓ and ΓᵀX are summed once, so it works on data larger
+    than memory, and a sweep is a few matrix products, which are fast on a GPU. Several
+    sweeps follow without another pass over the samples, see `sweeps.gauss_seidel`. The
+    error at these codes never rises; as in `MODUpdate`, the length that an atom gains
+    is a factor of its codes.
 
     Parameters
     ----------
     min_uses, max_coherence : int, float
         As in `KSVDUpdate`.
+    n_sweeps : int
+        Sweeps over the atoms. With many of them the update is that of `MODUpdate`.
     """
 
     needs = "statistics"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = LIMITS
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LIMITS,
+        "n_sweeps": [AT_LEAST_1],
+    }
 
-    def __init__(self, min_uses: int = 4, max_coherence: float = 0.99) -> None:
+    def __init__(
+        self, min_uses: int = 4, max_coherence: float = 0.99, n_sweeps: int = 5
+    ) -> None:
         self.min_uses = min_uses
         self.max_coherence = max_coherence
+        self.n_sweeps = n_sweeps
 
     def step(
         self, dictionary: Dictionary, coded: Statistics, rng: np.random.Generator
     ) -> Step:
-        power = diagonal(coded.codes_gram)[:, None]
-        weights = dictionary.weights
-        moved = coded.cross - matmul(coded.codes_gram, weights) + power * weights
-        moved = moved / power_of_two(peaks(moved, 1))  # before it meets a kernel matrix
-        dictionary = normalized(dictionary.with_weights(moved), dictionary)
+        sums = coded.codes_gram, coded.cross
+        weights = gauss_seidel(*sums, dictionary.weights, self.n_sweeps)
+        moved = dictionary.with_weights(weights)
+        error = coded.error + fit_term(coded, moved) - fit_term(coded, dictionary)
+        dictionary = normalized(moved, dictionary)
         limits = self.min_uses, self.max_coherence
         dictionary = refresh_from(coded, dictionary, *limits)
-        return Step(dictionary, coded.error)
+        return Step(dictionary, error)
 
 
 @singledispatch

@@ -1,0 +1,83 @@
+"""Sweeps over the atoms that need only sums over samples, never the samples."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..backend.arrays import (
+    as_like,
+    diagonal,
+    double,
+    index_like,
+    is_torch,
+    namespace,
+)
+from ..backend.scale import least_energy
+from ..backend.threads import parallel
+from ..core import Array
+
+BLOCK = 64  # atoms whose gaps are found by one matrix product
+COLUMNS = 1024  # columns swept at once, whatever the number of threads
+
+
+def gauss_seidel(
+    codes_gram: Array,  # (m, m)  ΓᵀΓ
+    cross: Array,  # (m, r)  Γᵀ · coordinates(X)
+    start: Array,  # (m, r)
+    sweeps: int,
+) -> Array:  # (m, r)
+    """Atoms of any length after some sweeps at fixed codes.
+
+    A sweep moves the atoms in turn, dⱼ ← ((ΓᵀX)ⱼ − Σ_{k≠j} (ΓᵀΓ)ⱼₖ dₖ) / (ΓᵀΓ)ⱼⱼ. This
+    is the best atom while the others are as they are, so the squared error never rises,
+    however coherent the atoms are and whatever the scales of their codes. Every second
+    sweep goes backwards. An atom without codes stays.
+    """
+    xp, power = namespace(start), diagonal(codes_gram)
+    used = (power > least_energy(codes_gram))[:, None]
+    scale = xp.sqrt(xp.where(used, double(power)[:, None], 1.0))
+    gram = xp.where(used & used.T, double(codes_gram) / scale / scale.T, 0.0)
+    places = index_like(np.arange(len(gram)), gram)
+    gram[places, places] = 1.0  # also of atoms without codes: no zero to divide by
+    turns = [_forward(gram), _backward(gram)]
+    out = xp.asarray(start, copy=True)
+
+    def swept(columns: slice) -> None:
+        atoms = double(start[:, columns]) * scale
+        right = xp.where(used, double(cross[:, columns]) / scale, 0.0)
+        for sweep in range(sweeps):
+            for part in turns[sweep % 2]:
+                gap = right[part.atoms] - gram[part.atoms] @ atoms
+                atoms[part.atoms] += part.inverse @ gap
+        moved = xp.where(used, atoms / scale, start[:, columns])
+        out[:, columns] = as_like(moved, out)
+
+    tiles = [slice(i, i + COLUMNS) for i in range(0, start.shape[1], COLUMNS)]
+    if is_torch(out):
+        list(map(swept, tiles))
+    else:
+        parallel(swept, tiles)
+    return out
+
+
+class _Part(NamedTuple):
+    """Some neighbouring atoms, and the sweep over them as one matrix."""
+
+    atoms: slice
+    inverse: Array  # of a triangle of their ΓᵀΓ
+
+
+def _forward(gram: Array) -> list[_Part]:
+    """Parts from the first atoms to the last; an atom sees those before it moved."""
+    xp, parts = namespace(gram), []
+    for begin in range(0, gram.shape[0], BLOCK):
+        atoms = slice(begin, begin + BLOCK)
+        parts.append(_Part(atoms, xp.linalg.inv(xp.tril(gram[atoms, atoms]))))
+    return parts
+
+
+def _backward(gram: Array) -> list[_Part]:
+    """Parts from the last atoms to the first; the matrix is symmetric."""
+    return [_Part(atoms, inverse.T) for atoms, inverse in reversed(_forward(gram))]
