@@ -21,12 +21,26 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to try it")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for results")
     parser.add_argument("--threads", type=int, default=2, help="for all methods")
+    parser.add_argument(
+        "--resume", action="store_true", help="only cases that the last run lacks"
+    )
+    parser.add_argument(
+        "--part", type=_part, default=(1, 1), metavar="I/N", help="every N-th case"
+    )
     parser.add_argument("--page", type=Path, help="page whose tables to replace")
     arguments = parser.parse_args()
     unknown = sorted(set(arguments.names) - set(NAMES))
     if unknown:
         parser.error(f"no benchmark {unknown[0]!r}: choose from {', '.join(NAMES)}")
     return arguments
+
+
+def _part(text: str) -> tuple[int, int]:
+    """``2/3`` is the second of three parts."""
+    number, _, count = text.partition("/")
+    if not (number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no part: write e.g. 1/2")
+    return int(number), int(count)
 
 
 def _log(message: str) -> None:
@@ -43,7 +57,8 @@ def _run(name: str, arguments: argparse.Namespace) -> None:
     from kernlets.lab.peers.tables import markdown, skipped, tables
 
     store = JsonLines(arguments.out)
-    run(load(name), arguments.quick, arguments.threads, store, _log)
+    which = {"resume": arguments.resume, "part": arguments.part}
+    run(load(name), arguments.quick, arguments.threads, store, _log, **which)
     results = last_results(store, name)
     for table in tables(results):
         table.print()

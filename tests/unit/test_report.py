@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import zlib
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -12,11 +13,22 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from kernlets import explain
 from kernlets.lab.bench import charts, html, machine, memory, pictures
 from kernlets.lab.demo import run as demo
 from kernlets.lab.demo import trial
 from kernlets.lab.demo.choice import folds, grid, score
-from kernlets.lab.demo.methods import LINEAR, LKDL, METHODS, UNTRAINED, classifier
+from kernlets.lab.demo.methods import (
+    LINEAR,
+    LKDL,
+    METHODS,
+    PEERS,
+    SAMPLES,
+    UNTRAINED,
+    classifier,
+)
+from kernlets.lab.demo.reasons import _chosen
+from kernlets.lab.demo.terminal import verdict
 
 
 @pytest.fixture(scope="module")
@@ -278,3 +290,37 @@ def test_recorded_terminal_needs_no_font_from_elsewhere(tmp_path, monkeypatch):
     assert "@font-face" not in svg
     assert not re.search(r"(src|href)=\"http|url\(\"http", svg)
     assert str(tmp_path) not in svg
+
+
+def test_a_peer_that_is_first_is_said_to_be(quick):
+    result, text, printed = quick
+    said = " ".join(printed.split())
+    count = len(result.plan.corruptions())
+    lost = [c for c in result.plan.corruptions() if result.best(c, METHODS) in PEERS]
+    assert f"A dictionary is first in {count - len(lost)} of {count} columns" in said
+    assert verdict(result) in said and verdict(result) in text
+    ahead = {trial.Corruption(): 1.0}
+    trials = [
+        replace(each, accuracy={**each.accuracy, **ahead})
+        if each.method == "random forest"
+        else each
+        for each in result.trials
+    ]
+    other = verdict(replace(result, trials=trials))
+    assert other.endswith(".") and "random forest at clean" in other
+
+
+def test_samples_in_a_narrow_kernel_beat_all_peers_under_noise(quick):
+    result, *_ = quick
+    noise = result.plan.corruptions()[1]
+    best = max(result.accuracy(name, noise)[0] for name in PEERS)
+    assert result.accuracy(SAMPLES, noise)[0] > best
+
+
+def test_page_explains_some_digits(quick):
+    result, text, _ = quick
+    assert "Why this label" in text
+    model = result.of(SAMPLES)[0].model
+    noisy = result.plan.corruptions()[1](result.data.X_test, result.plan.seeds[0])
+    found = explain(model, noisy[_chosen(result, noisy)[0]])
+    assert f"training digit {found.samples[0].row}, a {found.samples[0].label}" in text

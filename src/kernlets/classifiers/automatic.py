@@ -59,7 +59,8 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
     * ``"classes"``: a dictionary for each class behind a `NystroemMap`;
     * ``"orthogonal"``: one orthonormal dictionary, nearest samples;
     * ``"exact"``: a dictionary for each class by exact `KernelKSVD`, few rows only;
-    * ``"label consistent"``: `LCKSVDClassifier` behind a `NystroemMap`.
+    * ``"label consistent"``: `LCKSVDClassifier` behind a `NystroemMap`;
+    * ``"class samples"``: the samples of each class as its dictionary; with ``robust``.
 
     They are chosen by successive halving on growing parts of the rows. All candidates
     of a space share its map, and one pursuit or one set of codes gives the scores for
@@ -76,7 +77,8 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         Choose by the mean accuracy on validation rows as they are, with noise of their
         own standard deviation, and with half of the features set to zero.
     families : sequence of str, optional
-        Which of the families above to choose from. Default: all.
+        Which of the families above to choose from. Default: all; the last one only if
+        `robust`.
     random_state : int, RandomState, Generator or None
         Seeds folds and fits. Candidates come in the same order with the same seed; it
         is the clock that decides how many of them are tried. With ``seconds=None``, or
@@ -182,7 +184,8 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
 
     def _families(self) -> list[str]:
         if self.families is None:
-            return list(FAMILIES)
+            names = FAMILIES.items()
+            return [n for n, each in names if self.robust or not each.for_damage]
         unknown = [name for name in self.families if name not in FAMILIES]
         if unknown or not len(self.families):
             what = repr(unknown[0]) if unknown else "nothing"

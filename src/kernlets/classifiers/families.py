@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +31,7 @@ NEIGHBORS = (1, 3, 5, 9, 15)
 WIDTHS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80)  # non-zeros that one pursuit is read at
 MOST_ATOMS = 300  # of each class
 Setting = tuple[float, ...]  # the parameters that a family has, in its own order
-Hits = dict[int, float]  # what is read out -> validation rows that are right
+Hits = dict[int, np.ndarray]  # what is read out -> right rows, by way to spoil them
 
 
 @dataclass
@@ -58,9 +59,9 @@ class Features:
     def mapped(self) -> list[Array]:
         return [self.map.transform(rows) for rows in self.held_out]
 
-    def hits(self, predicted: list[np.ndarray]) -> float:
-        """Rows that are right, on average over the ways to spoil them."""
-        return float(np.mean([np.sum(labels == self.truth) for labels in predicted]))
+    def hits(self, predicted: list[np.ndarray]) -> np.ndarray:
+        """Rows that are right, for each way to spoil them; as they are first."""
+        return np.array([np.sum(labels == self.truth) for labels in predicted], float)
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,10 @@ class Family(ABC):
     """What is read out of one fit at several values."""
     late: ClassVar[bool] = False
     """Too slow to be tried in every space: only in those that others do well in."""
+    most_rows: ClassVar[float] = inf
+    """Beyond, others are as good in less time, unless it is about damage."""
+    for_damage: ClassVar[bool] = False
+    """Worth its time only where damage decides, or where it is asked for."""
 
     def first(self) -> list[Setting]:
         """Settings to begin with."""
@@ -141,7 +146,9 @@ class Fisher(Family):
         return {k: self._hits(features, model, codes, k) for k in _up_to(features)}
 
     @staticmethod
-    def _hits(features: Features, model: Any, codes: list[Array], k: int) -> float:
+    def _hits(
+        features: Features, model: Any, codes: list[Array], k: int
+    ) -> np.ndarray:
         votes = [count_votes(q, model.codes_, features.y, k) for q in codes]
         return features.hits([to_numpy(each).argmax(axis=1) for each in votes])
 

@@ -18,15 +18,25 @@ from .clock import Clock
 from .families import Design, Features
 from .folds import Split, sampling_order, splits, validation_rows
 from .learned import FAMILIES
-from .spaces import Rates, Space, first_spaces, near_spaces, scaled, scalers
+from .spaces import (
+    MIDDLE_WIDTH,
+    NARROW,
+    Rates,
+    Space,
+    first_spaces,
+    near_spaces,
+    scaled,
+    scalers,
+)
 from .trials import FEW_ROWS, Outcome, Stage, Trial, described, plan
 
-MIDDLE_WIDTH = 0.3  # where slow families begin
 FIRST_LANDMARKS, MOST_LANDMARKS = 500, 2000
 KEEP = (20, 8, 4, 3)  # trials that go on after each stage ...
 KEEP_FEW = (6,)  # ... of few rows
 PARENTS = 4  # trials whose near settings are tried in the next stage
+SLOW = ("classes", "exact")  # families that come last in the first stage
 FOR_THREADS = 1000  # rows of a fit that is worth more than one thread
+TIE = 0.5  # standard errors by which candidates may differ by chance
 FAILURES = (ValueError, ArithmeticError, np.linalg.LinAlgError)
 
 
@@ -59,12 +69,10 @@ class Search:
         self.stopped = False
 
     def run(self) -> Outcome:
-        """The best trial of the last stage that came to an end for at least one."""
+        """The best trial on as many rows as there was time for."""
         trials = self._admitted(self._first_trials())
-        best: list[Outcome] = []
         for number, stage in enumerate(self.stages):
             ranked = self._stage(number, stage, trials)
-            best = ranked or best
             if not ranked or self.stopped:
                 break
             counts = KEEP_FEW if self.few else KEEP
@@ -74,19 +82,35 @@ class Search:
             # nothing new in the very last stage of a repeated one: it decides only
             grown = [] if is_last_but_one and number else self._grown(ranked)
             trials = kept + self._admitted(grown)
-        if not best:
+        return self._winner()
+
+    def _winner(self) -> Outcome:
+        """The best of all that were scored on the most rows.
+
+        That may be one that the last stage, with more folds, had no time for.
+        """
+        known = [each for each in self.known.values() if each.error is None]
+        if not known:
             raise self._nothing_works()
-        return best[0]
+        most = max(each.stage.n_rows for each in known)
+        last = [each for each in known if each.stage.n_rows == most]
+        best = max(last, key=lambda outcome: outcome.score)
+        if not self.robust:
+            return best
+        # damage is drawn once: of those that may be as good, the best on clean rows
+        close = [o for o in last if o.score >= best.score - TIE * best.chance]
+        return max(close, key=lambda outcome: (outcome.shares[0], outcome.score))
 
     def _first_trials(self) -> list[Trial]:
         """Quick families in every space first, then those that learn atoms."""
-        spaces = first_spaces(self.few, FIRST_LANDMARKS)
-        names = [name for name in self.families if not FAMILIES[name].late]
+        spaces = first_spaces(self.few, FIRST_LANDMARKS, self.robust)
+        names = [name for name in self.families if not self._waits(name)]
         if not names:  # only slow ones are asked for
             names = self.families
-        quick = [name for name in names if name != "classes"]
-        slow = [name for name in names if name == "classes"]
-        middle = [space for space in spaces if space.width == MIDDLE_WIDTH]
+        quick = [name for name in names if name not in SLOW]
+        slow = [name for name in names if name in SLOW]
+        width = MIDDLE_WIDTH * (NARROW if self.robust else 1.0)
+        middle = [space for space in spaces if space.width == width]
         return [
             Trial(space, name, setting)
             for group, where in ((quick, spaces), (slow, middle))
@@ -95,18 +119,31 @@ class Search:
             for setting in FAMILIES[name].first()
         ]
 
+    def _waits(self, name: str) -> bool:
+        """Whether a family waits for others to show where it could do well.
+
+        Exact dictionaries of narrow kernels, which no map of few landmarks stands for,
+        are what is best against damage.
+        """
+        return FAMILIES[name].late and not (self.robust and name == "exact")
+
     def _admitted(self, trials: list[Trial]) -> list[Trial]:
         """Those that are new, suit the data and are not too many."""
         n = len(self.y)
         new = [
             trial
             for trial in dict.fromkeys(trials)
-            if trial not in self.known and FAMILIES[trial.family].suits(trial.space, n)
+            if trial not in self.known and self._suits(trial, n)
         ]
         if self.room is not None:
             new = new[: self.room]
             self.room -= len(new)
         return new
+
+    def _suits(self, trial: Trial, n_rows: int) -> bool:
+        family = FAMILIES[trial.family]
+        is_worth_it = self.robust or n_rows <= family.most_rows
+        return is_worth_it and family.suits(trial.space, n_rows)
 
     def _kept(self, ranked: list[Outcome], keep: int, number: int) -> list[Trial]:
         """The best; in the beginning also the best one of every family."""
@@ -126,7 +163,7 @@ class Search:
             spaces = near_spaces(space, min(MOST_LANDMARKS, len(self.y)))
             grown += [Trial(near, trial.family, trial.setting) for near in spaces]
         spaces = list(dict.fromkeys(each.trial.space for each in ranked))[:2]
-        slow = [name for name in self.families if FAMILIES[name].late]
+        slow = [name for name in self.families if self._waits(name)]
         for name in [] if self.few else slow:
             first = FAMILIES[name].first()
             grown += [Trial(space, name, each) for space in spaces for each in first]
@@ -139,7 +176,7 @@ class Search:
         groups: dict[tuple[Space, bool], list[Trial]] = {}
         for trial in trials:
             # one map for all; but slow families wait until the quick ones are done
-            is_slow = number == 0 and trial.family == "classes"
+            is_slow = number == 0 and trial.family in SLOW
             groups.setdefault((trial.space, is_slow), []).append(trial)
         done: list[Outcome] = []
         for group in groups.values():
@@ -228,7 +265,7 @@ class Search:
             outcome.error = f"{type(error).__name__}: {error}"
             return
         shared = list(hits if not outcome.total else outcome.hits.keys() & hits)
-        outcome.hits = {r: outcome.hits.get(r, 0.0) + hits[r] for r in sorted(shared)}
+        outcome.hits = {r: outcome.hits.get(r, 0) + hits[r] for r in sorted(shared)}
         outcome.total += len(features.truth)
         outcome.seconds += self.clock.elapsed - began
         outcome.n_fits += 1

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
+from ..config import options
 from ..core import Array
 from ..learners import KSVD, KernelKSVD
 from .families import (
@@ -21,11 +22,12 @@ from .families import (
     Samples,
     Setting,
 )
+from .kept import ClassSamples
 from .lc_ksvd import LCKSVDClassifier
 from .residual import ResidualClassifier
 from .spaces import Space
 
-SMALL = 1500  # rows up to which exact kernel K-SVD is tried
+SMALL = 1500  # rows up to which exact kernel K-SVD is better than with a map
 
 
 class _Learned(Family):
@@ -86,12 +88,15 @@ class Exact(_Learned):
 
     name = "exact"
     late = True
+    most_rows = SMALL
 
     def suits(self, space: Space, n_rows: int) -> bool:
-        return n_rows <= SMALL and space.kernel != "linear"
+        enough = 3 * 8 * n_rows**2 < options.memory / 4
+        return enough and space.kernel != "linear"
 
     def work(self, space: Space, n_rows: int) -> float:
-        return float(n_rows) ** 2.5
+        """Atoms grow with the rows, up to a limit that 10 classes reach here."""
+        return float(n_rows) ** 2 * min(n_rows, 10 * MOST_ATOMS) ** 0.5
 
     def _rows(self, features: Features) -> tuple[Array, list[Array]]:
         return features.X, features.held_out
@@ -132,5 +137,6 @@ FAMILIES: dict[str, Family] = {
         Orthogonal(),
         Exact(),
         LabelConsistent(),
+        ClassSamples(),
     )
 }

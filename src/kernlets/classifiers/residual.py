@@ -363,10 +363,13 @@ def _seeded(learner: BaseEstimator, seed: int | None) -> Any:
 
 
 def _warn_of_small_classes(learner: BaseEstimator, counts: np.ndarray) -> None:
-    """Once for all classes that have fewer samples than atoms were asked for."""
+    """Once for all classes that have fewer samples than atoms were asked for.
+
+    As many atoms as the largest class has samples ask for all samples of all classes.
+    """
     wanted = learner.get_params(deep=False).get("n_components")
     small = counts[counts < (wanted or 0)]
-    if not len(small):
+    if not len(small) or wanted == counts.max():
         return
     who = "a class has" if len(small) == 1 else f"{len(small)} classes have"
     least, most = small.min(), small.max()

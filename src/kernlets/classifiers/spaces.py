@@ -28,6 +28,8 @@ SCALES: dict[str, tuple[Callable[[], Any], ...]] = {
 WITHOUT_WIDTH = ("linear",)
 POLYNOMIAL = "polynomial"
 SAMPLE = 1000  # rows that the default width of a kernel is taken from
+MIDDLE_WIDTH = 0.3  # where slow families begin ...
+NARROW = 10.0  # ... times this against damage
 STEP = 10**0.5  # from one width to the next
 
 
@@ -49,13 +51,20 @@ class Space:
         return f"{self.scale}, {self.kernel}{width}"
 
 
-def first_spaces(short: bool, n_landmarks: int) -> list[Space]:
-    """Where a search begins; the `short` list is for few rows."""
-    scales = ("standard", "unit") if short else SCALES
-    widths = (0.3,) if short else (0.1, 0.3, 1.0)
+def first_spaces(short: bool, n_landmarks: int, robust: bool = False) -> list[Space]:
+    """Where a search begins; the `short` list is for few rows.
+
+    Against damage kernels are narrower: noise then moves all values of a kernel by the
+    same factor, and no longer adds up over many atoms.
+    """
+    scales = ("standard", "unit") if short else tuple(SCALES)
+    if robust:  # a feature of little variance, made as large as others, is noise only
+        scales = tuple(sorted(scales, key=lambda scale: scale == "standard"))
+    factor = NARROW if robust else 1.0
+    widths = (MIDDLE_WIDTH,) if short else (0.1, MIDDLE_WIDTH, 1.0)
     found = []
     for scale in scales:
-        found += [Space(scale, "rbf", width, n_landmarks) for width in widths]
+        found += [Space(scale, "rbf", factor * w, n_landmarks) for w in widths]
         found.append(Space(scale, "linear", 1.0, n_landmarks))
     return found
 

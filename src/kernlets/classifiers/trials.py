@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from .families import Hits, Setting
 from .learned import FAMILIES
 from .spaces import Space
@@ -52,9 +54,9 @@ class Outcome:
     @property
     def read(self) -> int:
         """The value at which most is right; the first of equals."""
-        return max(self.hits, key=lambda read: self.smoothed(read))
+        return max(self.hits, key=lambda read: self.smoothed(read).mean())
 
-    def smoothed(self, read: int) -> float:
+    def smoothed(self, read: int) -> np.ndarray:
         """Hits at a value, a little of those beside it: chance counts for less."""
         values = list(self.hits)
         at = values.index(read)
@@ -66,7 +68,18 @@ class Outcome:
     def score(self) -> float:
         if self.error is not None or not self.total:
             return -1.0
+        return float(self.shares.mean())
+
+    @property
+    def shares(self) -> np.ndarray:
+        """The share that is right, for each way to spoil rows; as they are first."""
         return self.smoothed(self.read) / self.total
+
+    @property
+    def chance(self) -> float:
+        """The standard error of the score."""
+        shares = np.clip(self.shares, 0, 1)
+        return float(np.sqrt(np.sum(shares * (1 - shares)) / self.total) / len(shares))
 
     def fit_seconds(self, n_rows: int) -> float:
         """Predicted time of a fit to so many rows."""

@@ -17,17 +17,24 @@ from sklearn.model_selection import ParameterGrid, RepeatedStratifiedKFold
 
 from ...backend.threads import parallel
 from ...datasets.base import Split
-from .methods import METHODS
+from .methods import METHODS, SAMPLES
 from .trial import FULL, Corruption, accuracies, digits
 
 LEARNER, KERNEL = "residualclassifier__learner__", "nystroemmap__kernel__"
-GRID: dict[str, Sequence[int]] = {
+GRID: dict[str, Sequence[float]] = {
     LEARNER + "n_components": (20, 30, 40, 50),
     LEARNER + "n_nonzero_coefs": (1, 2, 3, 4, 6),
     KERNEL + "degree": (2, 3),
+    "kneighborsclassifier__n_neighbors": (1, 3, 5, 9),
+    "svc__C": (1.0, 10.0),
+    "svc__gamma": (0.5, 1.0, 2.0, 4.0),
+}
+KEPT: dict[str, Sequence[float]] = {
+    LEARNER + "n_nonzero_coefs": (5, 12, 30),
+    LEARNER + "kernel__gamma": (2.0, 4.0, 8.0),
 }
 
-Setting = dict[str, int]
+Setting = dict[str, float]
 
 
 def folds(data: Split, n_repeats: int = 2) -> Iterator[Split]:
@@ -41,7 +48,8 @@ def folds(data: Split, n_repeats: int = 2) -> Iterator[Split]:
 def grid(method: str) -> list[Setting]:
     """The part of `GRID` that the method has parameters for."""
     known = METHODS[method](0).get_params()
-    return list(ParameterGrid({k: v for k, v in GRID.items() if k in known}))
+    values = KEPT if method == SAMPLES else GRID
+    return list(ParameterGrid({k: v for k, v in values.items() if k in known}))
 
 
 def score(

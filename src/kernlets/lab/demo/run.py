@@ -23,7 +23,7 @@ from ..bench.timing import timed
 from . import trial
 from .methods import METHODS
 from .page import demo_page
-from .terminal import NOTE, progress, summary, title
+from .terminal import NOTE, progress, summary, title, verdict
 from .trial import FULL, QUICK, DemoResult, Plan
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def run_demo(
     write_page(path, demo_page(result))
     console.print(f"\n{title(result)}", style="bold", highlight=False)
     console.print(summary(result))
+    console.print(verdict(result), highlight=False)
     console.print(NOTE, style="dim", highlight=False)
     console.print(f"{seconds:.0f} s. Report with pictures: [bold]{_shown(path)}[/bold]")
     if open_browser:

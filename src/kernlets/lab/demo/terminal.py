@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ..bench.tables import Table
-from .methods import METHODS
+from .methods import METHODS, PEERS
 from .trial import Corruption, DemoResult
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def summary(result: DemoResult) -> RichTable:
 
     corruptions = result.plan.corruptions()
     header = ["method", *map(_heading, corruptions), "fit\ns", "test\ns", "peak\nMB"]
-    best = {c: max(_rounded(result, m, c) for m in METHODS) for c in corruptions}
+    best = {c: result.percent(result.best(c, METHODS), c) for c in corruptions}
     rows = [[m, *_row(result, m, corruptions, best)] for m in METHODS]
     look = {"box": SIMPLE_HEAD, "padding": 0, "show_edge": False}
     return Table(header, rows).rich(left=1, no_wrap=True, **look)
@@ -57,13 +57,20 @@ def title(result: DemoResult) -> str:
     return f"Accuracy in % on {len(result.data.y_test)} test digits, {runs}"
 
 
+def verdict(result: DemoResult) -> str:
+    """Where a dictionary is first, and where something else is."""
+    corruptions = result.plan.corruptions()
+    winners = {each: result.best(each, METHODS) for each in corruptions}
+    lost = {c: name for c, name in winners.items() if name in PEERS}
+    count = f"{len(winners) - len(lost)} of {len(winners)} columns"
+    first = f"A dictionary is first in {count}"
+    others = ", ".join(f"{name} at {c}" for c, name in lost.items())
+    return f"{first}; {others}." if lost else f"{first}."
+
+
 def _heading(corruption: Corruption) -> str:
     """Two short lines, so that the table fits 80 columns."""
     return str(corruption).replace("missing", "lost").replace(" ", "\n", 1)
-
-
-def _rounded(result: DemoResult, method: str, corruption: Corruption) -> float:
-    return round(100 * float(result.accuracy(method, corruption).mean()), 1)
 
 
 def _row(
@@ -73,7 +80,7 @@ def _row(
     best: dict[Corruption, float],
 ) -> Iterable[str]:
     for corruption in corruptions:
-        value = _rounded(result, method, corruption)
+        value = result.percent(method, corruption)
         style = "bold green" if value == best[corruption] else "none"
         yield f"[{style}]{value:.1f}[/{style}]"
     yield f"{result.median(method, 'fit_seconds'):.3f}"

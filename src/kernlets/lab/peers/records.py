@@ -25,6 +25,24 @@ def open_session(
     return opened["name"]
 
 
+def continued_session(
+    store: JsonLines, benchmark: Benchmark, quick: bool
+) -> str | None:
+    """The name of the last session, if it measured the same in the same way."""
+    last = next(reversed(store.sessions(benchmark.name).values()), None)
+    if last is None:
+        return None
+    about = last["benchmark"]
+    is_same = about["about"] == benchmark.about and about["quick"] == quick
+    return last["name"] if is_same else None
+
+
+def measured_cases(store: JsonLines, name: str, session_name: str) -> list[Line]:
+    """The cases that a session has measured, in the order of the benchmark's grid."""
+    lines = [each for each in store.lines(name) if each.get("session") == session_name]
+    return sorted(lines, key=lambda line: line.get("index", 0))  # old ones have none
+
+
 def add_case(store: JsonLines, name: str, session_name: str, measured: Line) -> None:
     """Append what was measured on one case."""
     store.append(name, {"kind": "case", "session": session_name, **measured})
@@ -36,6 +54,6 @@ def last_results(store: JsonLines, name: str) -> dict[str, Any]:
     if not sessions:
         raise ValueError(f"{store.folder} holds no measurements of {name!r}")
     last = list(sessions.values())[-1]
-    cases = [each for each in store.lines(name) if each.get("session") == last["name"]]
+    cases = measured_cases(store, name, last["name"])
     known = {key: last[key] for key in ("date", "machine", "versions")}
     return {**last["benchmark"], **known, "cases": cases}

@@ -10,7 +10,7 @@ from ..bench.records import JsonLines, Line
 from ..bench.skip import Skip
 from ..bench.timing import timed
 from .memory import peak_of
-from .records import add_case, open_session
+from .records import add_case, continued_session, measured_cases, open_session
 from .spec import SEED, Benchmark, Case, Figures, Method, Target, label
 
 Log = Callable[[str], None]
@@ -18,14 +18,30 @@ QUICK_REPEATS = 2
 
 
 def run(
-    benchmark: Benchmark, quick: bool, n_threads: int, store: JsonLines, log: Log
+    benchmark: Benchmark,
+    quick: bool,
+    n_threads: int,
+    store: JsonLines,
+    log: Log,
+    resume: bool = False,
+    part: tuple[int, int] = (1, 1),
 ) -> None:
-    """Measure all cases; each is recorded at once, so that none is lost."""
-    session = open_session(store, benchmark, quick, n_threads)
+    """Measure all cases; each is recorded at once, so that none is lost.
+
+    With `resume` the last session goes on with the cases that it lacks, if it measured
+    in the same way. Part (i, n) is every n-th case from the i-th on, so that several
+    processes may share a session.
+    """
+    session = continued_session(store, benchmark, quick) if resume else None
+    if session is None:
+        session = open_session(store, benchmark, quick, n_threads)
+    measured = measured_cases(store, benchmark.name, session)
+    done = [line["case"] for line in measured]
     for index, case in enumerate(benchmark.cases(quick)):
-        log(f"{benchmark.name}: {label(case)}")
-        measured = run_case(benchmark, index, quick, log)
-        add_case(store, benchmark.name, session, measured)
+        if index % part[1] == part[0] - 1 and dict(case) not in done:
+            log(f"{benchmark.name}: {label(case)}")
+            line = run_case(benchmark, index, quick, log)
+            add_case(store, benchmark.name, session, {"index": index, **line})
 
 
 def run_case(benchmark: Benchmark, index: int, quick: bool, log: Log) -> Line:

@@ -79,6 +79,7 @@ class Peers:
     parameter: str
     figure: str
     digits: int
+    title: str = ""
 
     def table(self, results: Line) -> Table:
         """One row per case; the mean is over cases that all methods have solved."""
@@ -90,7 +91,7 @@ class Peers:
         ]
         whole = [each for each in cases if set(names) <= each["methods"].keys()]
         means = [f"{mean(self._values(whole, n)):.{self.digits}f}" for n in names]
-        return Table(["", *names], [*body, [f"mean of {len(whole)}", *means]])
+        return Table([self.title, *names], [*body, [f"mean of {len(whole)}", *means]])
 
     def _cells(self, measured: Line, names: list[str]) -> list[str]:
         found = {n: m["figures"][self.figure] for n, m in measured["methods"].items()}
@@ -104,6 +105,7 @@ def _values(measured: Line, parameters: tuple[str, ...]) -> str:
     return ", ".join(str(measured["case"][name]) for name in parameters)
 
 
+DAMAGES = ("noise", "lost", "clean")
 SUMMARIES: dict[str, tuple[Pivot | Methods | Peers, ...]] = {
     "ksad": (Pivot(("method",), ("data", "images"), "accuracy", 2),),
     "supervised": (
@@ -120,6 +122,8 @@ SUMMARIES: dict[str, tuple[Pivot | Methods | Peers, ...]] = {
     "budget": (Pivot(("method",), ("pixels", "budget"), "precision", 4),),
     "outliers": (Methods("set", "mean of all sets"),),
     "defaults": (Peers("data", "accuracy", 2),),
+    "automatic": (Peers("data", "accuracy", 2),),
+    "robust": tuple(Peers("data", kind, 2, kind) for kind in DAMAGES),
 }
 
 
