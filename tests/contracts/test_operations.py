@@ -12,7 +12,7 @@ import pytest
 
 from kernlets.backend import ops
 from kernlets.backend.ops import OPERATIONS
-from kernlets.hot import reference, reference_budget
+from kernlets.hot import masked, reference, reference_budget
 
 HOMES = ("reference", "numba_", "torch_", "cuda")
 DTYPES = (np.float64, np.float32)
@@ -621,7 +621,7 @@ def holes(rng, X, share=0.4):
 def test_masked_omp_is_omp_over_what_was_observed(home, rng, dtype):
     X, atoms = problem(rng, dtype=dtype)
     rows, known = holes(rng, X)
-    expected = reference.masked_omp(atoms, rows, known, 5, 0.0)
+    expected = masked.masked_omp(atoms, rows, known, 5, 0.0)
     found = call(home, "masked_omp", atoms, rows, known, 5, 0.0)
     tolerance = 1e-10 if dtype == np.float64 else 5e-3
     assert found[1].dtype == dtype
@@ -669,7 +669,7 @@ def test_masked_omp_survives_numbers_without_bound(home, rng):
 def test_masked_ksvd_sweep_is_the_loop_over_entries(home, rng, dtype):
     X, atoms = problem(rng, dtype=dtype)
     rows, known = holes(rng, X)
-    indices, values, _ = reference.masked_omp(atoms, rows, known, 3, 0.0)
+    indices, values, _ = masked.masked_omp(atoms, rows, known, 3, 0.0)
     residual = (rows - dense(indices, values, len(atoms)) @ atoms) * known
     order = rng.permutation(len(atoms))
     state = [part.astype(dtype) for part in (residual, atoms, values)]

@@ -10,7 +10,7 @@ from kernlets import OMP
 from kernlets.core import Coded
 from kernlets.dictionaries import ExplicitDictionary, GramDictionary
 from kernlets.pursuits import encode
-from kernlets.pursuits.encode import pack
+from kernlets.pursuits.bookkeeping import pack
 from kernlets.updates import UPDATES, KSVDUpdate
 from kernlets.updates.statistics import statistics
 
