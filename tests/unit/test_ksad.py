@@ -10,9 +10,9 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernlets import KSADClassifier, NystroemMap, datasets
+from kernlets.classifiers.ksad_codes import Turns, soft
 from kernlets.classifiers.neighbors import count_votes, smallest
 from kernlets.classifiers.scatter import Scatter, fisher_directions
-from kernlets.classifiers.turns import Turns, soft
 from kernlets.datasets import unit_norm
 from kernlets.updates.orthogonal import nearest_orthonormal, procrustes
 

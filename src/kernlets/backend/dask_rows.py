@@ -29,7 +29,7 @@ from .dask_tasks import (
     part_of,
     sum_chunks,
 )
-from .stored import refuse_infinite, tell_rows
+from .reading import refuse_infinite, tell_rows
 
 __all__ = [
     "as_rows",

@@ -30,7 +30,7 @@ from .arrays import (
 from .block_loop import slices, stacked_rows, sum_blocks
 from .cluster import dask_rows
 from .lazy_rows import LazyRows, is_elsewhere, is_stored
-from .stored import read_rows
+from .reading import read_rows
 from .threads import is_inside, marked_inside
 
 Result = TypeVar("Result")

@@ -31,8 +31,8 @@ from .arrays import (
 )
 from .cluster import dask_rows
 from .lazy_rows import LazyRows, check_memory, is_stored
+from .reading import no_rows, refuse_infinite
 from .rows import is_blocks
-from .stored import no_rows, refuse_infinite
 
 
 def check_rows(

@@ -18,9 +18,9 @@ from ..backend.validation import check_rows
 from ..core import Array
 from ..dictionaries import ExplicitDictionary
 from ..fields import Conditions, Declared, Floats
-from ..learners.checkpoint import Checkpoint
+from ..learners.first_atoms import start_atoms
 from ..learners.iterate import Monitor, iterate
-from ..learners.start import start_atoms
+from ..persistence.checkpoint import Checkpoint
 from ..pursuits import Lasso
 from .allocation import class_atoms, class_sizes
 from .coding import CodingClassifier

@@ -16,10 +16,10 @@ from ..backend.arrays import as_like, double, empty, inner, namespace, row_norms
 from ..backend.threads import parallel
 from ..core import Array
 from ..dictionaries import ExplicitDictionary
-from ..learners.checkpoint import fitting
 from ..learners.iterate import Alternation
+from ..persistence.checkpoint import fitting
 from .fisher import CodeSums, Layout, Moments, Penalties, improved_atoms, zeros
-from .turns import soft
+from .ksad_codes import soft
 
 STEPS = 100  # over the codes in one iteration, unless they hardly help
 FIRST_STEPS = 300  # from codes that are zero

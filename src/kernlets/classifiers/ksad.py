@@ -32,16 +32,16 @@ from ..fields import (
     Whole,
 )
 from ..kernels import resolve
-from ..kernels.samples import check_samples, describe_input
-from ..learners.checkpoint import Checkpoint
+from ..kernels.check_samples import check_samples, describe_input
+from ..learners.first_atoms import start_atoms
 from ..learners.iterate import Monitor, iterate
-from ..learners.start import start_atoms
 from ..maps import NystroemMap
+from ..persistence.checkpoint import Checkpoint
 from ..updates.orthogonal import nearest_orthonormal
+from .ksad_codes import CodesThenAtoms, Turns, soft
 from .labels import checked_labels
 from .neighbors import count_votes
 from .scatter import Scatter, fisher_directions
-from .turns import CodesThenAtoms, Turns, soft
 
 POSITIVE = Interval(Integral, 1, None, closed="left")
 UNEVEN = 1e4  # times the typical κ(x, x): samples that outweigh all others

@@ -26,13 +26,13 @@ from ..config import options
 from ..core import Array, Kernel
 from ..fields import Conditions, Declared, Indices, Many, Number, Part
 from ..kernels import Precomputed, resolve
+from ..kernels.check_samples import check_samples, describe_input
 from ..kernels.definite import check_kernel
-from ..kernels.samples import check_samples, describe_input
 from ..learners import KSVD
 from ..learners.base import DictionaryLearner
-from ..learners.checkpoint import branches
+from ..persistence.checkpoint import branches
+from .class_rows import is_stream, labelled_rows, rows_of, split_classes
 from .labels import ResidualVoting, checked_labels
-from .parts import is_stream, labelled_rows, rows_of, split_classes
 
 MANY = 16  # number of classes that a cluster works on at a time
 SOME = 200  # samples whose residuals over other classes are looked at

@@ -18,10 +18,10 @@ from ..backend.rows import count_rows, map_rows
 from ..backend.validation import check_rows
 from ..classifiers import explain
 from ..datasets import Table
+from .input_rows import Columns, Source, by_batches
+from .model_parts import encoded, fitted_learners, has_codes, load_model
 from .output import Predictions, print_predictions, write_codes, write_predictions
-from .parts import encoded, fitted_learners, has_codes, load_model
 from .show import show_facts
-from .sources import Columns, Source, by_batches
 from .targets import check_space, check_table
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.datasets import sources
+from kernlets.datasets import locations as sources
 from kernlets.datasets.base import Dataset
-from kernlets.datasets.sources import OpenML
+from kernlets.datasets.locations import OpenML
 
 Arrays = dict[str, np.ndarray]
 

@@ -16,8 +16,8 @@ from ..backend.arrays import as_float, as_like, is_torch, namespace
 from ..backend.rows import map_rows
 from ..core import Array, Kernel
 from .family import Family, finite, no_overflow
-from .given import floats_like, length
 from .pairs import times
+from .user_kernels import floats_like, length
 
 
 def as_kernel(value: Kernel | float) -> Kernel:

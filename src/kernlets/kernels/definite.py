@@ -23,7 +23,7 @@ from ..backend.arrays import (
 from ..backend.lazy_rows import is_elsewhere
 from ..backend.rows import is_blocks, spread_rows, take_rows
 from ..core import Array, Kernel
-from .given import Precomputed, length
+from .user_kernels import Precomputed, length
 
 CORNER = 500  # rows of a matrix that are compared with its columns
 ASYMMETRY = 1e-4  # relative difference beyond which they are not the same

@@ -6,8 +6,8 @@ import numpy as np
 from scipy import sparse
 
 from ..backend.arrays import as_like, is_array, to_numpy
-from ..backend.lloyd import lloyd
 from ..backend.rows import take_rows
+from ..clustering import lloyd
 from ..core import Array, Kernel
 
 LARGE = 4e12  # with more multiplications than this, only a share of the rows is used

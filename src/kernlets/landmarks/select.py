@@ -19,20 +19,20 @@ from ..backend.arrays import as_float, check_points, index_like, is_dask, to_num
 from ..backend.block_loop import stacked_rows
 from ..backend.cluster import dask_rows
 from ..backend.lazy_rows import is_stored
+from ..backend.reading import no_rows
 from ..backend.rows import (
     PROBE_ROWS,
     is_blocks,
     row_batches,
     take_rows,
 )
-from ..backend.stored import no_rows
 from ..config import options
 from ..core import Array, Kernel
 from ..fields import Declared, Either, Floats, Indices, Nothing
-from .columns import column_norm
+from .block_sample import Pool, Sample
+from .column_norms import column_norm
 from .kmeans import kmeans
 from .leverage import leverage
-from .pool import Pool, Sample
 from .rpcholesky import rpcholesky
 from .weighted import coreset, diagonal, uniform
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core import Array, AtomUpdate, Dictionary, SparseCoder
+from ..persistence.checkpoint import Checkpoint
 from ..updates import MODUpdate
 from .base import KSVD_UPDATES, DictionaryLearner, ksvd_update
-from .checkpoint import Checkpoint
 from .iterate import CodeAndUpdate, Monitor, iterate
 from .linear_atoms import LinearAtoms
 

@@ -17,7 +17,7 @@ from ..core import Array
 from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Part
 from .base import DictionaryLearner, dense_codes, over_codes
-from .start import STARTS, Usable, start_atoms
+from .first_atoms import STARTS, Usable, start_atoms
 from .training_rows import checked_blocks
 
 

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import namespace
 from ..core import Array, AtomUpdate, SparseCoder, Statistics
 from ..fields import Conditions, Declared, Either, Nothing, Part
+from ..pursuits.coded_sums import summed, without_atoms
 from ..updates import CoordinateUpdate, MODUpdate
-from ..updates.statistics import summed, without_atoms
 from .forgetting import Forgetting
 from .stream import StreamLearner
 

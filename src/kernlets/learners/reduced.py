@@ -38,8 +38,8 @@ from ..updates import AnchorDescent, AnchoredUpdate
 from ..updates.anchored import AnchoredDictionary
 from .base import POSITIVE
 from .batch import KSVD, BatchLearner
+from .first_atoms import STARTS, nonzero_rows
 from .kernel_atoms import KernelAtoms
-from .start import STARTS, nonzero_rows
 
 DRAWN = ("kmeans", "samples")  # names of `STARTS` that serve as anchors
 

@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..backend.reading import apply_rows
 from ..backend.scale import power_of_two, typical_length
-from ..backend.stored import apply_rows
 from ..core import Array, SparseCoder
 from ..fields import Declared, Floats, Maybe, Number
 from ..pursuits import encode
-from ..updates.recursive import Recursion
-from ..updates.statistics import Seen, seen
+from ..pursuits.coded_sums import Seen, seen
 from .forgetting import Forgetting
+from .recursive_state import Recursion
 from .stream import StreamLearner
 
 

@@ -23,10 +23,10 @@ from ..backend.validation import check_rows
 from ..core import Array, Statistics
 from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Floats, Indices, Maybe, Whole, check, declared_of
+from ..persistence.checkpoint import Checkpoint, fitted_attributes, fitting
+from ..pursuits.coded_sums import Seen
 from ..updates.refresh import replacements
-from ..updates.statistics import Seen
 from .base import POSITIVE
-from .checkpoint import Checkpoint, fitted_attributes, fitting
 from .forgetting import Forgetting, forgetting_of
 from .iterate import Alternation, Monitor, iterate
 from .linear_atoms import LinearAtoms

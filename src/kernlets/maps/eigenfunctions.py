@@ -17,7 +17,7 @@ from ..backend.scale import least_energy, lengths
 from ..backend.threads import serial_blas
 from ..config import options
 from ..core import Array, Kernel
-from ..landmarks.pool import Pool
+from ..landmarks.block_sample import Pool
 from ..landmarks.select import choose, known_by_index
 
 CUT = 1e-9  # singular values of B below this share of the largest are dropped

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..backend.arrays import as_like
 from ..backend.random import generator
-from ..backend.stored import no_rows
+from ..backend.reading import no_rows
 from ..core import Array, Kernel
 from ..fields import Declared, Floats, Number, Part
 from ..kernels import resolve

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 
 from ..backend.arrays import as_like, empty, is_torch, move_like, namespace
 from ..backend.random import generator
-from ..backend.stored import no_rows
+from ..backend.reading import no_rows
 from ..core import Array, Kernel
 from ..fields import Conditions, Declared, Floats, Indices, Part
 from ..kernels import Polynomial, resolve

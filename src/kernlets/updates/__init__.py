@@ -3,7 +3,7 @@
 from .. import _added
 from .anchored import AnchoredUpdate
 from .anchors import AnchorDescent
-from .budget import (
+from .budget_rules import (
     Admission,
     Coherence,
     DecayingStep,
@@ -14,7 +14,6 @@ from .budget import (
 from .ksvd import KSVDUpdate, ParallelKSVDUpdate
 from .least_squares import CoordinateUpdate, MODUpdate
 from .orthogonal import OrthogonalUpdate
-from .stock import AnchorStock
 
 UPDATES = {
     "ksvd": KSVDUpdate,
@@ -29,7 +28,6 @@ __all__ = [
     "UPDATES",
     "Admission",
     "AnchorDescent",
-    "AnchorStock",
     "AnchoredUpdate",
     "Coherence",
     "CoordinateUpdate",

@@ -28,7 +28,7 @@ from ..backend.rows import sum_rows
 from ..backend.scale import lengths, power_of_two, typical_length
 from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import ExplicitDictionary
-from .statistics import summed
+from ..pursuits.coded_sums import summed
 
 
 class Objective(ABC):

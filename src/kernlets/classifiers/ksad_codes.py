@@ -20,8 +20,8 @@ from ..backend.arrays import (
 from ..backend.rows import sum_rows
 from ..core import Array
 from ..fields import check
-from ..learners.checkpoint import fitting
 from ..learners.iterate import Alternation
+from ..persistence.checkpoint import fitting
 from ..updates.orthogonal import procrustes
 from .scatter import Scatter
 

@@ -16,7 +16,6 @@ from ..backend.arrays import (
     row_norms,
     to_numpy,
 )
-from ..backend.lloyd import lloyd
 from ..backend.rows import sum_rows, take_rows
 from ..backend.scale import (
     all_finite,
@@ -26,6 +25,7 @@ from ..backend.scale import (
     quiet,
     unit_rows,
 )
+from ..clustering import lloyd
 from ..core import Array
 
 

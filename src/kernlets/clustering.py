@@ -8,8 +8,7 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
-from ..core import Array, BlockSums
-from .arrays import (
+from .backend.arrays import (
     as_like,
     double,
     group_sums,
@@ -18,9 +17,10 @@ from .arrays import (
     row_norms,
     to_numpy,
 )
-from .random import row_uniforms
-from .rows import kept, sum_rows
-from .scale import quiet
+from .backend.random import row_uniforms
+from .backend.rows import kept, sum_rows
+from .backend.scale import quiet
+from .core import Array, BlockSums
 
 TOLERANCE = 1e-4  # shift of the centres, relative to the spread, that ends it
 

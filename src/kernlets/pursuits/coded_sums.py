@@ -11,7 +11,7 @@ from ..backend.arrays import double, index_like, is_torch, namespace, to_numpy
 from ..backend.rows import sum_rows
 from ..backend.scale import all_finite, quiet
 from ..core import Array, Dictionary, SparseCoder, SparseCodes, Statistics
-from ..pursuits import encode
+from .encode import encode
 
 
 class Seen(NamedTuple):

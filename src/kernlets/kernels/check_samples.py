@@ -10,7 +10,7 @@ from ..backend.arrays import is_array, is_torch, to_device
 from ..backend.lazy_rows import is_elsewhere
 from ..backend.validation import check_rows
 from ..core import Array, Kernel
-from .given import Callable, Precomputed
+from .user_kernels import Callable, Precomputed
 
 
 def check_samples(

@@ -17,7 +17,7 @@ from ..config import options
 from ..core import Array, Kernel
 from ..kernels import Callable as CallableKernel
 from ..kernels import Precomputed
-from ..kernels.samples import check_samples
+from ..kernels.check_samples import check_samples
 from .labels import check_count, checked_labels
 
 
