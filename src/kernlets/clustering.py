@@ -18,7 +18,7 @@ from .backend.arrays import (
     to_numpy,
 )
 from .backend.random import row_uniforms
-from .backend.rows import kept, sum_rows
+from .backend.rows import keep_rows, sum_rows
 from .backend.scale import quiet
 from .core import Array, BlockSums
 
@@ -56,7 +56,7 @@ def lloyd(
     origin = as_like(to_numpy(double(start)).mean(0), start)
     centres = to_numpy(double(start - origin))
     row_bytes = (len(centres) + 2 * X.shape[1]) * start.dtype.itemsize
-    with kept(X) as rows:
+    with keep_rows(X) as rows:
         for _ in range(max_iter):
             block = partial(_clusters, as_like(centres, start), origin, share, seed)
             found = sum_rows(block, rows, row_bytes, numbered=True)

@@ -180,13 +180,13 @@ def spread_rows(n: int, m: int = PROBE_ROWS) -> np.ndarray:
     return np.unique(np.linspace(0, n - 1, min(n, m)).round().astype(np.intp))
 
 
-def kept(X: Any) -> AbstractContextManager[Any]:
+def keep_rows(X: Any) -> AbstractContextManager[Any]:
     """X, for a block in which its rows are read again and again.
 
     Of a Dask array, chunks then stay in the memory of the workers.
     """
     if is_dask(X):
-        return dask_rows().kept(X)
+        return dask_rows().keep_rows(X)
     return nullcontext(X)
 
 

@@ -38,7 +38,7 @@ from ..learners.iterate import Monitor, iterate
 from ..maps import NystroemMap
 from ..persistence.checkpoint import Checkpoint
 from ..updates.orthogonal import nearest_orthonormal
-from .ksad_codes import CodesThenAtoms, Turns, soft
+from .ksad_codes import CodesThenAtoms, KSADCodes, soft
 from .labels import checked_labels
 from .neighbors import count_votes
 from .scatter import Scatter, fisher_directions
@@ -235,7 +235,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
         """Learn atoms and codes in turn, K-SAD Algorithm 1, stage 2."""
         start = start_atoms("samples", F, F.shape[1], rng)
         atoms = as_like(nearest_orthonormal(start), F)
-        steps = CodesThenAtoms(Turns(F, labels, self.beta1, self.beta2), atoms)
+        steps = CodesThenAtoms(KSADCodes(F, labels, self.beta1, self.beta2), atoms)
         checkpoint = Checkpoint.of(self, samples=F, labels=labels, start=atoms)
         monitor = Monitor.of(self, measure="objective")
         self.history_, _ = iterate(steps, monitor, checkpoint)

@@ -29,7 +29,7 @@ from ..backend.rows import (
 from ..config import options
 from ..core import Array, Kernel
 from ..fields import Declared, Either, Floats, Indices, Nothing
-from .block_sample import Pool, Sample
+from .block_sample import BlockSample, Sample
 from .column_norms import column_norm
 from .kmeans import kmeans
 from .leverage import leverage
@@ -292,11 +292,11 @@ def _from_stream(
 ) -> Landmarks:
     """Landmarks from blocks of rows that are read once."""
     blocks = _with_vectors(kernel, blocks)
-    probe = Pool(_taker(uniform, kernel, rng), lambda n: min(n, PROBE_ROWS), rng)
+    probe = BlockSample(_taker(uniform, kernel, rng), lambda n: min(n, PROBE_ROWS), rng)
     if not _is_sampler(landmarks):
         return _given_beside(landmarks, n_landmarks, blocks, probe)
     taker = _taker(find_sampler(landmarks), kernel, rng)
-    pool = Pool(taker, partial(_at_most, n_landmarks), rng)
+    pool = BlockSample(taker, partial(_at_most, n_landmarks), rng)
     for block in blocks:
         pool.add(block)
         probe.add(block)
@@ -308,7 +308,7 @@ def _given_beside(
     landmarks: Any,
     n_landmarks: int | float | None,
     blocks: Iterable[Array],
-    probe: Pool,
+    probe: BlockSample,
 ) -> Landmarks:
     """Points that the user has chosen, and a probe from the blocks."""
     values = _checked_values(landmarks, n_landmarks)

@@ -27,7 +27,7 @@ from ..backend.threads import serial_blas
 from ..core import Array, AtomUpdate, Coded, Dictionary, SparseCoder, Statistics
 from ..persistence.checkpoint import Checkpoint, fitting, learned_fields
 from ..pursuits import encode
-from ..pursuits.coded_sums import summed
+from ..pursuits.coded_sums import code_and_sum
 
 
 @dataclass
@@ -228,4 +228,4 @@ def _coded(
     """The input of the update: all codes, or sums over blocks of rows."""
     if update.needs == "codes":
         return Coded(X, encode(dictionary, coder, X))
-    return summed(dictionary, coder, X)
+    return code_and_sum(dictionary, coder, X)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import is_dask, to_device
 from ..backend.random import generator
-from ..backend.rows import is_blocks, kept
+from ..backend.rows import is_blocks, keep_rows
 from ..backend.validation import check_rows
 from ..core import Array
 from ..dictionaries import ExplicitDictionary
@@ -67,7 +67,7 @@ class LinearAtoms(DictionaryLearner):
         self._validate_params()
         X, first = self._training_rows(X)
         rng = generator(self.random_state)
-        with kept(X) as rows:
+        with keep_rows(X) as rows:
             start = self._first_dictionary(rows if first is X else first, rng)
             self.dictionary_ = self._learn(start, rows, first.shape[1], rng)
         return self
@@ -91,7 +91,7 @@ class LinearAtoms(DictionaryLearner):
         else:
             # count the usable rows, which is a pass over X, only if it is needed
             count = self.n_components is None
-            n_usable = len(Usable.of(X)) if count else X.shape[0]
+            n_usable = len(Usable.find(X)) if count else X.shape[0]
             n_atoms = self._n_atoms(n_usable, X.shape[1])
         # rows of a memory map are still on the host here
         return ExplicitDictionary(to_device(start_atoms(self.init, X, n_atoms, rng)))

@@ -12,7 +12,7 @@ from ..backend.scale import power_of_two, typical_length
 from ..core import Array, SparseCoder
 from ..fields import Declared, Floats, Maybe, Number
 from ..pursuits import encode
-from ..pursuits.coded_sums import Seen, seen
+from ..pursuits.coded_sums import CodeSummary, summarize_codes
 from .forgetting import Forgetting
 from .recursive_state import Recursion
 from .stream import StreamLearner
@@ -122,13 +122,13 @@ class RLSDictionary(StreamLearner):
     def _begin(self) -> None:
         self._take(Recursion.start(self.dictionary_.atoms))
 
-    def _learn_batch(self, batch: Array, factors: np.ndarray) -> Seen:
-        def learn(X: Array) -> Seen:
+    def _learn_batch(self, batch: Array, factors: np.ndarray) -> CodeSummary:
+        def learn(X: Array) -> CodeSummary:
             if self.n_samples_seen_ == 0:
                 self._take(Recursion.start(self.dictionary_.atoms, _prior(X)))
             codes = encode(self.dictionary_, self.coder_, X)
             self._take(self._state().after(X, codes, factors).normalized())
-            return seen(X, codes)
+            return summarize_codes(X, codes)
 
         return apply_rows(learn, batch, slice(0, batch.shape[0]))
 

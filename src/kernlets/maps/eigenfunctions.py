@@ -17,7 +17,7 @@ from ..backend.scale import least_energy, lengths
 from ..backend.threads import serial_blas
 from ..config import options
 from ..core import Array, Kernel
-from ..landmarks.block_sample import Pool
+from ..landmarks.block_sample import BlockSample
 from ..landmarks.select import choose, known_by_index
 
 CUT = 1e-9  # singular values of B below this share of the largest are dropped
@@ -45,7 +45,7 @@ def gathered(
         chosen = np.sort(rng.choice(block.shape[0], m, replace=False))
         return block[index_like(chosen, block)], chosen
 
-    pool = Pool(take, lambda n: min(n, n_samples), rng)
+    pool = BlockSample(take, lambda n: min(n, n_samples), rng)
     for block in rows:
         pool.add(block)
     return pool.rows, pool.indices
