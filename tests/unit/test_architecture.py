@@ -38,11 +38,12 @@ ALLOWED = {
     "maps": GROUND | {"kernels", "landmarks", "preimage"},
     "metrics": GROUND | {"kernels", "maps"},
     "dictionaries": GROUND | {"kernels", "preimage"},
+    "anchored_dictionary": GROUND,
     "pursuits": GROUND,
-    "updates": GROUND | {"dictionaries", "pursuits"},
+    "updates": GROUND | {"dictionaries", "anchored_dictionary", "pursuits"},
     "learners": GROUND
     | {"kernels", "preimage", "dictionaries", "pursuits", "updates", "persistence"}
-    | {"clustering"},
+    | {"clustering", "anchored_dictionary"},
     "datasets": GROUND,
     "classifiers": GROUND
     | {"kernels", "maps", "dictionaries", "pursuits", "updates", "learners"}

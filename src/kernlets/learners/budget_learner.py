@@ -304,7 +304,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
                 f"{GIANT:g} times that of any anchor, and they would outweigh all "
                 "others for good. Scale the samples, e.g. with UnitNorm; if the stream "
                 "has changed its scale, fit a new learner",
-                stacklevel=7,
+                stacklevel=8,
             )
 
     def _rules(self, update: StochasticGradient, like: Array) -> ops.Rules:
@@ -342,7 +342,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
                 f"{n_unstable} steps were too long to lower the cost of their sample, "
                 "and the coefficients may grow without bound: set guard=True or a "
                 "smaller step in update",
-                stacklevel=7,
+                stacklevel=8,
             )
 
     def _publish(self) -> None:

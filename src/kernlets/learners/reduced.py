@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ..anchored_dictionary import AnchoredDictionary
 from ..backend.arrays import (
     as_like,
     check_points,
@@ -35,7 +36,6 @@ from ..kernels.definite import check_kernel
 from ..preimage.targets import admitted
 from ..pursuits import OMP
 from ..updates import AnchorDescent, AnchoredUpdate
-from ..updates.anchored import AnchoredDictionary
 from .base import POSITIVE
 from .batch import KSVD, BatchLearner
 from .first_atoms import STARTS, nonzero_rows
