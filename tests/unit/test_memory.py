@@ -55,7 +55,7 @@ PROGRAM = """
         try:
             with options(memory=memory * 10**6, n_threads=2):
                 result = job()
-        except MemoryError as error:
+        except (MemoryError, ValueError) as error:
             return str(error), None
         own = result.nbytes / 1e6 if isinstance(result, np.ndarray) else 0.0
         return status("VmHWM") - before - own, result

@@ -11,11 +11,11 @@ import numpy as np
 from ..backend.arrays import (
     as_like,
     check_points,
-    is_array,
     namespace,
     row_norms,
     to_numpy,
 )
+from ..backend.lazy_rows import is_elsewhere
 from ..backend.rows import sum_rows, take_rows
 from ..backend.scale import (
     all_finite,
@@ -36,7 +36,7 @@ def start_atoms(
     rng: np.random.Generator,
 ) -> Array:  # (m, p)
     """Unit-norm atoms from ``init``: a name in `STARTS` or an array of atoms."""
-    if is_array(X):  # of rows elsewhere blocks are looked at as they are coded
+    if not is_elsewhere(X):  # of rows elsewhere blocks are looked at as they are coded
         check_range(X)
     if isinstance(init, str):
         atoms = STARTS[init](X, n_components, rng)
