@@ -331,7 +331,7 @@ class Statistics(BlockSums):
             worst_error=errors[keep],
         )
 
-    def faded(self, factor: float) -> Statistics:
+    def fade(self, factor: float) -> Statistics:
         """The sums times `factor`, without the worst samples, as streams keep them."""
         return Statistics(
             codes_gram=self.codes_gram * factor,

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from kernlets import OMP, Polynomial, load, save
+from kernlets.anchored_dictionary import AnchoredDictionary
 from kernlets.core import Dictionary
 from kernlets.dictionaries import ExplicitDictionary, GramDictionary, KernelDictionary
 from kernlets.pursuits import encode
-from kernlets.updates.anchored import AnchoredDictionary
 
 N, P, R, M = 30, 3, 5, 4
 KERNEL = Polynomial(2)

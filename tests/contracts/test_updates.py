@@ -11,8 +11,8 @@ from kernlets.core import Coded
 from kernlets.dictionaries import ExplicitDictionary, GramDictionary
 from kernlets.pursuits import encode
 from kernlets.pursuits.bookkeeping import pack
+from kernlets.pursuits.coded_sums import statistics
 from kernlets.updates import UPDATES, KSVDUpdate
-from kernlets.updates.statistics import statistics
 
 N, P, M = 80, 10, 6
 ASIDE = {"min_uses": 0, "max_coherence": 2.0}  # no atom gives way to a sample

@@ -32,20 +32,24 @@ ALLOWED = {
     "backend": {"core", "config", "hot"},
     "registry": {"__init__"},
     "persistence": GROUND | {"registry"},
+    "clustering": GROUND,
     "kernels": GROUND,
-    "landmarks": GROUND | {"kernels"},
+    "landmarks": GROUND | {"kernels", "clustering"},
     "preimage": GROUND | {"kernels"},
     "maps": GROUND | {"kernels", "landmarks", "preimage"},
     "metrics": GROUND | {"kernels", "maps", "matching"},
     "matching": GROUND | {"kernels", "dictionaries"},
     "dictionaries": GROUND | {"kernels", "preimage"},
+    "anchored_dictionary": GROUND,
     "pursuits": GROUND,
-    "updates": GROUND | {"dictionaries", "pursuits"},
+    "updates": GROUND | {"dictionaries", "anchored_dictionary", "pursuits"},
     "learners": GROUND
-    | {"kernels", "preimage", "dictionaries", "pursuits", "updates", "persistence"},
+    | {"kernels", "preimage", "dictionaries", "pursuits", "updates", "persistence"}
+    | {"clustering", "anchored_dictionary"},
     "datasets": GROUND,
     "classifiers": GROUND
     | {"kernels", "maps", "dictionaries", "pursuits", "updates", "learners"}
+    | {"persistence"}  # checkpoints
     | {"datasets"},  # noise and holes that a robust choice is made with
     "outliers": GROUND | {"learners"},
     "plotting": GROUND | {"dictionaries"},
@@ -80,7 +84,7 @@ BY_NAME = {
     "backend/ops.py": ("hot.", "the arrays decide which loops are loaded"),
     "__init__.py": (None, "public names are loaded when they are used"),
     "registry.py": (None, "it reads the tables of every package"),
-    "datasets/table.py": (None, "optional libraries only"),
+    "datasets/table_types.py": (None, "optional libraries only"),
     "lab/bench/skip.py": (None, "optional libraries only"),
     "lab/bench/memory.py": (None, "a function is measured in a process of its own"),
     "lab/peers/memory.py": (None, "a benchmark is measured in a process of its own"),
@@ -271,7 +275,7 @@ def test_one_function_runs_every_alternation():
     assert {p.name for p in users} >= {
         "batch.py",
         "stream.py",
-        "budget.py",
+        "budget_learner.py",
         "lc_ksvd.py",
         "ksad.py",
         "fddl.py",

@@ -16,7 +16,7 @@ from kernlets import (
     datasets,
     options,
 )
-from kernlets.updates.budget import (
+from kernlets.updates.budget_rules import (
     Admission,
     Coherence,
     DecayingStep,

@@ -28,9 +28,10 @@ from kernlets import (
     save,
 )
 from kernlets.backend import atomic
-from kernlets.learners import LEARNERS, checkpoint
-from kernlets.learners.checkpoint import Checkpoint, described, digest
+from kernlets.learners import LEARNERS
 from kernlets.persistence import CheckpointError
+from kernlets.persistence import checkpoint as checkpoint
+from kernlets.persistence.checkpoint import Checkpoint, described, digest
 from kernlets.persistence.file import MODEL, pack
 
 

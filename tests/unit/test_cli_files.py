@@ -328,7 +328,7 @@ def never(*_: Any, **__: Any) -> Any:
 @pytest.fixture
 def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kernlets.cli.jobs.fit_watched", never)
-    monkeypatch.setattr("kernlets.cli.sources.read_table", never)
+    monkeypatch.setattr("kernlets.cli.input_rows.read_table", never)
 
 
 @pytest.mark.usefixtures("no_work")

@@ -34,7 +34,7 @@ from kernlets import (
 from kernlets.backend.arrays import is_dask
 from kernlets.backend.rows import (
     iter_blocks,
-    kept,
+    keep_rows,
     map_rows,
     row_batches,
     sum_rows,
@@ -457,7 +457,7 @@ def test_chunks_are_made_once_for_all_passes(client, tmp_path):
 def test_rows_on_the_workers_are_used_there(client):
     X = normals(20_000, 8).persist()
     distributed.wait(X)
-    with kept(X) as rows:
+    with keep_rows(X) as rows:
         found = sum_rows(lambda b: b.sum(0, dtype=np.float64), rows, 400)
     np.testing.assert_allclose(found, X.sum(0, dtype=np.float64).compute())
 

@@ -10,7 +10,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 from kernlets import datasets
-from kernlets.datasets import Dataset, DatasetNotFoundError, corrupt, sources
+from kernlets.datasets import Dataset, DatasetNotFoundError, corrupt
+from kernlets.datasets import locations as sources
 from kernlets.datasets.catalogue import CATALOGUE
 
 

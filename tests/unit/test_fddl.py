@@ -16,7 +16,7 @@ from kernlets.classifiers.fisher import (
     Penalties,
     improved_atoms,
 )
-from kernlets.classifiers.fisher_codes import CodeDescent, FisherTurns, Quadratic
+from kernlets.classifiers.fisher_codes import CodeDescent, FisherProblem, Quadratic
 from kernlets.datasets import unit_norm
 from kernlets.hot import reference
 
@@ -294,12 +294,12 @@ def test_unused_atoms_stay(rng):
 
 def test_a_turn_knows_its_objective(rng):
     X, atoms, _ = problem(rng)
-    turns = FisherTurns(X, atoms, LAYOUT, Penalties(0.3, 0.1, 1.5, len(X)))
-    value = turns.turn()
-    expected = naive_objective(X, turns.atoms, turns.codes, 0.3, 0.1, 1.5)
+    fisher = FisherProblem(X, atoms, LAYOUT, Penalties(0.3, 0.1, 1.5, len(X)))
+    value = fisher.improve()
+    expected = naive_objective(X, fisher.atoms, fisher.codes, 0.3, 0.1, 1.5)
     assert value == pytest.approx(expected)
-    means = [turns.codes[LABELS == c].mean(0) for c in range(3)]
-    np.testing.assert_allclose(turns.means, means)
+    means = [fisher.codes[LABELS == c].mean(0) for c in range(3)]
+    np.testing.assert_allclose(fisher.means, means)
 
 
 # the classifier

@@ -41,7 +41,6 @@ from kernlets import (
 )
 from kernlets.cli.app import app
 from kernlets.fields import attributes, declared_of, is_record, record_fields
-from kernlets.learners.checkpoint import Checkpoint
 from kernlets.persistence import (
     CheckpointError,
     ModelFileError,
@@ -50,6 +49,7 @@ from kernlets.persistence import (
     load_state,
     save_state,
 )
+from kernlets.persistence.checkpoint import Checkpoint
 from kernlets.persistence.parameters import constraints_of
 
 SEED = 20250712

@@ -10,9 +10,9 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernlets import KSADClassifier, NystroemMap, datasets
+from kernlets.classifiers.ksad_codes import KSADCodes, soft
 from kernlets.classifiers.neighbors import count_votes, smallest
 from kernlets.classifiers.scatter import Scatter, fisher_directions
-from kernlets.classifiers.turns import Turns, soft
 from kernlets.datasets import unit_norm
 from kernlets.updates.orthogonal import nearest_orthonormal, procrustes
 
@@ -110,19 +110,19 @@ def test_fisher_directions_solve_the_eigenproblem(xp, rng):
 def test_codes_and_sums_of_one_pass(xp, rng):
     F, labels = groups(rng)
     Z = nearest_orthonormal(rng.standard_normal((7, 7)))
-    turns = Turns(xp.asarray(F), labels, beta1=0.4, beta2=3.0)
-    first = turns.code(xp.asarray(Z), None)
+    codes = KSADCodes(xp.asarray(F), labels, beta1=0.4, beta2=3.0)
+    first = codes.code(xp.asarray(Z), None)
     Q = soft(F @ Z.T, 0.2)
-    np.testing.assert_allclose(xp.to_numpy(turns.codes), Q, atol=1e-12)
+    np.testing.assert_allclose(xp.to_numpy(codes.codes), Q, atol=1e-12)
     np.testing.assert_allclose(xp.to_numpy(first.cross), Q.T @ F, atol=1e-10)
-    again = turns.code(xp.asarray(Z), first.scatter)
+    again = codes.code(xp.asarray(Z), first.scatter)
     scale, shift = Scatter.of(Q, labels, 4).slope()
     gradient = scale[labels][:, None] * Q - shift[labels]
     Q = soft(F @ Z.T - 1.5 * gradient, 0.2)
-    np.testing.assert_allclose(xp.to_numpy(turns.codes), Q, atol=1e-12)
+    np.testing.assert_allclose(xp.to_numpy(codes.codes), Q, atol=1e-12)
     within, between = naive_traces(Q, labels)
     expected = ((F - Q @ Z) ** 2).sum() + 0.4 * np.abs(Q).sum() + 3 * within / between
-    assert turns.objective(again, xp.asarray(Z)) == pytest.approx(expected)
+    assert codes.objective(again, xp.asarray(Z)) == pytest.approx(expected)
 
 
 def test_soft_threshold():

@@ -25,7 +25,7 @@ from kernlets.landmarks import (
     rpcholesky,
     uniform,
 )
-from kernlets.landmarks import columns as norms
+from kernlets.landmarks import column_norms as norms
 from kernlets.landmarks.select import default_count
 from kernlets.landmarks.weighted import coreset_weights, draw
 

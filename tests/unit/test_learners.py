@@ -8,11 +8,11 @@ import pytest
 from kernlets import KSVD, MOD, OMP
 from kernlets.core import Coded
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.learners.start import STARTS
+from kernlets.learners.first_atoms import STARTS
 from kernlets.pursuits import encode
+from kernlets.pursuits.coded_sums import statistics
 from kernlets.updates import KSVDUpdate, MODUpdate, ParallelKSVDUpdate
 from kernlets.updates.refresh import refresh, useless_atoms
-from kernlets.updates.statistics import statistics
 
 
 def unit(rows):

@@ -43,7 +43,7 @@ from kernlets.backend.scale import lengths, power_of_two, typical_length, unit_r
 from kernlets.kernels import Polynomial, Sigmoid
 from kernlets.landmarks import SAMPLERS
 from kernlets.learners.iterate import Monitor
-from kernlets.updates.recursive import Recursion
+from kernlets.learners.recursive_state import Recursion
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 LIBRARIES = pytest.mark.parametrize("library", ["numpy", "torch"])

@@ -25,11 +25,11 @@ from kernlets import (
 from kernlets.backend.rows import row_batches
 from kernlets.core import SparseCodes
 from kernlets.dictionaries import ExplicitDictionary
+from kernlets.learners.recursive_state import ROWS, Recursion
 from kernlets.pursuits import OMP, encode
+from kernlets.pursuits.coded_sums import statistics, without_atoms
 from kernlets.updates import CoordinateUpdate, KSVDUpdate, MODUpdate
 from kernlets.updates.least_squares import coordinate_sweep
-from kernlets.updates.recursive import ROWS, Recursion
-from kernlets.updates.statistics import statistics, without_atoms
 
 STREAMS = pytest.mark.parametrize("Learner", [RLSDictionary, OnlineDictionary])
 

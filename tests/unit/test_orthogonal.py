@@ -11,6 +11,7 @@ from kernlets import OMP, Lasso, NystroemMap, OrthogonalDictionary, Threshold, d
 from kernlets.core import Statistics
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.pursuits import encode
+from kernlets.pursuits.coded_sums import statistics
 from kernlets.updates import OrthogonalUpdate
 from kernlets.updates.orthogonal import (
     by_products,
@@ -18,7 +19,6 @@ from kernlets.updates.orthogonal import (
     nearest_orthonormal,
     procrustes,
 )
-from kernlets.updates.statistics import statistics
 
 
 def orthonormal(rng, m, p):

@@ -37,8 +37,8 @@ from kernlets import (
     options,
 )
 from kernlets.backend.lazy_rows import LazyRows, is_elsewhere
+from kernlets.backend.reading import release, watching
 from kernlets.backend.rows import map_rows, row_batches, sum_rows, take_rows
-from kernlets.backend.stored import release, watching
 from kernlets.cli import app
 
 SMALL = 200_000  # bytes: nothing of these samples fits
@@ -177,7 +177,7 @@ def test_learning_from_lazy_rows(learner, X, disk):
     ids=lambda learner: type(learner).__name__,
 )
 def test_long_passes_say_how_far_they_are(learner, disk, monkeypatch, capsys):
-    monkeypatch.setattr("kernlets.learners.progress.SECONDS", 0.0)  # as if they were
+    monkeypatch.setattr("kernlets.backend.progress.SECONDS", 0.0)  # as if they were
     clone(learner).set_params(verbose=True, random_state=0).fit(disk)
     said = [line for line in capsys.readouterr().out.splitlines() if " rows/s" in line]
     assert said[-1].startswith(f"{type(learner).__name__}: 4,000 of 4,000 rows")
@@ -466,7 +466,7 @@ def test_command_line_with_little_memory(X, y, tmp_path, monkeypatch):
     run("fit", data, "-m", whole, *label, *FIT)
     run("fit", data, "-m", bounded, *label, *FIT, "--memory", "200kB")
     assert_same_atoms(load(whole), load(bounded))
-    monkeypatch.setattr("kernlets.cli.sources.BATCH_BYTES", 10_000)
+    monkeypatch.setattr("kernlets.cli.input_rows.BATCH_BYTES", 10_000)
     shown = run("score", bounded, data, *label, "--memory", "200kB").output
     assert shown == run("score", whole, data, *label).output
     for suffix in (".npy", ".csv", ".npz"):

@@ -20,12 +20,13 @@ from kernlets import (
     ReducedKernelDL,
     options,
 )
+from kernlets.anchored_dictionary import AnchoredDictionary
 from kernlets.core import Coded, SparseCodes
 from kernlets.kernels import Normalized
 from kernlets.learners.reduced import facing
 from kernlets.pursuits import encode
 from kernlets.updates import AnchorDescent, AnchoredUpdate
-from kernlets.updates.anchored import AnchoredDictionary, _widened
+from kernlets.updates.anchored import _widened
 from kernlets.updates.anchors import KernelTerm, LinearTerm
 
 KERNELS = [RBF(1.5), Polynomial(3, coef0=1.0, scale=0.3)]

@@ -18,7 +18,7 @@ from scipy import sparse
 from ..config import options
 from ..core import Array
 from .arrays import device_memory, empty, is_torch
-from .stored import apply_rows
+from .reading import apply_rows
 from .threads import parallel
 
 Result = TypeVar("Result")

@@ -22,20 +22,20 @@ from .dask_tasks import (
     await_workers,
     computed,
     each_chunk,
-    kept,
+    keep_rows,
     mapped,
     origin,
     packed,
     part_of,
     sum_chunks,
 )
-from .stored import refuse_infinite, tell_rows
+from .reading import refuse_infinite, tell_rows
 
 __all__ = [
     "as_rows",
     "computed",
     "each_chunk",
-    "kept",
+    "keep_rows",
     "map_rows",
     "part_of",
     "sum_rows",

@@ -155,7 +155,7 @@ def each_chunk(
 
 
 @contextmanager
-def kept(X: da.Array) -> Iterator[da.Array]:
+def keep_rows(X: da.Array) -> Iterator[da.Array]:
     """X with chunks that stay in the workers' memory for the time of the block.
 
     Where X is larger than what workers cache, some chunks are made again each time.

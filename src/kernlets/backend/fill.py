@@ -11,8 +11,8 @@ from ..core import Array
 from .arrays import as_like, is_dask
 from .lazy_rows import LazyRows, is_stored
 from .masks import column_means, filled, has_gaps
+from .reading import no_rows
 from .rows import is_blocks, map_rows, sum_rows
-from .stored import no_rows
 
 
 def complete_rows(X: Any) -> Any:

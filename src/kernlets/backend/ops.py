@@ -13,8 +13,8 @@ from typing import Any
 
 from ..config import options
 from ..core import Array
-from ..hot.budget_records import ERROR as ERROR
-from ..hot.budget_records import Outcome, Pursuit, Rules, Stock
+from ..hot.budget import ERROR as ERROR
+from ..hot.budget import Outcome, Pursuit, Rules, Stock
 from ..hot.masked import FAINT as FAINT
 from .arrays import eps, is_torch
 

@@ -33,7 +33,7 @@ from .arrays import (
 from .block_loop import slices, stacked_rows, sum_blocks
 from .cluster import dask_rows
 from .lazy_rows import LazyRows, check_memory, is_elsewhere, is_stored
-from .stored import read_rows
+from .reading import read_rows
 from .threads import is_inside, marked_inside
 
 Result = TypeVar("Result")
@@ -297,13 +297,13 @@ def spread_rows(n: int, m: int = PROBE_ROWS) -> np.ndarray:
     return np.unique(np.linspace(0, n - 1, min(n, m)).round().astype(np.intp))
 
 
-def kept(X: Any) -> AbstractContextManager[Any]:
+def keep_rows(X: Any) -> AbstractContextManager[Any]:
     """X, for a block in which its rows are read again and again.
 
     Of a Dask array, chunks then stay in the memory of the workers.
     """
     if is_dask(X):
-        return dask_rows().kept(X)
+        return dask_rows().keep_rows(X)
     return nullcontext(X)
 
 

@@ -37,8 +37,8 @@ from .arrays import (
 from .cluster import dask_rows
 from .lazy_rows import LazyRows, check_memory, is_elsewhere, is_stored
 from .masks import unmasked
+from .reading import Incomplete, no_rows, refuse_infinite
 from .rows import Blocks, is_blocks
-from .stored import Incomplete, no_rows, refuse_infinite
 
 _checked: ContextVar[Any] = ContextVar("checked", default=None)
 

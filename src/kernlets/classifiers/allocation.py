@@ -11,8 +11,8 @@ from ..backend.arrays import index_like, namespace
 from ..backend.threads import parallel
 from ..config import options
 from ..core import Array
-from ..learners.checkpoint import branches
-from ..learners.start import nonzero_rows
+from ..learners.first_atoms import nonzero_rows
+from ..persistence.checkpoint import branches
 
 
 def class_sizes(

@@ -19,14 +19,14 @@ from ..backend.validation import check_rows
 from ..core import Array
 from ..dictionaries import ExplicitDictionary
 from ..fields import Conditions, Declared, Floats
-from ..learners.checkpoint import Checkpoint
+from ..learners.first_atoms import start_atoms
 from ..learners.iterate import Monitor, iterate
-from ..learners.start import start_atoms
+from ..persistence.checkpoint import Checkpoint
 from ..pursuits import Lasso
 from .allocation import class_atoms, class_sizes
 from .coding import CodingClassifier
 from .fisher import Layout, Penalties, bounds, zeros
-from .fisher_codes import AllTurns, FisherTurns
+from .fisher_codes import FisherProblem, FisherProblems
 from .labels import ResidualVoting, checked_labels, class_residuals
 
 NEARNESS = {"local": 0.005, "global": 0.5}  # default weight of the class means
@@ -183,7 +183,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
 
     def _parts(
         self, X: Array, counts: np.ndarray, sizes: np.ndarray, atoms: Array
-    ) -> list[FisherTurns]:
+    ) -> list[FisherProblem]:
         """One problem per class, or one for all, started from the codes of the former.
 
         In the end few codes use atoms of other classes, and the small problems are
@@ -193,25 +193,25 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         layout = Layout.of(counts, sizes)
         places = list(zip(layout.rows, layout.columns, strict=True))
         alone = [
-            FisherTurns(X[rows], atoms[columns], Layout.of([count], [size]), penalties)
-            for (rows, columns), count, size in zip(places, counts, sizes, strict=True)
+            FisherProblem(X[rows], atoms[columns], Layout.of([n], [size]), penalties)
+            for (rows, columns), n, size in zip(places, counts, sizes, strict=True)
         ]
         if self.simplified:
             return alone
-        parallel(FisherTurns.code, alone)
+        parallel(FisherProblem.code, alone)
         codes = zeros(layout.shape, X)
         for part, place in zip(alone, places, strict=True):
             codes[place] = part.codes
-        return [FisherTurns(X, atoms, layout, penalties, codes)]
+        return [FisherProblem(X, atoms, layout, penalties, codes)]
 
-    def _alternate(self, parts: list[FisherTurns]) -> None:
-        steps = AllTurns(parts)
+    def _alternate(self, parts: list[FisherProblem]) -> None:
+        steps = FisherProblems(parts)
         monitor = Monitor.of(self, measure="mean objective")
         self.history_, self.n_iter_ = iterate(steps, monitor, self._checkpoint(parts))
         self.dictionary_ = steps.current()
-        parallel(FisherTurns.code, parts)
+        parallel(FisherProblem.code, parts)
 
-    def _checkpoint(self, parts: list[FisherTurns]) -> Checkpoint:
+    def _checkpoint(self, parts: list[FisherProblem]) -> Checkpoint:
         return Checkpoint.of(
             self,
             samples=[part.X for part in parts],

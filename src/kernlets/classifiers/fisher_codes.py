@@ -16,10 +16,10 @@ from ..backend.arrays import as_like, double, empty, inner, namespace, row_norms
 from ..backend.threads import parallel
 from ..core import Array
 from ..dictionaries import ExplicitDictionary
-from ..learners.checkpoint import fitting
 from ..learners.iterate import Alternation
+from ..persistence.checkpoint import fitting
 from .fisher import CodeSums, Layout, Moments, Penalties, improved_atoms, zeros
-from .turns import soft
+from .ksad_codes import soft
 
 STEPS = 100  # over the codes in one iteration, unless they hardly help
 FIRST_STEPS = 300  # from codes that are zero
@@ -170,7 +170,7 @@ def _ahead(now: Array, then: Array, push: float) -> Array:
     return ahead
 
 
-class FisherTurns:
+class FisherProblem:
     """Samples of some classes, with their codes and atoms, improved by turns.
 
     `X` has the samples of one class after the other, as `layout` says. Codes start at
@@ -203,7 +203,7 @@ class FisherTurns:
         self.codes, self._steps = descent.codes, STEPS
         return descent
 
-    def turn(self) -> float:
+    def improve(self) -> float:
         """Codes, then atoms; J after that."""
         descent = self.code()
         moments = Moments.of(self.X, self.codes, self.layout)
@@ -218,10 +218,10 @@ class FisherTurns:
         return as_like(namespace(means[0]).stack(means), self.X)
 
 
-class AllTurns(Alternation):
+class FisherProblems(Alternation):
     """FDDL: a turn of each problem, all at once."""
 
-    def __init__(self, parts: list[FisherTurns]) -> None:
+    def __init__(self, parts: list[FisherProblem]) -> None:
         self.parts = parts
         self._n_samples = sum(part.X.shape[0] for part in parts)
 
@@ -231,7 +231,7 @@ class AllTurns(Alternation):
         return ExplicitDictionary(namespace(atoms[0]).concat(atoms))
 
     def step(self, keep: Callable[[], None]) -> dict[str, float]:
-        value = sum(parallel(FisherTurns.turn, self.parts))
+        value = sum(parallel(FisherProblem.improve, self.parts))
         return {"objective": value / self._n_samples}
 
     def state(self) -> dict[str, Any]:

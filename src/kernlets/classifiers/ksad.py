@@ -32,17 +32,17 @@ from ..fields import (
     Whole,
 )
 from ..kernels import resolve
-from ..kernels.samples import check_samples, describe_input
-from ..learners.checkpoint import Checkpoint
+from ..kernels.check_samples import check_samples, describe_input
+from ..learners.first_atoms import start_atoms
 from ..learners.iterate import Monitor, iterate
-from ..learners.start import start_atoms
 from ..maps import NystroemMap
+from ..persistence.checkpoint import Checkpoint
 from ..pursuits.bookkeeping import pack
 from ..updates.orthogonal import nearest_orthonormal
+from .ksad_codes import CodesThenAtoms, KSADCodes, soft
 from .labels import checked_labels
 from .neighbors import count_votes
 from .scatter import Scatter, fisher_directions
-from .turns import CodesThenAtoms, Turns, soft
 
 UNEVEN = 1e4  # times the typical κ(x, x): samples that outweigh all others
 
@@ -241,7 +241,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
         """Learn atoms and codes in turn, K-SAD Algorithm 1, stage 2."""
         start = start_atoms("samples", F, F.shape[1], rng)
         atoms = as_like(nearest_orthonormal(start), F)
-        steps = CodesThenAtoms(Turns(F, labels, self.beta1, self.beta2), atoms)
+        steps = CodesThenAtoms(KSADCodes(F, labels, self.beta1, self.beta2), atoms)
         checkpoint = Checkpoint.of(self, samples=F, labels=labels, start=atoms)
         monitor = Monitor.of(self, measure="objective")
         self.history_, _ = iterate(steps, monitor, checkpoint)

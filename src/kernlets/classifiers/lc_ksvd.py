@@ -35,11 +35,11 @@ from ..core import Array, Statistics
 from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Floats
 from ..learners import KSVD
-from ..learners.checkpoint import Checkpoint
 from ..learners.iterate import CodeAndUpdate, Monitor, iterate
+from ..persistence.checkpoint import Checkpoint
 from ..pursuits import OMP, encode
+from ..pursuits.coded_sums import statistics
 from ..updates import KSVDUpdate
-from ..updates.statistics import statistics
 from .allocation import class_atoms, class_sizes
 from .coding import CodingClassifier
 from .labels import ScoreVoting, checked_labels

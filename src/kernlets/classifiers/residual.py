@@ -33,14 +33,14 @@ from ..config import options
 from ..core import Array, Kernel, SparseCodes
 from ..fields import Conditions, Declared, Indices, Many, Number, Part
 from ..kernels import Precomputed, resolve
+from ..kernels.check_samples import check_samples, describe_input
 from ..kernels.definite import check_kernel
-from ..kernels.samples import check_samples, describe_input
 from ..learners import KSVD
 from ..learners.base import DictionaryLearner
-from ..learners.checkpoint import branches
+from ..persistence.checkpoint import branches
 from ..pursuits.bookkeeping import side_by_side
+from .class_rows import is_stream, labelled_rows, rows_of, split_classes
 from .labels import ResidualVoting, checked_labels, prior_residuals
-from .parts import is_stream, labelled_rows, rows_of, split_classes
 
 SOME = 200  # samples whose residuals over other classes are looked at
 ROUNDING = 1e-6  # of those: a mean training residual that is none

@@ -17,7 +17,7 @@ from ..core import Array, Kernel, SparseCoder, SparseCodes
 from ..dictionaries import KernelDictionary
 from ..fields import Declared, Indices, Maybe, Part
 from ..kernels import resolve
-from ..kernels.samples import check_samples, describe_input
+from ..kernels.check_samples import check_samples, describe_input
 from ..learners.exact import kernel_matrix
 from ..pursuits import BOTH, OMP, encode, resolve_coder
 from ..pursuits.masked import restricted_products, restricted_solve

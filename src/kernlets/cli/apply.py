@@ -18,10 +18,10 @@ from ..backend.rows import collected, count_rows, over_rows
 from ..backend.validation import check_rows
 from ..classifiers import explain
 from ..datasets import Table
+from .input_rows import Columns, Source, by_batches
+from .model_parts import fitted_learners, has_codes, load_model
 from .output import Predictions, print_predictions, write_codes, write_predictions
-from .parts import fitted_learners, has_codes, load_model
 from .show import show_facts
-from .sources import Columns, Source, by_batches
 from .targets import check_space, check_table
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..backend.atomic import atomic_write
-from ..datasets.sources import DatasetNotFoundError
+from ..datasets.locations import DatasetNotFoundError
 from ..lab.bench.machine import machine, versions
 from ..lab.speed import Row, as_json, run
 

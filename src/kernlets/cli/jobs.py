@@ -22,10 +22,10 @@ from ..datasets import Table
 from .apply import score_facts
 from .build import Recipe
 from .holdout import chosen, search_facts, split_rows
-from .parts import fitted_learners, note_feature_names
+from .input_rows import Columns, Source, connected, width
+from .model_parts import fitted_learners, note_feature_names
 from .progress import fit_watched
 from .show import show_facts, size_text
-from .sources import Columns, Source, connected, width
 from .targets import check_checkpoints, check_model, save_or_rescue
 
 

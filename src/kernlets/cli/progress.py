@@ -23,7 +23,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from ..backend.pipelines import last_step
-from ..backend.stored import watching
+from ..backend.reading import watching
 
 
 class RowsPerSecond(ProgressColumn):

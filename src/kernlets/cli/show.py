@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 
 from ..backend.text import printable
-from ..datasets.table import listed
+from ..datasets.table_types import listed
 from ..persistence import info
 from ..registry import TABLES, summary, table
-from .parts import reading_model
+from .model_parts import reading_model
 
 SHOWN = 10  # classes named by `info` before it only counts
 OTHER_NAMES = {"samplers": "landmarks", "coders": "pursuits"}

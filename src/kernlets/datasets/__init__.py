@@ -11,13 +11,13 @@ from __future__ import annotations
 from kernlets.datasets import corrupt, preprocess
 from kernlets.datasets.base import Dataset
 from kernlets.datasets.catalogue import available, load
-from kernlets.datasets.disk import open_rows, write_rows
-from kernlets.datasets.files import read_table
+from kernlets.datasets.locations import DatasetNotFoundError
 from kernlets.datasets.patches import distance_percentile, whitened_patches
 from kernlets.datasets.preprocess import remove_mean_and_normalize, unit_norm
+from kernlets.datasets.read_files import read_table
+from kernlets.datasets.rows_on_disk import open_rows, write_rows
 from kernlets.datasets.shifts import shifted, shifted_batches
-from kernlets.datasets.sources import DatasetNotFoundError
-from kernlets.datasets.table import DataFileError, Table
+from kernlets.datasets.table_types import DataFileError, Table
 
 __all__ = [
     "DataFileError",

@@ -1,6 +1,6 @@
 """`Dataset`: rows, labels and their description, and a split per class.
 
-`sources.py` finds the arrays, and `catalogue.py` lists the data sets.
+`locations.py` finds the arrays, and `catalogue.py` lists the data sets.
 """
 
 from __future__ import annotations

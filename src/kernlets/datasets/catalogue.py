@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from kernlets.backend.names import guess
-from kernlets.datasets import sources
+from kernlets.datasets import locations
 from kernlets.datasets.base import Dataset
-from kernlets.datasets.sources import OpenML
+from kernlets.datasets.locations import OpenML
 
 Arrays = dict[str, np.ndarray]
 
@@ -154,7 +154,7 @@ def available() -> dict[str, str]:
     'scikit-learn'
     """
     found = {name: _origin(name, entry) for name, entry in CATALOGUE.items()}
-    for path in sources.find(f"{ADBENCH}*.npz"):
+    for path in locations.find(f"{ADBENCH}*.npz"):
         found.setdefault(_adbench_name(path), str(path))
     return {name: origin for name, origin in found.items() if origin}
 
@@ -162,7 +162,7 @@ def available() -> dict[str, str]:
 def _origin(name: str, entry: Entry) -> str:
     if not entry.pattern:
         return "scikit-learn"
-    path = next(sources.find(entry.pattern), None)
+    path = next(locations.find(entry.pattern), None)
     if path is not None:
         return str(path)
     return "OpenML (download)" if entry.openml else ""
@@ -196,7 +196,7 @@ def _check_options(name: str, entry: Entry, options: dict[str, Any]) -> None:
 def _arrays(name: str, entry: Entry, download: bool) -> Arrays:
     """The set's arrays, with X and y of unsplit sets called X_train and y_train."""
     if entry.pattern:
-        arrays = sources.arrays_of(name, entry.pattern, entry.openml, download)
+        arrays = locations.arrays_of(name, entry.pattern, entry.openml, download)
     else:
         from sklearn.datasets import load_digits
 

@@ -7,7 +7,7 @@ import warnings
 from itertools import pairwise
 from pathlib import Path
 
-from kernlets.datasets.table import LABEL_NAMES, Request
+from kernlets.datasets.table_types import LABEL_NAMES, Request
 
 LOOKED_AT = 20  # lines that are enough to tell a header from data
 MIN_COUNTED = 3  # columns of a line that counts them: fewer may be data by chance

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.datasets.table import (
+from kernlets.datasets.table_types import (
     DataFileError,
     Request,
     Table,

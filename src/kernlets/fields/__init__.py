@@ -17,8 +17,9 @@ or none of it before a fit, except what `_early` names. `check` holds an object 
 compiled loops do not look where their arrays end, so that what comes from a file has
 to be right before.
 
-`check.py` walks over an object, `kinds.py` has arrays and single values, `parts.py`
-what is made of other values, `foreign.py` the declarations for scikit-learn's classes.
+`check.py` walks over an object, `kinds.py` has arrays and single values,
+`composite.py` what is made of other values, `foreign.py` the declarations for
+scikit-learn's classes.
 """
 
 from . import foreign as foreign
@@ -33,8 +34,8 @@ from .check import (
     is_record,
     record_fields,
 )
+from .composite import Either, Facts, History, Many, Maybe, Part, Size
 from .kinds import Flag, Floats, Indices, Labels, Names, Nothing, Number, Text, Whole
-from .parts import Either, Facts, History, Many, Maybe, Part, Size
 
 __all__ = [
     "Conditions",

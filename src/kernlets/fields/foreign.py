@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from .check import FOREIGN, Conditions, Declared
+from .composite import Either, Maybe, Named, Output, Size
 from .kinds import Flag, Floats, Indices, Labels, Names, Nothing, Number, Text, Whole
-from .parts import Either, Maybe, Named, Output, Size
 
 
 def _n_rows(model: Any) -> int:

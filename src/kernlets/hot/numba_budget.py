@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .budget_records import ERROR, MERGE, SPOILED, Outcome, Pursuit, Rules, Stock
+from .budget import ERROR, MERGE, SPOILED, Outcome, Pursuit, Rules, Stock
 from .numba_ import _jit, _lasso_samples, _omp_samples, _peak
 
 

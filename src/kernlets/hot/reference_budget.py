@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import reference
-from .budget_records import ERROR, MERGE, SPOILED, Outcome, Pursuit, Rules, Stock
+from .budget import ERROR, MERGE, SPOILED, Outcome, Pursuit, Rules, Stock
 
 
 @np.errstate(all="ignore")

@@ -1,4 +1,4 @@
-"""torch twins of the hot operations, batched over samples; the only home of torch."""
+"""torch twins of the hot operations, batched over samples."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .budget_records import Outcome, Pursuit, Rules, Stock
+from .budget import Outcome, Pursuit, Rules, Stock
 from .numba_budget import budget_stream as compiled
 
 

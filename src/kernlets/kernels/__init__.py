@@ -2,10 +2,10 @@
 
 from .compose import Constant, Normalized, Product, Sum, as_kernel
 from .dot import Cosine, Dot, Linear, Polynomial, Sigmoid
-from .given import Callable, Precomputed
 from .histogram import Chi2, Intersection
 from .radial import RBF, Laplacian, Matern, Radial, RationalQuadratic
 from .resolve import KERNELS, resolve
+from .user_kernels import Callable, Precomputed
 
 __all__ = [
     "KERNELS",

@@ -17,7 +17,7 @@ from ..backend.overwrite import plus, times
 from ..backend.rows import map_rows
 from ..core import Array, Kernel
 from .family import Family, finite, no_overflow
-from .given import floats_like, length
+from .user_kernels import floats_like, length
 
 
 def as_kernel(value: Kernel | float) -> Kernel:

@@ -20,7 +20,7 @@ from ..backend.arrays import (
 from ..backend.rows import first_block, in_memory, spread_rows, take_rows
 from ..backend.sparse_rows import entries
 from ..core import Array, Kernel
-from .given import Precomputed, length
+from .user_kernels import Precomputed, length
 
 CORNER = 500  # rows of a matrix that are compared with its columns
 ASYMMETRY = 1e-4  # relative difference beyond which they are not the same

@@ -13,9 +13,9 @@ from ..backend.names import make, parse
 from ..core import Kernel
 from .dot import Cosine, Linear, Polynomial, Sigmoid
 from .family import reset
-from .given import Callable, Precomputed
 from .histogram import Chi2, Intersection
 from .radial import RBF, Laplacian, Matern, RationalQuadratic
+from .user_kernels import Callable, Precomputed
 
 KERNELS: dict[str, type[Kernel]] = {
     "linear": Linear,

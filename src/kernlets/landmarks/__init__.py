@@ -5,7 +5,7 @@ A sampler is a function ``(kernel, X, m, rng, **options) -> indices or points``;
 ``partial(coreset, replace=True)``.
 """
 
-from .columns import column_norm
+from .column_norms import column_norm
 from .kmeans import kmeans
 from .leverage import leverage, leverage_scores
 from .rpcholesky import rpcholesky

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..backend.arrays import as_like, is_array
-from ..backend.lloyd import lloyd
 from ..backend.rows import host_rows, take_rows
 from ..backend.sparse_rows import as_dense
+from ..clustering import lloyd
 from ..core import Array, Kernel
 
 LARGE = 4e12  # with more multiplications than this, only a share of the rows is used

@@ -19,20 +19,20 @@ from ..backend.block_loop import stacked_rows
 from ..backend.cluster import dask_rows
 from ..backend.lazy_rows import is_elsewhere
 from ..backend.names import guess
+from ..backend.reading import no_rows
 from ..backend.rows import (
     PROBE_ROWS,
     is_blocks,
     row_batches,
     take_rows,
 )
-from ..backend.stored import no_rows
 from ..config import options
 from ..core import Array, Kernel
 from ..fields import Declared, Either, Floats, Indices, Nothing
-from .columns import column_norm
+from .block_sample import BlockSample, Sample
+from .column_norms import column_norm
 from .kmeans import kmeans
 from .leverage import leverage
-from .pool import Pool, Sample
 from .rpcholesky import rpcholesky
 from .weighted import coreset, diagonal, uniform
 
@@ -289,11 +289,11 @@ def _from_stream(
 ) -> Landmarks:
     """Landmarks from blocks of rows that are read once."""
     blocks = _with_vectors(kernel, blocks)
-    probe = Pool(_taker(uniform, kernel, rng), lambda n: min(n, PROBE_ROWS), rng)
+    probe = BlockSample(_taker(uniform, kernel, rng), lambda n: min(n, PROBE_ROWS), rng)
     if not _is_sampler(landmarks):
         return _given_beside(landmarks, n_landmarks, blocks, probe)
     taker = _taker(find_sampler(landmarks), kernel, rng)
-    pool = Pool(taker, partial(_at_most, n_landmarks), rng)
+    pool = BlockSample(taker, partial(_at_most, n_landmarks), rng)
     for block in blocks:
         pool.add(block)
         probe.add(block)
@@ -305,7 +305,7 @@ def _given_beside(
     landmarks: Any,
     n_landmarks: int | float | None,
     blocks: Iterable[Array],
-    probe: Pool,
+    probe: BlockSample,
 ) -> Landmarks:
     """Points that the user has chosen, and a probe from the blocks."""
     values = _checked_values(landmarks, n_landmarks)

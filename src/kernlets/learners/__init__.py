@@ -1,8 +1,9 @@
 """Dictionary learners, linear and in the feature space of a kernel."""
 
 from .. import _added
+from .anchor_stock import AnchorStock
 from .batch import KSVD, MOD
-from .budget import BudgetKernelDL
+from .budget_learner import BudgetKernelDL
 from .exact import KernelKSVD, KernelMOD
 from .forgetting import Forgetting
 from .online import OnlineDictionary
@@ -27,6 +28,7 @@ __all__ = [
     "KSVD",
     "LEARNERS",
     "MOD",
+    "AnchorStock",
     "BudgetKernelDL",
     "Forgetting",
     "KernelKSVD",

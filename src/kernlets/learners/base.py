@@ -29,7 +29,7 @@ from ..backend.validation import check_rows, refuse_cluster
 from ..core import Array, Dictionary, SparseCoder, SparseCodes
 from ..fields import Declared, History, Part, Size, Whole
 from ..kernels import resolve
-from ..kernels.samples import takes_gaps
+from ..kernels.check_samples import takes_gaps
 from ..pursuits import BOTH, OMP, encode, resolve_coder
 
 ENCODE = (

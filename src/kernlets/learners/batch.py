@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core import Array, AtomUpdate, Dictionary, SparseCoder
+from ..persistence.checkpoint import Checkpoint
 from ..updates import MODUpdate, resolve_update
 from .base import (
     DictionaryLearner,
 )
-from .checkpoint import Checkpoint
 from .iterate import CodeAndUpdate, Monitor, iterate
 from .linear_atoms import LinearAtoms
 

@@ -19,8 +19,8 @@ from ..config import options
 from ..core import Array, AtomUpdate, Kernel, SparseCoder
 from ..dictionaries import GramDictionary, KernelDictionary
 from ..kernels import Precomputed, resolve
+from ..kernels.check_samples import check_samples, describe_input
 from ..kernels.definite import check_matrix
-from ..kernels.samples import check_samples, describe_input
 from ..updates import MODUpdate, resolve_update
 from .batch import BatchLearner
 from .kernel_atoms import KernelAtoms

@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 
 from ..backend.arrays import namespace
+from ..backend.progress import RowClock
+from ..backend.reading import watching
 from ..backend.rows import count_rows
 from ..backend.scale import quiet
-from ..backend.stored import watching
 from ..backend.threads import serial_blas
 from ..core import Array, AtomUpdate, Coded, Dictionary, SparseCoder, Statistics
+from ..persistence.checkpoint import Checkpoint, fitting, learned_fields
 from ..pursuits import encode
-from ..updates.statistics import summed
-from .checkpoint import Checkpoint, fitting, learned_fields
-from .progress import RowClock
+from ..pursuits.coded_sums import code_and_sum
 
 
 @dataclass
@@ -228,4 +228,4 @@ def _coded(
     """The input of the update: all codes, or sums over blocks of rows."""
     if update.needs == "codes":
         return Coded(X, encode(dictionary, coder, X))
-    return summed(dictionary, coder, X)
+    return code_and_sum(dictionary, coder, X)

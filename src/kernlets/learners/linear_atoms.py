@@ -13,14 +13,14 @@ from ..backend.codes import dense_codes
 from ..backend.constraints import StrOptions
 from ..backend.fill import complete_rows
 from ..backend.random import generator
-from ..backend.rows import kept
+from ..backend.rows import keep_rows
 from ..backend.training_rows import training_rows
 from ..backend.validation import check_rows
 from ..core import Array
 from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Part
 from .base import DictionaryLearner, over_codes
-from .start import STARTS, Usable, start_atoms
+from .first_atoms import STARTS, Usable, start_atoms
 
 
 class LinearAtoms(DictionaryLearner):
@@ -68,7 +68,7 @@ class LinearAtoms(DictionaryLearner):
         self._validate_params()
         X, first = training_rows(self, X)
         rng = generator(self.random_state)
-        with kept(X) as rows:
+        with keep_rows(X) as rows:
             start = self._first_dictionary(rows if first is X else first, rng)
             self.dictionary_ = self._learn(start, rows, first.shape[1], rng)
         return self
@@ -89,7 +89,7 @@ class LinearAtoms(DictionaryLearner):
         else:
             # count the usable rows, which is a pass over X, only if it is needed
             count = self.n_components is None
-            n_usable = len(Usable.of(X)) if count else X.shape[0]
+            n_usable = len(Usable.find(X)) if count else X.shape[0]
             n_atoms = self._n_atoms(n_usable, X.shape[1])
         # rows of a memory map are still on the host here
         return ExplicitDictionary(to_device(start_atoms(self.init, X, n_atoms, rng)))

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import namespace
 from ..core import Array, AtomUpdate, SparseCoder, Statistics
 from ..fields import Conditions, Declared, Either, Nothing, Part
+from ..pursuits.coded_sums import code_and_sum, without_atoms
 from ..updates import resolve_update
-from ..updates.statistics import summed, without_atoms
 from .forgetting import Forgetting
 from .stream import StreamLearner
 
@@ -158,12 +158,12 @@ class OnlineDictionary(StreamLearner):
         return self._learn_sums(self._statistics(batch), factors)
 
     def _statistics(self, X: Array) -> Statistics:
-        return summed(self.dictionary_, self.coder_, X)
+        return code_and_sum(self.dictionary_, self.coder_, X)
 
     def _learn_sums(self, batch: Statistics, factors: np.ndarray) -> Statistics:
-        new = batch.faded(1.0)
+        new = batch.fade(1.0)
         if self.statistics_ is not None:
-            new = self.statistics_.faded(float(factors.prod())) + new
+            new = self.statistics_.fade(float(factors.prod())) + new
         self.statistics_ = new
         draws = np.random.default_rng(self.n_samples_seen_)
         step = self._atom_update().step(self.dictionary_, new, draws)

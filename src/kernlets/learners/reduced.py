@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from ..anchored_dictionary import AnchoredDictionary
 from ..backend.arrays import (
     as_like,
     check_points,
@@ -34,10 +35,9 @@ from ..kernels.definite import check_kernel
 from ..preimage.targets import admitted
 from ..pursuits import OMP
 from ..updates import AnchorDescent, AnchoredUpdate
-from ..updates.anchored import AnchoredDictionary
 from .batch import KSVD, BatchLearner
+from .first_atoms import STARTS, nonzero_rows
 from .kernel_atoms import KernelAtoms
-from .start import STARTS, nonzero_rows
 
 DRAWN = ("kmeans", "samples")  # names of `STARTS` that serve as anchors
 

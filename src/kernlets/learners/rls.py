@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..backend.masks import has_gaps, split
+from ..backend.reading import apply_rows
 from ..backend.scale import power_of_two, typical_length
-from ..backend.stored import apply_rows
 from ..core import Array, SparseCoder
 from ..fields import Declared, Floats, Maybe, Number
 from ..pursuits import encode
-from ..updates.recursive import Recursion
-from ..updates.statistics import Seen, completed, seen
+from ..pursuits.coded_sums import CodeSummary, completed, summarize_codes
 from .forgetting import Forgetting
+from .recursive_state import Recursion
 from .stream import StreamLearner
 
 
@@ -124,15 +124,15 @@ class RLSDictionary(StreamLearner):
     def _begin(self) -> None:
         self._take(Recursion.start(self.dictionary_.atoms))
 
-    def _learn_batch(self, batch: Array, factors: np.ndarray) -> Seen:
-        def learn(X: Array) -> Seen:
+    def _learn_batch(self, batch: Array, factors: np.ndarray) -> CodeSummary:
+        def learn(X: Array) -> CodeSummary:
             if self.n_samples_seen_ == 0:
                 known = split(X).rows if has_gaps(X) else X
                 self._take(Recursion.start(self.dictionary_.atoms, _prior(known)))
             codes = encode(self.dictionary_, self.coder_, X)
             X = completed(self.dictionary_, codes, X)
             self._take(self._state().after(X, codes, factors).normalized())
-            return seen(X, codes)
+            return summarize_codes(X, codes)
 
         return apply_rows(learn, batch, slice(0, batch.shape[0]))
 

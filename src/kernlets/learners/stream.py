@@ -22,9 +22,9 @@ from ..backend.validation import check_rows
 from ..core import Array, Statistics
 from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Floats, Indices, Maybe, Whole, check, declared_of
+from ..persistence.checkpoint import Checkpoint, fitted_attributes, fitting
+from ..pursuits.coded_sums import CodeSummary
 from ..updates.refresh import replacements
-from ..updates.statistics import Seen
-from .checkpoint import Checkpoint, fitted_attributes, fitting
 from .forgetting import Forgetting, forgetting_of
 from .iterate import Alternation, Monitor, iterate
 from .linear_atoms import LinearAtoms
@@ -67,7 +67,9 @@ class StreamLearner(LinearAtoms):
         """Set the state that belongs to the first `dictionary_`."""
 
     @abstractmethod
-    def _learn_batch(self, batch: Array, factors: np.ndarray) -> Seen | Statistics:
+    def _learn_batch(
+        self, batch: Array, factors: np.ndarray
+    ) -> CodeSummary | Statistics:
         """Learn from a few samples, each with its forgetting factor."""
 
     @abstractmethod
@@ -149,7 +151,7 @@ class StreamLearner(LinearAtoms):
         check(trial)
         fitting(trial.dictionary_, self.dictionary_)
 
-    def _note(self, seen: Seen | Statistics) -> float:
+    def _note(self, seen: CodeSummary | Statistics) -> float:
         """Count uses, and from time to time replace unused atoms."""
         self.n_samples_seen_ += int(seen.n_samples)
         self.uses_ = self.uses_ + seen.uses
@@ -161,7 +163,7 @@ class StreamLearner(LinearAtoms):
         """Forgetting factors of the next samples."""
         return forgetting_of(self.forgetting).factors(self.n_samples_seen_, count)
 
-    def _refresh(self, seen: Seen | Statistics) -> None:
+    def _refresh(self, seen: CodeSummary | Statistics) -> None:
         """Replace unused and duplicate atoms, and reset the counts."""
         known = self.uses_, seen.worst, seen.worst_error
         places, atoms = replacements(self.dictionary_, *known, 1, MAX_COHERENCE)

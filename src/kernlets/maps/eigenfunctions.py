@@ -15,7 +15,7 @@ from ..backend.rows import is_blocks, rows_in_room, sum_rows
 from ..backend.scale import least_energy, lengths
 from ..backend.threads import serial_blas
 from ..core import Array, Kernel
-from ..landmarks.pool import Pool
+from ..landmarks.block_sample import BlockSample
 from ..landmarks.select import choose, known_by_index
 
 CUT = 1e-9  # singular values of B below this share of the largest are dropped
@@ -43,7 +43,7 @@ def gathered(
         chosen = np.sort(rng.choice(block.shape[0], m, replace=False))
         return block[index_like(chosen, block)], chosen
 
-    pool = Pool(take, lambda n: min(n, n_samples), rng)
+    pool = BlockSample(take, lambda n: min(n, n_samples), rng)
     for block in rows:
         pool.add(block)
     return pool.rows, pool.indices

@@ -11,7 +11,7 @@ from ..backend import ops
 from ..backend.arrays import as_like, empty, index_like, namespace
 from ..backend.constraints import AT_LEAST_1, StrOptions
 from ..backend.random import generator
-from ..backend.stored import no_rows
+from ..backend.reading import no_rows
 from ..core import Array, Kernel
 from ..fields import (
     Conditions,

@@ -13,7 +13,7 @@ import numpy as np
 from ..backend.arrays import as_like
 from ..backend.constraints import AT_LEAST_1, StrOptions
 from ..backend.random import generator
-from ..backend.stored import no_rows
+from ..backend.reading import no_rows
 from ..core import Array, Kernel
 from ..fields import Declared, Floats, Number, Part
 from ..kernels import resolve

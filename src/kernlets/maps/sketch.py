@@ -11,7 +11,7 @@ from ..backend.arrays import as_like, empty, move_like, namespace
 from ..backend.constraints import AT_LEAST_1
 from ..backend.products import signed_sums
 from ..backend.random import generator
-from ..backend.stored import no_rows
+from ..backend.reading import no_rows
 from ..core import Array, Kernel
 from ..fields import Conditions, Declared, Floats, Indices, Part
 from ..kernels import Polynomial, resolve

@@ -6,7 +6,7 @@ from ..backend.renamed import warn_renamed
 from ..core import AtomUpdate
 from .anchored import AnchoredUpdate
 from .anchors import AnchorDescent
-from .budget import (
+from .budget_rules import (
     Admission,
     Coherence,
     DecayingStep,
@@ -17,7 +17,6 @@ from .budget import (
 from .ksvd import KSVDUpdate, ParallelKSVDUpdate
 from .least_squares import CoordinateUpdate, MODUpdate
 from .orthogonal import OrthogonalUpdate
-from .stock import AnchorStock
 
 UPDATES = {
     "ksvd": KSVDUpdate,
@@ -39,7 +38,6 @@ __all__ = [
     "UPDATES",
     "Admission",
     "AnchorDescent",
-    "AnchorStock",
     "AnchoredUpdate",
     "Coherence",
     "CoordinateUpdate",

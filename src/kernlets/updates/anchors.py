@@ -28,7 +28,7 @@ from ..backend.rows import sum_rows
 from ..backend.scale import lengths, power_of_two, typical_length
 from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import ExplicitDictionary
-from .statistics import summed
+from ..pursuits.coded_sums import code_and_sum
 
 
 class Objective(ABC):
@@ -108,7 +108,7 @@ class LinearTerm(Objective):
         norms = lengths(anchors)
         norms = xp.where(norms > 0, norms, 1.0)[:, None]
         units = ExplicitDictionary(anchors / norms)
-        sums = summed(units, coder, samples)
+        sums = code_and_sum(units, coder, samples)
         self.codes_gram = sums.codes_gram / norms / norms.T  # XᵀX
         self.cross = sums.cross / norms  # XᵀY
         self.weight = weight

@@ -24,9 +24,9 @@ from ..core import (
 )
 from ..dictionaries import ExplicitDictionary, GramDictionary
 from ..pursuits.bookkeeping import squared_residual
+from ..pursuits.coded_sums import completed
 from .least_squares import fit_term, normalized
 from .refresh import LIMITS, refresh, refresh_from
-from .statistics import completed
 from .sweeps import gauss_seidel
 
 

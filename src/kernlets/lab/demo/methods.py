@@ -59,8 +59,10 @@ def _exact(seed: int) -> Pipeline:
 
 def _samples(seed: int) -> Pipeline:
     """All samples of a digit as its atoms: nothing is learned."""
-    sizes = {"n_components": 92, "n_nonzero_coefs": 30, "max_iter": 1}
-    return classifier(KernelKSVD(clone(NARROW), random_state=seed, **sizes))
+    learner = KernelKSVD(
+        clone(NARROW), 92, n_nonzero_coefs=30, max_iter=1, random_state=seed
+    )
+    return classifier(learner)
 
 
 def _neighbors(seed: int) -> Pipeline:

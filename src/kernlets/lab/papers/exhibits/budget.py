@@ -12,7 +12,7 @@ from sklearn.metrics import precision_score
 from ....backend.arrays import to_numpy
 from ....classifiers import ResidualClassifier
 from ....learners import BudgetKernelDL
-from ....updates.budget import Admission, Coherence, ReconstructionCost
+from ....updates.budget_rules import Admission, Coherence, ReconstructionCost
 from ...published import number, numbers
 from ..data import Images, digit_images
 from ..points import Points

@@ -14,10 +14,10 @@ from ..backend.masks import filled, has_gaps, split
 from ..backend.rows import sum_rows
 from ..backend.scale import all_finite, quiet
 from ..core import Array, Dictionary, SparseCoder, SparseCodes, Statistics
-from ..pursuits import encode
+from .encode import encode
 
 
-class Seen(NamedTuple):
+class CodeSummary(NamedTuple):
     """Counts, errors and worst samples of a block of coded samples."""
 
     uses: np.ndarray  # (m,)
@@ -27,11 +27,11 @@ class Seen(NamedTuple):
     worst_error: np.ndarray  # (w,)
 
 
-def seen(X: Array, codes: SparseCodes) -> Seen:
+def summarize_codes(X: Array, codes: SparseCodes) -> CodeSummary:
     """Uses, error and the worst samples of one block, as many as there are atoms."""
     errors = to_numpy(codes.residual)
     worst = np.argsort(-errors, kind="stable")[: codes.n_atoms]
-    return Seen(
+    return CodeSummary(
         uses=codes.uses(),
         error=float(errors.sum(dtype=np.float64)),
         n_samples=len(codes),
@@ -59,11 +59,11 @@ def statistics(dictionary: Dictionary, X: Array, codes: SparseCodes) -> Statisti
     return Statistics(
         codes_gram=codes_gram(codes),
         cross=dictionary.cross(codes, X),
-        **seen(X, codes)._asdict(),
+        **summarize_codes(X, codes)._asdict(),
     )
 
 
-def summed(dictionary: Dictionary, coder: SparseCoder, X: Any) -> Statistics:
+def code_and_sum(dictionary: Dictionary, coder: SparseCoder, X: Any) -> Statistics:
     """Code the rows of X, in memory or elsewhere, and sum their `statistics`.
 
     Sums of NumPy arrays are computed in float64 and rounded once, so that the result

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy import sparse
 
-from ..core import Array, BlockSums
-from .arrays import (
+from .backend.arrays import (
     as_like,
     double,
     group_sums,
@@ -18,9 +16,11 @@ from .arrays import (
     row_norms,
     to_numpy,
 )
-from .random import row_uniforms
-from .rows import kept, sum_rows
-from .scale import quiet
+from .backend.random import row_uniforms
+from .backend.rows import keep_rows, sum_rows
+from .backend.scale import quiet
+from .backend.sparse_rows import as_dense
+from .core import Array, BlockSums
 
 TOLERANCE = 1e-4  # shift of the centres, relative to the spread, that ends it
 
@@ -56,7 +56,7 @@ def lloyd(
     origin = as_like(to_numpy(double(start)).mean(0), start)
     centres = to_numpy(double(start - origin))
     row_bytes = (len(centres) + 2 * X.shape[1]) * start.dtype.itemsize
-    with kept(X) as rows:
+    with keep_rows(X) as rows:
         for _ in range(max_iter):
             block = partial(_clusters, as_like(centres, start), origin, share, seed)
             found = sum_rows(block, rows, row_bytes, numbered=True)
@@ -108,4 +108,4 @@ def _clusters(
 
 def _shifted(block: Array, origin: Array) -> Array:
     """Rows near zero, where float32 has its digits."""
-    return (block.toarray() if sparse.issparse(block) else block) - origin
+    return as_dense(block) - origin

@@ -1,7 +1,7 @@
 """Rules of a dictionary on a budget: step sizes, admission, pruning, gradient steps.
 
 Each is a value without data. What they make of a sample is the hot operation
-`budget_stream`; the anchors themselves are in `stock.py`.
+`budget_stream`; the anchors themselves are in `learners/anchor_stock.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..backend.constraints import (
 from ..core import Array
 from ..pursuits import OMP
 
-# as numbered in `hot.budget_records`
+# as numbered in `hot.budget`
 PRUNINGS = {"row-norm": 0, "error": 1, "merge": 2}
 
 # How far a guarded step goes, the minimum of the sample's cost along it being at 1:
@@ -150,7 +150,7 @@ class StochasticGradient(BaseEstimator):
         self.patience = patience
 
     def rules(self) -> dict[str, Any]:
-        """Its part of `hot.budget_records.Rules`."""
+        """Its part of `hot.budget.Rules`."""
         self._validate_params()
         return {
             "feature_space": self.space == "feature",
@@ -185,7 +185,7 @@ class Admission(BaseEstimator):
         self.n_first = n_first
 
     def rules(self) -> dict[str, Any]:
-        """Its part of `hot.budget_records.Rules`."""
+        """Its part of `hot.budget.Rules`."""
         self._validate_params()
         return {"coherence": 1.0, "cost": -1.0}
 

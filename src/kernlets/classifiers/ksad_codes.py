@@ -20,8 +20,8 @@ from ..backend.arrays import (
 from ..backend.rows import sum_rows
 from ..core import Array
 from ..fields import check
-from ..learners.checkpoint import fitting
 from ..learners.iterate import Alternation
+from ..persistence.checkpoint import fitting
 from ..updates.orthogonal import procrustes
 from .scatter import Scatter
 
@@ -42,7 +42,7 @@ class CodeSums:
         )
 
 
-class Turns:
+class KSADCodes:
     """The codes Q of ‖Φ − QZ‖² + beta1‖Q‖₁ + beta2 G(Q), coded anew for each Z."""
 
     def __init__(self, F: Array, labels: np.ndarray, beta1: float, beta2: float):
@@ -106,8 +106,8 @@ class Turns:
 class CodesThenAtoms(Alternation):
     """K-SAD Algorithm 1, stage 2: codes Q for the atoms Z, then Z for Q."""
 
-    def __init__(self, turns: Turns, atoms: Array) -> None:
-        self.turns, self.atoms = turns, atoms
+    def __init__(self, codes: KSADCodes, atoms: Array) -> None:
+        self._codes, self.atoms = codes, atoms
         self.scatter: Scatter | None = None  # of no codes yet
 
     def current(self) -> Array:
@@ -115,22 +115,22 @@ class CodesThenAtoms(Alternation):
 
     def step(self, keep: Callable[[], None]) -> dict[str, float]:
         if self.scatter is None:
-            self.scatter = self.turns.code(self.atoms, None).scatter
-        coded = self.turns.code(self.atoms, self.scatter)
+            self.scatter = self._codes.code(self.atoms, None).scatter
+        coded = self._codes.code(self.atoms, self.scatter)
         self.scatter = coded.scatter
         self.atoms = procrustes(coded.cross, self.atoms)
-        return {"objective": self.turns.objective(coded, self.atoms)}
+        return {"objective": self._codes.objective(coded, self.atoms)}
 
     def codes(self) -> Array:  # (n, m)
         """Codes of the samples for the last atoms."""
-        self.turns.code(self.atoms, self.scatter)
-        return self.turns.codes
+        self._codes.code(self.atoms, self.scatter)
+        return self._codes.codes
 
     def state(self) -> dict[str, Any]:
-        return self.turns.state(self.atoms, self.scatter)
+        return self._codes.state(self.atoms, self.scatter)
 
     def resume(self, state: dict[str, Any]) -> None:
-        self.atoms, self.scatter = self.turns.resume(state, self.atoms)
+        self.atoms, self.scatter = self._codes.resume(state, self.atoms)
 
 
 def soft(values: Array, threshold: float) -> Array:

@@ -1,6 +1,6 @@
 """`BudgetKernelDL` learns a kernel dictionary with few anchors from a stream.
 
-`updates/budget.py` has the rules and `updates/stock.py` the anchors.
+`updates/budget_rules.py` has the rules and `anchor_stock.py` the anchors.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
 from ..fields import Declared, Part, Whole, check
 from ..kernels import Precomputed, resolve
+from ..kernels.check_samples import check_samples, describe_input
 from ..kernels.definite import check_kernel
-from ..kernels.samples import check_samples, describe_input
+from ..persistence.checkpoint import Checkpoint, fitting
 from ..pursuits import OMP, Lasso
-from ..updates.budget import (
+from ..updates.budget_rules import (
     ADMISSIONS,
     PRUNINGS,
     Admission,
@@ -34,9 +35,8 @@ from ..updates.budget import (
     pursuit_of,
     tolerances,
 )
-from ..updates.stock import GIANT, AnchorStock
+from .anchor_stock import GIANT, AnchorStock
 from .base import DictionaryLearner
-from .checkpoint import Checkpoint, fitting
 from .iterate import Alternation, Monitor, iterate
 from .kernel_atoms import KernelAtoms
 
@@ -305,7 +305,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
                 f"{GIANT:g} times that of any anchor, and they would outweigh all "
                 "others for good. Scale the samples, e.g. with UnitNorm; if the stream "
                 "has changed its scale, fit a new learner",
-                stacklevel=7,
+                stacklevel=8,
             )
 
     def _rules(self, update: StochasticGradient, like: Array) -> ops.Rules:
@@ -343,7 +343,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
                 f"{n_unstable} steps were too long to lower the cost of their sample, "
                 "and the coefficients may grow without bound: set guard=True or a "
                 "smaller step in update",
-                stacklevel=7,
+                stacklevel=8,
             )
 
     def _publish(self) -> None:

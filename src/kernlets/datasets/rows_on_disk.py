@@ -1,6 +1,6 @@
 """Rows that stay on disk: `open_rows` opens a file, `write_rows` writes one by blocks.
 
-`read_table` in `files.py` reads whole files instead, and more formats.
+`read_table` in `read_files.py` reads whole files instead, and more formats.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from kernlets.backend.block_loop import stacked_rows
 from kernlets.backend.lazy_rows import LazyRows
 from kernlets.backend.rows import Blocks, iter_blocks, no_blocks
 from kernlets.config import options
-from kernlets.datasets.columns import column_labels, numeric_columns, refuse_nulls
-from kernlets.datasets.table import (
+from kernlets.datasets.column_files import column_labels, numeric_columns, refuse_nulls
+from kernlets.datasets.table_types import (
     DataFileError,
     Request,
     Table,

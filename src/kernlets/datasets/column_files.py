@@ -18,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 
 from kernlets.datasets.header import LOOKED_AT, has_header, is_number
-from kernlets.datasets.table import (
+from kernlets.datasets.table_types import (
     DataFileError,
     Request,
     Table,

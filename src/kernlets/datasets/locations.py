@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from kernlets.backend.atomic import atomic_write
-from kernlets.datasets.files import read_arrays
-from kernlets.datasets.table import DataFileError
+from kernlets.datasets.read_files import read_arrays
+from kernlets.datasets.table_types import DataFileError
 
 DATA_VARIABLE = "KERNLETS_DATA"
 

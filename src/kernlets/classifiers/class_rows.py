@@ -15,7 +15,7 @@ from ..backend.validation import check_rows
 from ..core import Array, Kernel
 from ..kernels import Callable as CallableKernel
 from ..kernels import Precomputed
-from ..kernels.samples import check_samples
+from ..kernels.check_samples import check_samples
 from .labels import check_count, checked_labels
 
 MANY = 16  # number of classes that a cluster works on at a time

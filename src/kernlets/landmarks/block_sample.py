@@ -16,7 +16,7 @@ from ..core import Array
 Sample = Callable[[Array, int], tuple[Array, np.ndarray | None]]
 
 
-class Pool:
+class BlockSample:
     """A pool of `target(n)` rows of the n rows seen, with a fair share of each block.
 
     When a block brings the number of rows to n, about b/n of the pool are taken from

@@ -1,8 +1,8 @@
 """`read_table`: a user's file or folder as rows and labels.
 
 Here are the choice of the reader, the array formats (.npz, .npy, .mat) and the checks
-that all formats share. Columns of text (.csv, .tsv) and of Parquet are in `columns.py`,
-folders of images in `pictures.py`.
+that all formats share. Columns of text (.csv, .tsv) and of Parquet are in
+`column_files.py`, folders of images in `pictures.py`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from kernlets.datasets import columns, pictures
+from kernlets.datasets import column_files as columns
+from kernlets.datasets import pictures
 from kernlets.datasets.preprocess import as_float
-from kernlets.datasets.table import (
+from kernlets.datasets.table_types import (
     DataFileError,
     Request,
     Table,

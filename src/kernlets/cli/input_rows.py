@@ -15,10 +15,10 @@ from ..backend.cluster import dask_files
 from ..backend.rows import count_rows, row_batches
 from ..config import options
 from ..datasets import DataFileError, Table, open_rows, read_table
-from ..datasets.columns import numeric_columns
-from ..datasets.disk import parquet_bytes, parquet_files
-from ..datasets.table import Request, label_column, optional_import, refuse_gaps
-from .parts import feature_names
+from ..datasets.column_files import numeric_columns
+from ..datasets.rows_on_disk import parquet_bytes, parquet_files
+from ..datasets.table_types import Request, label_column, optional_import, refuse_gaps
+from .model_parts import feature_names
 from .progress import rows_progress
 
 LARGE = 4  # files above this part of the memory option stay on disk

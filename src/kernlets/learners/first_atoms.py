@@ -16,7 +16,6 @@ from ..backend.arrays import (
     to_numpy,
 )
 from ..backend.lazy_rows import is_elsewhere
-from ..backend.lloyd import lloyd
 from ..backend.rows import sum_rows, take_rows
 from ..backend.scale import (
     all_finite,
@@ -26,6 +25,7 @@ from ..backend.scale import (
     quiet,
     unit_rows,
 )
+from ..clustering import lloyd
 from ..core import Array
 
 
@@ -66,7 +66,8 @@ class Usable:
     zeros: np.ndarray  # rows that are zero, in order
 
     @classmethod
-    def of(cls, X: Any) -> Usable:
+    def find(cls, X: Any) -> Usable:
+        """Read all rows once."""
         found = sum_rows(_zero_rows, X, row_bytes=16 * X.shape[1], numbered=True)
         return cls(X.shape[0], np.concatenate(found))
 
@@ -99,7 +100,7 @@ def from_samples(X: Any, n_components: int, rng: np.random.Generator) -> Array:
         rows = take_rows(X, rng.choice(X.shape[0], n_components, replace=False))
         if len(nonzero_rows(rows)) == n_components:
             return rows
-    usable = Usable.of(X)
+    usable = Usable.find(X)
     if len(usable) < n_components:
         raise ValueError(
             f"n_components={n_components} atoms cannot be drawn from {len(usable)} "

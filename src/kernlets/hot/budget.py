@@ -1,4 +1,7 @@
-"""The arguments and results of `budget_stream`: tuples of arrays and of numbers."""
+"""The arguments and results of `budget_stream`: tuples of arrays and of numbers.
+
+Caches of compiled loops name this module, so that it keeps its name.
+"""
 
 from __future__ import annotations
 

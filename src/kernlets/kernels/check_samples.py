@@ -9,7 +9,7 @@ import numpy as np
 from ..backend.arrays import is_array, to_device
 from ..backend.validation import check_rows, is_table
 from ..core import Array, Kernel
-from .given import Callable, Precomputed
+from .user_kernels import Callable, Precomputed
 
 
 def check_samples(

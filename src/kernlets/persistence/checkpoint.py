@@ -26,7 +26,7 @@ from ..backend.rows import sum_rows
 from ..config import CheckpointFolder, options
 from ..core import Array
 from ..fields import check
-from ..persistence import CheckpointError, load_state, save_state
+from .file import CheckpointError, load_state, save_state
 
 SHARE = 0.05  # share of the time that may be spent on writing
 BLOCK_ROWS = 4096  # constant, so that digests do not depend on memory or threads

@@ -1,0 +1,138 @@
+"""`AnchoredDictionary`: a kernel dictionary over few anchors during training.
+
+`updates/anchored.py` updates it, and `learners/reduced.py` makes the first one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from .backend import ops
+from .backend.arrays import as_like, double, eps, namespace, row_norms
+from .backend.rows import map_rows
+from .core import Array, Dictionary, Kernel, SparseCodes
+from .fields import Declared, Floats, Many, Number, Part
+
+
+@dataclass(frozen=True)
+class AnchoredDictionary(Dictionary):
+    """Atoms in the span of φ(anchors) during training; samples are row numbers.
+
+    With K(D, D) = V Λ Vᵀ the rows of Λ^(-1/2) Vᵀ φ(D) are orthonormal. In that basis a
+    sample is K(y, D) V Λ^(-1/2), and `outside` is what lies beyond the span.
+    """
+
+    _declared: ClassVar[Declared] = {
+        "kernel": Part(Kernel),
+        "samples": Floats("N", "p"),
+        "energies": Floats("N"),
+        "anchors": Floats("n", "p"),
+        "basis": Floats("n", "r"),
+        "features": Floats("N", "r"),
+        "outside": Floats("N"),
+        "atoms": Floats("m", "r"),
+        "linear_errors": Many(Number(), None),
+    }
+
+    given = ("kernel", "samples", "energies")
+
+    kernel: Kernel
+    samples: Array  # (N, p)
+    energies: Array  # (N,) κ(y, y)
+    anchors: Array  # (n, p)
+    basis: Array  # (n, r) V Λ^(-1/2)
+    features: Array  # (N, r)
+    outside: Array  # (N,) squared distances to the span
+    atoms: Array  # (m, r)
+    linear_errors: tuple[float, ...] = ()  # ‖Y − XD‖² noted so far
+
+    @classmethod
+    def spanned(
+        cls,
+        kernel: Kernel,
+        samples: Array,  # (N, p)
+        energies: Array,  # (N,)
+        anchors: Array,  # (n, p)
+        coefs: Array,  # (m, n)
+    ) -> AnchoredDictionary:
+        """Atoms Σᵢ coefs[j, i] φ(anchorᵢ), whatever their norms."""
+        metric = kernel(double(anchors))
+        inverse = inverse_root(metric, eps(anchors))
+        basis = as_like(inverse, anchors)
+        row_bytes = (samples.shape[1] + 2 * len(anchors)) * anchors.dtype.itemsize
+        features = map_rows(
+            lambda block: kernel(block, anchors) @ basis, samples, row_bytes
+        )
+        outside = namespace(features).clip(energies - row_norms(features), 0, None)
+        atoms = as_like(double(coefs) @ metric @ inverse, anchors)
+        return cls(kernel, samples, energies, anchors, basis, features, outside, atoms)
+
+    @property
+    def n_atoms(self) -> int:
+        return self.atoms.shape[0]
+
+    @property
+    def coefs(self) -> Array:  # (m, n)
+        """The atoms over φ(anchors)."""
+        return self.atoms @ self.basis.T
+
+    @property
+    def weights(self) -> Array:  # (m, r)
+        return self.atoms
+
+    @property
+    def row_bytes(self) -> int:
+        return sum(self.atoms.shape) * self.atoms.dtype.itemsize
+
+    def gram(self) -> Array:
+        return self.atoms @ self.atoms.T
+
+    def correlate(self, X: Array) -> Array:
+        return self.features[X] @ self.atoms.T
+
+    def energy(self, X: Array) -> Array:
+        """Energy of the part within the span, the only part that codes can explain."""
+        return row_norms(self.features[X])
+
+    def coordinates(self, X: Array) -> Array:  # (n, r)
+        return self.features[X]
+
+    def dual(self) -> Array:  # (m, r)
+        return self.atoms
+
+    def with_weights(self, weights: Array) -> AnchoredDictionary:
+        return replace(self, atoms=weights)
+
+    def unit(self) -> AnchoredDictionary:
+        """Atoms of norm 1, aⱼᵀ K(D, D) aⱼ = 1."""
+        xp = namespace(self.atoms)
+        norms = xp.sqrt(row_norms(self.atoms))
+        return self.with_weights(self.atoms / xp.where(norms > 0, norms, 1.0)[:, None])
+
+    def with_anchors(self, anchors: Array) -> AnchoredDictionary:
+        """The same coefficients over other anchors."""
+        moved = self.spanned(
+            self.kernel, self.samples, self.energies, anchors, self.coefs
+        )
+        return replace(moved, linear_errors=self.linear_errors)
+
+    def inside(self, codes: SparseCodes) -> Array:  # (N,)
+        """Squared errors within the span, ‖f − Γ·atoms‖²."""
+        residual = ops.subtract_codes(
+            self.features, codes.indices, codes.values, self.atoms
+        )
+        return row_norms(residual)
+
+
+def inverse_root(metric: Array, precision: float) -> Array:  # (n, n) -> (n, r)
+    """V Λ^(-1/2) of the eigenpairs above rounding: anchors that collide drop out.
+
+    Two roundings count: that of `metric` itself, in float64, and the `precision` of the
+    numbers that are going to be multiplied by the result.
+    """
+    xp = namespace(metric)
+    values, vectors = xp.linalg.eigh(metric)
+    cut = max(len(values) * eps(metric), 4 * precision)
+    kept = values > values[-1] * cut
+    return vectors[:, kept] / xp.sqrt(values[kept])
