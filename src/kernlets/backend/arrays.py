@@ -146,7 +146,7 @@ def as_float(X: Array) -> Array:
 
 
 def _tensor_as_float(X: Any) -> Any:
-    """`working_dtype` for tensors, which have half precisions that NumPy has not."""
+    """`working_dtype` for tensors, which have half precisions that NumPy lacks."""
     if X.is_complex():
         raise ValueError("Complex data not supported: pass real values")
     if not X.is_floating_point():

@@ -190,7 +190,7 @@ def current_client() -> Any:
 
 
 def _done(work: Callable[[_Threads | _Cluster], Result]) -> Result:
-    """What `work` returns, begun anew if all workers went and others came."""
+    """What `work` returns; it starts again if all workers left and others came."""
     client = current_client()
     while True:
         try:
@@ -264,7 +264,7 @@ class _Cluster:
     ) -> Any:
         """The future of something packed, the same one next time.
 
-        It is sent anew if the worker is gone that it was meant for.
+        It is sent again if the worker that it was meant for is gone.
         """
         future, place = sent.get(id(item), (None, None))
         if future is None or not {*(place or self._workers)} & {*self._workers}:

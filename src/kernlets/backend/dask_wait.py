@@ -25,7 +25,7 @@ class WorkersLostError(RuntimeError):
 
     Dask runs tasks elsewhere as long as there is some worker. Those that it had to put
     aside, there being none, it gives to no worker but the one they were meant for: they
-    must be submitted anew.
+    must be submitted again.
     """
 
 

@@ -95,7 +95,7 @@ def work_on(
         made = dask.get(*chunk.load()) if isinstance(chunk, Packed) else chunk
         is_part = (rows.start, rows.stop) != (0, len(made))
         if place is None:
-            made, rows = made[rows], slice(None)  # the others are of no use
+            made, rows = made[rows], slice(None)  # the others are not needed
         for job in jobs[:-1]:
             made = job.load()(made, ())
         if place is not None:

@@ -252,7 +252,7 @@ def row_diagonal(X: Any) -> Array:  # (n,)
 def first_block(X: Any) -> tuple[Array, Any]:
     """The first block of rows, and a source of all; of one array, twice that array.
 
-    A source that can be read only once is continued, others begin anew.
+    A source that can be read only once is continued; others start again.
     """
     if not is_blocks(X):
         return X, X
@@ -321,7 +321,7 @@ def rows_in_room(X: Any, share: int) -> int:
 
 
 def spread_sample(X: Any, n_rows: int) -> Any:
-    """X if it has so few rows, otherwise evenly spaced rows of it, in memory."""
+    """Up to `n_rows` evenly spaced rows in memory; all of X if it has no more."""
     if n_rows >= X.shape[0] and not is_stored(X):
         return X
     return take_rows(X, spread_rows(X.shape[0], n_rows))

@@ -65,7 +65,7 @@ class Features:
 
 @dataclass(frozen=True)
 class Design:
-    """What a pipeline is made for: a kernel in a space, so many rows, a seed."""
+    """What a pipeline is made for: a kernel, a space, a number of rows and a seed."""
 
     kernel: Kernel
     space: Space
@@ -105,7 +105,7 @@ class Family(ABC):
         return True
 
     def work(self, space: Space, n_rows: int) -> float:
-        """Operations of a fit to so many rows, with a map, but for a factor."""
+        """Operations of a fit to `n_rows` rows behind a map, up to a factor."""
         count = min(space.n_landmarks, n_rows)
         return n_rows * count**2 + 10 * count**3
 
@@ -210,7 +210,7 @@ class Samples(Family):
 def labels_by_width(
     model: SRCClassifier, X: Array, widths: list[int]
 ) -> dict[int, np.ndarray]:
-    """Places of the classes that win with so many non-zeros, all from one pursuit.
+    """Winning classes for each number of non-zeros, all from one pursuit.
 
     A pursuit with w non-zeros is the beginning of a longer one: the same atoms, whose
     coefficients are those of least squares.

@@ -69,7 +69,7 @@ class Outcome:
         return self.smoothed(self.read) / self.total
 
     def fit_seconds(self, n_rows: int) -> float:
-        """Predicted time of a fit to so many rows."""
+        """Predicted time of a fit to this number of rows."""
         each = self.seconds / max(1, self.n_fits)
         return each * self._work(n_rows) / self._work(self.stage.n_train)
 

@@ -40,7 +40,7 @@ class CodeSums:
 
 
 class Turns:
-    """The codes Q of ‖Φ − QZ‖² + beta1‖Q‖₁ + beta2 G(Q), coded anew for each Z."""
+    """The codes Q of ‖Φ − QZ‖² + beta1‖Q‖₁ + beta2 G(Q), recomputed for each Z."""
 
     def __init__(self, F: Array, labels: np.ndarray, beta1: float, beta2: float):
         self.F, self.labels = F, labels

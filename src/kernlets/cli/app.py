@@ -205,7 +205,7 @@ def explain(
     model: o.Model,
     data: o.Data,
     rows: Annotated[
-        int, typer.Option(min=1, help="explain so many rows, from the first on")
+        int, typer.Option(min=1, help="number of rows to explain, from the first on")
     ] = 1,
     label: o.Label = None,
     key: o.Key = None,

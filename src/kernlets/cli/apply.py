@@ -55,7 +55,7 @@ def explain_rows(path: Path, source: Source, n_rows: int) -> None:
 
 
 def _predictor(path: Path, model: Any, proba: bool) -> Callable[[Any], Predictions]:
-    """What is said about a few rows: labels, with probabilities or scores."""
+    """Predictions for a few rows: labels, with probabilities or scores."""
     if proba and not hasattr(model, "predict_proba"):
         raise ValueError(
             f"{path}: {type(last_step(model)).__name__} gives no probabilities: leave "

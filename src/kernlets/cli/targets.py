@@ -86,7 +86,7 @@ def _check_writable(folder: Path, path: Path) -> None:
 
 
 def check_space(path: Path, n_bytes: int) -> None:
-    """Refuse a disk on which there is no room for so many bytes."""
+    """Refuse a disk that has no room for this many bytes."""
     disk = shutil.disk_usage(path.resolve().parent)
     if disk.total and disk.free < n_bytes:  # some file systems say nothing
         raise ValueError(

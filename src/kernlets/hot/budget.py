@@ -14,7 +14,7 @@ import numpy as np
 from . import reference
 
 ROW_NORM, ERROR, MERGE = range(3)  # how the anchor to remove is chosen
-SPOILED = 1e-3  # relative error from which on the inverse is computed anew
+SPOILED = 1e-3  # relative error above which the inverse is computed again
 
 
 class Stock(NamedTuple):
@@ -39,7 +39,7 @@ class Rules(NamedTuple):
     reach: float  # longest step, over that to the minimum of the sample's cost
     guard: bool  # shorten longer ones
     learn_rejected: bool
-    patience: int  # idle for longer than this an atom begins anew; negative: never
+    patience: int  # atoms idle for longer than this start again; negative: never
     coherence: float  # γ of eq. (21)
     cost: float  # ε of eq. (22), negative for none
     pruning: int  # ROW_NORM, ERROR or MERGE
@@ -290,7 +290,7 @@ class _Learner:
         self.stock.gram[:] *= np.outer(scale, scale)
 
     def settle_inverse(self) -> None:
-        """Invert anew if updates have spoiled the inverse, as for a low-rank matrix."""
+        """Invert again if updates spoiled the inverse, as for a low-rank matrix."""
         jittered = self.matrix.astype(np.float64)
         own = np.diagonal(jittered).copy()
         jittered[np.diag_indices(self.size)] += self.rules.jitter * own

@@ -62,7 +62,7 @@ class AnchoredDictionary(Dictionary):
     features: Array  # (N, r)
     outside: Array  # (N,) squared distances to the span
     atoms: Array  # (m, r)
-    linear_errors: tuple[float, ...] = ()  # ‖Y − XD‖² noted so far
+    linear_errors: tuple[float, ...] = ()  # ‖Y − XD‖² after each iteration so far
 
     @classmethod
     def spanned(

@@ -109,7 +109,8 @@ class ParallelKSVDUpdate(AtomUpdate):
         power = diagonal(coded.codes_gram)[:, None]
         weights = dictionary.weights
         moved = coded.cross - matmul(coded.codes_gram, weights) + power * weights
-        moved = moved / power_of_two(peaks(moved, 1))  # before it meets a kernel matrix
+        # scaled, so that products with a kernel matrix do not overflow
+        moved = moved / power_of_two(peaks(moved, 1))
         dictionary = normalized(dictionary.with_weights(moved), dictionary)
         limits = self.min_uses, self.max_coherence
         dictionary = refresh_from(coded, dictionary, *limits)
@@ -139,7 +140,7 @@ def _(
 def _(
     dictionary: GramDictionary, coded: Coded, order: np.ndarray, exact: bool
 ) -> tuple[GramDictionary, np.ndarray]:
-    # working state as large as a good part of K: overwritten, not copied
+    # this state is nearly as large as K, so it is overwritten, not copied
     codes, values = coded.codes, _copy(coded.codes.values)
     gram, order = dictionary.gram(), index_like(order, dictionary.coefs)
     ops.gram_sweep(
