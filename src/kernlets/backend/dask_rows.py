@@ -1,7 +1,7 @@
 """Rows on a cluster: the two loops of `rows.py` for Dask arrays and dataframes.
 
-Each chunk of rows is worked on as an array in memory is, block by block. How the work
-reaches the chunks is in `dask_tasks.py`; these are the only files that import Dask.
+Each chunk of rows is processed like an array in memory, block by block.
+`dask_tasks.py` sends the work to the chunks; these are the only files that import Dask.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ __all__ = [
 @sizeof.register(Clusters)
 @sizeof.register(Statistics)
 def _size(sums: Any) -> int:
-    """Bytes of all fields, by which Dask plans what travels and what is spilled."""
+    """Bytes of all fields, from which Dask decides what to move and to spill."""
     return sum(sizeof(getattr(sums, field.name)) for field in fields(sums))
 
 
@@ -81,12 +81,12 @@ def as_rows(X: Any, dtype: Any = None) -> da.Array:
 
 def _with_lengths(X: Any) -> da.Array:
     if not isinstance(X, da.Array):
-        with warnings.catch_warnings():  # text becomes objects, as it should
+        with warnings.catch_warnings():  # text becomes objects, which is right
             warnings.filterwarnings("ignore", "Dask currently has limited support")
             X = X.to_dask_array()
     if any(np.isnan(length) for length in X.chunks[0]):
-        await_workers()  # what follows would wait for the first one for ever
-        X = X.copy()  # lengths are noted in place
+        await_workers()  # later calls would wait forever for the first worker
+        X = X.copy()  # the lengths are stored in X itself
         X.compute_chunk_sizes()
     return X
 
@@ -136,7 +136,7 @@ def _sum_chunk(
 
 
 def take_rows(X: da.Array, rows: np.ndarray) -> np.ndarray:
-    """The rows with these numbers, gathered in the order asked for."""
+    """The rows with these numbers, gathered in the given order."""
     rows = np.asarray(rows)
     order = np.argsort(rows, kind="stable")
     ends = np.cumsum(X.chunks[0])
@@ -159,7 +159,7 @@ def _take_from_chunk(chunk: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def split_rows(X: da.Array, y: Any) -> tuple[np.ndarray, list[da.Array]]:
-    """The labels that there are, (n_classes,), and the rows of each."""
+    """The distinct labels, (n_classes,), and the rows of each."""
     first = origin(X) if origin(X).parts is None else Origin(X)
     labels = _cut_as(first.X, y, label_values)
     if isinstance(labels, da.Array):
@@ -194,12 +194,12 @@ def _count_labels(labels: np.ndarray, _: Any) -> tuple[np.ndarray, dict[Any, int
 
 
 def _places(labels: np.ndarray, label: Any) -> np.ndarray:
-    """Rows with this label; if the client has the labels, this is what is sent."""
+    """Selects rows with this label; if the client has the labels, it sends this."""
     return np.flatnonzero(labels == label).astype(np.uint32)
 
 
 def share_equal(found: da.Array, y: Any, weights: Any = None) -> float:
-    """Weighted share of rows with the label that was found."""
+    """Weighted share of rows whose label was predicted."""
     labels = _on_cluster(found, y, label_values)
     hits = da.map_blocks(_are_equal, found, labels, dtype=bool)
     if weights is None:

@@ -22,12 +22,12 @@ from .random import row_uniforms
 from .rows import kept, sum_rows
 from .scale import quiet
 
-TOLERANCE = 1e-4  # shift of the centres, relative to the spread, that ends it
+TOLERANCE = 1e-4  # relative shift of the centres at which the iteration stops
 
 
 @dataclass(frozen=True)
 class Clusters:
-    """Sums over the rows nearest to each centre; they add up over blocks."""
+    """Sums over the rows nearest to each centre; those of blocks can be added."""
 
     sums: np.ndarray  # (m, p) of x − origin
     counts: np.ndarray  # (m,)
@@ -83,7 +83,7 @@ def _means(found: Clusters, centres: np.ndarray) -> np.ndarray:  # (m, p)
 
 
 def _spread(found: Clusters) -> float:
-    """Mean variance of the features, as scikit-learn's tolerance has it."""
+    """Mean variance of the features, as in scikit-learn's tolerance."""
     n, p = max(found.counts.sum(), 1), found.sums.shape[1]
     mean = found.sums.sum(0) / n
     return max(found.energy / n - float(mean @ mean), 0.0) / p
@@ -95,7 +95,7 @@ def _clusters(
     if share < 1:
         lucky = np.flatnonzero(row_uniforms(seed, first, block.shape[0]) < share)
         block = block[index_like(lucky, block)]
-    with quiet():  # what overflows shows in the energy
+    with quiet():  # an overflow is detected in the energy
         rows = _shifted(block, origin)
         nearest = namespace(rows).argmax(
             rows @ centres.T - row_norms(centres) / 2, axis=1

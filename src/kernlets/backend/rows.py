@@ -1,4 +1,4 @@
-"""Where the rows are: one block loop for arrays, memory maps, streams and clusters.
+"""The block loops over rows in arrays, memory maps, streams and clusters.
 
 `map_rows` and `sum_rows` are the only two loops over row blocks in the library;
 `row_batches` gives the mini-batches of a stream, each a source of rows for them.
@@ -49,8 +49,8 @@ Result = TypeVar("Result")
 
 BLOCK_ROWS = 1024  # large enough for matrix products, small enough for the caches
 PROBE_ROWS = 2048  # rows on which an error is estimated
-TOUCHED = 2**21  # bytes that a system may map around a row of a file that is read
-GPU_SHARE = 64  # a block with all that is derived from it takes this part of a GPU
+TOUCHED = 2**21  # bytes that a system may map around a row that is read
+GPU_SHARE = 64  # a block, with everything computed from it, takes this part of a GPU
 
 
 def is_blocks(X: Any) -> bool:
@@ -68,7 +68,7 @@ def no_blocks() -> ValueError:
 
 
 def count_rows(X: Any) -> int | None:
-    """How many rows there are, where that is known without reading them."""
+    """The number of rows, None if it is not known without reading them."""
     if is_blocks(X):
         return getattr(X, "n_rows", None)
     n = X.shape[0]
@@ -110,12 +110,12 @@ class Blocks:
 
 @dataclass(frozen=True)
 class BlockPlan:
-    """How rows are cut into blocks, and how many blocks are worked on at once.
+    """The size of row blocks, and the number of blocks that are processed at once.
 
-    A BLAS rounds products of other shapes differently. So blocks have `BLOCK_ROWS`
-    rows whatever the number of threads, the memory option and the container: where
-    memory is short, fewer blocks are in work at once. Only where a single block does
-    not fit does it get fewer rows. On a GPU blocks are as large as its memory allows.
+    BLAS rounds products of other shapes differently. So blocks have `BLOCK_ROWS`
+    rows whatever the number of threads, the memory option and the container: if
+    memory is short, fewer blocks are processed at once. Only if a single block does not
+    fit does it get fewer rows. On a GPU blocks are as large as its memory allows.
     """
 
     rows: int
@@ -127,7 +127,7 @@ class BlockPlan:
     ) -> BlockPlan:
         """For blocks whose work takes `row_bytes` for each row of the source.
 
-        `result_bytes` is what one block leaves behind until it is added to others.
+        `result_bytes` is the size of the result of one block.
         """
         needed = max(1, row_bytes + source_bytes(source))
         if options.block_rows is not None:
@@ -250,7 +250,7 @@ def row_diagonal(X: Any) -> Array:  # (n,)
 
 
 def first_block(X: Any) -> tuple[Array, Any]:
-    """The first block of rows, and a source of all; of one array, twice that array.
+    """The first block of rows, and a source of all rows; for one array, both are X.
 
     A source that can be read only once is continued; others start again.
     """
@@ -271,7 +271,7 @@ def over_each(f: Callable[[Any], Any], X: Any) -> Any:
 def in_memory(X: Any, rows: np.ndarray) -> tuple[Any, Array]:
     """An array in memory, and the places in it of the rows with these numbers.
 
-    Of rows that are elsewhere only these are read.
+    If X is elsewhere, only these rows are read.
     """
     if not is_elsewhere(X):
         return X, index_like(rows, X)
@@ -293,7 +293,7 @@ def collected(values: Any) -> Any:
 
 
 def with_columns(X: Any, who: str) -> Any:
-    """X as rows of which columns can be chosen: `LazyRows` are read."""
+    """X in a form whose columns can be selected: `LazyRows` are read."""
     if not isinstance(X, LazyRows):
         return X
     check_memory(X, who)
@@ -314,7 +314,7 @@ def shuffled_batches(
 
 
 def rows_in_room(X: Any, share: int) -> int:
-    """How many rows of X fit into this part of memory; all if X is there already."""
+    """The number of rows that fit into this part of memory; all if X is in memory."""
     if not is_stored(X):
         return X.shape[0]
     return options.memory // (share * 8 * X.shape[1])
@@ -336,7 +336,7 @@ def joined(parts: list[Array]) -> Array:
 
 
 def _ahead(blocks: Iterable[Array]) -> Iterator[Array]:
-    """The same blocks, the next one being read while one is worked on."""
+    """The same blocks; the next one is read while one is processed."""
     source = iter(blocks)
     context, inside = contextvars.copy_context(), is_inside()
     with ThreadPoolExecutor(1, thread_name_prefix="kernlets-reader") as reader:
@@ -389,7 +389,7 @@ def map_blocks(f: Callable[[Array], Result], X: Array, row_bytes: int) -> list[R
 def _each_block(
     run: Callable[[slice], Result], parts: list[slice], X: Array, plan: BlockPlan
 ) -> list[Result]:
-    """Blocks in turn for torch, which brings threads of its own, else on threads."""
+    """Blocks in turn for torch, which has its own threads, otherwise on threads."""
     if is_torch(X):
         return [run(rows) for rows in parts]
     return parallel(run, parts, plan.at_once)
@@ -495,7 +495,7 @@ def sum_rows(
     """Σ f(block) over blocks of rows, added in the order of the rows.
 
     With `numbered`, Σ f(block, number of its first row). The size of a result,
-    `result_bytes`, is worth telling where it is large.
+    `result_bytes`, should be given if it is large.
     """
     if is_dask(X):
         from . import dask_rows
@@ -515,7 +515,7 @@ def sum_rows(
 
 
 def _added(total: Any, part: Any) -> Any:
-    """total + part, into an array that is at hand where there is one."""
+    """total + part, in place if both are NumPy arrays."""
     plain = type(total) is type(part) is np.ndarray and total.dtype == part.dtype
     return np.add(total, part, out=part) if plain else total + part
 
@@ -523,7 +523,7 @@ def _added(total: Any, part: Any) -> Any:
 def _groups(
     X: Any, row_bytes: int, result_bytes: int
 ) -> Iterator[list[tuple[Array, slice, int]]]:
-    """Blocks that are worked on at once: part, its rows, number of its first row."""
+    """Blocks that are processed at once: part, its rows, number of its first row."""
     group: list[tuple[Array, slice, int]] = []
     first = 0
     for part in _ahead(X) if is_blocks(X) else [X]:

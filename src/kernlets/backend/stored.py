@@ -1,7 +1,7 @@
 """Rows that are not in memory: memory maps, and rows computed when they are read.
 
-How one block is read; the loops over blocks are in `rows.py`, rows on a cluster in
-`dask_rows.py`.
+This module reads one block; the loops over blocks are in `rows.py`, and rows on a
+cluster in `dask_rows.py`.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def apply_rows(f: Callable[[Array], Result], X: Array, rows: Any) -> Result:
 
 @contextmanager
 def watching(watch: Callable[[int], Any]) -> Iterator[None]:
-    """Let `watch` know of every few rows that a loop is through with."""
+    """Call `watch` with the number of rows each time a loop has processed some."""
     token = _watch.set(watch)
     try:
         yield
@@ -159,14 +159,14 @@ def watching(watch: Callable[[int], Any]) -> Iterator[None]:
 
 
 def tell_rows(n: int) -> None:
-    """Let who watches know of n rows that were worked on elsewhere."""
+    """Report n rows that were processed elsewhere to the watcher, if there is one."""
     watch = _watch.get()
     if watch is not None:
         watch(n)
 
 
 def check_memory(X: Any, who: str) -> None:
-    """Refuse rows that are needed all at once, but are more than the memory option."""
+    """Refuse rows that are needed at once but exceed the memory option."""
     if is_stored(X) and X.nbytes > options.memory:
         raise MemoryError(
             f"{who} needs all rows in memory, {X.nbytes / 1e9:.1f} GB, over the memory "

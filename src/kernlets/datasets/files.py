@@ -1,8 +1,8 @@
 """`read_table`: a user's file or folder as rows and labels.
 
-Here are the choice of the reader, the array formats (.npz, .npy, .mat) and the checks
-that all formats share. Columns of text (.csv, .tsv) and of Parquet are in `columns.py`,
-folders of images in `pictures.py`.
+This module chooses the reader and has the array formats (.npz, .npy, .mat) and the
+checks that all formats share. `columns.py` reads text (.csv, .tsv) and Parquet,
+`pictures.py` folders of images.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """All arrays of an .npz file; never runs pickled code."""
     with reading(path), np.load(path, allow_pickle=False) as archive:
         members = {name: archive[name] for name in archive.files}
-    # a member that is no array comes as bytes
+    # a member that is not an array comes as bytes
     return {name: a for name, a in members.items() if isinstance(a, np.ndarray)}
 
 
@@ -157,7 +157,7 @@ def _read_mat(path: Path, request: Request) -> Table:
 
 def _from_arrays(path: Path, arrays: dict[str, np.ndarray], request: Request) -> Table:
     rows, labels = _array_names(path, arrays, request.key)
-    if isinstance(request.label, int):  # False included
+    if isinstance(request.label, int):  # includes False
         return _split_column(path, arrays[rows], request)
     if request.label is not None:
         labels = _present(path, arrays, request.label)
@@ -209,7 +209,7 @@ def _split_column(path: Path, X: np.ndarray, request: Request) -> Table:
     column = label_column(path, None, [True] * width, request)
     if column is None:
         return Table(X, None)
-    X = np.asarray(X)  # without one column it cannot stay a memory map
+    X = np.asarray(X)  # with a column removed it cannot remain a memory map
     return Table(np.delete(X, column, axis=1), X[:, column].copy())
 
 
