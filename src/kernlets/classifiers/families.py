@@ -1,7 +1,7 @@
-"""What a search asks of a kind of classifiers, and the kinds without learned atoms.
+"""The interface of a family of classifiers in a search; families without learning.
 
-Each family says which settings it begins with, which are near to others, how many
-validation rows it gets right, and which steps of a pipeline it stands for. Features of
+Each family defines its first settings, settings similar to a given one, the number of
+validation rows that it gets right, and the steps of its pipeline. Features of
 a fold are made once for all of them (`Features`), and what is read out of one fit, such
 as all numbers of neighbours, is scored together.
 """
@@ -27,10 +27,10 @@ from .spaces import Space, feature_map
 from .sparse_representation import SRCClassifier
 
 NEIGHBORS = (1, 3, 5, 9, 15)
-WIDTHS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80)  # non-zeros that one pursuit is read at
+WIDTHS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80)  # non-zeros, from one pursuit
 MOST_ATOMS = 300  # of each class
-Setting = tuple[float, ...]  # the parameters that a family has, in its own order
-Hits = dict[int, float]  # what is read out -> validation rows that are right
+Setting = tuple[float, ...]  # the parameters of a family, in its own order
+Hits = dict[int, float]  # value -> number of correct validation rows
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Features:
     space: Space
     X: Array  # (n, p) scaled
     y: np.ndarray  # (n,) places of the classes
-    held_out: list[Array]  # scaled, one array for each way to spoil them
+    held_out: list[Array]  # scaled, one array for each kind of corruption
     truth: np.ndarray
     seed: int
 
@@ -59,7 +59,7 @@ class Features:
         return [self.map.transform(rows) for rows in self.held_out]
 
     def hits(self, predicted: list[np.ndarray]) -> float:
-        """Rows that are right, on average over the ways to spoil them."""
+        """Number of correct rows, averaged over the kinds of corruption."""
         return float(np.mean([np.sum(labels == self.truth) for labels in predicted]))
 
 
@@ -93,7 +93,7 @@ class Family(ABC):
     """Too slow to be tried in every space: only in those that others do well in."""
 
     def first(self) -> list[Setting]:
-        """Settings to begin with."""
+        """The first settings."""
         return [()]
 
     def near(self, setting: Setting) -> list[Setting]:
@@ -101,7 +101,7 @@ class Family(ABC):
         return []
 
     def suits(self, space: Space, n_rows: int) -> bool:
-        """Whether it makes sense there, and fits in memory."""
+        """Whether the family suits this space and fits into memory."""
         return True
 
     def work(self, space: Space, n_rows: int) -> float:
@@ -111,11 +111,11 @@ class Family(ABC):
 
     @abstractmethod
     def score(self, features: Features, setting: Setting) -> Hits:
-        """Fit once, and count what is right for everything that can be read out."""
+        """Fit once, and count correct rows for every value that this fit covers."""
 
     @abstractmethod
     def steps(self, design: Design, setting: Setting, read: int) -> list[Any]:
-        """The steps behind the scaling, not fitted."""
+        """The steps after the scaling, not fitted."""
 
 
 class Fisher(Family):
@@ -159,7 +159,7 @@ class Fisher(Family):
 class Orthogonal(Fisher):
     """Orthonormal atoms for all classes: the nearest samples in feature space.
 
-    In every space of one scaling neighbours are nearly the same: tried in one.
+    Neighbours are nearly the same in every space of one scaling, so one is tried.
     """
 
     name = "orthogonal"

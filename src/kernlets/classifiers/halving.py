@@ -1,8 +1,8 @@
 """Successive halving: many candidates on few rows, few candidates on many rows.
 
 A stage scores its trials by cross-validation on a part of the rows. The best go on to
-the next stage, with settings near to theirs that have not been tried. The clock decides
-how far it gets; the order of the trials does not depend on it.
+the next stage, together with similar settings that are new. The clock decides how far
+the search gets; the order of the trials does not depend on it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .learned import FAMILIES
 from .spaces import Rates, Space, first_spaces, near_spaces, scaled, scalers
 from .trials import FEW_ROWS, Outcome, Stage, Trial, described, plan
 
-MIDDLE_WIDTH = 0.3  # where slow families begin
+MIDDLE_WIDTH = 0.3  # rows with which slow families start
 FIRST_LANDMARKS, MOST_LANDMARKS = 500, 2000
 KEEP = (20, 8, 4, 3)  # trials that go on after each stage ...
 KEEP_FEW = (6,)  # ... of few rows
-PARENTS = 4  # trials whose near settings are tried in the next stage
-FOR_THREADS = 1000  # rows of a fit that is worth more than one thread
+PARENTS = 4  # trials whose similar settings are tried in the next stage
+FOR_THREADS = 1000  # smaller fits run on one thread
 FAILURES = (ValueError, ArithmeticError, np.linalg.LinAlgError)
 
 
@@ -59,7 +59,7 @@ class Search:
         self.stopped = False
 
     def run(self) -> Outcome:
-        """The best trial of the last stage that came to an end for at least one."""
+        """The best trial of the last stage in which at least one trial ended."""
         trials = self._admitted(self._first_trials())
         best: list[Outcome] = []
         for number, stage in enumerate(self.stages):
@@ -82,7 +82,7 @@ class Search:
         """Quick families in every space first, then those that learn atoms."""
         spaces = first_spaces(self.few, FIRST_LANDMARKS)
         names = [name for name in self.families if not FAMILIES[name].late]
-        if not names:  # only slow ones are asked for
+        if not names:  # the user chose slow ones only
             names = self.families
         quick = [name for name in names if name != "classes"]
         slow = [name for name in names if name == "classes"]
@@ -96,7 +96,7 @@ class Search:
         ]
 
     def _admitted(self, trials: list[Trial]) -> list[Trial]:
-        """Those that are new, suit the data and are not too many."""
+        """Those that are new and suit the data, up to the largest number."""
         n = len(self.y)
         new = [
             trial
@@ -109,7 +109,7 @@ class Search:
         return new
 
     def _kept(self, ranked: list[Outcome], keep: int, number: int) -> list[Trial]:
-        """The best; in the beginning also the best one of every family."""
+        """The best trials; at first also the best one of every family."""
         kept = ranked[:keep]
         if number < 1:
             for name in self.families:
@@ -117,7 +117,7 @@ class Search:
         return list(dict.fromkeys(each.trial for each in kept))
 
     def _grown(self, ranked: list[Outcome]) -> list[Trial]:
-        """Near settings and spaces of the best, and slow families where those are."""
+        """Settings and spaces near the best, and slow families in those spaces."""
         grown: list[Trial] = []
         for trial in (each.trial for each in ranked[:PARENTS]):
             family, space = FAMILIES[trial.family], trial.space
@@ -133,7 +133,7 @@ class Search:
         return grown
 
     def _stage(self, number: int, stage: Stage, trials: list[Trial]) -> list[Outcome]:
-        """Score trials, those in one space together; the best first."""
+        """Score trials, grouped by space; return the best first."""
         share = (number + 1) / len(self.stages)
         rounds = list(self._splits(stage))
         groups: dict[tuple[Space, bool], list[Trial]] = {}
@@ -160,7 +160,7 @@ class Search:
     def _affordable(
         self, trial: Trial, stage: Stage, share: float, done: list[Outcome]
     ) -> bool:
-        """Whether it can end in time, and be fitted to all rows after that."""
+        """Whether a trial, and a fit of it to all rows, can end in time."""
         if self.stopped or not self.clock.allows(0.0, share):
             return False
         before = self.known.get(trial) or self._like(trial, done)
@@ -172,7 +172,7 @@ class Search:
         return within and self.clock.allows(ahead + refit)
 
     def _like(self, trial: Trial, done: list[Outcome]) -> Outcome | None:
-        """The slowest of its family that was measured, else the slowest of all."""
+        """The slowest measured trial of its family, otherwise the slowest of all."""
         known = [each for each in (*done, *self.known.values()) if each.n_fits]
         same = [each for each in known if each.trial.family == trial.family]
         n_rows = len(self.y)
@@ -185,7 +185,7 @@ class Search:
         for split in rounds if outcomes else ():
             features = self._features(trials[0].space, split)
             for outcome in outcomes:
-                # where time runs out, some folds have to do
+                # if time runs out, fewer folds are used
                 if outcome.error is None and not self._is_late(outcome, features.y):
                     self._count(outcome, features)
         return [each for each in outcomes if each.n_fits or each.error]
@@ -197,7 +197,7 @@ class Search:
         return bool(self.known) and not self.clock.allows(refit + fold)
 
     def _continued(self, trial: Trial, stage: Stage) -> Outcome:
-        """With the hits of an earlier stage, if that had as many rows."""
+        """The result with the hits of an earlier stage of the same number of rows."""
         before = self.known.get(trial)
         if before is None or before.stage.n_rows != stage.n_rows:
             return Outcome(trial, stage)
@@ -216,10 +216,10 @@ class Search:
         return Features(kernel, space, X, y, held_out, truth, self.seed)
 
     def _count(self, outcome: Outcome, features: Features) -> None:
-        """Add what one fold gives; a candidate that fails is noted, not raised."""
+        """Add the result of one fold; record errors instead of raising them."""
         began = self.clock.elapsed
         trial = outcome.trial
-        # threads only cost time where there is little to do
+        # threads slow down small fits
         n_threads = 1 if len(features.y) < FOR_THREADS else options.n_threads
         try:
             with options(n_threads=n_threads):
@@ -252,7 +252,7 @@ class Search:
         )
 
     def steps(self, outcome: Outcome, rows: np.ndarray) -> list[Any]:
-        """The steps of the pipeline that a trial stands for, for these rows."""
+        """The steps of the pipeline of a trial, for these rows."""
         trial = outcome.trial
         kernel, counts = self.rates.kernel(trial.space), np.bincount(self.y[rows])
         design = Design(kernel, trial.space, counts, self.seed)

@@ -52,7 +52,7 @@ class Turns:
     def code(
         self,
         atoms: Array,  # (k, k)
-        scatter: Scatter | None,  # of the codes there are; None before the first
+        scatter: Scatter | None,  # of the current codes; None before the first
     ) -> CodeSums:
         """Q ← T(ΦZᵀ − ½ beta2 ∇G(Q)), K-SAD Proposition 1, and the sums over Q."""
         push = None
@@ -73,11 +73,11 @@ class Turns:
         return sum_rows(block, rows, 4 * self.F.shape[1] * self.F.dtype.itemsize)
 
     def state(self, atoms: Array, scatter: Scatter) -> dict[str, Any]:
-        """All that the next turn depends on, for a checkpoint."""
+        """The state on which the next iteration depends, for a checkpoint."""
         return {"atoms": atoms, "scatter": vars(scatter), "codes": self.codes}
 
     def resume(self, state: dict[str, Any], atoms: Array) -> tuple[Array, Scatter]:
-        """Atoms like these and scatter of a `state`, whose codes become those here."""
+        """Restore the codes of a `state`; return its atoms and scatter."""
         self.codes = fitting(state["codes"], self.codes)
         scatter = Scatter(**state["scatter"])
         if check(scatter) != {"C": self.n_classes, "k": self.codes.shape[1]}:

@@ -1,4 +1,4 @@
-"""The commands: their signatures and help. What they do is in the modules beside.
+"""The commands: their signatures and help. Other modules of this package do the work.
 
 Nothing heavy is imported before a command runs, so that ``--help`` is quick.
 """
@@ -133,7 +133,7 @@ def predict(
     """Predict the class of every row of DATA.
 
     A model of --method outliers gives 1 for normal rows and -1 for outliers, with a
-    score that is the higher, the less normal a row is.
+    score that is higher for less normal rows.
     """
     from .apply import predict_rows
     from .jobs import Source, session
@@ -212,7 +212,7 @@ def explain(
     size: o.Size = None,
     header: o.Header = None,
 ) -> None:
-    """Say why rows of DATA get their labels: classes, atoms, training rows."""
+    """Explain the labels of rows of DATA: classes, atoms, training rows."""
     from .apply import explain_rows
     from .jobs import Source
 

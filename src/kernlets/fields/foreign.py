@@ -1,4 +1,4 @@
-"""What the fitted attributes of scikit-learn's classes are.
+"""Declarations of the fitted attributes of scikit-learn's classes.
 
 The classes are those in `registry.SKLEARN`. An attribute that only some versions have
 may be missing.
@@ -17,7 +17,7 @@ from .parts import Either, Maybe, Output, Part, Size
 
 
 def _n_rows(model: Any) -> int:
-    """How many linear functions there are."""
+    """The number of linear functions."""
     return model.coef_.shape[0] if model.coef_.ndim == 2 else 1
 
 

@@ -99,14 +99,14 @@ def alternate(
     if checkpoint.state is not None:
         with checkpoint.resuming() as state:
             dictionary = _resumed(dictionary, rng, monitor, state)
-    # a sweep is serial with small products between: threads of BLAS would only spin
+    # a sweep is serial with small products, for which BLAS threads only spin
     calm = serial_blas if update.needs == "codes" else nullcontext()
     end = 0 if checkpoint.done else monitor.max_iter
     watched = monitor.watched(X)
     for iteration in range(monitor.n_iter, end):
         with calm, watched():
             coded = _coded(dictionary, X, coder, update)
-            with quiet():  # atoms and error are looked at
+            with quiet():  # atoms and error are checked
                 step = update.step(dictionary, coded, rng)
         dictionary = step.dictionary
         _refuse_unbounded(dictionary)

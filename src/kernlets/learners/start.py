@@ -36,7 +36,7 @@ def start_atoms(
     rng: np.random.Generator,
 ) -> Array:  # (m, p)
     """Unit-norm atoms from ``init``: a name in `STARTS` or an array of atoms."""
-    if is_array(X):  # of rows elsewhere blocks are looked at as they are coded
+    if is_array(X):  # blocks of rows elsewhere are checked as they are coded
         check_range(X)
     if isinstance(init, str):
         atoms = STARTS[init](X, n_components, rng)

@@ -10,7 +10,7 @@ from ..backend.scale import quiet
 from ..backend.threads import serial_blas
 from ..core import UNUSED, Array, Dictionary, SparseCoder, SparseCodes
 
-EXCESS = 1e4  # no code explains more than the energy, but this may be a typical one
+EXCESS = 1e4  # codes that explain more than this times the energy have diverged
 
 
 def encode(dictionary: Dictionary, coder: SparseCoder, X: Array) -> SparseCodes:
@@ -21,7 +21,7 @@ def encode(dictionary: Dictionary, coder: SparseCoder, X: Array) -> SparseCodes:
     """
 
     def code(block: Array) -> SparseCodes:
-        with quiet():  # what overflows has a residual that the coder refuses
+        with quiet():  # the coder refuses residuals that overflowed
             corr, energy = dictionary.correlate(block), dictionary.energy(block)
             return coder.solve(gram, corr, energy)
 
@@ -62,7 +62,7 @@ def squared_residual(
 ) -> Array:  # (n,)
     """‖x − Dγ‖² = ‖x‖² − 2⟨γ, c⟩ + γᵀGγ, never below zero.
 
-    NaN where a code explains far more than there is: it has grown without bound.
+    NaN where a code explains far more than the energy, because it has diverged.
     """
     xp = namespace(corr)
     with quiet():
