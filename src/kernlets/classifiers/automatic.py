@@ -100,8 +100,8 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         The row of `table_` that won.
     table_ : list of dict
         The candidates in the order of the trials: ``stage``, ``n_rows``, ``n_folds``,
-        ``scale``, ``kernel``, ``width``, ``n_landmarks``, ``family``, ``setting``, ``score``,
-        ``seconds``, ``error``.
+        ``scale``, ``kernel``, ``width``, ``n_landmarks``, ``family``, ``setting``,
+        ``score``, ``seconds``, ``error``.
     history_ : dict with ``score`` (the best so far) and ``seconds`` of the search
     n_candidates_ : int
     classes_ : array of labels
