@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 JOBS ?= 2
-# How `make test` runs: THREADS=8 gives the library so many threads, ORDER=random puts
+# How `make test` runs: THREADS=8 sets the number of threads of the library, ORDER=random puts
 # the tests into an order that SEED decides.
 THREADS ?=
 ORDER ?=

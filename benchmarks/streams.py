@@ -80,8 +80,10 @@ class Kernlets(Method):
         if self.problem.case["map"] == "none":
             return lambda X: X
         rows = Blocks(lambda: (X for X, _ in self.problem.stream()))
-        sizes = self.problem.sizes["landmarks"], self.problem.sizes["features"]
-        virtual = NystroemMap("poly:2", "coreset", *sizes, random_state=SEED)
+        c, k = self.problem.sizes["landmarks"], self.problem.sizes["features"]
+        virtual = NystroemMap(
+            "poly:2", "coreset", n_landmarks=c, n_components=k, random_state=SEED
+        )
         return virtual.fit(rows).transform
 
     def model(self) -> Any:

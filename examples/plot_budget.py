@@ -31,7 +31,7 @@ def block(number: int) -> np.ndarray:  # (BLOCK, 2)
 # %%
 # Steps of constant length keep up with the curve; the paper's default ones become
 # shorter, for streams that do not change. Even so, atoms whose samples do not come
-# any more die out. With patience they begin anew after 200 samples.
+# any more die out. With patience they start again after 200 samples.
 
 
 def learner(patience: int | None) -> BudgetKernelDL:

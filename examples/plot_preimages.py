@@ -10,7 +10,7 @@ of the atom's norm (√2 would mean that they have nothing in common).
 
 K-SVD's atoms are nearly φ of digits. The orthonormal atoms of K-SAD cannot be: φ of any
 two digits are anything but orthogonal here. Their pre-images are exaggerated digits,
-what one has that the others have not, and stay farther away. Digits of 16x16 pixels are
+what one has and the others lack, and stay farther away. Digits of 16x16 pixels are
 used where the USPS data are at hand, else the 8x8 digits bundled with scikit-learn.
 Run with ``python examples/plot_preimages.py``.
 """

@@ -37,7 +37,7 @@ class Plan:
 
     first: int
     minutes: float
-    cases: int | None = None  # at most so many
+    cases: int | None = None  # largest number of cases
     only: str | None = None  # one kind of cases
     jobs: int = 1
     limit: float = 30.0  # seconds that one case may take

@@ -22,7 +22,7 @@ from .backend.scale import quiet
 from .backend.sparse_rows import as_dense
 from .core import Array, BlockSums
 
-TOLERANCE = 1e-4  # shift of the centres, relative to the spread, that ends it
+TOLERANCE = 1e-4  # relative shift of the centres at which the iteration stops
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _means(found: Clusters, centres: np.ndarray) -> np.ndarray:  # (m, p)
 
 
 def _spread(found: Clusters) -> float:
-    """Mean variance of the features, as scikit-learn's tolerance has it."""
+    """Mean variance of the features, as in scikit-learn's tolerance."""
     n, p = max(found.counts.sum(), 1), found.sums.shape[1]
     mean = found.sums.sum(0) / n
     return max(found.energy / n - float(mean @ mean), 0.0) / p
@@ -95,7 +95,7 @@ def _clusters(
     if share < 1:
         lucky = np.flatnonzero(row_uniforms(seed, first, block.shape[0]) < share)
         block = block[index_like(lucky, block)]
-    with quiet():  # what overflows shows in the energy
+    with quiet():  # an overflow is detected in the energy
         rows = _shifted(block, origin)
         nearest = namespace(rows).argmax(
             rows @ centres.T - row_norms(centres) / 2, axis=1

@@ -161,12 +161,12 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         return X
 
     def _measure_features(self, X: Array) -> None:
-        """Mean and deviation; what is constant to rounding is only shifted."""
+        """Mean and deviation; features constant up to rounding are only shifted."""
         xp = namespace(X)
         unit = power_of_two(peaks(X, axis=0))[0]
         deviation, mean = xp.std(X / unit, axis=0), xp.mean(X / unit, axis=0)
         varies = deviation > 4 * eps(X) * xp.abs(mean)
-        varies = varies & (deviation * unit > 0)  # it may vanish beyond all digits
+        varies = varies & (deviation * unit > 0)  # it may underflow
         self.mean_ = mean * unit
         self.scale_ = xp.where(varies, deviation, 1.0) * unit
 

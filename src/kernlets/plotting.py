@@ -147,7 +147,7 @@ def plot_history(
 
 
 def _last_step(model: Any) -> Any:
-    """What a pipeline ends in, through pipelines and detectors; else the model."""
+    """The last step of pipelines and detectors, otherwise the model."""
     while hasattr(model, "steps") or hasattr(model, "learner_"):
         model = model.steps[-1][1] if hasattr(model, "steps") else model.learner_
     return model

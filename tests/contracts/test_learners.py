@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from copy import deepcopy
-from functools import partial
 
 import numpy as np
 import pytest
@@ -20,7 +19,11 @@ def Learner(request):
     Class = LEARNERS[request.param]
     if "kernel" not in inspect.signature(Class).parameters:
         return Class
-    learner = partial(Class, "poly:2")
+
+    def learner(n_components=None, n_nonzero_coefs=None, **params):
+        sizes = {"n_components": n_components, "n_nonzero_coefs": n_nonzero_coefs}
+        return Class("poly:2", **sizes, **params)
+
     learner.__name__ = Class.__name__
     return learner
 

@@ -477,7 +477,7 @@ def test_classes_that_come_late_are_named_at_first(rng):
     model = ResidualClassifier(RLSDictionary(6, 2), random_state=0)
     for rows in blocks[:5]:
         model.partial_fit(X[rows], y[rows], classes=["plum", "fig", "pear"])
-    with pytest.raises(NotFittedError, match="class plum has had too few"):
+    with pytest.raises(NotFittedError, match="class plum has too few"):
         model.predict(X)
     for rows in blocks[5:]:
         model.partial_fit(X[rows], y[rows])

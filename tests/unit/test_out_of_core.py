@@ -519,4 +519,4 @@ def test_command_line_on_a_cluster(X, y, parquet, tmp_path, monkeypatch):
     done = CliRunner().invoke(
         app, ["score", str(here), str(data), "--scheduler", "tcp://127.0.0.1:1"]
     )
-    assert done.exit_code == 1 and "nobody answers" in done.output
+    assert done.exit_code == 1 and "there is no answer" in done.output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import inspect
 
 import numpy as np
@@ -27,6 +28,7 @@ from kernlets import (
     registry,
     save,
 )
+from kernlets.backend import names
 from kernlets.core import SparseCodes
 from kernlets.pursuits import CODERS, resolve_coder
 from kernlets.updates import RENAMED, UPDATES, KSVDUpdate, resolve_update
@@ -112,6 +114,11 @@ def test_the_exact_update_by_name():
     assert resolve_update("ksvd:exact=True").exact is True
     update = KSVDUpdate(exact=True)
     assert resolve_update(update) is update
+
+
+def test_examples_of_names():
+    failed, tried = doctest.testmod(names)
+    assert failed == 0 and tried == 3
 
 
 # parameters

@@ -1,1 +1,1 @@
-"""Which arrays, which loops, where the rows are. Nothing here knows an algorithm."""
+"""Arrays, loops, and where rows are stored. Nothing here depends on an algorithm."""

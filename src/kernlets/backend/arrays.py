@@ -1,8 +1,7 @@
-"""Which arrays: NumPy or torch, the dtype in which rows are computed, their device.
+"""Arrays of NumPy or torch: the dtype in which rows are computed, their device.
 
-Generic code takes its functions from `namespace(X)` (the array API) and comes back
-here for the few things that standard leaves out. What input is accepted is in
-`validation.py`.
+Generic code takes its functions from `namespace(X)` (the array API); this module has
+the few that the standard lacks. `validation.py` decides which input is accepted.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def as_like(values: Any, like: Array) -> Array:
 
 
 def _writeable(values: Any) -> Any:
-    """NumPy arrays in a form about which torch neither warns nor complains."""
+    """NumPy arrays in a form that torch accepts without a warning."""
     if not isinstance(values, np.ndarray):
         return values
     awkward = not values.flags.writeable or min(values.strides, default=0) < 0
@@ -106,8 +105,8 @@ def working_dtype(dtype: Any) -> np.dtype:
     """The type in which rows stored as `dtype` are computed: one rule for all input.
 
     float32 stays, and half precision becomes float32; all other real numbers (float64
-    and longer, integers, booleans) become float64, as scikit-learn has it. The byte
-    order is that of the machine. What is no real number is refused.
+    and longer, integers, booleans) become float64, as in scikit-learn. The byte
+    order is that of the machine. Anything but real numbers is refused.
     """
     dtype = np.dtype(dtype)
     if dtype.kind == "c":
@@ -122,7 +121,7 @@ def working_dtype(dtype: Any) -> np.dtype:
 
 
 def stored_dtype(X: Any) -> np.dtype | None:
-    """The type that holds all numbers of X, None if some are none.
+    """The type that holds all numbers of X, None if X holds anything else.
 
     X is an array, or a dataframe with columns of many types, nullable ones among them.
     """
@@ -138,7 +137,7 @@ def as_float(X: Array) -> Array:
     """X in its `working_dtype`; an array that has it already is not copied."""
     if is_torch(X):
         return _tensor_as_float(X)
-    # objects may be numbers, and NumPy says so where they are not
+    # objects may be numbers; NumPy raises an error if they are not
     dtype = np.dtype(np.float64) if X.dtype.kind == "O" else working_dtype(X.dtype)
     if sparse.issparse(X):
         return X.astype(dtype, copy=False)
@@ -146,7 +145,7 @@ def as_float(X: Array) -> Array:
 
 
 def _tensor_as_float(X: Any) -> Any:
-    """`working_dtype` for tensors, which have half precisions that NumPy has not."""
+    """`working_dtype` for tensors, which have half precisions that NumPy lacks."""
     if X.is_complex():
         raise ValueError("Complex data not supported: pass real values")
     if not X.is_floating_point():
@@ -193,7 +192,7 @@ def row_norms(X: Array) -> Array:  # (n,)
 
 @lru_cache
 def load_solvers(device: Any) -> None:
-    """Make torch load its solvers: at first use in several threads at once it fails."""
+    """Make torch load its solvers now: loading them in several threads fails."""
     import torch
 
     torch.linalg.cholesky(torch.eye(1, device=device))
@@ -203,7 +202,7 @@ def to_device(X: Array, streamed: bool = False) -> Array:
     """X on the device named in the options, if one is named.
 
     Memory maps stay on disk; their blocks are moved one by one. A streamed block goes
-    through page-locked memory on a stream of its own, beside the work on others.
+    through page-locked memory on a separate stream, while others are processed.
     """
     skip = options.device is None or not isinstance(X, np.ndarray)
     if skip or isinstance(X, np.memmap):
@@ -240,7 +239,7 @@ def check_device(device: str | None) -> str | None:
 
 
 def device_name(device: str | None) -> str:
-    """What a device is called by its maker, "cpu" without one."""
+    """The vendor's name of a device, "cpu" without one."""
     if device is None or not device.startswith("cuda"):
         return device or "cpu"
     import torch
@@ -254,7 +253,7 @@ def device_text(X: Array) -> str:
 
 
 def synchronize() -> None:
-    """Wait for the GPU named in the options, so that seconds are those of the work."""
+    """Wait for the GPU named in the options, so that timings include its work."""
     if options.device is not None and options.device.startswith("cuda"):
         import torch
 
@@ -262,7 +261,7 @@ def synchronize() -> None:
 
 
 def device_memory(X: Any) -> int:
-    """Bytes of the GPU that X is on; 0 for all that is in host memory or on disk."""
+    """Bytes of the GPU that X is on; 0 if X is in host memory or on disk."""
     if not is_torch(X) or not X.is_cuda:
         return 0
     import torch
@@ -289,7 +288,7 @@ def group_sums(
 ) -> Array:  # (n_groups, p)
     """Sums over the rows of each group: products, added in the same order each time.
 
-    In float64 on NumPy, so that blocks of rows do not show in the result.
+    In float64 on NumPy, so that the result does not depend on blocks of rows.
     """
     if is_torch(rows):
         places = namespace(rows).arange(n_groups, device=rows.device)

@@ -1,4 +1,4 @@
-"""Files that appear complete or not at all, and the parts that killed writers leave."""
+"""Writes files completely or not at all, and removes the parts of killed writers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-# host, process, random number; version 0.1 wrote the last only
+# host, process, random number; version 0.1 wrote only the last
 PART = re.compile(r"\.(?:([0-9a-f]{8})-(\d+)-)?[0-9a-f]{8}\.part")
-LONG_NAME = 200  # bytes; file systems allow 255, and a part has the longer name
-DAY = 86400  # seconds after which a part of a process that cannot be asked is old
+LONG_NAME = 200  # bytes; file systems allow 255, and names of parts are longer
+DAY = 86400  # age in seconds at which a part of an unknown process is removed
 
 _open_parts: set[Path] = set()  # of this process
 
@@ -26,10 +26,10 @@ _open_parts: set[Path] = set()  # of this process
 def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` when the block ends without an error.
 
-    Written beside its destination, flushed to the disk, then renamed, which is one
-    step for the file system: a reader, or a machine that stops, finds the old file
-    or the new one. Errors name `path`. What is not a regular file is not replaced,
-    and parts that killed processes left beside `path` are removed.
+    It is written beside its destination, flushed to the disk, and renamed, which the
+    file system does in one step: after a crash there is the old file or the new one.
+    Errors name `path`. Only regular files are replaced, and parts that killed
+    processes left beside `path` are removed.
     """
     refuse_special(path)
     target = Path(path).resolve()  # a link stays a link
@@ -51,7 +51,7 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def refuse_special(path: str | Path) -> None:
-    """Raise if `path` is a folder, device, pipe or socket, or cannot be looked at."""
+    """Raise if `path` is a folder, device, pipe or socket, or cannot be inspected."""
     target = Path(path)
     with suppress(FileNotFoundError):
         target.stat()
@@ -65,7 +65,7 @@ def refuse_special(path: str | Path) -> None:
 def remove_abandoned(path: str | Path) -> None:
     """Delete the parts of `path` whose writers are no longer alive."""
     target = Path(path).resolve()
-    with suppress(OSError):  # writing will tell what is wrong with the folder
+    with suppress(OSError):  # writing will raise an error that names the problem
         for part in target.parent.iterdir():
             if _is_abandoned(part, _part_stem(target)):
                 _remove(part)
@@ -78,15 +78,15 @@ def remove_open_parts() -> None:
 
 
 def _remove(part: Path) -> None:
-    with suppress(OSError):  # it may not have come to be
+    with suppress(OSError):  # it may not exist yet
         part.unlink()
 
 
 class _Part:
-    """The open part. Its errors name the destination, which is what the user knows.
+    """The open part. Its errors name the destination, which the user knows.
 
-    It is not one of Python's own file objects on purpose: NumPy writes to those past
-    `write`, and then does not say why it failed.
+    It is not a Python file object, because NumPy bypasses the `write` of those and
+    then does not report why writing failed.
     """
 
     def __init__(self, file: BinaryIO, path: str | Path) -> None:
@@ -104,7 +104,7 @@ class _Part:
             self.write(line)
 
     def sync(self) -> None:
-        """Bring all that was written to the disk."""
+        """Flush everything that was written to the disk."""
         with _errors_name(self._path):
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -118,7 +118,7 @@ def _opened(part: Path, path: str | Path) -> Iterator[_Part]:
         yield _Part(file, path)
     finally:
         with _errors_name(path):
-            file.close()  # it may have something left to write
+            file.close()  # closing may flush and fail
 
 
 @contextmanager
@@ -127,7 +127,7 @@ def _errors_name(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno is None:  # not of the system
+        if error.errno is None:  # not an error of the system
             raise
         raise OSError(error.errno, error.strerror, str(path)) from error
 
@@ -138,7 +138,7 @@ def _part_beside(target: Path) -> Path:
 
 
 def _part_stem(target: Path) -> str:
-    """How the names of all parts of a file begin."""
+    """The beginning of the names of all parts of a file."""
     name = target.name
     is_long = len(os.fsencode(name)) > LONG_NAME
     return f".{_short_hash(name)}" if is_long else f".{name}"
@@ -157,16 +157,16 @@ def _is_abandoned(part: Path, stem: str) -> bool:
     match = PART.fullmatch(part.name.removeprefix(stem)) if is_part else None
     if match is None:
         return False
-    if match[1] != _host():  # a process that cannot be asked
+    if match[1] != _host():  # a process whose state is unknown
         return time.time() - part.stat().st_mtime > DAY
     pid = int(match[2])
-    # a new process may have the number of the killed one
+    # a new process may have the id of the killed one
     return part not in _open_parts if pid == os.getpid() else not _is_alive(pid)
 
 
 def _is_alive(pid: int) -> bool:
     if os.name != "posix":
-        return False  # the system does not delete a file that is open
+        return False  # some systems do not delete an open file
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -180,7 +180,7 @@ def _sync_folder(folder: Path) -> None:
     """Make the renaming itself durable, where folders can be opened."""
     if os.name != "posix":
         return
-    with suppress(OSError):  # the file is complete even where this cannot be done
+    with suppress(OSError):  # the file is complete even if this is not possible
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)

@@ -1,4 +1,4 @@
-"""Files as Dask collections, and the way to a cluster; used by the command line."""
+"""Files as Dask collections, and connecting to a cluster; for the command line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import dask.array as da
 import numpy as np
 
 CHUNK_BYTES = 64 * 2**20
-PATIENCE = "10s"  # until a scheduler must have answered
+PATIENCE = "10s"  # seconds to wait for a scheduler
 
 
 def open_npy(path: Path) -> da.Array:  # (n, p)
@@ -49,7 +49,7 @@ def connect(scheduler: str) -> Iterator[Any]:
         client = Client(scheduler, timeout=PATIENCE)
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"--scheduler {scheduler}: nobody answers there ({error}); give an address "
+            f"--scheduler {scheduler}: there is no answer ({error}); give an address "
             "such as tcp://host:8786, or local"
         ) from error
     with client:

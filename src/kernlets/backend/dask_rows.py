@@ -1,7 +1,7 @@
 """Rows on a cluster: the two loops of `rows.py` for Dask arrays and dataframes.
 
-Each chunk of rows is worked on as an array in memory is, block by block. How the work
-reaches the chunks is in `dask_tasks.py`; these are the only files that import Dask.
+Each chunk of rows is processed like an array in memory, block by block.
+`dask_tasks.py` sends the work to the chunks; these are the only files that import Dask.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def as_rows(X: Any, dtype: Any = None) -> da.Array:
 
 def with_lengths(X: Any) -> da.Array:
     if not isinstance(X, da.Array):
-        with warnings.catch_warnings():  # text becomes objects, as it should
+        with warnings.catch_warnings():  # text becomes objects, which is right
             warnings.filterwarnings("ignore", "Dask currently has limited support")
             X = X.to_dask_array()
     if any(np.isnan(length) for length in X.chunks[0]):
-        await_workers()  # what follows would wait for the first one for ever
-        X = X.copy()  # lengths are noted in place
+        await_workers()  # later calls would wait forever for the first worker
+        X = X.copy()  # the lengths are stored in X itself
         X.compute_chunk_sizes()
     return X
 
@@ -118,7 +118,7 @@ def _sum_chunk(
 
 
 def take_rows(X: da.Array, rows: np.ndarray) -> np.ndarray:
-    """The rows with these numbers, gathered in the order asked for."""
+    """The rows with these numbers, gathered in the given order."""
     rows = np.asarray(rows)
     order = np.argsort(rows, kind="stable")
     ends = np.cumsum(X.chunks[0])

@@ -1,12 +1,12 @@
-"""Work on the chunks of a Dask array, so that no chunk ever travels.
+"""Runs work on the chunks of a Dask array without moving any chunk.
 
-On a cluster a chunk is made and worked on in one task, which returns what is asked for
-and nothing else: it gets the recipe of the chunk (a small graph) and the functions to
-apply. Chunks that are read again and again stay in a cache of the worker that made
-them, and tasks go where the cache is. A worker that dies takes nothing along that
-could not be made again. Without a cluster Dask's threads do the same.
+On a cluster one task makes a chunk and processes it, and returns only the result. It
+gets the recipe of the chunk (a small graph) and the functions to apply. Chunks that
+are read repeatedly stay in a cache of the worker that made them, and tasks go where
+the cache is. If a worker dies, everything that it held can be made again. Without a
+cluster Dask's threads do the same.
 
-What the functions do is in `dask_rows.py`, what a worker does in `dask_worker.py`.
+The functions are in `dask_rows.py`, and the work of a worker in `dask_worker.py`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LARGE_RECIPE = 10**6  # bytes; such a chunk was given by the client and is sent 
 
 @dataclass(frozen=True)
 class Origin:
-    """What rows on a cluster are made of: chunks, and functions applied to each.
+    """The origin of rows on a cluster: chunks, and functions applied to each.
 
     Parts of chunks (number of the chunk, its rows) where they are not whole ones.
     """
@@ -74,7 +74,7 @@ class Origin:
 
 @dataclass
 class Kept:
-    """A promise to read the same chunks again: where they are cached, what was sent."""
+    """Chunks that will be read again: where they are cached, what was sent."""
 
     token: str = field(default_factory=lambda: uuid4().hex)
     sent: dict[int, Any] = field(default_factory=dict)  # (future, place) if packed
@@ -82,7 +82,7 @@ class Kept:
 
 @dataclass
 class Notes:
-    """What this library knows of a Dask array, kept on the object itself."""
+    """What this library knows about a Dask array, stored on the object itself."""
 
     name: str  # of the array when the notes were taken: assignment changes it
     origin: Origin | None = None
@@ -106,7 +106,7 @@ def origin(X: da.Array) -> Origin:
 def mapped(first: Origin, like: np.ndarray) -> da.Array:
     """All maps on all chunks as a Dask array with rows like these, not computed yet.
 
-    Each chunk is made, mapped and done with in one task here, too.
+    Here, too, each chunk is made and mapped in one task.
     """
     if not first.maps and first.parts is None:
         return first.X
@@ -131,7 +131,7 @@ def part_of(X: da.Array, rows: slice) -> da.Array:
 
 
 def sum_chunks(f: Callable[..., Any], X: da.Array, extras: Sequence[Any]) -> Any:
-    """Σ f(chunk, extra) as a tree whose shape depends on the chunks alone.
+    """Σ f(chunk, extra) as a tree whose shape depends only on the chunks.
 
     Chunks without an `extra` (None) are left out.
     """
@@ -167,7 +167,7 @@ def keep_rows(X: da.Array) -> Iterator[da.Array]:
     first, note = origin(X), Kept()
     source = first.X
     if not isinstance(_sources(source)[0], Packed):
-        source = source.persist()  # what the client has is sent once
+        source = source.persist()  # data on the client are sent once
     X = X.copy()
     vars(X)["_kernlets"] = Notes(X.name, Origin(source, first.maps), note)
     try:
@@ -190,7 +190,7 @@ def current_client() -> Any:
 
 
 def _done(work: Callable[[_Threads | _Cluster], Result]) -> Result:
-    """What `work` returns, begun anew if all workers went and others came."""
+    """What `work` returns; it starts again if all workers left and others came."""
     client = current_client()
     while True:
         try:
@@ -264,7 +264,7 @@ class _Cluster:
     ) -> Any:
         """The future of something packed, the same one next time.
 
-        It is sent anew if the worker is gone that it was meant for.
+        It is sent again if the worker that it was meant for is gone.
         """
         future, place = sent.get(id(item), (None, None))
         if future is None or not {*(place or self._workers)} & {*self._workers}:
@@ -275,7 +275,7 @@ class _Cluster:
         return future
 
     def _chunks(self, X: da.Array) -> list[Any]:
-        """Recipes, or futures of chunks that are more than that."""
+        """Recipes, or futures of chunks that are too large for one."""
         chunks = _sources(X)
         if isinstance(chunks[0], Packed):
             return chunks
@@ -285,9 +285,9 @@ class _Cluster:
         return self._client.compute(chunks)
 
     def _homes(self, chunks: list[Any]) -> list[list[str]]:
-        """The workers that chunks go to if they can: always the same ones."""
+        """The preferred workers of the chunks, always the same ones."""
         if not isinstance(chunks[0], Packed):
-            self._wait(chunks)  # until then nobody holds them
+            self._wait(chunks)  # until then no worker holds them
             holders = self._client.who_has(chunks)
             return [list(holders[chunk.key]) or self._workers for chunk in chunks]
         n, m = len(chunks), len(self._workers)
@@ -320,7 +320,7 @@ def computed(X: Any) -> Any:
 
 
 def _sources(X: da.Array) -> list[Any]:
-    """What makes each chunk: on a cluster recipes, which are small."""
+    """The recipe of each chunk, which is small on a cluster."""
     if current_client() is not None and not _futures_of(X):
         recipes = _recipes(X)
         if max(len(recipe.data) for recipe in recipes) <= LARGE_RECIPE:

@@ -1,8 +1,8 @@
-"""Waiting for a cluster, though not for ever for one that has no workers left.
+"""Waits for a cluster, but not forever for one that has no workers left.
 
-How long a cluster may be without workers is said in Dask's own configuration:
-``dask.config.set({"kernlets.no-workers-timeout": "10 minutes"})``, or None for as long
-as it takes. Workers may come back, or come for the first time, until then.
+Dask's own configuration says how long a cluster may be without workers:
+``dask.config.set({"kernlets.no-workers-timeout": "10 minutes"})``, or None to wait
+forever. Until then workers may come back, or appear for the first time.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from dask.utils import parse_timedelta
 
 SETTING = "kernlets.no-workers-timeout"
 DEFAULT = "2 minutes"
-LOOK = 1.0  # seconds between two looks at the workers
+LOOK = 1.0  # seconds between two checks of the workers
 
 
 class WorkersLostError(RuntimeError):
-    """None of the workers is left that tasks were meant for, but there are others.
+    """The workers that tasks were meant for are gone, but there are others.
 
-    Dask runs tasks elsewhere as long as there is some worker. Those that it had to put
-    aside, there being none, it gives to no worker but the one they were meant for: they
-    must be submitted anew.
+    Dask runs tasks elsewhere as long as there is some worker. Tasks that it queued
+    while there was none wait for the worker that they were meant for, so they must be
+    submitted again.
     """
 
 
 def wait_for(client: Any, futures: list[Any], workers: list[str]) -> None:
-    """Return when all futures are done, however they ended."""
+    """Return when all futures are done, with or without an error."""
     distributed = sys.modules["distributed"]
     alone = _Alone(client)
     while True:

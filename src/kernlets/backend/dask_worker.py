@@ -1,6 +1,6 @@
-"""What the workers of a cluster do: make a chunk, apply functions, remember chunks.
+"""The work of a cluster's workers: make a chunk, apply functions, cache chunks.
 
-Which chunks, which functions, and where, is decided in `dask_tasks.py`.
+`dask_tasks.py` decides which chunks and functions go to which worker.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CACHE_SHARE = 3  # a worker caches chunks up to this part of its memory
 class Packed:
     """A function with its model, or the recipe of a chunk, as it was when packed.
 
-    To Dask it has no size: work goes where the rows are, not where the model is.
+    To Dask it has no size, so that work goes to the rows and not to the model.
     """
 
     def __init__(self, value: Any) -> None:
@@ -49,7 +49,7 @@ class Under:
     loops: str
 
     def __call__(self, *args: Any) -> Any:
-        """One thread: Dask runs as many tasks beside each other as there are cores."""
+        """One thread, because Dask runs as many tasks at once as there are cores."""
         with options(
             n_threads=1,
             memory=self.memory,
@@ -95,7 +95,7 @@ def work_on(
         made = dask.get(*chunk.load()) if isinstance(chunk, Packed) else chunk
         is_part = (rows.start, rows.stop) != (0, len(made))
         if place is None:
-            made, rows = made[rows], slice(None)  # the others are of no use
+            made, rows = made[rows], slice(None)  # the others are not needed
         for job in jobs[:-1]:
             made = job.load()(made, ())
         if place is not None:
@@ -120,8 +120,8 @@ class _Cache:
     def put(self, place: tuple[str, int], made: np.ndarray, in_order: bool) -> None:
         """Keep a chunk if there is room.
 
-        Where chunks are gone through in order, part by part, the oldest make room;
-        in passes over whole chunks the oldest are those that are needed next.
+        If chunks are read in order, part by part, the oldest make room. In passes
+        over whole chunks they do not, because the oldest are needed next.
         """
         room = _worker_memory() // CACHE_SHARE - made.nbytes
         with self._lock:

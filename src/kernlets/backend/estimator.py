@@ -1,4 +1,4 @@
-"""What every estimator of the library brings along: its options and its threads."""
+"""The base class of all estimators, which manages options and threads."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Estimator(BaseEstimator):
     * Inside its methods BLAS runs on one thread; threads are the library's own, as
       many as the option `n_threads` says, so that results do not depend on them.
     * A process that was started by the sender of a pickled estimator, as joblib's are,
-      takes over the sender's options.
+      adopts the sender's options.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

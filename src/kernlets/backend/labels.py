@@ -1,7 +1,7 @@
 """Labels at the border: one axis of numbers or of text, none of them missing.
 
-Wherever the labels are, it is these functions that look at them: all at once in
-memory, chunk by chunk on a cluster.
+All labels are checked by these functions: all at once in memory, chunk by chunk on a
+cluster.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from sklearn.utils.validation import column_or_1d
 
 from .arrays import is_torch, to_numpy
 
-MISSING = ("NoneType", "NAType", "NaTType")  # the last two are of pandas
+MISSING = ("NoneType", "NAType", "NaTType")  # the last two belong to pandas
 
 
 def label_values(y: Any) -> np.ndarray:  # (n,)
     """Labels in one array, or an error that says what is wrong with them.
 
-    A single column is taken as one, with a warning as in scikit-learn.
+    A single column is accepted, with a warning as in scikit-learn.
     """
     y = to_numpy(y) if is_torch(y) else y
     if isinstance(y, (list, tuple)):
-        # NumPy would make text of numbers that stand beside it
+        # NumPy would turn numbers beside text into text
         _refuse_mixtures(np.asarray(y, dtype=object).ravel().tolist())
     labels = column_or_1d(y, warn=True)
     if labels.dtype == object:
@@ -40,13 +40,13 @@ def label_values(y: Any) -> np.ndarray:  # (n,)
 
 
 def label_classes(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """The different labels in several arrays of `label_values`, in order."""
+    """The distinct labels in several arrays of `label_values`, in order."""
     _refuse_mixtures([part[0] for part in parts if len(part)])
     return np.unique(np.concatenate(parts))
 
 
 def refuse_continuous(labels: np.ndarray) -> None:
-    """scikit-learn's error for numbers that are no classes, from one of them."""
+    """Raise scikit-learn's error if some of the numbers are not classes."""
     if labels.dtype.kind == "f":
         labels = labels[labels % 1 != 0]
     if len(labels):
@@ -54,7 +54,7 @@ def refuse_continuous(labels: np.ndarray) -> None:
 
 
 def _from_objects(labels: np.ndarray) -> np.ndarray:
-    """Text as it is, numbers in a type of their own."""
+    """Text unchanged, numbers as an array of numbers."""
     values = labels.tolist()
     _refuse_mixtures(values)
     return np.asarray(values) if values and _kind(values[0]) == "numbers" else labels

@@ -86,7 +86,7 @@ def apply_rows(f: Callable[[Array], Result], X: Array, rows: Any) -> Result:
 
 @contextmanager
 def watching(watch: Callable[[int], Any]) -> Iterator[None]:
-    """Let `watch` know of every few rows that a loop is through with."""
+    """Call `watch` with the number of rows each time a loop has processed some."""
     token = _watch.set(watch)
     try:
         yield
@@ -95,7 +95,7 @@ def watching(watch: Callable[[int], Any]) -> Iterator[None]:
 
 
 def tell_rows(n: int) -> None:
-    """Let who watches know of n rows that were worked on elsewhere."""
+    """Report n rows that were processed elsewhere to the watcher, if there is one."""
     watch = _watch.get()
     if watch is not None:
         watch(n)

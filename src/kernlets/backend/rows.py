@@ -1,4 +1,4 @@
-"""Where the rows are: one block loop for arrays, memory maps, streams and clusters.
+"""The block loops over rows in arrays, memory maps, streams and clusters.
 
 `map_rows` and `sum_rows` are the only two loops over row blocks in the library;
 `row_batches` gives the mini-batches of a stream, each a source of rows for them.
@@ -62,7 +62,7 @@ def no_blocks() -> ValueError:
 
 
 def count_rows(X: Any) -> int | None:
-    """How many rows there are, where that is known without reading them."""
+    """The number of rows, None if it is not known without reading them."""
     if is_blocks(X):
         return getattr(X, "n_rows", None)
     n = X.shape[0]
@@ -182,9 +182,9 @@ def row_diagonal(X: Any) -> Array:  # (n,)
 
 
 def first_block(X: Any) -> tuple[Array, Any]:
-    """The first block of rows, and a source of all; of one array, twice that array.
+    """The first block of rows, and a source of all rows; for one array, both are X.
 
-    A source that can be read only once is continued, others begin anew.
+    A source that can be read only once is continued; others start again.
     """
     if not is_blocks(X):
         return X, X
@@ -203,7 +203,7 @@ def over_each(f: Callable[[Any], Any], X: Any) -> Any:
 def in_memory(X: Any, rows: np.ndarray) -> tuple[Any, Array]:
     """An array in memory, and the places in it of the rows with these numbers.
 
-    Of rows that are elsewhere only these are read.
+    If X is elsewhere, only these rows are read.
     """
     if not is_elsewhere(X):
         return X, index_like(rows, X)
@@ -225,7 +225,7 @@ def collected(values: Any) -> Any:
 
 
 def with_columns(X: Any, who: str) -> Any:
-    """X as rows of which columns can be chosen: `LazyRows` are read."""
+    """X in a form whose columns can be selected: `LazyRows` are read."""
     if not isinstance(X, LazyRows):
         return X
     check_memory(X, who)
@@ -246,14 +246,14 @@ def shuffled_batches(
 
 
 def rows_in_room(X: Any, share: int) -> int:
-    """How many rows of X fit into this part of memory; all if X is there already."""
+    """The number of rows that fit into this part of memory; all if X is in memory."""
     if not is_stored(X):
         return X.shape[0]
     return options.memory // (share * 8 * X.shape[1])
 
 
 def spread_sample(X: Any, n_rows: int) -> Any:
-    """X if it has so few rows, otherwise evenly spaced rows of it, in memory."""
+    """Up to `n_rows` evenly spaced rows in memory; all of X if it has no more."""
     if n_rows >= X.shape[0] and not is_stored(X):
         return X
     return take_rows(X, spread_rows(X.shape[0], n_rows))
@@ -268,7 +268,7 @@ def joined(parts: list[Array]) -> Array:
 
 
 def _ahead(blocks: Iterable[Array]) -> Iterator[Array]:
-    """The same blocks, the next one being read while one is worked on."""
+    """The same blocks; the next one is read while one is processed."""
     source = iter(blocks)
     context, inside = contextvars.copy_context(), is_inside()
     with ThreadPoolExecutor(1, thread_name_prefix="kernlets-reader") as reader:
@@ -349,7 +349,7 @@ def sum_rows(
     """Σ f(block) over blocks of rows, added in the order of the rows.
 
     With `numbered`, Σ f(block, number of its first row). The size of a result,
-    `result_bytes`, is worth telling where it is large.
+    `result_bytes`, should be given if it is large.
     """
     if is_dask(X):
         return dask_rows().sum_rows(f, X, row_bytes, numbered)

@@ -1,7 +1,7 @@
 """Lengths of rows that neither overflow nor vanish, whatever the unit of the data.
 
 Squares of float32 leave its range beyond 1e19 and below 1e-19. Divided by a power of
-two first, which changes no digit, every row has a length that can be trusted.
+two first, which changes no digit, every row has an accurate length.
 """
 
 from __future__ import annotations
@@ -86,5 +86,5 @@ def unit_rows(X: Array) -> Array:  # (n, p)
 
 
 def quiet() -> np.errstate:
-    """No warnings of NumPy, where the result is looked at anyway."""
+    """Suppress NumPy's warnings where the result is checked anyway."""
     return np.errstate(over="ignore", invalid="ignore")

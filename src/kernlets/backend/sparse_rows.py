@@ -14,12 +14,12 @@ from .scale import lengths, power_of_two
 
 
 def as_dense(X: Array) -> Array:
-    """X without the form of a sparse matrix; other arrays as they are."""
+    """X as a dense array; dense arrays are returned unchanged."""
     return X.toarray() if sparse.issparse(X) else X
 
 
 def entries(X: Array) -> Array:
-    """The numbers that X stores: of a sparse matrix, those that may be non-zero."""
+    """The stored numbers: all of a dense array, explicit ones of a sparse matrix."""
     return X.data if sparse.issparse(X) else X
 
 
@@ -90,7 +90,7 @@ def variance(X: Array) -> float:
         shifted = as_float(X) - origin
         unit = power_of_two(shifted.abs().amax())
         unit_variance = float((shifted / unit).var(correction=0))
-        return unit_variance * float(unit) * float(unit)  # infinite where it must be
+        return unit_variance * float(unit) * float(unit)  # may be infinite
 
     def moments(block: Array) -> Array:
         if is_torch(block):  # rows on disk that go to a device block by block

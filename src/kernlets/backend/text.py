@@ -1,10 +1,10 @@
-"""Text from elsewhere, such as files of strangers, on a line that may be shown."""
+"""Makes text from untrusted files safe to print."""
 
 from __future__ import annotations
 
 
 def printable(text: object) -> str:
-    r"""Text on one line in which nothing controls a terminal.
+    r"""Text on one line without control characters.
 
     Line breaks become spaces; other characters that cannot be seen, such as those that
     begin escape sequences or turn the direction of writing, are spelled out.

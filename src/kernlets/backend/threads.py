@@ -2,7 +2,7 @@
 
 All parallelism of the library on a CPU is here: pieces (row blocks, tiles of a product,
 classes) run on a few threads, and each piece is serial. The pieces do not depend on the
-number of threads, and so neither do the results. It also avoids the busy waiting of a
+number of threads, so the results do not either. This also avoids the busy waiting of a
 threaded BLAS between two products. The one exception is `threads_if_large`.
 """
 
@@ -49,12 +49,12 @@ class _SerialBlas:
                 _set_blas_threads(self._before)
 
     def __reduce__(self) -> str:
-        """By name: estimators written in a notebook are sent with what they use."""
+        """Pickle by name: estimators from a notebook are sent with what they use."""
         return "serial_blas"
 
 
 serial_blas = _SerialBlas()
-SMALL = 1500  # rows of a matrix to whose factorisation threads bring little
+SMALL = 1500  # matrices with fewer rows are factored on one thread
 
 
 @contextmanager
@@ -77,10 +77,10 @@ def threads_if_large(n: int) -> Iterator[None]:
 
 
 def _set_blas_threads(counts: list[int]) -> list[int]:
-    """Set the threads of each BLAS library; how many it had before.
+    """Set the number of threads of each BLAS library; return the former numbers.
 
-    threadpoolctl lets one thread at a time set them, and ignores the others without
-    a word: here the caller holds a lock of its own, and takes that control.
+    threadpoolctl lets one thread at a time set them and silently ignores the others.
+    Here the caller holds a lock, so it may take that control.
     """
     libraries = _blas_libraries()
     before = [library.get_num_threads() for library in libraries]

@@ -1,4 +1,4 @@
-"""What input is accepted: rows of numbers, checked once, at the border.
+"""Checks the input of estimators: rows of numbers, checked once.
 
 After `check_rows` no algorithm sees anything but rows in their `working_dtype`
 (`arrays.py`), whatever the container: rows on disk or on a cluster that are stored in
@@ -72,7 +72,7 @@ def check_rows(
     fitted model that they are for. Without it they stay where they are, or go to the
     device in the options.
 
-    Rows that were `handed_down` are not looked at again.
+    Rows that were `handed_down` are not checked again.
     """
     if X is _checked.get() and is_array(X) and not is_stored(X):
         check_features(estimator, _check_shape(X, ensure_min_samples), reset)
@@ -216,7 +216,7 @@ def _stored_rows(X: Any, like: Array | None, allow_nan: bool) -> Any:
         X = X.view(Incomplete)
     block = no_rows(X)  # refuses what is not a number
     wanted = block if like is None else like[:0]
-    # a memory map must not pass for an array if its blocks are of another kind
+    # a memory map must not count as an array if its blocks are of another kind
     is_exact = isinstance(X, LazyRows) or _is_alike(block, X[:0])
     if is_exact and _is_alike(block, wanted):
         return X
@@ -306,7 +306,7 @@ def _check_shape(X: Any, ensure_min_samples: int) -> Any:
 
 
 def check_features(estimator: Any, X: Any, reset: bool) -> None:
-    """Note or compare the number of features, and their names where there are any."""
-    # of a Dask dataframe what stands for its columns, of arrays their width only
+    """Store or compare the number of features, and their names if there are any."""
+    # the columns of a Dask dataframe; the width of an array
     known = X._meta if hasattr(X, "columns") else np.empty((1, *X.shape[1:]))
     validate_data(estimator, known, reset=reset, skip_check_array=True)

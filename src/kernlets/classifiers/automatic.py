@@ -38,7 +38,7 @@ from .labels import checked_labels
 from .learned import FAMILIES
 from .trials import Outcome, described
 
-OVERTIME = 0.2  # of the budget, which the last fit may take more than is left
+OVERTIME = 0.2  # share of the budget by which the last fit may exceed it
 
 
 def _best_has(method: str) -> Callable[[Any], bool]:
@@ -69,20 +69,21 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
     Parameters
     ----------
     seconds : float, optional
-        Time for the search and the last fit. The list of candidates is finite, so that
-        less is used on small data. None: no limit.
+        Time for the search and the last fit. The list of candidates is finite, so small
+        data take less. None: no limit.
     max_candidates : int, optional
-        The most candidates to try. Default: no limit but time.
+        Largest number of candidates to try. Default: limited by time only.
     robust : bool
-        Choose by the mean accuracy on validation rows as they are, with noise of their
-        own standard deviation, and with half of the features set to zero.
+        Whether to choose by the mean accuracy on three versions of the validation rows:
+        unchanged, with noise of their own standard deviation, and with half of the
+        features set to zero.
     families : sequence of str, optional
         Which of the families above to choose from. Default: all; the last one only if
         `robust`.
     random_state : int, RandomState, Generator or None
-        Seeds folds and fits. Candidates come in the same order with the same seed; it
-        is the clock that decides how many of them are tried. With ``seconds=None``, or
-        where the list ends in time, the result depends on nothing else.
+        Seed of folds and fits. It determines the order of the candidates; the clock
+        determines how many are tried. With ``seconds=None``, or if the list ends in
+        time, the result depends on the seed only.
     verbose : bool
         Print a line for each stage of the search.
     callback : callable, optional
@@ -92,22 +93,22 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
     Attributes
     ----------
     best_pipeline_ : Pipeline
-        An ordinary pipeline, fitted; use it alone where you like.
+        A fitted pipeline, which can be used on its own.
     best_score_ : float
-        Its accuracy in cross-validation, with a little of that of the numbers of
-        non-zeros or neighbours beside the chosen one. As the best of many it is a
-        little too high: hold out rows to know the accuracy.
+        Its accuracy in cross-validation, smoothed over adjacent numbers of non-zeros or
+        neighbours. As the best of many it is slightly too high: hold out rows to
+        measure the accuracy.
     best_params_ : dict
         The row of `table_` that won.
     table_ : list of dict
-        What was tried, in order: ``stage``, ``n_rows``, ``n_folds``, ``scale``,
-        ``kernel``, ``width``, ``n_landmarks``, ``family``, ``setting``, ``score``,
-        ``seconds``, ``error``.
+        The candidates in the order of the trials: ``stage``, ``n_rows``, ``n_folds``,
+        ``scale``, ``kernel``, ``width``, ``n_landmarks``, ``family``, ``setting``,
+        ``score``, ``seconds``, ``error``.
     history_ : dict with ``score`` (the best so far) and ``seconds`` of the search
     n_candidates_ : int
     classes_ : array of labels
     rows_like_ : array (0, p)
-        Of the type and on the device of the training rows.
+        An empty array of the type and on the device of the training rows.
 
     Examples
     --------
@@ -173,8 +174,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         self.history_: dict[str, list[float]] = {"score": [], "seconds": []}
         self._stage_shown = -1
         self.rows_like_ = as_like(np.empty((0, X.shape[1])), X)
-        # candidates of a search are no fits to be resumed, and the sizes of small
-        # classes are known to it
+        # fits of candidates are not resumed, and the search knows of small classes
         with options(checkpoint=None, device=None), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             search = Search(as_array(X), places, families, *given)
@@ -195,7 +195,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         return list(self.families)
 
     def _watch(self, state: dict[str, Any]) -> Any:
-        """Note how the search goes, and say so."""
+        """Record the progress of the search, and report it."""
         new_stage = state["stage"] != self._stage_shown
         self._stage_shown = state["stage"]
         self.history_["score"].append(float(state["best"]))
@@ -221,7 +221,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         del self._stage_shown
 
     def _affordable_rows(self, search: Search, best: Outcome) -> np.ndarray:
-        """All rows, or as many as can be fitted in the time that is left."""
+        """All rows, or as many as can be fitted in the remaining time."""
         n, smallest = len(search.y), best.stage.n_rows
         predicted = best.fit_seconds(n)
         left = search.clock.left + OVERTIME * search.clock.budget
@@ -231,7 +231,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         count = max(smallest, int(share * n))
         warnings.warn(
             f"only {count} of {n} rows could be fitted in seconds={self.seconds}: "
-            "give more",
+            "raise it",
             RuntimeWarning,
             stacklevel=4,
         )
@@ -255,9 +255,9 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         return self._answers("decision_function", X)
 
     def _answers(self, method: str, X: Any) -> Array:
-        """What the best pipeline says, block of rows by block of rows.
+        """The output of the best pipeline, computed by blocks of rows.
 
-        The pipeline works on the host; rows and answers are where the model is.
+        The pipeline works on the host; rows and results are on the model's device.
         """
         check_is_fitted(self)
         X = check_rows(self, X, by_blocks=True, like=self.rows_like_)

@@ -1,4 +1,4 @@
-"""The time that a search may take, and what is left of it."""
+"""The time limit of a search."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from math import inf
 
 now = time.perf_counter
-MARGIN = 1.25  # by which predicted seconds are raised: other work may be beside it
+MARGIN = 1.25  # safety factor of predicted seconds
 
 
 @dataclass(frozen=True)
 class Clock:
-    """Seconds since the start, against a budget; None is no limit."""
+    """Seconds since the start, compared with a budget; None is no limit."""
 
     seconds: float | None
     began: float = field(default_factory=lambda: now())
@@ -30,5 +30,5 @@ class Clock:
         return self.budget - self.elapsed
 
     def allows(self, seconds: float, share: float = 1.0) -> bool:
-        """Whether so much more work ends within this share of the budget."""
+        """Whether this much more work ends within this share of the budget."""
         return self.elapsed + MARGIN * seconds <= share * self.budget

@@ -1,7 +1,7 @@
-"""Why this label: what each class had to offer, atoms that were used, samples behind.
+"""Explains a label: scores of the classes, atoms in the code, training samples.
 
-Every classifier of the library answers in its own way; a pipeline or the automatic
-classifier is looked through to the classifier at its end.
+Each kind of classifier has its own explanation; for a pipeline or the automatic
+classifier it is that of the classifier at the end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .residual import ResidualClassifier
 from .sparse_representation import SRCClassifier
 
 SHOWN = 5  # atoms and samples in the text
-RESIDUAL = "squared residual"  # the smallest wins; of everything else the largest
+RESIDUAL = "squared residual"  # the smallest wins; for other measures the largest
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class AtomUse:
 
 @dataclass(frozen=True)
 class SampleUse:
-    """A training row behind the atoms: how much it adds to what represents the row."""
+    """A training row behind the atoms, and its weight in the representation."""
 
     row: int
     label: Any
@@ -137,7 +137,7 @@ def explain(model: Any, x: Any) -> Explanation:
 
 
 def _step_before(model: Any) -> Any:
-    """What makes the rows of the last step, or None."""
+    """The step that computes the rows of the last step, or None."""
     is_behind = isinstance(model, Pipeline) and len(model) > 1
     return model[-2] if is_behind else None
 
@@ -191,7 +191,7 @@ def _all_samples(
 def _all_classes(
     model: CodingClassifier, row: Array, label: Any, feature_map: Any
 ) -> Explanation:
-    """One dictionary of atoms that were allotted to classes."""
+    """One dictionary of atoms that were assigned to classes."""
     weights = _dense(model.encode(row))
     labels = model.classes_[model.atom_classes_]
     atoms = _atom_uses(weights, labels.__getitem__)
@@ -231,7 +231,7 @@ def _atom_uses(
 
 
 def _largest(weights: np.ndarray) -> np.ndarray:
-    """Places of those that are not zero, largest first."""
+    """Indices of the non-zero weights, largest first."""
     order = np.argsort(-np.abs(weights), kind="stable")
     return order[weights[order] != 0]
 

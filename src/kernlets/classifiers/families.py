@@ -1,7 +1,7 @@
-"""What a search asks of a kind of classifiers, and the kinds without learned atoms.
+"""The interface of a family of classifiers in a search; families without learning.
 
-Each family says which settings it begins with, which are near to others, how many
-validation rows it gets right, and which steps of a pipeline it stands for. Features of
+Each family defines its first settings, settings similar to a given one, the number of
+validation rows that it gets right, and the steps of its pipeline. Features of
 a fold are made once for all of them (`Features`), and what is read out of one fit, such
 as all numbers of neighbours, is scored together.
 """
@@ -28,7 +28,7 @@ from .spaces import Space, feature_map
 from .sparse_representation import SRCClassifier
 
 NEIGHBORS = (1, 3, 5, 9, 15)
-WIDTHS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80)  # non-zeros that one pursuit is read at
+WIDTHS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80)  # non-zeros, from one pursuit
 MOST_ATOMS = 300  # of each class
 Setting = tuple[float, ...]  # the parameters that a family has, in its own order
 Hits = dict[int, np.ndarray]  # what is read out -> right rows, by way to spoil them
@@ -42,7 +42,7 @@ class Features:
     space: Space
     X: Array  # (n, p) scaled
     y: np.ndarray  # (n,) places of the classes
-    held_out: list[Array]  # scaled, one array for each way to spoil them
+    held_out: list[Array]  # scaled, one array for each kind of corruption
     truth: np.ndarray
     seed: int
 
@@ -66,7 +66,7 @@ class Features:
 
 @dataclass(frozen=True)
 class Design:
-    """What a pipeline is made for: a kernel in a space, so many rows, a seed."""
+    """What a pipeline is made for: a kernel, a space, a number of rows and a seed."""
 
     kernel: Kernel
     space: Space
@@ -98,7 +98,7 @@ class Family(ABC):
     """Worth its time only where damage decides, or where it is asked for."""
 
     def first(self) -> list[Setting]:
-        """Settings to begin with."""
+        """The first settings."""
         return [()]
 
     def near(self, setting: Setting) -> list[Setting]:
@@ -106,21 +106,21 @@ class Family(ABC):
         return []
 
     def suits(self, space: Space, n_rows: int) -> bool:
-        """Whether it makes sense there, and fits in memory."""
+        """Whether the family suits this space and fits into memory."""
         return True
 
     def work(self, space: Space, n_rows: int) -> float:
-        """Operations of a fit to so many rows, with a map, but for a factor."""
+        """Operations of a fit to `n_rows` rows behind a map, up to a factor."""
         count = min(space.n_landmarks, n_rows)
         return n_rows * count**2 + 10 * count**3
 
     @abstractmethod
     def score(self, features: Features, setting: Setting) -> Hits:
-        """Fit once, and count what is right for everything that can be read out."""
+        """Fit once, and count correct rows for every value that this fit covers."""
 
     @abstractmethod
     def steps(self, design: Design, setting: Setting, read: int) -> list[Any]:
-        """The steps behind the scaling, not fitted."""
+        """The steps after the scaling, not fitted."""
 
 
 class Fisher(Family):
@@ -166,7 +166,7 @@ class Fisher(Family):
 class Orthogonal(Fisher):
     """Orthonormal atoms for all classes: the nearest samples in feature space.
 
-    In every space of one scaling neighbours are nearly the same: tried in one.
+    Neighbours are nearly the same in every space of one scaling, so one is tried.
     """
 
     name = "orthogonal"
@@ -217,7 +217,7 @@ class Samples(Family):
 def labels_by_width(
     model: SRCClassifier, X: Array, widths: list[int]
 ) -> dict[int, np.ndarray]:
-    """Places of the classes that win with so many non-zeros, all from one pursuit.
+    """Winning classes for each number of non-zeros, all from one pursuit.
 
     A pursuit with w non-zeros is the beginning of a longer one: the same atoms, whose
     coefficients are those of least squares.

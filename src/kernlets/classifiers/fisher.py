@@ -6,8 +6,8 @@ objective (7) of LKDL is
     J = Σ_i [‖X_i − Γ_i D‖² + ‖X_i − Γ_i^i D_i‖² + Σ_{j≠i} ‖Γ_i^j D_j‖²] + λ₁‖Γ‖₁
         + λ₂ [tr(S_W − S_B) + η‖Γ‖²].
 
-Here are its penalties on codes and the sweep over atoms; the steps over codes are in
-`fisher_codes`, the classifier in `fddl`.
+This module has the penalties on codes and the sweep over atoms. The steps over codes
+are in `fisher_codes`, and the classifier is in `fddl`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def zeros(shape: tuple[int, ...], like: Array) -> Array:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which rows are the samples, and which columns the codes, of each class."""
+    """The rows (samples) and columns (atoms) that belong to each class."""
 
     rows: list[slice]  # C
     columns: list[slice]  # C
@@ -79,7 +79,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class CodeSums:
-    """Sums over codes, in float64; they add up over blocks of samples."""
+    """Sums over codes in float64; those of several blocks of samples can be added."""
 
     classes: Array  # (C, m) sums of the codes of each class
     absolute: float  # ‖Γ‖₁
@@ -105,10 +105,10 @@ class CodeSums:
 
 @dataclass(frozen=True)
 class Penalties:
-    """The terms of J that see the codes only.
+    """The terms of J that depend on the codes only.
 
-    `n_total` is the n in n‖μ‖²: all samples, also of classes that are treated apart
-    because their codes are zero on these atoms.
+    `n_total` is the n in n‖μ‖²: the number of all samples, including those of classes
+    that are processed separately because their codes are zero on these atoms.
     """
 
     lambda1: float
@@ -135,7 +135,7 @@ class Penalties:
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums over samples and codes: all that the atoms depend on."""
+    """Sums over samples and codes, on which alone the atoms depend."""
 
     gram: Array  # (m, m)   ΓᵀΓ
     cross: Array  # (m, p)   ΓᵀX
@@ -164,7 +164,7 @@ class Moments:
 
 
 def improved_atoms(atoms: Array, moments: Moments, layout: Layout) -> Array:  # (m, p)
-    """Each atom in its turn, class by class, at its best with the others fixed.
+    """Replace each atom in turn, class by class, by the best one for fixed others.
 
     J is 2sₖₖ‖d‖² − 2⟨d, v⟩ in atom k of class j, with s = ΓᵀΓ and v = (ΓᵀX + own)ₖ
     − Σ_{l not in j} sₖₗdₗ − 2 Σ_{l≠k in j} sₖₗdₗ: lowest at v/‖v‖ among unit vectors.
@@ -173,7 +173,7 @@ def improved_atoms(atoms: Array, moments: Moments, layout: Layout) -> Array:  # 
     atoms = xp.asarray(atoms, copy=True)
     target = moments.cross + moments.own
     for columns in layout.columns:
-        # each row by itself, lest squares of squares overflow: atoms do not change
+        # scale each row, so that squares do not overflow; the atoms stay the same
         mixed, goal = moments.gram[columns], target[columns]
         unit = power_of_two(xp.maximum(peaks(mixed, 1), peaks(goal, 1)))
         part, mixed, goal = atoms[columns], mixed / unit, goal / unit
@@ -191,5 +191,5 @@ def _sweep(
     for k in range(atoms.shape[0]):
         best = target[k] - gram[k] @ atoms + gram[k, k] * atoms[k]
         norm = (best @ best) ** 0.5
-        if norm > 0:  # else no sample uses it, and it stays
+        if norm > 0:  # otherwise no sample uses the atom, and it stays
             atoms[k] = best / norm

@@ -1,8 +1,8 @@
 """Codes of FDDL: accelerated proximal steps on all samples at once.
 
 The squared terms of objective (7) in a code γ are γQγᵀ − 2γcᵀ, with the same Q = DDᵀ +
-the blocks D_jD_jᵀ on the diagonal for all classes. Samples meet only in the means of
-the classes, so one step is a few matrix products and a soft threshold.
+the blocks D_jD_jᵀ on the diagonal for all classes. Samples interact only through the
+means of the classes, so one step is a few matrix products and a soft threshold.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ..persistence.checkpoint import fitting
 from .fisher import CodeSums, Layout, Moments, Penalties, improved_atoms, zeros
 from .ksad_codes import soft
 
-STEPS = 100  # over the codes in one iteration, unless they hardly help
+STEPS = 100  # largest number of steps over the codes in one iteration
 FIRST_STEPS = 300  # from codes that are zero
 TOLERANCE = 1e-5
 
 
 class Quadratic:
-    """Q as an operator on codes, by whichever way takes fewer multiplications."""
+    """Q as an operator on codes, applied with as few multiplications as possible."""
 
     def __init__(self, atoms: Array, layout: Layout) -> None:
         self.atoms, self.columns = atoms, layout.columns
@@ -58,7 +58,7 @@ def largest(rows: Array) -> float:
 
 
 class CodeDescent:
-    """Steps from given codes; `codes` are the best so far, and J never rises."""
+    """Descent from given codes; `codes` are the best so far, and J never rises."""
 
     def __init__(
         self,
@@ -88,9 +88,9 @@ class CodeDescent:
         return self.energy + sums.fit + self.penalties.value(sums, self.counts)
 
     def run(self, max_steps: int, tol: float) -> float:
-        """At most so many steps, fewer when one lowers J by less than tol · J.
+        """Take up to `max_steps` steps; stop when one lowers J by less than tol · J.
 
-        Momentum starts anew when a step would raise J, and that step is not taken.
+        A step that would raise J is not taken, and momentum restarts.
         """
         value, age = self.value(), 1.0
         for _ in range(max_steps):
@@ -109,7 +109,7 @@ class CodeDescent:
         return value
 
     def _begin(self, c: int, rows: slice, X: Array, atoms: Array) -> CodeSums:
-        """Correlations, own ones twice, and what belongs to the first codes."""
+        """Set up one block: correlations, doubled for own atoms, and first products."""
         self.older[rows] = self.codes[rows]
         self.products[rows] = self.older_products[rows] = self.quadratic(
             self.codes[rows]
@@ -145,7 +145,7 @@ class CodeDescent:
         return self._sums(c, rows, self.older, self.older_products)
 
     def _accept(self, sums: CodeSums) -> None:
-        """The step becomes the codes, and these the older ones."""
+        """Make the step the current codes, and the current codes the older ones."""
         self.codes, self.older = self.older, self.codes
         self.products, self.older_products = self.older_products, self.products
         self.sums, self.older_sums = sums, self.sums
@@ -174,7 +174,7 @@ class FisherProblem:
     """Samples of some classes, with their codes and atoms, improved by turns.
 
     `X` has the samples of one class after the other, as `layout` says. Codes start at
-    zero where none are given.
+    zero if none are given.
     """
 
     def __init__(
@@ -191,12 +191,12 @@ class FisherProblem:
         self._steps = FIRST_STEPS if codes is None else STEPS
 
     def resume(self, atoms: Array, codes: Array) -> None:
-        """Go on from here; the codes are no longer the first ones."""
+        """Continue from these atoms and codes."""
         self.atoms = fitting(atoms, self.atoms)
         self.codes, self._steps = fitting(codes, self.codes), STEPS
 
     def code(self) -> CodeDescent:
-        """Better codes for the atoms there are."""
+        """Improve the codes for the current atoms."""
         given = self.X, self.atoms, self.codes, self.layout, self.penalties
         descent = CodeDescent(*given)
         descent.run(self._steps, TOLERANCE)

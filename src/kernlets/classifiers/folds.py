@@ -1,4 +1,4 @@
-"""Rows for training and for validation, and ways to spoil the latter."""
+"""Rows for training and for validation, and corruptions of the latter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from ..datasets.corrupt import add_noise, drop_pixels
 
 FEW = 4  # rows of a class that the smallest subsample should have
-ALWAYS = -1  # number of the fold of rows that are only trained on
+ALWAYS = -1  # fold number of rows that are used for training only
 NOISE, LOST = 1.0, 0.5  # in standard deviations of all entries; share of the features
 
 
@@ -23,7 +23,7 @@ class Split:
 
 
 def sampling_order(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:  # (n,)
-    """An order of the rows of which every beginning has its share of each class.
+    """An order of the rows in which every leading part has its share of each class.
 
     The first few rows of all classes come first, so that no class is left out.
     """
@@ -62,7 +62,7 @@ def splits(
 def validation_rows(
     X: np.ndarray, spread: float, robust: bool, seed: int
 ) -> list[np.ndarray]:
-    """Rows to be classified: as they are and, if asked, with noise and with holes."""
+    """Rows to classify: unchanged and, if robust, with noise and with zeros."""
     if not robust:
         return [X]
     noisy = add_noise(X, NOISE * spread, seed)

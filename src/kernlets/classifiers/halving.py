@@ -1,8 +1,8 @@
 """Successive halving: many candidates on few rows, few candidates on many rows.
 
 A stage scores its trials by cross-validation on a part of the rows. The best go on to
-the next stage, with settings near to theirs that have not been tried. The clock decides
-how far it gets; the order of the trials does not depend on it.
+the next stage, together with similar settings that are new. The clock decides how far
+the search gets; the order of the trials does not depend on it.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Search:
         return FAMILIES[name].late and not (self.robust and name == "exact")
 
     def _admitted(self, trials: list[Trial]) -> list[Trial]:
-        """Those that are new, suit the data and are not too many."""
+        """Those that are new and suit the data, up to the largest number."""
         n = len(self.y)
         new = [
             trial
@@ -146,7 +146,7 @@ class Search:
         return is_worth_it and family.suits(trial.space, n_rows)
 
     def _kept(self, ranked: list[Outcome], keep: int, number: int) -> list[Trial]:
-        """The best; in the beginning also the best one of every family."""
+        """The best trials; at first also the best one of every family."""
         kept = ranked[:keep]
         if number < 1:
             for name in self.families:
@@ -154,7 +154,7 @@ class Search:
         return list(dict.fromkeys(each.trial for each in kept))
 
     def _grown(self, ranked: list[Outcome]) -> list[Trial]:
-        """Near settings and spaces of the best, and slow families where those are."""
+        """Settings and spaces near the best, and slow families in those spaces."""
         grown: list[Trial] = []
         for trial in (each.trial for each in ranked[:PARENTS]):
             family, space = FAMILIES[trial.family], trial.space
@@ -170,7 +170,7 @@ class Search:
         return grown
 
     def _stage(self, number: int, stage: Stage, trials: list[Trial]) -> list[Outcome]:
-        """Score trials, those in one space together; the best first."""
+        """Score trials, grouped by space; return the best first."""
         share = (number + 1) / len(self.stages)
         rounds = list(self._splits(stage))
         groups: dict[tuple[Space, bool], list[Trial]] = {}
@@ -197,7 +197,7 @@ class Search:
     def _affordable(
         self, trial: Trial, stage: Stage, share: float, done: list[Outcome]
     ) -> bool:
-        """Whether it can end in time, and be fitted to all rows after that."""
+        """Whether a trial, and a fit of it to all rows, can end in time."""
         if self.stopped or not self.clock.allows(0.0, share):
             return False
         before = self.known.get(trial) or self._like(trial, done)
@@ -209,7 +209,7 @@ class Search:
         return within and self.clock.allows(ahead + refit)
 
     def _like(self, trial: Trial, done: list[Outcome]) -> Outcome | None:
-        """The slowest of its family that was measured, else the slowest of all."""
+        """The slowest measured trial of its family, otherwise the slowest of all."""
         known = [each for each in (*done, *self.known.values()) if each.n_fits]
         same = [each for each in known if each.trial.family == trial.family]
         n_rows = len(self.y)
@@ -222,7 +222,7 @@ class Search:
         for split in rounds if outcomes else ():
             features = self._features(trials[0].space, split)
             for outcome in outcomes:
-                # where time runs out, some folds have to do
+                # if time runs out, fewer folds are used
                 if outcome.error is None and not self._is_late(outcome, features.y):
                     self._count(outcome, features)
         return [each for each in outcomes if each.n_fits or each.error]
@@ -234,7 +234,7 @@ class Search:
         return bool(self.known) and not self.clock.allows(refit + fold)
 
     def _continued(self, trial: Trial, stage: Stage) -> Outcome:
-        """With the hits of an earlier stage, if that had as many rows."""
+        """The result with the hits of an earlier stage of the same number of rows."""
         before = self.known.get(trial)
         if before is None or before.stage.n_rows != stage.n_rows:
             return Outcome(trial, stage)
@@ -253,10 +253,10 @@ class Search:
         return Features(kernel, space, X, y, held_out, truth, self.seed)
 
     def _count(self, outcome: Outcome, features: Features) -> None:
-        """Add what one fold gives; a candidate that fails is noted, not raised."""
+        """Add the result of one fold; record errors instead of raising them."""
         began = self.clock.elapsed
         trial = outcome.trial
-        # threads only cost time where there is little to do
+        # threads slow down small fits
         n_threads = 1 if len(features.y) < FOR_THREADS else options.n_threads
         try:
             with options(n_threads=n_threads):
@@ -289,7 +289,7 @@ class Search:
         )
 
     def steps(self, outcome: Outcome, rows: np.ndarray) -> list[Any]:
-        """The steps of the pipeline that a trial stands for, for these rows."""
+        """The steps of the pipeline of a trial, for these rows."""
         trial = outcome.trial
         kernel, counts = self.rates.kernel(trial.space), np.bincount(self.y[rows])
         design = Design(kernel, trial.space, counts, self.seed)

@@ -55,7 +55,7 @@ class KSADCodes:
     def code(
         self,
         atoms: Array,  # (k, k)
-        scatter: Scatter | None,  # of the codes there are; None before the first
+        scatter: Scatter | None,  # of the current codes; None before the first
     ) -> CodeSums:
         """Q ← T(ΦZᵀ − ½ beta2 ∇G(Q)), K-SAD Proposition 1, and the sums over Q."""
         push = None
@@ -80,7 +80,7 @@ class KSADCodes:
         return {"atoms": atoms, "scatter": vars(scatter), "codes": self.codes}
 
     def resume(self, state: dict[str, Any], atoms: Array) -> tuple[Array, Scatter]:
-        """Atoms like these and scatter of a `state`, whose codes become those here."""
+        """Restore the codes of a `state`; return its atoms and scatter."""
         self.codes = fitting(state["codes"], self.codes)
         scatter = Scatter(**state["scatter"])
         if check(scatter) != {"C": self.n_classes, "k": self.codes.shape[1]}:

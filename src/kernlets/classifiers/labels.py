@@ -87,7 +87,7 @@ def _margins(scores: Array) -> Array:
 
 
 def _finite(scores: Array) -> Array:
-    """The scores, or an error if they say nothing."""
+    """The scores, or an error if they are not finite."""
     xp = namespace(scores)
     if not bool(xp.all(xp.isfinite(scores))):
         raise ValueError(

@@ -375,7 +375,7 @@ def ridge(
     codes = encode(dictionary, coder, X)
     sums: Statistics = statistics(ExplicitDictionary(H), H, codes)
     gram = double(sums.codes_gram)
-    # of large codes less than rounding would leave a singular matrix singular
+    # a smaller ridge would be lost in rounding if the codes are large
     tau = max(tau, gram.shape[0] * eps(gram) * float(diagonal(gram).max()))
     gram = gram + as_like(tau * np.eye(gram.shape[0]), gram)
     return as_like(namespace(gram).linalg.solve(gram, double(sums.cross)), X)
@@ -392,6 +392,6 @@ def apart(
     """
     xp, atoms = namespace(joint), joint[:, :n_features]
     norms = lengths(atoms)
-    known = norms > least_energy(atoms)  # what is smaller is rounding
+    known = norms > least_energy(atoms)  # smaller ones are rounding errors
     scale = xp.where(known, 1 / xp.where(known, norms, 1.0), 0.0)[:, None]
     return atoms * scale, joint[:, n_features:] * scale

@@ -57,7 +57,7 @@ class _Learned(Family):
         return features.F, features.mapped
 
     def work(self, space: Space, n_rows: int) -> float:
-        """Atoms grow with the rows, up to a limit that 10 classes reach here."""
+        """The cost of a fit; atoms grow with the rows up to a limit."""
         count, atoms = min(space.n_landmarks, n_rows), min(n_rows, 10 * MOST_ATOMS)
         return super().work(space, n_rows) / 10 + n_rows * atoms * count
 

@@ -42,10 +42,10 @@ from ..pursuits.bookkeeping import side_by_side
 from .class_rows import is_stream, labelled_rows, rows_of, split_classes
 from .labels import ResidualVoting, checked_labels, prior_residuals
 
-SOME = 200  # samples whose residuals over other classes are looked at
-ROUNDING = 1e-6  # of those: a mean training residual that is none
-WIDTH = 10  # non-zeros by default, of all classes: more make residuals smaller
-FEW = 30  # atoms of a small class by default; a class of fewer samples keeps all
+SOME = 200  # number of samples for the residuals over other classes
+ROUNDING = 1e-6  # a training residual below this share of those counts as 0
+WIDTH = 10  # default number of non-zeros per class
+FEW = 30  # default number of atoms of a small class; smaller ones keep all samples
 
 
 def _learns_from_streams(classifier: ResidualClassifier) -> bool:
@@ -83,7 +83,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
     class as atoms, but at least 30, and up to 10 non-zeros instead of 5. A class with
     fewer than 30 samples keeps them all: on digits and faces with 3 to 20 samples per
     class that is on average above the nearest neighbour, and learned atoms are often
-    below. Set ``n_components`` and ``n_nonzero_coefs`` to have it otherwise.
+    below. Set ``n_components`` and ``n_nonzero_coefs`` to change this.
 
     Attributes
     ----------
@@ -168,9 +168,9 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         return self
 
     def _warm_up(self, X: Array, codes: np.ndarray) -> None:
-        """A temperature for dictionaries that hold all samples, without any residual.
+        """Set the temperature if dictionaries hold all samples and have no residual.
 
-        A tenth of the residual over the nearest other class, of some samples.
+        It is a tenth of the mean residual over the nearest other class.
         """
         some = spread_rows(X.shape[0], SOME)
         rows, places = in_memory(X, some)
@@ -293,12 +293,12 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         return side_by_side([learner.encode(rows) for learner, rows in known])
 
     def _check_all_begun(self) -> None:
-        """Raise if a class of a stream has not had enough samples yet."""
+        """Raise if a class of a stream does not have enough samples yet."""
         for label, fitted in zip(self.classes_, self.learners_, strict=True):
             if not fitted.__sklearn_is_fitted__():
                 raise NotFittedError(
-                    f"class {printable(label)} has had too few samples for its "
-                    "dictionary: call partial_fit with more of them before you predict"
+                    f"class {printable(label)} has too few samples for a dictionary: "
+                    "call partial_fit with more of them before you predict"
                 )
 
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
@@ -344,7 +344,7 @@ def _softmax(temperature: float, residuals: Array) -> Array:  # (n, n_classes)
     xp = namespace(residuals)
     unit = max(temperature, float(xp.finfo(residuals.dtype).tiny) ** 0.5)
     excess = residuals - xp.min(residuals, axis=1, keepdims=True)
-    with quiet():  # beyond all measure is as good as infinite
+    with quiet():  # an overflow has weight 0
         weights = xp.exp(-excess / as_like(unit, residuals))
     return weights / xp.sum(weights, axis=1, keepdims=True)
 

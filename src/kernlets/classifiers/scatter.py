@@ -1,4 +1,4 @@
-"""How classes lie to each other: scatter within and between them, Fisher's directions.
+"""Scatter within and between classes, and Fisher's directions.
 
 The ratio that K-SAD adds to its objective, its gradient, and the directions in which
 the criterion behind it is best. Everything comes from sums over the samples of each
@@ -26,7 +26,7 @@ from ..fields import Declared, Floats
 
 @dataclass(frozen=True)
 class Scatter:
-    """Sums over the samples of each class, in float64; they add up over blocks."""
+    """Sums over the samples of each class, in float64; those of blocks can be added."""
 
     _declared: ClassVar[Declared] = {
         "counts": Floats("C"),
@@ -63,7 +63,7 @@ class Scatter:
 
     @property
     def offsets(self) -> Array:  # (C, k)
-        """Class means seen from the mean of all samples."""
+        """Class means relative to the mean of all samples."""
         return self.means - self.mean
 
     @property
@@ -119,7 +119,7 @@ def fisher_directions(
     B = scatter.offsets * xp.sqrt(scatter.counts / n)[:, None]
     solved = xp.linalg.solve(inside, B.T)  # (k, C)
     values, vectors = xp.linalg.eigh(B @ solved)
-    # the offsets add up to nothing, so that at least the first value is rounding
+    # the offsets sum to zero, so at least the first value is a rounding error
     first = max(1, int((values <= 1e-9 * values[-1]).sum()))
     directions = (solved @ vectors[:, first:]) / xp.sqrt(values[first:])
     return as_like(xp.flip(directions, axis=1).T, F), float(values[first:].sum())

@@ -1,7 +1,7 @@
-"""Where classes are to be told apart: how rows are scaled, and which kernel follows.
+"""The spaces that a search considers: a scaling of the rows, and a kernel.
 
-A `Space` is a plain value, so that a search can compare, sort and note it. What depends
-on the data, the width of its kernel, is a multiple of the kernel's own default there.
+A `Space` is a plain value, so that a search can compare, sort and record it. The
+width of its kernel, which depends on the data, is a multiple of the kernel's default.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..core import Array, Kernel
 from ..kernels import resolve
 from ..maps import NystroemMap, UnitNorm
 
-#: How rows are brought to one scale: names and steps of a pipeline.
+#: Scalings of rows: names and steps of a pipeline.
 SCALES: dict[str, tuple[Callable[[], Any], ...]] = {
     "standard": (StandardScaler,),
     "unit": (UnitNorm,),
@@ -98,7 +98,7 @@ class Rates:
 
     @classmethod
     def of(cls, X: np.ndarray) -> Rates:
-        """From evenly spread rows: the same however they are searched."""
+        """The defaults from evenly spaced rows, the same in every search."""
         some = X[:: -(-len(X) // SAMPLE)]
         return cls({scale: scaled(scalers(scale), some) for scale in SCALES})
 

@@ -1,4 +1,4 @@
-"""What a search tries (`Trial`), on how many rows (`Stage`), and what came out."""
+"""The candidates of a search (`Trial`), their rows (`Stage`) and results."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .learned import FAMILIES
 from .spaces import Space
 
 FIRST_ROWS, ROWS_PER_CLASS, FACTOR = 300, 10, 3
-FEW_ROWS = 100  # below, folds cannot tell many candidates apart
+FEW_ROWS = 100  # with fewer, folds cannot distinguish many candidates
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One candidate, but for what is read out of its fit at several values."""
+    """One candidate, except for the value that its fit is evaluated at."""
 
     space: Space
     family: str
@@ -41,7 +41,7 @@ class Stage:
 
 @dataclass
 class Outcome:
-    """What is known of a trial after the stages it was in."""
+    """The results of a trial so far."""
 
     trial: Trial
     stage: Stage
@@ -82,7 +82,7 @@ class Outcome:
         return float(np.sqrt(np.sum(shares * (1 - shares)) / self.total) / len(shares))
 
     def fit_seconds(self, n_rows: int) -> float:
-        """Predicted time of a fit to so many rows."""
+        """Predicted time of a fit to this number of rows."""
         each = self.seconds / max(1, self.n_fits)
         return each * self._work(n_rows) / self._work(self.stage.n_train)
 
@@ -95,7 +95,7 @@ class Outcome:
 
 
 def plan(n_rows: int, n_classes: int) -> list[Stage]:
-    """Growing parts of the rows; where there are few, more folds instead."""
+    """Growing parts of the rows; if there are few rows, more folds instead."""
     begin = max(FIRST_ROWS, ROWS_PER_CLASS * n_classes)
     sizes = []
     while begin < 0.7 * n_rows:
@@ -114,7 +114,7 @@ def _n_folds(n_rows: int) -> int:
 
 
 def described(outcome: Outcome) -> dict[str, Any]:
-    """A row of the table of what was tried, of plain values."""
+    """A row of `table_`, of plain values."""
     trial, family = outcome.trial, FAMILIES[outcome.trial.family]
     setting = dict(zip(family.names, map(float, trial.setting), strict=True))
     if family.read_name and outcome.hits:

@@ -139,7 +139,7 @@ def predict(
     """Predict the class of every row of DATA.
 
     A model of --method outliers gives 1 for normal rows and -1 for outliers, with a
-    score that is the higher, the less normal a row is.
+    score that is higher for less normal rows.
     """
     commands = load_commands()
     on_cluster = scheduler is not None
@@ -205,14 +205,14 @@ def explain(
     model: o.Model,
     data: o.Data,
     rows: Annotated[
-        int, typer.Option(min=1, help="explain so many rows, from the first on")
+        int, typer.Option(min=1, help="number of rows to explain, from the first on")
     ] = 1,
     label: o.Label = None,
     key: o.Key = None,
     size: o.Size = None,
     header: o.Header = None,
 ) -> None:
-    """Say why rows of DATA get their labels: classes, atoms, training rows."""
+    """Explain the labels of rows of DATA: classes, atoms, training rows."""
     commands = load_commands()
     commands.explain_rows(model, commands.Source(data, label, key, size, header), rows)
 

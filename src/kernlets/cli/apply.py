@@ -1,4 +1,4 @@
-"""What commands do with a saved model: predict, score, transform."""
+"""Commands that use a saved model: predict, score, transform."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def explain_rows(path: Path, source: Source, n_rows: int) -> None:
 
 
 def _predictor(path: Path, model: Any, proba: bool) -> Callable[[Any], Predictions]:
-    """What is said about a few rows: labels, with probabilities or scores."""
+    """Predictions for a few rows: labels, with probabilities or scores."""
     if proba and not hasattr(model, "predict_proba"):
         raise ValueError(
             f"{path}: {type(last_step(model)).__name__} gives no probabilities: leave "
@@ -89,18 +89,18 @@ def _with_scores(model: Any, X: Any) -> Predictions:
 
 
 def score_rows(path: Path, source: Source) -> None:
-    """How well a model does on rows."""
+    """Score a model on rows."""
     model = load_model(path)
     can_score = is_outlier_detector(model) or hasattr(model, "score")
     if not can_score:
         name = type(last_step(model)).__name__
-        raise ValueError(f"{path}: {name} is no learner or classifier to be scored")
+        raise ValueError(f"{path}: {name} is not a learner or classifier to score")
     rows = source.read(Columns.of_model(model), labelled=is_classifier(model))
     show_facts(score_facts(model, rows))
 
 
 def score_facts(model: Any, rows: Table) -> dict[str, str]:
-    """Accuracy of a classifier, else how badly rows are represented."""
+    """Accuracy of a classifier, otherwise the reconstruction error."""
     if is_outlier_detector(model):
         return _outlier_facts(model, rows)
     if not is_classifier(model):
@@ -145,7 +145,7 @@ def transform_rows(
 
 
 def _least_bytes(model: Any, n_rows: int | None, output: Path) -> int:
-    """Of a dense file; nothing is known about a sparse one."""
+    """The size of a dense file; 0 for a sparse one, whose size is unknown."""
     n_codes = sum(part.dictionary_.n_atoms for part in fitted_learners(model))
     each = {".npy": 4, ".csv": 2}.get(output.suffix.lower(), 0)
     return (n_rows or 0) * n_codes * each

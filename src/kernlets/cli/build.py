@@ -1,4 +1,4 @@
-"""From options of the command line to an estimator that is not fitted yet."""
+"""Builds the estimator that the options of the command line describe."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .settings import apply_setting
 
 #: Methods that are a map in front of a learner.
 COMBINED = {"lkdl": ("nystroem", "ksvd")}
-#: Parameters that this command line sets better than the classes' own defaults do.
+#: Defaults of the command line that differ from those of the classes.
 PREFERRED = {"landmarks": "coreset"}
-#: Maps that are made for some kernels only, and have one of them by default.
+#: Maps for certain kernels only, which have one of them by default.
 OF_SOME_KERNELS = ("fourier", "fastfood", "hybrid", "sketch")
-SEARCH = "auto"  # the method that chooses by itself, as --search does ...
-OF_SEARCH = {"method", "seed", "settings", "search"}  # ... with these parts of a recipe
-#: Options and the parameters that they set, of maps and of what comes behind them.
+SEARCH = "auto"  # the method of --search ...
+OF_SEARCH = {"method", "seed", "settings", "search"}  # ... and what it uses
+#: Options and the parameters that they set, of maps and of methods after them.
 OF_MAPS = {
     "--kernel": "kernel",
     "--landmarks": "landmarks",
@@ -60,7 +60,7 @@ class Recipe:
     search: float | None = None  # seconds
 
     def scaled_for(self, rows: Table) -> tuple[Recipe, Choice]:
-        """This recipe with a way to scale such rows, and why that was chosen."""
+        """This recipe with a scaling for such rows, and the reason for it."""
         if self._searches:
             return self, Choice(Scale.auto)
         choice = self._scaling(rows)
@@ -77,7 +77,7 @@ class Recipe:
         return choose_scale(rows)
 
     def build(self, labelled: bool) -> Any:
-        """Scaling, map, then learner or classifier; as far as asked for."""
+        """A pipeline of scaling, map, and learner or classifier, as requested."""
         if self._searches:
             return self._searching(labelled)
         map_class, final_class = self._classes()
@@ -96,7 +96,7 @@ class Recipe:
         return self.search is not None or self.method.lower() == SEARCH
 
     def _searching(self, labelled: bool) -> Any:
-        """What chooses all of the rest itself."""
+        """The classifier that chooses everything itself."""
         if not labelled:
             raise ValueError("--search needs labels: name their column with --label")
         if self.method.lower() not in (SEARCH, Recipe.method):
@@ -151,7 +151,7 @@ class Recipe:
         return cls(**params)
 
     def _preferred(self, cls: Any) -> dict[str, Any]:
-        """Defaults of this command line, of which a class may not know all."""
+        """Defaults of this command line; a class may not have all of them."""
         special = [table("maps")[name] for name in OF_SOME_KERNELS]
         if cls in special or self.scale not in KERNELS:
             return PREFERRED
@@ -173,7 +173,7 @@ class Recipe:
 def methods() -> dict[str, Any]:
     """What ``--method`` may name, besides what is `COMBINED`."""
     found = {**table("learners"), **table("classifiers"), **table("outliers")}
-    del found["residual"]  # what labels make of any learner
+    del found["residual"]  # labels turn any learner into this
     return found
 
 

@@ -1,6 +1,6 @@
-"""What all commands share: one-line errors and warnings, and where ``--debug`` stands.
+"""What all commands share: one-line errors and warnings, and ``--debug``.
 
-Exit codes: 0 when all went well, 1 for an error in data, model or parameters, 2 for a
+Exit codes: 0 for success, 1 for an error in data, model or parameters, 2 for a
 command line that cannot be understood, 130 after Ctrl-C (see `kernlets.__main__`).
 """
 
@@ -14,8 +14,8 @@ from typer.core import TyperGroup
 
 from ..backend.text import printable
 
-INTERRUPTED = 130  # 128 + SIGINT, which is how shells say it
-#: Errors that mean something to a user; all others are worth a report.
+INTERRUPTED = 130  # 128 + SIGINT, the convention of shells
+#: Errors that a user can understand; others should be reported as bugs.
 FORESEEN = (ValueError, TypeError, ImportError)
 
 
@@ -23,7 +23,7 @@ class Commands(TyperGroup):
     """A group of commands that never shows a traceback unless asked to."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Let ``--debug`` stand anywhere: a stable sort brings it to the front."""
+        """Accept ``--debug`` anywhere, by moving it to the front."""
         return super().parse_args(ctx, sorted(args, key="--debug".__ne__))
 
     def invoke(self, ctx: Any) -> Any:
@@ -51,7 +51,7 @@ def _belongs_to_typer(error: Exception) -> bool:
 
 
 def _is_interruption(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is behind an error, which some libraries make of it."""
+    """Whether Ctrl-C caused an error, into which some libraries turn it."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             return True

@@ -1,4 +1,4 @@
-"""``--holdout``: rows of the training file that are kept for an honest accuracy."""
+"""``--holdout``: rows of the training file that are kept to measure accuracy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a command's rows come from: files in memory, on disk, or on a cluster."""
+"""Reads the rows of a command: from files, in memory, on disk or on a cluster."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Columns(NamedTuple):
 
     @classmethod
     def of_model(cls, model: Any) -> Columns:
-        """Those that a model was fitted to."""
+        """The columns that a model was fitted to."""
         return cls(model.n_features_in_, feature_names(model))
 
     @classmethod
     def of_rows(cls, rows: Table) -> Columns:
-        """Those of rows that were read, by name where names tell columns apart."""
+        """The columns of rows, by name if names are unique."""
         names = rows.feature_names
         is_unique = names is not None and len(set(names)) == len(names)
         return cls(width(rows), tuple(names) if names and is_unique else None)
@@ -119,7 +119,7 @@ def _column(label: str | None) -> str | int | None:
 
 
 def width(rows: Table) -> int:
-    """Features of a row."""
+    """Number of features."""
     names = rows.feature_names
     return rows.X.shape[1] if names is None else len(names)
 
@@ -127,7 +127,7 @@ def width(rows: Table) -> int:
 def by_batches(f: Callable[[Any], Any], rows: Table, title: str) -> Iterator[Any]:
     """f of a few rows at a time, so that memory is bounded and progress can be seen.
 
-    Rows on a cluster are worked on there, all at once.
+    Rows on a cluster are processed there, all at once.
     """
     if is_dask(rows.X):
         yield f(rows.X)

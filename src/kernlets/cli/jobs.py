@@ -1,4 +1,4 @@
-"""What `kernlets fit` does: check, read, fit, save, say what came out."""
+"""The work of `kernlets fit`: check, read, fit, save, print the results."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def fit_model(
     force: bool = False,
     holdout: float | None = None,
 ) -> None:
-    """Fit, save, and say what came out. All input is read before the fit begins."""
+    """Fit, save and print the results. All input is read before the fit begins."""
     check_model(path, force)
     if test is not None and holdout is not None:
         raise ValueError("--test and --holdout are two ways to score: give one of them")
@@ -94,7 +94,7 @@ def fit_model(
 
 
 def _told_columns(path: Path, rows: Table) -> Columns:
-    """The columns of training rows, with a warning where their names are no use."""
+    """The columns of training rows, with a warning if their names cannot be used."""
     columns = Columns.of_rows(rows)
     if columns.names is None and rows.feature_names is not None:
         warnings.warn(

@@ -27,7 +27,7 @@ from ..backend.reading import watching
 
 
 class RowsPerSecond(ProgressColumn):
-    """How fast rows go through."""
+    """Rows per second."""
 
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
@@ -35,7 +35,7 @@ class RowsPerSecond(ProgressColumn):
 
 
 class Percent(ProgressColumn):
-    """The share that is done, where the whole is known."""
+    """The finished share, if the total is known."""
 
     def render(self, task: Task) -> Text:
         return Text("" if task.total is None else f"{task.percentage:>3.0f}%")
@@ -50,10 +50,10 @@ def _short(count: float) -> str:
 
 
 def fit_watched(model: Any, X: Any, y: Any, n_rows: int | None, quiet: bool) -> None:
-    """Fit a model, and count the rows that loops go through meanwhile.
+    """Fit a model, and count the rows that loops process meanwhile.
 
-    How often a map looks at the rows is its own affair; a learner does so once in each
-    iteration, so that the time left is known.
+    The number of passes of a map is unknown; a learner makes one pass per iteration, so
+    the remaining time is known.
     """
     last = last_step(model)
     total = n_rows and n_rows * _n_iterations(last)

@@ -1,4 +1,4 @@
-"""How `kernlets fit` brings rows to one scale, and the kernel that suits each way.
+"""How `kernlets fit` scales rows, and the kernel that suits each scaling.
 
 Which kernel goes with which scaling is measured: docs/accuracy.md, "Defaults".
 """
@@ -16,7 +16,7 @@ from ..datasets import Table
 from ..maps import Standardize, UnitNorm
 from .options import Scale
 
-FEWEST = 50  # columns of rows whose norm says little; a short row is one of a table
+FEWEST = 50  # rows with fewer columns belong to a table
 LIKE = 0.1  # of the largest number: what half of the columns reach if they are alike
 EDGE = 0.1  # of the range: how near to its ends a column that has all of it comes
 
@@ -36,7 +36,7 @@ TEXTS = {
 
 
 class Choice(NamedTuple):
-    """A way to scale, and why it was chosen; no reason where the user did."""
+    """A scaling, and the reason for it; none if the user chose it."""
 
     scale: Scale
     reason: str = ""
@@ -71,13 +71,13 @@ def _bounds(X: Any) -> tuple[np.ndarray, np.ndarray]:  # (p,), (p,)
 
 
 def _share_one_range(low: np.ndarray, high: np.ndarray) -> bool:
-    """Whether half of the columns go from end to end of the range of all."""
+    """Whether half of the columns span the range of all."""
     edge = EDGE * (high.max() - low.min())
     whole = (low <= low.min() + edge) & (high >= high.max() - edge)
     return bool(whole.mean() >= 0.5)
 
 
 def _are_alike(low: np.ndarray, high: np.ndarray) -> bool:
-    """Whether half of the columns that vary have numbers of about the largest size."""
+    """Whether half of the varying columns have numbers of about the largest size."""
     largest = np.maximum(np.abs(low), np.abs(high))[high > low]
     return len(largest) == 0 or bool(np.median(largest) >= LIKE * largest.max())

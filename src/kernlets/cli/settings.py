@@ -41,7 +41,7 @@ def _full_name(model: Any, name: str) -> str:
 def _parameters(model: Any) -> list[str]:
     """Names of the parameters of all parts, without those that a pipeline has itself.
 
-    Its steps are what other options choose, and its ``verbose`` is that of no part.
+    Other options choose its steps, and its ``verbose`` belongs to no part.
     """
     names = list(model.get_params(deep=True))
     return [n for n in names if "__" in n] if isinstance(model, Pipeline) else names

@@ -1,4 +1,4 @@
-"""What commands show on standard output: facts, line by line, and tables."""
+"""Output of commands on standard output: facts, line by line, and tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OTHER_NAMES = {"samplers": "landmarks", "coders": "pursuits"}
 
 
 def size_text(n_bytes: int) -> str:
-    """A size as people read it."""
+    """A size in readable units."""
     size, unit = float(n_bytes), "B"
     for larger in ("kB", "MB", "GB"):
         if size < 1000:

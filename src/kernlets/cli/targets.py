@@ -1,7 +1,7 @@
-"""Whether a file may be written, asked before any work is done.
+"""Checks, before any work is done, whether a file may be written.
 
-Nothing is ever replaced that is not a regular file. A regular file that is an input, or
-that `fit` would replace although it is no model, is replaced with ``--force`` only.
+Only regular files are ever replaced. An input, or a file that is not a model but would
+be replaced by `fit`, is replaced only with ``--force``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROOM = 2**20  # bytes that a disk must have free for the smallest result
 
 
 def check_model(path: Path, force: bool) -> None:
-    """Refuse a place where no model can be saved, or a file that is no model."""
+    """Refuse a place where no model can be saved, or a file that is not a model."""
     check_place(path)
     is_other = path.exists() and path.stat().st_size > 0 and not is_model(path)
     if is_other and not force:
@@ -35,7 +35,7 @@ def check_model(path: Path, force: bool) -> None:
 
 
 def check_table(path: Path, inputs: Sequence[Path], force: bool) -> None:
-    """Refuse a file name that says nothing about its format, and the inputs."""
+    """Refuse a file name of unknown format, and the inputs."""
     if path.suffix.lower() not in SUFFIXES:
         raise typer.BadParameter(
             f"{path} must end in {', '.join(SUFFIXES)}", param_hint="--output"
@@ -49,7 +49,7 @@ def check_table(path: Path, inputs: Sequence[Path], force: bool) -> None:
 
 
 def check_place(path: Path) -> None:
-    """Refuse a place where no file can be, or no longer one."""
+    """Refuse a place where no file can be written."""
     refuse_special(path)
     folder = path.resolve().parent
     if not folder.is_dir():
@@ -75,7 +75,7 @@ def check_checkpoints(folder: Path | None) -> None:
 
 
 def _check_writable(folder: Path, path: Path) -> None:
-    """By writing: permissions alone do not tell of read-only disks."""
+    """Try to write, because permissions do not reveal read-only disks."""
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass
@@ -86,9 +86,9 @@ def _check_writable(folder: Path, path: Path) -> None:
 
 
 def check_space(path: Path, n_bytes: int) -> None:
-    """Refuse a disk on which there is no room for so many bytes."""
+    """Refuse a disk that has no room for this many bytes."""
     disk = shutil.disk_usage(path.resolve().parent)
-    if disk.total and disk.free < n_bytes:  # some file systems say nothing
+    if disk.total and disk.free < n_bytes:  # some file systems do not report it
         raise ValueError(
             f"{path}: needs at least {size_text(n_bytes)}, its disk has "
             f"{size_text(disk.free)} left: make room, or choose another folder"
@@ -100,7 +100,7 @@ def _is_same(path: Path, other: Path) -> bool:
 
 
 def save_or_rescue(model: Any, path: Path) -> None:
-    """Save a model; if that fails after all, in the folder for temporary files."""
+    """Save a model; if that fails, save it in the folder for temporary files."""
     try:
         save(model, path)
     except OSError as error:

@@ -29,7 +29,7 @@ class Entry:
 
 
 def _usps_from_openml(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Grey levels come in [-1, 1], digits as 1 to 10."""
+    """OpenML stores grey levels in [-1, 1] and digits as 1 to 10."""
     return ((X + 1) / 2).astype(np.float32), y.astype(int) - 1
 
 
@@ -169,7 +169,7 @@ def _origin(name: str, entry: Entry) -> str:
 
 
 def _adbench_name(path: Path) -> str:
-    """ADBench files carry the collection's own number: 45_wine.npz."""
+    """The name of an ADBench file, which begins with a number: 45_wine.npz."""
     return ADBENCH + path.stem.split("_", 1)[-1]
 
 
@@ -201,7 +201,7 @@ def _arrays(name: str, entry: Entry, download: bool) -> Arrays:
         from sklearn.datasets import load_digits
 
         X, y = load_digits(return_X_y=True)
-        half = len(X) // 2  # scikit-learn's split; the second half has other writers
+        half = len(X) // 2  # scikit-learn's split; other writers wrote the second half
         arrays = {"X_train": X[:half], "y_train": y[:half]}
         arrays |= {"X_test": X[half:], "y_test": y[half:]}
     renamed = {"X": "X_train", "y": "y_train"}

@@ -2,8 +2,8 @@
 
 One column may hold the labels (see `table.label_column`), all others must be numbers.
 Columns without a name are the row index that pandas and R write, and are left out.
-Text is parsed by NumPy's compiled reader; only when that refuses a file is it read
-again cell by cell to name the culprit.
+Text is parsed by NumPy's compiled reader; a file that it refuses is read again, cell
+by cell, to find the faulty cell.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from kernlets.datasets.table_types import (
     refuse_twins,
 )
 
-#: How files say that a value is missing, in small letters.
+#: Marks of missing values in files, in lower case.
 MISSING = ("", "?", "-", "na", "n/a", "nan", "nil", "none", "null")
 
 
 @dataclass
 class Layout:
-    """How a text file is laid out, and the labels met while parsing it."""
+    """The layout of a text file, and the labels found while parsing it."""
 
     delimiter: str
     names: list[str] | None
@@ -74,9 +74,9 @@ def _layout(path: Path, request: Request) -> Layout:
     names = [name.strip() for name in head[0]] if is_named else None
     if names is not None and len(names) != len(data[0]):
         raise DataFileError(
-            path, f"names {len(names)} columns but has {len(data[0])}: mend the header"
+            path, f"names {len(names)} columns but has {len(data[0])}: fix the header"
         )
-    # A stray word in the first row alone does not make a column of labels.
+    # a single word in the first row does not make a column of labels
     numeric = [any(map(is_number, cells)) for cells in zip(*data[:2], strict=False)]
     label = label_column(path, names, numeric, request)
     features = feature_columns(path, names, len(data[0]), label, request)
@@ -110,7 +110,7 @@ def _parse(path: Path, layout: Layout) -> Table:
     except UnicodeDecodeError:
         raise
     except ValueError as error:
-        if isinstance(error.__cause__, KeyboardInterrupt):  # NumPy makes it an error
+        if isinstance(error.__cause__, KeyboardInterrupt):  # wrapped by NumPy
             raise error.__cause__ from None
         _blame_cell(path, layout)
         raise DataFileError(path, f"{error}: correct the file") from error
@@ -161,14 +161,14 @@ def _as_numbers(text: np.ndarray) -> np.ndarray:
 def _data_rows(
     path: Path, layout: Layout, first: int = 0
 ) -> Iterator[tuple[int, list[str]]]:
-    """(line number, cells) of the rows of data from one on."""
+    """(line number, cells) of the rows of data, from a given row on."""
     with _open_text(path) as file:
         rows = _rows(file, layout.delimiter)
         yield from islice(rows, first + int(layout.names is not None), None)
 
 
 def _blame_cell(path: Path, layout: Layout, first: int = 0) -> None:
-    """Raise for the first cell that is no number or the first row of another width."""
+    """Raise for the first cell that is not a number or the first row of wrong width."""
     for line, row in _data_rows(path, layout, first):
         if len(row) != layout.width:
             raise DataFileError(
@@ -211,7 +211,7 @@ def read_parquet(path: Path, request: Request) -> Table:
 
 
 def column_labels(column: Any) -> np.ndarray:
-    """Labels of a Parquet column; numbers without a Python object for each."""
+    """Labels of a Parquet column; numbers are not turned into Python objects."""
     y = column.to_numpy()
     wide = {"i": np.int64, "f": np.float64}.get(y.dtype.kind)
     return np.asarray(column.to_pylist()) if wide is None else y.astype(wide)
@@ -220,7 +220,7 @@ def column_labels(column: Any) -> np.ndarray:
 def numeric_columns(
     path: Path, schema: Any, request: Request
 ) -> tuple[list[str], list[str], str | None]:
-    """Names of the features as text, those in the file, and that of the labels."""
+    """Names of the features as text and as in the file, and that of the labels."""
     names = [str(name) for name in schema.names]
     numeric = [_is_numeric_type(kind) for kind in schema.types]
     label = label_column(path, names, numeric, request)
@@ -245,7 +245,7 @@ def _is_numeric_type(kind: Any) -> bool:
 
 
 def refuse_nulls(path: Path, name: str, column: Any, first: int = 0) -> None:
-    """Raise if a column whose first row has this number holds empty cells."""
+    """Raise if a column has empty cells; `first` is the number of its first row."""
     if column.null_count:
         row = first + column.is_null().to_pylist().index(True)
         raise DataFileError(

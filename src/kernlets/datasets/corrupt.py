@@ -1,7 +1,7 @@
 """Corrupt images as in the papers: noise and missing pixels on raw test rows.
 
-Both functions belong *before* any mean removal or normalisation, return a new array
-and keep float32 as float32.
+Apply both functions *before* mean removal or normalisation. They return a new array
+and keep float32.
 """
 
 from __future__ import annotations

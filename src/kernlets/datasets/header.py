@@ -1,4 +1,4 @@
-"""Whether the first line of a text file names its columns."""
+"""Decides whether the first line of a text file names its columns."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 from kernlets.datasets.table_types import LABEL_NAMES, Request
 
-LOOKED_AT = 20  # lines that are enough to tell a header from data
-MIN_COUNTED = 3  # columns of a line that counts them: fewer may be data by chance
-MIN_TICKS = 8  # columns of a line that rises in equal steps, e.g. wavelengths
+LOOKED_AT = 20  # number of lines that are compared with the first
+MIN_COUNTED = 3  # fewer columns than this may count up by chance
+MIN_TICKS = 8  # fewer columns than this may rise in equal steps by chance
 
 
 def has_header(path: Path, lines: list[list[str]], request: Request) -> bool:
@@ -20,7 +20,7 @@ def has_header(path: Path, lines: list[list[str]], request: Request) -> bool:
     It is one if it holds no number at all, if it holds the name of the label column or
     of a column that is asked for, or if its numbers count the columns (0, 1, 2, ... or
     1, 2, 3, ...) or rise in equal steps over at least eight columns, and no other line
-    looks like that. The last kind is a guess, and worth a warning.
+    looks like that. The last kind is a guess and gives a warning.
     """
     if request.header is not None or not lines:
         return bool(request.header)
@@ -60,7 +60,7 @@ def _is_scale(cells: list[str]) -> bool:
         return False
     if not (numbers[0] in (0, 1) and step == 1):
         return len(numbers) >= MIN_TICKS
-    return len(numbers) >= MIN_COUNTED or "" in cells  # no data have an empty cell
+    return len(numbers) >= MIN_COUNTED or "" in cells  # data have no empty cells
 
 
 def _resembles(first: list[str], cells: list[str]) -> bool:
@@ -71,7 +71,7 @@ def _resembles(first: list[str], cells: list[str]) -> bool:
 
 
 def _step(cells: list[str]) -> float | None:
-    """By how much the numbers among the cells rise, if that is always the same."""
+    """The step by which the numbers among the cells rise, if it is constant."""
     steps = [b - a for a, b in pairwise(_numbers(cells))]
     if not steps or not steps[0] > 0:
         return None

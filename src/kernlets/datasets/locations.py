@@ -1,4 +1,4 @@
-"""Where the arrays of a named set are: the data folder, the user's cache, OpenML.
+"""Finds the arrays of a named set: the data folder, the user's cache, OpenML.
 
 The folder named by the environment variable KERNLETS_DATA comes first, then
 $XDG_CACHE_HOME/kernlets (~/.cache/kernlets), then, for the sets that OpenML has, a
@@ -34,7 +34,7 @@ class OpenML:
 
     data_id: int
     n_train: int  # the leading rows are the training part
-    test_counts: tuple[int, ...]  # per class, to see that the rows are in that order
+    test_counts: tuple[int, ...]  # test rows per class, to check the order of the rows
     convert: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
@@ -51,7 +51,7 @@ def cache_folder() -> Path:
 
 
 def folders() -> list[Path]:
-    """Where to look, in order."""
+    """The folders to search, in order."""
     given = data_folder()
     return [cache_folder()] if given is None else [given, cache_folder()]
 
@@ -79,7 +79,7 @@ def arrays_of(
 
 def _with_rows(path: Path, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     if arrays.keys().isdisjoint({"X", "X_train"}):
-        raise DataFileError(path, "has no array X or X_train: put the set's own file")
+        raise DataFileError(path, "has no array X or X_train: use the original file")
     return arrays
 
 
@@ -100,7 +100,7 @@ def _fetch(name: str, pattern: str, openml: OpenML) -> dict[str, np.ndarray]:
             data_id=openml.data_id,
             return_X_y=True,
             as_frame=False,
-            parser="liac-arff",  # the parser that does without pandas
+            parser="liac-arff",  # the parser that does not need pandas
             cache=False,  # kept in our own cache instead
         )
     except (OSError, ValueError, HTTPException) as error:
@@ -129,11 +129,11 @@ def _keep(path: Path, arrays: dict[str, np.ndarray]) -> None:
     try:
         save_arrays(path, arrays)
     except OSError as error:
-        warnings.warn(f"{path}: not kept for the next time ({error})", stacklevel=2)
+        warnings.warn(f"{path}: could not be cached ({error})", stacklevel=2)
 
 
 def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Write an .npz file so that it is either whole or not there."""
+    """Write an .npz file completely or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as file:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]

@@ -23,8 +23,8 @@ SUFFIXES = frozenset(
 def read_folder(path: Path, request: Request) -> Table:
     """Read all images of a folder as float32 rows in [0, 1]; needs pillow.
 
-    The names of the sub-folders are the labels. Images right in the folder are read,
-    without labels, when there are none in sub-folders.
+    The names of the sub-folders are the labels. If there are no sub-folders with
+    images, those in the folder itself are read, without labels.
     """
     optional_import("PIL", "images", path)
     files = _image_files(path)

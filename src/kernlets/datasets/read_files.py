@@ -101,7 +101,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """All arrays of an .npz file; never runs pickled code."""
     with reading(path), np.load(path, allow_pickle=False) as archive:
         members = {name: archive[name] for name in archive.files}
-    # a member that is no array comes as bytes
+    # a member that is not an array comes as bytes
     return {name: a for name, a in members.items() if isinstance(a, np.ndarray)}
 
 
@@ -158,7 +158,7 @@ def _read_mat(path: Path, request: Request) -> Table:
 
 def _from_arrays(path: Path, arrays: dict[str, np.ndarray], request: Request) -> Table:
     rows, labels = _array_names(path, arrays, request.key)
-    if isinstance(request.label, int):  # False included
+    if isinstance(request.label, int):  # includes False
         return _split_column(path, arrays[rows], request)
     if request.label is not None:
         labels = _present(path, arrays, request.label)
@@ -210,7 +210,7 @@ def _split_column(path: Path, X: np.ndarray, request: Request) -> Table:
     column = label_column(path, None, [True] * width, request)
     if column is None:
         return Table(X, None)
-    X = np.asarray(X)  # without one column it cannot stay a memory map
+    X = np.asarray(X)  # with a column removed it cannot remain a memory map
     return Table(np.delete(X, column, axis=1), X[:, column].copy())
 
 

@@ -30,7 +30,7 @@ from kernlets.datasets.table_types import (
 )
 
 BLOCK_SHARE = 16  # a block read from a file takes this part of the memory option
-WIDTH = 512  # numbers that a row may become behind a map
+WIDTH = 512  # assumed number of features per row after a map
 
 
 def open_rows(
@@ -81,7 +81,7 @@ def open_rows(
         files = parquet_files(path)
         if not files:
             raise DataFileError(
-                path, "is no .npy or .parquet file, nor a folder of .parquet files"
+                path, "is not a .npy or .parquet file, nor a folder of .parquet files"
             )
         return _open_parquet(path, files, request)
 
@@ -94,11 +94,11 @@ def parquet_files(path: Path) -> list[Path]:
 
 
 def parquet_bytes(path: Path) -> int:
-    """What a file in Parquet takes in memory; of one that cannot be read what it is."""
+    """Bytes that a Parquet file takes in memory; its size if it cannot be read."""
     try:
         parquet = optional_import("pyarrow.parquet", "parquet", path)
         metadata = parquet.read_metadata(path)
-    except (DataFileError, OSError, ValueError):  # reading it will tell
+    except (DataFileError, OSError, ValueError):  # reading it will raise a better error
         return path.stat().st_size if path.exists() else 0
     return 8 * metadata.num_rows * metadata.num_columns
 
@@ -148,7 +148,7 @@ def _open_parquet(path: Path, files: list[Path], request: Request) -> Table:
 
 
 def _matrix(path: Path, batch: Any, features: list[str], first: int) -> np.ndarray:
-    """The columns in the order asked for, which need not be that of each file."""
+    """The columns in the requested order, which may differ from that of a file."""
     columns, present = [], set(batch.schema.names)
     for name in features:
         if name not in present:
@@ -204,7 +204,7 @@ def write_rows(path: str | Path | IO[bytes], X: Any) -> int:
         if like is None:
             raise no_blocks()
         file.seek(start)
-        _write_header(file, like, n_rows)  # as long as before: room for digits is left
+        _write_header(file, like, n_rows)  # the first header left room for more digits
         file.seek(0, os.SEEK_END)
     return n_rows
 

@@ -1,4 +1,4 @@
-"""What a read file gives (`Table`), what is asked of it (`Request`), how it fails."""
+"""The content of a file (`Table`), the options of reading it (`Request`), errors."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class DataFileError(ValueError):
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn whatever a reader raises on a damaged file into a `DataFileError`."""
+    """Turn any error of a reader on a damaged file into a `DataFileError`."""
     try:
         yield
     except (DataFileError, ImportError):
         raise
-    except Exception as error:  # the readers of other libraries raise all kinds
+    except Exception as error:  # readers of other libraries raise many kinds of errors
         raise DataFileError(path, _why_unreadable(error)) from error
 
 
@@ -105,7 +105,7 @@ class Request:
 def label_column(
     path: Path, names: list[str] | None, is_number: list[bool], request: Request
 ) -> int | None:
-    """Index of the label column: as asked, by its usual names, or a last text column.
+    """Index of the label column: as given, by its usual names, or a last text column.
 
     `is_number` says for each column whether it holds numbers. Columns that are asked
     for as features are no labels, whatever their names.
@@ -150,7 +150,7 @@ def feature_columns(
 
 
 def check_names(path: Path, found: list[str], wanted: tuple[str, ...]) -> None:
-    """Raise for columns that are missing or not unique, and warn of those left out."""
+    """Raise for columns that are missing or not unique; warn about ignored ones."""
     known, present = set(wanted), set(found)
     missing = [name for name in wanted if name not in present]
     extra = [name for name in found if name not in known]
@@ -191,13 +191,13 @@ def refuse_gaps(path: Path, X: np.ndarray, names: list[str] | None = None) -> No
 
 
 def listed(names: list[str]) -> str:
-    """The first few names, and how many there are besides."""
+    """The first few names, and the number of the others."""
     shown = ", ".join(repr(printable(name)) for name in names[:SHOWN])
     return shown + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
 def printable(text: str) -> str:
-    """Text from a file without what would steer a terminal, and not too long."""
+    """Text from a file, shortened and without control characters."""
     text = "".join(c if c.isprintable() else "?" for c in text)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 

@@ -1,6 +1,6 @@
-"""What objects consist of: kinds of values, shapes of arrays, sizes that agree.
+"""Declarations of fitted attributes: kinds of values, shapes, sizes that agree.
 
-A class that a model file may hold says in `_declared` what its parts are: an estimator
+A class that a model file may hold declares its parts in `_declared`: an estimator
 its fitted attributes, a record its fields::
 
     _declared = {

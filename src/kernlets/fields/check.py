@@ -1,4 +1,4 @@
-"""An object against what its class declares, and the sizes it turns out to have."""
+"""Checks an object against the declaration of its class, and finds its sizes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Sizes(dict[str, int]):
         self.owner, self.known, self.fitted = owner, known, False
 
     def agree(self, dimension: Any, size: int) -> bool:
-        """Whether this can be the size of a dimension; it is noted if so."""
+        """Whether this can be the size of a dimension; if so, it is recorded."""
         if not _is_letter(dimension):
             return dimension is None or self.value(dimension) == size
         letter, _, least = dimension.partition(">=")
@@ -60,11 +60,11 @@ class Field(ABC):
 
     @abstractmethod
     def check(self, value: Any, sizes: Sizes) -> None:
-        """Raise a `Misfit` unless the value is of this kind; note its sizes."""
+        """Raise a `Misfit` unless the value is of this kind; record its sizes."""
 
 
 def check(value: Any, known: dict[int, Sizes] | None = None) -> Sizes:
-    """The sizes of an object that is what its class declares; else a `Misfit`.
+    """The sizes of an object that meets its declaration; otherwise a `Misfit`.
 
     `known` remembers the objects that were checked with it, so that each is checked
     once.
@@ -94,7 +94,7 @@ def _checked(value: Any, sizes: Sizes) -> Sizes:
 def _check_names(
     name: str, declared: Declared, parts: dict[str, Any], sizes: Sizes
 ) -> None:
-    """All that must be there and nothing else; or, before a fit, only `_early` ones."""
+    """Check that exactly the declared parts exist; before a fit only `_early` ones."""
     unknown = [part for part in parts if part not in declared]
     if unknown:
         raise Misfit(f"{name} has no attribute {unknown[0]!r}")
@@ -125,7 +125,7 @@ def record_fields(cls: Any) -> list[str]:
 
 
 def declared_of(cls: type) -> Declared:
-    """All that a class and those above it declare."""
+    """The declarations of a class and its base classes."""
     return _inherited(cls, "_declared")
 
 

@@ -106,7 +106,7 @@ class Maybe(Either):
 
 
 class History(Field):
-    """What a fit noted, by name: a list with a number for each iteration."""
+    """The history of a fit: lists, by name, with one number for each iteration."""
 
     def __init__(self, measure: str = "objective") -> None:
         self.measure = measure
@@ -141,7 +141,7 @@ def _is_number(value: Any) -> bool:
 
 
 class Output(Field):
-    """What scikit-learn's `set_output` leaves behind."""
+    """The attribute that scikit-learn's `set_output` sets."""
 
     kinds = ("default", "pandas", "polars", None)
 

@@ -1,4 +1,4 @@
-"""What the fitted attributes of scikit-learn's classes are.
+"""Declarations of the fitted attributes of scikit-learn's classes.
 
 The classes are those in `registry.SKLEARN`. An attribute that only some versions have
 may be missing.
@@ -16,7 +16,7 @@ from .kinds import Flag, Floats, Indices, Labels, Names, Nothing, Number, Text, 
 
 
 def _n_rows(model: Any) -> int:
-    """How many linear functions there are."""
+    """The number of linear functions."""
     return model.coef_.shape[0] if model.coef_.ndim == 2 else 1
 
 

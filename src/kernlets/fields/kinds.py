@@ -12,7 +12,7 @@ from scipy import sparse
 
 from .check import Dimension, Field, Misfit, Sizes
 
-LARGEST = 2**53  # of a whole number: beyond it floats and sums lose count
+LARGEST = 2**53  # largest whole number; beyond it floats and sums are inexact
 
 
 def dtype_of(array: Any) -> np.dtype | None:
@@ -25,7 +25,7 @@ def dtype_of(array: Any) -> np.dtype | None:
 
 
 def named(value: Any) -> str:
-    """What a value is, in an error message."""
+    """A value's type for an error message."""
     if value is None:
         return "None"
     kind = f"a {type(value).__name__}"
@@ -62,7 +62,7 @@ class _Array(Field):
             raise Misfit(f"has the shape {shape}, it must be ({wanted})")
 
     def _check_entries(self, entries: np.ndarray, sizes: Sizes) -> None:
-        """What there is to say about the entries."""
+        """Check the entries; the base class accepts all."""
 
 
 def _host(array: Any) -> np.ndarray:
@@ -70,7 +70,7 @@ def _host(array: Any) -> np.ndarray:
 
 
 class Floats(_Array):
-    """An array of float32 or float64, finite unless said otherwise.
+    """An array of float32 or float64, finite unless stated otherwise.
 
     `like` is the type of numbers, or the name of an attribute that has it; with `csr`
     the array may be sparse.
@@ -105,7 +105,7 @@ class Floats(_Array):
 class Indices(_Array):
     """An array of whole numbers from `least` on, and `below` a size if one is given.
 
-    Compiled loops are made for one type, `like`: others would take them seconds.
+    Compiled loops exist for one type, `like`; others would be compiled for seconds.
     """
 
     kinds, what = "i", "whole numbers"
@@ -133,9 +133,9 @@ class Indices(_Array):
 
 
 class Labels(_Array):
-    """Different labels, all numbers or all text, in the order of `numpy.unique`.
+    """Distinct labels, all numbers or all text, in the order of `numpy.unique`.
 
-    With `gaps` what stands for a missing label, None or NaN, may come after them.
+    With `gaps`, a missing label (None or NaN) may follow them.
     """
 
     kinds, what = "biufUO", "labels"
@@ -171,7 +171,7 @@ class Names(_Array):
 
 
 class Number(Field):
-    """A number from `least` on, finite unless said otherwise."""
+    """A number from `least` on, finite unless stated otherwise."""
 
     def __init__(self, least: float = -math.inf, finite: bool = True) -> None:
         self.least, self.finite = least, finite

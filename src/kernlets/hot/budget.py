@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 ROW_NORM, ERROR, MERGE = range(3)  # how the anchor to remove is chosen
-SPOILED = 1e-3  # relative error from which on the inverse is computed anew
+SPOILED = 1e-3  # relative error above which the inverse is computed again
 
 
 class Stock(NamedTuple):
@@ -33,7 +33,7 @@ class Rules(NamedTuple):
     reach: float  # longest step, over that to the minimum of the sample's cost
     guard: bool  # shorten longer ones
     learn_rejected: bool
-    patience: int  # idle for longer than this an atom begins anew; negative: never
+    patience: int  # atoms idle for longer than this start again; negative: never
     coherence: float  # γ of eq. (21)
     cost: float  # ε of eq. (22), negative for none
     pruning: int  # ROW_NORM, ERROR or MERGE

@@ -218,7 +218,7 @@ def _grow_inverse(inverse, size, row, own, jitter):
 
 @_jit
 def _settle_inverse(stock, size, jitter):
-    """Invert anew if updates have spoiled the inverse, as for a low-rank matrix."""
+    """Invert again if updates have spoiled the inverse, as for a low-rank matrix."""
     inverse = stock.inverse
     jittered = stock.matrix[:size, :size].astype(np.float64)
     own, found = np.zeros(size), np.zeros(size)

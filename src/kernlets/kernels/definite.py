@@ -1,7 +1,7 @@
-"""Whether a function is a kernel: symmetric and positive semi-definite on samples.
+"""Checks that a kernel is symmetric and positive semi-definite on samples.
 
-Feature maps look at the matrix that they factor; learners and classifiers, which would
-otherwise compare residuals of no feature space, look at a sample of their rows.
+Feature maps check the matrix that they factor. Learners and classifiers check a sample
+of their rows, because residuals need a feature space.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .user_kernels import Precomputed, length
 
 CORNER = 500  # rows of a matrix that are compared with its columns
 ASYMMETRY = 1e-4  # relative difference beyond which they are not the same
-SAMPLE = 200  # samples whose kernel matrix a learner looks at
+SAMPLE = 200  # samples whose kernel matrix a learner checks
 
 
 def rounding(W: Array, rows: Array | None = None) -> float:
@@ -63,9 +63,9 @@ def refuse_negative(
 def check_matrix(
     kernel: Kernel,
     matrix: Array,  # (n, n)
-    rows: Array | None = None,  # what it is the matrix of, if that is coarser
+    rows: Array | None = None,  # the rows, if their dtype is coarser
 ) -> None:
-    """Raise if the kernel that gave this matrix is none, judged by some samples.
+    """Raise if the matrix of some samples is not that of a kernel.
 
     Kernels that are known to be indefinite (``psd = False``) are left alone.
     """
@@ -82,7 +82,7 @@ def check_matrix(
 def check_kernel(kernel: Kernel, X: Any) -> None:
     """`check_matrix` for at most `SAMPLE` rows of X, wherever these are.
 
-    Of blocks, which are read one after the other, the first one is looked at.
+    In a stream of blocks, only the first block is checked.
     """
     if not getattr(kernel, "psd", True):
         return

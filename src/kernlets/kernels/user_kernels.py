@@ -166,7 +166,7 @@ def _known(values: Array) -> Array:
     if not all_finite(values):
         raise ValueError(
             "Precomputed: X contains NaN or infinity, which no kernel has: compute it "
-            "anew from scaled samples"
+            "again from scaled samples"
         )
     return values
 

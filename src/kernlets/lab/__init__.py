@@ -1,4 +1,4 @@
-"""The laboratory: whatever measures the library. The library never imports it.
+"""The laboratory measures the library, which never imports it.
 
 * `bench`: seconds, memory, machine, records, tables, charts and pages, each written
   once and used by everything below.

@@ -38,7 +38,7 @@ PAGES = ("docs/accuracy.md", "docs/benchmarks.md", "README.md")
 
 
 def documents(root: Path) -> dict[Path, bytes]:
-    """Every generated file of a repository and what it should hold."""
+    """Every generated file of a repository, with its content."""
     folder = root / "docs" / "reproduction"
     records = Records(folder / "results")
     found = all_findings(records, SCALE)
@@ -69,7 +69,7 @@ def part(name: str, root: Path, found: Sequence[Findings]) -> str:
 
 
 def changes(root: Path) -> dict[Path, bytes | None]:
-    """Files that are out of date and what they should hold; None: they should go."""
+    """Files that are out of date, with their new content; None if obsolete."""
     wanted = documents(root)
     present = (root / "docs" / "reproduction" / FIGURES).glob("*")
     stale = {path: None for path in present if path not in wanted}
@@ -82,7 +82,7 @@ def _held(path: Path) -> bytes | None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write what is out of date, or only name it."""
+    """Write the files that are out of date, or only list them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing")
     parser.add_argument("root", nargs="?", type=Path, default=Path("."))

@@ -1,4 +1,4 @@
-"""The numbers that the papers print, each once: the table in `published.csv`.
+"""The numbers that the papers print: the table in `published.csv`.
 
 A number is known by paper, place (table or figure), row and column (`at`). `source`
 says where it stands: in a ``table``, in the ``text``, or only in a ``figure``, that is

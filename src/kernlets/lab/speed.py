@@ -48,7 +48,7 @@ class Row:
 
     @property
     def over_floor(self) -> float:
-        """How many times the matrix products alone."""
+        """Seconds relative to those of the matrix products alone."""
         return self.seconds / self.floor
 
 
@@ -85,7 +85,7 @@ def _pursuits(quick: bool, device: str | None, repeats: int) -> Iterator[Row]:
     rng = np.random.default_rng(0)
     for n, p, m, q in OMP_SIZES:
         if n > 60_000 and not on_gpu:
-            continue  # takes minutes on a CPU and tells no more than the smaller ones
+            continue  # takes minutes on a CPU and shows nothing new
         n = n // 20 if quick else n
         atoms = unit_norm(rng.standard_normal((m, p), dtype=np.float32))
         dictionary = ExplicitDictionary(to_device(atoms))

@@ -1,6 +1,6 @@
-"""From what users ask for to landmarks: names, functions, indices, points; any X.
+"""Chooses landmarks as the user specifies them: a sampler, indices or points.
 
-`SAMPLERS` is the list of samplers that have a name; a new one is entered here.
+`SAMPLERS` lists the samplers that have a name; add new ones there.
 """
 
 from __future__ import annotations
@@ -47,15 +47,14 @@ SAMPLERS: dict[str, Sampler] = {
     "leverage": leverage,
     "rpcholesky": rpcholesky,
 }
-NEED_VECTORS = (kmeans, coreset)  # no use for samples known by their kernel only
-#: samplers that take X wherever it is
+NEED_VECTORS = (kmeans, coreset)  # not for samples known by their kernel only
+#: Samplers that need only a block of X in memory at a time.
 BY_BLOCKS = (uniform, diagonal, column_norm, coreset, leverage, kmeans)
-
 
 
 @dataclass(frozen=True)
 class Landmarks:
-    """Landmarks, and where they come from."""
+    """Landmarks and their origin."""
 
     _declared: ClassVar[Declared] = {
         "rows": Floats("c", "p", csr=True),
@@ -66,7 +65,7 @@ class Landmarks:
 
     rows: Array  # (c, p) as samples
     points: Array  # the same as the second argument of the kernel
-    indices: np.ndarray | None  # (c,) rows of X; None for points that are no samples
+    indices: np.ndarray | None  # (c,) rows of X; None for points that are not samples
     probe: Array | None = None  # (≤ 2048, p) rows of a stream, for error estimates
 
 
@@ -86,10 +85,10 @@ def choose(
         indices of rows of X, or points.
     kernel : Kernel
     X : array, memory map, `LazyRows`, Dask array or iterable of blocks of rows
-        Samplers in `BY_BLOCKS` draw the same landmarks wherever the rows are. Of an
-        iterable, which is read once, each block gives its share of landmarks; for the
-        other samplers so does each chunk of a Dask array, and each piece of a memory
-        map larger than a quarter of the memory budget.
+        Samplers in `BY_BLOCKS` draw the same landmarks wherever the rows are. An
+        iterable is read once, and each block gives its share of the landmarks. With
+        the other samplers, so does each chunk of a Dask array, and each piece of a
+        memory map that is larger than a quarter of the memory budget.
     n_landmarks : int, float or None
         Count, fraction of the samples, or `default_count`.
     rng : Generator
@@ -97,8 +96,8 @@ def choose(
     found = _choose(landmarks, kernel, X, n_landmarks, rng)
     if found.rows.shape[0] == 0:
         raise ValueError(
-            f"landmarks={landmarks!r} found no sample worth choosing: the kernel is "
-            "zero on X, check it for zero rows"
+            f"landmarks={landmarks!r} found no sample to choose, because the kernel "
+            "is zero on X: check X for zero rows"
         )
     return found
 
@@ -123,7 +122,7 @@ def _choose(
 
 
 def _takes_blocks(sampler: Sampler, kernel: Kernel, X: Any) -> bool:
-    """Whether a sampler needs no more than a block of X in memory."""
+    """Whether the sampler needs only a block of X in memory at a time."""
     return getattr(sampler, "func", sampler) in BY_BLOCKS and not known_by_index(
         kernel, X
     )
@@ -132,7 +131,7 @@ def _takes_blocks(sampler: Sampler, kernel: Kernel, X: Any) -> bool:
 def _from_elsewhere(
     sampler: Sampler, kernel: Kernel, X: Any, m: int, rng: np.random.Generator
 ) -> Landmarks:
-    """Landmarks by a sampler that wants rows in memory, or from a cluster."""
+    """Landmarks by a sampler that needs rows in memory, of rows that are elsewhere."""
     if is_dask(X):
         _refuse_matrix(kernel, X)
         return _from_chunks(sampler, kernel, X, m, rng)
@@ -172,7 +171,7 @@ def _take_share(
 
 
 def find_sampler(landmarks: str | Sampler) -> Sampler:
-    """The sampler of this name; a function is one already."""
+    """The sampler of this name; a function is returned unchanged."""
     if callable(landmarks):
         return landmarks
     if landmarks in SAMPLERS:
@@ -187,14 +186,14 @@ def find_sampler(landmarks: str | Sampler) -> Sampler:
 def default_count(n: int) -> int:
     """10 √n landmarks, at least 500 and at most 2000, and never more than samples.
 
-    All of 500 samples cost nothing worth mentioning, and of faces, with few samples
-    per class, a class may depend on each of them.
+    Using all of 500 samples costs little, and in sets of faces, with few samples per
+    class, a class may depend on every sample.
     """
     return min(n, max(500, min(2000, round(10 * sqrt(n)))))
 
 
 def count(n_landmarks: int | float | None, n: int) -> int:
-    """How many landmarks that is for n samples."""
+    """The number of landmarks for n samples."""
     m = _at_most(n_landmarks, n)
     if isinstance(n_landmarks, Integral) and m < n_landmarks:
         raise ValueError(
@@ -205,7 +204,7 @@ def count(n_landmarks: int | float | None, n: int) -> int:
 
 
 def known_by_index(kernel: Kernel, X: Array) -> bool:
-    """Whether samples have no vectors, only their places in a precomputed matrix."""
+    """Whether samples are only indices into a precomputed matrix, without vectors."""
     return kernel.take(X, index_like([0], X)).ndim == 1
 
 
@@ -230,7 +229,7 @@ def _check_vectors(sampler: Sampler, kernel: Kernel, X: Array) -> None:
 
 
 def _landmarks(kernel: Kernel, X: Array, chosen: Array) -> Landmarks:
-    """Indices or points, as a sampler returns them, made into landmarks."""
+    """Landmarks from the indices or points that a sampler returned."""
     if chosen.ndim == 1:
         return _from_indices(kernel, X, np.sort(to_numpy(chosen)))
     if known_by_index(kernel, X):
@@ -307,7 +306,7 @@ def _given_beside(
     blocks: Iterable[Array],
     probe: BlockSample,
 ) -> Landmarks:
-    """Points that the user has chosen, and a probe from the blocks."""
+    """Points that the user has chosen, with a probe drawn from the blocks."""
     values = _checked_values(landmarks, n_landmarks)
     if values.ndim == 1:
         raise ValueError(
@@ -321,7 +320,7 @@ def _given_beside(
 
 
 def _taker(sampler: Sampler, kernel: Kernel, rng: np.random.Generator) -> Sample:
-    """The sampler as a pool uses it: rows of a block, and their indices in it."""
+    """The sampler in the form that `Pool` takes: rows of a block and their indices."""
 
     def take(block: Array, m: int) -> tuple[Array, np.ndarray | None]:
         found = _landmarks(kernel, block, sampler(kernel, block, m, rng))

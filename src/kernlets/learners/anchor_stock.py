@@ -22,15 +22,15 @@ from ..backend.sparse_rows import stack_rows
 from ..core import Array, Kernel
 from ..fields import Declared, Either, Floats, Indices, Whole
 
-MAX_AGE = 64  # changes of the anchors after which their matrix is inverted anew
-GIANT = 1e4  # times the largest κ(z, z) of an anchor: nothing is learned from these
+MAX_AGE = 64  # changes of the anchors after which their matrix is inverted again
+GIANT = 1e4  # samples with κ(x, x) above this times the anchors' largest are skipped
 
 
 @dataclass(frozen=True)
 class AnchorStock:
     """Anchors, their kernel matrix, and the atoms over them.
 
-    The matrix gets one row per admission and is never evaluated anew.
+    The matrix gets one row per admission and is never evaluated again.
     """
 
     _declared: ClassVar[Declared] = {
@@ -49,7 +49,7 @@ class AnchorStock:
     matrix: Array  # (r, r)
     coefs: Array  # (r, m) Ω
     start: Array  # (s, m) coefficients of the first s anchors
-    inverse: Array  # (r, r) float64 of the matrix, or (0, 0) where it is of no use
+    inverse: Array  # (r, r) float64 of the matrix, or (0, 0) where it is not needed
     idle: Array  # (m,) samples since an atom was last used
     age: int = 0  # changes since the inverse was computed
 
@@ -83,11 +83,11 @@ class AnchorStock:
         rules: ops.Rules,
         pursuit: ops.Pursuit,
     ) -> tuple[AnchorStock, ops.Outcome]:
-        """The anchors and atoms after a block of samples, and what happened.
+        """The anchors and atoms after a block of samples, and a summary of the block.
 
-        Samples that are out of all proportion are left out: one with a thousand times
-        the norm turns atoms into itself, and as these shrink slowly, the learner would
-        be of no use for a very long time.
+        Samples that are far too large are skipped: one with a thousand times the usual
+        norm turns atoms into itself, and because atoms shrink slowly, the learner would
+        not recover for a very long time.
         """
         energy = kernel.diag(X)
         kept = np.flatnonzero(to_numpy(energy) <= self._largest_energy(energy))
@@ -103,7 +103,7 @@ class AnchorStock:
         return self._closed(stock, done, pool), done
 
     def _largest_energy(self, energy: Array) -> float:
-        """What κ(x, x) may be for a sample to be learned from."""
+        """The largest κ(x, x) of samples to learn from."""
         if len(self):
             return GIANT * float(to_numpy(diagonal(self.matrix)).max())
         known = to_numpy(energy)[to_numpy(energy) > 0]
@@ -137,7 +137,7 @@ class AnchorStock:
         matrix = double(self.matrix)
         xp = namespace(matrix)
         more = diagonal(matrix) * jitter
-        # with ones on the diagonal: anchors may be of very different norms
+        # scaled to ones on the diagonal, because anchors may have very different norms
         unit = 1 / xp.sqrt(diagonal(matrix))
         units = unit[:, None] * unit
         matrix = (matrix + move_like(np.eye(len(self)), matrix) * more) * units
@@ -159,7 +159,7 @@ class AnchorStock:
 
 
 def _grown(array: Array, shape: tuple[int, int]) -> Array:
-    """The array in the corner of a larger one of zeros."""
+    """The array in the corner of a larger array of zeros."""
     grown = zeros(shape, array)
     grown[: array.shape[0], : array.shape[1]] = array
     return grown

@@ -1,6 +1,6 @@
 """Recursive least squares: atoms that follow a stream, sample by sample or by blocks.
 
-The update carries a state from block to block (the matrix C below) and so is no
+The update carries a state from block to block (the matrix C below), so it is not an
 `AtomUpdate`; `learners/rls.py` keeps the state.
 """
 
@@ -16,8 +16,8 @@ from ..backend.codes import codes_times
 from ..backend.scale import lengths
 from ..core import Array, SparseCodes
 
-ROWS = 256  # samples per block: the same result as one by one, by matrix products
-STEEP = 1e8  # γCγᵀ from which on the identity that is added to it has lost its digits
+ROWS = 256  # samples per block; the result is the same as sample by sample
+STEEP = 1e8  # above this γCγᵀ, digits of the identity added to it are lost
 
 
 class Recursion(NamedTuple):
@@ -25,11 +25,11 @@ class Recursion(NamedTuple):
 
     atoms: Array  # (m, p)
     covariance: Array  # (m, m), float64
-    prior: float = 1.0  # variance of an atom of which nothing is known
+    prior: float = 1.0  # variance of an atom about which nothing is known
 
     @classmethod
     def start(cls, atoms: Array, prior: float = 1.0) -> Recursion:
-        """C = prior · I, 1 over the energy of a sample: an atom weighs as much."""
+        """C = prior · I; prior is 1 over the energy of a typical sample."""
         eye = move_like(prior * np.eye(atoms.shape[0]), atoms)
         return cls(atoms, eye, prior)
 
@@ -39,7 +39,7 @@ class Recursion(NamedTuple):
         codes: SparseCodes,
         factors: np.ndarray,  # (n,) forgetting factor of each sample
     ) -> Recursion:
-        """The state after n samples with given codes, whatever their codes are.
+        """The state after n samples with any given codes.
 
         From the start, for all λ = 1, the atoms become (I + ΓᵀΓ)⁻¹(D₀ + ΓᵀX), with I
         divided by the prior: the least-squares fit, with the first atoms as a prior.
@@ -75,11 +75,11 @@ class Recursion(NamedTuple):
             gain, covariance = _by_roots(forgotten, double(codes.toarray()), root)
         residual = ops.subtract_codes(X, codes.indices, codes.values, self.atoms)
         atoms = self.atoms + xp.astype(gain, X.dtype) @ residual
-        # an asymmetry of rounding would grow with everything that is forgotten
+        # forgetting would amplify an asymmetry due to rounding
         return Recursion(atoms, (covariance + covariance.T) / 2, self.prior)
 
     def normalized(self) -> Recursion:
-        """Atoms of unit norm, C for codes that are scaled to match."""
+        """The state with atoms of unit norm and C for codes scaled to match."""
         xp = namespace(self.atoms)
         norms = lengths(self.atoms)
         norms = xp.where(norms > 0, norms, xp.ones_like(norms))
@@ -88,7 +88,7 @@ class Recursion(NamedTuple):
         return Recursion(self.atoms / norms[:, None], covariance, self.prior)
 
     def replaced(self, places: Array, atoms: Array) -> Recursion:
-        """New atoms in some places, of which nothing is known yet."""
+        """The state with new atoms at some places, about which nothing is known yet."""
         xp = namespace(atoms)
         weights = xp.asarray(self.atoms, copy=True)
         covariance = xp.asarray(self.covariance, copy=True)
@@ -104,10 +104,10 @@ def _by_roots(
     codes: Array,  # (n, m)  Γ
     root: Array,  # (n,)  √w
 ) -> tuple[Array, Array]:  # (m, n), (m, m)
-    """C'Γ̃ᵀ(I + Γ̃C'Γ̃ᵀ)⁻¹√w and what becomes of C', for codes however large.
+    """C'Γ̃ᵀ(I + Γ̃C'Γ̃ᵀ)⁻¹√w and the next C, for codes of any size.
 
     With C' = SSᵀ and Γ̃S = UΣVᵀ they are SV Σ(I + Σ²)⁻¹Uᵀ and SV(I + Σ²)⁻¹VᵀSᵀ, where
-    nothing is subtracted: slower, but C stays positive.
+    nothing is subtracted. This is slower, but C stays positive.
     """
     xp = namespace(covariance)
     values, vectors = xp.linalg.eigh(covariance)
@@ -122,8 +122,8 @@ def _by_roots(
 def _forget(covariance: Array, factor: float, prior: float) -> Array:
     """C/factor, but no variance is raised above that of the start.
 
-    Without the bound an atom that is out of use for long would grow like factor⁻ᵗ
-    (wind-up), and the first sample to use it again would throw it anywhere.
+    Without the bound the variance of an atom that is not used would grow like
+    factor⁻ᵗ (wind-up), and the next sample to use the atom would move it arbitrarily.
     """
     if factor == 1.0:
         return covariance

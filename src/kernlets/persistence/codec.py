@@ -1,8 +1,8 @@
-"""The machinery that turns values into trees of JSON values beside named arrays.
+"""Turns values into trees of JSON values and named arrays, and back.
 
 A `Codec` knows one type of values. `Encoder` and `Decoder` walk over a value or a tree
-and hand each part to its codec. Which codecs there are is in `values.py` and
-`objects.py`; there are no files here.
+and hand each part to its codec. The codecs are in `values.py` and
+`objects.py`; this module handles no files.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class Codec:
 
 @dataclass(frozen=True)
 class Encoder:
-    """Writes values, and keeps their arrays under the path where they stand."""
+    """Writes values, and stores their arrays under their paths."""
 
     codecs: tuple[Codec, ...]
-    devices: bool = False  # whether to note where torch tensors are
+    devices: bool = False  # whether to store the devices of torch tensors
     tensors: dict[str, np.ndarray] = field(default_factory=dict)
     known: dict[int, Any] = field(default_factory=dict)  # objects that were checked
     wide: list[int] = field(default_factory=list)  # bytes that text takes in memory
@@ -85,14 +85,14 @@ class Place:
         return [self.child(str(i), value) for i, value in enumerate(values)]
 
     def check(self, value: Any) -> None:
-        """Refuse an object that is not what its class declares: none could load it."""
+        """Refuse an object that does not meet its declaration and could not be read."""
         try:
             check(value, self.encoder.known)
         except Misfit as error:
             raise PersistenceError(self.path, str(error)) from None
 
     def tensor(self, array: np.ndarray) -> str:
-        """Keep an array, once however often it stands in the model; its name."""
+        """Store an array once, even if it occurs repeatedly; return its name."""
         for name, kept in self.encoder.tensors.items():
             if kept is array:
                 return name
@@ -148,7 +148,7 @@ class Decoder:
         return self.decode(node)
 
     def tensor(self, name: str) -> np.ndarray:
-        """The array of a name: one, however many parts refer to it."""
+        """The array of a name, the same object for all parts that refer to it."""
         if name not in self._ready:
             array = self._tensors[name]
             self.room.take(array.nbytes)
@@ -156,7 +156,7 @@ class Decoder:
         return self._ready[name]
 
     def check(self, value: Any) -> Any:
-        """The object, if it is what its class declares."""
+        """The object, if it meets its declaration."""
         check(value, self._known)
         return value
 

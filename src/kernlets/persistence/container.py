@@ -1,4 +1,4 @@
-"""Values in files: safetensors, with everything that is no array in its metadata.
+"""Values in safetensors files, with everything except arrays in the metadata.
 
 A safetensors file is a length, a JSON header and the bytes of the arrays. The header's
 ``__metadata__`` holds, as text,
@@ -31,7 +31,7 @@ from .values import VALUES
 
 CODECS = (*OBJECTS, *VALUES)  # objects first: a named tuple is a tuple, too
 BLANK = "0" * 64
-MAX_HEADER = 100_000_000  # safetensors reads no longer ones
+MAX_HEADER = 100_000_000  # safetensors does not read longer ones
 MAX_MESSAGE = 400  # characters; a file must not fill the screen
 
 
@@ -52,9 +52,9 @@ class Kind:
     format: str
     version: int
     holds: tuple[type, ...]  # what the value may be
-    devices: bool  # whether torch tensors come back as such, where they were
+    devices: bool  # whether torch tensors are restored on their devices
     error: type[FileError]
-    foreign: str  # what a file without the name is told
+    foreign: str  # the error for a file of another kind
     damaged: str
 
 
@@ -84,7 +84,7 @@ def pack(value: Any, kind: Kind) -> bytes:
 
 
 def _check_size(head: bytes, tree: str, n_wide: int, n_arrays: int) -> None:
-    """Refuse to write what `verified` and `unpack` would refuse to read."""
+    """Refuse to write a file that could not be read."""
     if len(head) > MAX_HEADER:
         raise ValueError("the header would be too long")
     check_outline(head[8:], Room(len(head)))
@@ -96,7 +96,7 @@ def _check_size(head: bytes, tree: str, n_wide: int, n_arrays: int) -> None:
 def _with_metadata(plain: bytes, metadata: dict[str, str]) -> tuple[bytes, memoryview]:
     """Header and arrays, with the metadata first and in order.
 
-    safetensors would shuffle them, and each file of one value would differ.
+    safetensors would shuffle them, so that files of equal values would differ.
     """
     head, arrays = split(plain)
     header = {"__metadata__": metadata, **json.loads(head[8:])}
@@ -112,7 +112,7 @@ def split(data: bytes) -> tuple[bytes, memoryview]:
 
 
 def _field(digest: str) -> bytes:
-    """The checksum as it stands in the header."""
+    """The checksum in the form of the header."""
     return f'"checksum":"{digest}"'.encode()
 
 
@@ -145,7 +145,7 @@ def verified(path: str | Path, data: bytes, kind: Kind) -> dict[str, str]:
 
 
 def has_format(head: bytes, kind: Kind) -> bool:
-    """Whether a file that begins like this says that it is of the kind."""
+    """Whether the beginning of a file names this kind."""
     start = f'{{"__metadata__":{{"format":"{kind.format}",'.encode()
     return head[8:].startswith(start)
 
@@ -163,7 +163,7 @@ def _metadata(path: str | Path, head: bytes, kind: Kind) -> dict[str, str]:
 
 
 def _parsed(text: bytes, room: Room) -> Any:
-    """JSON of moderate size, without what readers may understand in different ways."""
+    """Parse JSON of moderate size; refuse what readers may interpret differently."""
     check_outline(text, room)
     return json.loads(
         text,
@@ -216,4 +216,4 @@ def unpack(
             path,
             f"cannot be rebuilt ({reason}): it was written by {written}, load it with "
             "these or fit the model again",
-        ) from None  # what was raised may hold text from the file, as it stands there
+        ) from None  # the error may contain text from the file

@@ -1,7 +1,6 @@
 """Models in files, and the states of unfinished fits.
 
-Both are written in one step and checked before anything in them is used; how is in
-`container.py`.
+Both are written in one step and checked before use; see `container.py`.
 """
 
 from __future__ import annotations
@@ -128,7 +127,7 @@ def load_state(path: str | Path) -> dict[str, Any]:
 
 
 def is_model(path: str | Path) -> bool:
-    """Whether a file says that it is a model; only its beginning is looked at."""
+    """Whether the beginning of a file says that it is a model."""
     with Path(path).open("rb") as file:
         return has_format(file.read(100), MODEL)
 

@@ -1,14 +1,14 @@
-"""How much a file may make of itself: parts, depth and memory.
+"""Limits on the content of a file: number of parts, depth and memory.
 
-A few bytes of JSON can ask for a lot: deep nesting, millions of empty lists, wide cells
-of text. All of it is counted before it is built.
+A few bytes of JSON can require a lot of memory: deep nesting, millions of empty lists,
+wide cells of text. All of it is counted before it is built.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-MAX_DEPTH = 256  # of brackets within brackets
+MAX_DEPTH = 256  # nested brackets
 MAX_OBJECTS = 2**18  # JSON objects: values with a tag, estimators, records
 MAX_DIGITS = 100  # of a whole number
 FACTOR = 16  # bytes in memory for a byte in the file,
@@ -25,7 +25,7 @@ class Room:
         self.left = FACTOR * file_bytes + FLOOR
 
     def take(self, n_bytes: int) -> None:
-        """Note that so much is about to be allocated; refuse if it is too much."""
+        """Count bytes that are about to be allocated; refuse if they are too many."""
         self.left -= n_bytes
         if self.left < 0:
             raise ValueError("it would take far more memory than the file has bytes")

@@ -1,4 +1,4 @@
-"""Parameters of estimators in files: the constraints of `fit`, and what files add.
+"""Checks of parameters in files: the constraints of `fit` and some more.
 
 A file holds no functions, opens no other files and starts no processes: a parameter
 that would lead to that when the model is used is refused.
@@ -50,7 +50,7 @@ def _for_files(kinds: list[Any] | str) -> list[Any] | str:
 
 
 def check_parameters(cls: type, params: dict[str, Any]) -> None:
-    """Refuse parameters that no `fit` would take, or that could do harm later."""
+    """Refuse parameters that `fit` would refuse, or that could do harm later."""
     owner = cls.__name__
     for name in SESSION_ONLY:
         if params.get(name) is not None:
@@ -65,7 +65,7 @@ def check_parameters(cls: type, params: dict[str, Any]) -> None:
 
 
 def _takes_bool(kinds: list[Any] | str) -> bool:
-    """Whether True and False are meant; as numbers they would be compiled for."""
+    """Whether booleans are allowed; as numbers they would be compiled for."""
     meant = ("boolean", "verbose", "no_validation", bool, object)
     return isinstance(kinds, str) or any(kind in meant for kind in kinds)
 
@@ -92,7 +92,7 @@ def _are_steps(value: Any) -> bool:
 
 
 def _is_step(step: Any, method: str, skipped: tuple[Any, ...]) -> bool:
-    """A name that can be shown, and an estimator or what stands for none."""
+    """Whether a step has a printable name, and an estimator or a placeholder."""
     if type(step) is not tuple or len(step) != 2:
         return False
     name, part = step
@@ -112,7 +112,7 @@ def _is_range(value: Any) -> bool:
     return len(value) == 2 and all(isinstance(end, Real) for end in value)
 
 
-#: What is asked of some parameters besides, by name.
+#: Additional checks of parameters, by name.
 CHECKS: dict[str, Callable[[Any], bool]] = {
     "feature_range": _is_range,
     "quantile_range": _is_range,

@@ -16,7 +16,7 @@ from .codec import Codec, Decoder, Node, Place
 Parts = dict[str, Node]
 ARRAY_PARTS = ("tensor", "turned", "dtype", "shape", "finite")
 CSR_PARTS = ("data", "indices", "indptr")
-NOT_IN_JSON = ("nan", "inf", "-inf")  # as Python writes these numbers
+NOT_IN_JSON = ("nan", "inf", "-inf")  # Python's notation of these numbers
 MAX_ROOM = 64  # characters of a cell of text that need not be used
 MAX_TWINS = 64  # keys of a dict that may share their hash with another one
 MT_WORDS = 624  # length of the state of NumPy's Mersenne twister
@@ -48,7 +48,7 @@ def _write_dict(value: dict[Any, Any], place: Place) -> Parts:
 
 def _read_dict(node: Parts, decoder: Decoder) -> dict[Any, Any]:
     keys, values = decoder.items(node["keys"]), decoder.items(node["values"])
-    # a dict is slow for keys with one hash, and of numbers these are easily found
+    # dicts with many colliding keys are slow, and colliding numbers are easy to find
     if len(keys) - len({hash(key) for key in keys}) > MAX_TWINS:
         raise ValueError("a dict with keys that are made to collide")
     found = dict(zip(keys, values, strict=True))
@@ -85,7 +85,7 @@ def _read_scalar(node: Parts, decoder: Decoder) -> np.generic:
 
 
 def _write_array(array: np.ndarray, place: Place) -> Parts:
-    """The order in memory is kept: products round differently in the other one."""
+    """Keep the memory order, because products round differently in the other one."""
     turned = array.flags.f_contiguous and not array.flags.c_contiguous
     plain = np.asarray(array.T if turned else array, order="C")
     return {"tensor": place.tensor(plain), "turned": turned, **_facts(plain)}
@@ -98,7 +98,7 @@ def _write_tensor(value: Any, place: Place) -> Parts:
 
 
 def _facts(array: np.ndarray) -> Parts:
-    """What is noted of an array besides its content."""
+    """The facts about an array that are stored beside its content."""
     finite = array.dtype.kind != "f" or bool(np.isfinite(array).all())
     return {"dtype": array.dtype.name, "shape": [*array.shape], "finite": finite}
 
@@ -187,7 +187,7 @@ def _read_csr(node: Parts, decoder: Decoder) -> sparse.csr_array:
 
 
 def _check_csr(shape: tuple[int, ...], data: Any, indices: Any, starts: Any) -> None:
-    """SciPy looks at less, and its products write wherever these numbers point."""
+    """Check more than SciPy, whose products write wherever these indices point."""
     arrays = isinstance(data, np.ndarray) and data.ndim == 1 and len(shape) == 2
     if not (arrays and _are_places(indices) and _are_places(starts)):
         raise ValueError("a sparse matrix must have a shape and three arrays")
@@ -203,7 +203,7 @@ def _are_places(array: Any) -> bool:
 
 
 def _is_default_generator(value: Any) -> bool:
-    """PCG64: any state of it is valid, which cannot be said of the others."""
+    """Accept PCG64 only, of which every state is valid."""
     is_generator = isinstance(value, np.random.Generator)
     return is_generator and type(value.bit_generator) is np.random.PCG64
 

@@ -110,7 +110,7 @@ def preimages(
 
     def solve(rows: Array) -> Preimages:
         begin = None if start is None else as_like(start, targets.anchors)[rows]
-        with quiet():  # a step to nowhere is not nearer, and not taken
+        with quiet():  # steps to NaN are not taken
             return _best(targets.part(rows), names, settings, begin)
 
     rows = index_like(np.arange(coefs.shape[0]), targets.anchors)

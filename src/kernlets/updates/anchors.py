@@ -144,7 +144,7 @@ class Mixed(Objective):
 
 
 class AnchorDescent(BaseEstimator):
-    """The descent of the anchors after each update of the atoms.
+    """How the anchors descend after each update of the atoms.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class AnchorDescent(BaseEstimator):
         Steps per iteration.
     rate : float, optional
         Length γ of plain gradient steps D ← D − γ ∂f/∂D as published. Without it the
-        steps are those of L-BFGS with a line search: nothing to tune, and f only falls.
+        steps are those of L-BFGS with a line search, so f never rises.
 
     Examples
     --------
@@ -173,7 +173,7 @@ class AnchorDescent(BaseEstimator):
         self.rate = rate
 
     def run(self, objective: Objective, anchors: Array) -> Array:  # (n, p)
-        """The anchors after `n_steps` steps down the objective."""
+        """The anchors after `n_steps` descent steps."""
         if not self.n_steps >= 1:
             raise ValueError(
                 f"AnchorDescent: n_steps={self.n_steps!r} must be 1 or more"
@@ -190,8 +190,8 @@ class AnchorDescent(BaseEstimator):
 def _line_searched(objective: Objective, anchors: Array, n_steps: int) -> Array:
     """L-BFGS in units of the anchors' typical norm, the length of its first trial.
 
-    The objective is divided by a power of two near its first value: steps have a
-    longest and a shortest length in units of it.
+    The objective is divided by a power of two near its first value, because L-BFGS
+    bounds the length of its steps.
     """
     unit, scale = typical_length(anchors) or 1.0, 0.0
 

@@ -28,10 +28,9 @@ from ..pursuits import OMP
 # as numbered in `hot.budget`
 PRUNINGS = {"row-norm": 0, "error": 1, "merge": 2}
 
-# How far a guarded step goes, the minimum of the sample's cost along it being at 1:
-# past the minimum it learns faster, from 2 on the cost would not fall.
+# Length of a guarded step; the minimum of the sample's cost along it is at 1. Steps
+# past the minimum learn faster, but from 2 on the cost would not fall.
 REACH = 1.8
-
 
 
 class StepSize(BaseEstimator, ABC):
@@ -46,7 +45,7 @@ class DecayingStep(StepSize):
     """ρ = first / (1 + n / decay) up to sample `hold`, constant from there on.
 
     The defaults are the schedule of "Online Kernel Dictionary Learning on a Budget",
-    section IV; without `hold` it decays like 1/n for good.
+    section IV; without `hold` the step decays like 1/n forever.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -69,7 +68,7 @@ class DecayingStep(StepSize):
 
 
 class RootStep(StepSize):
-    """ρ = first / √(1 + n / decay): slower than 1/n, but it does vanish."""
+    """ρ = first / √(1 + n / decay), which tends to 0 more slowly than 1/n."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "first": [POSITIVE],
@@ -97,21 +96,21 @@ class StochasticGradient(BaseEstimator):
     space : {"parameter", "feature"}
         The space of the step.
     step : float or StepSize
-        ρ: a constant or a schedule. Default: `DecayingStep`, the one of the paper.
+        ρ: a constant or a schedule. Default: `DecayingStep`, that of the paper.
     penalty : float
         μ, which keeps atoms from growing.
     guard : bool
-        Shorten a step along G that would not lower the cost of its own sample, to ρ =
-        1.8 ‖G‖² / cost″(G); with 2 the cost would stay. At large budgets
-        ρ(μ + ‖α‖²)λ_max(K) is far above 2 with the published step sizes, and
-        coefficients explode. Without the guard there is a warning.
+        Whether to shorten a step along G that would not lower the cost of its own
+        sample, to ρ = 1.8 ‖G‖² / cost″(G); at 2 the cost would not change. At large
+        budgets ρ(μ + ‖α‖²)λ_max(K) is far above 2 with the published step sizes, and
+        coefficients diverge. Without the guard there is a warning.
     on_reject : {"update", "skip"}
-        Whether a sample that is not admitted as an anchor is learned from: in feature
-        space φ(x) is then projected on the span of the anchors. "skip" is Table I of
-        the paper read literally.
+        Whether to learn from a sample that is not admitted as an anchor. In feature
+        space φ(x) is then projected on the span of the anchors. "skip" follows Table I
+        of the paper literally.
     patience : int, optional
-        An atom that so many samples in a row have not used becomes the next anchor:
-        for data that change, in which atoms die out otherwise. Default: never.
+        An atom that this many consecutive samples have not used becomes the next
+        anchor. Use it for data that change, where atoms would die out. Default: never.
 
     Examples
     --------
@@ -150,7 +149,7 @@ class StochasticGradient(BaseEstimator):
         self.patience = patience
 
     def rules(self) -> dict[str, Any]:
-        """Its part of `hot.budget.Rules`."""
+        """The entries of `hot.budget.Rules` that this rule sets."""
         self._validate_params()
         return {
             "feature_space": self.space == "feature",
@@ -175,8 +174,8 @@ class Admission(BaseEstimator):
     Parameters
     ----------
     n_first : int
-        This many samples are admitted whatever they are, and the first atoms are
-        random combinations of them.
+        Number of first samples that are always admitted; the first atoms are random
+        combinations of them.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"n_first": [AT_LEAST_1]}
@@ -185,7 +184,7 @@ class Admission(BaseEstimator):
         self.n_first = n_first
 
     def rules(self) -> dict[str, Any]:
-        """Its part of `hot.budget.Rules`."""
+        """The entries of `hot.budget.Rules` that this rule sets."""
         self._validate_params()
         return {"coherence": 1.0, "cost": -1.0}
 
@@ -196,7 +195,7 @@ class Coherence(Admission):
     Parameters
     ----------
     threshold : float
-        γ, from 0 (the first anchors stay the only ones) to 1 (everything is new).
+        γ, from 0 (no further anchors) to 1 (every sample is new).
     n_first : int
         Number of first samples that are always admitted.
 
@@ -231,8 +230,8 @@ class ReconstructionCost(Admission):
     threshold : float
         ε.
     half : bool
-        Compare ½‖φ(x) − Dα‖², the cost in eq. (16): with it, and only with it, the
-        numbers of anchors are those that were published.
+        Whether to compare ½‖φ(x) − Dα‖², the cost in eq. (16), instead. Only this gives
+        the published numbers of anchors.
     n_first : int
         Number of first samples that are always admitted.
 

@@ -94,14 +94,15 @@ def coordinate_sweep(
     """The atoms after one sweep, and the decrease of the squared error.
 
     Gaps cross − ΓᵀΓ·atoms are formed for a block of atoms at once, and inside the
-    block follow each atom that moves. What is left of sums that have faded to nothing
-    moves no atom.
+    block follow each atom that moves. Sums that have decayed to rounding errors move no
+    atom.
     """
     xp = namespace(atoms)
     atoms = xp.asarray(atoms, copy=True)
     gain = as_like(0.0, atoms)
     unit = power_of_two(xp.maximum(peaks(codes_gram, 1), peaks(cross, 1)))
-    known = peaks(codes_gram, 1) > least_energy(atoms)  # else digits are lost, as of 0
+    # smaller sums have lost digits and count as 0
+    known = peaks(codes_gram, 1) > least_energy(atoms)
     codes_gram = xp.where(known, codes_gram / unit, 0.0)
     cross = xp.where(known, cross / unit, 0.0)
     for begin in range(0, atoms.shape[0], BLOCK):

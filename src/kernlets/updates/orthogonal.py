@@ -38,13 +38,13 @@ def procrustes(
 ) -> Array:  # (m, p)
     """The orthonormal rows Z with the largest ⟨cross, Z⟩.
 
-    Where the codes leave Z open (atoms that no sample uses), it is the one nearest to
-    the previous atoms.
+    Where the codes do not determine Z (atoms that no sample uses), it is the solution
+    nearest to the previous atoms.
     """
     wide = double(cross)
     wide = wide / float(power_of_two(namespace(wide).max(namespace(wide).abs(wide))))
     scale = float((wide * wide).sum()) ** 0.5 or 1.0
-    # a proximal step: too small to show in the fit, which still never gets worse
+    # a proximal step, too small to worsen the fit
     settled = wide + scale * eps(wide) ** 0.5 * double(previous)
     return as_like(nearest_orthonormal(settled), previous)
 
@@ -56,7 +56,7 @@ def nearest_orthonormal(rows: Array) -> Array:  # (m, p), m ≤ p
         products = by_products(rows)
         if is_orthonormal(products):
             return products
-    with serial_blas:  # threads only wait for each other in a small decomposition
+    with serial_blas:  # more threads slow down a small decomposition
         left, _, right = namespace(rows).linalg.svd(rows, full_matrices=False)
         return left @ right
 
@@ -64,9 +64,9 @@ def nearest_orthonormal(rows: Array) -> Array:  # (m, p), m ≤ p
 def by_products(rows: Array, least: float = 1e-10) -> Array:  # (m, p), m ≤ p
     """The factor UVᵀ by matrix products alone, which are fast on a GPU.
 
-    Newton-Schulz steps X ← αX(3I − α²XᵀX)/2 lift all singular values to 1; α is the
-    best for singular values from a bound on, which starts at `least` times the norm.
-    29 steps from 1e-10; smaller singular values would need more.
+    Newton-Schulz steps X ← αX(3I − α²XᵀX)/2 lift all singular values to 1; α is
+    optimal for singular values above a bound, which starts at `least` times the norm.
+    From 1e-10 it takes 29 steps; smaller singular values would need more.
     """
     X = rows / namespace(rows).sqrt((rows * rows).sum())
     bound = least

@@ -1,4 +1,4 @@
-"""What a result was computed with: machine and versions, without names of hosts."""
+"""Describes the machine and the versions of a result, without host names."""
 
 from __future__ import annotations
 

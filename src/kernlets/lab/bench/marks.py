@@ -29,5 +29,5 @@ def filled(text: str, name: str, content: str) -> str:
 
 
 def without_parts(text: str) -> str:
-    """What people wrote: the page without its generated parts."""
+    """The page without its generated parts."""
     return _PART.sub("", text)

@@ -22,18 +22,18 @@ _CHILD = f"from {__name__} import _child; _child()"
 
 
 def resident() -> int | None:
-    """Bytes in memory now; None where the system does not say."""
+    """Bytes in memory now; None if the system does not report it."""
     return _status("VmRSS")
 
 
 def peak() -> int | None:
-    """The most bytes in memory since `forget_peak`, or since the process began."""
+    """Largest number of bytes since `forget_peak`, or since the process started."""
     found = _status("VmHWM")
     return _peak_of_other_systems() if found is None else found
 
 
 def forget_peak() -> None:
-    """Begin a new peak at the present size, where the system allows it."""
+    """Reset the peak to the present size, if the system allows it."""
     with suppress(OSError), open("/proc/self/clear_refs", "w") as file:
         file.write("5")
 

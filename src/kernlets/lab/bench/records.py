@@ -1,4 +1,4 @@
-"""What runs leave behind: files of JSON lines in a folder. Nothing else writes records.
+"""Records of runs: files of JSON lines in a folder. Nothing else writes records.
 
 A line is appended in a single write, so that several processes may share a folder and
 a run that is stopped loses at most the line it was writing. A *session* is a line that
@@ -34,13 +34,13 @@ class JsonLines:
         text = json.dumps(line, separators=(",", ":")).encode()
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
         try:
-            # a line break comes first too: the line before may be torn
+            # a line break comes first, because the last line may be incomplete
             os.write(handle, b"\n" + text + b"\n")
         finally:
             os.close(handle)
 
     def lines(self, name: str = "*") -> Iterator[Line]:
-        """The lines of one file, or of all; torn ones are left out."""
+        """The lines of one file, or of all; incomplete ones are ignored."""
         for path in sorted(self.folder.glob(f"{name}.jsonl")):
             yield from _parsed(path.read_text("utf-8").splitlines())
 

@@ -1,4 +1,4 @@
-"""How a run says that it cannot be made here."""
+"""The exception for runs that are impossible on this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ... import datasets
 
 
 class Skip(Exception):
-    """A run that cannot be made here; the message says why."""
+    """A run that is impossible here; the message gives the reason."""
 
 
 def require(module: str, remedy: str = "pip install 'kernlets[bench]'") -> ModuleType:

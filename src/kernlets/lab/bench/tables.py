@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Side = Literal["left", "right"]
-WIDE = 200  # columns of an output that is no terminal
+WIDE = 200  # width of an output that is not a terminal
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Table:
         return table
 
     def print(self) -> None:
-        """Show it on the terminal, unsqueezed where there is none."""
+        """Print the table, in full width if there is no terminal."""
         from rich.console import Console
 
         console = Console()

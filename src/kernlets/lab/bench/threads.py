@@ -1,4 +1,4 @@
-"""How many threads libraries use, fixed before they are loaded.
+"""Sets the number of threads of libraries before they are loaded.
 
 Nothing is imported here that loads NumPy or reads the number of threads.
 """

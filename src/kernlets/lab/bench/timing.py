@@ -1,6 +1,6 @@
 """Wall-clock seconds. No other module of the laboratory reads the clock of a run.
 
-Work on a GPU is waited for, so that its seconds are counted too.
+It waits for work on a GPU, so that its seconds are counted, too.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ CORRUPT = {"noise": add_noise, "missing": drop_pixels}
 
 @dataclass(frozen=True)
 class Corruption:
-    """What happens to the test images: nothing, noise of deviation s, lost pixels."""
+    """A corruption of the test images: none, noise of deviation s, or lost pixels."""
 
     kind: str = "clean"
     level: float = 0.0
@@ -61,7 +61,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is computed."""
+    """The extent of the demonstration."""
 
     seeds: Sequence[int]
     noise: Sequence[float]
@@ -130,7 +130,7 @@ def run_trial(
 def accuracies(
     model: Any, data: Split, corruptions: Sequence[Corruption], seed: int
 ) -> dict[Corruption, float]:
-    """Share of right answers; a seed corrupts the images alike for all methods."""
+    """Accuracy; with one seed all methods see the same corrupted images."""
     return {
         corruption: float(model.score(corruption(data.X_test, seed), data.y_test))
         for corruption in corruptions

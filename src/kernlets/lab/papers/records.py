@@ -34,7 +34,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Record:
-    """What one run gave: values, or the reason why there are none."""
+    """The result of one run: values, or the reason why there are none."""
 
     cell: Cell
     values: Values = field(default_factory=dict)

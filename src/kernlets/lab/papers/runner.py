@@ -1,4 +1,4 @@
-"""Makes the runs of studies: what is left to do, in which order, and where."""
+"""Makes the runs of studies that are missing, in order of their cost."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def run(exhibits: Iterable[Exhibit], job: Job, folder: Any, report: Report) -> N
 
 
 def _open_session(records: Records, papers: set[str], job: Job) -> str:
-    """Note machine and versions; the runs refer to them by name."""
+    """Record machine and versions; the runs refer to them by name."""
     about = session(job.threads_each, device=device_name(job.device))
     about["machine"]["processes"] = job.jobs
     for paper in sorted(papers):

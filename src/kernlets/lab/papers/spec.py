@@ -1,4 +1,4 @@
-"""What an experiment is: studies that run, exhibits that compare with a paper.
+"""The parts of an experiment: studies that run, exhibits that compare with a paper.
 
 The experiments themselves are in `exhibits/`, the published numbers in
 `kernlets.lab.published`.
@@ -82,7 +82,7 @@ class Unavailable(Study):
 
 @dataclass(frozen=True)
 class Metric:
-    """What a number is, which way is better, and when two of them are the same.
+    """A kind of numbers: its name, which direction is better, and when two are equal.
 
     Two numbers count as the same up to `tolerance`, an absolute difference or
     (``relative``) a share of the published one. It covers what the paper leaves open;

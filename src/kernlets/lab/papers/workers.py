@@ -34,7 +34,7 @@ class Worker:
             self.line.send(cell)
 
     def result(self) -> Record:
-        """What came back, or an error if the process has died."""
+        """The record that came back, or an error if the process has died."""
         cell, self.cell = self.cell, None
         assert cell is not None
         try:

@@ -93,7 +93,7 @@ def _interleaved(
         for method in methods:
             if turn < (method.repeats or repeats):
                 log(f"{method.name}: run {turn + 1}")
-                gc.collect()  # so that nobody pays for the garbage of another
+                gc.collect()  # so that no method is timed with the garbage of another
                 result, seconds = timed(method.run)
                 runs[method.name].append((seconds, method.figures(result)))
     return runs

@@ -1,4 +1,4 @@
-"""What a benchmark is: a grid of cases, methods that solve them, and targets.
+"""The parts of a benchmark: a grid of cases, methods that solve them, targets.
 
 `runner` measures, `tables` shows.
 """
