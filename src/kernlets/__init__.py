@@ -33,6 +33,7 @@ _HOMES = {
         "DKSVDClassifier FDDLClassifier AutoDictionaryClassifier explain"
     ),
     "outliers": "DictionaryOutlierDetector",
+    "imputers": "DictionaryImputer",
     "persistence": "save load",
     "config": "options",
     "backend.rows": "Blocks",

@@ -35,6 +35,7 @@ ALLOWED = {
     | {"kernels", "maps", "dictionaries", "pursuits", "updates", "learners"}
     | {"datasets"},  # noise and holes that a robust choice is made with
     "outliers": GROUND | {"learners"},
+    "imputers": GROUND | {"kernels", "learners"},
     "datasets": GROUND,
     "plotting": GROUND | {"dictionaries"},
     "registry": {
