@@ -31,6 +31,8 @@ NAMES = (
     "supervised",
     "defaults",
     "automatic",
+    "missing",
+    "imputation",
 )
 
 

@@ -33,7 +33,7 @@ _HOMES = {
         "DKSVDClassifier FDDLClassifier AutoDictionaryClassifier explain"
     ),
     "outliers": "DictionaryOutlierDetector",
-    "imputers": "DictionaryImputer",
+    "imputers": "DictionaryImputer GrossErrorMask",
     "persistence": "save load",
     "config": "options",
     "backend.rows": "Blocks",

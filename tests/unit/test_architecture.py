@@ -34,7 +34,7 @@ ALLOWED = {
     "classifiers": GROUND
     | {"kernels", "maps", "dictionaries", "pursuits", "updates", "learners"}
     | {"datasets"},  # noise and holes that a robust choice is made with
-    "outliers": GROUND | {"learners"},
+    "outliers": GROUND | {"kernels", "learners"},
     "imputers": GROUND | {"kernels", "learners"},
     "datasets": GROUND,
     "plotting": GROUND | {"dictionaries"},

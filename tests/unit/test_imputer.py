@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from kernlets import KSVD, DictionaryImputer, KernelKSVD, load, save
-from kernlets.imputers.local import fill_in, neighbors
+from kernlets.kernels.complete import fill_in, neighbors
 
 
 @pytest.fixture

@@ -26,8 +26,9 @@ from ..config import options
 from ..core import Array, Kernel
 from ..fields import Conditions, Declared, Indices, Many, Number, Part
 from ..kernels import Precomputed, resolve
+from ..kernels.complete import completed_rows
 from ..kernels.definite import check_kernel
-from ..kernels.samples import check_samples, describe_input
+from ..kernels.samples import check_samples, describe_input, takes_gaps
 from ..learners import KSVD
 from ..learners.base import DictionaryLearner
 from ..learners.checkpoint import branches
@@ -136,7 +137,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self._validate_params()
         learner = self._learner()
         kernel = kernel_of(learner)
-        X = labelled_rows(self, X, kernel, getattr(learner, "_learns_gaps", False))
+        X = labelled_rows(self, X, kernel, _learns_gaps(learner) or takes_gaps(kernel))
+        X = X if _learns_gaps(learner) else completed_rows(X)
         learner = with_one_kernel(learner, X)
         split = split_classes(self, X, y, kernel)
         counts = split.counts.tolist()
@@ -185,7 +187,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         learner = self._learner()
         kernel = kernel_of(learner)
         begin = not hasattr(self, "learners_")
-        gaps = {"allow_nan": getattr(learner, "_learns_gaps", False)}
+        gaps = {"allow_nan": _learns_gaps(learner)}
         X = check_samples(self, X, kernel, reset=begin, **gaps)
         labels = checked_labels(self, y, X.shape[0], min_classes=1)
         if begin:
@@ -294,6 +296,11 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
     def __sklearn_tags__(self) -> Any:
         kernel = kernel_of(self.learner)
         return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)
+
+
+def _learns_gaps(learner: Any) -> bool:
+    """Whether a learner takes rows with missing values as they are."""
+    return getattr(learner, "_learns_gaps", False)
 
 
 def kernel_of(learner: Any) -> Kernel | None:

@@ -1,8 +1,9 @@
-"""Imputers, which fill in missing values by dictionaries."""
+"""What is missing and what is wrong: values filled in, gross errors marked."""
 
 from .dictionary import DictionaryImputer
+from .gross import GrossErrorMask
 
-#: Imputers by the names that the command line knows.
-IMPUTERS = {"imputer": DictionaryImputer}
+#: By the names that the command line knows.
+IMPUTERS = {"imputer": DictionaryImputer, "gross-errors": GrossErrorMask}
 
-__all__ = ["IMPUTERS", "DictionaryImputer"]
+__all__ = ["IMPUTERS", "DictionaryImputer", "GrossErrorMask"]

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, to_numpy
 from ..backend.estimator import Estimator
-from ..backend.masks import column_means, filled
+from ..backend.masks import filled
 from ..backend.validation import check_rows
 from ..core import Array, Kernel
 from ..fields import (
@@ -30,9 +30,9 @@ from ..fields import (
     Size,
     Whole,
 )
-from ..kernels import RBF, Linear, resolve
+from ..kernels import resolve
+from ..kernels.complete import fill_in, observed_moments, refined, usual_kernel
 from ..learners.base import POSITIVE, DictionaryLearner
-from .local import fill_in, refined
 
 
 class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
@@ -176,19 +176,15 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
 
     def _measure(self, X: np.ndarray, like: Array) -> None:
         """Mean and deviation; learned atoms see rows that are only centred."""
-        mean = column_means(X).astype(X.dtype)
-        centred = filled(X - mean, X.dtype.type(0))
-        counts = np.maximum((~np.isnan(X)).sum(axis=0), 1)
-        spread = np.sqrt(np.square(centred, dtype=np.float64).sum(axis=0) / counts)
-        varies = spread > 10 * np.finfo(X.dtype).eps * np.abs(mean)
-        scale = np.where(varies & (self.learner is None), spread, 1.0)
+        mean, scale = observed_moments(X)
+        if self.learner is not None:
+            scale = np.ones_like(scale)
         self.mean_, self.scale_ = as_like(mean, like), as_like(scale, like)
 
     def _kernel(self, rows: np.ndarray) -> Kernel:
         if self.kernel is not None:
             return resolve(self.kernel).bound(filled(rows, rows.dtype.type(0)))
-        p = rows.shape[1]
-        return (1.0 / p) * Linear() + RBF(gamma=0.5 / p)
+        return usual_kernel(rows.shape[1])
 
     def _complete(self, rows: np.ndarray) -> np.ndarray:
         """Training rows filled in over the others, from the means on."""

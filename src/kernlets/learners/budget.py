@@ -23,6 +23,7 @@ from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
 from ..fields import Declared, Part, Whole, check
 from ..kernels import Precomputed, resolve
+from ..kernels.complete import completed_rows
 from ..kernels.definite import check_kernel
 from ..kernels.samples import check_samples, describe_input
 from ..pursuits import OMP, Lasso
@@ -181,7 +182,8 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
             X, first = self._training_rows(X)
             n_atoms = self.n_components
         else:
-            X = first = check_samples(self, X, kernel, reset=True)
+            X = check_samples(self, X, kernel, reset=True, allow_nan=True)
+            X = first = completed_rows(X)
             n_atoms = self._checked_n_atoms(kernel.bound(X), X)
         rng = generator(self.random_state)
         self._begin(kernel.bound(first), first, n_atoms, rng)

@@ -84,11 +84,6 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
         return self._keeps_gaps and not bool(namespace(found).isinf(found).any())
 
     @property
-    def _takes_gaps(self) -> bool:
-        """Whether new rows may have NaN, which means unknown."""
-        return self._keeps_gaps
-
-    @property
     def _keeps_gaps(self) -> bool:
         """Whether what is unknown of a row is unknown of its features, too."""
         return False
@@ -103,7 +98,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
 
     def _allow(self, reset: bool) -> bool:
         """Whether rows may have NaN, those of a fit or new ones."""
-        return self._keeps_gaps if reset else self._takes_gaps
+        return self._keeps_gaps
 
     def _blocks(self, blocks: Any, reset: bool) -> Iterator[Array]:
         """Check blocks and convert them to the model's device, or like the first."""
