@@ -32,6 +32,8 @@ NAMES = (
     "defaults",
     "automatic",
     "robust",
+    "missing",
+    "imputation",
 )
 
 

@@ -35,6 +35,7 @@ _HOMES = {
         "DKSVDClassifier FDDLClassifier AutoDictionaryClassifier explain"
     ),
     "outliers": "DictionaryOutlierDetector",
+    "imputers": "DictionaryImputer GrossErrorMask",
     "persistence": "save load",
     "config": "options",
     "backend.rows": "Blocks",

@@ -20,6 +20,7 @@ from .backend.scale import peaks, power_of_two
 from .backend.validation import check_rows
 from .core import Array
 from .fields import Conditions, Declared, Floats, Indices, Number, Part, Size
+from .kernels.complete import completed_rows
 from .learners import ReducedKernelDL, base
 
 LEARNING_SHARE = 16  # training rows of a file take 1/16 of the memory option
@@ -115,7 +116,10 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
     def fit(self, X: Any, y: Any = None) -> DictionaryOutlierDetector:
         """Learn what is normal from the rows of X; y is ignored."""
         self._validate_params()
-        X = check_rows(self, X, reset=True, ensure_min_samples=2, by_blocks=True)
+        X = check_rows(
+            self, X, reset=True, ensure_min_samples=2, by_blocks=True, allow_nan=True
+        )
+        X = completed_rows(X)
         known = self._standardized(self._learning_rows(X))
         learner = self._seeded(len(known))
         self.learner_ = clone(learner).fit(known)

@@ -25,6 +25,7 @@ TABLES = {
     "learners": "LEARNERS",
     "classifiers": "CLASSIFIERS",
     "outliers": "DETECTORS",
+    "imputers": "IMPUTERS",
 }
 
 #: Classes of scikit-learn that a model file may contain.

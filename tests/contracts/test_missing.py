@@ -50,8 +50,8 @@ def test_rows_with_gaps_get_an_answer(name, model, clean, holed):
     found = in_memory(answer(model(name), holed))
     expected = in_memory(answer(model(name), clean))
     assert found.shape == expected.shape and not np.isinf(found).any()
-    unknown = np.isnan(found)
-    assert not unknown.any() or (unknown == np.isnan(holed)).all()
+    unknown = np.isnan(found)  # of maps that keep what is, and mark what is wrong
+    assert not unknown.any() or unknown[np.isnan(holed)].all()
     assert not np.allclose(found[2:], expected[2:], equal_nan=True)
 
 
@@ -116,10 +116,10 @@ def test_others_refuse(name, model, holed):
 
 
 @pytest.mark.parametrize("name", ALLOWED)
-def test_a_fit_learns_from_gaps_or_says_what_to_do(name, holed):
-    try:
-        found = in_memory(answer(fitted(name, holed), holed))
-    except ValueError as error:
-        assert "DictionaryImputer" in str(error)
-    else:
-        assert len(found) == len(holed) and not np.isinf(found).any()
+@pytest.mark.filterwarnings("ignore:filled-in values still moved")
+def test_a_fit_learns_from_gaps(name, holed):
+    model = fitted(name, holed)
+    found = in_memory(answer(model, holed))
+    assert len(found) == len(holed) and not np.isinf(found).any()
+    unknown = np.isnan(found)
+    assert not unknown.any() or unknown[np.isnan(holed)].all()

@@ -51,7 +51,8 @@ ALLOWED = {
     | {"kernels", "maps", "dictionaries", "pursuits", "updates", "learners"}
     | {"persistence"}  # checkpoints
     | {"datasets"},  # noise and holes that a robust choice is made with
-    "outliers": GROUND | {"learners"},
+    "outliers": GROUND | {"kernels", "learners"},
+    "imputers": GROUND | {"kernels", "learners"},
     "plotting": GROUND | {"dictionaries"},
 }
 # The laboratory imports all of the library, and none of it imports the laboratory.

@@ -33,7 +33,8 @@ from ..config import options
 from ..core import Array, Kernel, SparseCodes
 from ..fields import Conditions, Declared, Indices, Many, Number, Part
 from ..kernels import Precomputed, resolve
-from ..kernels.check_samples import check_samples, describe_input
+from ..kernels.check_samples import check_samples, describe_input, takes_gaps
+from ..kernels.complete import completed_rows
 from ..kernels.definite import check_kernel
 from ..learners import KSVD
 from ..learners.base import DictionaryLearner
@@ -143,7 +144,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self._validate_params()
         learner = self._learner()
         kernel = kernel_of(learner)
-        X = labelled_rows(self, X, kernel, getattr(learner, "_learns_gaps", False))
+        X = labelled_rows(self, X, kernel, _learns_gaps(learner) or takes_gaps(kernel))
+        X = X if _learns_gaps(learner) else completed_rows(X)
         learner = with_one_kernel(learner, X)
         split = split_classes(self, X, y, kernel)
         counts = split.counts.tolist()
@@ -191,7 +193,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         learner = self._learner()
         kernel = kernel_of(learner)
         begin = not hasattr(self, "learners_")
-        gaps = {"allow_nan": getattr(learner, "_learns_gaps", False)}
+        gaps = {"allow_nan": _learns_gaps(learner)}
         X = check_samples(self, X, kernel, reset=begin, **gaps)
         labels = checked_labels(self, y, X.shape[0], min_classes=1)
         if begin:
@@ -313,6 +315,11 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
     def __sklearn_tags__(self) -> Any:
         kernel = kernel_of(self.learner)
         return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)
+
+
+def _learns_gaps(learner: Any) -> bool:
+    """Whether a learner takes rows with missing values as they are."""
+    return getattr(learner, "_learns_gaps", False)
 
 
 def kernel_of(learner: Any) -> Kernel | None:

@@ -18,6 +18,7 @@ from ..dictionaries import KernelDictionary
 from ..fields import Declared, Indices, Maybe, Part
 from ..kernels import resolve
 from ..kernels.check_samples import check_samples, describe_input
+from ..kernels.complete import completed_rows
 from ..learners.exact import kernel_matrix
 from ..pursuits import BOTH, OMP, encode, resolve_coder
 from ..pursuits.masked import restricted_products, restricted_solve
@@ -100,7 +101,10 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         """Keep the training samples as atoms of unit norm."""
         self._validate_params()
         kernel = resolve(self.kernel)
-        X = check_samples(self, X, kernel, reset=True, ensure_min_samples=2)
+        X = check_samples(
+            self, X, kernel, reset=True, ensure_min_samples=2, allow_nan=True
+        )
+        X = completed_rows(X)
         self.classes_, codes = np.unique(
             checked_labels(self, y, X.shape[0]), return_inverse=True
         )

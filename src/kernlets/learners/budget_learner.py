@@ -24,6 +24,7 @@ from ..dictionaries import KernelDictionary
 from ..fields import Declared, Part, Whole, check
 from ..kernels import Precomputed, resolve
 from ..kernels.check_samples import check_samples, describe_input
+from ..kernels.complete import completed_rows
 from ..kernels.definite import check_kernel
 from ..persistence.checkpoint import Checkpoint, fitting
 from ..pursuits import OMP, Lasso
@@ -190,7 +191,9 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         return self
 
     def _whole_rows(self, X: Any) -> Array:
-        return check_samples(self, X, resolve(self.kernel), reset=True)
+        kernel = resolve(self.kernel)
+        X = check_samples(self, X, kernel, reset=True, allow_nan=True)
+        return completed_rows(X)
 
     def partial_fit(self, X: Any, y: Any = None) -> BudgetKernelDL:
         """Learn from the next samples of a stream, one or many; y is ignored."""

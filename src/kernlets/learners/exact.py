@@ -20,6 +20,7 @@ from ..core import Array, AtomUpdate, Kernel, SparseCoder
 from ..dictionaries import GramDictionary, KernelDictionary
 from ..kernels import Precomputed, resolve
 from ..kernels.check_samples import check_samples, describe_input
+from ..kernels.complete import completed_rows
 from ..kernels.definite import check_matrix
 from ..updates import MODUpdate, resolve_update
 from .batch import BatchLearner
@@ -39,7 +40,8 @@ class KernelLearner(KernelAtoms, BatchLearner):
         """Learn a dictionary for φ of the samples in X; y is ignored."""
         self._validate_params()
         kernel = resolve(self.kernel)
-        X = check_samples(self, X, kernel, reset=True)
+        X = check_samples(self, X, kernel, reset=True, allow_nan=True)
+        X = completed_rows(X)
         self.kernel_ = kernel.bound(X)
         matrix = kernel_matrix(self.kernel_, X, type(self).__name__)
         rng = generator(self.random_state)

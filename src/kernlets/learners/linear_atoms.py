@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import is_dask, to_device
 from ..backend.codes import dense_codes
 from ..backend.constraints import StrOptions
-from ..backend.fill import complete_rows
+from ..backend.fill import mean_filled_rows
 from ..backend.random import generator
 from ..backend.rows import keep_rows
 from ..backend.training_rows import training_rows
@@ -83,7 +83,7 @@ class LinearAtoms(DictionaryLearner):
         self, X: Array, rng: np.random.Generator
     ) -> ExplicitDictionary:
         """The dictionary before the first iteration."""
-        X = complete_rows(X)
+        X = mean_filled_rows(X)
         if self.n_components is None and not isinstance(self.init, str):
             n_atoms = len(self.init)
         else:

@@ -31,6 +31,8 @@ from ..backend.validation import check_rows
 from ..core import Array, AtomUpdate, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
 from ..kernels import Precomputed, resolve
+from ..kernels.check_samples import takes_gaps
+from ..kernels.complete import completed_rows
 from ..kernels.definite import check_kernel
 from ..preimage.targets import admitted
 from ..pursuits import OMP
@@ -191,7 +193,9 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         self._validate_params()
         kernel = resolve(self.kernel)
         self._check_together(kernel)
-        X = check_rows(self, X, reset=True, whole=True)
+        gaps = takes_gaps(kernel)
+        X = check_rows(self, X, reset=True, whole=True, allow_nan=gaps)
+        X = completed_rows(X)
         self.kernel_ = kernel.bound(X)
         check_kernel(self.kernel_, X)
         rng = generator(self.random_state)

@@ -84,11 +84,6 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
         return self._keeps_gaps and not bool(namespace(found).isinf(found).any())
 
     @property
-    def _takes_gaps(self) -> bool:
-        """Whether new rows may have NaN, which means unknown."""
-        return self._keeps_gaps
-
-    @property
     def _keeps_gaps(self) -> bool:
         """Whether what is unknown of a row is unknown of its features, too."""
         return False
@@ -97,8 +92,12 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
         """Check X: one array, or blocks that are checked as they are read."""
         sparse, like = self._accept_sparse, None if reset else self._model_array
         keys: dict[str, Any] = {"accept_sparse": sparse, "like": like}
-        keys["allow_nan"] = self._keeps_gaps if reset else self._takes_gaps
+        keys["allow_nan"] = self._allow(reset)
         return check_source(self, X, reset=reset, **keys)
+
+    def _allow(self, reset: bool) -> bool:
+        """Whether rows may have NaN, those of a fit or new ones."""
+        return self._keeps_gaps
 
     def _first_rows(self, X: Any) -> tuple[Array, Any]:
         """The first block, which sets the number of features, and all checked rows."""

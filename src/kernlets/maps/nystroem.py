@@ -22,6 +22,7 @@ from ..backend.rows import map_rows, spread_rows, sum_rows, take_rows
 from ..core import Array, Kernel
 from ..fields import Declared, Size
 from ..kernels import Precomputed, resolve
+from ..kernels.complete import completed_rows
 from ..kernels.definite import rounding
 from ..landmarks import Landmarks, choose
 from ..landmarks.select import known_by_index
@@ -187,6 +188,8 @@ class NystroemMap(LandmarkMap):
         if self.truncation == "samples":
             _refuse_iterator(X, "truncation='samples'")
         head, rows = self._first_rows(X)
+        if head is rows:  # all of them
+            head = rows = completed_rows(rows)
         self.kernel_ = resolve(self.kernel).bound(head)
         _check_square(self.kernel_, head)
         rng = generator(self.random_state)
@@ -261,9 +264,8 @@ class NystroemMap(LandmarkMap):
             return self.kernel_.diag(X)
         return map_rows(self.kernel_.diag, X, self._row_bytes)
 
-    @property
-    def _takes_gaps(self) -> bool:
-        return self.kernel_.restrictable
+    def _allow(self, reset: bool) -> bool:
+        return resolve(self.kernel).restrictable if reset else self.kernel_.restrictable
 
     @property
     def _accept_sparse(self) -> bool:

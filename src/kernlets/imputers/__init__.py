@@ -1,0 +1,9 @@
+"""What is missing and what is wrong: values filled in, gross errors marked."""
+
+from .dictionary import DictionaryImputer
+from .gross import GrossErrorMask
+
+#: By the names that the command line knows.
+IMPUTERS = {"imputer": DictionaryImputer, "gross-errors": GrossErrorMask}
+
+__all__ = ["IMPUTERS", "DictionaryImputer", "GrossErrorMask"]

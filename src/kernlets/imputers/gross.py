@@ -1,0 +1,178 @@
+"""`GrossErrorMask`: entries that are far from what they should be become unknown."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..backend.arrays import as_like, to_numpy
+from ..backend.constraints import AT_LEAST_1, POSITIVE, Interval
+from ..backend.estimator import Estimator
+from ..backend.rows import spread_rows
+from ..backend.scale import unit_rows
+from ..backend.threads import parallel
+from ..backend.validation import check_rows
+from ..core import Array
+from ..fields import Declared, Floats, Number, Size, Whole
+from ..kernels.complete import completed_rows
+from ..learners.first_atoms import nonzero_rows
+
+STEEP = 8.0  # of the weights' fall around the threshold
+REST = 0.05  # relative change of the weights that ends the rounds
+PROBES = 200  # samples whose own errors are looked at
+PIECE = 16  # rows that one thread works on
+
+
+class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
+    """Mark gross errors as unknown (NaN), e.g. the covered part of a face.
+
+    A row is coded over the training samples by weighted least squares with a ridge,
+    and entries with large residuals e lose their weight 1/(1 + exp(8(e²/δ − 1))), where
+    δ is a quantile of e²; and again, until the weights rest. This is regularised robust
+    coding (Yang et al., 2013). What then has a weight below one half is marked, and
+    whatever stands behind takes it as missing::
+
+        make_pipeline(GrossErrorMask(), SRCClassifier())
+
+    It must be trained on clean samples of all classes, of which nothing is marked. Of
+    a new row that is clean about ``1 - quantile`` is, at no great cost: coders of the
+    rest need not see all.
+
+    Parameters
+    ----------
+    quantile : float, default=0.6
+        Share of the entries that count as right when weights are found.
+    ridge : float, default=0.01
+        Weight of the penalty on codes, relative to the mean energy of the atoms.
+    max_iter : int, default=15
+        Largest number of rounds.
+
+    Attributes
+    ----------
+    samples_ : array (m, p)
+        The training samples, with unit norm.
+    mean_ : array (p,)
+        Their mean before that, from which the first residuals are taken.
+    level_ : float
+        Squared residual up to which nothing is marked: that of samples themselves.
+    n_iter_ : int
+        Largest number of rounds that a sample took.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import GrossErrorMask
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((20, 3)) @ rng.random((3, 30))
+    >>> x = X[:1].copy()
+    >>> x[0, :5] += 9
+    >>> found = np.isnan(GrossErrorMask(quantile=0.8).fit(X).transform(x))[0]
+    >>> bool(found[:5].all()), int(found[5:].sum()) < 5
+    (True, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "quantile": [Interval(Real, 0, 1, closed="neither")],
+        "ridge": [POSITIVE],
+        "max_iter": [AT_LEAST_1],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "n_features_in_": Size("p"),
+        "samples_": Floats("m", "p"),
+        "mean_": Floats("p"),
+        "level_": Number(least=0),
+        "n_iter_": Whole(),
+    }
+
+    def __init__(
+        self, quantile: float = 0.6, ridge: float = 0.01, *, max_iter: int = 15
+    ) -> None:
+        self.quantile = quantile
+        self.ridge = ridge
+        self.max_iter = max_iter
+
+    def fit(self, X: Any, y: Any = None) -> GrossErrorMask:
+        """Keep the rows of X, which must be free of gross errors; y is ignored."""
+        self._validate_params()
+        given = completed_rows(check_rows(self, X, reset=True, allow_nan=True))
+        rows = to_numpy(given)
+        usable = nonzero_rows(rows)
+        if len(usable) == 0:
+            raise ValueError("X has no sample other than zero to code others over")
+        self.samples_ = as_like(unit_rows(rows[usable]), given)
+        self.mean_ = as_like(rows.mean(axis=0), given)
+        self.level_ = self._own_level(rows[usable])
+        self.n_iter_ = self.max_iter
+        return self
+
+    def _own_level(self, rows: np.ndarray) -> float:
+        """The largest squared residual of some of the samples."""
+        atoms, mean = to_numpy(self.samples_), to_numpy(self.mean_)
+        some = rows[spread_rows(len(rows), PROBES)]
+        errors = parallel(lambda row: self._errors(row, atoms, mean)[0].max(), some)
+        return 2.0 * float(max(errors))  # to be above rounding
+
+    def transform(self, X: Any) -> Array:  # (n, p)
+        """X with NaN in place of gross errors; what was unknown before stays so."""
+        check_is_fitted(self)
+        rows = to_numpy(check_rows(self, X, like=self.mean_, allow_nan=True))
+        marked = rows.copy()
+        atoms, mean = to_numpy(self.samples_), to_numpy(self.mean_)
+
+        def work(part: slice) -> None:
+            for row in marked[part]:
+                row[self._gross(row, atoms, mean)] = np.nan
+
+        parallel(work, [slice(i, i + PIECE) for i in range(0, len(rows), PIECE)])
+        return as_like(marked, self.mean_)
+
+    def _gross(
+        self, row: np.ndarray, atoms: np.ndarray, mean: np.ndarray
+    ) -> np.ndarray:  # (p,)
+        """Where one row has gross errors."""
+        squares, weights = self._errors(row, atoms, mean)
+        return (weights < 0.5) & (squares > self.level_)
+
+    def _errors(
+        self, row: np.ndarray, atoms: np.ndarray, mean: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:  # (p,), (p,)
+        """Squared residuals and weights of one row, 0 of what is unknown."""
+        known = ~np.isnan(row)
+        x = np.where(known, row, 0)
+        weights, left = known.astype(row.dtype), (x - mean) * known
+        for _ in range(self.max_iter if known.any() else 0):
+            before, weights = weights, self._reweighted(left, known)
+            left = (x - self._code(x, atoms, weights) @ atoms) * known
+            if np.linalg.norm(weights - before) <= REST * np.linalg.norm(before):
+                break
+        return left * left, weights
+
+    def _reweighted(self, left: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """1/(1 + exp(8(e²/δ − 1))), and 1 where there is no error at all."""
+        squares = left * left
+        level = np.quantile(squares[known], self.quantile)
+        if not level > 0:
+            return (known & (squares <= level)).astype(left.dtype)
+        steep = np.clip(STEEP * (squares / level - 1), None, 50)
+        return np.where(known, 1 / (1 + np.exp(steep)), 0).astype(left.dtype)
+
+    def _code(
+        self, x: np.ndarray, atoms: np.ndarray, weights: np.ndarray
+    ) -> np.ndarray:  # (m,)
+        """argmin Σ_f w_f (x_f − (γD)_f)² + λ‖γ‖²."""
+        weighted = atoms * weights
+        gram = (weighted @ atoms.T).astype(np.float64)
+        level = self.ridge * float(np.diagonal(gram).mean()) or 1.0
+        gram[np.diag_indices_from(gram)] += level
+        return np.linalg.solve(gram, weighted @ x).astype(x.dtype)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,83 @@
+"""Gross errors that nobody marked: found, and left out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+
+from kernlets import GrossErrorMask, SRCClassifier
+
+
+def faces(rng, n=10, classes=6, p=120):
+    """Samples of classes that are subspaces of their own, all of one sign."""
+    bases = [rng.random((3, p)) for _ in range(classes)]
+    X = np.concatenate([rng.random((n, 3)) @ basis for basis in bases])
+    return X, np.repeat(np.arange(classes), n)
+
+
+def covered(rng, X, share):
+    X, width = X.copy(), int(share * X.shape[1])
+    wrong = np.zeros(X.shape, bool)
+    for row, mark in zip(X, wrong, strict=True):
+        first = rng.integers(X.shape[1] - width + 1)
+        row[first : first + width] = 3 * rng.random(width)
+        mark[first : first + width] = True
+    return X, wrong
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
+
+
+def test_covered_parts_are_found(rng):
+    X, _ = faces(rng)
+    new, wrong = covered(rng, X[::3], 0.3)
+    found = np.isnan(GrossErrorMask().fit(X).transform(new))
+    assert found[wrong].mean() > 0.7 and found[~wrong].mean() < 0.3
+
+
+def test_a_classifier_behind_it_is_not_fooled(rng):
+    X, y = faces(rng, 20)
+    new, _ = covered(rng, X[1::2], 0.4)
+    plain = SRCClassifier("linear", 10).fit(X[::2], y[::2])
+    robust = make_pipeline(GrossErrorMask(), SRCClassifier("linear", 10))
+    robust.fit(X[::2], y[::2])
+    assert robust.score(new, y[1::2]) > plain.score(new, y[1::2]) + 0.15
+
+
+def test_weights_are_those_of_the_formula(rng):
+    X, _ = faces(rng, 3, 2, 20)
+    x = covered(rng, X[:1], 0.3)[0][0]
+    model = GrossErrorMask(max_iter=1).fit(X)
+    squares = (x - X.mean(axis=0)) ** 2
+    weights = 1 / (1 + np.exp(8 * (squares / np.quantile(squares, 0.6) - 1)))
+    D = X / np.linalg.norm(X, axis=1, keepdims=True)
+    gram = (D * weights) @ D.T
+    gram += 0.01 * np.diag(gram).mean() * np.eye(len(D))
+    left = x - np.linalg.solve(gram, (D * weights) @ x) @ D
+    found = np.isnan(model.transform(x[None])[0])
+    expected = (weights < 0.5) & (left**2 > model.level_)
+    np.testing.assert_array_equal(found, expected)
+    assert expected.any()
+
+
+def test_nothing_is_marked_in_the_samples_themselves(rng):
+    X, _ = faces(rng)
+    assert not np.isnan(GrossErrorMask().fit_transform(X)).any()
+
+
+def test_what_is_unknown_stays_unknown(rng):
+    X, _ = faces(rng)
+    new = X[:2].copy()
+    new[0, 4] = np.nan
+    new[1] = np.nan
+    found = GrossErrorMask().fit(X).transform(new)
+    assert np.isnan(found[0, 4]) and np.isnan(found[1]).all()
+    assert not np.isnan(found[0]).all()
+
+
+def test_samples_that_are_all_zero_are_refused():
+    with pytest.raises(ValueError, match="other than zero"):
+        GrossErrorMask().fit(np.zeros((3, 4)))
