@@ -293,13 +293,24 @@ def _leading(blocks: Iterable[Array], n_rows: int) -> list[Array]:
     return taken
 
 
-def ksvd_update(update: str | AtomUpdate) -> AtomUpdate:
-    """The K-SVD update for a name in `KSVD_UPDATES`; an update stays as it is."""
+def ksvd_update(
+    update: str | AtomUpdate,
+    coder: SparseCoder | None = None,
+    positive_atoms: bool = False,
+) -> AtomUpdate:
+    """The K-SVD update for a name in `KSVD_UPDATES`; an update stays as it is.
+
+    If the coder finds non-negative codes, so do rank-one fits.
+    """
     if isinstance(update, AtomUpdate):
         return update
     if update == "parallel":
-        return ParallelKSVDUpdate()
-    return KSVDUpdate(exact=update == "exact")
+        return ParallelKSVDUpdate(positive_atoms=positive_atoms)
+    return KSVDUpdate(
+        exact=update == "exact",
+        positive=bool(getattr(coder, "positive", False)),
+        positive_atoms=positive_atoms,
+    )
 
 
 def over_codes(f: Callable[..., Array], codes: Any, weights: Array) -> Any:

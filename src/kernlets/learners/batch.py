@@ -14,6 +14,7 @@ from ..core import Array, AtomUpdate, SparseCoder
 from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Part
 from ..updates import MODUpdate
+from ..updates.sweeps import nonnegative
 from .base import (
     KSVD_UPDATES,
     DictionaryLearner,
@@ -95,6 +96,10 @@ class KSVD(LinearLearner):
         ``dictionary``); a true result stops the fit.
     sparse_output : bool
         Whether `transform` returns a CSR matrix.
+    positive_atoms : bool
+        Whether atoms must be non-negative, as those of spectra, counts and images are;
+        with ``coder=OMP(5, positive=True)`` the fit is a sparse non-negative matrix
+        factorisation. An `update` that is given decides itself.
 
     Attributes
     ----------
@@ -122,6 +127,7 @@ class KSVD(LinearLearner):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearLearner._parameter_constraints,
         "update": KSVD_UPDATES,
+        "positive_atoms": ["boolean"],
     }
 
     def __init__(
@@ -136,6 +142,7 @@ class KSVD(LinearLearner):
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
         sparse_output: bool = False,
+        positive_atoms: bool = False,
     ) -> None:
         self.n_components = n_components
         self.n_nonzero_coefs = n_nonzero_coefs
@@ -147,9 +154,18 @@ class KSVD(LinearLearner):
         self.verbose = verbose
         self.callback = callback
         self.sparse_output = sparse_output
+        self.positive_atoms = positive_atoms
+
+    def _first_dictionary(
+        self, X: Array, rng: np.random.Generator
+    ) -> ExplicitDictionary:
+        start = super()._first_dictionary(X, rng)
+        if not self.positive_atoms:
+            return start
+        return start.with_weights(nonnegative(start.atoms))
 
     def _atom_update(self) -> AtomUpdate:
-        return ksvd_update(self.update)
+        return ksvd_update(self.update, self.coder, self.positive_atoms)
 
 
 class MOD(LinearLearner):

@@ -200,7 +200,7 @@ class KernelKSVD(KernelLearner):
         self.sparse_output = sparse_output
 
     def _atom_update(self) -> AtomUpdate:
-        return ksvd_update(self.update)
+        return ksvd_update(self.update, self.coder)
 
 
 class KernelMOD(KernelLearner):
