@@ -37,6 +37,7 @@ from ..pursuits import OMP, encode
 from ..updates import KSVDUpdate, ParallelKSVDUpdate
 from .checkpoint import Checkpoint
 from .loop import Monitor, alternate
+from .warm_up import PACE
 
 KSVD_UPDATES = [StrOptions({"approximate", "exact", "parallel"}), AtomUpdate]
 POSITIVE = Interval(Integral, 1, None, closed="left")
@@ -166,7 +167,9 @@ class DictionaryLearner(
         """Run the alternation, keep its history, and return the last dictionary."""
         self.coder_ = self._coder(start.n_atoms, n_features)
         name = type(self).__name__
-        monitor = Monitor(self.max_iter, bool(self.verbose), self.callback, name)
+        pace = {key: getattr(self, key) for key in PACE if hasattr(self, key)}
+        shown = bool(self.verbose), self.callback, name
+        monitor = Monitor(self.max_iter, *shown, **pace)
         update = self._atom_update()
         checkpoint = Checkpoint.of(self, samples=X, start=start)
         learned = alternate(start, X, self.coder_, update, rng, monitor, checkpoint)

@@ -23,6 +23,7 @@ from .base import (
     over_codes,
 )
 from .start import STARTS, Usable, start_atoms
+from .warm_up import PACE
 
 
 class LinearLearner(DictionaryLearner):
@@ -100,6 +101,13 @@ class KSVD(LinearLearner):
         Whether atoms must be non-negative, as those of spectra, counts and images are;
         with ``coder=OMP(5, positive=True)`` the fit is a sparse non-negative matrix
         factorisation. An `update` that is given decides itself.
+    warm_up : int
+        In so many first iterations the number of non-zeros grows from 1 to that of the
+        coder. It helps to find the true atoms where samples are few for them; give it
+        half of the iterations or more.
+    tol : float
+        Stop when the error has fallen by at most this part in three iterations; 0 means
+        never.
 
     Attributes
     ----------
@@ -126,6 +134,7 @@ class KSVD(LinearLearner):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearLearner._parameter_constraints,
+        **PACE,
         "update": KSVD_UPDATES,
         "positive_atoms": ["boolean"],
     }
@@ -143,6 +152,8 @@ class KSVD(LinearLearner):
         callback: Callable[[dict[str, Any]], Any] | None = None,
         sparse_output: bool = False,
         positive_atoms: bool = False,
+        warm_up: int = 0,
+        tol: float = 0.0,
     ) -> None:
         self.n_components = n_components
         self.n_nonzero_coefs = n_nonzero_coefs
@@ -155,6 +166,8 @@ class KSVD(LinearLearner):
         self.callback = callback
         self.sparse_output = sparse_output
         self.positive_atoms = positive_atoms
+        self.warm_up = warm_up
+        self.tol = tol
 
     def _first_dictionary(
         self, X: Array, rng: np.random.Generator
@@ -177,7 +190,7 @@ class MOD(LinearLearner):
     ----------
     n_components, n_nonzero_coefs, coder, max_iter, init
         As in `KSVD`.
-    random_state, verbose, callback, sparse_output
+    random_state, verbose, callback, sparse_output, warm_up, tol
         As in `KSVD`.
 
     Attributes
@@ -194,6 +207,11 @@ class MOD(LinearLearner):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LinearLearner._parameter_constraints,
+        **PACE,
+    }
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -205,6 +223,8 @@ class MOD(LinearLearner):
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
         sparse_output: bool = False,
+        warm_up: int = 0,
+        tol: float = 0.0,
     ) -> None:
         self.n_components = n_components
         self.n_nonzero_coefs = n_nonzero_coefs
@@ -215,6 +235,8 @@ class MOD(LinearLearner):
         self.verbose = verbose
         self.callback = callback
         self.sparse_output = sparse_output
+        self.warm_up = warm_up
+        self.tol = tol
 
     def _atom_update(self) -> AtomUpdate:
         return MODUpdate()

@@ -24,6 +24,7 @@ from ..kernels.samples import check_samples, describe_input
 from ..updates import MODUpdate
 from .base import KSVD_UPDATES, DictionaryLearner, ksvd_update
 from .kernel_atoms import KernelAtoms
+from .warm_up import PACE
 
 
 class KernelLearner(KernelAtoms, DictionaryLearner):
@@ -32,6 +33,7 @@ class KernelLearner(KernelAtoms, DictionaryLearner):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DictionaryLearner._parameter_constraints,
         "kernel": [str, Kernel, callable],
+        **PACE,
         "init": [StrOptions({"samples"}), "array-like"],
     }
 
@@ -141,6 +143,8 @@ class KernelKSVD(KernelLearner):
         Number of atoms. Default: a quarter of the samples, at most 500.
     n_nonzero_coefs, coder, max_iter, random_state, verbose, callback, sparse_output
         As in `KSVD`.
+    warm_up, tol : int, float
+        As in `KSVD`.
     init : "samples" or array of row numbers
         The training samples that serve as first atoms: random ones, or those given.
     update : {"approximate", "exact", "parallel"} or AtomUpdate
@@ -186,6 +190,8 @@ class KernelKSVD(KernelLearner):
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
         sparse_output: bool = False,
+        warm_up: int = 0,
+        tol: float = 0.0,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
@@ -198,6 +204,8 @@ class KernelKSVD(KernelLearner):
         self.verbose = verbose
         self.callback = callback
         self.sparse_output = sparse_output
+        self.warm_up = warm_up
+        self.tol = tol
 
     def _atom_update(self) -> AtomUpdate:
         return ksvd_update(self.update, self.coder)
@@ -211,6 +219,8 @@ class KernelMOD(KernelLearner):
     kernel, n_components, init
         As in `KernelKSVD`.
     n_nonzero_coefs, coder, max_iter, random_state, verbose, callback, sparse_output
+        As in `KSVD`.
+    warm_up, tol : int, float
         As in `KSVD`.
 
     Attributes
@@ -239,6 +249,8 @@ class KernelMOD(KernelLearner):
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
         sparse_output: bool = False,
+        warm_up: int = 0,
+        tol: float = 0.0,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
@@ -250,6 +262,8 @@ class KernelMOD(KernelLearner):
         self.verbose = verbose
         self.callback = callback
         self.sparse_output = sparse_output
+        self.warm_up = warm_up
+        self.tol = tol
 
     def _atom_update(self) -> AtomUpdate:
         return MODUpdate()

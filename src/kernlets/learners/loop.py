@@ -21,6 +21,7 @@ from ..pursuits import encode
 from ..updates.statistics import summed
 from .checkpoint import Checkpoint, fitting, learned_fields
 from .progress import RowClock
+from .warm_up import at_rest, grown
 
 
 @dataclass
@@ -32,6 +33,8 @@ class Monitor:
     callback: Callable[[dict[str, Any]], Any] | None = None
     title: str = ""
     measure: str = "mean squared error"
+    warm_up: int = 0
+    tol: float = 0.0
     history: dict[str, list[float]] = field(
         default_factory=lambda: {"objective": [], "seconds": []}
     )
@@ -60,7 +63,7 @@ class Monitor:
         return partial(watching, clock)
 
     def __call__(self, iteration: int, dictionary: Any, error: float) -> bool:
-        """Note one iteration; True when the callback wants to stop."""
+        """Note one iteration; True when the callback or `tol` wants to stop."""
         if not np.isfinite(error):
             raise ValueError(
                 f"{self.title}: the {self.measure} is not finite after iteration "
@@ -75,10 +78,11 @@ class Monitor:
                 f"{error:.6g}, {self.history['seconds'][-1]:.2f} s",
                 flush=True,
             )
+        rests = at_rest(self.history["objective"], self.tol, self.warm_up)
         if self.callback is None:
-            return False
+            return rests
         state = {"iteration": iteration, "objective": error, "dictionary": dictionary}
-        return bool(self.callback(state))
+        return bool(self.callback(state)) or rests
 
 
 def alternate(
@@ -105,7 +109,8 @@ def alternate(
     watched = monitor.watched(X)
     for iteration in range(monitor.n_iter, end):
         with calm, watched():
-            coded = _coded(dictionary, X, coder, update)
+            now = grown(coder, iteration, monitor.warm_up)
+            coded = _coded(dictionary, X, now, update)
             with quiet():  # atoms and error are looked at
                 step = update.step(dictionary, coded, rng)
         dictionary = step.dictionary
