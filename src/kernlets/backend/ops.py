@@ -143,10 +143,13 @@ def ksvd_sweep(
     values: Array,  # (n, width)
     order: Array,  # (m,)
     exact: bool,
+    positive: bool = False,
+    positive_atoms: bool = False,
 ) -> None:
     """One K-SVD pass, in place in residual, atoms and values."""
     sweep = implementation("ksvd_sweep", residual)
-    sweep(residual, atoms, indices, values, order, exact)
+    how = exact, positive, positive_atoms
+    sweep(residual, atoms, indices, values, order, *how)
 
 
 def gram_sweep(
@@ -158,10 +161,11 @@ def gram_sweep(
     values: Array,  # (N, width)
     order: Array,  # (m,)
     exact: bool,
+    positive: bool = False,
 ) -> None:
     """One K-SVD pass in feature space, in place in coefs, products, gram, values."""
     sweep = implementation("gram_sweep", matrix)
-    sweep(matrix, coefs, products, gram, indices, values, order, exact)
+    sweep(matrix, coefs, products, gram, indices, values, order, exact, positive)
 
 
 def budget_stream(

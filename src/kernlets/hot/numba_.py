@@ -359,13 +359,16 @@ def ksvd_sweep(
     values: np.ndarray,
     order: np.ndarray,
     exact: bool,
+    positive: bool = False,
+    positive_atoms: bool = False,
 ) -> None:
     """Approximate K-SVD sweep; the exact one is bound by LAPACK and stays in NumPy."""
+    signs = bool(positive), bool(positive_atoms)
     if exact:
-        reference.ksvd_sweep(residual, atoms, indices, values, order, exact)
+        reference.ksvd_sweep(residual, atoms, indices, values, order, exact, *signs)
     else:
         starts, places = _users(indices, len(atoms))
-        _approximate_sweep(residual, atoms, values, order, starts, places)
+        _approximate_sweep(residual, atoms, values, order, starts, places, *signs)
 
 
 @_jit
@@ -401,7 +404,9 @@ def _gathered(values, places):
 
 
 @_jit
-def _approximate_sweep(residual, atoms, values, order, starts, places):
+def _approximate_sweep(
+    residual, atoms, values, order, starts, places, positive, positive_atoms
+):
     """Reads each user's residual row twice and writes it once."""
     p, width = atoms.shape[1], values.shape[1]
     new = np.empty(p, atoms.dtype)
@@ -420,6 +425,9 @@ def _approximate_sweep(residual, atoms, values, order, starts, places):
         norm, along = 0.0, 0.0
         for a in range(p):
             new[a] += power * unit * old[a]
+        if positive_atoms:
+            for a in range(p):
+                new[a] = max(new[a], 0)
         unit = _unit(new)
         for a in range(p):
             new[a] /= unit
@@ -436,6 +444,8 @@ def _approximate_sweep(residual, atoms, values, order, starts, places):
             fresh = coef * along
             for a in range(p):
                 fresh += row[a] * new[a]
+            if positive:
+                fresh = max(fresh, 0)
             for a in range(p):
                 row[a] += coef * old[a] - fresh * new[a]
             values[i, w] = fresh
@@ -452,13 +462,14 @@ def gram_sweep(
     values: np.ndarray,
     order: np.ndarray,
     exact: bool,
+    positive: bool = False,
 ) -> None:
     """Approximate sweep in feature space; the exact one stays in NumPy.
 
     The sweep itself needs `products` and `gram` only. What it mixed is noted, and
     the coefficients follow at the end by one triangular solve.
     """
-    if exact:
+    if exact and not positive:
         reference.gram_sweep(
             matrix, coefs, products, gram, indices, values, order, exact
         )
@@ -467,15 +478,24 @@ def gram_sweep(
     use = np.zeros_like(values)
     moved = np.zeros(len(gram), dtype=np.bool_)
     users = _users(indices, len(gram))
-    _gram_sweep(
-        matrix, products, gram, indices, values, order, users, mixing, use, moved
-    )
+    state = indices, values, order, users, mixing, use, moved
+    _gram_sweep(matrix, products, gram, *state, bool(positive))
     _mix_coefs(coefs, indices, use, order, mixing, moved)
 
 
 @_jit
 def _gram_sweep(
-    matrix, products, gram, indices, values, order, users_of, mixing, use, moved
+    matrix,
+    products,
+    gram,
+    indices,
+    values,
+    order,
+    users_of,
+    mixing,
+    use,
+    moved,
+    positive,
 ):
     starts, places = users_of
     (m, n), width = products.shape, values.shape[1]
@@ -512,6 +532,8 @@ def _gram_sweep(
             for v in range(width):
                 if v != w and 0 <= indices[i, v] < m:
                     fresh -= values[i, v] * gram[j, indices[i, v]]
+            if positive:
+                fresh = max(fresh, 0)
             values[i, w] = fresh
 
 

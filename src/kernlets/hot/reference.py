@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import hadamard
 
 UNUSED = -1
+ALTERNATIONS = 10  # steps towards the best non-negative rank-one fit
 
 
 def stop_level(energy: float, tol: float, eps: float) -> float:
@@ -167,26 +168,37 @@ def ksvd_sweep(
     values: np.ndarray,  # (n, width) changed in place
     order: np.ndarray,  # (m,) the atoms in the order they are updated
     exact: bool,
+    positive: bool = False,
+    positive_atoms: bool = False,
 ) -> None:
     """One K-SVD pass: each atom with its coefficients is the best rank-one fit.
 
     `exact` takes the leading singular pair of the samples' error without the atom,
-    otherwise one step of alternation towards it (approximate K-SVD).
+    otherwise one step of alternation towards it (approximate K-SVD). With `positive`
+    coefficients or atoms each half of a step is cut off at zero, which is the best
+    non-negative answer to the other half; `exact` then takes `ALTERNATIONS` steps.
     """
+    signed = not (positive or positive_atoms)
+    steps = ALTERNATIONS if exact and not signed else 1
     for j in order:
         rows, slots = np.nonzero(indices == j)
         if len(rows) == 0:
             continue
         coefs = values[rows, slots]
         error = residual[rows] + np.outer(coefs, atoms[j])
-        atom = _leading_direction(error, atoms[j]) if exact else scaled(coefs) @ error
-        atom = scaled(atom)
-        norm = np.sqrt(atom @ atom)
-        if norm == 0:
-            continue
-        atoms[j] = atom / norm
-        values[rows, slots] = error @ atoms[j]
-        residual[rows] = error - np.outer(values[rows, slots], atoms[j])
+        for _ in range(steps):
+            if exact and signed:
+                atom = _leading_direction(error, atoms[j])
+            else:
+                atom = scaled(coefs) @ error
+            atom = scaled(np.maximum(atom, 0) if positive_atoms else atom)
+            norm = np.sqrt(atom @ atom)
+            if norm == 0:
+                break
+            atoms[j] = atom / norm
+            coefs = np.maximum(error @ atoms[j], 0) if positive else error @ atoms[j]
+            values[rows, slots] = coefs
+            residual[rows] = error - np.outer(coefs, atoms[j])
 
 
 @np.errstate(all="ignore")
@@ -199,12 +211,14 @@ def gram_sweep(
     values: np.ndarray,  # (N, width) changed in place
     order: np.ndarray,  # (m,)
     exact: bool,
+    positive: bool = False,
 ) -> None:
     """`ksvd_sweep` in the feature space of a kernel, atoms written over the samples.
 
     The new atom is d = Σᵢ gᵢ eᵢ over its users, eᵢ = φ(xᵢ) − Σ_{k≠j} γᵢₖ dₖ. Its
     products with all samples are combinations of rows of K and of the products of
-    the other atoms, so K is never multiplied by a vector.
+    the other atoms, so K is never multiplied by a vector. `positive` coefficients are
+    cut off at zero, after one step of alternation.
     """
     for j in order:
         rows, slots = np.nonzero(indices == j)
@@ -213,7 +227,7 @@ def gram_sweep(
         others = spread(indices[rows], values[rows], len(gram))
         others[:, j] = 0
         use = values[rows, slots]
-        if exact:
+        if exact and not positive:
             use = _leading_use(matrix, products, gram, rows, others, use)
         use = scaled(use)
         mixed = use @ others
@@ -228,7 +242,8 @@ def gram_sweep(
         products[j], coefs[j] = scale * atom_products, scale * atom_coefs
         gram[j] = gram[:, j] = scale * inner
         gram[j, j] = 1
-        values[rows, slots] = products[j, rows] - others @ gram[j]
+        fresh = products[j, rows] - others @ gram[j]
+        values[rows, slots] = np.maximum(fresh, 0) if positive else fresh
 
 
 def spread(indices: np.ndarray, values: np.ndarray, m: int) -> np.ndarray:  # (n, m)

@@ -9,7 +9,7 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from .reference import UNUSED
+from .reference import ALTERNATIONS, UNUSED
 
 
 def omp(
@@ -204,20 +204,29 @@ def ksvd_sweep(
     values: Tensor,
     order: Tensor,
     exact: bool,
+    positive: bool = False,
+    positive_atoms: bool = False,
 ) -> None:
     """K-SVD sweep, atom by atom; in place in residual, atoms and values."""
+    signed = not (positive or positive_atoms)
+    steps = ALTERNATIONS if exact and not signed else 1
     for j, rows, slots in _users(indices, atoms.shape[0], order):
         coefs = values[rows, slots]
         error = residual[rows] + torch.outer(coefs, atoms[j])
-        atom = _leading_direction(error, atoms[j]) if exact else _scaled(coefs) @ error
-        atom = _scaled(atom)
-        norm = atom.norm()
-        if norm == 0:
-            continue
-        atoms[j] = atom / norm
-        fresh = error @ atoms[j]
-        values[rows, slots] = fresh
-        residual[rows] = error - torch.outer(fresh, atoms[j])
+        for _ in range(steps):
+            if exact and signed:
+                atom = _leading_direction(error, atoms[j])
+            else:
+                atom = _scaled(coefs) @ error
+            atom = _scaled(atom.clamp(min=0) if positive_atoms else atom)
+            norm = atom.norm()
+            if norm == 0:
+                break
+            atoms[j] = atom / norm
+            coefs = error @ atoms[j]
+            coefs = coefs.clamp(min=0) if positive else coefs
+            values[rows, slots] = coefs
+            residual[rows] = error - torch.outer(coefs, atoms[j])
 
 
 def _users(
@@ -244,6 +253,7 @@ def gram_sweep(
     values: Tensor,
     order: Tensor,
     exact: bool,
+    positive: bool = False,
 ) -> None:
     """K-SVD sweep in feature space; see the reference."""
     for j, rows, slots in _users(indices, gram.shape[0], order):
@@ -251,7 +261,7 @@ def gram_sweep(
         others.scatter_add_(1, indices[rows].clamp(min=0), values[rows])
         others[:, j] = 0
         use = values[rows, slots]
-        if exact:
+        if exact and not positive:
             use = _leading_use(matrix, products, gram, rows, others, use)
         use = _scaled(use)
         mixed = use @ others
@@ -266,7 +276,8 @@ def gram_sweep(
         products[j], coefs[j] = scale * atom_products, scale * atom_coefs
         gram[j], gram[:, j] = scale * inner, scale * inner
         gram[j, j] = 1
-        values[rows, slots] = products[j, rows] - others @ gram[j]
+        fresh = products[j, rows] - others @ gram[j]
+        values[rows, slots] = fresh.clamp(min=0) if positive else fresh
 
 
 def _leading_use(

@@ -9,13 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core import Array, AtomUpdate, Dictionary, SparseCoder
+from ..dictionaries import ExplicitDictionary
 from ..persistence.checkpoint import Checkpoint
+from ..pursuits import resolve_coder
 from ..updates import MODUpdate, resolve_update
-from .base import (
-    DictionaryLearner,
-)
+from ..updates.sweeps import nonnegative
+from .base import DictionaryLearner
 from .iterate import CodeAndUpdate, Monitor, iterate
 from .linear_atoms import LinearAtoms
+from .warm_up import PACE
 
 
 class BatchLearner(DictionaryLearner):
@@ -38,9 +40,34 @@ class BatchLearner(DictionaryLearner):
         """Run the alternation, keep its history, and return the last dictionary."""
         self.coder_ = self._coder(start.n_atoms, n_features)
         checkpoint = Checkpoint.of(self, samples=X, start=start)
-        steps = CodeAndUpdate(start, X, self.coder_, self._atom_update(), rng)
+        warm_up = getattr(self, "warm_up", 0)
+        steps = CodeAndUpdate(start, X, self.coder_, self._atom_update(), rng, warm_up)
         self.history_, self.n_iter_ = iterate(steps, Monitor.of(self), checkpoint, X)
         return steps.dictionary
+
+
+def ksvd_update(
+    update: str | AtomUpdate,
+    coder: str | SparseCoder | None,
+    positive_atoms: bool = False,
+) -> AtomUpdate:
+    """The update of a name; rank-one fits keep codes non-negative if the coder does.
+
+    An update that is given as such stays as it is.
+    """
+    found = resolve_update(update)
+    if isinstance(update, AtomUpdate):
+        return found
+    known = found.get_params()
+    if positive_atoms and "positive_atoms" not in known:
+        raise ValueError(
+            f"update={update!r} does not keep atoms non-negative: use 'ksvd' or "
+            "'ksvd-parallel', or leave positive_atoms out"
+        )
+    coder = resolve_coder(coder) if isinstance(coder, str) else coder
+    positive = bool(getattr(coder, "positive", False))
+    wanted = {"positive": positive, "positive_atoms": positive_atoms}
+    return found.set_params(**{k: v for k, v in wanted.items() if k in known})
 
 
 class LinearLearner(BatchLearner, LinearAtoms):
@@ -89,6 +116,17 @@ class KSVD(LinearLearner):
         ``dictionary``); a true result stops the fit.
     sparse_output : bool
         Whether `transform` returns a CSR matrix.
+    positive_atoms : bool
+        Whether atoms must be non-negative, as those of spectra, counts and images are;
+        with ``coder=OMP(5, positive=True)`` the fit is a sparse non-negative matrix
+        factorisation. An `update` that is given decides itself.
+    warm_up : int
+        In so many first iterations the number of non-zeros grows from 1 to that of the
+        coder. It helps to find the true atoms where samples are few for them; give it
+        half of the iterations or more.
+    tol : float
+        Stop when the error has fallen by at most this part in three iterations; 0 means
+        never.
 
     Attributes
     ----------
@@ -115,7 +153,9 @@ class KSVD(LinearLearner):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearLearner._parameter_constraints,
+        **PACE,
         "update": [str, AtomUpdate],
+        "positive_atoms": ["boolean"],
     }
 
     def __init__(
@@ -131,6 +171,9 @@ class KSVD(LinearLearner):
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
         sparse_output: bool = False,
+        positive_atoms: bool = False,
+        warm_up: int = 0,
+        tol: float = 0.0,
     ) -> None:
         self.n_components = n_components
         self.n_nonzero_coefs = n_nonzero_coefs
@@ -142,9 +185,20 @@ class KSVD(LinearLearner):
         self.verbose = verbose
         self.callback = callback
         self.sparse_output = sparse_output
+        self.positive_atoms = positive_atoms
+        self.warm_up = warm_up
+        self.tol = tol
+
+    def _first_dictionary(
+        self, X: Array, rng: np.random.Generator
+    ) -> ExplicitDictionary:
+        start = super()._first_dictionary(X, rng)
+        if not self.positive_atoms:
+            return start
+        return start.with_weights(nonnegative(start.atoms))
 
     def _atom_update(self) -> AtomUpdate:
-        return resolve_update(self.update)
+        return ksvd_update(self.update, self.coder, self.positive_atoms)
 
 
 class MOD(LinearLearner):
@@ -156,7 +210,7 @@ class MOD(LinearLearner):
     ----------
     n_components, n_nonzero_coefs, coder, max_iter, init
         As in `KSVD`.
-    random_state, verbose, callback, sparse_output
+    random_state, verbose, callback, sparse_output, warm_up, tol
         As in `KSVD`.
 
     Attributes
@@ -173,6 +227,11 @@ class MOD(LinearLearner):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LinearLearner._parameter_constraints,
+        **PACE,
+    }
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -185,6 +244,8 @@ class MOD(LinearLearner):
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
         sparse_output: bool = False,
+        warm_up: int = 0,
+        tol: float = 0.0,
     ) -> None:
         self.n_components = n_components
         self.n_nonzero_coefs = n_nonzero_coefs
@@ -195,6 +256,8 @@ class MOD(LinearLearner):
         self.verbose = verbose
         self.callback = callback
         self.sparse_output = sparse_output
+        self.warm_up = warm_up
+        self.tol = tol
 
     def _atom_update(self) -> AtomUpdate:
         return MODUpdate()

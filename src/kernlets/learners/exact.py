@@ -22,9 +22,10 @@ from ..kernels import Precomputed, resolve
 from ..kernels.check_samples import check_samples, describe_input
 from ..kernels.complete import completed_rows
 from ..kernels.definite import check_matrix
-from ..updates import MODUpdate, resolve_update
-from .batch import BatchLearner
+from ..updates import MODUpdate
+from .batch import BatchLearner, ksvd_update
 from .kernel_atoms import KernelAtoms
+from .warm_up import PACE
 
 
 class KernelLearner(KernelAtoms, BatchLearner):
@@ -33,6 +34,7 @@ class KernelLearner(KernelAtoms, BatchLearner):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BatchLearner._parameter_constraints,
         "kernel": [str, Kernel, callable],
+        **PACE,
         "init": [StrOptions({"samples"}), "array-like"],
     }
 
@@ -145,6 +147,8 @@ class KernelKSVD(KernelLearner):
         Number of atoms. Default: a quarter of the samples, at most 500.
     n_nonzero_coefs, coder, max_iter, random_state, verbose, callback, sparse_output
         As in `KSVD`.
+    warm_up, tol : int, float
+        As in `KSVD`.
     init : "samples" or array of row numbers
         The training samples that serve as first atoms: random ones, or those given.
     update : str or AtomUpdate
@@ -191,6 +195,8 @@ class KernelKSVD(KernelLearner):
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
         sparse_output: bool = False,
+        warm_up: int = 0,
+        tol: float = 0.0,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
@@ -203,9 +209,11 @@ class KernelKSVD(KernelLearner):
         self.verbose = verbose
         self.callback = callback
         self.sparse_output = sparse_output
+        self.warm_up = warm_up
+        self.tol = tol
 
     def _atom_update(self) -> AtomUpdate:
-        return resolve_update(self.update)
+        return ksvd_update(self.update, self.coder)
 
 
 class KernelMOD(KernelLearner):
@@ -216,6 +224,8 @@ class KernelMOD(KernelLearner):
     kernel, n_components, init
         As in `KernelKSVD`.
     n_nonzero_coefs, coder, max_iter, random_state, verbose, callback, sparse_output
+        As in `KSVD`.
+    warm_up, tol : int, float
         As in `KSVD`.
 
     Attributes
@@ -245,6 +255,8 @@ class KernelMOD(KernelLearner):
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
         sparse_output: bool = False,
+        warm_up: int = 0,
+        tol: float = 0.0,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
@@ -256,6 +268,8 @@ class KernelMOD(KernelLearner):
         self.verbose = verbose
         self.callback = callback
         self.sparse_output = sparse_output
+        self.warm_up = warm_up
+        self.tol = tol
 
     def _atom_update(self) -> AtomUpdate:
         return MODUpdate()

@@ -28,6 +28,7 @@ from ..core import Array, AtomUpdate, Coded, Dictionary, SparseCoder, Statistics
 from ..persistence.checkpoint import Checkpoint, fitting, learned_fields
 from ..pursuits import encode
 from ..pursuits.coded_sums import code_and_sum
+from .warm_up import at_rest, grown
 
 
 @dataclass
@@ -39,6 +40,8 @@ class Monitor:
     callback: Callable[[dict[str, Any]], Any] | None = None
     title: str = ""
     measure: str = "mean squared error"
+    warm_up: int = 0
+    tol: float = 0.0
     history: dict[str, list[float]] = field(
         default_factory=lambda: {"objective": [], "seconds": []}
     )
@@ -57,6 +60,8 @@ class Monitor:
             getattr(estimator, "callback", None),
             type(estimator).__name__,
             measure,
+            getattr(estimator, "warm_up", 0),
+            getattr(estimator, "tol", 0.0),
         )
 
     def __post_init__(self) -> None:
@@ -89,7 +94,7 @@ class Monitor:
         objective: float,
         **others: float,
     ) -> bool:
-        """Note one iteration; True when the callback wants to stop."""
+        """Note one iteration; True when the callback or `tol` wants to stop."""
         if not np.isfinite(objective):
             raise ValueError(
                 f"{self.title}: the {self.measure} is not finite after iteration "
@@ -106,10 +111,11 @@ class Monitor:
                 f"{objective:.6g}, {self.history['seconds'][-1]:.2f} s",
                 flush=True,
             )
+        rests = at_rest(self.history["objective"], self.tol, self.warm_up)
         if self.callback is None:
-            return False
+            return rests
         told = {"iteration": iteration, "objective": objective}
-        return bool(self.callback({**told, "dictionary": dictionary()}))
+        return bool(self.callback({**told, "dictionary": dictionary()})) or rests
 
 
 class Alternation(ABC):
@@ -183,9 +189,11 @@ class CodeAndUpdate(Alternation):
         coder: SparseCoder,
         update: AtomUpdate,
         rng: np.random.Generator,
+        warm_up: int = 0,
     ) -> None:
         self.dictionary, self.X = dictionary, X
         self.coder, self.update, self.rng = coder, update, rng
+        self.warm_up, self.n_steps = warm_up, 0
 
     def current(self) -> Dictionary:
         return self.dictionary.snapshot()
@@ -194,10 +202,11 @@ class CodeAndUpdate(Alternation):
         # a sweep is serial with small products between: threads of BLAS would only spin
         calm = serial_blas if self.update.needs == "codes" else nullcontext()
         with calm:
-            coded = _coded(self.dictionary, self.X, self.coder, self.update)
+            coder = grown(self.coder, self.n_steps, self.warm_up)
+            coded = _coded(self.dictionary, self.X, coder, self.update)
             with quiet():  # atoms and error are looked at
                 step = self.update.step(self.dictionary, coded, self.rng)
-        self.dictionary = step.dictionary
+        self.dictionary, self.n_steps = step.dictionary, self.n_steps + 1
         _refuse_unbounded(self.dictionary)
         n = coded.n_samples if isinstance(coded, Statistics) else len(coded.codes)
         return {"objective": max(step.error, 0.0) / n}
@@ -208,6 +217,7 @@ class CodeAndUpdate(Alternation):
     def resume(self, state: dict[str, Any]) -> None:
         self.rng.bit_generator.state = state["rng"].bit_generator.state
         start: Any = self.dictionary
+        self.n_steps = len(state["history"]["objective"])
         resumed = replace(start, **state["dictionary"])
         self.dictionary = fitting(resumed, start, free="r")
 

@@ -13,9 +13,10 @@ from ..backend.arrays import (
     index_like,
     is_torch,
     namespace,
+    to_numpy,
 )
-from ..backend.scale import least_energy
-from ..backend.threads import parallel
+from ..backend.scale import least_energy, unit_rows
+from ..backend.threads import parallel, serial_blas
 from ..core import Array
 
 BLOCK = 64  # atoms whose gaps are found by one matrix product
@@ -60,6 +61,33 @@ def gauss_seidel(
     else:
         parallel(swept, tiles)
     return out
+
+
+def positive_sweeps(
+    codes_gram: Array,  # (m, m)
+    cross: Array,  # (m, p)
+    start: Array,  # (m, p), none negative
+    sweeps: int,
+) -> Array:  # (m, p)
+    """`gauss_seidel` with each atom cut off at zero: the best non-negative one."""
+    xp, power = namespace(start), diagonal(codes_gram)
+    used = to_numpy(power > least_energy(codes_gram))
+    gram, right, atoms = double(codes_gram), double(cross), double(start)
+    atoms = xp.asarray(atoms, copy=True)
+    turns = [np.flatnonzero(used), np.flatnonzero(used)[::-1]]
+    with serial_blas:
+        for sweep in range(sweeps):
+            for j in turns[sweep % 2]:
+                gap = right[j] - gram[j] @ atoms
+                atoms[j] = xp.clip(atoms[j] + gap / gram[j, j], 0, None)
+    return as_like(atoms, start)
+
+
+def nonnegative(atoms: Array) -> Array:  # (m, p)
+    """Atoms of unit norm without their negative parts, or turned if all is negative."""
+    xp = namespace(atoms)
+    some = xp.any(atoms > 0, axis=1)[:, None]
+    return unit_rows(xp.clip(xp.where(some, atoms, -atoms), 0, None))
 
 
 class _Part(NamedTuple):

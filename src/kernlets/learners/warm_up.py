@@ -1,0 +1,46 @@
+"""How a fit begins and when it ends: sparsity that grows, and a stop at rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import clone
+
+from ..backend.constraints import AT_LEAST_0, NOT_NEGATIVE
+from ..core import SparseCoder
+
+#: Constraints on the parameters of learners that warm up and stop.
+PACE: dict[str, list[Any]] = {
+    "warm_up": [AT_LEAST_0],
+    "tol": [NOT_NEGATIVE],
+}
+WINDOW = 3  # iterations in which the error must fall, for a fit to go on
+
+
+def grown(coder: SparseCoder, iteration: int, warm_up: int) -> SparseCoder:
+    """The coder of an iteration: non-zeros grow from 1 to all in `warm_up` iterations.
+
+    With one non-zero learning is a kind of clustering, which has few bad ends.
+    """
+    if iteration >= warm_up:
+        return coder
+    width = getattr(coder, "n_nonzero_coefs", None)
+    if width is None:
+        raise ValueError(
+            f"warm_up={warm_up} needs a coder with a number of non-zeros, such as "
+            f"OMP(5), not {coder!r}: give it one, or leave warm_up out"
+        )
+    now = 1 + (width - 1) * iteration // warm_up
+    return clone(coder).set_params(n_nonzero_coefs=now)
+
+
+def at_rest(objective: list[float], tol: float, warm_up: int) -> bool:
+    """Whether the least error fell by at most `tol`, relatively, in `WINDOW` steps.
+
+    Single steps may go up, because greedy codes need not be better than the last ones.
+    """
+    settled = objective[warm_up:]
+    if tol == 0 or len(settled) <= WINDOW:
+        return False
+    before, now = min(settled[:-WINDOW]), min(settled[-WINDOW:])
+    return before - now <= tol * before

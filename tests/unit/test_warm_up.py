@@ -1,0 +1,88 @@
+"""Sparsity that grows at the start of a fit, and the stop at rest."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from kernlets import KSVD, MOD, OMP, KernelKSVD, KernelMOD, Lasso, options
+from kernlets.learners.warm_up import at_rest, grown
+
+LEARNERS = [KSVD(12), KSVD(12, update="parallel"), MOD(12)]
+LEARNERS += [KernelKSVD("poly:2", 12), KernelMOD("poly:2", 12)]
+
+
+def samples(rng, n=200, p=20):
+    atoms = rng.standard_normal((12, p))
+    codes = np.where(rng.random((n, 12)) < 0.25, rng.random((n, 12)), 0)
+    return codes @ atoms + 0.02 * rng.standard_normal((n, p))
+
+
+def test_non_zeros_grow_from_one_to_all():
+    coder = OMP(5, positive=True)
+    widths = [grown(coder, i, 10).n_nonzero_coefs for i in range(12)]
+    assert widths == [1, 1, 1, 2, 2, 3, 3, 3, 4, 4, 5, 5]
+    assert grown(coder, 3, 10).positive and coder.n_nonzero_coefs == 5
+    assert grown(coder, 0, 0) is coder
+
+
+@pytest.mark.parametrize("coder", [Lasso(0.1), OMP(tol=0.1)])
+def test_a_coder_without_a_number_of_non_zeros_cannot_grow(coder, rng):
+    with pytest.raises(ValueError, match="warm_up=3"):
+        KSVD(5, coder=coder, warm_up=3).fit(samples(rng))
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+def test_iterations_are_those_of_growing_coders(learner, rng, xp):
+    """The first iteration is that of one non-zero; in the end codes have all."""
+    X, learner = xp.asarray(samples(rng)), clone(learner).set_params(random_state=0)
+    warm = clone(learner).set_params(n_nonzero_coefs=3, max_iter=4, warm_up=3).fit(X)
+    first = clone(learner).set_params(n_nonzero_coefs=1, max_iter=1).fit(X)
+    assert warm.history_["objective"][0] == first.history_["objective"][0]
+    assert (xp.to_numpy(warm.transform(X)) != 0).sum(1).max() == 3
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+def test_the_stop_is_where_the_error_rests(learner, rng, xp):
+    X = xp.asarray(samples(rng))
+    params = {"n_nonzero_coefs": 3, "random_state": 0, "max_iter": 60}
+    errors = learner.set_params(**params, tol=0.0).fit(X).history_["objective"]
+    assert len(errors) == 60
+    found = learner.set_params(tol=0.02).fit(X).history_["objective"]
+    learner.set_params(tol=0.0)
+    assert 4 <= len(found) < 60
+    assert found == errors[: len(found)]
+    assert min(found[:-3]) - min(found[-3:]) <= 0.02 * min(found[:-3])
+    for n in range(4, len(found)):
+        assert not at_rest(errors[:n], 0.02, 0)
+
+
+def test_the_stop_waits_for_the_warm_up():
+    flat = [1.0] * 20
+    assert at_rest(flat[:4], 0.01, 0) and not at_rest(flat[:3], 0.01, 0)
+    assert at_rest(flat[:14], 0.01, 10) and not at_rest(flat[:13], 0.01, 10)
+    assert not at_rest(flat, 0.0, 0)
+    assert not at_rest([1.0, 1.0, 0.5, 1.2], 0.01, 0)  # it fell, and rose again
+
+
+def test_a_resumed_fit_warms_up_where_it_was(rng, tmp_path):
+    X = samples(rng)
+    learner = KSVD(8, 3, max_iter=6, warm_up=5, random_state=0)
+    whole = learner.fit(X).history_["objective"]
+
+    def stop(state):
+        if state["iteration"] == 2:
+            raise KeyboardInterrupt
+
+    with options(checkpoint=tmp_path / "fit"):
+        with pytest.raises(KeyboardInterrupt):
+            learner.set_params(callback=stop).fit(X)
+        resumed = learner.set_params(callback=None).fit(X).history_["objective"]
+    assert resumed == whole
+
+
+@pytest.mark.parametrize("params", [{"tol": -1.0}, {"warm_up": -1}, {"tol": "much"}])
+def test_bad_parameters_are_named(params, rng):
+    with pytest.raises(ValueError, match=next(iter(params))):
+        KSVD(5, **params).fit(samples(rng))
