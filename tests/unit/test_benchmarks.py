@@ -18,7 +18,7 @@ from kernlets.lab.bench.skip import Skip, require
 from kernlets.lab.peers import runner
 from kernlets.lab.peers.memory import peak_of
 from kernlets.lab.peers.records import last_results
-from kernlets.lab.peers.spec import Target
+from kernlets.lab.peers.spec import Benchmark, Method, Target
 from kernlets.lab.peers.tables import markdown
 
 ROOT = Path(__file__).parents[2]
@@ -130,3 +130,66 @@ def test_a_page_gets_the_new_table_in_its_part(quick_omp: Any) -> None:
     assert text.endswith("<!-- end -->\nb <!-- end -->\n")
     assert "old" not in text
     assert "| scikit-learn |" in text
+
+
+class Constant(Method):
+    name = "ours"
+    memory = False
+
+    def __init__(self, problem: int) -> None:
+        self.problem = problem
+
+    def run(self) -> int:
+        return self.problem
+
+    def figures(self, result: int) -> dict[str, float]:
+        return {"value": float(result)}
+
+
+class Numbers(Benchmark):
+    name, title, about = "numbers", "Numbers", "Four numbers"
+    grid = tuple({"n": n} for n in range(4))
+    quick_grid = ({"n": 9},)
+    methods = (Constant,)
+    repeats = 1
+    limit = 9  # cases from here on end in an error
+
+    def problem(self, case: Any) -> int:
+        if case["n"] < 9 and case["n"] >= self.limit:
+            raise OSError("out of power")
+        return case["n"]
+
+
+def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
+    store, benchmark, seen = JsonLines(tmp_path), Numbers(), []
+    benchmark.limit = 2
+    with pytest.raises(OSError, match="out of power"):
+        runner.run(benchmark, False, 1, store, seen.append)
+    benchmark.limit = 9
+    runner.run(benchmark, False, 1, store, seen.append, resume=True)
+    assert sum("numbers: n=1" in line for line in seen) == 1
+    results = last_results(store, "numbers")
+    assert [each["case"]["n"] for each in results["cases"]] == [0, 1, 2, 3]
+    assert len(store.sessions("numbers")) == 1
+
+
+def test_parts_share_a_session_and_their_cases_come_in_order(tmp_path: Path) -> None:
+    store = JsonLines(tmp_path)
+    for part in ((2, 2), (1, 2)):
+        runner.run(Numbers(), False, 1, store, print, resume=True, part=part)
+    cases = last_results(store, "numbers")["cases"]
+    assert [each["case"]["n"] for each in cases] == [0, 1, 2, 3]
+
+
+def test_what_is_measured_in_another_way_is_not_continued(tmp_path: Path) -> None:
+    store, other = JsonLines(tmp_path), Numbers()
+    runner.run(Numbers(), False, 1, store, print)
+    other.about = "Four numbers, twice"
+    runner.run(other, False, 1, store, print, resume=True)
+    assert len(store.sessions("numbers")) == 2
+
+
+@pytest.mark.parametrize("text", ["2", "0/2", "3/2", "a/b"])
+def test_a_part_that_is_none_is_refused(text: str) -> None:
+    done = run("omp", "--part", text)
+    assert done.returncode == 2 and "is no part: write e.g. 1/2" in done.stderr

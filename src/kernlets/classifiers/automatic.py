@@ -114,7 +114,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
     --------
     >>> from kernlets import AutoDictionaryClassifier, datasets
     >>> digits = datasets.load("digits")
-    >>> model = AutoDictionaryClassifier(seconds=5, random_state=0)
+    >>> model = AutoDictionaryClassifier(60, max_candidates=6, random_state=0)
     >>> model = model.fit(digits.X_train, digits.y_train)
     >>> model.score(digits.X_test, digits.y_test) > 0.9
     True

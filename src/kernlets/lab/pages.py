@@ -64,7 +64,11 @@ def part(name: str, root: Path, found: Sequence[Findings]) -> str:
         (own,) = (each for each in found if each.exhibit.name == name)
         return exhibit_table(own)
     short = name.removesuffix(" summary")
-    results = last_results(JsonLines(root / "docs" / "benchmarks"), short)
+    store = JsonLines(root / "docs" / "benchmarks")
+    if not store.sessions(short):
+        command = f"python -m benchmarks {short} --out docs/benchmarks"
+        return f"There is no record yet: `{command}`, then `make pages`."
+    results = last_results(store, short)
     return markdown(results) if short == name else summary(short, results)
 
 
