@@ -33,6 +33,10 @@ How = tuple[bool, bool, bool]  # exact, codes non-negative, atoms non-negative
 ROWS_ONLY = (
     "positive_atoms needs atoms that are rows of a matrix: use KSVD, or leave it out"
 )
+NO_GAPS = (
+    "non-negative codes or atoms cannot be learned from rows with missing values: fill "
+    "them in first, e.g. with kernlets.DictionaryImputer, or leave positive out"
+)
 
 
 class KSVDUpdate(AtomUpdate):
@@ -140,6 +144,7 @@ class ParallelKSVDUpdate(AtomUpdate):
         self,
         min_uses: int = 4,
         max_coherence: float = 0.95,
+        *,
         n_sweeps: int = 5,
         positive_atoms: bool = False,
     ) -> None:
@@ -179,6 +184,8 @@ def _(
     dictionary: ExplicitDictionary, coded: Coded, order: np.ndarray, how: How
 ) -> tuple[ExplicitDictionary, np.ndarray]:
     if has_gaps(coded.X):
+        if how[1] or how[2]:
+            raise ValueError(NO_GAPS)
         return _masked_sweep(dictionary, coded, order)
     X, codes = coded.X, coded.codes
     atoms, values = _copy(dictionary.atoms), _copy(codes.values)
