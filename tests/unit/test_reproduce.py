@@ -192,7 +192,7 @@ def test_processes_find_what_one_finds(tmp_path):
 
 def test_a_process_that_dies_costs_its_run_only():
     lost = [Cell(f"no.study{i}", "smoke", {}, 0) for i in range(3)]
-    found = list(runner.over_processes(lost, (None, 1), 2, None))
+    found = list(runner.over_processes(runner.make, lost, (None, 1), 2, None))
     assert {each.cell.study for each in found} == {each.study for each in lost}
     assert all(each.error == "its process ended with code 1" for each in found)
 
@@ -201,7 +201,7 @@ def test_a_process_that_dies_before_it_reads_costs_its_run_only(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "/nowhere")
     monkeypatch.setenv("PYTHONHOME", "/nowhere")  # no interpreter starts there
     lost = [Cell("no.study", "smoke", {}, seed) for seed in range(2)]
-    found = list(runner.over_processes(lost, (None, 1), 2, None))
+    found = list(runner.over_processes(runner.make, lost, (None, 1), 2, None))
     assert len(found) == 2
     assert all("its process ended with code" in each.error for each in found)
 
@@ -209,7 +209,7 @@ def test_a_process_that_dies_before_it_reads_costs_its_run_only(monkeypatch):
 def test_processes_stop_at_the_deadline():
     began = time.monotonic()
     todo = [Cell("no.study", "smoke", {}, seed) for seed in range(50)]
-    found = list(runner.over_processes(todo, (None, 1), 2, began + 0.05))
+    found = list(runner.over_processes(runner.make, todo, (None, 1), 2, began + 0.05))
     assert len(found) < 50 and time.monotonic() - began < 20
 
 
