@@ -57,8 +57,8 @@ def _exact(seed: int) -> Pipeline:
 
 def _samples(seed: int) -> Pipeline:
     """All samples of a digit as its atoms: nothing is learned."""
-    sizes = {"n_components": 92, "n_nonzero_coefs": 30, "max_iter": 1}
-    return classifier(KernelKSVD(clone(NARROW), random_state=seed, **sizes))
+    learner = KernelKSVD(clone(NARROW), n_components=92, max_iter=1, random_state=seed)
+    return classifier(learner.set_params(n_nonzero_coefs=30))
 
 
 def _neighbors(seed: int) -> Pipeline:
