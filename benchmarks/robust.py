@@ -38,12 +38,13 @@ def image_splits(name: str) -> Iterator[Split]:
     yield parts
 
 
-def damaged(X: np.ndarray, spread: float, seed: int) -> dict[str, np.ndarray]:
-    """Test images as they are, with noise, and with half of the pixels zero."""
+def damaged(kind: str, X: np.ndarray, spread: float, seed: int) -> np.ndarray:
+    """Images as they are, with noise, or with half of the pixels zero."""
     from kernlets.datasets.corrupt import add_noise, drop_pixels
 
-    lost = drop_pixels(X, LOST, seed)
-    return {"clean": X, "noise": add_noise(X, spread, seed), "lost": lost}
+    if kind == "clean":
+        return X
+    return add_noise(X, spread, seed) if kind == "noise" else drop_pixels(X, LOST, seed)
 
 
 def prepared(classifier: Any) -> Any:
@@ -64,7 +65,8 @@ class OnDamaged(OnSplits):
         X, X_test, y, y_test = split
         model = self.model(seed)
         _, seconds = timed(lambda: model.fit(X, y))
-        rows = damaged(X_test, float(X.std()), seed)
+        spread = float(X.std())
+        rows = {kind: damaged(kind, X_test, spread, seed) for kind in KINDS}
         found = {kind: 100 * float(model.score(rows[kind], y_test)) for kind in KINDS}
         return found, seconds
 
@@ -119,8 +121,9 @@ class TunedMachine:
         hits = 0.0
         for train, valid in parts:
             model = self._machine(*setting, X[train]).fit(X[train], y[train])
-            rows = damaged(X[valid], spread, self.seed)
-            hits += sum(np.sum(model.predict(rows[k]) == y[valid]) for k in self.kinds)
+            for kind in self.kinds:
+                rows = damaged(kind, X[valid], spread, self.seed)
+                hits += float(np.sum(model.predict(rows) == y[valid]))
         return hits
 
     def _machine(self, cost: float, width: float, X: np.ndarray) -> Any:
@@ -173,7 +176,8 @@ class Damaged(Benchmark):
         "RBF-SVM: C of 1, 10, 100 and gamma of 0.1, 0.3, 1, 3 times 1/(p var) by "
         f"3-fold cross-validation on up to {SEARCHED} rows, which are clean, or clean, "
         "noisy and incomplete for the other one. Accuracy in percent; seconds of fit "
-        "and all predictions."
+        "and all predictions. Candidates of ours were developed while looking at test "
+        "images of digits, ORL and USPS, not of MNIST."
     )
     grid = tuple({"data": name} for name in ("digits", "orl", "usps", "mnist"))
     quick_grid = ({"data": "toy"},)

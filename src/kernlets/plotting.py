@@ -26,6 +26,7 @@ __all__ = [
     "show_atoms",
 ]
 
+SCORE = "score"  # what a search notes instead of an objective
 Curve = Mapping[float, float | Sequence[float]]  # x -> y, or y of several seeds
 
 
@@ -121,7 +122,7 @@ def plot_history(
     ----------
     learner : fitted learner, classifier, detector, pipeline or dict
         Something with a `history_`, a pipeline that ends in it, or a `history_`. One
-        dictionary per class gives one line per class.
+        dictionary per class gives one line per class; a search its best score so far.
     ax : Axes, optional
         Where to draw. Default: new axes.
     x : {"iteration", "seconds"}
@@ -137,12 +138,14 @@ def plot_history(
     [[1.0, 3.0], [2.0, 2.0]]
     """
     found = _histories(learner)
-    curves = [(_positions(history, x), history["objective"]) for history in found]
+    of_search = SCORE in found[0]
+    what = SCORE if of_search else "objective"
+    curves = [(_positions(history, x, what), history[what]) for history in found]
     ax = _axes(ax)
     for (positions, objective), name in zip(curves, _class_names(learner), strict=True):
         label = {} if name is None else {"label": name}
         ax.plot(positions, objective, **{"marker": ".", **label, **line})
-    ax.set(xlabel=x, ylabel="mean squared error")
+    ax.set(xlabel=x, ylabel="best score so far" if of_search else "mean squared error")
     return _finished(ax, legend=len(found) > 1 or "label" in line)
 
 
@@ -173,9 +176,9 @@ def _class_names(model: Any) -> list[str | None]:
     return list(map(str, last.classes_)) if hasattr(last, "learners_") else [None]
 
 
-def _positions(history: Mapping[str, Any], x: str) -> list[float]:
+def _positions(history: Mapping[str, Any], x: str, what: str) -> list[float]:
     if x == "iteration":
-        return list(range(1, len(history["objective"]) + 1))
+        return list(range(1, len(history[what]) + 1))
     if x == "seconds" and x in history:
         return list(history[x])
     raise ValueError(f"x={x!r} must be 'iteration' or 'seconds'")

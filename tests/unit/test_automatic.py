@@ -19,6 +19,7 @@ from kernlets.classifiers.clock import Clock
 from kernlets.classifiers.families import Design, Features, labels_by_width
 from kernlets.classifiers.folds import sampling_order, splits, validation_rows
 from kernlets.classifiers.halving import Search
+from kernlets.classifiers.kept import residuals_by_width
 from kernlets.classifiers.learned import FAMILIES
 from kernlets.classifiers.spaces import Rates, Space
 from kernlets.classifiers.trials import Outcome, Stage, Trial, plan
@@ -194,6 +195,17 @@ def test_one_pursuit_per_class_gives_what_the_pipeline_gives():
             pipeline = make_pipeline(*family.steps(design, (), width)).fit(X, y)
         right = sum(pipeline.predict(new) == truth)
         np.testing.assert_array_equal(hits[width], [right])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_samples_that_are_nearly_equal_can_all_be_chosen(dtype):
+    rng = np.random.default_rng(0)
+    atoms = (rng.normal(size=(1, 6)) + 1e-3 * rng.normal(size=(40, 6))).astype(dtype)
+    X = rng.normal(size=(20, 6)).astype(dtype)
+    found = residuals_by_width(RBF(gamma=0.01), atoms, X)
+    residuals = np.stack(list(found.values()), axis=1)
+    assert np.isfinite(residuals).all() and residuals.min() > -1e-4
+    assert np.all(np.diff(residuals, axis=1) <= 0)
 
 
 def search_that_knows(robust, *known):

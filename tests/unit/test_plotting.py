@@ -106,6 +106,14 @@ def test_plot_history(ax, rows):
         plotting.plot_history(learner, ax, x="minutes")
 
 
+def test_plot_history_of_a_search(ax):
+    search = {"score": [0.5, 0.75, 0.75], "seconds": [0.1, 0.2, 0.4]}
+    plotting.plot_history(search, ax, x="seconds")
+    (line,) = ax.get_lines()
+    assert line.get_xydata().tolist() == [[0.1, 0.5], [0.2, 0.75], [0.4, 0.75]]
+    assert ax.get_ylabel() == "best score so far"
+
+
 def test_plot_history_finds_the_last_step(ax, rows):
     y = np.arange(len(rows)) % 2
     learner = KSVD(6, 2, max_iter=3, random_state=0)

@@ -240,6 +240,17 @@ def least_squares_codes(
     chosen: np.ndarray,  # (n, w), negative where there is none
 ) -> SparseCodes:
     """Coefficients of the chosen atoms that represent each sample best."""
+    systems, right = chosen_systems(gram, corr, chosen)
+    values = np.linalg.solve(systems, right[:, :, None])[:, :, 0].astype(corr.dtype)
+    return SparseCodes(chosen, values, gram.shape[0])
+
+
+def chosen_systems(
+    gram: np.ndarray,  # (m, m)
+    corr: np.ndarray,  # (n, m)
+    chosen: np.ndarray,  # (n, w), negative where there is none
+) -> tuple[np.ndarray, np.ndarray]:  # (n, w, w), (n, w)
+    """Gram matrix and correlations of the atoms that each sample has chosen."""
     live = chosen >= 0
     both = live[:, :, None] & live[:, None, :]
     places = np.where(live, chosen, 0)
@@ -249,6 +260,4 @@ def least_squares_codes(
     diagonal = np.arange(chosen.shape[1])
     tiny = 10 * np.finfo(gram.dtype).eps
     systems[:, diagonal, diagonal] += np.where(live, tiny, 1.0)
-    right = np.where(live, np.take_along_axis(corr, places, axis=1), 0.0)
-    values = np.linalg.solve(systems, right[:, :, None])[:, :, 0].astype(corr.dtype)
-    return SparseCodes(chosen, values, gram.shape[0])
+    return systems, np.where(live, np.take_along_axis(corr, places, axis=1), 0.0)

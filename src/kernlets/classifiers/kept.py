@@ -15,7 +15,7 @@ from ..config import options
 from ..core import Array, Kernel
 from ..learners import KernelKSVD
 from ..pursuits import OMP
-from .families import Design, Family, Features, Hits, Setting
+from .families import Design, Family, Features, Hits, Setting, chosen_systems
 from .residual import ResidualClassifier
 from .spaces import Space
 
@@ -80,26 +80,10 @@ def residuals_by_width(
     energy = to_numpy(kernel.diag(X))
     count = min(max(WIDTHS), len(gram))
     chosen = to_numpy(OMP(count).solve(gram, corr, energy).indices)
-    squares = np.cumsum(_whitened(gram, corr, chosen) ** 2, axis=1)
+    systems, right = chosen_systems(gram, corr, chosen)
+    # rounding of Gram matrices of nearly equal samples grows with their size
+    slack = 10 * count * np.finfo(gram.dtype).eps * np.eye(count)
+    factor = np.linalg.cholesky(systems.astype(np.float64) + slack)
+    whitened = np.linalg.solve(factor, right[:, :, None])[:, :, 0]
+    squares = np.cumsum(whitened**2, axis=1)
     return {w: energy - squares[:, min(w, count) - 1] for w in WIDTHS}
-
-
-def _whitened(
-    gram: np.ndarray,  # (m, m)
-    corr: np.ndarray,  # (n, m)
-    chosen: np.ndarray,  # (n, w), negative where there is none
-) -> np.ndarray:  # (n, w)
-    """L⁻¹ c for the Gram matrix L Lᵀ and the correlations c of the chosen atoms."""
-    live = chosen >= 0
-    places = np.where(live, chosen, 0)
-    both = live[:, :, None] & live[:, None, :]
-    systems = np.where(both, gram[places[:, :, None], places[:, None, :]], 0.0)
-    # empty places become an equation of their own; a little on the diagonal keeps the
-    # rest solvable where rounding has let in nearly the same atom twice
-    diagonal = np.arange(chosen.shape[1])
-    tiny = 10 * np.finfo(gram.dtype).eps
-    systems[:, diagonal, diagonal] += np.where(live, tiny, 1.0)
-    right = np.where(live, np.take_along_axis(corr, places, axis=1), 0.0)
-    factor = np.linalg.cholesky(systems)
-    return np.linalg.solve(factor, right[:, :, None])[:, :, 0]
-
