@@ -567,5 +567,5 @@ def test_models_that_cannot_do_what_is_asked(blobs: Path, tmp_path: Path) -> Non
     save(NystroemMap("rbf", n_landmarks=9).fit(np.load(blobs)["X"]), model)
     codes = tmp_path / "c.npz"
     assert "no sparse codes" in error("transform", model, blobs, "-o", codes)
-    assert "to be scored" in error("score", model, blobs)
+    assert "classifier to score" in error("score", model, blobs)
     assert "fitted without labels" in error("predict", model, blobs)

@@ -175,7 +175,7 @@ def test_unwritable_cache_only_warns(
 ) -> None:
     (home / "cache").write_text("a file where the folder should be")
     monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda **_: usps_from_openml())
-    with pytest.warns(UserWarning, match="not kept"):
+    with pytest.warns(UserWarning, match="could not be cached"):
         assert datasets.load("usps").X_train.shape == (7291, 256)
 
 
