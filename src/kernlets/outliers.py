@@ -22,7 +22,7 @@ from .backend.validation import check_rows
 from .config import options
 from .core import Array
 from .fields import Conditions, Declared, Floats, Indices, Number, Part, Size
-from .kernels.complete import completed_rows
+from .kernels.complete import completed_rows, in_memory
 from .learners import ReducedKernelDL, base
 
 LEARNING_SHARE = 16  # training rows of a file take 1/16 of the memory option
@@ -117,8 +117,9 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
     def fit(self, X: Any, y: Any = None) -> DictionaryOutlierDetector:
         """Learn what is normal from the rows of X; y is ignored."""
         self._validate_params()
+        gaps = in_memory(X)
         X = check_rows(
-            self, X, reset=True, ensure_min_samples=2, by_blocks=True, allow_nan=True
+            self, X, reset=True, ensure_min_samples=2, by_blocks=True, allow_nan=gaps
         )
         X = completed_rows(X)
         known = self._standardized(self._learning_rows(X))

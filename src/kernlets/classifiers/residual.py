@@ -26,7 +26,7 @@ from ..config import options
 from ..core import Array, Kernel
 from ..fields import Conditions, Declared, Indices, Many, Number, Part
 from ..kernels import Precomputed, resolve
-from ..kernels.complete import completed_rows
+from ..kernels.complete import completed_rows, in_memory
 from ..kernels.definite import check_kernel
 from ..kernels.samples import check_samples, describe_input, takes_gaps
 from ..learners import KSVD
@@ -137,7 +137,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self._validate_params()
         learner = self._learner()
         kernel = kernel_of(learner)
-        X = labelled_rows(self, X, kernel, _learns_gaps(learner) or takes_gaps(kernel))
+        gaps = _learns_gaps(learner) or (takes_gaps(kernel) and in_memory(X))
+        X = labelled_rows(self, X, kernel, gaps)
         X = X if _learns_gaps(learner) else completed_rows(X)
         learner = with_one_kernel(learner, X)
         split = split_classes(self, X, y, kernel)
@@ -159,8 +160,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self.classes_, self.class_rows_ = split.classes, split.rows
         self.class_count_ = split.counts
         self.temperature_ = self._mean_error()
-        in_memory = not is_stream(X, kernel) and not is_elsewhere(X)
-        if in_memory and split.counts.max() < FEW:
+        at_hand = not is_stream(X, kernel) and not is_elsewhere(X)
+        if at_hand and split.counts.max() < FEW:
             self._warm_up(X, np.searchsorted(self.classes_, label_values(y)))
         return self
 

@@ -16,7 +16,7 @@ from ..core import Array, Kernel, SparseCoder, SparseCodes
 from ..dictionaries import KernelDictionary
 from ..fields import Declared, Indices, Maybe, Part
 from ..kernels import resolve
-from ..kernels.complete import completed_rows
+from ..kernels.complete import completed_rows, in_memory
 from ..kernels.samples import check_samples, describe_input
 from ..learners.exact import kernel_matrix
 from ..pursuits import OMP, encode
@@ -99,8 +99,9 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         """Keep the training samples as atoms of unit norm."""
         self._validate_params()
         kernel = resolve(self.kernel)
+        gaps = in_memory(X)
         X = check_samples(
-            self, X, kernel, reset=True, ensure_min_samples=2, allow_nan=True
+            self, X, kernel, reset=True, ensure_min_samples=2, allow_nan=gaps
         )
         X = completed_rows(X)
         self.classes_, codes = np.unique(

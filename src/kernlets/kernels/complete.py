@@ -19,6 +19,8 @@ import numpy as np
 
 from ..backend.arrays import as_like, to_numpy
 from ..backend.masks import column_means, filled, has_gaps, split
+from ..backend.rows import is_blocks
+from ..backend.stored import is_elsewhere
 from ..backend.threads import parallel
 from ..core import Kernel
 from .dot import Linear
@@ -28,9 +30,14 @@ PIECE = 64  # rows that one thread works on
 NEIGHBORS, RIDGE, ROUNDS, TOL = 60, 0.3, 20, 0.05  # of `DictionaryImputer` by default
 
 
+def in_memory(X: Any) -> bool:
+    """Whether rows to learn from can be filled in: they are all at hand."""
+    return not (is_blocks(X) or is_elsewhere(X))
+
+
 def completed_rows(X: Any) -> Any:
     """Rows in memory, filled in over each other where they have gaps; else X itself."""
-    if not has_gaps(X):
+    if not in_memory(X) or not has_gaps(X):
         return X
     rows = to_numpy(X)
     mean, scale = observed_moments(rows)

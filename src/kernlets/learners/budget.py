@@ -23,7 +23,7 @@ from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
 from ..fields import Declared, Part, Whole, check
 from ..kernels import Precomputed, resolve
-from ..kernels.complete import completed_rows
+from ..kernels.complete import completed_rows, in_memory
 from ..kernels.definite import check_kernel
 from ..kernels.samples import check_samples, describe_input
 from ..pursuits import OMP, Lasso
@@ -182,7 +182,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
             X, first = self._training_rows(X)
             n_atoms = self.n_components
         else:
-            X = check_samples(self, X, kernel, reset=True, allow_nan=True)
+            X = check_samples(self, X, kernel, reset=True, allow_nan=in_memory(X))
             X = first = completed_rows(X)
             n_atoms = self._checked_n_atoms(kernel.bound(X), X)
         rng = generator(self.random_state)

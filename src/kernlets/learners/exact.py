@@ -19,7 +19,7 @@ from ..config import options
 from ..core import Array, AtomUpdate, Kernel, SparseCoder
 from ..dictionaries import GramDictionary, KernelDictionary
 from ..kernels import Precomputed, resolve
-from ..kernels.complete import completed_rows
+from ..kernels.complete import completed_rows, in_memory
 from ..kernels.definite import check_matrix
 from ..kernels.samples import check_samples, describe_input
 from ..updates import MODUpdate
@@ -40,7 +40,7 @@ class KernelLearner(KernelAtoms, DictionaryLearner):
         """Learn a dictionary for φ of the samples in X; y is ignored."""
         self._validate_params()
         kernel = resolve(self.kernel)
-        X = check_samples(self, X, kernel, reset=True, allow_nan=True)
+        X = check_samples(self, X, kernel, reset=True, allow_nan=in_memory(X))
         X = completed_rows(X)
         self.kernel_ = kernel.bound(X)
         matrix = kernel_matrix(self.kernel_, X, type(self).__name__)

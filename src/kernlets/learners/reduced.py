@@ -31,7 +31,7 @@ from ..backend.validation import check_rows
 from ..core import Array, AtomUpdate, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
 from ..kernels import Precomputed, resolve
-from ..kernels.complete import completed_rows
+from ..kernels.complete import completed_rows, in_memory
 from ..kernels.definite import check_kernel
 from ..kernels.samples import takes_gaps
 from ..preimage.targets import admitted
@@ -194,7 +194,7 @@ class ReducedKernelDL(KernelAtoms, DictionaryLearner):
         self._validate_params()
         kernel = resolve(self.kernel)
         self._check_together(kernel)
-        gaps = takes_gaps(kernel)
+        gaps = takes_gaps(kernel) and in_memory(X)
         X = check_rows(self, X, reset=True, whole=True, allow_nan=gaps)
         X = completed_rows(X)
         self.kernel_ = kernel.bound(X)

@@ -13,7 +13,6 @@ from ..backend.arrays import (
     as_like,
     check_points,
     is_array,
-    is_dask,
     namespace,
     row_norms,
     to_numpy,
@@ -63,7 +62,7 @@ def start_rows(X: Any) -> Any:
     For k-means and the other starts to see complete rows. What follows learns from
     what was observed only. A feature that was never observed is 0 in all atoms.
     """
-    if is_blocks(X) or is_dask(X) or not int(sum_rows(_gaps, X, 9 * X.shape[1])):
+    if is_blocks(X) or not int(sum_rows(_gaps, X, 9 * X.shape[1])):
         return X
     means = as_like(column_means(X), _first_row(X)[0])
     fill = partial(_filled, means)

@@ -19,10 +19,11 @@ from ..backend.arrays import as_like, double, index_like, is_array, to_device
 from ..backend.masks import has_gaps
 from ..backend.random import generator
 from ..backend.rows import is_blocks, map_rows, spread_rows, sum_rows, take_rows
+from ..backend.validation import check_rows
 from ..core import Array, Kernel
 from ..fields import Declared, Size
 from ..kernels import Precomputed, resolve
-from ..kernels.complete import completed_rows
+from ..kernels.complete import completed_rows, in_memory
 from ..kernels.definite import rounding
 from ..landmarks import Landmarks, choose
 from ..landmarks.select import known_by_index
@@ -198,8 +199,6 @@ class NystroemMap(LandmarkMap):
         if is_blocks(X) and self.truncation == "samples":
             _refuse_iterator(X, "truncation='samples'")
         head, rows = self._first_rows(X)
-        if not is_blocks(X):
-            head = rows = completed_rows(rows)
         self.kernel_ = resolve(self.kernel).bound(head)
         _check_square(self.kernel_, head)
         rng = generator(self.random_state)
@@ -275,7 +274,14 @@ class NystroemMap(LandmarkMap):
         return map_rows(self.kernel_.diag, X, self._row_bytes)
 
     def _allow(self, reset: bool) -> bool:
-        return resolve(self.kernel).restrictable if reset else self.kernel_.restrictable
+        return not reset and self.kernel_.restrictable
+
+    def _rows(self, X: Any, reset: bool = False) -> Any:
+        """Rows to learn from are filled in if they are in memory, else complete."""
+        if not (reset and in_memory(X) and resolve(self.kernel).restrictable):
+            return super()._rows(X, reset)
+        keys: dict[str, Any] = {"accept_sparse": self._accept_sparse, "lazy": True}
+        return completed_rows(check_rows(self, X, reset=True, allow_nan=True, **keys))
 
     @property
     def _accept_sparse(self) -> bool:
