@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .backend.arrays import eps, index_like, namespace, to_numpy
 from .backend.constraints import Interval
 from .backend.estimator import Estimator
+from .backend.fill import at_hand
 from .backend.pipelines import before_last, last_step
 from .backend.random import generator
 from .backend.rows import map_rows, rows_in_room, spread_sample
@@ -116,8 +117,9 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
     def fit(self, X: Any, y: Any = None) -> DictionaryOutlierDetector:
         """Learn what is normal from the rows of X; y is ignored."""
         self._validate_params()
+        gaps = at_hand(X)
         X = check_rows(
-            self, X, reset=True, ensure_min_samples=2, by_blocks=True, allow_nan=True
+            self, X, reset=True, ensure_min_samples=2, by_blocks=True, allow_nan=gaps
         )
         X = completed_rows(X)
         known = self._standardized(self._learning_rows(X))

@@ -233,6 +233,23 @@ def test_a_gap_names_line_and_column(tmp_path: Path, cell: str, told: str) -> No
     assert f"column 'b', line 3: {told}" in text
 
 
+def test_empty_cells_are_unknown_to_a_model_that_takes_them(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.random((60, 4)).round(3) + 2 * np.eye(2, 4)[np.arange(60) % 2]
+    names = np.array(["x", "y"])[np.arange(60) % 2]
+    lines = [",".join([*map(str, r), k]) for r, k in zip(rows, names, strict=True)]
+    (tmp_path / "d.csv").write_text("\n".join(["a,b,c,d,kind", *lines]))
+    whole, options = [tmp_path / "d.csv", "-m", tmp_path / "m"], ["--label", "kind"]
+    ok("fit", *whole, *options, "--scale", "unit")
+    (tmp_path / "new.csv").write_text("a,b,c,d\n2.5,,0.5,NA\n0.5,2.5,?,0.5\n")
+    told = ok("predict", tmp_path / "m", tmp_path / "new.csv")
+    found = told.split()
+    assert found[-2:] == ["x", "y"]
+    (tmp_path / "new.csv").write_text("a,b,c,d\n2.5,inf,0.5,1\n")
+    told = error("predict", tmp_path / "m", tmp_path / "new.csv")
+    assert "not finite" in told
+
+
 # ------------------------------------------------------------------ what is overwritten
 
 

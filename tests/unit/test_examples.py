@@ -37,6 +37,18 @@ SMALLER = {
         ),
         "digits.y_test[:200]": "digits.y_test[:60]",
     },
+    "plot_missing.py": {
+        "fit(digits.X_train)": "fit(digits.X_train[:200])",
+        "KSVD(100, n_nonzero_coefs=5, random": "KSVD(20, n_nonzero_coefs=3, random",
+        "others = np.delete(X, 3, axis=0)": "others = np.delete(X, 3, axis=0)[:60]",
+        "KSVD(60, n_nonzero_coefs=10, max_iter=5": (
+            "KSVD(10, n_nonzero_coefs=2, max_iter=1"
+        ),
+        "[100:228:2, 300:428:2]": "[100:228:8, 300:428:8]",
+        "KSVD(64, n_nonzero_coefs=3, max_iter=8": (
+            "KSVD(16, n_nonzero_coefs=2, max_iter=1"
+        ),
+    },
     "plot_ika_bases.py": {
         "30_000, size=5": "600, size=5",
         "X[:24_000], X[24_000:26_000]": "X[:500], X[500:]",

@@ -53,14 +53,9 @@ def test_weights_are_those_of_the_formula(rng):
     model = GrossErrorMask(max_iter=1).fit(X)
     squares = (x - X.mean(axis=0)) ** 2
     weights = 1 / (1 + np.exp(8 * (squares / np.quantile(squares, 0.6) - 1)))
-    D = X / np.linalg.norm(X, axis=1, keepdims=True)
-    gram = (D * weights) @ D.T
-    gram += 0.01 * np.diag(gram).mean() * np.eye(len(D))
-    left = x - np.linalg.solve(gram, (D * weights) @ x) @ D
     found = np.isnan(model.transform(x[None])[0])
-    expected = (weights < 0.5) & (left**2 > model.level_)
-    np.testing.assert_array_equal(found, expected)
-    assert expected.any()
+    np.testing.assert_array_equal(found, weights < 0.5)
+    assert found.any()
 
 
 def test_nothing_is_marked_in_the_samples_themselves(rng):

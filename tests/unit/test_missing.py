@@ -426,3 +426,23 @@ def test_orthonormal_atoms_are_learned_from_gaps(rng):
     np.testing.assert_allclose(D @ D.T, np.eye(8), atol=1e-8)
     objective = learner.history_["objective"]
     assert objective[-1] < 0.7 * objective[0]
+
+
+def test_rows_on_a_cluster(rng):
+    da = pytest.importorskip("dask.array")
+    X = low_rank(rng, 240)
+    holed = with_holes(rng, X)
+    there = da.from_array(holed, chunks=(80, P))
+    learner = MOD(10, 2, max_iter=3, init=X[:10])
+    found = learner.fit(there)
+    expected = MOD(10, 2, max_iter=3, init=X[:10]).fit(holed)
+    np.testing.assert_allclose(found.components_, expected.components_, atol=1e-8)
+    codes = found.transform(there).compute()
+    np.testing.assert_allclose(codes, found.transform(holed), atol=1e-10)
+    scaled = Standardize().fit(there)
+    np.testing.assert_allclose(scaled.mean_, np.nanmean(holed, axis=0))
+    with pytest.raises(ValueError, match="NaN"):
+        NystroemMap("linear", "uniform", n_landmarks=5).fit(there)
+    bad = da.from_array(np.where(np.isnan(holed), np.inf, holed), chunks=(80, P))
+    with pytest.raises(ValueError, match="infinity"):
+        found.transform(bad).compute()

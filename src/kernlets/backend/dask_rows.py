@@ -40,6 +40,7 @@ __all__ = [
     "part_of",
     "sum_rows",
     "take_rows",
+    "with_gaps",
 ]
 
 
@@ -59,6 +60,26 @@ def as_rows(X: Any, dtype: Any = None) -> da.Array:
     if X.ndim == 2 and len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
     return X if X.dtype == computed else X.astype(computed)
+
+
+class Holed(np.ndarray):
+    """A chunk whose NaN mean unknown; those of all others are refused."""
+
+
+def with_gaps(X: da.Array) -> da.Array:
+    """X with chunks in which NaN means unknown, marked where they are worked on."""
+    first = origin(X)
+    job = packed(_holed)
+    like = np.empty((0, *X.shape[1:]), X.dtype)
+    return mapped(replace(first, maps=(*first.maps, job)), like)
+
+
+def _holed(chunk: np.ndarray, _: Any) -> np.ndarray:
+    return np.asarray(chunk).view(Holed)
+
+
+def _check(chunk: np.ndarray, rows: slice | None = None) -> None:
+    refuse_infinite(chunk, rows, isinstance(chunk, Holed))
 
 
 def with_lengths(X: Any) -> da.Array:
@@ -84,7 +105,7 @@ def map_rows(f: Callable[[Array], Array], X: da.Array, row_bytes: int) -> da.Arr
 def _map_chunk(
     f: Callable[[Array], Array], row_bytes: int, chunk: np.ndarray, _: Any
 ) -> Array:
-    refuse_infinite(chunk)
+    _check(chunk)
     return stacked_rows(f, chunk, row_bytes)
 
 
@@ -109,7 +130,7 @@ def _sum_chunk(
     chunk: np.ndarray,
     span: tuple[int, int],
 ) -> Any:
-    refuse_infinite(chunk, slice(*span))
+    _check(chunk, slice(*span))
 
     def shifted(block: Array, number: int) -> Any:
         return f(block, span[0] + number)
@@ -136,7 +157,7 @@ def take_rows(X: da.Array, rows: np.ndarray) -> np.ndarray:
 
 
 def _take_from_chunk(chunk: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    refuse_infinite(chunk)
+    _check(chunk)
     return as_float(chunk[rows])
 
 

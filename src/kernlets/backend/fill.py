@@ -9,17 +9,15 @@ import numpy as np
 
 from ..core import Array
 from .arrays import as_like
-from .lazy_rows import LazyRows, is_stored
+from .lazy_rows import LazyRows, is_elsewhere, is_stored
 from .masks import column_means, filled, has_gaps
 from .reading import no_rows
-from .rows import map_rows, sum_rows
+from .rows import is_blocks, map_rows, sum_rows
 
 
-def any_gaps(X: Any) -> bool:
-    """Whether an array has entries that are unknown; files are read block by block."""
-    if not is_stored(X):
-        return has_gaps(X)
-    return bool(sum_rows(_gaps, X, 9 * X.shape[1]))
+def at_hand(X: Any) -> bool:
+    """Whether all rows are in memory, so that they can be filled in over each other."""
+    return not (is_blocks(X) or is_elsewhere(X))
 
 
 def mean_filled_rows(X: Any) -> Any:
@@ -28,7 +26,7 @@ def mean_filled_rows(X: Any) -> Any:
     For k-means and other ways to choose first atoms. What follows learns from what was
     observed only. A feature that was never observed is 0 in all rows.
     """
-    if not any_gaps(X):
+    if is_blocks(X) or not int(sum_rows(_gaps, X, 9 * X.shape[1])):
         return X
     fill = partial(_filled, as_like(column_means(X), no_rows(X)))
     if is_stored(X):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 
 
 def last_step(model: Any) -> Any:
@@ -20,3 +21,9 @@ def before_last(model: Any, X: Any) -> Any:
     if not isinstance(model, Pipeline) or len(model) == 1:
         return X
     return model[:-1].transform(X)
+
+
+def takes_gaps(model: Any) -> bool:
+    """Whether all steps of a pipeline, or the model itself, take missing values."""
+    steps = model.named_steps.values() if isinstance(model, Pipeline) else [model]
+    return all(get_tags(step).input_tags.allow_nan for step in steps)

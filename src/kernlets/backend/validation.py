@@ -79,7 +79,8 @@ def check_rows(
         return _brought_to(X, like, streamed, allow_nan)
     X = unmasked(X)
     if is_dask(X):
-        return _check_dask(estimator, X, reset, ensure_min_samples, lazy, like)
+        rows = _check_dask(estimator, X, reset, ensure_min_samples, lazy, like)
+        return _with_gaps(rows) if allow_nan else rows
     if is_blocks(X):
         raise TypeError(
             f"X is a {type(X).__name__}, but {type(estimator).__name__} needs all rows "
@@ -289,6 +290,12 @@ def _check_dask(
     )
     check_features(estimator, X, reset)
     return rows
+
+
+def _with_gaps(X: Any) -> Any:
+    from . import dask_rows
+
+    return dask_rows.with_gaps(X)
 
 
 def _check_shape(X: Any, ensure_min_samples: int) -> Any:

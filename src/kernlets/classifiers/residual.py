@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, namespace, to_numpy
 from ..backend.estimator import Estimator
+from ..backend.fill import at_hand
 from ..backend.labels import label_classes, label_values
 from ..backend.random import generator
 from ..backend.rows import (
@@ -144,7 +145,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self._validate_params()
         learner = self._learner()
         kernel = kernel_of(learner)
-        X = labelled_rows(self, X, kernel, _learns_gaps(learner) or takes_gaps(kernel))
+        gaps = _learns_gaps(learner) or (takes_gaps(kernel) and at_hand(X))
+        X = labelled_rows(self, X, kernel, gaps)
         X = X if _learns_gaps(learner) else completed_rows(X)
         learner = with_one_kernel(learner, X)
         split = split_classes(self, X, y, kernel)

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import as_like, empty, index_like, namespace, to_numpy
 from ..backend.constraints import AT_LEAST_1
 from ..backend.estimator import Estimator
+from ..backend.fill import at_hand
 from ..backend.masks import alike, has_gaps, split
 from ..backend.rows import map_rows
 from ..core import Array, Kernel, SparseCoder, SparseCodes
@@ -101,8 +102,9 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         """Keep the training samples as atoms of unit norm."""
         self._validate_params()
         kernel = resolve(self.kernel)
+        gaps = at_hand(X)
         X = check_samples(
-            self, X, kernel, reset=True, ensure_min_samples=2, allow_nan=True
+            self, X, kernel, reset=True, ensure_min_samples=2, allow_nan=gaps
         )
         X = completed_rows(X)
         self.classes_, codes = np.unique(

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..backend.arrays import is_dask
 from ..backend.cluster import dask_files
+from ..backend.pipelines import takes_gaps
 from ..backend.rows import count_rows, row_batches
 from ..config import options
 from ..datasets import DataFileError, Table, open_rows, read_table
@@ -30,11 +31,12 @@ class Columns(NamedTuple):
 
     n_features: int
     names: tuple[str, ...] | None = None  # None: matched by position
+    gaps: bool = False  # whether cells may be empty
 
     @classmethod
     def of_model(cls, model: Any) -> Columns:
         """The columns that a model was fitted to."""
-        return cls(model.n_features_in_, feature_names(model))
+        return cls(model.n_features_in_, feature_names(model), takes_gaps(model))
 
     @classmethod
     def of_rows(cls, rows: Table) -> Columns:
@@ -58,7 +60,8 @@ class Source:
 
     def read(self, expected: Columns | None = None, labelled: bool = False) -> Table:
         """Rows, as a model expects them, and labels where there are any."""
-        rows = self._open(None if expected is None else expected.names)
+        known = expected or Columns(0)
+        rows = self._open(known.names, known.gaps)
         found = width(rows)
         if expected is not None and found != expected.n_features:
             raise DataFileError(
@@ -70,16 +73,16 @@ class Source:
             raise DataFileError(self.path, "has no labels: name them with --label")
         return rows if self.use_labels else rows._replace(y=None)
 
-    def _open(self, names: tuple[str, ...] | None) -> Table:
+    def _open(self, names: tuple[str, ...] | None, gaps: bool) -> Table:
         column = _column(self.label)
         if self.on_cluster:
             return _open_on_cluster(self.path, Request(column, columns=names))
         if self._is_large():
             return open_rows(self.path, column, columns=names)
         how: Any = {"key": self.key, "size": self.size, "header": self.header}
-        rows = read_table(self.path, column, columns=names, **how)
+        rows = read_table(self.path, column, columns=names, gaps=gaps, **how)
         if not isinstance(rows.X, np.memmap):  # these are checked as they are read
-            refuse_gaps(self.path, rows.X, rows.feature_names)
+            refuse_gaps(self.path, rows.X, rows.feature_names, gaps)
         return rows
 
     def _is_large(self) -> bool:

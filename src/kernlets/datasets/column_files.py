@@ -43,12 +43,16 @@ class Layout:
     width: int
     label: int | None
     features: list[int]
+    gaps: bool = False
     codes: dict[str, int] = field(default_factory=dict)
 
-    def converters(self) -> dict[int | str, Callable[[str], float]]:
+    def converters(self, gaps: bool) -> dict[int | str, Callable[[str], float]]:
         """For NumPy's reader: labels become codes, index columns zeros."""
         ignored = set(range(self.width)) - set(self.features)
-        return {j: self._code if j == self.label else _zero for j in ignored}
+        found: dict[int | str, Callable[[str], float]] = {
+            j: self._code if j == self.label else _zero for j in ignored
+        }
+        return {**found, **dict.fromkeys(self.features, _number)} if gaps else found
 
     def _code(self, text: str) -> float:
         return self.codes.setdefault(text.strip(), len(self.codes))
@@ -80,7 +84,7 @@ def _layout(path: Path, request: Request) -> Layout:
     numeric = [any(map(is_number, cells)) for cells in zip(*data[:2], strict=False)]
     label = label_column(path, names, numeric, request)
     features = feature_columns(path, names, len(data[0]), label, request)
-    return Layout(delimiter, names, len(data[0]), label, features)
+    return Layout(delimiter, names, len(data[0]), label, features, request.gaps)
 
 
 def _open_text(path: Path) -> IO[str]:
@@ -104,9 +108,14 @@ def _zero(cell: str) -> float:
     return 0.0
 
 
+def _number(cell: str) -> float:
+    """The number in a cell, NaN where it says that there is none."""
+    return np.nan if cell.strip().lower() in MISSING else float(cell)
+
+
 def _parse(path: Path, layout: Layout) -> Table:
     try:
-        cells = _loadtxt(path, layout)
+        cells = _cells(path, layout)
     except UnicodeDecodeError:
         raise
     except ValueError as error:
@@ -117,19 +126,31 @@ def _parse(path: Path, layout: Layout) -> Table:
     names = layout.names and [layout.names[j] for j in layout.features]
     y = None if layout.label is None else _labels(path, cells[:, layout.label], layout)
     X = cells[:, layout.features]
-    gaps = np.flatnonzero(~np.isfinite(X).all(axis=1))
+    bad = np.isinf(X) if layout.gaps else ~np.isfinite(X)
+    gaps = np.flatnonzero(bad.any(axis=1))
     if len(gaps):
         _blame_cell(path, layout, int(gaps[0]))
     return Table(X, y, names)
 
 
-def _loadtxt(path: Path, layout: Layout) -> np.ndarray:
+def _cells(path: Path, layout: Layout) -> np.ndarray:
+    """All cells; those without a value are looked for only where there are some."""
+    try:
+        return _loadtxt(path, layout, gaps=False)
+    except ValueError:
+        if not layout.gaps:
+            raise
+        layout.codes.clear()
+        return _loadtxt(path, layout, gaps=True)
+
+
+def _loadtxt(path: Path, layout: Layout, gaps: bool) -> np.ndarray:
     with _open_text(path) as file:
         lines = (line for line in file if line.strip(" \r\n"))
         return np.loadtxt(
             islice(lines, int(layout.names is not None), None),
             delimiter=layout.delimiter,
-            converters=layout.converters(),
+            converters=layout.converters(gaps),
             comments=None,
             quotechar='"',
             ndmin=2,
@@ -177,6 +198,8 @@ def _blame_cell(path: Path, layout: Layout, first: int = 0) -> None:
                 "complete or remove it",
             )
         for j in layout.features:
+            if layout.gaps and row[j].strip().lower() in MISSING:
+                continue
             if not (is_number(row[j]) and np.isfinite(float(row[j]))):
                 column = repr(printable(layout.names[j])) if layout.names else str(j)
                 problem = _why_no_number(row[j].strip(), layout)
@@ -202,10 +225,11 @@ def read_parquet(path: Path, request: Request) -> Table:
         names, features, label = numeric_columns(path, file.schema_arrow, request)
         used = features if label is None else [*features, label]
         table = file.read(columns=used)
-    for name in used:
+    complete = used if not request.gaps else used[len(features) :]
+    for name in complete:
         refuse_nulls(path, name, table.column(name))
     X = np.stack([table.column(name).to_numpy() for name in features], axis=1)
-    refuse_gaps(path, X, names)
+    refuse_gaps(path, X, names, request.gaps)
     y = None if label is None else column_labels(table.column(label))
     return Table(X, y, names)
 

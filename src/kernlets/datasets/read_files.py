@@ -38,6 +38,7 @@ def read_table(
     color: bool = False,
     header: bool | None = None,
     columns: Sequence[str] | None = None,
+    gaps: bool = False,
 ) -> Table:
     """Read rows, and labels if there are any, from a file or a folder of images.
 
@@ -65,6 +66,9 @@ def read_table(
     columns : names of features, optional
         Files with column names: the features, in this order. All must exist; others
         are dropped with a warning. Files without names are read unchanged.
+    gaps : bool
+        `.csv`, `.tsv` and `.parquet`: whether cells without a value (empty, "NA", "?"
+        and the like) become NaN, which means unknown. By default they are an error.
 
     Returns
     -------
@@ -93,7 +97,7 @@ def read_table(
     reader = _reader(path)
     names = None if columns is None else tuple(columns)
     with reading(path):
-        table = reader(path, Request(label, key, size, color, header, names))
+        table = reader(path, Request(label, key, size, color, header, names, gaps))
     return _checked(path, table)
 
 

@@ -100,6 +100,7 @@ class Request:
     color: bool = False
     header: bool | None = None
     columns: tuple[str, ...] | None = None  # the features, in this order
+    gaps: bool = False  # whether cells without a value are NaN, or an error
 
 
 def label_column(
@@ -179,9 +180,13 @@ def refuse_twins(path: Path, names: list[str]) -> None:
             )
 
 
-def refuse_gaps(path: Path, X: np.ndarray, names: list[str] | None = None) -> None:
+def refuse_gaps(
+    path: Path, X: np.ndarray, names: list[str] | None = None, allow_nan: bool = False
+) -> None:
     """Raise if a matrix in memory holds NaN or infinity, for the first such cell."""
-    gaps = np.argwhere(~np.isfinite(X)) if X.dtype.kind == "f" else np.empty((0, 2))
+    if X.dtype.kind != "f":
+        return
+    gaps = np.argwhere(np.isinf(X) if allow_nan else ~np.isfinite(X))
     if len(gaps):
         row, j = map(int, gaps[0])
         column = repr(printable(names[j])) if names else str(j)

@@ -58,7 +58,8 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
     mean_ : array (p,)
         Their mean before that, from which the first residuals are taken.
     level_ : float
-        Squared residual up to which nothing is marked: that of samples themselves.
+        Share of its energy, not explained, up to which nothing of a row is marked: the
+        largest of the training samples.
     n_iter_ : int
         Largest number of rounds that a sample took.
 
@@ -111,11 +112,19 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
         return self
 
     def _own_level(self, rows: np.ndarray) -> float:
-        """The largest squared residual of some of the samples."""
-        atoms, mean = to_numpy(self.samples_), to_numpy(self.mean_)
+        """The largest share of its energy that is left of some sample."""
+        atoms = to_numpy(self.samples_)
         some = rows[spread_rows(len(rows), PROBES)]
-        errors = parallel(lambda row: self._errors(row, atoms, mean)[0].max(), some)
-        return 2.0 * float(max(errors))  # to be above rounding
+        everything = np.ones(rows.shape[1], bool)
+        shares = parallel(lambda row: self._share_left(row, everything, atoms), some)
+        return 1.01 * float(max(shares))  # above rounding
+
+    def _share_left(
+        self, x: np.ndarray, known: np.ndarray, atoms: np.ndarray
+    ) -> float:
+        """‖x − γD‖²/‖x‖² with a code that trusts all entries."""
+        left = (x - self._code(x, atoms, known.astype(x.dtype)) @ atoms) * known
+        return float(left @ left) / max(float(x @ x), float(np.finfo(x.dtype).tiny))
 
     def transform(self, X: Any) -> Array:  # (n, p)
         """X with NaN in place of gross errors; what was unknown before stays so."""
@@ -135,22 +144,17 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
         self, row: np.ndarray, atoms: np.ndarray, mean: np.ndarray
     ) -> np.ndarray:  # (p,)
         """Where one row has gross errors."""
-        squares, weights = self._errors(row, atoms, mean)
-        return (weights < 0.5) & (squares > self.level_)
-
-    def _errors(
-        self, row: np.ndarray, atoms: np.ndarray, mean: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:  # (p,), (p,)
-        """Squared residuals and weights of one row, 0 of what is unknown."""
         known = ~np.isnan(row)
         x = np.where(known, row, 0)
+        if not known.any() or self._share_left(x, known, atoms) <= self.level_:
+            return ~known
         weights, left = known.astype(row.dtype), (x - mean) * known
-        for _ in range(self.max_iter if known.any() else 0):
+        for _ in range(self.max_iter):
             before, weights = weights, self._reweighted(left, known)
-            left = (x - self._code(x, atoms, weights) @ atoms) * known
             if np.linalg.norm(weights - before) <= REST * np.linalg.norm(before):
                 break
-        return left * left, weights
+            left = (x - self._code(x, atoms, weights) @ atoms) * known
+        return weights < 0.5
 
     def _reweighted(self, left: np.ndarray, known: np.ndarray) -> np.ndarray:
         """1/(1 + exp(8(e²/δ − 1))), and 1 where there is no error at all."""

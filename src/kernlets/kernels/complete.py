@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..backend.arrays import as_like, to_numpy
-from ..backend.fill import any_gaps
-from ..backend.lazy_rows import check_memory
+from ..backend.fill import at_hand
 from ..backend.masks import column_means, filled, has_gaps, split
 from ..backend.threads import parallel
 from ..core import Kernel
@@ -31,10 +30,9 @@ NEIGHBORS, RIDGE, ROUNDS, TOL = 60, 0.3, 20, 0.05  # of `DictionaryImputer` by d
 
 
 def completed_rows(X: Any) -> Any:
-    """Rows filled in over each other, in memory; X itself if it has no gaps."""
-    if not any_gaps(X):
+    """Rows filled in over each other, if all are in memory and have gaps; else X."""
+    if not at_hand(X) or not has_gaps(X):
         return X
-    check_memory(X, "Filling in what is missing")
     rows = to_numpy(X)
     mean, scale = observed_moments(rows)
     rows = (rows - mean) / scale

@@ -14,6 +14,7 @@ import numpy as np
 from ..backend import ops
 from ..backend.arrays import namespace, to_numpy
 from ..backend.constraints import AT_LEAST_1, StrOptions
+from ..backend.fill import at_hand
 from ..backend.random import generator
 from ..backend.rows import map_rows, row_batches, shuffled_batches
 from ..backend.scale import all_finite, quiet
@@ -192,7 +193,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
 
     def _whole_rows(self, X: Any) -> Array:
         kernel = resolve(self.kernel)
-        X = check_samples(self, X, kernel, reset=True, allow_nan=True)
+        X = check_samples(self, X, kernel, reset=True, allow_nan=at_hand(X))
         return completed_rows(X)
 
     def partial_fit(self, X: Any, y: Any = None) -> BudgetKernelDL:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..backend.arrays import diagonal, index_like, namespace, to_numpy
 from ..backend.constraints import StrOptions
+from ..backend.fill import at_hand
 from ..backend.random import generator
 from ..backend.rows import map_rows
 from ..config import options
@@ -42,7 +43,7 @@ class KernelLearner(KernelAtoms, BatchLearner):
         """Learn a dictionary for φ of the samples in X; y is ignored."""
         self._validate_params()
         kernel = resolve(self.kernel)
-        X = check_samples(self, X, kernel, reset=True, allow_nan=True)
+        X = check_samples(self, X, kernel, reset=True, allow_nan=at_hand(X))
         X = completed_rows(X)
         self.kernel_ = kernel.bound(X)
         matrix = kernel_matrix(self.kernel_, X, type(self).__name__)

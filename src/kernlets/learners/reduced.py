@@ -24,6 +24,7 @@ from ..backend.arrays import (
     to_numpy,
 )
 from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, StrOptions
+from ..backend.fill import at_hand
 from ..backend.random import generator
 from ..backend.rows import map_rows
 from ..backend.scale import typical_length
@@ -193,7 +194,7 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         self._validate_params()
         kernel = resolve(self.kernel)
         self._check_together(kernel)
-        gaps = takes_gaps(kernel)
+        gaps = takes_gaps(kernel) and at_hand(X)
         X = check_rows(self, X, reset=True, whole=True, allow_nan=gaps)
         X = completed_rows(X)
         self.kernel_ = kernel.bound(X)

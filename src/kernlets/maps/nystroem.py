@@ -16,9 +16,11 @@ import numpy as np
 
 from ..backend.arrays import as_like, double, index_like, is_array, to_device
 from ..backend.constraints import AT_LEAST_1, SHARE, Interval, StrOptions
+from ..backend.fill import at_hand
 from ..backend.masks import has_gaps
 from ..backend.random import generator
 from ..backend.rows import map_rows, spread_rows, sum_rows, take_rows
+from ..backend.validation import check_rows
 from ..core import Array, Kernel
 from ..fields import Declared, Size
 from ..kernels import Precomputed, resolve
@@ -188,8 +190,6 @@ class NystroemMap(LandmarkMap):
         if self.truncation == "samples":
             _refuse_iterator(X, "truncation='samples'")
         head, rows = self._first_rows(X)
-        if head is rows:  # all of them
-            head = rows = completed_rows(rows)
         self.kernel_ = resolve(self.kernel).bound(head)
         _check_square(self.kernel_, head)
         rng = generator(self.random_state)
@@ -265,7 +265,14 @@ class NystroemMap(LandmarkMap):
         return map_rows(self.kernel_.diag, X, self._row_bytes)
 
     def _allow(self, reset: bool) -> bool:
-        return resolve(self.kernel).restrictable if reset else self.kernel_.restrictable
+        return not reset and self.kernel_.restrictable
+
+    def _rows(self, X: Any, reset: bool = False) -> Any:
+        """Rows to learn from are filled in if they are in memory, else complete."""
+        if not (reset and at_hand(X) and resolve(self.kernel).restrictable):
+            return super()._rows(X, reset)
+        keys: dict[str, Any] = {"accept_sparse": self._accept_sparse, "lazy": True}
+        return completed_rows(check_rows(self, X, reset=True, allow_nan=True, **keys))
 
     @property
     def _accept_sparse(self) -> bool:
