@@ -217,13 +217,13 @@ def test_batches_of_a_stream_are_checked_once(rng, monkeypatch):
 
 def test_trust_ends_with_the_block_and_is_for_one_array(rng):
     X, _ = classes(rng)
-    bad = np.full_like(X, np.nan)
+    bad = np.full_like(X, np.inf)
     with validation.handed_down(X):
         assert KSVD(4, 2, random_state=0).fit(X).n_features_in_ == X.shape[1]
-        with pytest.raises(ValueError, match="NaN"):
+        with pytest.raises(ValueError, match="infinity"):
             KSVD(4, 2, random_state=0).fit(bad)
-    X[0, 0] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
+    X[0, 0] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
         KSVD(4, 2, random_state=0).fit(X)
 
 
