@@ -18,10 +18,12 @@ from ..backend.stored import watching
 from ..backend.threads import serial_blas
 from ..core import Array, AtomUpdate, Coded, Dictionary, SparseCoder, Statistics
 from ..pursuits import encode
+from ..updates.exchange import exchanged
 from ..updates.statistics import summed
+from ..updates.sweeps import nonnegative
 from .checkpoint import Checkpoint, fitting, learned_fields
 from .progress import RowClock
-from .warm_up import at_rest, grown
+from .warm_up import at_rest, exchanges, grown
 
 
 @dataclass
@@ -34,6 +36,7 @@ class Monitor:
     title: str = ""
     measure: str = "mean squared error"
     warm_up: int = 0
+    exchange: int = 0
     tol: float = 0.0
     history: dict[str, list[float]] = field(
         default_factory=lambda: {"objective": [], "seconds": []}
@@ -114,6 +117,10 @@ def alternate(
             with quiet():  # atoms and error are looked at
                 step = update.step(dictionary, coded, rng)
         dictionary = step.dictionary
+        if monitor.exchange and exchanges(iteration, monitor.max_iter):
+            dictionary = exchanged(dictionary, coded, monitor.exchange)
+            if getattr(update, "positive_atoms", False):
+                dictionary = dictionary.with_weights(nonnegative(dictionary.weights))
         _refuse_unbounded(dictionary)
         n = coded.n_samples if isinstance(coded, Statistics) else len(coded.codes)
         stop = monitor(iteration, dictionary, max(step.error, 0.0) / n)

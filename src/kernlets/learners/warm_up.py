@@ -1,4 +1,4 @@
-"""How a fit begins and when it ends: sparsity that grows, and a stop at rest."""
+"""The pace of a fit: sparsity that grows, atoms that are exchanged, a stop at rest."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from ..core import SparseCoder
 #: Constraints on the parameters of learners that warm up and stop.
 PACE: dict[str, list[Any]] = {
     "warm_up": [Interval(Integral, 0, None, closed="left")],
+    "exchange": [Interval(Integral, 0, None, closed="left")],
     "tol": [Interval(Real, 0, None, closed="left")],
 }
+EVERY = 5  # iterations from one exchange of atoms to the next
+EXCHANGING = 0.7  # of all iterations: new atoms need time to settle
 WINDOW = 3  # iterations in which the error must fall, for a fit to go on
 
 
@@ -33,6 +36,11 @@ def grown(coder: SparseCoder, iteration: int, warm_up: int) -> SparseCoder:
         )
     now = 1 + (width - 1) * iteration // warm_up
     return clone(coder).set_params(n_nonzero_coefs=now)
+
+
+def exchanges(iteration: int, max_iter: int) -> bool:
+    """Whether atoms are exchanged after this iteration."""
+    return iteration % EVERY == EVERY - 1 and iteration < EXCHANGING * max_iter
 
 
 def at_rest(objective: list[float], tol: float, warm_up: int) -> bool:
