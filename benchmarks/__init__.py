@@ -31,6 +31,7 @@ NAMES = (
     "supervised",
     "defaults",
     "automatic",
+    "recovery",
 )
 
 
