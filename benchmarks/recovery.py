@@ -213,7 +213,7 @@ class Recovery(Benchmark):
         "20 dimensions, 1500 samples of 3 Gaussian codes, signed coder. The "
         "correlation is that of true and found codes of test samples, the mean of its "
         "size over the latents that occur there, after the best one-to-one matching; "
-        f"atoms found have a cosine of at least {FOUND} with their partner. The figures "
+        f"atoms found have a cosine of at least {FOUND} with their partner. Figures "
         "are means over the trials. The "
         "first method is `KSVD` with `OMP(positive=True)` (where there is no noise), "
         "`ParallelKSVDUpdate(max_coherence=0.9, min_uses=kn/5m)`, `exchange=m/100` and "
