@@ -24,6 +24,7 @@ _HOMES = {
         "UnitNorm Standardize"
     ),
     "pursuits": "OMP Lasso Threshold",
+    "pursuits.group": "GroupOMP",
     "learners": (
         "KSVD MOD RLSDictionary OnlineDictionary Forgetting OrthogonalDictionary "
         "KernelKSVD KernelMOD ReducedKernelDL BudgetKernelDL"
