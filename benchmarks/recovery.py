@@ -121,7 +121,7 @@ class Learned(Method):
 
 
 class Kernlets(Learned):
-    """Non-negative codes, no two atoms alike, and exchanges of idle atoms."""
+    """Non-negative codes, no two atoms alike, a warm-up or exchanges."""
 
     name = "kernlets"
 
@@ -129,15 +129,15 @@ class Kernlets(Learned):
         from kernlets import KSVD
         from kernlets.updates import ParallelKSVDUpdate
 
-        m, k = self.case["atoms"], self.case["non-zeros"]
-        fifth = self.case["samples"] * k // (5 * m)  # of the mean number of uses
         return KSVD(
-            m,
+            self.case["atoms"],
             coder=self.coder(),
             max_iter=self.case["iterations"],
             warm_up=self.case["warm-up"],
-            exchange=max(1, m // 100),
-            update=ParallelKSVDUpdate(min_uses=fifth, max_coherence=0.9),
+            exchange=self.case["exchange"],
+            update=ParallelKSVDUpdate(
+                min_uses=self.case["least uses"], max_coherence=0.9
+            ),
             random_state=seed,
         )
 
@@ -192,13 +192,16 @@ class TrueAtoms(Sweep):
 
 
 def planted(m: int, n: int, iterations: int, warm_up: int, trials: int = 3) -> Case:
+    """Latents are of unequal frequency: the rarest must not be exchanged."""
     sizes = {"atoms": m, "samples": n, "non-zeros": 10, "noise": "none"}
-    return {**sizes, "iterations": iterations, "warm-up": warm_up, "trials": trials}
+    pace = {"iterations": iterations, "warm-up": warm_up, "exchange": 0}
+    return {**sizes, **pace, "least uses": 4, "trials": trials}
 
 
 def noisy(decibels: int) -> Case:
     sizes = {"atoms": 50, "samples": 1500, "non-zeros": 3, "noise": f"{decibels} dB"}
-    return {**sizes, "iterations": 80, "warm-up": 0, "trials": 50}
+    pace = {"iterations": 80, "warm-up": 0, "exchange": 1, "least uses": 18}
+    return {**sizes, **pace, "trials": 50}
 
 
 class Recovery(Benchmark):
@@ -216,8 +219,8 @@ class Recovery(Benchmark):
         f"atoms found have a cosine of at least {FOUND} with their partner. Figures "
         "are means over the trials. The "
         "first method is `KSVD` with `OMP(positive=True)` (where there is no noise), "
-        "`ParallelKSVDUpdate(max_coherence=0.9, min_uses=kn/5m)`, `exchange=m/100` and "
-        "the `warm_up` named in the case; the others take as many iterations."
+        "`ParallelKSVDUpdate(max_coherence=0.9)`, and `warm_up`, `exchange` and least "
+        "number of uses as named in the case; the others take as many iterations."
     )
     grid = (
         planted(100, 5000, 100, 60),

@@ -108,7 +108,8 @@ class KSVD(LinearLearner):
     exchange : int
         After every fifth of the first 70 % of iterations, so many atoms that explain
         least are replaced by badly represented samples. It finds more of the true atoms
-        in fits of 50 iterations or more; 1 or 2 of 100 atoms are enough.
+        in fits of 50 iterations or more, if these are used about equally often; 1 or 2
+        of 100 atoms are enough.
     tol : float
         Stop when the error has fallen by at most this part in three iterations; 0 means
         never.
