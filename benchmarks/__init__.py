@@ -34,6 +34,7 @@ NAMES = (
     "robust",
     "missing",
     "imputation",
+    "recovery",
 )
 
 

@@ -26,6 +26,7 @@ _HOMES = {
     "pursuits": "OMP Lasso Threshold",
     "dictionaries": "ExplicitDictionary KernelDictionary",
     "updates": "AnchorDescent Coherence ReconstructionCost StochasticGradient",
+    "pursuits.group": "GroupOMP",
     "learners": (
         "KSVD MOD RLSDictionary OnlineDictionary Forgetting OrthogonalDictionary "
         "KernelKSVD KernelMOD ReducedKernelDL BudgetKernelDL"

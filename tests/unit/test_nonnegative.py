@@ -169,5 +169,5 @@ def test_kernel_atoms_have_no_signs(rng, update):
 
 def test_learners_tell_the_update_that_codes_are_non_negative():
     assert KSVD(coder=CODER)._atom_update().positive
-    assert KernelKSVD(coder=CODER, update="exact")._atom_update().positive
+    assert KernelKSVD(coder=CODER, update="ksvd:exact=True")._atom_update().positive
     assert not KSVD()._atom_update().positive

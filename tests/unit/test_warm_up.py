@@ -7,9 +7,14 @@ import pytest
 from sklearn.base import clone
 
 from kernlets import KSVD, MOD, OMP, KernelKSVD, KernelMOD, Lasso, options
-from kernlets.learners.warm_up import at_rest, grown
+from kernlets.core import Coded
+from kernlets.dictionaries import ExplicitDictionary
+from kernlets.learners.warm_up import at_rest, exchanges, grown
+from kernlets.pursuits import encode
+from kernlets.pursuits.coded_sums import statistics
+from kernlets.updates.exchange import exchanged
 
-LEARNERS = [KSVD(12), KSVD(12, update="parallel"), MOD(12)]
+LEARNERS = [KSVD(12), KSVD(12, update="ksvd-parallel"), MOD(12)]
 LEARNERS += [KernelKSVD("poly:2", 12), KernelMOD("poly:2", 12)]
 
 
@@ -82,7 +87,56 @@ def test_a_resumed_fit_warms_up_where_it_was(rng, tmp_path):
     assert resumed == whole
 
 
-@pytest.mark.parametrize("params", [{"tol": -1.0}, {"warm_up": -1}, {"tol": "much"}])
+@pytest.mark.parametrize("needs", ["codes", "statistics"])
+def test_atoms_of_least_value_are_exchanged(needs, rng, xp):
+    """Of three atoms, two nearly equal, one of these goes; the others stay."""
+    atoms = np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0.8, 0.6]])
+    X = np.concatenate([np.repeat(atoms, 10, axis=0), [[0.1, -3, 9.0], [0.5, 0.5, 0]]])
+    dictionary = ExplicitDictionary(xp.asarray(atoms))
+    codes = encode(dictionary, OMP(1), xp.asarray(X))
+    coded = Coded(xp.asarray(X), codes)
+    if needs == "statistics":
+        coded = statistics(dictionary, coded.X, codes)
+    found = xp.to_numpy(exchanged(dictionary, coded, 1).atoms)
+    moved = np.flatnonzero((found != atoms).any(axis=1))
+    assert len(moved) == 1 and moved[0] in (1, 2)
+    np.testing.assert_allclose(found[moved[0]], X[30] / np.linalg.norm(X[30]))
+    known = exchanged(dictionary.with_weights(xp.asarray(found)), coded, 1).atoms
+    assert (xp.to_numpy(known) != X[30] / np.linalg.norm(X[30])).any(axis=1).sum() >= 2
+
+
+def test_nothing_is_exchanged_where_all_is_explained(rng):
+    atoms = np.eye(4)
+    X = np.repeat(atoms, 5, axis=0)
+    dictionary = ExplicitDictionary(atoms)
+    coded = Coded(X, encode(dictionary, OMP(1), X))
+    assert exchanged(dictionary, coded, 2) is dictionary
+
+
+def test_exchanges_leave_time_to_settle():
+    turns = [i for i in range(50) if exchanges(i, 50)]
+    assert turns == [4, 9, 14, 19, 24, 29, 34]
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+def test_learners_exchange_atoms(learner, rng, xp):
+    """The first five iterations are the same, the sixth is not."""
+    X, learner = xp.asarray(samples(rng)), clone(learner)
+    learner.set_params(n_nonzero_coefs=2, random_state=0, max_iter=12)
+    plain, other = (
+        clone(learner).set_params(exchange=n).fit(X).history_["objective"]
+        for n in (0, 2)
+    )
+    assert plain[:5] == other[:5] and plain[5] < other[5]
+
+
+def test_exchanged_atoms_keep_their_signs(rng):
+    X = rng.standard_normal((80, 6))
+    learner = KSVD(8, 2, positive_atoms=True, exchange=2, max_iter=6, random_state=0)
+    assert (learner.fit(X).components_ >= 0).all()
+
+
+@pytest.mark.parametrize("params", [{"tol": -1.0}, {"warm_up": -1}, {"exchange": 0.5}])
 def test_bad_parameters_are_named(params, rng):
     with pytest.raises(ValueError, match=next(iter(params))):
         KSVD(5, **params).fit(samples(rng))

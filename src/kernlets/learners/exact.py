@@ -148,7 +148,7 @@ class KernelKSVD(KernelLearner):
         Number of atoms. Default: a quarter of the samples, at most 500.
     n_nonzero_coefs, coder, max_iter, random_state, verbose, callback, sparse_output
         As in `KSVD`.
-    warm_up, tol : int, float
+    warm_up, exchange, tol : int, int, float
         As in `KSVD`.
     init : "samples" or array of row numbers
         The training samples that serve as first atoms: random ones, or those given.
@@ -197,6 +197,7 @@ class KernelKSVD(KernelLearner):
         callback: Callable[[dict[str, Any]], Any] | None = None,
         sparse_output: bool = False,
         warm_up: int = 0,
+        exchange: int = 0,
         tol: float = 0.0,
     ) -> None:
         self.kernel = kernel
@@ -211,6 +212,7 @@ class KernelKSVD(KernelLearner):
         self.callback = callback
         self.sparse_output = sparse_output
         self.warm_up = warm_up
+        self.exchange = exchange
         self.tol = tol
 
     def _atom_update(self) -> AtomUpdate:
@@ -226,7 +228,7 @@ class KernelMOD(KernelLearner):
         As in `KernelKSVD`.
     n_nonzero_coefs, coder, max_iter, random_state, verbose, callback, sparse_output
         As in `KSVD`.
-    warm_up, tol : int, float
+    warm_up, exchange, tol : int, int, float
         As in `KSVD`.
 
     Attributes
@@ -257,6 +259,7 @@ class KernelMOD(KernelLearner):
         callback: Callable[[dict[str, Any]], Any] | None = None,
         sparse_output: bool = False,
         warm_up: int = 0,
+        exchange: int = 0,
         tol: float = 0.0,
     ) -> None:
         self.kernel = kernel
@@ -270,6 +273,7 @@ class KernelMOD(KernelLearner):
         self.callback = callback
         self.sparse_output = sparse_output
         self.warm_up = warm_up
+        self.exchange = exchange
         self.tol = tol
 
     def _atom_update(self) -> AtomUpdate:

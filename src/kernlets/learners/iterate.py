@@ -28,7 +28,8 @@ from ..core import Array, AtomUpdate, Coded, Dictionary, SparseCoder, Statistics
 from ..persistence.checkpoint import Checkpoint, fitting, learned_fields
 from ..pursuits import encode
 from ..pursuits.coded_sums import code_and_sum
-from .warm_up import at_rest, grown
+from ..updates.sweeps import nonnegative
+from .warm_up import Pace, at_rest, grown
 
 
 @dataclass
@@ -189,11 +190,11 @@ class CodeAndUpdate(Alternation):
         coder: SparseCoder,
         update: AtomUpdate,
         rng: np.random.Generator,
-        warm_up: int = 0,
+        pace: Pace | None = None,
     ) -> None:
         self.dictionary, self.X = dictionary, X
         self.coder, self.update, self.rng = coder, update, rng
-        self.warm_up, self.n_steps = warm_up, 0
+        self.pace, self.n_steps = pace or Pace(), 0
 
     def current(self) -> Dictionary:
         return self.dictionary.snapshot()
@@ -202,11 +203,15 @@ class CodeAndUpdate(Alternation):
         # a sweep is serial with small products between: threads of BLAS would only spin
         calm = serial_blas if self.update.needs == "codes" else nullcontext()
         with calm:
-            coder = grown(self.coder, self.n_steps, self.warm_up)
+            coder = grown(self.coder, self.n_steps, self.pace.warm_up)
             coded = _coded(self.dictionary, self.X, coder, self.update)
             with quiet():  # atoms and error are looked at
                 step = self.update.step(self.dictionary, coded, self.rng)
-        self.dictionary, self.n_steps = step.dictionary, self.n_steps + 1
+        self.dictionary = self.pace.exchanged(step.dictionary, coded, self.n_steps)
+        if getattr(self.update, "positive_atoms", False):
+            weights = nonnegative(self.dictionary.weights)
+            self.dictionary = self.dictionary.with_weights(weights)
+        self.n_steps += 1
         _refuse_unbounded(self.dictionary)
         n = coded.n_samples if isinstance(coded, Statistics) else len(coded.codes)
         return {"objective": max(step.error, 0.0) / n}

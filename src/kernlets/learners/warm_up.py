@@ -1,20 +1,47 @@
-"""How a fit begins and when it ends: sparsity that grows, and a stop at rest."""
+"""The pace of a fit: sparsity that grows, atoms that are exchanged, a stop at rest."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from sklearn.base import clone
 
 from ..backend.constraints import AT_LEAST_0, NOT_NEGATIVE
-from ..core import SparseCoder
+from ..core import Coded, Dictionary, SparseCoder, Statistics
+from ..updates.exchange import exchanged
 
 #: Constraints on the parameters of learners that warm up and stop.
 PACE: dict[str, list[Any]] = {
     "warm_up": [AT_LEAST_0],
+    "exchange": [AT_LEAST_0],
     "tol": [NOT_NEGATIVE],
 }
+EVERY = 5  # iterations from one exchange of atoms to the next
+EXCHANGING = 0.7  # of all iterations: new atoms need time to settle
 WINDOW = 3  # iterations in which the error must fall, for a fit to go on
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What changes from one iteration to the next."""
+
+    max_iter: int = 1
+    warm_up: int = 0
+    exchange: int = 0
+
+    @classmethod
+    def of(cls, learner: Any) -> Pace:
+        given = (getattr(learner, name, 0) for name in ("warm_up", "exchange"))
+        return cls(learner.max_iter, *given)
+
+    def exchanged(
+        self, dictionary: Dictionary, coded: Coded | Statistics, iteration: int
+    ) -> Dictionary:
+        """The dictionary after an iteration, with other atoms if it is time."""
+        if not self.exchange or not exchanges(iteration, self.max_iter):
+            return dictionary
+        return exchanged(dictionary, coded, self.exchange)
 
 
 def grown(coder: SparseCoder, iteration: int, warm_up: int) -> SparseCoder:
@@ -32,6 +59,11 @@ def grown(coder: SparseCoder, iteration: int, warm_up: int) -> SparseCoder:
         )
     now = 1 + (width - 1) * iteration // warm_up
     return clone(coder).set_params(n_nonzero_coefs=now)
+
+
+def exchanges(iteration: int, max_iter: int) -> bool:
+    """Whether atoms are exchanged after this iteration."""
+    return iteration % EVERY == EVERY - 1 and iteration < EXCHANGING * max_iter
 
 
 def at_rest(objective: list[float], tol: float, warm_up: int) -> bool:
