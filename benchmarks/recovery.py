@@ -144,7 +144,7 @@ class Kernlets(Learned):
 
 class Sweep(Learned):
     name = "KSVD, same coder"
-    update = "approximate"
+    update = "ksvd"
 
     def learner(self, seed: int) -> Any:
         from kernlets import KSVD
@@ -160,8 +160,8 @@ class Sweep(Learned):
 
 
 class Parallel(Sweep):
-    name = "KSVD, update='parallel', same coder"
-    update = "parallel"
+    name = "KSVD, update='ksvd-parallel', same coder"
+    update = "ksvd-parallel"
 
 
 class Signed(Sweep):

@@ -151,7 +151,8 @@ def test_correlations_whose_squares_overflow(home, rng, scale):  # noqa: F811
 
 
 @pytest.mark.parametrize(
-    "learner", [KSVD(8), KSVD(8, update="ksvd-parallel"), MOD(8), KernelKSVD("poly:2", 8)]
+    "learner",
+    [KSVD(8), KSVD(8, update="ksvd-parallel"), MOD(8), KernelKSVD("poly:2", 8)],
 )
 def test_learners_take_it(learner, xp, rng):
     X = np.abs(rng.standard_normal((60, 10)))

@@ -37,6 +37,8 @@ from kernlets.pursuits import encode
 
 P, M = 24, 30
 
+UPDATE = "ksvd-parallel"
+
 
 @pytest.fixture
 def rng():
@@ -271,8 +273,8 @@ def test_a_feature_that_was_never_observed_plays_no_part(rng):
     wide[:, rest] = start
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a feature never observed
-        found = KSVD(10, 2, max_iter=3, init=wide, update="ksvd-parallel").fit(holed)
-    expected = KSVD(10, 2, max_iter=3, init=start, update="ksvd-parallel").fit(X[:, rest])
+        found = KSVD(10, 2, max_iter=3, init=wide, update=UPDATE).fit(holed)
+    expected = KSVD(10, 2, max_iter=3, init=start, update=UPDATE).fit(X[:, rest])
     np.testing.assert_allclose(
         found.components_[:, rest], expected.components_, atol=1e-8
     )

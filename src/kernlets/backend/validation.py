@@ -293,9 +293,7 @@ def _check_dask(
 
 
 def _with_gaps(X: Any) -> Any:
-    from . import dask_rows
-
-    return dask_rows.with_gaps(X)
+    return dask_rows().with_gaps(X)
 
 
 def _check_shape(X: Any, ensure_min_samples: int) -> Any:
