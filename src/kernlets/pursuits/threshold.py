@@ -70,7 +70,8 @@ class Threshold(SparseCoder):
         much less, and ½ alpha²‖γ‖₀.
         """
         power = {"soft": 1.0, "hard": 0.5}.get(self.kind, 0.0)
-        return Threshold(self.alpha * share**power, self.kind)._shrunk
+        alpha, count = self.alpha * share**power, self.n_nonzero_coefs
+        return Threshold(alpha, self.kind, n_nonzero_coefs=count)._shrunk
 
     def _shrunk(self, corr: Array) -> Array:
         xp = namespace(corr)
