@@ -224,7 +224,7 @@ class Recovery(Benchmark):
     )
     grid = (
         planted(100, 5000, 100, 60),
-        planted(500, 5000, 150, 90),
+        planted(500, 5000, 300, 180),
         *(noisy(decibels) for decibels in CLASSICAL),
         planted(1000, 50_000, 50, 30),
         planted(1000, 5000, 300, 240),
