@@ -103,8 +103,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
     def _blocks(self, blocks: Any, reset: bool) -> Iterator[Array]:
         """Check blocks and convert them to the model's device, or like the first."""
         like = None if reset else self._model_array
+        keys: dict[str, Any] = {"streamed": True, "allow_nan": self._allow(reset)}
         for block in blocks:
-            keys: dict[str, Any] = {"streamed": True, "allow_nan": self._allow(reset)}
             rows = check_rows(self, block, reset=reset, like=like, **keys)
             if reset:
                 like, reset = rows[:0], False
