@@ -21,6 +21,7 @@ from kernlets import (
     KSVD,
     MOD,
     RBF,
+    FourierMap,
     KernelKSVD,
     NystroemMap,
     OnlineDictionary,
@@ -352,12 +353,14 @@ def test_learners_that_need_all_rows_say_so(estimator, X):
 
 def test_bad_rows(X):
     bad = X.copy()
-    bad[2000, 3] = np.nan
+    bad[2000, 3] = np.inf
     for A in (chunked(bad), frame(bad)):
-        with pytest.raises(ValueError, match="NaN"):
+        with pytest.raises(ValueError, match="infinity"):
             MOD(5, random_state=0).fit(A)
-    learner = MOD(5, random_state=0, max_iter=1).fit(X)
     with pytest.raises(ValueError, match="NaN"):
+        FourierMap(n_components=8).fit(X).transform(chunked(bad * np.nan)).compute()
+    learner = MOD(5, random_state=0, max_iter=1).fit(X)
+    with pytest.raises(ValueError, match="infinity"):
         learner.transform(chunked(bad)).compute()
     with pytest.raises(ValueError, match="5 features"):
         learner.transform(chunked(X)[:, :5])
