@@ -28,8 +28,8 @@ def blocks(page):
 
 @pytest.fixture
 def copy(tmp_path):
-    ignored = shutil.ignore_patterns("__pycache__", "papers")
-    for folder in ("src", "tests"):
+    for folder, unused in {"src": (), "tests": ("papers",)}.items():
+        ignored = shutil.ignore_patterns("__pycache__", *unused)
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)

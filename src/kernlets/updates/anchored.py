@@ -27,6 +27,7 @@ from ..core import Array, Coded, SparseCoder, SparseCodes, Step
 from ..pursuits import OMP
 from .anchors import AnchorDescent, KernelTerm, LinearTerm, Mixed
 from .ksvd import KSVDUpdate
+from .refresh import LIMITS
 
 
 class AnchoredUpdate(KSVDUpdate):
@@ -48,7 +49,8 @@ class AnchoredUpdate(KSVDUpdate):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **KSVDUpdate._parameter_constraints,
+        **LIMITS,
+        "exact": ["boolean"],
         "restrict": ["boolean"],
         "descent": [AnchorDescent, None],
         "linear_weight": [NOT_NEGATIVE],
@@ -66,11 +68,13 @@ class AnchoredUpdate(KSVDUpdate):
         min_uses: int = 4,
         max_coherence: float = 0.99,
     ) -> None:
-        super().__init__(exact, min_uses, max_coherence=max_coherence)
         self.restrict = restrict
         self.descent = descent
         self.linear_weight = linear_weight
         self.linear_coder = linear_coder
+        self.exact = exact
+        self.min_uses = min_uses
+        self.max_coherence = max_coherence
 
     def step(self, dictionary: Any, coded: Coded, rng: np.random.Generator) -> Step:
         codes = coded.codes if self.restrict else _widened(coded.codes)
