@@ -79,7 +79,7 @@ import os, signal, sys
 import numpy as np
 from pathlib import Path
 from kernlets import KSVD, options
-from kernlets.learners import checkpoint
+from kernlets.persistence import checkpoint
 
 checkpoint.SHARE = np.inf  # write every state
 X = np.random.default_rng(0).standard_normal((200, 10))

@@ -69,7 +69,7 @@ def test_kernel_atoms_are_matched_in_the_feature_space(rng):
 
 def test_fitted_learners(rng):
     X = rng.standard_normal((80, 5))
-    for learner in (KSVD(6, 2), KernelKSVD("poly:2", 6, 2)):
+    for learner in (KSVD(6, 2), KernelKSVD("poly:2", 6, n_nonzero_coefs=2)):
         learner.set_params(random_state=0, max_iter=3).fit(X)
         assert recovery(learner, learner).share == 1
 
@@ -81,7 +81,8 @@ def test_spaces_that_differ_are_refused(rng):
         match_atoms(A, squares)
     with pytest.raises(ValueError, match="kernels differ"):
         match_atoms(KernelDictionary(Linear(), Z, A), squares)
-    learner = KernelKSVD("precomputed", 3, 2, random_state=0).fit(Z @ Z.T)
+    learner = KernelKSVD("precomputed", 3, n_nonzero_coefs=2, random_state=0)
+    learner.fit(Z @ Z.T)
     with pytest.raises(ValueError, match=r"Match\.of"):
         match_atoms(learner, learner)
     with pytest.raises(ValueError, match="threshold"):
