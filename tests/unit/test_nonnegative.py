@@ -123,7 +123,7 @@ def test_positive_sweeps_are_plain_ones_where_nothing_is_negative(rng, xp):
     np.testing.assert_allclose(*both, atol=1e-12)
 
 
-@pytest.mark.parametrize("update", ["approximate", "exact", "parallel"])
+@pytest.mark.parametrize("update", ["ksvd", "ksvd:exact=True", "ksvd-parallel"])
 def test_sparse_non_negative_factorisation(rng, xp, update):
     parts = np.where(rng.random((8, 16)) < 0.3, rng.random((8, 16)), 0)
     weights = np.where(rng.random((300, 8)) < 0.3, rng.random((300, 8)), 0)
