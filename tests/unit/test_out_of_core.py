@@ -338,7 +338,7 @@ def test_learning_from_parquet(X, parquet):
     [
         (lambda folder: folder / "absent.npy", "does not exist"),
         (lambda folder: folder, "nor a folder of .parquet files"),
-        (lambda folder: _written(folder / "text.csv", b"1,2"), "no .npy or .parquet"),
+        (lambda folder: _written(folder / "text.csv", b"1,2"), "a .npy or .parquet"),
         (lambda folder: _written(folder / "bad.npy", b"no array"), "damaged"),
         (lambda folder: _saved(folder / "flat.npy", np.ones(3)), "needs a matrix"),
     ],
