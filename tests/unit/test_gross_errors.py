@@ -7,6 +7,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 from kernlets import GrossErrorMask, SRCClassifier
+from kernlets.imputers.gross import _Atoms
 
 
 def faces(rng, n=10, classes=6, p=120):
@@ -76,3 +77,13 @@ def test_what_is_unknown_stays_unknown(rng):
 def test_samples_that_are_all_zero_are_refused():
     with pytest.raises(ValueError, match="other than zero"):
         GrossErrorMask().fit(np.zeros((3, 4)))
+
+
+def test_both_forms_of_the_code_agree(rng):
+    """With more samples than features the system is solved for the features."""
+    atoms, x, weights = rng.random((9, 5)), rng.random(5), rng.random(5)
+    found = _Atoms(atoms, 0.1).explained(x, weights)
+    gram = (atoms * weights) @ atoms.T
+    level = 0.1 * np.diagonal(gram).mean() * np.eye(9)
+    expected = np.linalg.solve(gram + level, (atoms * weights) @ x) @ atoms
+    np.testing.assert_allclose(found, expected, rtol=1e-9)

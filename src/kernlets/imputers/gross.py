@@ -27,6 +27,41 @@ PROBES = 200  # samples whose own errors are looked at
 PIECE = 16  # rows that one thread works on
 
 
+class _Atoms:
+    """Samples D that rows are coded over, γ = argmin Σ_f w_f (x_f − (γD)_f)² + λ‖γ‖².
+
+    With W = diag(w) the normal equations are (DWDᵀ + λI)γ = DWx, in as many unknowns
+    as there are samples. Of more samples than features, γD = K W^½ (W^½KW^½ + λI)⁻¹
+    W^½ x with K = DᵀD, in as many as there are features.
+    """
+
+    def __init__(self, atoms: np.ndarray, ridge: float) -> None:
+        self.atoms, self.ridge = atoms, ridge
+        m, p = atoms.shape
+        self.inner = (atoms.T @ atoms).astype(np.float64) if p < m else None
+
+    def explained(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:  # (p,)
+        """γD."""
+        if self.inner is None:
+            weighted = self.atoms * weights
+            system = (weighted @ self.atoms.T).astype(np.float64)
+            energy = float(np.diagonal(system).sum())
+            code = self._solved(system, energy, weighted @ x)
+            return (code @ self.atoms).astype(x.dtype)
+        root = np.sqrt(weights.astype(np.float64))
+        system = root[:, None] * self.inner * root
+        energy = float(np.diagonal(system).sum())
+        return (self.inner @ (root * self._solved(system, energy, root * x))).astype(
+            x.dtype
+        )
+
+    def _solved(
+        self, system: np.ndarray, energy: float, right: np.ndarray
+    ) -> np.ndarray:
+        level = self.ridge * energy / len(self.atoms) or 1.0
+        return np.linalg.solve(system + level * np.eye(len(system)), right)
+
+
 class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
     """Mark gross errors as unknown (NaN), e.g. the covered part of a face.
 
@@ -113,17 +148,17 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
 
     def _own_level(self, rows: np.ndarray) -> float:
         """The largest share of its energy that is left of some sample."""
-        atoms = to_numpy(self.samples_)
+        atoms = _Atoms(to_numpy(self.samples_), self.ridge)
         some = rows[spread_rows(len(rows), PROBES)]
         everything = np.ones(rows.shape[1], bool)
         shares = parallel(lambda row: self._share_left(row, everything, atoms), some)
         return 1.01 * float(max(shares))  # above rounding
 
     def _share_left(
-        self, x: np.ndarray, known: np.ndarray, atoms: np.ndarray
+        self, x: np.ndarray, known: np.ndarray, atoms: _Atoms
     ) -> float:
         """‖x − γD‖²/‖x‖² with a code that trusts all entries."""
-        left = (x - self._code(x, atoms, known.astype(x.dtype)) @ atoms) * known
+        left = (x - atoms.explained(x, known.astype(x.dtype))) * known
         return float(left @ left) / max(float(x @ x), float(np.finfo(x.dtype).tiny))
 
     def transform(self, X: Any) -> Array:  # (n, p)
@@ -131,7 +166,8 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
         check_is_fitted(self)
         rows = to_numpy(check_rows(self, X, like=self.mean_, allow_nan=True))
         marked = rows.copy()
-        atoms, mean = to_numpy(self.samples_), to_numpy(self.mean_)
+        atoms = _Atoms(to_numpy(self.samples_), self.ridge)
+        mean = to_numpy(self.mean_)
 
         def work(part: slice) -> None:
             for row in marked[part]:
@@ -141,7 +177,7 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
         return as_like(marked, self.mean_)
 
     def _gross(
-        self, row: np.ndarray, atoms: np.ndarray, mean: np.ndarray
+        self, row: np.ndarray, atoms: _Atoms, mean: np.ndarray
     ) -> np.ndarray:  # (p,)
         """Where one row has gross errors."""
         known = ~np.isnan(row)
@@ -153,7 +189,7 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
             before, weights = weights, self._reweighted(left, known)
             if np.linalg.norm(weights - before) <= REST * np.linalg.norm(before):
                 break
-            left = (x - self._code(x, atoms, weights) @ atoms) * known
+            left = (x - atoms.explained(x, weights)) * known
         return weights < 0.5
 
     def _reweighted(self, left: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -164,16 +200,6 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
             return (known & (squares <= level)).astype(left.dtype)
         steep = np.clip(STEEP * (squares / level - 1), None, 50)
         return np.where(known, 1 / (1 + np.exp(steep)), 0).astype(left.dtype)
-
-    def _code(
-        self, x: np.ndarray, atoms: np.ndarray, weights: np.ndarray
-    ) -> np.ndarray:  # (m,)
-        """argmin Σ_f w_f (x_f − (γD)_f)² + λ‖γ‖²."""
-        weighted = atoms * weights
-        gram = (weighted @ atoms.T).astype(np.float64)
-        level = self.ridge * float(np.diagonal(gram).mean()) or 1.0
-        gram[np.diag_indices_from(gram)] += level
-        return np.linalg.solve(gram, weighted @ x).astype(x.dtype)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
