@@ -24,7 +24,9 @@ QUICK |= {"max_candidates": 2, "n_atoms_per_class": 6}
 WHOLE = {  # defined by all samples or codes at once
     "AutoDictionaryClassifier",
     "DKSVDClassifier",
+    "DictionaryImputer",
     "FDDLClassifier",
+    "GrossErrorMask",
     "KSADClassifier",
     "KSVD",
     "KernelKSVD",

@@ -15,6 +15,7 @@ from ..backend.arrays import as_like, to_numpy
 from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE
 from ..backend.estimator import Estimator
 from ..backend.masks import filled
+from ..backend.rows import map_rows
 from ..backend.validation import check_rows
 from ..core import Array, Kernel
 from ..fields import (
@@ -32,6 +33,8 @@ from ..fields import (
 from ..kernels import resolve
 from ..kernels.complete import fill_in, observed_moments, refined, usual_kernel
 from ..learners.base import DictionaryLearner
+
+WORKING_COPIES = 8  # of a row while it is filled in
 
 
 class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
@@ -157,7 +160,8 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     def _learn(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """The rows of the fit, and the same standardised and filled in."""
         self._validate_params()
-        given = check_rows(self, X, reset=True, ensure_min_samples=2, allow_nan=True)
+        keys: dict[str, Any] = {"ensure_min_samples": 2, "allow_nan": True}
+        given = check_rows(self, X, reset=True, whole=True, **keys)
         X = to_numpy(given)
         self._measure(X, given)
         rows = self._standardized(X)
@@ -230,7 +234,11 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     def transform(self, X: Any) -> Array:  # (n, p + indicators)
         """X with what is missing filled in; what was observed stays as it is."""
         check_is_fitted(self)
-        rows = to_numpy(check_rows(self, X, like=self.mean_, allow_nan=True))
+        X = check_rows(self, X, by_blocks=True, like=self.mean_, allow_nan=True)
+        return map_rows(self._filled_block, X, WORKING_COPIES * 8 * X.shape[1])
+
+    def _filled_block(self, block: Array) -> Array:
+        rows = to_numpy(block)
         known = self._standardized(rows)
         if self.learner_:
             known = self._decoded(known)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import as_like, to_numpy
 from ..backend.constraints import AT_LEAST_1, POSITIVE, Interval
 from ..backend.estimator import Estimator
-from ..backend.rows import spread_rows
+from ..backend.rows import map_rows, spread_rows
 from ..backend.scale import unit_rows
 from ..backend.threads import parallel
 from ..backend.validation import check_rows
@@ -24,7 +24,7 @@ from ..learners.first_atoms import nonzero_rows
 STEEP = 8.0  # of the weights' fall around the threshold
 REST = 0.05  # relative change of the weights that ends the rounds
 PROBES = 200  # samples whose own errors are looked at
-PIECE = 16  # rows that one thread works on
+WORKING_BYTES = 2**13  # of a row, beside itself
 
 
 class _Atoms:
@@ -135,7 +135,9 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
     def fit(self, X: Any, y: Any = None) -> GrossErrorMask:
         """Keep the rows of X, which must be free of gross errors; y is ignored."""
         self._validate_params()
-        given = completed_rows(check_rows(self, X, reset=True, allow_nan=True))
+        given = completed_rows(
+            check_rows(self, X, reset=True, whole=True, allow_nan=True)
+        )
         rows = to_numpy(given)
         usable = nonzero_rows(rows)
         if len(usable) == 0:
@@ -164,17 +166,17 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
     def transform(self, X: Any) -> Array:  # (n, p)
         """X with NaN in place of gross errors; what was unknown before stays so."""
         check_is_fitted(self)
-        rows = to_numpy(check_rows(self, X, like=self.mean_, allow_nan=True))
-        marked = rows.copy()
+        X = check_rows(self, X, by_blocks=True, like=self.mean_, allow_nan=True)
         atoms = _Atoms(to_numpy(self.samples_), self.ridge)
         mean = to_numpy(self.mean_)
 
-        def work(part: slice) -> None:
-            for row in marked[part]:
+        def marked(block: Array) -> Array:
+            rows = to_numpy(block).copy()
+            for row in rows:
                 row[self._gross(row, atoms, mean)] = np.nan
+            return as_like(rows, self.mean_)
 
-        parallel(work, [slice(i, i + PIECE) for i in range(0, len(rows), PIECE)])
-        return as_like(marked, self.mean_)
+        return map_rows(marked, X, 8 * X.shape[1] + WORKING_BYTES)
 
     def _gross(
         self, row: np.ndarray, atoms: _Atoms, mean: np.ndarray
