@@ -42,7 +42,7 @@ _HOMES = {
     "backend.rows": "Blocks",
     "backend.masks": "mark_missing",
 }
-_MODULES = ("datasets", "metrics", "plotting", "preimage")
+_MODULES = ("datasets", "images", "metrics", "plotting", "preimage")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = ["__version__", *_HOME_OF, *_MODULES]

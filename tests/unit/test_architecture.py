@@ -53,6 +53,7 @@ ALLOWED = {
     | {"datasets"},  # noise and holes that a robust choice is made with
     "outliers": GROUND | {"kernels", "learners"},
     "imputers": GROUND | {"kernels", "learners"},
+    "images": GROUND | {"dictionaries", "pursuits", "learners"},
     "plotting": GROUND | {"dictionaries"},
 }
 # The laboratory imports all of the library, and none of it imports the laboratory.

@@ -1,0 +1,46 @@
+"""Pictures of any array library: parts of them as views, and types of pixels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from ..core import Array
+from .arrays import as_float, double, is_torch, namespace, numpy_dtype, to_numpy
+
+
+def windows(image: Array, shape: tuple[int, ...]) -> Array:  # (a, b, *shape)
+    """All parts of a picture with this shape, as a view."""
+    if is_torch(image):
+        return image.unfold(0, shape[0], 1).unfold(1, shape[1], 1)
+    return sliding_window_view(image, shape)
+
+
+def as_pixels(image: Any) -> Array:
+    """A picture as an array of floats in double precision, whatever it was.
+
+    Its numbers must be integers or floats, (h, w) or (h, w, c).
+    """
+    pixels: Any = image if is_torch(image) else np.asarray(image)
+    if numpy_dtype(pixels).kind not in "uif":
+        raise ValueError(
+            f"image has pixels of type {pixels.dtype}: pass integers or floats"
+        )
+    return double(as_float(pixels))
+
+
+def as_given(pixels: Any, given: Any) -> Any:
+    """Pixels of the type and on the device of a picture that was given.
+
+    Integers are rounded, and cut off at the ends of their type.
+    """
+    given = given if is_torch(given) else np.asarray(given)
+    dtype = numpy_dtype(given)
+    if dtype.kind in "ui":
+        xp, info = namespace(pixels), np.iinfo(dtype)
+        pixels = xp.clip(xp.round(pixels), float(info.min), float(info.max))
+    if is_torch(given):
+        return pixels.to(dtype=given.dtype, device=given.device)
+    return to_numpy(pixels).astype(dtype)

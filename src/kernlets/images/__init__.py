@@ -1,0 +1,11 @@
+"""Photographs and other pictures: remove noise, fill holes, compare.
+
+Nothing here is a file format: read and write pictures with Pillow or scikit-image, or
+use ``kernlets denoise`` and ``kernlets inpaint``.
+"""
+
+from .denoising import ImageDenoiser, denoise
+from .noise import estimate_noise
+from .quality import psnr, ssim
+
+__all__ = ["ImageDenoiser", "denoise", "estimate_noise", "psnr", "ssim"]

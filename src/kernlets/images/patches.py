@@ -1,0 +1,83 @@
+"""Overlapping patches of an image, as rows, and images put together from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ..backend.arrays import index_like, namespace
+from ..backend.pixels import windows
+from ..core import Array
+
+BAND = 32_768  # patches that are worked on together
+
+
+def random_rows(
+    image: Array,  # (h, w)
+    size: int,
+    count: int,
+    rng: np.random.Generator,
+) -> Array:  # (count, size²)
+    """Patches from distinct random places; all of them if there are no more."""
+    view = windows(image, (size, size))
+    n = view.shape[0] * view.shape[1]
+    places = np.arange(n) if n <= count else rng.choice(n, count, replace=False)
+    rows, cols = (index_like(at, image) for at in np.divmod(places, view.shape[1]))
+    return view[rows, cols].reshape(len(places), -1)
+
+
+def places(last: int, stride: int) -> np.ndarray:
+    """0, stride, 2 stride, ... and the last place."""
+    return np.append(np.arange(0, last, stride), last)
+
+
+def filter_patches(
+    image: Array,  # (h, w)
+    size: int,
+    stride: int,
+    estimate: Callable[[Array], tuple[Array, Array]],
+    progress: Callable[[float], None],
+) -> Array:  # (h, w)
+    """The weighted mean, at each pixel, of all patches that `estimate` returns.
+
+    `estimate` takes rows, (n, size²), and gives as many and their weights, (n,).
+    """
+    xp = namespace(image)
+    total, weight = xp.zeros_like(image), xp.zeros_like(image)
+    view = windows(image, (size, size))
+    cols = places(view.shape[1] - 1, stride)
+    for rows in _bands(places(view.shape[0] - 1, stride), len(cols)):
+        block = view[index_like(rows, image)[:, None], index_like(cols, image)]
+        found, share = estimate(block.reshape(-1, size * size))
+        grid = len(rows), len(cols)
+        found = found.reshape(*grid, size, size) * share.reshape(*grid, 1, 1)
+        _add_patches(total, weight, found, share.reshape(grid), rows, cols)
+        progress((rows[-1] + 1) / view.shape[0])
+    return total / weight
+
+
+def _bands(rows: np.ndarray, n_cols: int) -> Iterator[np.ndarray]:
+    """Rows of patches, as many at a time as a band may have."""
+    step = max(1, BAND // n_cols)
+    return (rows[first : first + step] for first in range(0, len(rows), step))
+
+
+def _add_patches(
+    total: Array,
+    weight: Array,
+    patches: Array,  # (r, c, size, size), weighted
+    share: Array,  # (r, c)
+    rows: np.ndarray,
+    cols: np.ndarray,
+) -> None:
+    """Add one pixel of all patches at a time: their places are distinct."""
+    size = patches.shape[2]
+    for down in range(size):
+        for across in range(size):
+            at = (
+                index_like(rows + down, total)[:, None],
+                index_like(cols + across, total),
+            )
+            total[at] += patches[:, :, down, across]
+            weight[at] += share

@@ -1,0 +1,88 @@
+"""Pixels of any kind as channels that can be worked on, and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.fft import dct
+
+from ..backend.arrays import as_like, double, namespace, to_device
+from ..backend.pixels import as_given, as_pixels
+from ..core import Array
+
+MOST_CHANNELS = 64
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image as channels of float32 whose pixels span at most [0, 1] times √c.
+
+    Colours are turned by an orthonormal matrix, the cosine transform over channels:
+    the first channel is their mean, the others are differences, and white noise stays
+    white with the same deviation. Eight or sixteen bits need no more than float32.
+    """
+
+    channels: Array  # (c, h, w)
+    unit: float
+    """What a difference of 1 is in pixels of the input."""
+    offset: float
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, image: Any) -> Picture:
+        """Check and convert."""
+        pixels = _checked(image)
+        xp = namespace(pixels)
+        if not bool(xp.all(xp.isfinite(pixels))):
+            raise ValueError(
+                "image has NaN or infinite pixels: restore them first, with "
+                "kernlets.images.inpaint"
+            )
+        low, high = float(xp.min(pixels)), float(xp.max(pixels))
+        unit = high - low if high > low else 1.0
+        planes = xp.astype((pixels - low) / unit, xp.float32)
+        return cls(turned(planes), unit, low, tuple(pixels.shape))
+
+    def restored(self, channels: Array, like: Any) -> Any:  # (c, h, w)
+        """An image of the input's shape, unit and type.
+
+        Integers are rounded, and cut off at the ends of their type.
+        """
+        pixels = double(turned_back(channels)).reshape(self.shape)
+        return as_given(pixels * self.unit + self.offset, like)
+
+
+def turned(planes: Array) -> Array:  # (h, w) or (h, w, c) -> (c, h, w)
+    """Decorrelated channels."""
+    planes = planes if planes.ndim == 3 else planes[..., None]
+    channels = planes @ as_like(_turn(planes.shape[2]).T, planes)
+    return namespace(planes).permute_dims(channels, (2, 0, 1))
+
+
+def turned_back(channels: Array) -> Array:  # (c, h, w) -> (h, w, c)
+    """The inverse of `turned`."""
+    planes = namespace(channels).permute_dims(channels, (1, 2, 0))
+    return planes @ as_like(_turn(planes.shape[2]), planes)
+
+
+def _turn(n_channels: int) -> np.ndarray:  # (c, c)
+    """Orthonormal, its first row constant."""
+    return dct(np.eye(n_channels), axis=0, norm="ortho")
+
+
+def _checked(image: Any) -> Array:
+    """The pixels, (h, w) or (h, w, c), where they are to be worked on."""
+    pixels = as_pixels(image)
+    if pixels.ndim not in (2, 3) or 0 in pixels.shape:
+        raise ValueError(
+            f"image has the shape {tuple(pixels.shape)}: pass (height, width) or "
+            "(height, width, channels), one image at a time"
+        )
+    if pixels.ndim == 3 and pixels.shape[2] > MOST_CHANNELS:
+        raise ValueError(
+            f"image has the shape {tuple(pixels.shape)}, so {pixels.shape[2]} "
+            "channels: the channels come last; of a stack pass one image at a time"
+        )
+    return to_device(pixels)
