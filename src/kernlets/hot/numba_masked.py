@@ -157,10 +157,11 @@ def masked_ksvd_sweep(
 def _sweep(residual, known, atoms, values, order, users, starts, width):
     p = atoms.shape[1]
     atom, power = np.empty(p, atoms.dtype), np.empty(p, atoms.dtype)
+    zero = np.zeros(1, atoms.dtype)[0]  # what is not set yet may be NaN, as is NaN · 0
     for j in order:
         if starts[j] == starts[j + 1]:
             continue
-        hold = atom[0] * 0
+        hold = zero
         for u in range(starts[j], starts[j + 1]):
             i, w = users[u] // width, users[u] % width
             hold += values[i, w] * values[i, w]
@@ -175,7 +176,7 @@ def _sweep(residual, known, atoms, values, order, users, starts, width):
                     residual[i, f] += g * atoms[j, f]
                     atom[f] += g * residual[i, f]
                     power[f] += g * g
-        norm = atom[0] * 0
+        norm = zero
         for f in range(p):
             atom[f] /= power[f]
             norm += atom[f] * atom[f]

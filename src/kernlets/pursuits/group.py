@@ -11,6 +11,8 @@ from ..backend.constraints import AT_LEAST_1
 from ..core import UNUSED, Array, SparseCoder, SparseCodes
 from .bookkeeping import refuse_unbounded
 
+ROUNDING = 64  # of a residual: energy less what is explained, by least squares
+
 
 class GroupOMP(SparseCoder):
     """Greedy codes that use whole groups of atoms: argmin ‖x − Dγ‖², few groups.
@@ -50,7 +52,7 @@ class GroupOMP(SparseCoder):
         members = self._members(corr.shape[1])
         wide, right, power = double(gram), double(corr), to_numpy(double(energy))
         inverses = [_inverse(wide, atoms, eps(gram)) for atoms in members]
-        stop = 4 * eps(gram) * power
+        stop = ROUNDING * eps(gram) * power
         slots = np.zeros((corr.shape[0], 0), dtype=np.int64)
         values, left = right[:, :0], right
         free = np.ones((corr.shape[0], len(members)), dtype=bool)
