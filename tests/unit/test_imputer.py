@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from kernlets import KSVD, DictionaryImputer, KernelKSVD, load, save
-from kernlets.kernels.complete import fill_in, neighbors
+from kernlets.kernels.complete import completed_rows, fill_in, neighbors
 
 
 @pytest.fixture
@@ -147,3 +147,8 @@ def test_it_is_saved_and_loaded(rng, tmp_path):
         save(model.fit(X), tmp_path / "imputer")
         again = load(tmp_path / "imputer")
         np.testing.assert_array_equal(again.transform(X), model.transform(X))
+
+
+def test_a_single_row_is_filled_in_by_means():
+    x = np.array([[1.0, np.nan, 3.0]])
+    np.testing.assert_array_equal(completed_rows(x), [[1.0, 0.0, 3.0]])

@@ -74,6 +74,8 @@ def fill_in(
     out = X.copy()
     gaps = np.flatnonzero(np.isnan(X).any(axis=1))
     count = min(n_neighbors, len(samples) - (own is not None))
+    if count == 0:  # a single row has no others: the means, which are 0 here
+        return filled(X, X.dtype.type(0))
 
     def work(rows: np.ndarray) -> None:
         near = neighbors(X[rows], samples, count, None if own is None else own[rows])
