@@ -77,6 +77,7 @@ LAB = {
 LATE = {
     ("kernlets.__main__", "kernlets.cli.app"): "Ctrl-C is watched before all else",
     ("kernlets.cli.app", "kernlets.cli.commands"): "--help needs nothing heavy",
+    ("kernlets.cli.app", "kernlets.cli.lab_commands"): "slow, and for few commands",
     ("kernlets.hot.torch_", "kernlets.hot.triton_"): "Triton need not be installed",
     ("kernlets.hot.torch_", "kernlets.hot.numba_"): "Numba, for one loop on the host",
 }

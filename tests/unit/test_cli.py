@@ -295,7 +295,7 @@ def test_demo_passes_its_options_on(
 ) -> None:
     calls: list[Any] = []
     monkeypatch.setattr(
-        "kernlets.cli.commands.run_demo", lambda *args: calls.append(args)
+        "kernlets.cli.lab_commands.run_demo", lambda *args: calls.append(args)
     )
     ok(run("demo", "--quick", "--out", tmp_path))
     ok(run("demo", "--open"))

@@ -1,6 +1,7 @@
-"""The commands: their signatures and help. What they do is in `commands.py`.
+"""The commands: their signatures and help.
 
-Nothing heavy is imported before a command runs, so that ``--help`` is quick.
+What they do is in `commands.py` and `lab_commands.py`. Nothing heavy is imported
+before a command runs, so that ``--help`` is quick.
 """
 
 from __future__ import annotations
@@ -23,10 +24,17 @@ app = typer.Typer(
 
 
 def load_commands() -> Any:
-    """What the commands do."""
+    """What the commands on data and models do."""
     from . import commands
 
     return commands
+
+
+def load_lab_commands() -> Any:
+    """What the commands of the laboratory do."""
+    from . import lab_commands
+
+    return lab_commands
 
 
 def _show_version(wanted: bool) -> None:
@@ -248,7 +256,7 @@ def bench(
     threads: o.Threads = None,
 ) -> None:
     """Measure this machine: seconds of each job beside its matrix products alone."""
-    commands = load_commands()
+    commands = load_lab_commands()
     with commands.session(None, threads):
         commands.show_bench(device, quick, output)
 
@@ -281,7 +289,7 @@ def reproduce(
     ] = None,
 ) -> None:
     """Run the papers' experiments and compare with the published numbers."""
-    commands = load_commands()
+    commands = load_lab_commands()
     if not names:
         commands.list_experiments()
         return
@@ -302,7 +310,7 @@ def report(
     ] = None,
 ) -> None:
     """Write an HTML report of experiments, from the results in DIR."""
-    commands = load_commands()
+    commands = load_lab_commands()
     commands.write_report(folder, scale, pages)
 
 
@@ -317,4 +325,4 @@ def demo(
     ] = False,
 ) -> None:
     """Linear and kernel dictionaries on handwritten digits, compared."""
-    load_commands().run_demo(out, quick, open_browser)
+    load_lab_commands().run_demo(out, quick, open_browser)

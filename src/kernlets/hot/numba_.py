@@ -7,6 +7,7 @@ are in `kernlets.backend.threads`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numba import njit
@@ -31,6 +32,23 @@ def omp(
     after which the correlations lose c_t v_t and the energy c_t², c_t = α_k / ν.
     A NaN among the correlations counts as the largest, so that it is always met.
     """
+    kind = np.iinfo(f"i{corr.dtype.itemsize}")
+    return pursued(_omp_samples, gram, corr, energy, width, tol, kind.max)
+
+
+def pursued(
+    samples: Callable[..., None],
+    gram: np.ndarray,
+    corr: np.ndarray,
+    energy: np.ndarray,
+    width: int,
+    tol: float,
+    mask: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The codes that a compiled pursuit of all samples writes, and its work space.
+
+    `mask` has the bits of a correlation by which `_largest` compares it.
+    """
     n, m = corr.shape
     indices = np.empty((n, width), dtype=np.int32)
     values = np.empty((n, width), dtype=corr.dtype)
@@ -39,7 +57,7 @@ def omp(
     bits = left.view(f"i{corr.dtype.itemsize}")
     rows = np.empty((width, m), dtype=corr.dtype)
     eps = corr.dtype.type(np.finfo(corr.dtype).eps)
-    _omp_samples(
+    samples(
         np.ascontiguousarray(gram),
         corr,
         energy,
@@ -47,7 +65,7 @@ def omp(
         eps,
         left,
         bits,
-        bits.dtype.type(np.iinfo(bits.dtype).max),
+        bits.dtype.type(mask),
         rows,
         indices,
         values,

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from .numba_ import _back_substitute, _chosen, _jit, _largest, _orthogonal_row
+from .numba_ import (
+    _back_substitute,
+    _chosen,
+    _jit,
+    _largest,
+    _orthogonal_row,
+    pursued,
+)
 from .positive import TRIES
 from .reference import UNUSED
 
@@ -13,29 +20,8 @@ def positive_omp(
     gram: np.ndarray, corr: np.ndarray, energy: np.ndarray, width: int, tol: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """OMP by partial Cholesky as in `numba_.omp`, undone from an atom that leaves."""
-    n, m = corr.shape
-    indices = np.empty((n, width), dtype=np.int32)
-    values = np.empty((n, width), dtype=corr.dtype)
-    residual = np.empty(n, dtype=corr.dtype)
-    left = np.empty(m, dtype=corr.dtype)
-    bits = left.view(f"i{corr.dtype.itemsize}")
-    rows = np.empty((width, m), dtype=corr.dtype)
-    eps = corr.dtype.type(np.finfo(corr.dtype).eps)
-    _positive_samples(
-        np.ascontiguousarray(gram),
-        corr,
-        energy,
-        corr.dtype.type(tol),
-        eps,
-        left,
-        bits,
-        bits.dtype.type(-1),  # no bit is masked: negative numbers are the smallest
-        rows,
-        indices,
-        values,
-        residual,
-    )
-    return indices, values, residual
+    # no bit is masked: negative numbers are the smallest
+    return pursued(_positive_samples, gram, corr, energy, width, tol, mask=-1)
 
 
 @_jit

@@ -27,7 +27,7 @@ from ..learners import KSVD
 from ..pursuits import OMP
 from ..pursuits.encode import encode
 from .groups import Grouping, wiener_filter
-from .noise import estimate_noise
+from .noise import noise_of
 from .patches import filter_patches, random_rows
 from .picture import Picture
 
@@ -175,6 +175,9 @@ class ImageDenoiser(BaseEstimator):
         pictures = [self._checked(image) for image in (images if several else [images])]
         if not pictures:
             raise ValueError("images is an empty list: pass at least one picture")
+        return self._learn(pictures)
+
+    def _learn(self, pictures: list[tuple[Picture, float]]) -> ImageDenoiser:
         rng = generator(self.random_state)
         each = -(-self.n_patches // len(pictures))
         rows = [
@@ -190,7 +193,9 @@ class ImageDenoiser(BaseEstimator):
     def transform(self, image: Any) -> Any:
         """The picture without its noise."""
         check_is_fitted(self)
-        picture, sigma = self._checked(image)
+        return self._cleaned(*self._checked(image), image)
+
+    def _cleaned(self, picture: Picture, sigma: float, image: Any) -> Any:
         if sigma < LEAST:
             return picture.restored(picture.channels, image)
         with serial_blas:
@@ -199,7 +204,9 @@ class ImageDenoiser(BaseEstimator):
 
     def fit_transform(self, image: Any, y: Any = None) -> Any:
         """Learn from a picture, and give it without its noise."""
-        return self.fit(image).transform(image)
+        self._validate_params()
+        checked = self._checked(image)
+        return self._learn([checked])._cleaned(*checked, image)
 
     def _checked(self, image: Any) -> tuple[Picture, float]:
         """The channels of a picture, and its noise as a share of their range."""
@@ -210,7 +217,7 @@ class ImageDenoiser(BaseEstimator):
                 f"image has {height} x {width} pixels, fewer than a patch of "
                 f"{self.patch_size}: lower patch_size to {min(height, width)}"
             )
-        sigma = estimate_noise(image) if self.sigma is None else self.sigma
+        sigma = noise_of(picture) if self.sigma is None else self.sigma
         return picture, sigma / picture.unit
 
     def _atoms(self, rows: Array, rng: np.random.Generator) -> Array:

@@ -38,7 +38,11 @@ def estimate_noise(image: Any) -> float:
     >>> bool(4.5 < estimate_noise(100 + noise) < 5.5)
     True
     """
-    picture = Picture.of(image)
+    return noise_of(Picture.of(image))
+
+
+def noise_of(picture: Picture) -> float:
+    """The estimate for a picture that was converted already."""
     variances = [
         min(_eigenvalue_variance(channel), _median_variance(channel))
         for channel in picture.channels

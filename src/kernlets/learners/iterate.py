@@ -28,6 +28,7 @@ from ..core import Array, AtomUpdate, Coded, Dictionary, SparseCoder, Statistics
 from ..persistence.checkpoint import Checkpoint, fitting, learned_fields
 from ..pursuits import encode
 from ..pursuits.coded_sums import code_and_sum
+from ..updates.exchange import exchanged
 from ..updates.sweeps import nonnegative
 from .warm_up import Pace, at_rest, grown
 
@@ -207,14 +208,22 @@ class CodeAndUpdate(Alternation):
             coded = _coded(self.dictionary, self.X, coder, self.update)
             with quiet():  # atoms and error are looked at
                 step = self.update.step(self.dictionary, coded, self.rng)
-        self.dictionary = self.pace.exchanged(step.dictionary, coded, self.n_steps)
-        if getattr(self.update, "positive_atoms", False):
-            weights = nonnegative(self.dictionary.weights)
-            self.dictionary = self.dictionary.with_weights(weights)
+        self.dictionary = self._exchanged(step.dictionary, coded)
         self.n_steps += 1
         _refuse_unbounded(self.dictionary)
         n = coded.n_samples if isinstance(coded, Statistics) else len(coded.codes)
         return {"objective": max(step.error, 0.0) / n}
+
+    def _exchanged(
+        self, dictionary: Dictionary, coded: Coded | Statistics
+    ) -> Dictionary:
+        """Other atoms if it is time, non-negative if those of the update are."""
+        if not self.pace.exchanges(self.n_steps):
+            return dictionary
+        dictionary = exchanged(dictionary, coded, self.pace.exchange)
+        if getattr(self.update, "positive_atoms", False):
+            dictionary = dictionary.with_weights(nonnegative(dictionary.weights))
+        return dictionary
 
     def state(self) -> dict[str, Any]:
         return {"dictionary": learned_fields(self.dictionary), "rng": self.rng}

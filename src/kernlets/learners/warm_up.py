@@ -8,8 +8,7 @@ from typing import Any
 from sklearn.base import clone
 
 from ..backend.constraints import AT_LEAST_0, NOT_NEGATIVE
-from ..core import Coded, Dictionary, SparseCoder, Statistics
-from ..updates.exchange import exchanged
+from ..core import SparseCoder
 
 #: Constraints on the parameters of learners that warm up and stop.
 PACE: dict[str, list[Any]] = {
@@ -35,13 +34,9 @@ class Pace:
         given = (getattr(learner, name, 0) for name in ("warm_up", "exchange"))
         return cls(learner.max_iter, *given)
 
-    def exchanged(
-        self, dictionary: Dictionary, coded: Coded | Statistics, iteration: int
-    ) -> Dictionary:
-        """The dictionary after an iteration, with other atoms if it is time."""
-        if not self.exchange or not exchanges(iteration, self.max_iter):
-            return dictionary
-        return exchanged(dictionary, coded, self.exchange)
+    def exchanges(self, iteration: int) -> bool:
+        """Whether some atoms are exchanged after this iteration."""
+        return self.exchange > 0 and exchanges(iteration, self.max_iter)
 
 
 def grown(coder: SparseCoder, iteration: int, warm_up: int) -> SparseCoder:
