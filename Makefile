@@ -49,7 +49,8 @@ test-processors: .venv/.test ## run the fast tests as on older processors
 	    OPENBLAS_CORETYPE=$$core $(FAST) || exit 1; done
 
 test-oldest: .venv-oldest/.test ## run the fast tests with the oldest versions allowed
-	.venv-oldest/bin/python -m pytest -q -n $(JOBS) -m "not slow" $(OLDEST)
+	NUMBA_CACHE_DIR=$(CURDIR)/.venv-oldest/numba .venv-oldest/bin/python -m pytest -q \
+	    -n $(JOBS) -m "not slow" $(OLDEST)
 
 fuzz: .venv/.test ## attack the library with random cases (SEED=0 MINUTES=20)
 	$(BIN)/python -m fuzz --seed $(SEED) --minutes $(MINUTES) --jobs $(JOBS)

@@ -46,7 +46,7 @@ def run(draw: Draw, note: Callable[[str], Any], folder: Path) -> None:
         result = CliRunner().invoke(app, words)
         note(f"exit code {result.exit_code}: {result.output[-400:]!r}")
         check_exit(words[0], result)
-        check_files(words[0], line, before, snapshot(folder), result.exit_code)
+        check_files(words, line, before, snapshot(folder), result.exit_code)
         if result.exit_code:
             raise Refusal(result.stderr)
 
@@ -238,12 +238,17 @@ def snapshot(folder: Path) -> dict[str, str]:
 
 
 def check_files(
-    command: str, line: Line, before: dict[str, str], after: dict[str, str], code: int
+    words: list[str],
+    line: Line,
+    before: dict[str, str],
+    after: dict[str, str],
+    code: int,
 ) -> None:
-    """Nothing is lost, nothing is left over, and what was asked for is there."""
-    call = f"kernlets {command}"
+    """Nothing is lost that was to be kept, and nothing is left over."""
+    call = f"kernlets {words[0]}"
+    replaced = line.outputs if code == 0 and "--force" in words else []
     for name, digest in before.items():
-        if after.get(name) != digest:
+        if name not in replaced and after.get(name) != digest:
             raise Wrong("file overwritten", call, f"{name} is no longer what it was")
     new = sorted(set(after) - set(before))
     left = [name for name in new if name.endswith(LEFT_OVER) or "/." in f"/{name}"]
