@@ -23,6 +23,7 @@ from .backend.arrays import (
     row_norms,
     to_numpy,
 )
+from .backend.codes import codes_cross
 from .backend.products import matmul, outer_products
 from .config import options
 from .core import Array, Dictionary, Kernel, SparseCodes
@@ -115,6 +116,9 @@ class ExplicitDictionary(RemembersGram):
 
     def coordinates(self, X: Array) -> Array:
         return X
+
+    def cross(self, codes: SparseCodes, X: Array) -> Array:  # (m, p)
+        return codes_cross(codes, X)
 
     def dual(self) -> Array:
         return self.atoms

@@ -99,10 +99,11 @@ HOMES = {
     "numba": {"hot/numba_.py"},
     "torch": {
         *("hot/torch_.py", "hot/torch_budget.py", "hot/torch_masked.py"),
-        *("hot/torch_positive.py", "hot/triton_.py"),
+        *("hot/torch_codes.py", "hot/torch_positive.py", "hot/torch_rows.py"),
+        *("hot/triton_.py", "hot/triton_codes.py", "hot/triton_rows.py"),
         "backend/arrays.py",
     },
-    "triton": {"hot/triton_.py"},
+    "triton": {"hot/triton_.py", "hot/triton_codes.py", "hot/triton_rows.py"},
     "dask": DASK,
     "distributed": DASK,
 }

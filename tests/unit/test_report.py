@@ -48,6 +48,7 @@ def test_demo_writes_its_page_and_nothing_else(quick):
 
 def test_demo_prints_the_accuracies(quick):
     result, _, printed = quick
+    memory = []
     for method in METHODS:
         (line,) = (row for row in printed.splitlines() if row.startswith(method))
         values = list(map(float, line.removeprefix(method).split()))
@@ -56,7 +57,8 @@ def test_demo_prints_the_accuracies(quick):
         ]
         np.testing.assert_allclose(values[: len(expected)], expected, atol=0.051)
         assert len(values) == len(expected) + 3  # two times and memory
-        assert values[-1] > 0
+        memory.append(values[-1])
+    assert min(memory) >= 0 and max(memory) > 0  # some methods need next to nothing
 
 
 def test_demo_table_fits_80_columns(quick):

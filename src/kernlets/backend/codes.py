@@ -1,4 +1,4 @@
-"""Products with sparse codes: in CSR form on NumPy, dense on torch."""
+"""Products with sparse codes: in CSR form on NumPy, by `hot.torch_codes` on torch."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ..core import Array, SparseCodes
+from . import ops
 from .arrays import as_like, double, is_torch
 from .sparse_rows import as_dense
 
@@ -22,8 +23,17 @@ def codes_times(codes: SparseCodes, matrix: Array) -> Array:  # (n, ·)
 
 def codes_gram(codes: SparseCodes) -> Array:  # (m, m)
     """ΓᵀΓ, dense."""
-    Gamma = codes.toarray() if is_torch(codes.values) else codes.tocsr()
+    if is_torch(codes.values):
+        return ops.code_gram(codes.indices, codes.values, codes.n_atoms)
+    Gamma = codes.tocsr()
     return as_dense(Gamma.T @ Gamma)
+
+
+def codes_cross(codes: SparseCodes, X: Array) -> Array:  # (m, p)
+    """ΓᵀX, dense."""
+    if is_torch(X):
+        return ops.code_cross(codes.indices, codes.values, X, codes.n_atoms)
+    return as_dense(codes.tocsr().T @ X)
 
 
 def compressed(codes: Array) -> Array:  # (n, m)

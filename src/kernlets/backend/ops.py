@@ -16,11 +16,15 @@ from ..core import Array
 from ..hot.budget import ERROR as ERROR
 from ..hot.budget import Outcome, Pursuit, Rules, Stock
 from ..hot.masked import FAINT as FAINT
-from .arrays import eps, is_torch
+from .arrays import eps, is_torch, numpy_dtype
+
+MANY_ATOMS = 2**15  # a Gram matrix of more takes gigabytes
 
 OPERATIONS = (
     "omp",
     "positive_omp",
+    "rows_omp",
+    "positive_rows_omp",
     "lasso",
     "l1_distances",
     "fwht",
@@ -39,6 +43,12 @@ MASKED = {
     "torch_": "torch_masked",
 }
 
+FROM_ROWS = {
+    "reference": "rows_omp",
+    "numba_": "rows_omp",
+    "torch_": "torch_rows",
+}
+
 #: Modules of an operation that is too long for those of the others.
 OWN_HOMES = {
     "budget_stream": {
@@ -51,6 +61,8 @@ OWN_HOMES = {
         "numba_": "numba_positive",
         "torch_": "torch_positive",
     },
+    "rows_omp": FROM_ROWS,
+    "positive_rows_omp": FROM_ROWS,
     "masked_omp": MASKED,
     "masked_ksvd_sweep": MASKED,
 }
@@ -95,6 +107,46 @@ def omp(
     _check_gram(gram, corr)
     pursue = implementation("positive_omp" if positive else "omp", corr)
     return pursue(gram, corr, energy, width, tol)
+
+
+def needs_rows(n_atoms: int, width: int, like: Array) -> bool:
+    """Whether a Gram matrix of the atoms is in the way of OMP.
+
+    On a GPU that is so as soon as the state of a sample does not fit into registers.
+    """
+    if is_torch(like) and like.is_cuda and numpy_dtype(like) == "float32":
+        fused = load_home("torch_", "omp")._fused()
+        return fused is None or not fused.fits(n_atoms, width)
+    return n_atoms > MANY_ATOMS
+
+
+def rows_omp(
+    atoms: Array,  # (m, p)
+    X: Array,  # (n, p)
+    energy: Array,  # (n,)
+    width: int,
+    tol: float,
+    positive: bool = False,
+) -> tuple[Array, Array, Array]:
+    """The results of `omp` without a Gram matrix: correlations of the residuals."""
+    if X.shape[1] != atoms.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} features, but atoms {atoms.shape[1]}")
+    pursue = implementation("positive_rows_omp" if positive else "rows_omp", X)
+    return pursue(atoms, X, energy, width, tol)
+
+
+def code_gram(indices: Array, values: Array, m: int) -> Array:  # (m, m)
+    """ΓᵀΓ for codes that are torch tensors."""
+    return _torch_codes().code_gram(indices, values, m)
+
+
+def code_cross(indices: Array, values: Array, X: Array, m: int) -> Array:  # (m, p)
+    """ΓᵀX for codes that are torch tensors."""
+    return _torch_codes().code_cross(indices, values, X, m)
+
+
+def _torch_codes() -> ModuleType:
+    return importlib.import_module("kernlets.hot.torch_codes")
 
 
 def lasso(

@@ -234,14 +234,20 @@ def _users(
 ) -> Iterator[tuple[int, Tensor, Tensor]]:
     """Each used atom in order, with the rows and slots where it is used."""
     width = indices.shape[1]
-    flat = indices.reshape(-1)
-    places = torch.argsort(flat, stable=True)
-    atoms = torch.arange(m + 1, device=flat.device)
-    starts = torch.searchsorted(flat[places], atoms).tolist()
+    places, where = users_by_atom(indices, m)
+    starts = where.tolist()
     for j in order.tolist():
         users = places[starts[j] : starts[j + 1]]
         if len(users):
             yield j, users // width, users % width
+
+
+def users_by_atom(indices: Tensor, m: int) -> tuple[Tensor, Tensor]:
+    """Slots ordered by their atoms, and where each atom's begin, (m + 1,)."""
+    flat = indices.reshape(-1)
+    atoms = torch.arange(m + 1, device=flat.device)
+    ordered, places = torch.sort(flat, stable=True)
+    return places, torch.searchsorted(ordered, atoms)
 
 
 def gram_sweep(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import torch
 from torch import Tensor
 
@@ -29,7 +31,7 @@ def positive_omp(
             break
         state = indices[rows], values[rows]
         going, support, coefs = _step(gram, corr[rows], *state)
-        fit = (coefs * _taken(corr[rows], support)).sum(1)
+        fit = (coefs * taken(corr[rows], support)).sum(1)
         error = torch.where(fit < torch.inf, energy[rows] - fit, torch.nan)
         indices[rows], values[rows] = support, coefs
         residual[rows] = torch.where(going, error.clamp(min=0), residual[rows])
@@ -45,58 +47,99 @@ def _step(
     coefs: Tensor,  # (n, width)
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Whether samples took an atom (n,), and their supports and coefficients then."""
-    sample = torch.arange(len(corr), device=corr.device)
     used = support >= 0
     left = corr - torch.einsum("nw,nwm->nm", coefs, gram[support.clamp(min=0)])
+    most, best = largest(left, support)
+    atoms = support.clamp(min=0)
+    systems = torch.where(
+        used[:, :, None] & used[:, None, :],
+        gram[atoms[:, :, None], atoms[:, None, :]],
+        0,
+    )
+    local = Local(support, coefs, systems, taken(corr, support))
+    inner = torch.where(used, gram[atoms, best[:, None]], 0)
+    right = corr.gather(1, best[:, None])[:, 0]
+    going, local = local.joined(best, most, inner, gram[best, best], right)
+    return going, local.support, local.coefs
+
+
+def largest(left: Tensor, support: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest correlation of each sample with an atom not in its support."""
     padded = torch.cat([left, left[:, :1]], dim=1)  # free slots point past the atoms
-    padded.scatter_(1, support.where(used, corr.shape[1]), 0)
+    padded.scatter_(1, support.where(support >= 0, left.shape[1]), 0)
     most, best = padded[:, :-1].max(dim=1)
-    seen = torch.where(used, gram[support.clamp(min=0), best[:, None]], 0)
-    part = (seen * _solved(gram, support, seen)).sum(1)
-    own = gram[best, best]
-    tiny = 10 * torch.finfo(corr.dtype).eps * own
-    going = ~(most <= 0) & ~(own - part <= tiny)
-    slot = used.sum(1)
-    wider = support.clone()
-    wider[sample[going], slot[going]] = best[going]
-    return going, *_feasible(gram, corr, wider, coefs)
+    return most, best
 
 
-def _feasible(
-    gram: Tensor, corr: Tensor, support: Tensor, coefs: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Least squares on the atoms that keep a positive coefficient."""
-    while True:
-        wanted = _solved(gram, support, _taken(corr, support))
-        low = (wanted <= 0) & (support >= 0)
-        rows = low.any(dim=1)
-        if not rows.any():
-            return support, wanted
+def taken(corr: Tensor, support: Tensor) -> Tensor:  # (n, width)
+    """The correlations with the atoms of the support, zero in free slots."""
+    return torch.where(support >= 0, corr.gather(1, support.clamp(min=0)), 0)
+
+
+@dataclass(frozen=True)
+class Local:
+    """Supports and what least squares over them needs; free slots come last."""
+
+    support: Tensor  # (n, width)
+    coefs: Tensor  # (n, width)
+    systems: Tensor  # (n, width, width) inner products of the atoms, 0 in free slots
+    right: Tensor  # (n, width) inner products with the samples, 0 in free slots
+
+    def joined(
+        self,
+        best: Tensor,  # (n,) the atoms to take
+        most: Tensor,  # (n,) their correlations with the residuals
+        inner: Tensor,  # (n, width) their inner products with the support
+        own: Tensor,  # (n,) their squared norms
+        right: Tensor,  # (n,) their inner products with the samples
+    ) -> tuple[Tensor, Local]:
+        """Which samples took the atom (n,), and the state after least squares."""
+        part = (inner * self._solve(inner)).sum(1)
+        tiny = 10 * torch.finfo(own.dtype).eps * own
+        going = ~(most <= 0) & ~(own - part <= tiny)
+        rows = going.nonzero()[:, 0]
+        slot = (self.support >= 0).sum(1)[rows]
+        support, systems = self.support.clone(), self.systems.clone()
+        known = self.right.clone()
+        support[rows, slot], known[rows, slot] = best[rows], right[rows]
+        systems[rows, slot] = systems[rows, :, slot] = inner[rows]
+        systems[rows, slot, slot] = own[rows]
+        return going, Local(support, self.coefs, systems, known)._feasible()
+
+    def _feasible(self) -> Local:
+        """Least squares on the atoms that keep a positive coefficient."""
+        state = self
+        while True:
+            wanted = state._solve(state.right)
+            low = (wanted <= 0) & (state.support >= 0)
+            if not low.any():
+                return replace(state, coefs=wanted)
+            state = state._without_lowest(wanted, low)
+
+    def _without_lowest(self, wanted: Tensor, low: Tensor) -> Local:
+        """As far towards the wanted coefficients as none is negative."""
+        rows, coefs = low.any(dim=1), self.coefs
         shares = torch.where(low, coefs / (coefs - wanted), torch.inf)
         share, out = shares.min(dim=1, keepdim=True)
         moved = coefs + share.where(rows[:, None], 1) * (wanted - coefs)
         drop = (moved <= 0) | (torch.zeros_like(low).scatter_(1, out, True))
         drop = drop & rows[:, None]
-        support = support.masked_fill(drop, UNUSED)
+        support = self.support.masked_fill(drop, UNUSED)
         order = torch.argsort((support < 0).to(torch.int8), dim=1, stable=True)
-        support = support.gather(1, order)
-        coefs = moved.masked_fill(drop, 0).gather(1, order)
+        either = drop[:, :, None] | drop[:, None, :]
+        systems = self.systems.masked_fill(either, 0)
+        systems = systems.gather(1, order[:, :, None].expand_as(systems))
+        return Local(
+            support.gather(1, order),
+            moved.masked_fill(drop, 0).gather(1, order),
+            systems.gather(2, order[:, None, :].expand_as(systems)),
+            self.right.masked_fill(drop, 0).gather(1, order),
+        )
 
-
-def _taken(corr: Tensor, support: Tensor) -> Tensor:  # (n, width)
-    """The correlations with the atoms of the support, zero in free slots."""
-    return torch.where(support >= 0, corr.gather(1, support.clamp(min=0)), 0)
-
-
-def _solved(gram: Tensor, support: Tensor, right: Tensor) -> Tensor:  # (n, width)
-    """The solutions of the systems of the supports, zero in free slots.
-
-    NaN where a system has none.
-    """
-    used = support >= 0
-    both = used[:, :, None] & used[:, None, :]
-    atoms = support.clamp(min=0)
-    identity = torch.eye(right.shape[1], dtype=right.dtype, device=right.device)
-    systems = torch.where(both, gram[atoms[:, :, None], atoms[:, None, :]], identity)
-    solved, info = torch.linalg.solve_ex(systems, right[:, :, None])
-    return torch.where(info[:, None] == 0, solved[:, :, 0], torch.nan)
+    def _solve(self, right: Tensor) -> Tensor:  # (n, width)
+        """The solutions of the systems, zero in free slots; NaN if there is none."""
+        free = (self.support < 0).to(right.dtype)
+        systems = self.systems + torch.diag_embed(free)
+        solved, info = torch.linalg.solve_ex(systems, right[:, :, None])
+        solved = torch.where(info[:, None] == 0, solved[:, :, 0], torch.nan)
+        return torch.where(self.support >= 0, solved, 0)

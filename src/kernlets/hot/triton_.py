@@ -1,4 +1,4 @@
-"""Fused OMP for CUDA tensors; the only home of triton.
+"""Fused OMP for CUDA tensors, and the door to all that needs triton.
 
 One program codes one sample from the first correlation to the last coefficient. What
 the steps need stays in registers, the rows of the Gram matrix come from the L2 cache,
@@ -12,6 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from . import triton_codes as triton_codes
+from . import triton_rows as triton_rows
 from .reference import UNUSED
 
 MAX_STATE = 2**15  # numbers per sample that fit into registers

@@ -9,6 +9,7 @@ from ..backend.threads import serial_blas
 from ..core import Array, Dictionary, SparseCoder, SparseCodes
 from .bookkeeping import concatenate
 from .masked import incomplete_codes
+from .omp import OMP
 
 
 def encode(dictionary: Dictionary, coder: SparseCoder, X: Array) -> SparseCodes:
@@ -18,14 +19,19 @@ def encode(dictionary: Dictionary, coder: SparseCoder, X: Array) -> SparseCodes:
     cache between the matrix product and the pursuit.
     """
 
+    atoms = dictionary.linear_atoms
+    by_rows = isinstance(coder, OMP) and atoms is not None and coder.needs_rows(atoms)
+
     def code(block: Array) -> SparseCodes:
         if has_gaps(block):
             return incomplete_codes(dictionary, coder, block)
         with quiet():  # what overflows has a residual that the coder refuses
+            if by_rows:
+                return coder.solve_rows(atoms, block, dictionary.energy(block))
             corr, energy = dictionary.correlate(block), dictionary.energy(block)
             return coder.solve(gram, corr, energy)
 
     # BLAS threads started for the Gram matrix would compete with those of the blocks
     with serial_blas:
-        gram = dictionary.gram()
+        gram = None if by_rows else dictionary.gram()
         return concatenate(map_blocks(code, X, dictionary.row_bytes))

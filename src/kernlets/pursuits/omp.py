@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from ..backend import ops
 from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE
+from ..backend.sparse_rows import as_dense
 from ..core import Array, SparseCoder, SparseCodes
 from .bookkeeping import refuse_unbounded
 
@@ -66,6 +67,20 @@ class OMP(SparseCoder):
         found = ops.omp(gram, corr, energy, width, tol, self.positive)
         indices, values, residual = found
         codes = SparseCodes(indices, values, gram.shape[0], residual)
+        return refuse_unbounded(codes)
+
+    def needs_rows(self, atoms: Array) -> bool:  # (m, p)
+        """Whether `solve_rows` is faster, or a Gram matrix too large."""
+        m = atoms.shape[0]
+        return ops.needs_rows(m, self.width(m), atoms)
+
+    def solve_rows(self, atoms: Array, X: Array, energy: Array) -> SparseCodes:
+        """The codes that `solve` finds, from samples and explicit atoms."""
+        width = self.width(atoms.shape[0])
+        tol = self.tol or 0.0
+        found = ops.rows_omp(atoms, as_dense(X), energy, width, tol, self.positive)
+        indices, values, residual = found
+        codes = SparseCodes(indices, values, atoms.shape[0], residual)
         return refuse_unbounded(codes)
 
     def width(self, n_atoms: int) -> int:
