@@ -45,7 +45,7 @@ def run(draw: Draw, note: Callable[[str], Any], folder: Path) -> None:
         before = snapshot(folder)
         result = CliRunner().invoke(app, words)
         note(f"exit code {result.exit_code}: {result.output[-400:]!r}")
-        check_exit(words[0], result)
+        check_exit(" ".join(words[:1]), result)
         check_files(words, line, before, snapshot(folder), result.exit_code)
         if result.exit_code:
             raise Refusal(result.stderr)
@@ -245,7 +245,7 @@ def check_files(
     code: int,
 ) -> None:
     """Nothing is lost that was to be kept, and nothing is left over."""
-    call = f"kernlets {words[0]}"
+    call = " ".join(["kernlets", *words[:1]])
     replaced = line.outputs if code == 0 and "--force" in words else []
     for name, digest in before.items():
         if name not in replaced and after.get(name) != digest:

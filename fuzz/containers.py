@@ -177,7 +177,8 @@ def _dask_array(draw: Draw, X: np.ndarray, folder: Path) -> Any:
 def _dask_frame(draw: Draw, X: np.ndarray, folder: Path) -> Any:
     import dask.dataframe as dd
 
-    return dd.from_pandas(_frame(draw, X, folder), npartitions=draw.count(1, 3))
+    frame = _frame(draw, X, folder)
+    return dd.from_pandas(frame, npartitions=draw.count(1, 3), sort=False)
 
 
 # ------------------------------------------------------------ torch and sparse

@@ -203,7 +203,8 @@ class Case:
     def _check(self, values: np.ndarray, name: str, rows: Rows) -> None:
         call, matrix = self._call(name), rows.matrix
         self._check_validity(rows, name)
-        if name != "predict":
+        keeps_gaps = self.model.role == "unit norm" and not matrix.is_valid
+        if name != "predict" and not keeps_gaps:
             oracle.check_finite(values, call)
         if name == "score" or rows.held.name == "odd shape":
             return
@@ -243,7 +244,9 @@ class Case:
 
     def _was_fit(self) -> bool:
         streams = hasattr(self.estimator, "partial_fit")
-        return self.rows.can_be_read_again and not streams and not self.model.is_odd
+        by_clock = getattr(_final(self.estimator), "seconds", None) is not None
+        again = self.rows.can_be_read_again and not streams and not by_clock
+        return again and not self.model.is_odd
 
     def compare(self) -> None:
         """The same numbers in a plain array give the same errors and labels."""
@@ -254,6 +257,8 @@ class Case:
         if is_learner and self.rows.held.name != "torch":
             self._compare_errors()
         has_objective = "objective" in getattr(self.estimator, "history_", {})
+        # K-SAD's is a ratio of small differences: in float32 it is hardly known
+        has_objective &= type(_final(self.estimator)).__name__ != "KSADClassifier"
         if self.rows.held.name in SAME_FIT and has_objective:
             self._compare_fit()
         if is_learner and self._is_without_unit():
@@ -271,7 +276,10 @@ class Case:
         energy = as_array(dictionary.energy(known)).max(initial=0)
         arrays = (found, expected, dense, as_array(dictionary.weights))
         types = {array.dtype.name for array in arrays}
-        atol = float(energy) * (1e-8 if types == {"float64"} else 1e-2)
+        exactness = 1e-8 if types == {"float64"} else 1e-2
+        if type(getattr(self.estimator, "kernel_", None)).__name__ == "Matern":
+            exactness = max(exactness, 1e-5)  # a root of differences of squares
+        atol = float(energy) * exactness
         call = f"{self._call('reconstruction_error')} in {self.rows.held.name}"
         oracle.check_close(found, expected, atol, call, "differs by container")
 

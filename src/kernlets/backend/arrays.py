@@ -273,7 +273,13 @@ def check_points(points: Any, like: Array, name: str) -> Array:  # (m, p)
     """User-given rows (landmarks, atoms) that must fit the samples `like`."""
     if is_torch(points):
         points = to_numpy(as_float(points))
-    points = check_array(points, dtype=FLOATS, input_name=name)
+    try:
+        points = check_array(points, dtype=FLOATS, input_name=name)
+    except TypeError as error:
+        raise TypeError(
+            f"{name} must hold rows of numbers, not {type(points).__name__}: pass an "
+            "array of shape (n_rows, n_features)"
+        ) from error
     if points.shape[1] != like.shape[1]:
         raise ValueError(
             f"{name} has {points.shape[1]} columns but X has {like.shape[1]} features"

@@ -7,13 +7,23 @@ constants are the constraints that many estimators share.
 from __future__ import annotations
 
 from numbers import Integral, Real
+from typing import Any
 
+from sklearn.utils import _param_validation
 from sklearn.utils._param_validation import (
-    Interval,
     Options,
     StrOptions,
     validate_parameter_constraints,
 )
+
+
+class Interval(_param_validation.Interval):
+    """scikit-learn's interval of numbers, without True and False."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        is_flag = isinstance(val, bool) or type(val).__name__ == "bool"  # NumPy's too
+        return not is_flag and super().is_satisfied_by(val)
+
 
 AT_LEAST_1 = Interval(Integral, 1, None, closed="left")
 AT_LEAST_0 = Interval(Integral, 0, None, closed="left")

@@ -24,6 +24,17 @@ def before_last(model: Any, X: Any) -> Any:
 
 
 def takes_gaps(model: Any) -> bool:
-    """Whether all steps of a pipeline, or the model itself, take missing values."""
+    """Whether a model takes missing values: of a pipeline, all steps that see them."""
     steps = model.named_steps.values() if isinstance(model, Pipeline) else [model]
-    return all(get_tags(step).input_tags.allow_nan for step in steps)
+    for step in steps:
+        if not get_tags(step).input_tags.allow_nan:
+            return False
+        if fills_gaps(step):
+            return True
+    return True
+
+
+def fills_gaps(step: Any) -> bool:
+    """Whether nothing is missing behind a step: a feature map or an imputer."""
+    is_imputer = type(step).__module__.startswith("sklearn.impute")
+    return is_imputer or getattr(step, "_fills_gaps", False)

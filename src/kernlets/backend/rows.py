@@ -170,7 +170,7 @@ def host_rows(X: Any, error: str) -> Any:
 
 def row_diagonal(X: Any) -> Array:  # (n,)
     """The diagonal of a square matrix, which may be read block by block."""
-    if not isinstance(X, LazyRows):
+    if not isinstance(X, LazyRows) and not is_dask(X):
         return X.diagonal()
 
     def part(block: Array, first: int) -> list[Array]:

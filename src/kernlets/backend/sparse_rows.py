@@ -110,4 +110,6 @@ def _sparse_variance(X: Any) -> float:
     values = X.data.astype(np.float64)
     if values.size == size:  # every entry is stored, so any origin will do
         values -= values[0]
-    return max(0.0, float(np.vdot(values, values) / size - (values.sum() / size) ** 2))
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = np.vdot(values, values) / size - np.square(values.sum() / size)
+    return max(0.0, float(found)) if np.isfinite(found) else np.inf

@@ -92,6 +92,7 @@ def check_rows(
         check_features(estimator, _check_shape(X, ensure_min_samples), reset)
         X = as_float(X) if is_tensor else _stored_rows(X, like, allow_nan)
     else:
+        _refuse_no_columns(X)
         # infinity is refused
         with np.errstate(over="ignore", invalid="ignore"), advised(estimator):
             X = validate_data(
@@ -114,6 +115,16 @@ def check_rows(
     if device_memory(X):
         load_solvers(X.device)
     return X
+
+
+def _refuse_no_columns(X: Any) -> None:
+    """The error of scikit-learn, which does not get that far with a frame."""
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    if len(shape) == 2 and shape[1] == 0 and shape[0] > 0:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of "
+            "1 is required: X has rows, but no columns"
+        )
 
 
 @contextmanager

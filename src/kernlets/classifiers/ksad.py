@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import as_like, move_like, namespace, row_norms, to_numpy
 from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, SHARE, StrOptions
 from ..backend.estimator import Estimator
+from ..backend.fill import at_hand
 from ..backend.products import matmul
 from ..backend.random import generator
 from ..backend.renamed import warn_renamed
@@ -33,6 +34,7 @@ from ..fields import (
 )
 from ..kernels import resolve
 from ..kernels.check_samples import check_samples, describe_input
+from ..kernels.complete import completed_rows
 from ..learners.first_atoms import start_atoms
 from ..learners.iterate import Monitor, iterate
 from ..maps import NystroemMap
@@ -192,9 +194,9 @@ class KSADClassifier(ClassifierMixin, Estimator):
         """Map the samples, learn the atoms and keep the codes."""
         self._validate_params()
         kernel = resolve(self.kernel)
-        X = check_samples(
-            self, X, kernel, reset=True, ensure_min_samples=2, whole=True
-        )
+        needed: dict[str, Any] = {"ensure_min_samples": 2, "whole": True}
+        needed["allow_nan"] = at_hand(X)
+        X = completed_rows(check_samples(self, X, kernel, reset=True, **needed))
         labels = checked_labels(self, y, X.shape[0])
         self._check_neighbors(X.shape[0])
         self.classes_, labels = np.unique(labels, return_inverse=True)
@@ -278,7 +280,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
     def _new_codes(self, X: Any) -> Array:  # (n, m)
         check_is_fitted(self)
         atoms = self.dictionary_.atoms
-        X = check_samples(self, X, resolve(self.kernel), like=atoms)
+        X = check_samples(self, X, resolve(self.kernel), like=atoms, allow_nan=True)
         return self._codes(self.map_.transform(X))
 
     def _codes(self, F: Array) -> Array:  # (n, k) -> (n, m)
@@ -307,7 +309,8 @@ class KSADClassifier(ClassifierMixin, Estimator):
         return KernelDictionary.behind(self.map_, self.dictionary_)
 
     def __sklearn_tags__(self) -> Any:
-        return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
+        tags = super().__sklearn_tags__()
+        return describe_input(tags, resolve(self.kernel), allow_nan=True)
 
 
 def _warn_of_uneven(energies: np.ndarray) -> None:  # (n,)

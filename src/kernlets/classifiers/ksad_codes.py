@@ -135,4 +135,6 @@ class CodesThenAtoms(Alternation):
 
 def soft(values: Array, threshold: float) -> Array:
     """Soft threshold, the proximal map of threshold · |·|."""
-    return values - namespace(values).clip(values, -threshold, threshold)
+    xp = namespace(values)
+    threshold = min(float(threshold), float(xp.finfo(values.dtype).max))
+    return values - xp.clip(values, -threshold, threshold)

@@ -115,7 +115,9 @@ def fisher_directions(
     total = sum_rows(lambda block: double(block.T @ block), F, 4 * k)
     inside = (total - (scatter.sums.T / scatter.counts) @ scatter.sums) / n
     level = max(0.0, float(xp.linalg.trace(inside)) / k)
-    inside = inside + as_like(np.eye(k) * (shrinkage * level or 1.0), inside)
+    rounding = 4 * float(xp.finfo(F.dtype).eps) * float(xp.linalg.trace(total)) / n
+    added = max(shrinkage * level, rounding)  # so that no direction has no scatter
+    inside = inside + as_like(np.eye(k) * (added or 1.0), inside)
     B = scatter.offsets * xp.sqrt(scatter.counts / n)[:, None]
     solved = xp.linalg.solve(inside, B.T)  # (k, C)
     values, vectors = xp.linalg.eigh(B @ solved)

@@ -517,6 +517,7 @@ def _gram_sweep(
 ):
     starts, places = users_of
     (m, n), width = products.shape, values.shape[1]
+    noise = reference.NOISE * np.finfo(matrix.dtype).eps
     new, inner = np.empty(n, matrix.dtype), np.empty(m, matrix.dtype)
     for j in order:
         users = places[starts[j] : starts[j + 1]]
@@ -529,7 +530,11 @@ def _gram_sweep(
                     mixed[indices[i, v]] += use[i, w] * values[i, v]
         _atom_products(new, matrix, products, use, users, width, mixed)
         energy = _inner_products(inner, new, products, gram, use, users, width, mixed)
-        if len(users) == 0 or energy <= 0:  # the atom stays
+        own = 0.0
+        for place in users:
+            i, w = place // width, place % width
+            own += use[i, w] * use[i, w] * matrix[i, i]
+        if not energy > noise * own:  # the atom stays
             for k in range(m):
                 mixed[k] = 0
             for place in users:

@@ -15,6 +15,7 @@ from scipy.linalg import hadamard
 
 UNUSED = -1
 ALTERNATIONS = 10  # steps towards the best non-negative rank-one fit
+NOISE = 100  # times the rounding of the samples: a direction of less energy is none
 
 
 def stop_level(energy: float, tol: float, eps: float) -> float:
@@ -220,6 +221,7 @@ def gram_sweep(
     the other atoms, so K is never multiplied by a vector. `positive` coefficients are
     cut off at zero, after one step of alternation.
     """
+    eps = np.finfo(matrix.dtype).eps
     for j in order:
         rows, slots = np.nonzero(indices == j)
         if len(rows) == 0:
@@ -236,7 +238,7 @@ def gram_sweep(
         atom_coefs[rows] += use
         inner = products[:, rows] @ use - gram @ mixed
         energy = use @ atom_products[rows] - mixed @ inner
-        if energy <= 0:
+        if not energy > NOISE * eps * (use**2 @ matrix[rows, rows]):
             continue
         scale = 1 / np.sqrt(energy)
         products[j], coefs[j] = scale * atom_products, scale * atom_coefs

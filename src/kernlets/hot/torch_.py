@@ -9,7 +9,7 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from .reference import ALTERNATIONS, UNUSED
+from .reference import ALTERNATIONS, NOISE, UNUSED
 
 
 def omp(
@@ -262,6 +262,7 @@ def gram_sweep(
     positive: bool = False,
 ) -> None:
     """K-SVD sweep in feature space; see the reference."""
+    eps = torch.finfo(matrix.dtype).eps
     for j, rows, slots in _users(indices, gram.shape[0], order):
         others = values.new_zeros((len(rows), gram.shape[0]))
         others.scatter_add_(1, indices[rows].clamp(min=0), values[rows])
@@ -276,7 +277,7 @@ def gram_sweep(
         atom_coefs[rows] += use
         inner = products[:, rows] @ use - gram @ mixed
         energy = use @ atom_products[rows] - mixed @ inner
-        if energy <= 0:
+        if not energy > NOISE * eps * (use**2 @ matrix[rows, rows]):
             continue
         scale = energy.rsqrt()
         products[j], coefs[j] = scale * atom_products, scale * atom_coefs

@@ -101,6 +101,8 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     [0.2, 0.4, 0.8]
     """
 
+    _fills_gaps = True  # nothing is missing in what it returns
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "learner": [BaseEstimator, None],
         "kernel": [str, Kernel, callable, None],

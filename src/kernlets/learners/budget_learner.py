@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..backend import ops
-from ..backend.arrays import namespace, to_numpy
+from ..backend.arrays import diagonal, namespace, to_numpy
 from ..backend.constraints import AT_LEAST_1, StrOptions
 from ..backend.fill import at_hand
 from ..backend.random import generator
@@ -43,6 +43,7 @@ from .iterate import Alternation, Monitor, iterate
 from .kernel_atoms import KernelAtoms
 
 BLOCK = 64  # samples whose kernel rows are evaluated together
+UNEVEN = 1e-4  # squared norms of atoms may be so far from 1 by rounding
 ATOMS = 50
 PENALTY = 0.05  # λ of the default coder
 SPREAD = 0.1  # scale of the first coefficients; at 1 first anchors are never pruned
@@ -358,8 +359,11 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
                 "X has no non-zero samples (in feature space) to begin with"
             )
         coefs = namespace(stock.coefs).asarray(stock.coefs.T, copy=True)
+        gram = stock.gram()
+        if isinstance(self.coder_, OMP):
+            coefs, gram = _of_unit_norm(coefs, gram, diagonal(stock.matrix))
         self.dictionary_ = KernelDictionary(
-            self.kernel_, stock.anchors, coefs, known_gram=stock.gram()
+            self.kernel_, stock.anchors, coefs, known_gram=gram
         )
 
     def _coder(self, n_atoms: int, n_features: int) -> SparseCoder:
@@ -407,3 +411,25 @@ class Passes(Alternation):
         if self.rng is not None:
             self.rng.bit_generator.state = state["rng"].bit_generator.state
         self.learner._resume(state)
+
+
+def _of_unit_norm(
+    coefs: Array,  # (m, r)
+    gram: Array,  # (m, m)
+    energies: Array,  # (r,) of the anchors
+) -> tuple[Array, Array | None]:
+    """The same atoms, scaled where rounding or pruning has changed their norm.
+
+    In place of an atom that lost all its anchors stands one of the anchors.
+    """
+    squares = to_numpy(diagonal(gram)).astype(np.float64)
+    off = np.flatnonzero(~(np.abs(squares - 1) <= UNEVEN))
+    if len(off) == 0:
+        return coefs, gram
+    for j in off:
+        if not squares[j] > 0:
+            stand_in = int(j) % coefs.shape[1]
+            coefs[j], coefs[j, stand_in] = 0, 1
+            squares[j] = float(energies[stand_in])
+        coefs[j] /= float(np.sqrt(squares[j]))
+    return coefs, None

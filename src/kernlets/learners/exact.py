@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..backend.arrays import diagonal, index_like, namespace, to_numpy
+from ..backend.block_loop import stacked_rows
 from ..backend.constraints import StrOptions
 from ..backend.fill import at_hand
 from ..backend.random import generator
-from ..backend.rows import map_rows
 from ..config import options
 from ..core import Array, AtomUpdate, Kernel, SparseCoder
 from ..dictionaries import GramDictionary, KernelDictionary
@@ -108,7 +108,7 @@ def kernel_matrix(kernel: Kernel, X: Array, who: str) -> Array:  # (N, N)
         check_matrix(kernel, X)
         return namespace(X).asarray(X, copy=False)
     Y = kernel.take(X, index_like(np.arange(n), X)) if X.ndim == 1 else X
-    matrix = map_rows(lambda block: kernel(block, Y), X, n * itemsize)
+    matrix = stacked_rows(lambda block: kernel(block, Y), X, n * itemsize)
     energy = diagonal(matrix)
     if bool((energy < 0).any()):
         raise ValueError(

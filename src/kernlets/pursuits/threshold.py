@@ -82,8 +82,8 @@ class Threshold(SparseCoder):
             return xp.where(ranks < self._count(corr.shape[1]), corr, zero)
         self._check_threshold()
         if self.kind == "soft":
-            return xp.sign(corr) * xp.clip(size - self.alpha, 0, None)
-        return xp.where(size > self.alpha, corr, zero)
+            return xp.sign(corr) * xp.clip(size - float(self.alpha), 0, None)
+        return xp.where(size > float(self.alpha), corr, zero)
 
     def _check_threshold(self) -> None:
         if self.kind not in ("soft", "hard"):
