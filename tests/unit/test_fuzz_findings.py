@@ -1,0 +1,132 @@
+"""What long runs of the fuzzer have found, each as a case of its own."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+
+from kernlets import (
+    KSVD,
+    BudgetKernelDL,
+    DKSVDClassifier,
+    FourierMap,
+    IKAMap,
+    KernelKSVD,
+    KernelMOD,
+    KSADClassifier,
+    Lasso,
+    NystroemMap,
+    OrthogonalDictionary,
+    ResidualClassifier,
+    Threshold,
+    UnitNorm,
+    options,
+)
+from kernlets.backend.pipelines import takes_gaps
+from kernlets.backend.sparse_rows import _sparse_variance
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        KSVD(n_components=True),
+        BudgetKernelDL("poly:2", n_components=True),
+        FourierMap(n_components=True),
+        IKAMap(n_components=2, n_samples=True),
+        KSVD(4, max_iter=np.True_),
+    ],
+)
+def test_a_flag_is_no_count(estimator, rng):
+    with pytest.raises(ValueError, match="True"):
+        estimator.fit(rng.standard_normal((30, 4)))
+
+
+def test_a_frame_without_columns(rng):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    with pytest.raises(ValueError, match="no columns"):
+        KSVD(2).fit(pandas.DataFrame(index=range(5)))
+
+
+def test_atoms_that_are_no_rows_of_numbers(rng):
+    with pytest.raises(TypeError, match="init must hold rows of numbers, not list"):
+        KSVD(2, init=[{"a": 1}, {"a": 2}]).fit(rng.standard_normal((20, 3)))
+
+
+def test_the_variance_of_huge_sparse_rows_is_infinite_without_a_warning():
+    X = sparse.csr_array(np.array([[1e308, 0.0], [0.0, 1e308]]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert _sparse_variance(X) == np.inf
+
+
+@pytest.mark.parametrize("coder", [Lasso(0.01), Threshold(0.5, "hard")])
+@pytest.mark.parametrize("loops", ["reference", "numba"])
+def test_atoms_over_samples_on_a_line_keep_their_norm(rng, coder, loops):
+    """Where others explain all, what is left for an atom is rounding."""
+    x = rng.standard_normal((13, 1))
+    with options(loops=loops):
+        model = KernelKSVD("precomputed", 4, coder=coder, max_iter=3, random_state=31)
+        gram = model.fit(x @ x.T).dictionary_
+    atoms = gram.coefs @ (x @ x.T) @ gram.coefs.T
+    np.testing.assert_allclose(np.diag(atoms), 1, atol=1e-6)
+
+
+def test_atoms_on_a_budget_of_one_anchor_have_unit_norm(rng):
+    model = BudgetKernelDL(
+        "poly:2", 5, n_nonzero_coefs=1, budget=1, max_iter=2, random_state=39
+    )
+    model.fit(np.abs(rng.standard_normal((8, 3))))
+    coefs, anchors = model.dictionary_.coefs, model.dictionary_.anchors
+    squares = np.diag(coefs @ model.kernel_(anchors) @ coefs.T)
+    np.testing.assert_allclose(squares, 1, atol=1e-3)
+
+
+def test_numbers_of_numpy_keep_the_type_of_the_rows(rng):
+    X = rng.standard_normal((13, 6)).astype(np.float32)
+    for alpha in (np.int64(2), np.float64(0.1)):
+        model = OrthogonalDictionary(5, alpha=alpha, max_iter=2, random_state=0)
+        assert model.fit(X).transform(X).dtype == np.float32
+
+
+def test_a_kernel_matrix_in_little_memory(rng, tmp_path):
+    X = rng.standard_normal((12, 8)).astype(np.float32)
+    np.save(tmp_path / "rows.npy", X)
+    rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    model = KernelMOD("rbf:0.1", 2, n_nonzero_coefs=1, max_iter=2, random_state=0)
+    wanted = model.fit(X).dictionary_.coefs
+    with options(memory="1KB", block_rows=8):
+        found = model.fit(rows).dictionary_.coefs
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+def test_k_sad_with_a_huge_weight_and_with_equal_samples(rng):
+    X, y = rng.random((33, 2)).astype(np.float32), np.arange(33) % 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        KSADClassifier(beta1=1e300, max_iter=2, random_state=0).fit(X, y).predict(X)
+    with pytest.raises(ValueError, match="means of all classes agree"):
+        same = np.full((20, 3), 9.0, np.float32)
+        KSADClassifier(dictionary="fisher", random_state=0).fit(same, y[:20])
+
+
+def test_what_is_missing_is_filled_in_by_maps_and_imputers(rng, tmp_path):
+    X, y = rng.standard_normal((40, 5)), np.arange(40) % 2
+    gaps = X.copy()
+    gaps[3, 2] = np.nan
+    for model in (
+        make_pipeline(NystroemMap(random_state=0), DKSVDClassifier(random_state=0)),
+        make_pipeline(SimpleImputer(), DKSVDClassifier(random_state=0)),
+        make_pipeline(UnitNorm(), ResidualClassifier(KSVD(5, 2, random_state=0))),
+        KSADClassifier(random_state=0),
+    ):
+        assert takes_gaps(model)
+        assert np.isfinite(model.fit(gaps, y).predict(gaps)).all()
+    assert not takes_gaps(make_pipeline(UnitNorm(), DKSVDClassifier()))
+    np.save(tmp_path / "rows.npy", gaps)
+    rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    np.testing.assert_array_equal(model.predict(rows), model.predict(gaps))
