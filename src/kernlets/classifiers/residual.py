@@ -21,6 +21,7 @@ from ..backend.random import generator
 from ..backend.rows import (
     first_block,
     in_memory,
+    map_rows,
     over_blocks,
     over_rows,
     spread_rows,
@@ -31,7 +32,7 @@ from ..backend.text import printable
 from ..backend.threads import parallel
 from ..backend.validation import handed_down
 from ..config import options
-from ..core import Array, Kernel, SparseCodes
+from ..core import Array, Dictionary, Kernel, SparseCoder, SparseCodes
 from ..fields import Conditions, Declared, Indices, Many, Number, Part
 from ..kernels import Precomputed, resolve
 from ..kernels.check_samples import check_samples, describe_input, takes_gaps
@@ -40,6 +41,7 @@ from ..kernels.definite import check_kernel
 from ..learners import KSVD
 from ..learners.base import DictionaryLearner
 from ..persistence.checkpoint import branches
+from ..pursuits import encode
 from ..pursuits.bookkeeping import side_by_side
 from .class_rows import is_stream, labelled_rows, rows_of, split_classes
 from .labels import ResidualVoting, checked_labels, prior_residuals
@@ -273,13 +275,23 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
 
     def _residuals(self, X: Array) -> Array:  # (n, n_classes)
         by_matrix = isinstance(_fitted_kernel(self.learners_[0]), Precomputed)
+        known = [isinstance(each, DictionaryLearner) for each in self.learners_]
+        if by_matrix or not all(known):
+            residuals = self._residuals_by_class(X, by_matrix)
+        else:  # a block of rows stays in the cache for all classes
+            parts = [(each.dictionary_, each.coder_) for each in self.learners_]
+            row_bytes = max(dictionary.row_bytes for dictionary, _ in parts)
+            residuals = map_rows(partial(_block_residuals, parts), X, row_bytes)
+        unit = max(self.temperature_, least_energy(residuals))
+        return prior_residuals(residuals, X, self.class_count_, unit)
+
+    def _residuals_by_class(self, X: Array, by_matrix: bool) -> Array:
+        """Residuals as the learners themselves compute them."""
         columns = []
         for fitted, rows in zip(self.learners_, self.class_rows_, strict=True):
             with handed_down(X[:, rows] if by_matrix else X) as known:
                 columns.append(fitted.reconstruction_error(known, per_sample=True))
-        residuals = namespace(columns[0]).stack(columns, axis=1)
-        unit = max(self.temperature_, least_energy(residuals))
-        return prior_residuals(residuals, X, self.class_count_, unit)
+        return namespace(columns[0]).stack(columns, axis=1)
 
     def encode(self, X: Any) -> SparseCodes:
         """Sparse codes over the dictionary of each class by itself, side by side.
@@ -317,6 +329,14 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
     def __sklearn_tags__(self) -> Any:
         kernel = kernel_of(self.learner)
         return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)
+
+
+def _block_residuals(
+    parts: list[tuple[Dictionary, SparseCoder]], X: Array
+) -> Array:  # (n, n_classes)
+    """Squared residuals of one block over each dictionary."""
+    columns = [encode(dictionary, coder, X).residual for dictionary, coder in parts]
+    return namespace(columns[0]).stack(columns, axis=1)
 
 
 def _learns_gaps(learner: Any) -> bool:
