@@ -19,6 +19,7 @@ _HOMES = {
         "Linear Polynomial RBF Laplacian Matern RationalQuadratic Sigmoid Cosine "
         "Chi2 Intersection Callable Precomputed Normalized"
     ),
+    "kernels.series": "GAK DTW CrossCorrelation",
     "maps": (
         "NystroemMap IKAMap FourierMap FastfoodMap HybridMap PolynomialSketchMap "
         "UnitNorm Standardize"

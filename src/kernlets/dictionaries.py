@@ -26,7 +26,7 @@ from .backend.arrays import (
 from .backend.products import matmul, outer_products
 from .config import options
 from .core import Array, Dictionary, Kernel, SparseCodes
-from .fields import Declared, Either, Floats, Indices, Nothing, Number, Part
+from .fields import Declared, Either, Floats, Indices, Nothing, Number, Part, Samples
 from .kernels import Precomputed
 from .preimage import Preimages, over_landmarks, preimages
 
@@ -159,7 +159,7 @@ class KernelDictionary(RemembersGram):
 
     _declared: ClassVar[Declared] = {
         "kernel": Part(Kernel),
-        "anchors": Either(Floats("r", "p", csr=True), Indices("r")),
+        "anchors": Either(Floats("r", "p", csr=True), Indices("r"), Samples("r")),
         "coefs": Floats("m", "r"),
         "known_gram": Either(Nothing(), Floats("m", "m")),
         "typical_energy": Either(Nothing(), Number(least=0)),

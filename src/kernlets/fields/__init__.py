@@ -34,7 +34,7 @@ from .check import (
     is_record,
     record_fields,
 )
-from .composite import Either, Facts, History, Many, Maybe, Part, Size
+from .composite import Either, Facts, History, Many, Maybe, Part, Samples, Size
 from .kinds import Flag, Floats, Indices, Labels, Names, Nothing, Number, Text, Whole
 
 __all__ = [
@@ -55,6 +55,7 @@ __all__ = [
     "Nothing",
     "Number",
     "Part",
+    "Samples",
     "Size",
     "Text",
     "Whole",
