@@ -52,7 +52,7 @@ def labelled_rows(
 
 
 def is_stream(X: Any, kernel: Kernel | None) -> bool:
-    """Whether X is an iterable of blocks, and not samples that are arrays themselves."""
+    """Whether X is an iterable of blocks, and not of samples that are arrays."""
     return is_blocks(X) and takes_rows(kernel)
 
 

@@ -35,11 +35,23 @@ from .check import (
     record_fields,
 )
 from .composite import Either, Facts, History, Many, Maybe, Part, Samples, Size
-from .kinds import Flag, Floats, Indices, Labels, Names, Nothing, Number, Text, Whole
+from .kinds import (
+    Digests,
+    Flag,
+    Floats,
+    Indices,
+    Labels,
+    Names,
+    Nothing,
+    Number,
+    Text,
+    Whole,
+)
 
 __all__ = [
     "Conditions",
     "Declared",
+    "Digests",
     "Either",
     "Facts",
     "Field",

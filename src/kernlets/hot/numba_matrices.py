@@ -1,4 +1,4 @@
-"""Numba twin of `matrices`: one matrix is added to eight, which are factored at once."""
+"""Numba twin of `matrices`: one matrix is added to eight, then all are factored."""
 
 from __future__ import annotations
 

@@ -36,16 +36,17 @@ def log_gak(
     weights = np.ones(limit + 1)
     if band > 0:
         weights = np.maximum(0.0, 1 - np.arange(limit + 1) / band)
-    _log_gak(*rows, *columns, first, n, rate, band > 0, weights, longest, out)
+    room = longest * LANES
+    _log_gak(*rows, *columns, first, n, rate, band > 0, weights, room, out)
     return out
 
 
 @_jit
 def _log_gak(
-    values, starts, others, groups, lengths, first, n, rate, bands, weights, longest, out
+    values, starts, others, groups, lengths, first, n, rate, bands, weights, room, out
 ):
-    room = longest * LANES
-    before, now, k, turn = np.empty(room), np.empty(room), np.empty(room), np.empty(room)
+    before, now = np.empty(room), np.empty(room)
+    k, turn = np.empty(room), np.empty(room)
     shift, found = np.empty(LANES), np.empty(LANES)
     for i in range(len(starts) - 1):
         x = values[starts[i] : starts[i + 1]]

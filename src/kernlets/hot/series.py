@@ -38,7 +38,12 @@ def dtw(
 
 
 def _each(
-    pair: Callable[..., float], rows: Series, columns: Lanes, first: int, n: int, *how: Any
+    pair: Callable[..., float],
+    rows: Series,
+    columns: Lanes,
+    first: int,
+    n: int,
+    *how: Any,
 ) -> np.ndarray:
     out = np.empty((len(rows.lengths), n - first))
     for i, (begin, end) in enumerate(pairwise(rows.starts)):

@@ -81,10 +81,8 @@ def _from_networkx(graph: Any, i: int) -> Graph:
 
 def _from_parts(edges: Any, labels: Any, i: int) -> Graph:
     """A matrix or edges, with labels by node: a dict, a sequence, or none."""
-    if not isinstance(edges, (Mapping, set, frozenset, list)) or np.ndim(edges) == 2:
-        matrix = edges if sparse.issparse(edges) else np.asarray(edges)
-        if matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]:
-            return _from_matrix(matrix, labels, i)
+    if not isinstance(edges, (Mapping, set, frozenset)):
+        return _from_matrix(edges, labels, i)
     pairs = _pairs(edges, i)
     nodes = sorted({*(n for pair in pairs for n in pair), *_named(labels)}, key=_order)
     return _from_pairs(pairs, nodes, labels, i)
@@ -101,7 +99,8 @@ def _pairs(edges: Any, i: int) -> dict[tuple[Any, Any], float]:
             return {(a, b): w for (a, b), w in edges.items()}
         return {(a, b): 1.0 for a, ends in edges.items() for b in ends}
     except (TypeError, ValueError):
-        raise ValueError(f"graph {i} has edges that are no pairs: pass {FORMS}") from None
+        problem = "has edges that are no pairs"
+        raise ValueError(f"graph {i} {problem}: pass {FORMS}") from None
 
 
 def _named(labels: Any) -> list[Any]:
@@ -185,7 +184,7 @@ def _labels(labels: Any, n: int, i: int) -> np.ndarray:  # (n,)
 
 def _number(label: Any, i: int) -> int:
     """A whole number for a label: itself, or a digest, the same in every process."""
-    if isinstance(label, Integral) and 0 <= label <= LARGEST_LABEL:
+    if isinstance(label, Integral) and 0 <= int(label) <= LARGEST_LABEL:
         return int(label)
     if label is None or not isinstance(label, Hashable):
         raise ValueError(

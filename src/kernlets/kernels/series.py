@@ -90,7 +90,7 @@ class GAK(_Alignment):
     >>> from kernlets import GAK
     >>> series = [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
     >>> GAK(sigma=1.0)(series).round(3).tolist()
-    [[1.0, 0.956, 0.651], [0.956, 1.0, 0.685], [0.651, 0.685, 1.0]]
+    [[1.0, 0.747, 0.302], [0.747, 1.0, 0.202], [0.302, 0.202, 1.0]]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -141,7 +141,7 @@ class DTW(_Alignment):
 
     d² is the least Σ|xᵢ - yⱼ|² over alignments. DTW is no metric, and this kernel is
     not positive semi-definite in general: `GAK` is. Methods that factor a kernel matrix
-    drop its negative eigenvalues; others take ``Clip(DTW())``.
+    drop its negative eigenvalues; others take ``Clipped(DTW())``.
 
     Parameters
     ----------

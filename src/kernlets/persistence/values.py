@@ -210,8 +210,9 @@ def _read_matrices(node: Parts, decoder: Decoder) -> np.ndarray:
 
 def _are_records(value: Any) -> bool:
     """Whether this is an array of records, such as graphs."""
-    is_cells = isinstance(value, np.ndarray) and value.dtype == object
-    return is_cells and value.ndim == 1 and len(value) > 0 and all(map(is_record, value))
+    if not isinstance(value, np.ndarray) or value.dtype != object or value.ndim != 1:
+        return False
+    return len(value) > 0 and all(map(is_record, value))
 
 
 def _read_records(node: Parts, decoder: Decoder) -> np.ndarray:
