@@ -203,9 +203,9 @@ def _rings() -> list[tuple[np.ndarray, list[str]]]:
 
 SPECIAL.update(
     {
-        "map of series": lambda: NystroemMap(GAK(3.0), n_landmarks=6, random_state=0).fit(
-            _series()[0]
-        ),
+        "map of series": lambda: NystroemMap(
+            GAK(3.0), n_landmarks=6, random_state=0
+        ).fit(_series()[0]),
         "atoms of series": lambda: KernelKSVD(
             Clipped(DTW()), 4, n_nonzero_coefs=2, random_state=0
         ).fit(_series()[0]),

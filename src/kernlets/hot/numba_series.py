@@ -37,13 +37,13 @@ def log_gak(
     if band > 0:
         weights = np.maximum(0.0, 1 - np.arange(limit + 1) / band)
     room = longest * LANES
-    _log_gak(*rows, *columns, first, n, rate, band > 0, weights, room, out)
+    _log_gak(*rows, *columns, first, n, rate, band, weights, room, out)
     return out
 
 
 @_jit
 def _log_gak(
-    values, starts, others, groups, lengths, first, n, rate, bands, weights, room, out
+    values, starts, others, groups, lengths, first, n, rate, band, weights, room, out
 ):
     before, now = np.empty(room), np.empty(room)
     k, turn = np.empty(room), np.empty(room)
@@ -53,71 +53,88 @@ def _log_gak(
         for g in range(first // LANES, (n + LANES - 1) // LANES):
             y = others[groups[g] : groups[g + 1]].reshape(x.shape[1], -1)
             work = before, now, k, turn, shift
-            _gak_group(x, y, lengths[g], rate, bands, weights, work, found)
+            _gak_group(x, y, lengths[g], rate, band, weights, work, found)
             for lane in range(LANES):
                 j = g * LANES + lane
                 if first <= j < n:
                     length = lengths[g, lane]
                     value = found[lane]
                     if not value > LEAST:
-                        value = _log_gak_pair(x, y, lane, length, rate, bands, weights)
+                        value = _log_gak_pair(x, y, lane, length, rate, band, weights)
                     else:
                         value += GROWTH * (len(x) + length)
                     out[i, j - first] = value
 
 
 @_jit
-def _gak_group(x, y, lengths, rate, bands, weights, work, found):
-    """Logarithms of the sums divided by (1 + √2)^(T + T'), of eight lanes."""
+def _gak_group(x, y, lengths, rate, band, weights, work, found):
+    """Logarithms of the sums divided by (1 + √2)^(T + T'), of eight lanes.
+
+    Of each row only what the band allows is computed, and zeros are left beside it.
+    """
     before, now, k, turn, shift = work
     size = y.shape[1] // LANES
-    for s in range((size + 1) * LANES):
-        before[s] = 0.0
+    _clear(before, 0, size + 1, 0.0)
     for lane in range(LANES):
-        before[lane], shift[lane], now[lane] = 1.0, 0.0, 0.0
+        before[lane], shift[lane] = 1.0, 0.0
     for i in range(len(x)):
-        _exponents(x[i], y, rate, k)
-        _exponential(k, turn, size * LANES)
-        if bands:
-            _weigh(k, weights, i, size)
-        _moves(before, k, turn, size * LANES)
-        if _gak_row(now, k, turn, size) < SMALL:
-            _scale_up(now, shift, size)
+        low, high = _limits(i, band - 1 if band > 0 else size + len(x), size)
+        first, last = low * LANES, high * LANES
+        _exponents(x[i], y, rate, k, first, last)
+        _exponential(k, turn, first, last)
+        if band > 0:
+            _weigh(k, weights, i, low, high)
+        _moves(before, k, turn, first, last)
+        _clear(now, low, low + 1, 0.0)
+        if _gak_row(now, k, turn, first, last) < SMALL:
+            _scale_up(now, shift, first, last + LANES)
+        _clear(now, high + 1, min(high + 2, size + 1), 0.0)
         before, now = now, before
-        for lane in range(LANES):
-            now[lane] = 0.0
     for lane in range(LANES):
-        last = before[lengths[lane] * LANES + lane]
-        found[lane] = math.log(last) - shift[lane] if last > 0 else -np.inf
+        inside = low < lengths[lane] <= high
+        total = before[lengths[lane] * LANES + lane] if inside else 0.0
+        found[lane] = math.log(total) - shift[lane] if total > 0 else -np.inf
 
 
 @_jit
-def _exponents(x, y, rate, k):
-    """-rate · |x - y|² into k, for one step of x and all steps of all lanes."""
-    n = y.shape[1]
+def _clear(row, low, high, value):
+    for s in range(low * LANES, high * LANES):
+        row[s] = value
+
+
+@_jit
+def _limits(i, width, size):
+    """The steps from `low` to `high` that are at most `width` from step i."""
+    low = min(max(i - width, 0), size)
+    return low, max(low, min(i + width + 1, size))
+
+
+@_jit
+def _exponents(x, y, rate, k, begin, end):
+    """-rate · |x - y|² into k, for one step of x and some steps of all lanes."""
     first, step = y[0], x[0]
-    for s in range(n):
+    for s in range(begin, end):
         gap = step - first[s]
         k[s] = -rate * (gap * gap)
     for c in range(1, len(x)):
         other, step = y[c], x[c]
-        for s in range(n):
+        for s in range(begin, end):
             gap = step - other[s]
             k[s] -= rate * (gap * gap)
 
 
 @_jit
-def _weigh(k, weights, i, size):
-    for j in range(size):
+def _weigh(k, weights, i, low, high):
+    for j in range(low, high):
         weight = weights[abs(i - j)]
         for s in range(j * LANES, (j + 1) * LANES):
             k[s] *= weight
 
 
 @_jit
-def _moves(before, k, turn, n):
+def _moves(before, k, turn, begin, end):
     """What comes from the row before into `turn`, the weight of this row into k."""
-    for s in range(n):
+    for s in range(begin, end):
         e = k[s]
         e = e / (2.0 - e)
         value = e * (BOTH * before[s] + ONE * before[s + LANES])
@@ -126,11 +143,11 @@ def _moves(before, k, turn, n):
 
 
 @_jit
-def _gak_row(now, k, turn, size):
+def _gak_row(now, k, turn, begin, end):
     """One row of M of eight lanes; the least of the lanes' maxima."""
     a = b = c = d = e = f = g = h = 0.0
     ta = tb = tc = td = te = tf = tg = th = 0.0
-    for s in range(0, size * LANES, LANES):
+    for s in range(begin, end, LANES):
         a = turn[s] + k[s] * a
         b = turn[s + 1] + k[s + 1] * b
         c = turn[s + 2] + k[s + 2] * c
@@ -153,37 +170,35 @@ def _gak_row(now, k, turn, size):
 
 
 @_jit
-def _scale_up(row, shift, size):
+def _scale_up(row, shift, begin, end):
     """Bring the largest number of each lane near 1."""
     for lane in range(LANES):
         top = 0.0
-        for s in range(lane, (size + 1) * LANES, LANES):
+        for s in range(begin + lane, end, LANES):
             top = max(top, row[s])
         if 0 < top < SMALL:
             exponent = -math.frexp(top)[1]
             factor = math.ldexp(1.0, exponent)
-            for s in range(lane, (size + 1) * LANES, LANES):
+            for s in range(begin + lane, end, LANES):
                 row[s] *= factor
             shift[lane] += exponent / LOG2E
 
 
 @_exact_jit
-def _exponential(x, t, n):
-    """exp of numbers up to 0, in place, within 2 units of the last place.
+def _exponential(x, t, begin, end):
+    """exp of numbers up to 0, in place, within 1e-14 of itself.
 
     exp(x) = 2ᵐ exp(r), m = round(x log₂ e). Adding 1.5 · 2⁵² rounds, and leaves m in
     the last bits, from where a shift brings it into the exponent.
     """
     bits = t.view(np.int64)
-    for s in range(n):
+    for s in range(begin, end):
         v = x[s] if x[s] > -690.0 else -690.0
         whole = v * LOG2E + MAGIC
         t[s] = whole
         m = whole - MAGIC
         r = (v - m * LN2_HIGH) - m * LN2_LOW
-        p = 1.6059043836821613e-10
-        p = p * r + 2.08767569878681e-09
-        p = p * r + 2.505210838544172e-08
+        p = 2.505210838544172e-08
         p = p * r + 2.755731922398589e-07
         p = p * r + 2.7557319223985893e-06
         p = p * r + 2.48015873015873e-05
@@ -195,14 +210,14 @@ def _exponential(x, t, n):
         p = p * r + 0.5
         p = p * r + 1.0
         x[s] = p * r + 1.0
-    for s in range(n):
+    for s in range(begin, end):
         bits[s] = (bits[s] + 1023) << 52
-    for s in range(n):
+    for s in range(begin, end):
         x[s] *= t[s]
 
 
 @_jit
-def _log_gak_pair(x, y, lane, length, rate, bands, weights):
+def _log_gak_pair(x, y, lane, length, rate, band, weights):
     """The same with logarithms, for sums that are too small otherwise."""
     before, now = np.full(length + 1, -np.inf), np.full(length + 1, -np.inf)
     before[0] = 0.0
@@ -214,7 +229,7 @@ def _log_gak_pair(x, y, lane, length, rate, bands, weights):
                 gap = x[i, c] - y[c, j * LANES + lane]
                 score -= gap * gap
             score *= rate
-            if bands:
+            if band > 0:
                 weight = weights[abs(i - j)]
                 score = score + math.log(weight) if weight > 0 else -np.inf
             top = max(before[j], before[j + 1], now[j])
@@ -253,40 +268,47 @@ def _dtw(values, starts, others, groups, lengths, first, n, radius, longest, out
 
 @_jit
 def _dtw_group(x, y, lengths, radius, before, now, costs):
-    """The last row of M of eight lanes."""
+    """The last row of M of eight lanes; infinite where the band does not reach."""
     size = y.shape[1] // LANES
-    for s in range((size + 1) * LANES):
-        before[s] = np.inf
+    width = size + len(x)
+    if radius >= 0:
+        width = radius
+        for lane in range(LANES):
+            width = max(width, abs(len(x) - lengths[lane]) if lengths[lane] > 0 else 0)
+    _clear(before, 0, size + 1, np.inf)
+    _clear(now, 0, size + 1, np.inf)
     for lane in range(LANES):
         before[lane] = 0.0
     for i in range(len(x)):
-        _exponents(x[i], y, -1.0, costs)
+        low, high = _limits(i, width, size)
+        _exponents(x[i], y, -1.0, costs, low * LANES, high * LANES)
         if radius >= 0:
-            _cut_band(costs, i, len(x), lengths, radius, size)
-        _dtw_row(before, now, costs, size)
+            _cut_band(costs, i, len(x), lengths, radius, low, high)
+        _clear(now, low, low + 1, np.inf)
+        _dtw_row(before, now, costs, low * LANES, high * LANES)
+        _clear(now, high + 1, min(high + 2, size + 1), np.inf)
         before, now = now, before
     return before
 
 
 @_jit
-def _cut_band(costs, i, length, lengths, radius, size):
+def _cut_band(costs, i, length, lengths, radius, low, high):
+    """Lanes whose series are nearly as long as x have a narrower band."""
     for lane in range(LANES):
         allowed = max(radius, abs(length - lengths[lane]))
-        for j in range(size):
+        for j in range(low, high):
             if abs(i - j) > allowed:
                 costs[j * LANES + lane] = np.inf
 
 
 @_jit
-def _dtw_row(before, now, costs, size):
+def _dtw_row(before, now, costs, begin, end):
     """One row of M of eight lanes: what comes from the row before, then along it."""
-    for lane in range(LANES):
-        now[lane] = np.inf
-    for s in range(size * LANES):
+    for s in range(begin, end):
         left, down = before[s], before[s + LANES]
         now[s + LANES] = left if left < down else down
     a = b = c = d = e = f = g = h = np.inf
-    for s in range(0, size * LANES, LANES):
+    for s in range(begin, end, LANES):
         a = (a if a < now[s + 8] else now[s + 8]) + costs[s]
         b = (b if b < now[s + 9] else now[s + 9]) + costs[s + 1]
         c = (c if c < now[s + 10] else now[s + 10]) + costs[s + 2]

@@ -142,7 +142,7 @@ def _from_matrix(adjacency: Any, labels: Any, i: int) -> Graph:
             f"graph {i} is a {type(adjacency).__name__} that cannot be read: pass "
             f"{FORMS}"
         )
-    if abs(matrix - matrix.T).max() > 0:
+    if matrix.nnz and abs(matrix - matrix.T).max() > 0:
         raise ValueError(
             f"graph {i} has an adjacency matrix that is not symmetric: pass "
             "np.maximum(A, A.T) if edges have no direction"

@@ -331,7 +331,7 @@ def _median_distance(samples: np.ndarray) -> float:
     steps = steps[spread_rows(len(steps), SOME_STEPS)]
     squares = squared_distances(steps, steps)
     apart = squares[np.triu_indices(len(steps), 1)]
-    return sqrt(float(np.median(apart))) if len(apart) else 0.0
+    return float(np.median(np.sqrt(apart))) if len(apart) else 0.0
 
 
 def _typical(squares: np.ndarray) -> float:
