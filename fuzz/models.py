@@ -198,7 +198,8 @@ class Maker:
         return draw.pick(coders[:-1] if self.is_tame else coders)
 
     def _kernel(self) -> Any:
-        classes = table("kernels")
+        found = table("kernels").items()
+        classes = {name: cls for name, cls in found if cls.takes == "rows"}
         cls = classes[self.draw.pick(sorted(classes))]
         names = self.draw.some(list(inspect.signature(cls).parameters), 0.5)
         kernel = cls(**{name: self._kernel_parameter(name) for name in names})

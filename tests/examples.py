@@ -21,10 +21,13 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 from kernlets import (
+    DTW,
+    GAK,
     KSVD,
     OMP,
     RBF,
     BudgetKernelDL,
+    Clipped,
     DictionaryOutlierDetector,
     FastfoodMap,
     FDDLClassifier,
@@ -32,6 +35,7 @@ from kernlets import (
     HybridMap,
     IKAMap,
     KernelKSVD,
+    KernelMOD,
     KSADClassifier,
     Lasso,
     Linear,
@@ -43,6 +47,8 @@ from kernlets import (
     ReducedKernelDL,
     ResidualClassifier,
     RLSDictionary,
+    Shifted,
+    Squared,
     SRCClassifier,
     Threshold,
     registry,
@@ -51,6 +57,7 @@ from kernlets import (
 from kernlets.dictionaries import ExplicitDictionary, GramDictionary, KernelDictionary
 from kernlets.fields import is_record
 from kernlets.kernels.compose import Normalized, Product, Sum
+from kernlets.maps import CountMap
 from kernlets.updates import CoordinateUpdate, DecayingStep, StochasticGradient
 
 N, WIDTH = 48, 6
@@ -72,10 +79,13 @@ NEEDY: dict[str, Callable[[], Any]] = {
     "Sum": lambda: Sum(RBF(2.0), Linear()),
     "Product": lambda: Product(RBF(2.0), Polynomial(2)),
     "Normalized": lambda: Normalized(Polynomial(2)),
+    "Clipped": lambda: Clipped(DTW(0.5)),
+    "Shifted": lambda: Shifted(DTW(0.5), 0.1),
+    "Squared": lambda: Squared(DTW(0.5)),
     "FeatureUnion": lambda: FeatureUnion([("a", Normalizer()), ("b", KSVD(5, 2))]),
     "Pipeline": lambda: Pipeline([("scale", Normalizer()), ("learn", KSVD(5, 2))]),
 }
-NEVER = ("Callable",)  # holds a function
+NEVER = ("Callable", "CountMap")  # holds a function; takes strings
 
 #: More of some classes: parameters that change what is fitted.
 VARIANTS: dict[str, Callable[[], Any]] = {
@@ -168,6 +178,47 @@ SPECIAL: dict[str, Callable[[], Any]] = {
         samples()[0], np.arange(N) % 3
     ),
 }
+
+
+def _series(n: int = 16) -> tuple[list[np.ndarray], np.ndarray]:
+    """Series of unequal length with two channels, and two classes."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(n) % 2
+    series = [rng.normal(size=(4 + i % 5, 2)) + labels[i] for i in range(n)]
+    return series, labels
+
+
+def _words() -> list[str]:
+    return [f"{a}{b}ab" for a in ("abba", "cab", "bac") for b in ("ca", "bb", "ac")]
+
+
+def _rings() -> list[tuple[np.ndarray, list[str]]]:
+    """Rings of several sizes, with labels."""
+    sizes = (3, 4, 5, 6, 7, 8)
+    wheels = [np.eye(n, k=1) + np.eye(n, k=1 - n) for n in sizes]
+    labels = [["C", "N"][: 1 + n % 2] * n for n in sizes]
+    pairs = zip(wheels, labels, sizes, strict=True)
+    return [(ring + ring.T, names[:n]) for ring, names, n in pairs]
+
+
+SPECIAL.update(
+    {
+        "map of series": lambda: NystroemMap(
+            GAK(3.0), n_landmarks=6, random_state=0
+        ).fit(_series()[0]),
+        "atoms of series": lambda: KernelKSVD(
+            Clipped(DTW()), 4, n_nonzero_coefs=2, random_state=0
+        ).fit(_series()[0]),
+        "classes of series": lambda: SRCClassifier(GAK(3.0), 3).fit(*_series()),
+        "atoms of words": lambda: KernelMOD(
+            "spectrum:2", 3, n_nonzero_coefs=2, random_state=0
+        ).fit(_words()),
+        "counts of words": lambda: CountMap("spectrum:2").fit(_words()),
+        "map of graphs": lambda: NystroemMap(
+            "weisfeiler_lehman:2", n_landmarks=5, random_state=0
+        ).fit(_rings()),
+    }
+)
 
 
 def makers() -> dict[str, Callable[[], Any]]:

@@ -17,8 +17,13 @@ __version__ = "0.1.0"
 _HOMES = {
     "kernels": (
         "Linear Polynomial RBF Laplacian Matern RationalQuadratic Sigmoid Cosine "
-        "Chi2 Intersection Callable Precomputed Normalized"
+        "Chi2 Intersection Callable Precomputed Normalized Clipped Shifted Squared"
     ),
+    "kernels.series": "GAK DTW CrossCorrelation",
+    "kernels.spd": "LogEuclidean Stein AffineInvariant Bures",
+    "kernels.strings": "Spectrum Mismatch Gappy",
+    "kernels.graph_kernels": "WeisfeilerLehman ShortestPath",
+    "kernels.bags": "MeanEmbedding",
     "maps": (
         "NystroemMap IKAMap FourierMap FastfoodMap HybridMap PolynomialSketchMap "
         "UnitNorm Standardize"

@@ -45,6 +45,8 @@ class Kernel(BaseEstimator, ABC):
     """Whether `pull` is defined."""
     restrictable: ClassVar[bool] = False
     """Whether `restricted` is defined."""
+    takes: ClassVar[str] = "rows"
+    """The kind of samples: "rows" of numbers, "series", "strings", ..., or "any"."""
 
     @abstractmethod
     def __call__(

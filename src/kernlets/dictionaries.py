@@ -27,7 +27,7 @@ from .backend.codes import codes_cross
 from .backend.products import matmul, outer_products
 from .config import options
 from .core import Array, Dictionary, Kernel, SparseCodes
-from .fields import Declared, Either, Floats, Indices, Nothing, Number, Part
+from .fields import Declared, Either, Floats, Indices, Nothing, Number, Part, Samples
 from .kernels import Precomputed
 from .preimage import Preimages, over_landmarks, preimages
 
@@ -163,7 +163,7 @@ class KernelDictionary(RemembersGram):
 
     _declared: ClassVar[Declared] = {
         "kernel": Part(Kernel),
-        "anchors": Either(Floats("r", "p", csr=True), Indices("r")),
+        "anchors": Either(Floats("r", "p", csr=True), Indices("r"), Samples("r")),
         "coefs": Floats("m", "r"),
         "known_gram": Either(Nothing(), Floats("m", "m")),
         "typical_energy": Either(Nothing(), Number(least=0)),

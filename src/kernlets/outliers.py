@@ -17,10 +17,12 @@ from .backend.fill import at_hand
 from .backend.pipelines import before_last, last_step
 from .backend.random import generator
 from .backend.rows import map_rows, rows_in_room, spread_sample
+from .backend.samples import floats_of, is_objects
 from .backend.scale import peaks, power_of_two
-from .backend.validation import check_rows
-from .core import Array
+from .core import Array, Kernel
 from .fields import Conditions, Declared, Floats, Indices, Number, Part, Size
+from .kernels import resolve
+from .kernels.check_samples import check_samples, takes_rows
 from .kernels.complete import completed_rows
 from .learners import ReducedKernelDL, base
 
@@ -42,7 +44,8 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
     contamination : float
         Share of outliers among the training samples, from 0 to 0.5.
     standardize : bool
-        Whether to scale the features to mean 0 and variance 1 first.
+        Whether to scale the features to mean 0 and variance 1 first; samples that are
+        not rows of numbers stay as they are.
     trim : bool
         Whether to learn twice, the second time without the share `contamination` of
         samples that the first dictionary represents worst, so that outliers do not
@@ -118,8 +121,14 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         """Learn what is normal from the rows of X; y is ignored."""
         self._validate_params()
         gaps = at_hand(X)
-        X = check_rows(
-            self, X, reset=True, ensure_min_samples=2, by_blocks=True, allow_nan=gaps
+        X = check_samples(
+            self,
+            X,
+            self._kernel(),
+            reset=True,
+            ensure_min_samples=2,
+            by_blocks=True,
+            allow_nan=gaps,
         )
         X = completed_rows(X)
         known = self._standardized(self._learning_rows(X))
@@ -138,7 +147,8 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
     def score_samples(self, X: Any) -> Array:  # (n,)
         """The negative reconstruction error: the lower, the more abnormal."""
         check_is_fitted(self)
-        X = check_rows(self, X, by_blocks=True, like=self.mean_, allow_nan=True)
+        like, kernel = self.mean_, self._kernel()
+        X = check_samples(self, X, kernel, by_blocks=True, like=like, allow_nan=True)
         return -self._errors(X)
 
     def decision_function(self, X: Any) -> Array:  # (n,)
@@ -166,8 +176,19 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         self._measure_features(X)
         return X
 
+    def _kernel(self) -> Kernel | None:
+        """The kernel that meets the samples first, if they are not rows of numbers."""
+        steps = getattr(self.learner, "steps", [("", self.learner)])
+        kernel = getattr(steps[0][1], "kernel", None)
+        kernel = None if kernel is None else resolve(kernel)
+        return None if takes_rows(kernel) else kernel
+
     def _measure_features(self, X: Array) -> None:
         """Mean and deviation; features constant up to rounding are only shifted."""
+        if is_objects(X):
+            kind = floats_of(X).dtype
+            self.mean_, self.scale_ = np.zeros(1, kind), np.ones(1, kind)
+            return
         xp = namespace(X)
         unit = power_of_two(peaks(X, axis=0))[0]
         deviation, mean = xp.std(X / unit, axis=0), xp.mean(X / unit, axis=0)
@@ -177,7 +198,9 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         self.scale_ = xp.where(varies, deviation, 1.0) * unit
 
     def _standardized(self, X: Array) -> Array:
-        return (X - self.mean_) / self.scale_ if self.standardize else X
+        if is_objects(X) or not self.standardize:
+            return X
+        return (X - self.mean_) / self.scale_
 
     def _seeded(self, n_samples: int) -> Any:
         seed = int(generator(self.random_state).integers(2**31))
@@ -201,7 +224,7 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         def errors(block: Array) -> Array:
             return self._learned_errors(self._standardized(block))
 
-        return map_rows(errors, X, row_bytes=ERROR_COPIES * 8 * X.shape[1])
+        return map_rows(errors, X, row_bytes=ERROR_COPIES * 8 * X.shape[-1])
 
     def _learned_errors(self, X: Array) -> Array:  # (n,)
         """Reconstruction errors of standardised rows."""

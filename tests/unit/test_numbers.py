@@ -83,7 +83,11 @@ VALUES = (
     *("largest", "denormal"),
 )
 
-KERNELS = [name for name in registry.table("kernels") if name != "precomputed"]
+KERNELS = [
+    name
+    for name, kind in registry.table("kernels").items()
+    if name != "precomputed" and kind.takes == "rows"
+]
 
 LEARNERS = {
     "ksvd": lambda kernel: KernelKSVD(kernel, 5, n_nonzero_coefs=2, max_iter=2),

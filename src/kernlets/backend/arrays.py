@@ -205,7 +205,7 @@ def to_device(X: Array, streamed: bool = False) -> Array:
     through page-locked memory on a separate stream, while others are processed.
     """
     skip = options.device is None or not isinstance(X, np.ndarray)
-    if skip or isinstance(X, np.memmap):
+    if skip or isinstance(X, np.memmap) or X.dtype == object:
         return X
     import torch
 

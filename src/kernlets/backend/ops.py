@@ -15,6 +15,7 @@ from ..config import options
 from ..core import Array
 from ..hot.budget import ERROR as ERROR
 from ..hot.budget import Outcome, Pursuit, Rules, Stock
+from ..hot.lanes import LANES, Lanes, Series
 from ..hot.masked import FAINT as FAINT
 from .arrays import eps, is_torch, numpy_dtype
 
@@ -34,6 +35,9 @@ OPERATIONS = (
     "budget_stream",
     "masked_omp",
     "masked_ksvd_sweep",
+    "log_gak",
+    "dtw",
+    "stein",
 )
 
 
@@ -48,6 +52,9 @@ FROM_ROWS = {
     "numba_": "rows_omp",
     "torch_": "torch_rows",
 }
+#: Series and matrices are compared on the host, whatever the device of rows is.
+SERIES = {"reference": "series", "numba_": "numba_series", "torch_": "series"}
+MATRICES = {"reference": "matrices", "numba_": "numba_matrices", "torch_": "matrices"}
 
 #: Modules of an operation that is too long for those of the others.
 OWN_HOMES = {
@@ -65,6 +72,9 @@ OWN_HOMES = {
     "positive_rows_omp": FROM_ROWS,
     "masked_omp": MASKED,
     "masked_ksvd_sweep": MASKED,
+    "log_gak": SERIES,
+    "dtw": SERIES,
+    "stein": MATRICES,
 }
 
 
@@ -266,3 +276,39 @@ def _check_mask(X: Array, known: Array, atoms: Array) -> None:
             f"rows of shape {tuple(X.shape)}, a mask of shape {tuple(known.shape)} and "
             f"atoms of shape {tuple(atoms.shape)} do not fit"
         )
+
+
+def log_gak(
+    rows: Series, columns: Lanes, first: int, n: int, rate: float, band: int
+) -> Array:  # (rows, n - first)
+    """Logarithms of the global alignment kernel, for columns `first` to n."""
+    _check_lanes(rows.values.shape[1], columns, n)
+    align = implementation("log_gak", rows.values)
+    return align(rows, columns, first, n, float(rate), int(band))
+
+
+def dtw(
+    rows: Series, columns: Lanes, first: int, n: int, radius: int
+) -> Array:  # (rows, n - first)
+    """Squared DTW distances, for columns `first` to n."""
+    _check_lanes(rows.values.shape[1], columns, n)
+    return implementation("dtw", rows.values)(rows, columns, first, n, int(radius))
+
+
+def stein(
+    rows: Array,  # (k, d, d)
+    columns: Array,  # (groups, d, d, LANES)
+    first: int,
+    n: int,
+) -> Array:  # (k, n - first)
+    """log det((A + B)/2) of symmetric matrices, for columns `first` to n."""
+    if columns.shape[1:3] != rows.shape[1:] or columns.shape[0] * LANES < n:
+        raise ValueError(f"matrices {rows.shape} and {columns.shape} do not fit")
+    return implementation("stein", rows)(rows, columns, first, n)
+
+
+def _check_lanes(width: int, columns: Lanes, n: int) -> None:
+    """Loops do not look where their arrays end: refuse those that disagree."""
+    steps = int(columns.lengths.max(axis=1, initial=0).sum())
+    if steps * width * LANES != len(columns.values) or n > columns.lengths.size:
+        raise ValueError(f"series of {width} channels do not fit the others")

@@ -289,7 +289,8 @@ def take_rows(X: Any, rows: np.ndarray) -> Array:
         return dask_rows().take_rows(X, rows)
     if is_stored(X):
         return stacked_rows(as_float, X, 8 * X.shape[1] + TOUCHED, rows)
-    return as_float(X[index_like(rows, X)])
+    found = X[index_like(rows, X)]
+    return as_float(found) if X.ndim > 1 else found
 
 
 def spread_rows(n: int, m: int = PROBE_ROWS) -> np.ndarray:

@@ -13,9 +13,8 @@ from ..backend.cluster import dask_labels
 from ..backend.rows import Blocks, is_blocks, no_blocks, select_rows
 from ..backend.validation import check_rows
 from ..core import Array, Kernel
-from ..kernels import Callable as CallableKernel
 from ..kernels import Precomputed
-from ..kernels.check_samples import check_samples
+from ..kernels.check_samples import check_samples, takes_rows
 from .labels import check_count, checked_labels
 
 MANY = 16  # number of classes that a cluster works on at a time
@@ -53,8 +52,8 @@ def labelled_rows(
 
 
 def is_stream(X: Any, kernel: Kernel | None) -> bool:
-    """Whether X is an iterable of blocks, and not samples for a callable kernel."""
-    return is_blocks(X) and not isinstance(kernel, CallableKernel)
+    """Whether X is an iterable of blocks, and not of samples that are arrays."""
+    return is_blocks(X) and takes_rows(kernel)
 
 
 def split_classes(

@@ -17,6 +17,7 @@ from kernlets.datasets.preprocess import remove_mean_and_normalize, unit_norm
 from kernlets.datasets.read_files import read_table
 from kernlets.datasets.rows_on_disk import open_rows, write_rows
 from kernlets.datasets.shifts import shifted, shifted_batches
+from kernlets.datasets.signals import covariances, region_covariances, z_normalize
 from kernlets.datasets.table_types import DataFileError, Table
 
 __all__ = [
@@ -26,15 +27,18 @@ __all__ = [
     "Table",
     "available",
     "corrupt",
+    "covariances",
     "distance_percentile",
     "load",
     "open_rows",
     "preprocess",
     "read_table",
+    "region_covariances",
     "remove_mean_and_normalize",
     "shifted",
     "shifted_batches",
     "unit_norm",
     "whitened_patches",
     "write_rows",
+    "z_normalize",
 ]

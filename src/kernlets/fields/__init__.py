@@ -34,12 +34,24 @@ from .check import (
     is_record,
     record_fields,
 )
-from .composite import Either, Facts, History, Many, Maybe, Part, Size
-from .kinds import Flag, Floats, Indices, Labels, Names, Nothing, Number, Text, Whole
+from .composite import Either, Facts, History, Many, Maybe, Part, Samples, Size
+from .kinds import (
+    Digests,
+    Flag,
+    Floats,
+    Indices,
+    Labels,
+    Names,
+    Nothing,
+    Number,
+    Text,
+    Whole,
+)
 
 __all__ = [
     "Conditions",
     "Declared",
+    "Digests",
     "Either",
     "Facts",
     "Field",
@@ -55,6 +67,7 @@ __all__ = [
     "Nothing",
     "Number",
     "Part",
+    "Samples",
     "Size",
     "Text",
     "Whole",

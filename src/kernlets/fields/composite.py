@@ -5,8 +5,10 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any
 
-from .check import Dimension, Field, Misfit, Sizes, check
-from .kinds import Text, Whole, named
+import numpy as np
+
+from .check import Dimension, Field, Misfit, Sizes, check, is_record
+from .kinds import Floats, Text, Whole, named
 
 
 class Size(Whole):
@@ -138,6 +140,36 @@ class Facts(Field):
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+class Samples(Field):
+    """Samples that are not rows: an array of text, of matrices of numbers or records.
+
+    All are of one kind; matrices have as many columns each, and one type.
+    """
+
+    def __init__(self, dimension: Dimension) -> None:
+        self.dimension = dimension
+
+    def check(self, value: Any, sizes: Sizes) -> None:
+        if not isinstance(value, np.ndarray) or value.dtype != object:
+            raise Misfit(f"is {named(value)}, it must be an array of samples")
+        if value.ndim != 1 or not sizes.agree(self.dimension, len(value)):
+            raise Misfit(f"has the shape {value.shape}, it must be a list of samples")
+        samples = value.tolist()
+        if all(isinstance(sample, str) for sample in samples):
+            return
+        if not samples or not isinstance(samples[0], np.ndarray):
+            return self._check_records(samples, sizes)
+        kind, width = samples[0].dtype.name, samples[0].shape[-1]
+        for sample in samples:
+            Floats(None, width, like=kind).check(sample, sizes)
+
+    def _check_records(self, samples: list[Any], sizes: Sizes) -> None:
+        for sample in samples:
+            if not is_record(sample) or type(sample) is not type(samples[0]):
+                raise Misfit("has samples of several kinds, or of none that is known")
+            check(sample, sizes.known)
 
 
 class Output(Field):

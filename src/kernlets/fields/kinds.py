@@ -132,6 +132,16 @@ class Indices(_Array):
             )
 
 
+class Digests(_Array):
+    """An array of unsigned whole numbers of 64 bits that rise."""
+
+    kinds, what = "u", "digests"
+
+    def _check_entries(self, entries: np.ndarray, sizes: Sizes) -> None:
+        if entries.dtype != np.uint64 or (entries[1:] <= entries[:-1]).any():
+            raise Misfit("has digests of another type, twice or out of order")
+
+
 class Labels(_Array):
     """Distinct labels, all numbers or all text, in the order of `numpy.unique`.
 

@@ -20,6 +20,8 @@ from .reference import UNUSED
 # those promises a comparison may come out either way and leave an index unset.
 _FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
 _jit = njit(nogil=True, fastmath=_FAST, cache=True, error_model="numpy")
+# Without reordering: for sums whose rounding is the point, as in range reduction.
+_exact_jit = njit(nogil=True, fastmath={"contract"}, cache=True, error_model="numpy")
 _SEGMENT = 64  # atoms searched together for the largest correlation
 
 

@@ -1,6 +1,7 @@
 """Kernels κ(x, y), given as a class (``RBF(sigma=2.0)``) or by name (``"rbf:2"``)."""
 
 from .compose import Constant, Normalized, Product, Sum, as_kernel
+from .corrected import Clipped, Shifted, Squared
 from .dot import Cosine, Dot, Linear, Polynomial, Sigmoid
 from .histogram import Chi2, Intersection
 from .radial import RBF, Laplacian, Matern, Radial, RationalQuadratic
@@ -12,6 +13,7 @@ __all__ = [
     "RBF",
     "Callable",
     "Chi2",
+    "Clipped",
     "Constant",
     "Cosine",
     "Dot",
@@ -25,7 +27,9 @@ __all__ = [
     "Product",
     "Radial",
     "RationalQuadratic",
+    "Shifted",
     "Sigmoid",
+    "Squared",
     "Sum",
     "as_kernel",
     "resolve",

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from ..backend.arrays import is_array, to_device
-from ..backend.validation import check_rows, is_table
+from ..backend.samples import object_array
+from ..backend.validation import check_features, check_rows, is_table
 from ..core import Array, Kernel
-from .user_kernels import Callable, Precomputed
+from .samples import as_samples
+from .user_kernels import Precomputed
 
 
 def check_samples(
@@ -28,10 +30,14 @@ def check_samples(
     """Check X for an estimator that uses `kernel`; options as in `check_rows`.
 
     A kernel given as a function takes samples of any kind (strings, graphs, matrices).
-    They become an array along their first axis and are otherwise unchanged.
+    They become an array along their first axis and are otherwise unchanged. Kernels of
+    series, strings, graphs and matrices get an array of such samples, checked.
     """
-    if isinstance(kernel, Callable) and not is_table(X):
-        return as_sequence(X)
+    if kernel is not None and are_objects(X, kernel):
+        if kernel.takes == "any":
+            return as_sequence(X)
+        size = ensure_min_samples
+        return _checked_objects(estimator, X, kernel.takes, reset, size, like)
     X = check_rows(
         estimator,
         X,
@@ -52,6 +58,35 @@ def check_samples(
     return X
 
 
+def takes_rows(kernel: Kernel | None) -> bool:
+    """Whether a kernel, or none for linear atoms, takes rows of numbers only."""
+    return kernel is None or kernel.takes == "rows"
+
+
+def are_objects(X: Any, kernel: Kernel) -> bool:
+    """Whether X holds samples that are not rows of numbers, for this kernel."""
+    return not takes_rows(kernel) and (kernel.takes != "any" or not is_table(X))
+
+
+def _checked_objects(
+    estimator: Any,
+    X: Any,
+    kind: str,
+    reset: bool,
+    ensure_min_samples: int,
+    like: Array | None,
+) -> np.ndarray:  # (n,)
+    """Samples of one kind; for scikit-learn they are one column of objects."""
+    samples = as_samples(kind, X, like)
+    if len(samples) < ensure_min_samples:
+        raise ValueError(
+            f"X has {len(samples)} sample(s), a minimum of {ensure_min_samples} is "
+            f"required by {type(estimator).__name__}"
+        )
+    check_features(estimator, np.empty((1, 1)), reset)
+    return samples
+
+
 def takes_gaps(kernel: Kernel | None) -> bool:
     """Whether a kernel, or none for linear atoms, is defined on a part of a row."""
     return kernel is None or kernel.restrictable
@@ -63,6 +98,7 @@ def describe_input(tags: Any, kernel: Kernel | None, allow_nan: bool = False) ->
     With `allow_nan` samples may have gaps, where the kernel is defined on them.
     """
     tags.input_tags.pairwise = isinstance(kernel, Precomputed)
+    tags.input_tags.two_d_array = kernel is None or kernel.takes in ("rows", "any")
     tags.input_tags.sparse = getattr(kernel, "accept_sparse", False)
     tags.input_tags.allow_nan = allow_nan and takes_gaps(kernel)
     return tags
@@ -72,6 +108,4 @@ def as_sequence(X: Any) -> Array:
     """An array of samples of any kind, one per entry along the first axis."""
     if is_array(X):
         return to_device(X)
-    samples = np.empty(len(X), dtype=object)
-    samples[:] = list(X)
-    return samples
+    return object_array(list(X))

@@ -20,6 +20,11 @@ from .family import Family, finite, no_overflow
 from .user_kernels import floats_like, length
 
 
+def is_definite(kernel: Kernel) -> bool:
+    """Whether a kernel is said to be positive semi-definite, as most are."""
+    return bool(getattr(kernel, "psd", True))
+
+
 def as_kernel(value: Kernel | float) -> Kernel:
     """Return a kernel unchanged and turn a number into a constant kernel."""
     if isinstance(value, Kernel):
@@ -48,6 +53,22 @@ class _Pair(Kernel):
     @property
     def restrictable(self) -> bool:  # type: ignore[override]
         return self.first.restrictable and self.second.restrictable
+
+    @property
+    def psd(self) -> bool:
+        """Whether both kernels are positive semi-definite."""
+        return is_definite(self.first) and is_definite(self.second)
+
+    @property
+    def takes(self) -> str:  # type: ignore[override]
+        """The kind of samples that both take; a constant takes any."""
+        kinds = {part.takes for part in (self.first, self.second)} - {"any"}
+        if len(kinds) > 1:
+            raise ValueError(
+                f"{self.first!r} takes {self.first.takes} and {self.second!r} takes "
+                f"{self.second.takes}: combine kernels of the same samples"
+            )
+        return kinds.pop() if kinds else "any"
 
     def restricted(self, share: float) -> Kernel:
         """Both kernels, scaled alike: a factor of one only would change the sum."""
@@ -112,6 +133,7 @@ class Constant(Kernel):
 
     differentiable: ClassVar[bool] = True
     restrictable: ClassVar[bool] = True
+    takes: ClassVar[str] = "any"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "value": [NOT_NEGATIVE],
@@ -173,6 +195,16 @@ class Normalized(Kernel):
     @property
     def restrictable(self) -> bool:  # type: ignore[override]
         return self.kernel.restrictable
+
+    @property
+    def psd(self) -> bool:
+        """Whether the inner kernel is positive semi-definite."""
+        return is_definite(self.kernel)
+
+    @property
+    def takes(self) -> str:  # type: ignore[override]
+        """The samples of the inner kernel."""
+        return self.kernel.takes
 
     def restricted(self, share: float) -> Kernel:
         return Normalized(self.kernel.restricted(share))

@@ -48,6 +48,7 @@ class Callable(Kernel):
     [[5.0, 2.0], [2.0, 4.0]]
     """
 
+    takes: ClassVar[str] = "any"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "function": [callable],
         "pairwise": ["boolean"],

@@ -28,7 +28,7 @@ from ..backend.rows import (
 )
 from ..config import options
 from ..core import Array, Kernel
-from ..fields import Declared, Either, Floats, Indices, Nothing
+from ..fields import Declared, Either, Floats, Indices, Nothing, Samples
 from .block_sample import BlockSample, Sample
 from .column_norms import column_norm
 from .kmeans import kmeans
@@ -57,8 +57,10 @@ class Landmarks:
     """Landmarks and their origin."""
 
     _declared: ClassVar[Declared] = {
-        "rows": Floats("c", "p", csr=True),
-        "points": Either(Floats("c", "p", csr=True), Indices("c", below="p")),
+        "rows": Either(Floats("c", "p", csr=True), Samples("c")),
+        "points": Either(
+            Floats("c", "p", csr=True), Indices("c", below="p"), Samples("c")
+        ),
         "indices": Either(Nothing(), Indices("c")),
         "probe": Either(Nothing(), Floats("n", "p")),
     }
@@ -205,7 +207,7 @@ def count(n_landmarks: int | float | None, n: int) -> int:
 
 def known_by_index(kernel: Kernel, X: Array) -> bool:
     """Whether samples are only indices into a precomputed matrix, without vectors."""
-    return kernel.take(X, index_like([0], X)).ndim == 1
+    return X.ndim > 1 and kernel.take(X, index_like([0], X)).ndim == 1
 
 
 def _is_sampler(landmarks: Any) -> bool:
@@ -221,10 +223,13 @@ def _at_most(n_landmarks: int | float | None, n: int) -> int:
 
 
 def _check_vectors(sampler: Sampler, kernel: Kernel, X: Array) -> None:
-    if sampler in NEED_VECTORS and known_by_index(kernel, X):
+    if sampler in NEED_VECTORS and (X.ndim == 1 or known_by_index(kernel, X)):
+        owner = "samples of this kind are not" if X.ndim == 1 else (
+            "a precomputed kernel does not have"
+        )
         raise ValueError(
-            f"landmarks={sampler.__name__!r} needs sample vectors, which a precomputed "
-            "kernel does not have: use 'uniform', 'column-norm' or 'rpcholesky'"
+            f"landmarks={sampler.__name__!r} needs sample vectors, which {owner}: use "
+            "'uniform', 'column-norm' or 'rpcholesky'"
         )
 
 

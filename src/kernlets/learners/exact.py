@@ -20,7 +20,7 @@ from ..config import options
 from ..core import Array, AtomUpdate, Kernel, SparseCoder
 from ..dictionaries import GramDictionary, KernelDictionary
 from ..kernels import Precomputed, resolve
-from ..kernels.check_samples import check_samples, describe_input
+from ..kernels.check_samples import check_samples, describe_input, takes_rows
 from ..kernels.complete import completed_rows
 from ..kernels.definite import check_matrix
 from ..updates import MODUpdate
@@ -93,6 +93,10 @@ class KernelLearner(KernelAtoms, BatchLearner):
         return check_samples(
             self, X, self.kernel_, lazy=True, like=like, allow_nan=True
         )
+
+    def _new_rows(self, X: Any) -> Any:
+        """Samples that are arrays themselves are no blocks of rows."""
+        return super()._new_rows(X) if takes_rows(self.kernel_) else self._checked(X)
 
     def __sklearn_tags__(self) -> Any:
         kernel = resolve(self.kernel)

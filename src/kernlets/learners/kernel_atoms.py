@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.codes import dense_codes
+from ..backend.samples import is_objects
 from ..core import Array, Kernel
 from ..dictionaries import KernelDictionary
 from ..fields import Conditions, Declared, Part
@@ -57,4 +58,6 @@ def _points(kernel: Kernel, anchors: Array, coefs: Array, codes: Any) -> Array:
 
 def _are_inside(anchors: Array, n_samples: int) -> bool:
     """Whether row numbers, which a precomputed kernel has for anchors, exist."""
-    return anchors.ndim > 1 or int(anchors.max()) < n_samples
+    if anchors.ndim > 1 or is_objects(anchors):
+        return True
+    return int(anchors.max()) < n_samples

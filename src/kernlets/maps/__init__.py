@@ -1,6 +1,7 @@
 """Feature maps, which give vectors whose inner products approximate a kernel."""
 
 from .. import _added
+from .counts import CountMap
 from .fastfood import FastfoodMap
 from .fourier import FourierMap
 from .hybrid import HybridMap
@@ -22,6 +23,7 @@ MAPS = {
 
 __all__ = [
     "MAPS",
+    "CountMap",
     "FastfoodMap",
     "FourierMap",
     "HybridMap",

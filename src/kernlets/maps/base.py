@@ -20,7 +20,17 @@ from ..backend.rows import (
 from ..backend.scale import all_finite, quiet
 from ..backend.validation import check_source
 from ..core import Array, Kernel
-from ..fields import Declared, Either, Floats, Indices, Nothing, Number, Part, Size
+from ..fields import (
+    Declared,
+    Either,
+    Floats,
+    Indices,
+    Nothing,
+    Number,
+    Part,
+    Samples,
+    Size,
+)
 from ..preimage import over_landmarks, preimages
 
 
@@ -117,7 +127,7 @@ class LandmarkMap(FeatureMap):
     _declared: ClassVar[Declared] = {
         "kernel_": Part(Kernel),
         "landmarks_": Either(
-            Floats("r", "p", csr=True), Indices("r", below="p")
+            Floats("r", "p", csr=True), Indices("r", below="p"), Samples("r")
         ),
         "landmark_indices_": Either(Nothing(), Indices("r")),
         "eigenvalues_": Floats("k"),

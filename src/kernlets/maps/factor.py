@@ -7,6 +7,7 @@ from numbers import Integral
 import numpy as np
 
 from ..backend.arrays import as_like, double, row_norms, to_numpy
+from ..backend.samples import is_objects
 from ..core import Array, Kernel
 from ..kernels.definite import check_symmetric, refuse_negative
 from ..landmarks import Landmarks
@@ -15,7 +16,7 @@ from .spectral import Spectrum
 
 def in_float64(found: Landmarks) -> Landmarks:
     """The same landmarks in float64, unless the kernel is precomputed anyway."""
-    if found.points is not found.rows:
+    if found.points is not found.rows or is_objects(found.rows):
         return found
     rows = double(found.rows)
     return Landmarks(rows, rows, found.indices)

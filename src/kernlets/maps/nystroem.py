@@ -20,10 +20,12 @@ from ..backend.fill import at_hand
 from ..backend.masks import has_gaps
 from ..backend.random import generator
 from ..backend.rows import map_rows, spread_rows, sum_rows, take_rows
+from ..backend.samples import floats_of
 from ..backend.validation import check_rows
 from ..core import Array, Kernel
 from ..fields import Declared, Size
-from ..kernels import Precomputed, resolve
+from ..kernels import resolve
+from ..kernels.check_samples import are_objects, check_samples, describe_input
 from ..kernels.complete import completed_rows
 from ..kernels.definite import rounding
 from ..landmarks import Landmarks, choose
@@ -208,8 +210,9 @@ class NystroemMap(LandmarkMap):
         check_definite(pairs, tolerance, getattr(self.kernel_, "psd", True))
         wanted = self.n_components if self.truncation == "landmarks" else None
         k = n_kept(pairs.values, wanted, tolerance)
-        self.eigenvalues_ = to_device(as_like(pairs.values[:k], found.rows))
-        self.projection_ = to_device(inverse_root(pairs, k, found.rows))
+        like = floats_of(found.rows)
+        self.eigenvalues_ = to_device(as_like(pairs.values[:k], like))
+        self.projection_ = to_device(inverse_root(pairs, k, like))
 
     def _eigenpairs(
         self, found: Landmarks, rng: np.random.Generator
@@ -219,7 +222,7 @@ class NystroemMap(LandmarkMap):
         # if all eigenvalues are needed, down to rounding, W must be in float64, too
         W = kernel_matrix(self.kernel_, in_float64(found) if k is None else found)
         pairs = all_eigenpairs(W) if k is None else leading_eigenpairs(W, k, rng)
-        return pairs, rounding(W, found.rows)
+        return pairs, rounding(W, floats_of(found.rows))
 
     def _n_leading(self, c: int) -> int | None:
         """How many of c eigenpairs the randomized solver has to find; None: all."""
@@ -271,6 +274,10 @@ class NystroemMap(LandmarkMap):
 
     def _rows(self, X: Any, reset: bool = False) -> Any:
         """Rows to learn from are filled in if they are in memory, else complete."""
+        kernel = resolve(self.kernel) if reset else self.kernel_
+        if are_objects(X, kernel):
+            like = None if reset else self._model_array
+            return check_samples(self, X, kernel, reset=reset, like=like)
         if not (reset and at_hand(X) and resolve(self.kernel).restrictable):
             return super()._rows(X, reset)
         keys: dict[str, Any] = {"accept_sparse": self._accept_sparse, "lazy": True}
@@ -290,10 +297,7 @@ class NystroemMap(LandmarkMap):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        kernel = resolve(self.kernel)
-        tags.input_tags.pairwise = isinstance(kernel, Precomputed)
-        tags.input_tags.allow_nan = kernel.restrictable
-        return tags
+        return describe_input(tags, resolve(self.kernel), allow_nan=True)
 
 
 def _gram(F: Array) -> Array:  # (n, k) -> (k, k)
@@ -313,7 +317,7 @@ def _refuse_iterator(X: Any, what: str) -> None:
 
 
 def _check_square(kernel: Kernel, X: Array) -> None:
-    if X.shape[0] != X.shape[1] and known_by_index(kernel, X):
+    if known_by_index(kernel, X) and X.shape[0] != X.shape[1]:
         raise ValueError(
             f"X has shape {tuple(X.shape)}, but a precomputed kernel is fitted on the "
             "square matrix K(X, X)"

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from ..backend.arrays import is_torch, to_device, to_numpy
 from ..config import options
+from ..fields import is_record
 from .codec import Codec, Decoder, Node, Place
 
 Parts = dict[str, Node]
@@ -173,6 +174,57 @@ def _cell_bytes(values: list[Any]) -> int:
     return 4 * max([MAX_ROOM, *map(len, texts)])
 
 
+def _are_matrices(value: Any) -> bool:
+    """Whether this is an array of matrices of numbers, all of one type."""
+    if not isinstance(value, np.ndarray) or value.dtype != object or value.ndim != 1:
+        return False
+    cells = value.tolist()
+    plain = all(_is_number_array(cell) and cell.ndim == 2 for cell in cells)
+    return plain and len({cell.dtype for cell in cells}) == 1
+
+
+def _write_matrices(array: np.ndarray, place: Place) -> Parts:
+    """All numbers in one tensor: a model may hold thousands of series."""
+    shapes = np.array([cell.shape for cell in array], dtype=np.int64)
+    numbers = np.concatenate([cell.ravel() for cell in array])
+    return place.children({"shapes": shapes, "numbers": numbers})
+
+
+def _read_matrices(node: Parts, decoder: Decoder) -> np.ndarray:
+    shapes, numbers = (decoder.decode(node[part]) for part in ("shapes", "numbers"))
+    arrays = isinstance(shapes, np.ndarray) and isinstance(numbers, np.ndarray)
+    if not (arrays and shapes.ndim == 2 and shapes.shape[1] == 2 and numbers.ndim == 1):
+        raise ValueError("matrices must have shapes and numbers")
+    if shapes.dtype.kind != "i" or (shapes < 0).any() or (shapes > 2**31).any():
+        raise ValueError("matrices with shapes that are none")
+    decoder.room.take(256 * len(shapes))
+    ends = np.cumsum(shapes[:, 0] * shapes[:, 1])
+    if (ends[-1] if len(ends) else 0) != len(numbers) or (ends < 0).any():
+        raise ValueError("matrices with more or fewer numbers than their shapes have")
+    found = np.empty(len(shapes), dtype=object)
+    parts = np.split(numbers, ends[:-1])
+    for i, (part, shape) in enumerate(zip(parts, shapes, strict=True)):
+        found[i] = part.reshape(shape)
+    return found
+
+
+def _are_records(value: Any) -> bool:
+    """Whether this is an array of records, such as graphs."""
+    if not isinstance(value, np.ndarray) or value.dtype != object or value.ndim != 1:
+        return False
+    return len(value) > 0 and all(map(is_record, value))
+
+
+def _read_records(node: Parts, decoder: Decoder) -> np.ndarray:
+    records = decoder.items(node["items"])
+    if not records or not all(map(is_record, records)):
+        raise ValueError("records with something else among them")
+    found = np.empty(len(records), dtype=object)
+    for i, record in enumerate(records):
+        found[i] = record
+    return found
+
+
 def _write_csr(matrix: Any, place: Place) -> Parts:
     csr = matrix.tocsr()
     parts = place.children({part: getattr(csr, part) for part in CSR_PARTS})
@@ -269,6 +321,20 @@ VALUES = (
     ),
     Codec("array", _is_number_array, _write_array, _read_array, ARRAY_PARTS),
     Codec("array", is_torch, _write_tensor),
+    Codec(
+        "matrices",
+        _are_matrices,
+        _write_matrices,
+        _read_matrices,
+        ("shapes", "numbers"),
+    ),
+    Codec(
+        "records",
+        _are_records,
+        lambda value, place: {"items": place.items(value)},
+        _read_records,
+        ("items",),
+    ),
     Codec(
         "cells", _is_cell_array, _write_cells, _read_cells, ("dtype", "shape", "values")
     ),

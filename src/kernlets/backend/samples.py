@@ -1,0 +1,161 @@
+"""Samples that are not rows of numbers: series, bags, matrices, strings.
+
+Such samples travel as a one-dimensional array of objects, one entry for each sample,
+which can be cut into blocks and indexed like rows. The functions below read and check
+what users have; graphs are in `kernels.graphs`. See docs/structured.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core import Array
+from .arrays import is_array, to_numpy, working_dtype
+
+ASYMMETRY = 1e-6  # relative difference of a matrix from its transpose
+
+
+def is_objects(X: Any) -> bool:
+    """Whether X is an array of samples that are not rows of numbers."""
+    return isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object
+
+
+def floats_of(X: Array) -> Array:
+    """An array of the type in which samples of any kind are computed."""
+    if not is_objects(X):
+        return X
+    first = X[0] if len(X) else None
+    kind = first.dtype if isinstance(first, np.ndarray) else np.dtype(np.float64)
+    return np.empty(0, dtype=kind)
+
+
+def object_array(samples: list[Any]) -> np.ndarray:  # (n,)
+    """A list as a one-dimensional array; NumPy would stack samples of equal shape."""
+    found = np.empty(len(samples), dtype=object)
+    for i, sample in enumerate(samples):
+        found[i] = sample
+    return found
+
+
+def as_series(X: Any) -> list[np.ndarray]:  # of (T, c)
+    """Time series, each (steps, channels) of finite numbers.
+
+    X is a list of arrays (T,) or (T, c), or an array (n, T) or (n, T, c); NaN at the
+    end of a series is padding and is cut off.
+    """
+    return _points(X, "series", "steps", "channels")
+
+
+def as_bags(X: Any) -> list[np.ndarray]:  # of (k, p)
+    """Bags of vectors, each (vectors, features) of finite numbers."""
+    return _points(X, "bag", "vectors", "features")
+
+
+def _points(X: Any, what: str, rows: str, columns: str) -> list[np.ndarray]:
+    found = [_one_array(sample, f"{what} {i}") for i, sample in enumerate(X)]
+    found = [_without_padding(points) for points in found]
+    for i, points in enumerate(found):
+        if not points.size:
+            raise ValueError(
+                f"{what} {i} is empty: leave it out, it has no {rows} to compare"
+            )
+        if not np.isfinite(points).all():
+            raise ValueError(
+                f"{what} {i} has NaN or infinity inside: fill it in, e.g. by "
+                "interpolation; only NaN at the end are read as padding"
+            )
+        if points.shape[1] != found[0].shape[1]:
+            raise ValueError(
+                f"{what} {i} has {points.shape[1]} {columns}, but {what} 0 has "
+                f"{found[0].shape[1]}: samples are arrays ({rows}, {columns})"
+            )
+    return _of_one_type(found)
+
+
+def _one_array(sample: Any, name: str) -> np.ndarray:  # (T, c)
+    array = _numbers(sample, name)
+    if array.ndim not in (1, 2):
+        raise ValueError(
+            f"{name} has shape {array.shape}: it must have one axis, or two for "
+            "several numbers at a time"
+        )
+    return array[:, None] if array.ndim == 1 else array
+
+
+def _numbers(sample: Any, name: str) -> np.ndarray:
+    """A sample as an array of real numbers."""
+    try:
+        array = to_numpy(sample) if is_array(sample) else np.asarray(sample)
+        return np.ascontiguousarray(array, dtype=working_dtype(array.dtype))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} is a {type(sample).__name__}, not an array of real numbers: "
+            f"{error}"
+        ) from None
+
+
+def _without_padding(points: np.ndarray) -> np.ndarray:  # (T, c)
+    """The steps up to the last one that is not NaN in all channels."""
+    if not len(points) or not np.isnan(points[-1]).all():
+        return points
+    known = np.flatnonzero(~np.isnan(points).all(axis=1))
+    return points[: known[-1] + 1 if len(known) else 0]
+
+
+def _of_one_type(found: list[np.ndarray]) -> list[np.ndarray]:
+    """Arrays in float64 unless all are in float32."""
+    if len({array.dtype for array in found}) < 2:
+        return found
+    return [array.astype(np.float64, copy=False) for array in found]
+
+
+def as_matrices(X: Any) -> list[np.ndarray]:  # of (d, d)
+    """Symmetric matrices of one size."""
+    found = [_numbers(sample, f"matrix {i}") for i, sample in enumerate(X)]
+    for i, matrix in enumerate(found):
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+            raise ValueError(
+                f"matrix {i} has shape {matrix.shape}, it must be square: pass an "
+                "array (n, d, d), e.g. from kernlets.datasets.covariances"
+            )
+        if matrix.shape != found[0].shape:
+            raise ValueError(
+                f"matrix {i} has shape {matrix.shape}, but matrix 0 has "
+                f"{found[0].shape}: all must have one size"
+            )
+        if not np.isfinite(matrix).all():
+            raise ValueError(f"matrix {i} has NaN or infinity: leave it out")
+        gap = np.abs(matrix - matrix.T).max()
+        if gap > ASYMMETRY * np.abs(matrix).max():
+            raise ValueError(
+                f"matrix {i} is not symmetric, entries differ by up to {gap:.2g}: "
+                "use (A + A.T) / 2 if that is meant"
+            )
+    return _of_one_type(found)
+
+
+def as_strings(X: Any) -> list[str]:
+    """Strings, or sequences of symbols that are joined to one.
+
+    Symbols that are whole numbers from 0 on stand for the characters of these numbers.
+    """
+    return [_one_string(sample, i) for i, sample in enumerate(X)]
+
+
+def _one_string(sample: Any, i: int) -> str:
+    if isinstance(sample, str):
+        return str(sample)
+    if isinstance(sample, bytes):
+        return sample.decode("latin-1")
+    if isinstance(sample, (list, tuple, np.ndarray)):
+        symbols = list(sample)
+        if all(isinstance(s, str) and len(s) == 1 for s in symbols):
+            return "".join(symbols)
+        if all(isinstance(s, (int, np.integer)) and 0 <= s < 0xD800 for s in symbols):
+            return "".join(map(chr, symbols))
+    raise ValueError(
+        f"string {i} is a {type(sample).__name__}: pass text, or a sequence of single "
+        "characters or of whole numbers from 0 to 55295"
+    )

@@ -1,0 +1,119 @@
+"""Kernels of bags of vectors: images as descriptors, patients as visits.
+
+A bag is an array (k, p) of any number of vectors; samples are a list of bags.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..backend.rows import spread_rows
+from ..core import Kernel
+from .radial import RBF
+from .structured import Structured
+
+SOME_VECTORS = 5000  # vectors that set open parameters of the inner kernel
+VALUES_AT_ONCE = 2**21  # numbers of the inner kernel in memory of one thread
+
+
+@dataclass(frozen=True)
+class Bags:
+    """The vectors of all bags, and where each bag begins."""
+
+    vectors: np.ndarray  # (total, p)
+    starts: np.ndarray  # (n + 1,)
+
+    def part(self, some: slice) -> tuple[np.ndarray, np.ndarray]:
+        """The vectors of some bags, and the sizes of these."""
+        starts = self.starts[some.start : some.stop + 1]
+        return self.vectors[starts[0] : starts[-1]], np.diff(starts)
+
+
+class MeanEmbedding(Structured):
+    """κ(A, B) = mean over a in A and b in B of k(a, b), the mean map of bags.
+
+    Each bag is the mean of φ of its vectors. With a Gaussian k, κ tells distributions
+    apart by all their moments.
+
+    Parameters
+    ----------
+    kernel : Kernel, default=None
+        The kernel k of vectors; None means `RBF`, with its width set from the vectors
+        of the training bags.
+
+    Notes
+    -----
+    K. Muandet et al., Kernel mean embedding of distributions, 2017. Use
+    ``Normalized(MeanEmbedding())`` to compare bags that are spread differently.
+
+    Examples
+    --------
+    >>> from kernlets import Linear, MeanEmbedding
+    >>> MeanEmbedding(Linear())([[[1.0, 0.0], [0.0, 1.0]]], [[[2.0, 4.0]]]).tolist()
+    [[3.0]]
+    """
+
+    takes: ClassVar[str] = "bags"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [Kernel, None],
+    }
+
+    def __init__(self, kernel: Kernel | None = None) -> None:
+        self.kernel = kernel
+
+    @property
+    def psd(self) -> bool:  # type: ignore[override]
+        """Whether the kernel of vectors is positive semi-definite."""
+        return bool(getattr(self._inner(), "psd", True))
+
+    def bound(self, X: Any) -> Kernel:
+        inner = self._inner()
+        vectors = self.prepared(self.samples(X)).vectors
+        bound = inner.bound(vectors[spread_rows(len(vectors), SOME_VECTORS)])
+        return self if bound is self.kernel else type(self)(bound)
+
+    def prepared(self, samples: np.ndarray) -> Bags:
+        sizes = [len(bag) for bag in samples]
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        if not len(samples):
+            return Bags(np.empty((0, 1)), starts)
+        return Bags(np.concatenate(list(samples)).astype(np.float64), starts)
+
+    def tile(self, left: Bags, right: Bags, rows: slice, columns: slice) -> np.ndarray:
+        kernel = self._inner()
+        mine, sizes = left.part(rows)
+        K = np.empty((len(sizes), columns.stop - columns.start))
+        for some in _within(right, columns, VALUES_AT_ONCE // max(1, len(mine))):
+            vectors, others = right.part(some)
+            sums = np.add.reduceat(kernel(mine, vectors), _begins(sizes), axis=0)
+            sums = np.add.reduceat(sums, _begins(others), axis=1)
+            place = slice(some.start - columns.start, some.stop - columns.start)
+            K[:, place] = sums / sizes[:, None] / others
+        return K
+
+    def own(self, prepared: Bags) -> np.ndarray:  # (n,)
+        numbers = range(len(prepared.starts) - 1)
+        kernel = self._inner()
+        bags = (prepared.part(slice(i, i + 1))[0] for i in numbers)
+        return np.array([kernel(bag).mean() for bag in bags])
+
+    def _inner(self) -> Kernel:
+        return RBF() if self.kernel is None else self.kernel
+
+
+def _begins(sizes: np.ndarray) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(sizes)[:-1]])
+
+
+def _within(bags: Bags, columns: slice, limit: int) -> list[slice]:
+    """Consecutive bags with at most `limit` vectors, or one bag."""
+    found, start = [], columns.start
+    while start < columns.stop:
+        last = int(np.searchsorted(bags.starts, bags.starts[start] + limit, "right"))
+        stop = min(max(last - 1, start + 1), columns.stop)
+        found.append(slice(start, stop))
+        start = stop
+    return found

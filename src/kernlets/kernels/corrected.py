@@ -1,0 +1,250 @@
+"""Remedies for kernels that are not positive semi-definite.
+
+Such a kernel, e.g. of DTW distances, has negative eigenvalues on some sets of samples,
+and no feature space. Each class below turns it into a kernel that has one, by what it
+is on a set of reference samples, at most 500 of those that it is bound to. All pairs
+are treated alike, new samples as well as reference samples.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from abc import abstractmethod
+from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ..backend.arrays import as_like, double, to_numpy
+from ..backend.constraints import NOT_NEGATIVE
+from ..backend.rows import in_memory, spread_rows
+from ..backend.samples import is_objects
+from ..core import Array, Kernel
+from .definite import rounding
+from .user_kernels import length
+
+REFERENCE = 500  # samples on which a kernel is corrected
+
+_factors: WeakKeyDictionary[Kernel, tuple[Any, np.ndarray]] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+class _Corrected(Kernel):
+    """A definite kernel made of another one."""
+
+    psd: ClassVar[bool] = True
+
+    kernel: Kernel
+
+    @property
+    def takes(self) -> str:  # type: ignore[override]
+        """The samples of the inner kernel."""
+        return self.kernel.takes
+
+    def take(self, X: Array, indices: Array) -> Array:
+        return self.kernel.take(X, indices)
+
+    def _some(self, kernel: Kernel, X: Any) -> Array:
+        """Samples that stand for all of X."""
+        X = kernel.samples(X) if hasattr(kernel, "samples") else X
+        return kernel.take(*in_memory(X, spread_rows(length(X), REFERENCE)))
+
+
+class _Projected(_Corrected):
+    """κ'(x, y) = κ(x, R) P Pᵀ κ(R, y) with reference samples R."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [Kernel],
+        "reference": ["array-like", None],
+    }
+
+    def __init__(self, kernel: Kernel, reference: Any = None) -> None:
+        self.kernel = kernel
+        self.reference = reference
+
+    @property
+    def unset(self) -> bool:
+        """Whether there are no reference samples yet."""
+        return self.reference is None
+
+    @abstractmethod
+    def projection(self, W: np.ndarray) -> np.ndarray:  # (r, r) -> (r, k)
+        """P from the matrix of the reference samples."""
+
+    def bound(self, X: Array) -> Kernel:
+        if not self.unset:
+            return self
+        kernel = self.kernel.bound(X)
+        return type(self)(kernel, self._some(kernel, X))
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
+        bound: Any = self.bound(X)
+        left = bound._features(X)
+        right = left if Y is None or Y is X else bound._features(Y)
+        return left @ right.T
+
+    def diag(self, X: Array) -> Array:  # (n,)
+        bound: Any = self.bound(X)
+        features = bound._features(X)
+        return (features * features).sum(1)
+
+    def _features(self, X: Array) -> Array:  # (n, k)
+        K = self.kernel(X, self.reference)
+        return K @ as_like(self._factor(), K)
+
+    def _factor(self) -> np.ndarray:  # (r, k)
+        """P, computed once for these reference samples."""
+        with _lock:
+            kept = _factors.get(self)
+            if kept is None or kept[0] is not self.reference:
+                W = double(self.kernel(self.reference))
+                kept = self.reference, self.projection(to_numpy((W + W.T) / 2))
+                _factors[self] = kept
+        return kept[1]
+
+
+class Clipped(_Projected):
+    """A kernel without the negative eigenvalues that it has on reference samples.
+
+    On these the matrix K = UΛUᵀ becomes U max(Λ, 0) Uᵀ, and for any samples
+    κ'(x, y) = κ(x, R) U₊Λ₊⁻¹U₊ᵀ κ(R, y): what the indefinite kernel says in the
+    directions where it is definite.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel, e.g. ``DTW()``.
+    reference : array, default=None
+        The reference samples R. None means up to 500 of the training samples, evenly
+        taken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import DTW, Clipped
+    >>> series = np.random.default_rng(0).standard_normal((40, 12))
+    >>> K, clipped = DTW(0.1)(series), Clipped(DTW(0.1))(series)
+    >>> lowest = np.linalg.eigvalsh(K)[0], np.linalg.eigvalsh(clipped)[0]
+    >>> bool(lowest[0] < -1e-3), bool(lowest[1] > -1e-9)
+    (True, True)
+    """
+
+    def projection(self, W: np.ndarray) -> np.ndarray:
+        values, vectors = np.linalg.eigh(W)
+        kept = values > rounding(W) * max(values[-1], 0.0)
+        return vectors[:, kept] / np.sqrt(values[kept])
+
+
+class Squared(_Projected):
+    """κ'(x, y) = Σ over reference samples r of κ(x, r) κ(r, y).
+
+    On reference samples the matrix K becomes K²: samples are described by their
+    similarities to the reference samples. Nothing is dropped, and large eigenvalues
+    outweigh small ones more than before.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel, e.g. ``DTW()``.
+    reference : array, default=None
+        The reference samples. None means up to 500 of the training samples, evenly
+        taken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import DTW, Squared
+    >>> series = np.random.default_rng(0).standard_normal((40, 12))
+    >>> K = DTW(0.1)(series)
+    >>> bool(np.allclose(Squared(DTW(0.1))(series), K @ K))
+    True
+    """
+
+    def projection(self, W: np.ndarray) -> np.ndarray:
+        return np.eye(len(W))
+
+
+class Shifted(_Corrected):
+    """κ'(x, y) = κ(x, y) + shift · [x = y]: eigenvalues are raised, none is dropped.
+
+    Similarities of different samples stay as they are. New samples are treated alike:
+    only a sample that equals another one gets the shift.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel, e.g. ``DTW()``.
+    shift : float, default=None
+        What is added. None means the size of the most negative eigenvalue on up to 500
+        of the training samples, evenly taken; with more samples it may be too little,
+        which learners check.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import DTW, Shifted
+    >>> series = np.random.default_rng(0).standard_normal((40, 12))
+    >>> kernel = Shifted(DTW(0.1)).bound(series)
+    >>> bool(np.linalg.eigvalsh(kernel(series))[0] > -1e-9), bool(kernel.shift > 0)
+    (True, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [Kernel],
+        "shift": [NOT_NEGATIVE, None],
+    }
+
+    def __init__(self, kernel: Kernel, shift: float | None = None) -> None:
+        self.kernel = kernel
+        self.shift = shift
+
+    @property
+    def unset(self) -> bool:
+        """Whether the shift is not known yet."""
+        return self.shift is None
+
+    def bound(self, X: Array) -> Kernel:
+        if not self.unset:
+            return self
+        kernel = self.kernel.bound(X)
+        some = self._some(kernel, X)
+        digests = _digests(some)
+        once = np.sort(np.unique(digests, return_index=True)[1])
+        W = to_numpy(double(kernel(some)))[np.ix_(once, once)]
+        lowest = float(np.linalg.eigvalsh((W + W.T) / 2)[0])
+        return type(self)(kernel, max(0.0, -lowest) * (1 + 1e-9))
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
+        bound: Any = self.bound(X)
+        K = bound.kernel(X, Y)
+        left = _digests(self._checked(X))
+        right = left if Y is None or Y is X else _digests(self._checked(Y))
+        same = as_like(left[:, None] == right, K)
+        return K + same * bound.shift
+
+    def diag(self, X: Array) -> Array:  # (n,)
+        bound: Any = self.bound(X)
+        return bound.kernel.diag(X) + bound.shift
+
+    def _checked(self, X: Any) -> Any:
+        return self.kernel.samples(X) if hasattr(self.kernel, "samples") else X
+
+
+def _digests(X: Any) -> np.ndarray:  # (n,)
+    """A number for each sample, the same for samples that are equal."""
+    X = X if is_objects(X) else to_numpy(X)
+    return np.array([_digest(sample) for sample in X], dtype=np.uint64)
+
+
+def _digest(sample: Any) -> int:
+    parts = [sample] if isinstance(sample, (str, np.ndarray)) else _fields(sample)
+    sha = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        numbers = part.encode() if isinstance(part, str) else np.float64(part).tobytes()
+        sha.update(f"{np.shape(part)}".encode() + numbers)
+    return int.from_bytes(sha.digest(), "big")
+
+
+def _fields(sample: Any) -> list[Any]:
+    return list(vars(sample).values()) if hasattr(sample, "__dict__") else [sample]

@@ -1,0 +1,340 @@
+"""Kernels of time series: global alignment, DTW and cross-correlation.
+
+Series may have different lengths and several channels: a list of arrays (T,) or (T, c),
+or an array (n, T) or (n, T, c) padded with NaN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import fft
+
+from ..backend import ops
+from ..backend.constraints import AT_LEAST_0, POSITIVE
+from ..backend.rows import spread_rows
+from ..backend.threads import parallel
+from ..core import Array
+from ..hot.lanes import LANES, Lanes, Series
+from .family import positive
+from .pairs import squared_distances
+from .structured import Structured
+
+SOME_STEPS = 1000  # steps whose distances set a bandwidth
+SOME_SERIES = 100  # series whose distances do
+SHIFTS_AT_ONCE = 2**22  # correlations in memory of one thread
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Series one after another, and in groups of eight."""
+
+    series: Series
+    lanes: Lanes
+    energies: np.ndarray | None = None  # (n,) κ(x, x) where it is needed
+
+
+class _Alignment(Structured):
+    """A kernel that aligns pairs of series."""
+
+    takes: ClassVar[str] = "series"
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
+        samples = self.samples(X)
+        order = _by_length(samples)
+        if Y is None or Y is X:
+            return _restored(super().__call__(samples[order]), order, order)
+        others = self.samples(Y)
+        places = _by_length(others)
+        K = super().__call__(samples[order], others[places])
+        return _restored(K, order, places)
+
+    def prepared(self, samples: np.ndarray) -> Packed:
+        if not len(samples):
+            return Packed(Series(np.empty((0, 1)), np.zeros(1, np.int64)), _no_lanes())
+        series = Series.of(list(samples))
+        return Packed(series, Lanes.of(series))
+
+    def own(self, prepared: Packed) -> np.ndarray:  # (n,)
+        return np.ones(len(prepared.series.lengths))
+
+
+class GAK(_Alignment):
+    """Global alignment kernel: a sum over all alignments of two series, normalised.
+
+    k(x, y) = Σ_π Π κ(x_π(i), y_π(i)) with κ = ωe/(2 - ωe), e = exp(-|x - y|²/(2σ²)),
+    and κ(x, y) = k(x, y)/√(k(x, x) k(y, y)). It is positive definite, unlike kernels of
+    DTW distances, which keep the best alignment only.
+
+    Parameters
+    ----------
+    sigma : float, default=None
+        Width σ. None sets it by Cuturi's rule, the median distance of steps of the
+        training series times the square root of their median length. Try 0.1 to 10
+        times that.
+    triangular : int, default=0
+        With T > 0, steps i and j have the weight ω = max(0, 1 - |i - j|/T), so that
+        series whose lengths differ by T or more have κ = 0; 0 means no weights.
+
+    Notes
+    -----
+    M. Cuturi, Fast global alignment kernels, ICML 2011; J. Vert et al., A kernel for
+    time series based on global alignments, ICASSP 2007. With small σ all κ(x, y) but
+    κ(x, x) vanish.
+
+    Examples
+    --------
+    >>> from kernlets import GAK
+    >>> series = [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
+    >>> GAK(sigma=1.0)(series).round(3).tolist()
+    [[1.0, 0.747, 0.302], [0.747, 1.0, 0.202], [0.302, 0.202, 1.0]]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "sigma": [POSITIVE, None],
+        "triangular": [AT_LEAST_0],
+    }
+
+    def __init__(self, sigma: float | None = None, triangular: int = 0) -> None:
+        self.sigma = sigma
+        self.triangular = triangular
+
+    @property
+    def unset(self) -> bool:
+        return self.sigma is None
+
+    def defaults(self, samples: np.ndarray) -> dict[str, Any]:
+        length = float(np.median([len(sample) for sample in samples]))
+        return {"sigma": (_median_distance(samples) or 1.0) * sqrt(length)}
+
+    def prepared(self, samples: np.ndarray) -> Packed:
+        packed = super().prepared(samples)
+        series = packed.series
+        own = parallel(lambda i: self._own_log(series, i), range(len(samples)))
+        return Packed(series, packed.lanes, np.array(own))
+
+    def tile(
+        self, left: Packed, right: Packed, rows: slice, columns: slice
+    ) -> np.ndarray:
+        _check_channels(left, right)
+        logs = self._logs(_part(left.series, rows), right.lanes, columns)
+        logs -= left.energies[rows, None] / 2  # type: ignore[index]
+        logs -= right.energies[columns] / 2  # type: ignore[index]
+        return np.exp(np.minimum(logs, 0.0))  # above 0 by rounding only
+
+    def _own_log(self, series: Series, i: int) -> float:
+        one = _part(series, slice(i, i + 1))
+        return float(self._logs(one, Lanes.of(one), slice(0, 1))[0, 0])
+
+    def _logs(self, rows: Series, columns: Lanes, which: slice) -> np.ndarray:
+        sigma = 1.0 if self.sigma is None else positive(self, "sigma")
+        rate = 0.5 / sigma / sigma
+        ends = which.start, which.stop
+        return ops.log_gak(rows, columns, *ends, rate, int(self.triangular))
+
+
+class DTW(_Alignment):
+    """κ(x, y) = exp(-γ d(x, y)²), d the DTW distance: the best alignment's length.
+
+    d² is the least Σ|xᵢ - yⱼ|² over alignments. DTW is no metric, and this kernel is
+    not positive semi-definite in general: `GAK` is. Methods that factor a kernel matrix
+    drop its negative eigenvalues; others take ``Clipped(DTW())``.
+
+    Parameters
+    ----------
+    gamma : float, default=None
+        Factor γ. None sets it to 1 over the median of d² among training series.
+    radius : int, default=None
+        Sakoe-Chiba band: steps i and j are aligned only if |i - j| is at most this, or
+        at most the difference of the lengths if that is more.
+
+    Examples
+    --------
+    >>> from kernlets import DTW
+    >>> DTW(gamma=1.0)([[0.0, 1.0, 0.0]], [[0.0, 0.0, 1.0], [1.0, 0.0, 1.0]]).tolist()
+    [[0.36787944117144233, 0.1353352832366127]]
+    """
+
+    psd: ClassVar[bool] = False
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "gamma": [POSITIVE, None],
+        "radius": [AT_LEAST_0, None],
+    }
+
+    def __init__(self, gamma: float | None = None, radius: int | None = None) -> None:
+        self.gamma = gamma
+        self.radius = radius
+
+    @property
+    def unset(self) -> bool:
+        return self.gamma is None
+
+    def defaults(self, samples: np.ndarray) -> dict[str, Any]:
+        some = self.prepared(samples[spread_rows(len(samples), SOME_SERIES)])
+        n = len(some.series.lengths)
+        squares = self._squares(some.series, some.lanes, slice(0, n))
+        return {"gamma": 1.0 / _typical(squares)}
+
+    def tile(
+        self, left: Packed, right: Packed, rows: slice, columns: slice
+    ) -> np.ndarray:
+        _check_channels(left, right)
+        squares = self._squares(_part(left.series, rows), right.lanes, columns)
+        squares *= -(1.0 if self.gamma is None else positive(self, "gamma"))
+        return np.exp(squares)
+
+    def _squares(self, rows: Series, columns: Lanes, which: slice) -> np.ndarray:
+        radius = -1 if self.radius is None else int(self.radius)
+        return ops.dtw(rows, columns, which.start, which.stop, radius)
+
+
+@dataclass(frozen=True)
+class Units:
+    """Series of unit norm."""
+
+    samples: list[np.ndarray]
+    energies: np.ndarray  # (n,) κ(x, x) before it is normalised
+
+
+class CrossCorrelation(Structured):
+    """Shift-invariant kernel: Σ over shifts s of (exp(γ c_s(x, y)) - 1), normalised.
+
+    c_s is the cross-correlation of x and y, both scaled to unit norm, when y is shifted
+    by s steps; channels are added. Terms vanish without overlap, so that all shifts
+    count and the kernel is positive semi-definite, unlike the maximum over shifts that
+    it approaches for large γ. It is divided by √(κ(x, x) κ(y, y)).
+
+    Parameters
+    ----------
+    gamma : float, default=10.0
+        How much the best shift outweighs the others.
+
+    Notes
+    -----
+    The sum over cyclic shifts is from G. Wachman et al., Kernels for periodic time
+    series arising in astronomy, ECML 2009. Series that are 0 have κ = 0.
+
+    Examples
+    --------
+    >>> from kernlets import CrossCorrelation
+    >>> series = [[0.0, 1.0, 2.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0, 2.0]]
+    >>> CrossCorrelation()(series).round(6).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+
+    takes: ClassVar[str] = "series"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "gamma": [POSITIVE],
+    }
+
+    def __init__(self, gamma: float = 10.0) -> None:
+        self.gamma = gamma
+
+    def prepared(self, samples: np.ndarray) -> Units:
+        units = [_unit(sample.astype(np.float64)) for sample in samples]
+        energies = [self._own_sum(x) for x in units]
+        return Units(units, np.concatenate(energies) if energies else np.empty(0))
+
+    def _own_sum(self, x: np.ndarray) -> np.ndarray:  # (1,)
+        size = _fast_length([x], [x])
+        return self._sums(_spectrum(x, size)[None], x, size)
+
+    def own(self, prepared: Units) -> np.ndarray:  # (n,)
+        return (prepared.energies > 0).astype(np.float64)
+
+    def tile(
+        self, left: Units, right: Units, rows: slice, columns: slice
+    ) -> np.ndarray:
+        mine, others = left.samples[rows], right.samples[columns]
+        _check_widths([*mine[:1], *others[:1]])
+        K = np.empty((len(mine), len(others)))
+        size = _fast_length(mine, others)
+        width = mine[0].shape[1] if mine else 1
+        step = max(1, SHIFTS_AT_ONCE // (size * width))
+        for j in range(0, len(others), step):
+            part = np.stack([_spectrum(y, size) for y in others[j : j + step]])
+            for i, x in enumerate(mine):
+                K[i, j : j + step] = self._sums(part, x, size)
+        left_norms, right_norms = left.energies[rows], right.energies[columns]
+        return K * _inverse_roots(left_norms)[:, None] * _inverse_roots(right_norms)
+
+    def _sums(self, others: np.ndarray, x: np.ndarray, size: int) -> np.ndarray:
+        """Σ over shifts, of one series with many that are given by their spectra."""
+        products = (_spectrum(x, size) * others.conj()).sum(axis=1)
+        shifts = fft.irfft(products, size, axis=-1)
+        return np.expm1(positive(self, "gamma") * shifts).sum(axis=-1)
+
+
+def _spectrum(x: np.ndarray, size: int) -> np.ndarray:  # (c, size // 2 + 1)
+    return fft.rfft(x.T, size, axis=-1)
+
+
+def _fast_length(mine: list[np.ndarray], others: list[np.ndarray]) -> int:
+    """A length at which no shift wraps around, and transforms are quick."""
+    longest = max((len(x) for x in mine), default=1)
+    return fft.next_fast_len(longest + max((len(y) for y in others), default=1), True)
+
+
+def _unit(x: np.ndarray) -> np.ndarray:
+    scale = np.abs(x).max()
+    if scale == 0:
+        return x
+    x = x / scale
+    return x / sqrt(float((x * x).sum()))
+
+
+def _inverse_roots(energies: np.ndarray) -> np.ndarray:
+    return 1.0 / np.sqrt(np.where(energies > 0, energies, np.inf))
+
+
+def _by_length(samples: np.ndarray) -> np.ndarray:
+    """Places of the series from the shortest on: groups of eight have few gaps then."""
+    return np.argsort([len(sample) for sample in samples], kind="stable")
+
+
+def _restored(K: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """A matrix whose rows and columns were sorted, as it was before."""
+    out = np.empty_like(K)
+    out[np.ix_(rows, columns)] = K
+    return out
+
+
+def _part(series: Series, rows: slice) -> Series:
+    starts = series.starts[rows.start : rows.stop + 1]
+    return Series(series.values[starts[0] : starts[-1]], starts - starts[0])
+
+
+def _no_lanes() -> Lanes:
+    return Lanes(np.empty(0), np.zeros(1, np.int64), np.zeros((0, LANES), np.int64))
+
+
+def _check_channels(left: Packed, right: Packed) -> None:
+    _check_widths([left.series.values[:1], right.series.values[:1]])
+
+
+def _check_widths(parts: list[np.ndarray]) -> None:
+    widths = {part.shape[1] for part in parts if len(part)}
+    if len(widths) > 1:
+        few, many = sorted(widths)[:2]
+        raise ValueError(
+            f"some series have {few} channels and others {many}: samples are arrays "
+            "(steps, channels), or (steps,) for one channel"
+        )
+
+
+def _median_distance(samples: np.ndarray) -> float:
+    """The median distance of steps, evenly taken from all series."""
+    steps = np.concatenate(list(samples)).astype(np.float64)
+    steps = steps[spread_rows(len(steps), SOME_STEPS)]
+    squares = squared_distances(steps, steps)
+    apart = squares[np.triu_indices(len(steps), 1)]
+    return float(np.median(np.sqrt(apart))) if len(apart) else 0.0
+
+
+def _typical(squares: np.ndarray) -> float:
+    """The median of squared distances that are not 0, or 1."""
+    known = squares[np.isfinite(squares) & (squares > 0)]
+    return float(np.median(known)) if len(known) else 1.0

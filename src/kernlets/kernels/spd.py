@@ -1,0 +1,335 @@
+"""Kernels of symmetric positive definite matrices, such as covariance matrices.
+
+Samples are an array (n, d, d) or a list of matrices; `datasets.covariances` makes them
+of multichannel signals. Only the log-Euclidean kernel is positive definite for every
+width; the others say for which parameters they are.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..backend import ops
+from ..backend.constraints import POSITIVE
+from ..backend.rows import spread_rows
+from ..hot.lanes import LANES
+from .family import positive
+from .pairs import squared_distances
+from .structured import Structured
+
+SOME_MATRICES = 100  # matrices whose distances set a width
+SINGULAR = 1e-12  # least eigenvalue that a matrix may have, as a share of the largest
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """Matrices with what is computed once of each."""
+
+    matrices: np.ndarray  # (n, d, d) float64
+    roots: np.ndarray  # (n, d, d) what the kernel needs: logarithms, factors, roots
+    numbers: np.ndarray  # (n,) determinants or traces
+    lanes: np.ndarray | None = None  # (groups, d, d, LANES)
+
+
+class _Distance(Structured):
+    """κ = exp(-γ d²) for a distance d of matrices."""
+
+    takes: ClassVar[str] = "matrices"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "gamma": [POSITIVE, None],
+    }
+
+    def __init__(self, gamma: float | None = None) -> None:
+        self.gamma = gamma
+
+    @property
+    def unset(self) -> bool:
+        return self.gamma is None
+
+    def defaults(self, samples: np.ndarray) -> dict[str, Any]:
+        some = self.prepared(samples[spread_rows(len(samples), SOME_MATRICES)])
+        everything = slice(0, len(some.matrices))
+        squares = self.squares(some, some, everything, everything)
+        known = squares[squares > 0]
+        return {"gamma": 1.0 / float(np.median(known)) if len(known) else 1.0}
+
+    @abstractmethod
+    def squares(
+        self, left: Matrices, right: Matrices, rows: slice, columns: slice
+    ) -> np.ndarray:
+        """d² of some matrices and some others."""
+
+    def tile(
+        self, left: Matrices, right: Matrices, rows: slice, columns: slice
+    ) -> np.ndarray:
+        _check_sizes(left, right)
+        squares = np.maximum(self.squares(left, right, rows, columns), 0.0)
+        return np.exp(-self._rate * squares)
+
+    def own(self, prepared: Matrices) -> np.ndarray:  # (n,)
+        return np.ones(len(prepared.matrices))
+
+    @property
+    def _rate(self) -> float:
+        return 1.0 if self.gamma is None else positive(self, "gamma")
+
+
+class LogEuclidean(_Distance):
+    """κ(A, B) = exp(-γ |log A - log B|²), definite for every γ.
+
+    Matrices are compared by the logarithms of their eigenvalues and by their
+    eigenvectors: a Gaussian kernel in a flat space.
+
+    Parameters
+    ----------
+    gamma : float, default=None
+        Factor γ. None sets it to 1 over the median squared distance of training
+        matrices.
+
+    Notes
+    -----
+    S. Jayasumana et al., Kernel methods on the Riemannian manifold of symmetric
+    positive definite matrices, CVPR 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import LogEuclidean
+    >>> LogEuclidean(1.0)([np.eye(2)], [np.diag([np.e, 1.0])]).round(4).tolist()
+    [[0.3679]]
+    """
+
+    def prepared(self, samples: np.ndarray) -> Matrices:
+        matrices = _stacked(samples)
+        values, vectors = _definite_eigen(self, matrices)
+        logs = (vectors * np.log(values)[:, None, :]) @ vectors.swapaxes(1, 2)
+        return Matrices(matrices, logs, np.empty(0))
+
+    def squares(
+        self, left: Matrices, right: Matrices, rows: slice, columns: slice
+    ) -> np.ndarray:
+        mine, others = left.roots[rows], right.roots[columns]
+        size = mine.shape[1] ** 2
+        return squared_distances(mine.reshape(-1, size), others.reshape(-1, size))
+
+
+class Stein(Structured):
+    """κ(A, B) = exp(-θ S(A, B)), S = log det((A + B)/2) - ½ log det(AB).
+
+    For d × d matrices it is positive definite if 2θ is a whole number, or if
+    θ > (d - 1)/2 (Sra's theorem); for other θ there are matrices for which it is not.
+    It does not change if all matrices become MAMᵀ, and needs no eigenvalues.
+
+    Parameters
+    ----------
+    theta : float, default=None
+        Exponent θ. None sets it to 1 over the median divergence S of training matrices,
+        rounded to the nearest half, at least ½, so that κ is definite.
+
+    Notes
+    -----
+    S. Sra, Positive definite matrices and the S-divergence, Proc. AMS 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import Stein
+    >>> Stein(0.5)([np.eye(2)], [np.eye(2), 4 * np.eye(2)]).round(4).tolist()
+    [[1.0, 0.8]]
+    """
+
+    takes: ClassVar[str] = "matrices"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "theta": [POSITIVE, None],
+    }
+
+    def __init__(self, theta: float | None = None) -> None:
+        self.theta = theta
+
+    @property
+    def psd(self) -> bool:  # type: ignore[override]
+        """Whether κ is positive definite for matrices of every size."""
+        return self.theta is None or float(2 * self.theta).is_integer()
+
+    @property
+    def unset(self) -> bool:
+        return self.theta is None
+
+    def defaults(self, samples: np.ndarray) -> dict[str, Any]:
+        some = self.prepared(samples[spread_rows(len(samples), SOME_MATRICES)])
+        everything = slice(0, len(some.matrices))
+        S = self._divergences(some, some, everything, everything)
+        known = S[S > 1e-12]
+        wanted = 1.0 / float(np.median(known)) if len(known) else 0.5
+        return {"theta": max(1, round(2 * wanted)) / 2}
+
+    def prepared(self, samples: np.ndarray) -> Matrices:
+        matrices = _stacked(samples)
+        factors = _cholesky(self, matrices)
+        pivots = np.diagonal(factors, axis1=1, axis2=2)
+        logs = 2 * np.log(pivots).sum(axis=1)
+        return Matrices(matrices, factors, logs, _in_lanes(matrices))
+
+    def tile(
+        self, left: Matrices, right: Matrices, rows: slice, columns: slice
+    ) -> np.ndarray:
+        _check_sizes(left, right)
+        theta = 0.5 if self.theta is None else positive(self, "theta")
+        S = self._divergences(left, right, rows, columns)
+        return np.exp(-theta * np.maximum(S, 0.0))
+
+    def own(self, prepared: Matrices) -> np.ndarray:  # (n,)
+        return np.ones(len(prepared.matrices))
+
+    def _divergences(
+        self, left: Matrices, right: Matrices, rows: slice, columns: slice
+    ) -> np.ndarray:
+        ends = columns.start, columns.stop
+        S = ops.stein(left.matrices[rows], right.lanes, *ends)
+        S -= left.numbers[rows, None] / 2
+        S -= right.numbers[columns] / 2
+        return S
+
+
+class AffineInvariant(_Distance):
+    """κ(A, B) = exp(-γ |log(A^(-½) B A^(-½))|²), the geodesic distance of matrices.
+
+    It does not change if all matrices become MAMᵀ. The space is curved, so that for
+    d > 1 there is no γ for which the kernel is positive definite on all sets of
+    matrices (A. Feragen et al., CVPR 2015); on a given set it is for large γ. Use
+    `Stein` or `LogEuclidean` where it must be, or ``Clipped(AffineInvariant())``.
+
+    Parameters
+    ----------
+    gamma : float, default=None
+        Factor γ. None sets it to 1 over the median squared distance of training
+        matrices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import AffineInvariant
+    >>> AffineInvariant(1.0)([np.eye(2)], [np.diag([np.e, 1.0])]).round(4).tolist()
+    [[0.3679]]
+    """
+
+    psd: ClassVar[bool] = False
+
+    def prepared(self, samples: np.ndarray) -> Matrices:
+        matrices = _stacked(samples)
+        inverses = np.linalg.inv(_cholesky(self, matrices))
+        return Matrices(matrices, inverses, np.empty(0))
+
+    def squares(
+        self, left: Matrices, right: Matrices, rows: slice, columns: slice
+    ) -> np.ndarray:
+        """Σ log² λ of the eigenvalues λ of L⁻¹ B L⁻ᵀ, with A = L Lᵀ."""
+        tiny = np.finfo(np.float64).tiny
+        return np.stack(
+            [
+                (np.log(np.maximum(values, tiny)) ** 2).sum(axis=1)
+                for values in _eigenvalues(left.roots[rows], right.matrices[columns])
+            ]
+        )
+
+
+class Bures(_Distance):
+    """κ(A, B) = exp(-γ d²), d² = tr A + tr B - 2 tr (A^½ B A^½)^½.
+
+    d is the Bures or Wasserstein distance of normal distributions with covariances A
+    and B; matrices may be singular. The space is curved, so that the kernel is not
+    positive definite on all sets of matrices for any γ if d > 1.
+
+    Parameters
+    ----------
+    gamma : float, default=None
+        Factor γ. None sets it to 1 over the median squared distance of training
+        matrices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import Bures
+    >>> Bures(1.0)([np.eye(2)], [np.eye(2), np.diag([4.0, 1.0])]).round(4).tolist()
+    [[1.0, 0.3679]]
+    """
+
+    psd: ClassVar[bool] = False
+
+    def prepared(self, samples: np.ndarray) -> Matrices:
+        matrices = _stacked(samples)
+        values, vectors = np.linalg.eigh(matrices)
+        worst = values[:, :1] < -SINGULAR * np.abs(values[:, -1:])
+        if worst.any():
+            raise _not_definite(self, int(np.flatnonzero(worst)[0]), "negative")
+        roots = np.sqrt(np.maximum(values, 0.0))
+        halves = (vectors * roots[:, None, :]) @ vectors.swapaxes(1, 2)
+        return Matrices(matrices, halves, np.trace(matrices, axis1=1, axis2=2))
+
+    def squares(
+        self, left: Matrices, right: Matrices, rows: slice, columns: slice
+    ) -> np.ndarray:
+        traces = np.add.outer(left.numbers[rows], right.numbers[columns])
+        pairs = _eigenvalues(left.roots[rows], right.matrices[columns])
+        common = [np.sqrt(np.maximum(values, 0.0)).sum(axis=1) for values in pairs]
+        return traces - 2 * np.stack(common)
+
+
+def _eigenvalues(left: np.ndarray, right: np.ndarray) -> Any:
+    """Eigenvalues of M B Mᵀ for each M with all B: arrays (m, d)."""
+    for factor in left:
+        inner = factor @ right @ factor.T
+        yield np.linalg.eigvalsh((inner + inner.swapaxes(1, 2)) / 2)
+
+
+def _stacked(samples: np.ndarray) -> np.ndarray:  # (n, d, d)
+    if not len(samples):
+        return np.empty((0, 1, 1))
+    matrices = np.stack(list(samples)).astype(np.float64)
+    return (matrices + matrices.swapaxes(1, 2)) / 2
+
+
+def _cholesky(kernel: Structured, matrices: np.ndarray) -> np.ndarray:
+    try:
+        return np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        worst = int(np.linalg.eigvalsh(matrices)[:, 0].argmin())
+        raise _not_definite(kernel, worst, "singular or negative") from None
+
+
+def _definite_eigen(
+    kernel: Structured, matrices: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    values, vectors = np.linalg.eigh(matrices)
+    bad = np.flatnonzero(values[:, 0] <= SINGULAR * np.abs(values[:, -1]))
+    if len(bad):
+        raise _not_definite(kernel, int(bad[0]), "singular or negative")
+    return values, vectors
+
+
+def _not_definite(kernel: Structured, i: int, what: str) -> ValueError:
+    return ValueError(
+        f"matrix {i} is not positive definite, an eigenvalue is {what}: "
+        f"{type(kernel).__name__} needs more samples per covariance than channels, or "
+        "shrinkage, e.g. kernlets.datasets.covariances(..., shrinkage=0.1)"
+    )
+
+
+def _in_lanes(matrices: np.ndarray) -> np.ndarray:  # (groups, d, d, LANES)
+    """Eight matrices side by side; the last are filled up with unit matrices."""
+    n, d = matrices.shape[:2]
+    n_groups = -(-n // LANES)
+    padded = np.empty((n_groups * LANES, d, d))
+    padded[:n], padded[n:] = matrices, np.eye(d)
+    lanes = padded.reshape(n_groups, LANES, d, d).transpose(0, 2, 3, 1)
+    return np.ascontiguousarray(lanes)
+
+
+def _check_sizes(left: Matrices, right: Matrices) -> None:
+    if left.matrices.shape[1] != right.matrices.shape[1]:
+        sizes = left.matrices.shape[1], right.matrices.shape[1]
+        raise ValueError(f"matrices of sizes {sizes[0]} and {sizes[1]} do not compare")

@@ -1,0 +1,214 @@
+"""Kernels of strings by the substrings of length k that they share.
+
+Samples are text, or sequences of characters or small whole numbers. Strings shorter
+than k have no substrings, and κ = 0. The kernels are sums of products of counts;
+`CountMap` gives the counts themselves as a sparse matrix.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from math import comb
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..backend.constraints import AT_LEAST_0, AT_LEAST_1
+from .counting import Counting, chained
+
+MAX_VARIANTS = 20_000  # neighbours of one substring, or its parts
+
+
+class _Substrings(Counting):
+    """A kernel of the substrings of a string."""
+
+    takes: ClassVar[str] = "strings"
+    k: int
+
+    def _windows(self, sample: str, size: int) -> np.ndarray:  # (m, size)
+        codes = np.frombuffer(sample.encode("utf-32-le", "surrogatepass"), np.uint32)
+        if len(codes) < size:
+            return np.empty((0, size), np.uint32)
+        return np.lib.stride_tricks.sliding_window_view(codes, size)
+
+    def _length(self) -> int:
+        if not isinstance(self.k, Integral) or self.k < 1:
+            raise ValueError(f"{type(self).__name__}: k={self.k!r} must be at least 1")
+        return int(self.k)
+
+
+class Spectrum(_Substrings):
+    """κ(x, y) = Σ over substrings of length k of their counts in x times those in y.
+
+    Parameters
+    ----------
+    k : int, default=3
+        Length of the substrings.
+
+    Notes
+    -----
+    C. Leslie et al., The spectrum kernel, PSB 2002. Use ``Normalized(Spectrum(k))`` for
+    strings of different lengths.
+
+    Examples
+    --------
+    >>> from kernlets import Spectrum
+    >>> Spectrum(2)(["banana", "ananas", "b"]).tolist()
+    [[9.0, 8.0, 0.0], [8.0, 9.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"k": [AT_LEAST_1]}
+
+    def __init__(self, k: int = 3) -> None:
+        self.k = k
+
+    def parts(self, sample: str) -> tuple[np.ndarray, np.ndarray]:
+        windows = self._windows(sample, self._length())
+        return chained(list(windows.T)), np.ones(len(windows))
+
+
+class Mismatch(_Substrings):
+    """Spectrum kernel in which a substring also counts for those that differ a little.
+
+    Each substring of length k adds 1 to all strings over the alphabet that differ from
+    it in at most m places.
+
+    Parameters
+    ----------
+    k : int, default=4
+        Length of the substrings.
+    m : int, default=1
+        Number of places that may differ.
+    alphabet : str, default=None
+        The characters that may replace others. None means those of the training
+        strings.
+
+    Notes
+    -----
+    C. Leslie et al., Mismatch string kernels for discriminative protein classification,
+    Bioinformatics 2004. Each substring has Σᵢ C(k, i)(a - 1)ⁱ neighbours, for an
+    alphabet of a characters.
+
+    Examples
+    --------
+    >>> from kernlets import Mismatch
+    >>> Mismatch(2, 1, "ab")(["ab", "bb"]).tolist()
+    [[3.0, 2.0], [2.0, 3.0]]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "k": [AT_LEAST_1],
+        "m": [AT_LEAST_0],
+        "alphabet": [str, None],
+    }
+
+    def __init__(self, k: int = 4, m: int = 1, alphabet: str | None = None) -> None:
+        self.k = k
+        self.m = m
+        self.alphabet = alphabet
+
+    @property
+    def unset(self) -> bool:
+        return self.alphabet is None
+
+    def defaults(self, samples: np.ndarray) -> dict[str, Any]:
+        return {"alphabet": "".join(sorted({c for sample in samples for c in sample}))}
+
+    def __call__(self, X: Any, Y: Any = None) -> np.ndarray:  # (n, m)
+        if self.alphabet is not None:
+            return super().__call__(X, Y)
+        both = [*self.samples(X), *([] if Y is None else self.samples(Y))]
+        known = type(self)(self.k, self.m, **self.defaults(np.array(both, object)))
+        return known(X, Y)
+
+    def parts(self, sample: str) -> tuple[np.ndarray, np.ndarray]:
+        size = self._length()
+        windows = self._windows(sample, size)
+        letters = np.array([ord(c) for c in self._letters(sample)], dtype=np.uint32)
+        self._check_variants(size, len(letters))
+        found, weights = [], []
+        for changes in range(min(int(self.m), size) + 1):
+            for places in combinations(range(size), changes):
+                digests, kept = _variants(windows, places, letters)
+                found.append(digests)
+                weights.append(kept)
+        return np.concatenate(found), np.concatenate(weights)
+
+    def _letters(self, sample: str) -> str:
+        return "".join(sorted(set(sample))) if self.alphabet is None else self.alphabet
+
+    def _check_variants(self, size: int, letters: int) -> None:
+        number = sum(comb(size, i) * letters**i for i in range(int(self.m) + 1))
+        if number > MAX_VARIANTS:
+            raise ValueError(
+                f"Mismatch: a substring of k={size} has about {number} neighbours with "
+                f"m={self.m} of {letters} characters: lower m or k, or use Gappy"
+            )
+
+
+def _variants(
+    windows: np.ndarray,  # (n, k)
+    places: tuple[int, ...],
+    letters: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Digests of the windows with other letters at these places, and their weights."""
+    columns = [column[:, None] for column in windows.T]
+    words = list(product(letters, repeat=len(places)))
+    choices = np.array(words, dtype=np.uint32).reshape(len(words), len(places))
+    other = np.ones((len(windows), len(choices)), dtype=bool)
+    full = [np.broadcast_to(column, other.shape) for column in columns]
+    for number, place in enumerate(places):
+        full[place] = np.broadcast_to(choices[:, number], other.shape)
+        other &= choices[:, number] != columns[place]
+    return chained([column[other] for column in full]), np.ones(int(other.sum()))
+
+
+class Gappy(_Substrings):
+    """Kernel of subsequences of k characters within windows of g characters.
+
+    Each window of g characters adds 1 to every string of k characters that can be made
+    from it by leaving out g - k of them.
+
+    Parameters
+    ----------
+    k : int, default=3
+        Length of the subsequences.
+    g : int, default=4
+        Length of the windows, at least k.
+
+    Notes
+    -----
+    C. Leslie and R. Kuang, Fast string kernels using inexact matching for protein
+    sequences, JMLR 2004.
+
+    Examples
+    --------
+    >>> from kernlets import Gappy
+    >>> Gappy(2, 3)(["abc", "acb"]).tolist()
+    [[3.0, 2.0], [2.0, 3.0]]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "k": [AT_LEAST_1],
+        "g": [AT_LEAST_1],
+    }
+
+    def __init__(self, k: int = 3, g: int = 4) -> None:
+        self.k = k
+        self.g = g
+
+    def parts(self, sample: str) -> tuple[np.ndarray, np.ndarray]:
+        size = self._length()
+        if not size <= self.g or comb(int(self.g), size) > MAX_VARIANTS:
+            raise ValueError(
+                f"Gappy: g={self.g!r} must be at least k={size}, and not much more"
+            )
+        windows = self._windows(sample, int(self.g))
+        chosen = combinations(range(int(self.g)), size)
+        digests = [chained([windows[:, c] for c in places]) for places in chosen]
+        ordered = np.sort(np.stack(digests, axis=1), axis=1)  # (windows, subsets)
+        again = np.zeros(ordered.shape, dtype=bool)
+        again[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
+        found = ordered[~again]
+        return found, np.ones(len(found))

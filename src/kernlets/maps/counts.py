@@ -1,0 +1,102 @@
+"""`CountMap`: strings and graphs as sparse rows of counts."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..backend.constraints import AT_LEAST_1
+from ..backend.estimator import Estimator
+from ..core import Kernel
+from ..fields import Declared, Digests, Part, Size
+from ..kernels import resolve
+from ..kernels.check_samples import check_samples, describe_input
+from ..kernels.counting import Counting
+
+
+class CountMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+    """Exact features of a kernel that counts, as a sparse matrix.
+
+    Inner products of the rows are the kernel: of substrings (`Spectrum`, `Mismatch`,
+    `Gappy`), or of parts of graphs (`WeisfeilerLehman`, `ShortestPath`). The columns
+    are the parts that training samples have; parts that only new samples have are left
+    out. Linear methods that take CSR then need no kernel matrix.
+
+    Parameters
+    ----------
+    kernel : str or Kernel
+        E.g. ``"spectrum:4"`` or ``WeisfeilerLehman(3)``.
+    min_samples : int
+        Parts of fewer training samples than this are left out.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel with all parameters set.
+    vocabulary_ : array (m,) of uint64
+        Digests of the parts, one for each column.
+    n_features_in_ : int
+        1: samples are a column of objects.
+
+    Examples
+    --------
+    >>> from kernlets.maps import CountMap
+    >>> CountMap("spectrum:2").fit_transform(["banana", "ananas"]).shape
+    (2, 4)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [str, Kernel],
+        "min_samples": [AT_LEAST_1],
+    }
+    _declared: ClassVar[Declared] = {
+        "n_features_in_": Size("p"),
+        "kernel_": Part(Counting),
+        "vocabulary_": Digests("m"),
+    }
+
+    def __init__(self, kernel: str | Kernel = "spectrum", min_samples: int = 1) -> None:
+        self.kernel = kernel
+        self.min_samples = min_samples
+
+    def fit(self, X: Any, y: Any = None) -> CountMap:
+        """Learn which parts the samples in X have."""
+        self._validate_params()
+        kernel = self._counting()
+        samples = check_samples(self, X, kernel, reset=True)
+        self.kernel_ = kernel.bound(samples)
+        counts = self.kernel_.counts(samples)
+        parts, users = np.unique(counts.digests, return_counts=True)
+        self.vocabulary_ = parts[users >= self.min_samples]
+        if not len(self.vocabulary_):
+            raise ValueError(
+                f"no part is in {self.min_samples} samples: lower min_samples, or the "
+                f"size of the parts of {self.kernel_!r}"
+            )
+        return self
+
+    def transform(self, X: Any) -> sparse.csr_array:  # (n, m)
+        """The counts of the parts of each sample, as a CSR matrix."""
+        check_is_fitted(self)
+        samples = check_samples(self, X, self.kernel_)
+        return self.kernel_.counts(samples).matrix(self.vocabulary_)
+
+    def _counting(self) -> Counting:
+        kernel = resolve(self.kernel)
+        if not isinstance(kernel, Counting):
+            raise ValueError(
+                f"kernel={self.kernel!r} has no sparse features: use Spectrum, "
+                "Mismatch, Gappy, WeisfeilerLehman or ShortestPath, or NystroemMap"
+            )
+        return kernel
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.vocabulary_)
+
+    def __sklearn_tags__(self) -> Any:
+        return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
