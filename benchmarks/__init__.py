@@ -35,6 +35,8 @@ NAMES = (
     "missing",
     "imputation",
     "recovery",
+    "images",
+    "inpainting",
 )
 
 
