@@ -14,9 +14,9 @@ from kernlets.images.holes import FILLED, TRUST, _expected, fill_holes, interpol
 @pytest.fixture(scope="module")
 def picture():
     """Stripes, a disc and a slope, from 0 to 255."""
-    y, x = np.mgrid[:60, :52]
-    disc = (x - 30) ** 2 + (y - 25) ** 2 < 200
-    stripes = 60 * np.sign(np.sin(x / 3.0)) * (y > 38)
+    y, x = np.mgrid[:48, :44]
+    disc = (x - 26) ** 2 + (y - 18) ** 2 < 150
+    stripes = 60 * np.sign(np.sin(x / 3.0)) * (y > 30)
     return np.clip(60 + x + 90 * disc + stripes, 0, 255).astype(np.float64)
 
 
@@ -75,18 +75,18 @@ def test_types_stay(picture, lost, dtype):
 
 def test_colours_and_masks_of_channels(picture, lost):
     colour = np.stack([picture, 255 - picture, picture / 2], axis=2)
-    whole = inpaint(colour, lost, max_iter=3)
+    whole = inpaint(colour, lost, max_iter=2)
     assert psnr(colour, whole) > 25
     each = np.stack([lost, np.zeros_like(lost), np.zeros_like(lost)], axis=2)
-    found = inpaint(colour, each, max_iter=3)
+    found = inpaint(colour, each, max_iter=2)
     np.testing.assert_array_equal(found[..., 1:], colour[..., 1:])
     np.testing.assert_allclose(found[..., 0], whole[..., 0], atol=1e-3)
 
 
 def test_torch_agrees(picture, lost):
     torch = pytest.importorskip("torch")
-    found = inpaint(torch.as_tensor(picture), torch.as_tensor(lost), max_iter=2)
-    expected = inpaint(picture, lost, max_iter=2)
+    found = inpaint(torch.as_tensor(picture), torch.as_tensor(lost), max_iter=1)
+    expected = inpaint(picture, lost, max_iter=1)
     assert abs(psnr(picture, found.numpy()) - psnr(picture, expected)) < 0.01
 
 
@@ -100,8 +100,8 @@ def test_nothing_lost_and_flat_pictures(picture):
 
 def test_large_holes_stay_within_the_picture(picture):
     hole = np.zeros(picture.shape, dtype=bool)
-    hole[10:40, 5:35] = True
-    found = inpaint(picture, hole)
+    hole[10:35, 5:30] = True
+    found = inpaint(picture, hole, max_iter=3)
     assert np.isfinite(found).all() and -60 < found.min() and found.max() < 315
 
 

@@ -6,7 +6,8 @@ a format cannot hold, is refused with advice.
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,11 +54,7 @@ class PictureFile:
 
 def read_picture(path: Path) -> PictureFile:
     """Read a file; palettes become colours."""
-    optional_import("PIL", "images", path)
-    from PIL import Image
-
-    with reading(path), warnings.catch_warnings(), Image.open(path) as image:
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
+    with _opened(path) as image:
         _refuse_unusual(path, image)
         more = {key: image.info[key] for key in KEPT if key in image.info}
         return _decoded(path, _without_palette(image), more)
@@ -65,10 +62,7 @@ def read_picture(path: Path) -> PictureFile:
 
 def read_mask(path: Path, shape: tuple[int, ...]) -> np.ndarray:  # (h, w) booleans
     """True where a picture is brighter than half of white."""
-    optional_import("PIL", "images", path)
-    from PIL import Image
-
-    with reading(path), Image.open(path) as image:
+    with _opened(path) as image:
         grey = np.asarray(image.convert("F" if image.mode.startswith("I") else "L"))
     if grey.shape != shape:
         raise DataFileError(
@@ -77,6 +71,19 @@ def read_mask(path: Path, shape: tuple[int, ...]) -> np.ndarray:  # (h, w) boole
             f"{shape[0]}: make a mask of the same size, white where pixels are lost",
         )
     return grey > (grey.max() if grey.max() > 255 else 255) / 2
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """A picture that is read while it is open."""
+    optional_import("PIL", "images", path)
+    from PIL import Image
+
+    if not path.is_file():
+        what = "is no file" if path.exists() else "does not exist"
+        raise DataFileError(path, f"{what}: check the path")
+    with reading(path), Image.open(path) as image:
+        yield image
 
 
 def _refuse_unusual(path: Path, image: Any) -> None:
@@ -130,8 +137,8 @@ def write_picture(path: Path, picture: PictureFile) -> None:
     pixels, name = picture.pixels, FORMATS[path.suffix.lower()]
     if picture.alpha is not None:
         pixels = np.dstack([pixels, picture.alpha])
-    mode = picture.mode if picture.mode == "CMYK" else None
-    image = Image.fromarray(pixels) if mode is None else _as_cmyk(pixels)
+    is_cmyk = picture.mode == "CMYK"
+    image = _as_cmyk(pixels) if is_cmyk else Image.fromarray(pixels)
     how = {"quality": JPEG_QUALITY} if name == "JPEG" else {}
     with atomic_write(path) as file:
         image.save(file, format=name, **picture.more, **how)

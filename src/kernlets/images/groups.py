@@ -16,7 +16,7 @@ from math import prod
 
 import numpy as np
 
-from ..backend.arrays import as_like, empty, index_like, namespace
+from ..backend.arrays import as_like, empty, index_like, is_torch, namespace
 from ..backend.pixels import windows
 from ..backend.smallest import smallest
 from ..backend.threads import parallel
@@ -24,6 +24,7 @@ from ..core import Array
 from .patches import places
 
 TILE = 16  # reference patches along each side of a tile
+DEVICE_TILE = 48  # the same on a GPU, which is slow with little work at a time
 WAVE = 32  # tiles whose results are held at the same time
 FAR = 1e3  # from pixels in [0, 1] or so
 
@@ -83,7 +84,7 @@ def filter_groups(
     total, weight = xp.zeros_like(pilot), xp.zeros_like(pilot)
     tiles = [
         tile
-        for tile in _tiles(pilot.shape[1:], grouping)
+        for tile in _tiles(pilot, grouping)
         if wanted is None or wanted[tile.covers(grouping.size)].any()
     ]
 
@@ -103,12 +104,13 @@ def filter_groups(
     return xp.where(reached, total / xp.where(reached, weight, 1.0), pilot)
 
 
-def _tiles(shape: tuple[int, ...], grouping: Grouping) -> list[Tile]:
-    rows, cols = (places(n - grouping.size, grouping.stride) for n in shape)
+def _tiles(pilot: Array, grouping: Grouping) -> list[Tile]:  # (c, h, w)
+    side = DEVICE_TILE if is_torch(pilot) and pilot.is_cuda else TILE
+    rows, cols = (places(n - grouping.size, grouping.stride) for n in pilot.shape[1:])
     return [
-        Tile(rows[i : i + TILE], cols[j : j + TILE])
-        for i in range(0, len(rows), TILE)
-        for j in range(0, len(cols), TILE)
+        Tile(rows[i : i + side], cols[j : j + side])
+        for i in range(0, len(rows), side)
+        for j in range(0, len(cols), side)
     ]
 
 

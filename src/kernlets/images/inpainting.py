@@ -150,7 +150,7 @@ class ImageInpainter(BaseEstimator):
         stride = min(STRIDE, self.patch_size)
         grouping = Grouping(self.patch_size, self.n_similar, REACH, stride)
         steps = np.geomspace(FIRST, LAST, self.max_iter)
-        anywhere = lost if lost.ndim == 2 else lost.any(axis=2)
+        anywhere = lost.reshape(*shape, -1).max(axis=2)
         report = self.progress or (lambda share: None)
         return fill_holes(channels, anywhere, grouping, steps.tolist(), report)
 
