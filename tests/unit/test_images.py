@@ -50,7 +50,7 @@ def photograph():
 def test_more_passes_improve_a_photograph(photograph):
     noisy = photograph + np.random.default_rng(0).normal(0, 25, photograph.shape)
     fast, best = (denoise(noisy, 25.0, quality=q) for q in ("fast", "best"))
-    assert psnr(photograph, noisy) + 8 < psnr(photograph, fast)
+    assert psnr(photograph, noisy) + 5 < psnr(photograph, fast)
     assert psnr(photograph, fast) + 0.05 < psnr(photograph, best)
 
 
