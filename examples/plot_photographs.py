@@ -5,7 +5,7 @@ Photographs: without noise, and without holes
 A colour photograph gets noise, and then loses four of five pixels, or those under some
 writing. `denoise` learns a dictionary on the noisy picture itself; its atoms are shown,
 too. `inpaint` fills holes in from similar parts of the picture. The difference to the
-original is shown four times as strong: what is left of it should look like nothing.
+original is shown four times as strong.
 Run with ``python examples/plot_photographs.py``.
 """
 

@@ -16,15 +16,15 @@ from math import prod
 
 import numpy as np
 
-from ..backend.arrays import as_like, empty, index_like, is_torch, namespace
-from ..backend.pixels import windows
+from ..backend.arrays import as_like, empty, index_like, namespace
+from ..backend.pixels import on_gpu, windows
 from ..backend.smallest import smallest
 from ..backend.threads import parallel
 from ..core import Array
 from .patches import places
 
 TILE = 16  # reference patches along each side of a tile
-DEVICE_TILE = 48  # the same on a GPU, which is slow with little work at a time
+GPU_TILE = 48  # the same on a GPU
 WAVE = 32  # tiles whose results are held at the same time
 FAR = 1e3  # from pixels in [0, 1] or so
 
@@ -105,7 +105,7 @@ def filter_groups(
 
 
 def _tiles(pilot: Array, grouping: Grouping) -> list[Tile]:  # (c, h, w)
-    side = DEVICE_TILE if is_torch(pilot) and pilot.is_cuda else TILE
+    side = GPU_TILE if on_gpu(pilot) else TILE
     rows, cols = (places(n - grouping.size, grouping.stride) for n in pilot.shape[1:])
     return [
         Tile(rows[i : i + side], cols[j : j + side])

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..backend.arrays import is_torch, move_like, namespace, to_numpy
+from ..backend.arrays import move_like, namespace, to_numpy
 from ..backend.constraints import AT_LEAST_1, Interval
+from ..backend.pixels import as_array
 from ..backend.threads import serial_blas
 from ..core import Array
 from .groups import Grouping
@@ -130,7 +131,7 @@ class ImageInpainter(BaseEstimator):
         pixels = checked_pixels(image)
         lost = lost_pixels(pixels, mask)
         if not lost.any():
-            return image.clone() if is_torch(image) else np.array(image)
+            return namespace(pixels).asarray(as_array(image), copy=True)
         picture = Picture.of(_filled(pixels, lost))
         with serial_blas:
             channels = self._filled_in(picture.channels, lost)
@@ -184,5 +185,5 @@ def _filled(pixels: Array, lost: np.ndarray) -> Array:
 
 def _replaced(image: Any, restored: Any, lost: np.ndarray) -> Any:
     """Known pixels from the image, the others from the restored one."""
-    given = image if is_torch(image) else np.asarray(image)
-    return namespace(restored).where(move_like(lost, restored), restored, given)
+    lost = move_like(lost, restored)
+    return namespace(restored).where(lost, restored, as_array(image))
