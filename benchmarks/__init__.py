@@ -37,6 +37,8 @@ NAMES = (
     "recovery",
     "structured",
     "structured-accuracy",
+    "images",
+    "inpainting",
 )
 
 

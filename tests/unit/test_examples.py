@@ -37,6 +37,13 @@ SMALLER = {
         ),
         "digits.y_test[:200]": "digits.y_test[:60]",
     },
+    "plot_photographs.py": {
+        "[110:302, 140:332]": "[110:150, 140:180]",
+        "ImageDenoiser(random": "ImageDenoiser(n_components=16, max_iter=1, random",
+        "inpaint(clean, lost)": "inpaint(clean, lost, max_iter=1)",
+        "inpaint(clean, written)": "inpaint(clean, written, max_iter=1)",
+        "subplots(8, 16,": "subplots(2, 2,",
+    },
     "plot_missing.py": {
         "fit(digits.X_train)": "fit(digits.X_train[:200])",
         "KSVD(100, n_nonzero_coefs=5, random": "KSVD(20, n_nonzero_coefs=3, random",

@@ -18,12 +18,22 @@ def windows(image: Array, shape: tuple[int, ...]) -> Array:  # (a, b, *shape)
     return sliding_window_view(image, shape)
 
 
+def as_array(image: Any) -> Any:
+    """A picture as an array of NumPy or torch with its own type."""
+    return image if is_torch(image) else np.asarray(image)
+
+
+def on_gpu(image: Array) -> bool:
+    """Whether the pixels are on a GPU, which is slow with little work at a time."""
+    return is_torch(image) and image.is_cuda
+
+
 def as_pixels(image: Any) -> Array:
     """A picture as an array of floats in double precision, whatever it was.
 
     Its numbers must be integers or floats, (h, w) or (h, w, c).
     """
-    pixels: Any = image if is_torch(image) else np.asarray(image)
+    pixels = as_array(image)
     if numpy_dtype(pixels).kind not in "uif":
         raise ValueError(
             f"image has pixels of type {pixels.dtype}: pass integers or floats"
@@ -36,7 +46,7 @@ def as_given(pixels: Any, given: Any) -> Any:
 
     Integers are rounded, and cut off at the ends of their type.
     """
-    given = given if is_torch(given) else np.asarray(given)
+    given = as_array(given)
     dtype = numpy_dtype(given)
     if dtype.kind in "ui":
         xp, info = namespace(pixels), np.iinfo(dtype)

@@ -226,6 +226,41 @@ def explain(
 
 
 @app.command()
+def denoise(
+    picture: o.PictureIn,
+    output: o.PictureOut = None,
+    sigma: o.Sigma = None,
+    quality: o.QualityOption = o.Quality.best,
+    threads: o.Threads = None,
+    device: o.Device = None,
+    force: o.ForcePicture = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Remove noise from PICTURE, with a dictionary learned on it."""
+    commands = load_commands()
+    job = commands.PictureJob(picture, output, force, quiet)
+    with commands.session(None, threads, device):
+        commands.denoise_picture(job, sigma, quality.value)
+
+
+@app.command()
+def inpaint(
+    picture: o.PictureIn,
+    mask: o.Mask = None,
+    output: o.PictureOut = None,
+    threads: o.Threads = None,
+    device: o.Device = None,
+    force: o.ForcePicture = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Fill in the lost pixels of PICTURE."""
+    commands = load_commands()
+    job = commands.PictureJob(picture, output, force, quiet)
+    with commands.session(None, threads, device):
+        commands.inpaint_picture(job, mask)
+
+
+@app.command()
 def info(model: o.Model) -> None:
     """Show what a model file holds."""
     commands = load_commands()

@@ -9,14 +9,18 @@ from __future__ import annotations
 from .apply import explain_rows, predict_rows, score_rows, transform_rows
 from .build import Recipe
 from .jobs import Source, check_resume, fit_model, session
+from .pictures import PictureJob, denoise_picture, inpaint_picture
 from .show import show_info, show_tables
 
 __all__ = [
+    "PictureJob",
     "Recipe",
     "Source",
     "check_resume",
+    "denoise_picture",
     "explain_rows",
     "fit_model",
+    "inpaint_picture",
     "predict_rows",
     "score_rows",
     "session",

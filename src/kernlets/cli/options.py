@@ -55,6 +55,26 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _sigma(text: str) -> float | None:
+    """A deviation, or nothing for auto."""
+    if text == "auto":
+        return None
+    try:
+        sigma = float(text)
+    except ValueError:
+        sigma = -1.0
+    if not 0 <= sigma < float("inf"):
+        raise typer.BadParameter(f"{text!r} is no deviation: write a number or auto")
+    return sigma
+
+
+class Quality(str, Enum):
+    """How much is done to restore a picture."""
+
+    best = "best"
+    fast = "fast"
+
+
 Data = Annotated[
     Path,
     typer.Argument(
@@ -253,6 +273,42 @@ Setting = Annotated[
         help="any parameter by its scikit-learn name or the end of it, e.g. "
         "init=kmeans or nystroemmap__kernel__degree=3; may be repeated",
     ),
+]
+
+# pictures
+PictureIn = Annotated[
+    Path, typer.Argument(metavar="PICTURE", help=".png, .tif or .jpg")
+]
+PictureOut = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help=".png, .tif or .jpg",
+        show_default="beside PICTURE, named after the command",
+    ),
+]
+Sigma = Annotated[
+    Any | None,
+    typer.Option(
+        parser=_sigma,
+        metavar="NUMBER|auto",
+        help="standard deviation of the noise, in steps of the grey values",
+        show_default="auto: estimated",
+    ),
+]
+QualityOption = Annotated[
+    Quality, typer.Option("--quality", help="fast takes a third of the time")
+]
+Mask = Annotated[
+    Path | None,
+    typer.Option(
+        help="picture of the same size, white where pixels are lost",
+        show_default="pixels of a .tif that are NaN",
+    ),
+]
+ForcePicture = Annotated[
+    bool, typer.Option("--force", help="replace a picture that is read")
 ]
 
 DemoOut = Annotated[

@@ -132,7 +132,20 @@ def rows_progress(
         yield rows
 
 
-def _bar(console: Console) -> Progress:
+@contextmanager
+def share_progress(title: str, quiet: bool = False) -> Iterator[Callable[[float], Any]]:
+    """What shows the finished share of some work in a bar on standard error."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda share: None
+        return
+    with _bar(console, speed=False) as bar:
+        task = bar.add_task(title, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+def _bar(console: Console, speed: bool = True) -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(), Percent())
+    rows = (RowsPerSecond(),) if speed else ()
     times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
-    return Progress(*columns, RowsPerSecond(), *times, console=console, transient=True)
+    return Progress(*columns, *rows, *times, console=console, transient=True)

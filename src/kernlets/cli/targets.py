@@ -41,6 +41,11 @@ def check_table(path: Path, inputs: Sequence[Path], force: bool) -> None:
             f"{path} must end in {', '.join(SUFFIXES)}", param_hint="--output"
         )
     check_place(path)
+    check_inputs(path, inputs, force)
+
+
+def check_inputs(path: Path, inputs: Sequence[Path], force: bool) -> None:
+    """Refuse to replace a file that is read."""
     if any(_is_same(path, one) for one in inputs) and not force:
         raise ValueError(
             f"{path}: is read by this command: name another file, or replace it with "

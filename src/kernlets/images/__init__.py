@@ -5,7 +5,16 @@ use ``kernlets denoise`` and ``kernlets inpaint``.
 """
 
 from .denoising import ImageDenoiser, denoise
+from .inpainting import ImageInpainter, inpaint
 from .noise import estimate_noise
 from .quality import psnr, ssim
 
-__all__ = ["ImageDenoiser", "denoise", "estimate_noise", "psnr", "ssim"]
+__all__ = [
+    "ImageDenoiser",
+    "ImageInpainter",
+    "denoise",
+    "estimate_noise",
+    "inpaint",
+    "psnr",
+    "ssim",
+]

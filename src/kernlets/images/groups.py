@@ -1,41 +1,37 @@
-"""Wiener filters over groups of similar patches.
+"""Groups of similar patches: where they are, and images put together from them.
 
-Patches that look alike are collected around each reference patch. A first estimate of
-the image, the pilot, gives their covariance C = V Λ Vᵀ almost without noise, and with
-it the linear estimate of least mean squared error,
-
-    x = m + C (C + σ²I)⁻¹ (y − m).
-
-In other words, V is an orthonormal dictionary of the group alone, in which the
-coefficients of a noisy patch y are shrunk by λ / (λ + σ²).
+Patches that look alike are collected around each reference patch. What is done with
+a group is in `wiener.py` and `holes.py`.
 
 The image is cut into tiles of reference patches. Tiles do not depend on the number of
-threads, and their results are added in order: neither does the image.
+threads, and their results are added in order: neither does the image. Nothing but the
+image itself, and sums and weights of its size, is larger than a few tiles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from ..backend.arrays import as_like, empty, index_like, namespace
-from ..backend.pixels import windows
+from ..backend.pixels import on_gpu, windows
 from ..backend.smallest import smallest
 from ..backend.threads import parallel
 from ..core import Array
 from .patches import places
 
 TILE = 16  # reference patches along each side of a tile
+GPU_TILE = 48  # the same on a GPU
 WAVE = 32  # tiles whose results are held at the same time
 FAR = 1e3  # from pixels in [0, 1] or so
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """Which patches are filtered together."""
+    """Which patches are looked at together."""
 
     size: int = 7  # of a patch, in pixels
     n_similar: int = 60
@@ -44,96 +40,124 @@ class Grouping:
 
 
 @dataclass(frozen=True)
-class _Tile:
+class Tile:
     """Places of reference patches: all pairs of a row and a column."""
 
     rows: np.ndarray  # (r,)
     cols: np.ndarray  # (c,)
 
+    def covers(self, size: int) -> tuple[slice, slice]:
+        """All pixels of the reference patches."""
+        return self.around(size, 0, (np.inf, np.inf))
 
-Region = tuple[slice, ...]
+    def around(
+        self, size: int, reach: int, shape: tuple[float, ...]
+    ) -> tuple[slice, slice]:
+        """The pixels of all patches that can be similar, in an image of this shape."""
+        down, across = (
+            slice(max(0, int(at[0]) - reach), int(min(n, at[-1] + size + reach)))
+            for at, n in zip((self.rows, self.cols), shape, strict=True)
+        )
+        return down, across
+
+
+#: Takes the patches of each group in each image, (g, k, p), and returns estimates of
+#: all of them or of the most similar ones, with a weight for each group, (g,).
+Estimate = Callable[..., tuple[Array, Array]]
 Progress = Callable[[float], None]
 
 
-def wiener_filter(
-    noisy: Array,  # (c, h, w)
+def filter_groups(
+    images: Sequence[Array],  # each (c, h, w)
     pilot: Array,  # (c, h, w)
-    sigma: float,
     grouping: Grouping,
+    estimate: Estimate,
     progress: Progress = lambda share: None,
+    wanted: np.ndarray | None = None,  # (h, w) booleans
 ) -> Array:  # (c, h, w)
-    """The noisy image, filtered group by group with covariances of the pilot.
+    """The weighted mean, at each pixel, of all estimates of it.
 
-    Patches are similar if they are so in the first channel.
+    Patches are similar if they are so in the first channel of the pilot. Tiles without
+    a wanted pixel are left out; pixels that no estimate reaches stay as in the pilot.
     """
-    xp = namespace(noisy)
-    total, weight = xp.zeros_like(noisy), xp.zeros_like(noisy)
-    tiles = _tiles(noisy.shape[1:], grouping)
+    xp = namespace(pilot)
+    total, weight = xp.zeros_like(pilot), xp.zeros_like(pilot)
+    tiles = [
+        tile
+        for tile in _tiles(pilot, grouping)
+        if wanted is None or wanted[tile.covers(grouping.size)].any()
+    ]
 
-    def work(tile: _Tile) -> tuple[Region, Array, Array]:
-        return _filtered_tile(noisy, pilot, sigma, grouping, tile)
+    def work(tile: Tile) -> tuple[tuple[slice, ...], Array, Array]:
+        near = tile.around(grouping.size, grouping.reach, pilot.shape[1:])
+        region = slice(None), *near
+        local = Tile(tile.rows - near[0].start, tile.cols - near[1].start)
+        parts = [image[region] for image in images]
+        return region, *_filtered_tile(parts, pilot[region], grouping, estimate, local)
 
     for first in range(0, len(tiles), WAVE):
         for region, part, share in parallel(work, tiles[first : first + WAVE]):
             total[region] += part
             weight[region] += share
         progress(min(1.0, (first + WAVE) / len(tiles)))
-    return total / weight
+    reached = weight > 0
+    return xp.where(reached, total / xp.where(reached, weight, 1.0), pilot)
 
 
-def _tiles(shape: tuple[int, ...], grouping: Grouping) -> list[_Tile]:
-    rows, cols = (places(n - grouping.size, grouping.stride) for n in shape)
+def _tiles(pilot: Array, grouping: Grouping) -> list[Tile]:  # (c, h, w)
+    side = GPU_TILE if on_gpu(pilot) else TILE
+    rows, cols = (places(n - grouping.size, grouping.stride) for n in pilot.shape[1:])
     return [
-        _Tile(rows[i : i + TILE], cols[j : j + TILE])
-        for i in range(0, len(rows), TILE)
-        for j in range(0, len(cols), TILE)
+        Tile(rows[i : i + side], cols[j : j + side])
+        for i in range(0, len(rows), side)
+        for j in range(0, len(cols), side)
     ]
 
 
 def _filtered_tile(
-    noisy: Array, pilot: Array, sigma: float, grouping: Grouping, tile: _Tile
-) -> tuple[Region, Array, Array]:
-    """Where the tile reaches, sums of the estimates there, and of their weights."""
-    size, reach = grouping.size, grouping.reach
-    down, across = (
-        slice(max(0, int(at[0]) - reach), min(n, int(at[-1]) + size + reach))
-        for at, n in zip((tile.rows, tile.cols), noisy.shape[1:], strict=True)
-    )
-    region = slice(None), down, across
-    noisy, pilot = noisy[region], pilot[region]
-    local = _Tile(tile.rows - down.start, tile.cols - across.start)
-    rows, cols = similar_patches(pilot[0], local, grouping)
-    pixels = _pixels(rows, cols, size, noisy.shape[2])
+    images: Sequence[Array],  # each (c, h, w)
+    pilot: Array,  # (c, h, w)
+    grouping: Grouping,
+    estimate: Estimate,
+    tile: Tile,
+) -> tuple[Array, Array]:  # (c, h, w), (c, h, w)
+    """Sums of the estimates around a tile, and of their weights."""
+    size, stack = grouping.size, namespace(pilot).stack
+    rows, cols = similar_patches(pilot[0], tile, grouping)
     sums, weights = [], []
-    for own, first in zip(noisy, pilot, strict=True):
-        group = gathered(own, rows, cols, size)
-        estimates = _estimates(group, gathered(first, rows, cols, size), sigma)
-        found = _scattered(*estimates, pixels, own.shape)
+    for channel in zip(*images, strict=True):
+        groups = (gathered(image, rows, cols, size) for image in channel)
+        patches, share = estimate(*groups)
+        n = patches.shape[1]
+        pixels = _pixels(rows[:, :n], cols[:, :n], size, pilot.shape[2])
+        found = _scattered(patches, share, pixels, channel[0].shape)
         sums.append(found[0])
         weights.append(found[1])
-    stack = namespace(noisy).stack
-    return region, stack(sums), stack(weights)
+    return stack(sums), stack(weights)
 
 
 def similar_patches(
     pilot: Array,  # (h, w)
-    tile: _Tile,
+    tile: Tile,
     grouping: Grouping,
 ) -> tuple[Array, Array]:  # (g, k), (g, k)
-    """Rows and columns of the patches most similar to each reference patch.
+    """Rows and columns of the patches most similar to each reference patch, itself
+    first.
 
     Squared differences of the image and all its shifts are summed over patches by two
     products with matrices of zeros and ones.
     """
     size, reach = grouping.size, grouping.reach
-    top, left = int(tile.rows[0]), int(tile.cols[0])
-    bottom, right = int(tile.rows[-1]) + size, int(tile.cols[-1]) + size
-    own = pilot[top:bottom, left:right]
-    near = _framed(pilot, reach)[top : bottom + 2 * reach, left : right + 2 * reach]
+    down, across = tile.covers(size)
+    own = pilot[down, across]
+    near = _framed(pilot, reach)[
+        down.start : down.stop + 2 * reach, across.start : across.stop + 2 * reach
+    ]
     distances = (windows(near, own.shape) - own) ** 2  # (a, b, h, w)
     pick_rows = as_like(_picks(tile.rows, size), own)
     pick_cols = as_like(_picks(tile.cols, size), own)
     sums = pick_rows @ distances @ pick_cols.T  # (a, b, r, c)
+    sums[reach, reach] = -1  # others may be equal to it
     # a patch in a corner has the fewest others around it
     around = [min(reach, n - size) + 1 for n in pilot.shape]
     return _nearest(sums, tile, reach, min(grouping.n_similar, prod(around)))
@@ -156,13 +180,15 @@ def _picks(places: np.ndarray, size: int) -> np.ndarray:  # (r, h)
 
 def _nearest(
     sums: Array,  # (a, b, r, c)
-    tile: _Tile,
+    tile: Tile,
     reach: int,
     count: int,
 ) -> tuple[Array, Array]:  # (g, count), (g, count)
-    n_cols = sums.shape[1]
+    xp, n_cols = namespace(sums), sums.shape[1]
     flat = sums.reshape(sums.shape[0] * n_cols, -1).T  # (g, shifts)
     chosen = smallest(flat, count)
+    order = xp.argsort(xp.take_along_axis(flat, chosen, axis=1), axis=1)
+    chosen = xp.take_along_axis(chosen, order, axis=1)
     rows = index_like(np.repeat(tile.rows, len(tile.cols)), sums)[:, None]
     cols = index_like(np.tile(tile.cols, len(tile.rows)), sums)[:, None]
     return rows + chosen // n_cols - reach, cols + chosen % n_cols - reach
@@ -171,28 +197,6 @@ def _nearest(
 def gathered(image: Array, rows: Array, cols: Array, size: int) -> Array:
     """Patches as rows, (g, k, size²)."""
     return windows(image, (size, size))[rows, cols].reshape(*rows.shape, -1)
-
-
-def _estimates(
-    noisy: Array,  # (g, k, p)
-    pilot: Array,  # (g, k, p)
-    sigma: float,
-) -> tuple[Array, Array]:  # (g, k, p), (g,)
-    """Filtered patches, and a weight for each group: who keeps less, counts more.
-
-    The mean m is that of the noisy patches, whose noise is σ²/k only, and not that of
-    the pilot, which has lost detail.
-    """
-    xp = namespace(noisy)
-    _, count, length = pilot.shape
-    mean = xp.mean(noisy, axis=1, keepdims=True)
-    centred = pilot - xp.mean(pilot, axis=1, keepdims=True)
-    covariance = xp.matrix_transpose(centred) @ centred / count
-    noise = sigma**2 * xp.eye(length, dtype=noisy.dtype)
-    gain = xp.linalg.solve(covariance + as_like(noise, noisy), covariance)
-    estimates = mean + (noisy - mean) @ gain
-    kept = xp.sum(gain * xp.matrix_transpose(gain), axis=(1, 2)) / length
-    return estimates, 1 / (kept + 1 / count)
 
 
 def _pixels(rows: Array, cols: Array, size: int, width: int) -> Array:  # (g·k·size²,)

@@ -33,7 +33,7 @@ class Picture:
     @classmethod
     def of(cls, image: Any) -> Picture:
         """Check and convert."""
-        pixels = _checked(image)
+        pixels = checked_pixels(image)
         xp = namespace(pixels)
         if not bool(xp.all(xp.isfinite(pixels))):
             raise ValueError(
@@ -72,7 +72,7 @@ def _turn(n_channels: int) -> np.ndarray:  # (c, c)
     return dct(np.eye(n_channels), axis=0, norm="ortho")
 
 
-def _checked(image: Any) -> Array:
+def checked_pixels(image: Any) -> Array:
     """The pixels, (h, w) or (h, w, c), where they are to be worked on."""
     pixels = as_pixels(image)
     if pixels.ndim not in (2, 3) or 0 in pixels.shape:
