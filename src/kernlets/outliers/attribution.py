@@ -48,7 +48,8 @@ def _by_dictionaries(detector: Any, X: Array) -> Represented:
     seeing = learner.views_ != 2
     seeing = seeing if seeing.any() else ~seeing
     expected = np.median(atoms[places[:, seeing]], axis=1)
-    normal = np.flatnonzero(to_numpy(learner.errors(learner.rows_)) <= detector.threshold_)
+    scores = to_numpy(learner.errors(learner.rows_))
+    normal = np.flatnonzero(scores <= detector.threshold_)
     normal = normal if len(normal) else np.arange(len(atoms))
     rows = to_numpy(X)
     near = normal[_nearest(rows, atoms[normal])]

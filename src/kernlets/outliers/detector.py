@@ -127,9 +127,7 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         "n_features_in_": Size("p"),
         "mean_": Floats("p"),
         "scale_": Floats("p"),
-        "learner_": Part(
-            base.DictionaryLearner, Pipeline, SampledDictionaries, p="p"
-        ),
+        "learner_": Part(base.DictionaryLearner, Pipeline, SampledDictionaries, p="p"),
         "decision_scores_": Floats("n"),
         "threshold_": Number(),
         "offset_": Number(),

@@ -1,4 +1,4 @@
-"""Many small dictionaries of training rows: how far a row is from the best atom of each.
+"""Many small dictionaries of training rows: how far is a row from the atoms of each?
 
 This module learns and scores. What a score means to a user (thresholds, probabilities,
 reasons) is in the other modules of this package.
@@ -42,18 +42,19 @@ class Member:
     atoms: np.ndarray  # (m,) places in `SampledDictionaries.rows_`
     features: np.ndarray  # (q,)
     decorrelated: bool
-    unit: float
+    factor: float  # weight divided by unit
 
 
 class SampledDictionaries(Estimator):
     """Small dictionaries of randomly drawn training rows, each with one-sparse codes.
 
     With the Laplacian kernel κ(x, z) = exp(−‖x − z‖₁/σ) all atoms φ(z) have unit norm,
-    so that the best code with one non-zero belongs to the nearest atom, and its error is
-    1 − κ(x, z)². That error is close to 1 for everything far away; the distance
-    ‖x − z‖₁ = −σ/2 · log(1 − error) has the same order and keeps telling how far. A row's
-    score is the mean of its distances to the nearest atom of each dictionary, each in
-    units of the median over the training rows: 1 is usual, 3 is three times as far.
+    so that the best code with one non-zero belongs to the nearest atom, and its error
+    is 1 − κ(x, z)². That error is close to 1 for everything far away; the distance
+    ‖x − z‖₁ = −σ/2 · log(1 − error) has the same order and keeps telling how far. A
+    row's score is a mean of its distances to the nearest atom of each dictionary, each
+    in units of the median over the training rows: 1 is usual, 3 is three times as far.
+    Views whose scores spread more weigh less, so that none outvotes the others.
 
     Few atoms are the point: a cluster of outliers that makes up 3 % of the rows has no
     atom in most dictionaries of 16, where one dictionary of all rows represents it
@@ -65,7 +66,7 @@ class SampledDictionaries(Estimator):
     Parameters
     ----------
     n_dictionaries : int
-        Number of dictionaries, shared by the three views in turn: all features, a random
+        Number of dictionaries, shared by three views in turn: all features, a random
         half of them, and features without their correlations.
     n_atoms : int
         Atoms of each dictionary, at most half of the rows.
@@ -93,6 +94,8 @@ class SampledDictionaries(Estimator):
         features without correlations.
     units_ : array (t,)
         Median distances of training rows.
+    weights_ : array (t,)
+        Weights of the dictionaries in the mean; their sum is 1.
     whitening_ : array (p, p)
         The symmetric matrix that removes correlations (absent beyond 512 features).
 
@@ -122,6 +125,7 @@ class SampledDictionaries(Estimator):
         "features_": Indices("t", "p", below=2),
         "views_": Indices("t", below=len(VIEWS)),
         "units_": Floats("t", like="float64"),
+        "weights_": Floats("t", like="float64"),
         "whitening_": Maybe(Floats("p", "p")),
     }
     _conditions: ClassVar[Conditions] = {
@@ -167,7 +171,7 @@ class SampledDictionaries(Estimator):
         return map_rows(score, X, row_bytes=self._row_bytes())
 
     def parts(self, X: Array) -> tuple[Array, Array]:  # (n, p), (n, t)
-        """What each feature adds to the scores, and the nearest atom of each dictionary.
+        """What each feature adds to the scores, and the nearest atoms.
 
         The former sum up to `errors`, the latter are places in `rows_`.
         """
@@ -179,7 +183,7 @@ class SampledDictionaries(Estimator):
             gaps, places = self._gaps(member, rows, atoms, own)
             nearest.append(places)
             features = index_like(member.features, X)
-            total[:, features] += gaps / (member.unit * len(self.units_))
+            total[:, features] += gaps * member.factor
         return total, xp.stack(nearest, axis=1)
 
     def completed(self, X: Array) -> Array:
@@ -202,9 +206,7 @@ class SampledDictionaries(Estimator):
         """The atoms, from the rows with these numbers, and features of dictionaries."""
         n, p = len(among), X.shape[1]
         count = min(n, max(2, min(self.n_atoms, n // 2)))
-        drawn = [
-            among[rng.permutation(n)[:count]] for _ in range(self.n_dictionaries)
-        ]
+        drawn = [among[rng.permutation(n)[:count]] for _ in range(self.n_dictionaries)]
         numbers, places = np.unique(np.array(drawn), return_inverse=True)
         self.row_numbers_ = numbers
         self.rows_ = X[index_like(numbers, X)]
@@ -230,16 +232,25 @@ class SampledDictionaries(Estimator):
         self.whitening_ = as_like(whitening, X)
 
     def _measure(self, X: Array) -> None:
-        """The unit of each dictionary: the median distance, or the mean if that is 0."""
+        """Units: median distances, or means where those are 0; then weights."""
         sample = spread_sample(X, UNIT_ROWS)
-        self.units_ = np.ones(len(self.atoms_))
+        self.units_ = self.weights_ = np.ones(len(self.atoms_))
         own = self._own_atoms(sample)
-        units = []
-        for member, rows, atoms in self._seen(sample):
-            found = to_numpy(self._distances(member, rows, atoms, own))
-            unit = float(np.median(found)) or float(found.mean()) or 1.0
-            units.append(unit)
-        self.units_ = np.array(units)
+        found = [
+            to_numpy(double(self._distances(member, rows, atoms, own)))
+            for member, rows, atoms in self._seen(sample)
+        ]
+        self.units_ = np.array([np.median(d) or d.mean() or 1.0 for d in found])
+        self._weigh(np.stack(found) / self.units_[:, None])
+
+    def _weigh(self, relative: np.ndarray) -> None:  # (t, n)
+        """Views get weights in inverse proportion to the spread of their scores."""
+        weights = np.empty(len(relative))
+        for view in np.unique(self.views_):
+            members = self.views_ == view
+            spread = float(relative[members].mean(axis=0).std()) or 1.0
+            weights[members] = 1 / (spread * members.sum())
+        self.weights_ = weights / weights.sum()
 
     # ------------------------------------------------------------------- scoring
 
@@ -250,15 +261,16 @@ class SampledDictionaries(Estimator):
             block = self.completed(block)
             own, total = _found(keys, block), namespace(block).zeros_like(block[:, 0])
             for member, rows, atoms in self._seen(block):
-                total += self._distances(member, rows, atoms, own) / member.unit
-            return total / len(self.units_)
+                total += self._distances(member, rows, atoms, own) * member.factor
+            return total
 
         return score
 
     def _members(self) -> Iterator[Member]:
-        tables = (self.atoms_, self.features_, self.views_, self.units_)
-        for atoms, seen, view, unit in zip(*tables, strict=True):
-            yield Member(atoms, np.flatnonzero(seen), bool(view == 2), float(unit))
+        factors = self.weights_ / self.units_
+        tables = (self.atoms_, self.features_, self.views_, factors)
+        for atoms, seen, view, factor in zip(*tables, strict=True):
+            yield Member(atoms, np.flatnonzero(seen), bool(view == 2), float(factor))
 
     def _seen(self, X: Array) -> Iterator[tuple[Member, Array, Array]]:
         """Each dictionary, what it sees of the rows, and its atoms seen likewise."""

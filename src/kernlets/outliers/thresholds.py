@@ -44,7 +44,7 @@ def medcouple(values: np.ndarray) -> float:
 
 
 def conformal_threshold(scores: np.ndarray, alpha: float) -> float:
-    """The score that a fresh row like these exceeds with a probability of at most alpha.
+    """The score that a fresh row exceeds with a probability of at most alpha.
 
     Of n calibration scores it is the ⌈(1 − alpha)(n + 1)⌉-th smallest.
     """
