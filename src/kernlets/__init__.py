@@ -35,7 +35,7 @@ _HOMES = {
         "ResidualClassifier SRCClassifier KSADClassifier LCKSVDClassifier "
         "DKSVDClassifier FDDLClassifier AutoDictionaryClassifier explain"
     ),
-    "outliers": "DictionaryOutlierDetector OutlierExplanation",
+    "outliers": "DictionaryOutlierDetector",
     "imputers": "DictionaryImputer GrossErrorMask",
     "persistence": "save load",
     "config": "options",

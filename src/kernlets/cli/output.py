@@ -45,9 +45,9 @@ class Predictions:
 
     def rows(self) -> Iterator[list[str]]:
         """A table as text: a header, then a row for each row."""
-        words = [[]] * len(self.labels)
+        words: list[list[str]] = [[]] * len(self.labels)
         if self.reasons is not None:
-            words = [[reason] for reason in self.reasons.tolist()]
+            words = [[str(reason)] for reason in self.reasons]
         yield [
             "label",
             *self.columns,

@@ -5,10 +5,9 @@ turns scores into labels and odds, `reasons.py` into words.
 """
 
 from .detector import DictionaryOutlierDetector
-from .reasons import OutlierExplanation
 from .sampled import SampledDictionaries
 
-__all__ = ["DictionaryOutlierDetector", "OutlierExplanation", "SampledDictionaries"]
+__all__ = ["DictionaryOutlierDetector", "SampledDictionaries"]
 
 #: Detectors by the names that the command line knows.
 DETECTORS = {"outliers": DictionaryOutlierDetector}

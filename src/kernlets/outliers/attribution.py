@@ -47,7 +47,7 @@ def _by_dictionaries(detector: Any, X: Array) -> Represented:
     atoms = to_numpy(learner.rows_)
     seeing = learner.views_ != 2
     seeing = seeing if seeing.any() else ~seeing
-    expected = np.median(atoms[places[:, seeing]], axis=1)
+    expected = np.stack([np.median(atoms[i], axis=0) for i in places[:, seeing]])
     scores = to_numpy(learner.errors(learner.rows_))
     normal = np.flatnonzero(scores <= detector.threshold_)
     normal = normal if len(normal) else np.arange(len(atoms))

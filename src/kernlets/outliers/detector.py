@@ -16,7 +16,13 @@ from ..backend.estimator import Estimator
 from ..backend.fill import at_hand
 from ..backend.pipelines import before_last, last_step
 from ..backend.random import generator
-from ..backend.rows import map_rows, rows_in_room, spread_rows, take_rows
+from ..backend.rows import (
+    map_rows,
+    rows_in_room,
+    spread_rows,
+    spread_sample,
+    take_rows,
+)
 from ..backend.validation import check_rows
 from ..core import Array
 from ..fields import Conditions, Declared, Floats, Indices, Maybe, Number, Part, Size
@@ -171,7 +177,8 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         X = completed_rows(X)
         rng = generator(self.random_state)
         learning, calibration = self._split(X, rng)
-        rows = take_rows(X, learning)
+        whole = calibration is None  # rows that are all in memory are not copied then
+        rows = spread_sample(X, len(learning)) if whole else take_rows(X, learning)
         self._measure_features(rows)
         self._learn(self._standardized(rows), learning, rng)
         self.decision_scores_ = self._errors(X)
@@ -287,7 +294,7 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
     ) -> None:
         seed = int(rng.integers(2**31))
         for name in ("reference_", "reference_rows_"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         if self.learner is None:
             self.learner_ = self._sampled(seed).fit(known)
             self.learner_.row_numbers_ = numbers[self.learner_.row_numbers_]
@@ -326,7 +333,7 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         return share_threshold(errors, share)
 
     def _set_threshold(self, calibration: np.ndarray | None) -> None:
-        vars(self).pop("calibration_scores_", None)
+        self.__dict__.pop("calibration_scores_", None)
         scores = self._training_scores()
         if calibration is not None:
             rows = index_like(calibration, self.decision_scores_)

@@ -220,7 +220,7 @@ class SampledDictionaries(Estimator):
 
     def _decorrelate(self, X: Array) -> None:
         """The inverse root of the covariance of the more usual rows."""
-        vars(self).pop("whitening_", None)
+        self.__dict__.pop("whitening_", None)
         if not 2 <= X.shape[1] <= MAX_DECORRELATED:
             return
         rows = np.clip(to_numpy(double(spread_sample(X, 10 * UNIT_ROWS))), -FAR, FAR)
