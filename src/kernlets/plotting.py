@@ -378,7 +378,7 @@ def plot_outlier(
     >>> found = DictionaryOutlierDetector(random_state=0).fit(X)
     >>> ax = plotting.plot_outlier(found.explain([[0.1, 12.0, 0.2]])[0])
     >>> ax.get_yticklabels()[0].get_text()
-    'x1 = 12 (usual 1.4)'
+    'x1 = 12 (usual 0.881)'
     """
     ax = _axes(ax)
     if image_shape is not None:

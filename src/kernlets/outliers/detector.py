@@ -44,7 +44,8 @@ from .thresholds import (
 LEARNING_SHARE = 16  # training rows of a file take 1/16 of the memory option
 ERROR_COPIES = 4  # scoring a block needs this many arrays of its size
 REFERENCE_ROWS = 256  # normal rows that are kept for reasons if a learner is given
-FEW, MANY = 16, 256  # atoms of a dictionary among outliers, and where all is normal
+AMONG_OUTLIERS = {"n_dictionaries": 96, "n_atoms": 16}
+ALL_NORMAL = {"n_dictionaries": 12, "n_atoms": 512}
 
 
 class DictionaryOutlierDetector(OutlierMixin, Estimator):
@@ -313,12 +314,9 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         return not self.novelty if self.trim is None else self.trim
 
     def _sampled(self, seed: int) -> SampledDictionaries:
-        return SampledDictionaries(
-            n_dictionaries=24 if self.novelty else 96,
-            n_atoms=MANY if self.novelty else FEW,
-            trim=0.3 if self._trims() else 0.0,
-            random_state=seed,
-        )
+        sizes = ALL_NORMAL if self.novelty else AMONG_OUTLIERS
+        trim = 0.3 if self._trims() else 0.0
+        return SampledDictionaries(**sizes, trim=trim, random_state=seed)
 
     def _seeded(self, seed: int) -> Any:
         learner = clone(self.learner)

@@ -1,4 +1,4 @@
-"""Many small dictionaries of training rows: how far is a row from the atoms of each?
+"""Many small dictionaries of training rows, and how far a row is from their atoms.
 
 This module learns and scores. What a score means to a user (thresholds, probabilities,
 reasons) is in the other modules of this package.
@@ -69,7 +69,8 @@ class SampledDictionaries(Estimator):
         Number of dictionaries, shared by three views in turn: all features, a random
         half of them, and features without their correlations.
     n_atoms : int
-        Atoms of each dictionary, at most half of the rows.
+        Atoms of each dictionary, at most half of the rows, or nine tenths of them
+        without trimming.
     trim : float
         Share of the rows that are left out, as the least usual ones: when the
         correlations between the features are measured, and, by the scores of a first
@@ -205,7 +206,8 @@ class SampledDictionaries(Estimator):
     def _draw(self, X: Array, among: np.ndarray, rng: np.random.Generator) -> None:
         """The atoms, from the rows with these numbers, and features of dictionaries."""
         n, p = len(among), X.shape[1]
-        count = min(n, max(2, min(self.n_atoms, n // 2)))
+        most = n // 2 if self.trim else n * 9 // 10
+        count = min(n, max(2, min(self.n_atoms, most)))
         drawn = [among[rng.permutation(n)[:count]] for _ in range(self.n_dictionaries)]
         numbers, places = np.unique(np.array(drawn), return_inverse=True)
         self.row_numbers_ = numbers
