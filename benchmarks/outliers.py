@@ -1,14 +1,14 @@
-"""Outlier detection on the classical sets of ADBench, and the mean over all of them."""
+"""Outlier and novelty detection on the classical sets of ADBench, and their means."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import mean
-from typing import Any, ClassVar
+from statistics import mean, pstdev
+from typing import ClassVar
 
 import numpy as np
 
-from kernlets.lab.bench.skip import Skip, load_data
+from kernlets.lab.bench.skip import Skip, load_data, require
 from kernlets.lab.peers.spec import Benchmark, Case, Figures, Method
 
 SETS = (
@@ -32,148 +32,241 @@ SETS = (
     "wine",
 )
 MAX_ROWS = 10_000  # larger sets are thinned out, as ADBench itself does
-ROUNDS = 3  # of methods that draw random numbers
-MEAN = "mean of all sets"
+ROUNDS = 3  # of methods that draw random numbers, and splits into training and test
+ALL, NORMAL = "all", "normal"  # rows to learn from
+MEANS = {ALL: "mean of all sets", NORMAL: "mean of all sets, normal rows only"}
 
-_measured: dict[str, dict[str, Figures]] = {}  # set -> method -> its figures
+_measured: dict[tuple[str, str], dict[str, Figures]] = {}  # rows, set -> method -> ...
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows to learn from and rows to score, each feature scaled by the former."""
+
+    train: np.ndarray  # (n, p)
+    test: np.ndarray  # (k, p), the same object if all rows are learned from
+    y: np.ndarray  # (k,), 1 for anomalies
 
 
 @dataclass(frozen=True)
 class Problem:
     name: str
-    X: np.ndarray  # (n, p), each feature with mean 0 and variance 1
-    y: np.ndarray  # (n,), 1 for anomalies
+    rows: str
+    splits: tuple[Split, ...]
 
 
 class Detector(Method):
-    """Fits all rows without labels; scores are high for outliers."""
+    """Learns without labels; scores are high for outliers."""
 
-    rounds: ClassVar[int] = ROUNDS
+    is_random: ClassVar[bool] = True
     memory = False
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
 
-    def scores(self, X: np.ndarray, seed: int) -> np.ndarray:
+    def scores(self, split: Split, seed: int) -> np.ndarray:
         raise NotImplementedError
 
     def run(self) -> list[np.ndarray]:
-        if self.problem.name == MEAN:
-            return []
-        return [self.scores(self.problem.X, seed) for seed in range(self.rounds)]
+        splits = self.problem.splits
+        if self.problem.rows == ALL and not self.is_random:
+            splits = splits[:1]  # all of them are the same
+        return [self.scores(split, seed) for seed, split in enumerate(splits)]
 
     def figures(self, result: list[np.ndarray]) -> Figures:
         from sklearn.metrics import average_precision_score, roc_auc_score
 
-        if self.problem.name == MEAN:
-            return _means(self.name)
-        y = self.problem.y
+        name, rows = self.problem.name, self.problem.rows
+        if name == MEANS[rows]:
+            return _means(rows, self.name)
+        pairs = [(s.y, r) for s, r in zip(self.problem.splits, result, strict=False)]
+        areas = [float(roc_auc_score(y, scores)) for y, scores in pairs]
         found = {
-            "ROC-AUC": mean(float(roc_auc_score(y, scores)) for scores in result),
-            "AP": mean(float(average_precision_score(y, s)) for s in result),
+            "ROC-AUC": mean(areas),
+            "AP": mean(float(average_precision_score(y, s)) for y, s in pairs),
+            "spread": pstdev(areas),
         }
-        _measured.setdefault(self.problem.name, {})[self.name] = found
+        _measured.setdefault((rows, name), {})[self.name] = found
         return found
 
 
-def _means(method: str) -> Figures:
+def _means(rows: str, method: str) -> Figures:
     """Means over the sets, and mean ranks among the methods (1 is best)."""
     from scipy.stats import rankdata
 
+    tables = [_measured[rows, each] for each in SETS]
     found: Figures = {}
     for figure in ("ROC-AUC", "AP"):
-        values = [
-            {name: figures[figure] for name, figures in _measured[each].items()}
-            for each in SETS
-        ]
+        values = [{name: f[figure] for name, f in row.items()} for row in tables]
         ranks = [
             dict(zip(row, rankdata([-v for v in row.values()]), strict=True))
             for row in values
         ]
         found[figure] = mean(row[method] for row in values)
         found[f"rank by {figure}"] = mean(float(row[method]) for row in ranks)
+    found["spread"] = mean(row[method]["spread"] for row in tables)
     return found
 
 
 class Kernlets(Detector):
     name = "kernlets"
 
-    def learner(self) -> Any:
-        return None  # the detector's default
-
-    def scores(self, X: np.ndarray, seed: int) -> np.ndarray:
+    def scores(self, split: Split, seed: int) -> np.ndarray:
         from kernlets import DictionaryOutlierDetector
 
-        detector = DictionaryOutlierDetector(self.learner(), random_state=seed)
-        return detector.fit(X).decision_scores_
-
-
-class LinearDictionary(Kernlets):
-    name = "kernlets, linear K-SVD"
-
-    def learner(self) -> Any:
-        from kernlets import KSVD
-
-        return KSVD()
+        novelty = self.problem.rows == NORMAL
+        model = DictionaryOutlierDetector(novelty=novelty, random_state=seed)
+        model.fit(split.train)
+        if split.test is split.train:
+            return model.decision_scores_
+        return -model.score_samples(split.test)
 
 
 class IsolationForest(Detector):
     name = "IsolationForest"
 
-    def scores(self, X: np.ndarray, seed: int) -> np.ndarray:
+    def scores(self, split: Split, seed: int) -> np.ndarray:
         from sklearn.ensemble import IsolationForest
 
-        return -IsolationForest(random_state=seed).fit(X).score_samples(X)
+        model = IsolationForest(random_state=seed).fit(split.train)
+        return -model.score_samples(split.test)
+
+
+class KNN(Detector):
+    name = "k-NN"
+    is_random = False
+
+    def scores(self, split: Split, seed: int) -> np.ndarray:
+        """The distance to the fifth neighbour that is not the row itself."""
+        from sklearn.neighbors import NearestNeighbors
+
+        model = NearestNeighbors(n_neighbors=5).fit(split.train)
+        own = split.test is split.train
+        return model.kneighbors(None if own else split.test)[0][:, -1]
 
 
 class LOF(Detector):
     name = "LOF"
-    rounds = 1
+    is_random = False
 
-    def scores(self, X: np.ndarray, seed: int) -> np.ndarray:
+    def scores(self, split: Split, seed: int) -> np.ndarray:
         from sklearn.neighbors import LocalOutlierFactor
 
-        return -LocalOutlierFactor().fit(X).negative_outlier_factor_
+        if split.test is split.train:
+            return -LocalOutlierFactor().fit(split.train).negative_outlier_factor_
+        model = LocalOutlierFactor(novelty=True).fit(split.train)
+        return -model.score_samples(split.test)
 
 
 class OneClassSVM(Detector):
     name = "OneClassSVM"
-    rounds = 1
+    is_random = False
 
-    def scores(self, X: np.ndarray, seed: int) -> np.ndarray:
+    def scores(self, split: Split, seed: int) -> np.ndarray:
         from sklearn.svm import OneClassSVM
 
-        return -OneClassSVM().fit(X).score_samples(X)
+        return -OneClassSVM().fit(split.train).score_samples(split.test)
+
+
+class MCD(Detector):
+    name = "MCD"
+
+    def scores(self, split: Split, seed: int) -> np.ndarray:
+        from sklearn.covariance import MinCovDet
+
+        return MinCovDet(random_state=seed).fit(split.train).mahalanobis(split.test)
+
+
+class OfPyOD(Detector):
+    """A detector of PyOD with its defaults; left out where PyOD is not installed."""
+
+    module: ClassVar[str]
+    is_random = False
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        home = require(f"pyod.models.{self.module}", "pip install pyod")
+        self.model = getattr(home, self.name)
+
+    def scores(self, split: Split, seed: int) -> np.ndarray:
+        options = {"random_state": seed} if self.is_random else {}
+        model = self.model(**options).fit(split.train)
+        if split.test is split.train:
+            return model.decision_scores_
+        return model.decision_function(split.test)
+
+
+class ECOD(OfPyOD):
+    name, module = "ECOD", "ecod"
+
+
+class COPOD(OfPyOD):
+    name, module = "COPOD", "copod"
+
+
+class HBOS(OfPyOD):
+    name, module = "HBOS", "hbos"
+
+
+class PCA(OfPyOD):
+    name, module = "PCA", "pca"
+
+
+class INNE(OfPyOD):
+    name, module, is_random = "INNE", "inne", True
+
+
+class DIF(OfPyOD):
+    name, module, is_random = "DIF", "dif", True
 
 
 class Outliers(Benchmark):
     name = "outliers"
     title = "Outlier detection on ADBench"
     about = (
-        "Classical sets of ADBench, all features brought to mean 0 and variance 1, at "
-        f"most {MAX_ROWS} rows (drawn once). Every detector has its default parameters "
-        "on every set, is fitted to all rows without labels and scores the same rows. "
-        f"Those that draw random numbers: mean of {ROUNDS} rounds. kernlets is "
-        "`DictionaryOutlierDetector()`; linear K-SVD the same with `KSVD()` in it. "
-        "Seconds are those of all rounds. The last case gives means over the sets and "
-        "mean ranks among the five."
+        f"Classical sets of ADBench, at most {MAX_ROWS} rows (drawn once). Every "
+        "detector has its default parameters on every set and sees no labels. Learning "
+        "from all rows it scores the same rows; learning from a random half of the "
+        "normal rows it scores all others, and kernlets is told so (`novelty=True`). "
+        "Features have mean 0 and variance 1 over the rows that are learned from. "
+        f"Random methods and splits: mean of {ROUNDS} rounds, and the standard "
+        "deviation of the ROC-AUC as spread. Seconds are those of all rounds. The last "
+        "cases give means over the sets and mean ranks among all methods that ran."
     )
-    grid = tuple({"set": name} for name in (*SETS, MEAN))
-    quick_grid = ({"set": "toy"},)
-    methods = (Kernlets, LinearDictionary, IsolationForest, LOF, OneClassSVM)
+    grid = tuple(
+        {"set": name, "rows": rows} for rows in MEANS for name in (*SETS, MEANS[rows])
+    )
+    quick_grid = ({"set": "toy", "rows": ALL}, {"set": "toy", "rows": NORMAL})
+    methods = (
+        *(Kernlets, IsolationForest, KNN, LOF, OneClassSVM, MCD),
+        *(ECOD, COPOD, HBOS, PCA, INNE, DIF),
+    )
     repeats = 1
 
     def problem(self, case: Case) -> Problem:
-        name = case["set"]
-        if name == MEAN:
-            if not set(SETS) <= set(_measured):
+        name, rows = case["set"], case["rows"]
+        if name == MEANS[rows]:
+            if not {(rows, each) for each in SETS} <= set(_measured):
                 raise Skip("not all sets were measured")
-            return Problem(name, np.empty((0, 1)), np.empty(0))
+            return Problem(name, rows, ())
         X, y = _toy() if name == "toy" else _adbench(name)
-        deviation = X.std(axis=0)
-        return Problem(
-            name, (X - X.mean(axis=0)) / np.where(deviation, deviation, 1), y
-        )
+        if rows == ALL:
+            scaled = _scaled(X, X)
+            return Problem(name, rows, (Split(scaled, scaled, y),) * ROUNDS)
+        return Problem(name, rows, tuple(_half(X, y, seed) for seed in range(ROUNDS)))
+
+
+def _half(X: np.ndarray, y: np.ndarray, seed: int) -> Split:
+    """Half of the normal rows to learn from, and all other rows."""
+    normal = np.random.default_rng(seed).permutation(np.flatnonzero(y == 0))
+    train = np.zeros(len(y), dtype=bool)
+    train[normal[: len(normal) // 2]] = True
+    return Split(_scaled(X[train], X[train]), _scaled(X[~train], X[train]), y[~train])
+
+
+def _scaled(X: np.ndarray, by: np.ndarray) -> np.ndarray:
+    deviation = by.std(axis=0)
+    return (X - by.mean(axis=0)) / np.where(deviation, deviation, 1)
 
 
 def _toy() -> tuple[np.ndarray, np.ndarray]:

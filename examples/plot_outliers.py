@@ -7,7 +7,7 @@ between the half circles. A dictionary learned from the samples represents what 
 common and fails on what is rare: its reconstruction error is the outlier score.
 
 A linear dictionary cannot represent a curve, so its errors say little. In the feature
-space of an RBF kernel a few atoms over a few learned anchors follow the curve.
+space of a kernel atoms follow the curve.
 Run with ``python examples/plot_outliers.py``.
 """
 
@@ -25,8 +25,9 @@ X = np.concatenate([moons, scattered])
 is_outlier = np.repeat([0, 1], [len(moons), len(scattered)])
 
 # %%
-# Three detectors. The default one chooses its sizes itself; the second one has a
-# narrower kernel, whose anchors move while the dictionary is learned.
+# Three detectors. The default one asks many small dictionaries of samples; the last one
+# has a single dictionary in the feature space of a narrow kernel, whose anchors move
+# while it is learned.
 
 detectors = {
     "linear dictionary": DictionaryOutlierDetector(KSVD(2, 1), random_state=0),

@@ -22,6 +22,7 @@ __all__ = [
     "plot_explanation",
     "plot_history",
     "plot_kernel_error",
+    "plot_outlier",
     "plot_residuals",
     "show_atoms",
 ]
@@ -343,6 +344,90 @@ def plot_explanation(
     ax.set_title(f"{explanation.label}" + (f" = {weights}" if uses else ""))
     ax.set_axis_off()
     return ax
+
+
+def plot_outlier(
+    explanation: Any,
+    ax: Any = None,
+    image_shape: tuple[int, ...] | None = None,
+    n_features: int = 10,
+    series: bool = False,
+) -> Any:
+    """Which features make a row an outlier, and how much.
+
+    Parameters
+    ----------
+    explanation : OutlierExplanation
+        What `DictionaryOutlierDetector.explain` gave for the row.
+    ax : Axes, optional
+        Where to draw. Default: new axes.
+    image_shape : (height, width), optional
+        For rows that are images: the image, its usual form and a map of the shares,
+        side by side.
+    n_features : int
+        The number of bars, those of the largest shares.
+    series : bool
+        For rows that are series or windows: the row and its usual form as lines, with
+        the shares as a shadow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import DictionaryOutlierDetector, plotting
+    >>> X = np.random.default_rng(0).standard_normal((200, 3))
+    >>> found = DictionaryOutlierDetector(random_state=0).fit(X)
+    >>> ax = plotting.plot_outlier(found.explain([[0.1, 12.0, 0.2]])[0])
+    >>> ax.get_yticklabels()[0].get_text()
+    'x1 = 12 (usual 0.881)'
+    """
+    ax = _axes(ax)
+    if image_shape is not None:
+        _outlier_image(explanation, ax, image_shape)
+    elif series:
+        _outlier_series(explanation, ax)
+    else:
+        _outlier_bars(explanation, ax, n_features)
+    kind = "outlier" if explanation.is_outlier else "normal"
+    score, threshold = explanation.score, explanation.threshold
+    ax.set_title(f"{kind}: score {score:.3g}, threshold {threshold:.3g}")
+    return ax
+
+
+def _outlier_bars(explanation: Any, ax: Any, n_features: int) -> None:
+    chosen = explanation.order[:n_features]
+    names = [
+        f"{explanation.names[j]} = {explanation.values[j]:.3g} "
+        f"(usual {explanation.expected[j]:.3g})"
+        for j in chosen
+    ]
+    ax.barh(np.arange(len(chosen)), explanation.shares[chosen], color="0.35")
+    ax.set_yticks(np.arange(len(chosen)), names)
+    ax.invert_yaxis()
+    ax.set_xlabel("share of the score")
+
+
+def _outlier_image(explanation: Any, ax: Any, image_shape: tuple[int, ...]) -> None:
+    """Image and usual form on one scale of grey; the darkest share is the largest."""
+    pair = np.stack([explanation.values, explanation.expected])
+    _check_image_shape(pair, image_shape)
+    low, high = float(pair.min()), float(pair.max())
+    pair = (pair - low) / ((high - low) or 1.0)
+    largest = float(explanation.shares.max()) or 1.0
+    tiles = [*pair, 1 - explanation.shares / largest]
+    picture = np.concatenate([tile.reshape(image_shape) for tile in tiles], axis=1)
+    ax.imshow(picture, cmap="gray", vmin=0.0, vmax=1.0, interpolation="nearest")
+    ax.set_axis_off()
+
+
+def _outlier_series(explanation: Any, ax: Any) -> None:
+    steps = np.arange(len(explanation.values))
+    ax.plot(steps, explanation.values, color="0.1", label="row")
+    ax.plot(steps, explanation.expected, "--", color="0.5", label="usual")
+    shadow = explanation.shares / (float(explanation.shares.max()) or 1.0)
+    low, high = ax.get_ylim()
+    top = low + shadow * (high - low)
+    ax.fill_between(steps, low, top, color="0.85", label="share", zorder=0)
+    ax.legend(frameon=False)
 
 
 def _atoms(learner: Any, n_atoms: int | None) -> list[Any]:

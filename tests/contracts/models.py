@@ -82,11 +82,14 @@ INSTANCES = {
         None, max_candidates=2, families=["samples"], random_state=0
     ),
     "Outliers": DictionaryOutlierDetector(random_state=0),
+    "Novelties": DictionaryOutlierDetector(
+        KSVD(**SHORT), novelty=True, alpha=0.3, random_state=0
+    ),
 }
 NEED_MEMORY = {
     *("KSVD", "RLS", "KernelKSVD", "KernelMOD", "Reduced", "Reduced moving", "Budget"),
     *("Residual", "Residual kernel", "SRC", "KSAD", "KSAD Fisher"),
-    *("LCKSVD", "DKSVD", "FDDL", "Auto", "Outliers"),
+    *("LCKSVD", "DKSVD", "FDDL", "Auto", "Outliers", "Novelties"),
 }
 TAKE_BLOCKS = {
     *("KSVD parallel", "MOD", "RLS", "Online", "Orthogonal", "Budget", "Residual MOD"),

@@ -51,7 +51,7 @@ ALLOWED = {
     | {"kernels", "maps", "dictionaries", "pursuits", "updates", "learners"}
     | {"persistence"}  # checkpoints
     | {"datasets"},  # noise and holes that a robust choice is made with
-    "outliers": GROUND | {"kernels", "learners"},
+    "outliers": GROUND | {"kernels", "dictionaries", "learners"},
     "imputers": GROUND | {"kernels", "learners"},
     "images": GROUND | {"dictionaries", "pursuits", "learners"},
     "plotting": GROUND | {"dictionaries"},

@@ -123,7 +123,7 @@ MODELS = {
     "two learners": make_pipeline(
         KSVD(8, 3, random_state=0), KSVD(6, 2, random_state=1)
     ),
-    "outliers": DictionaryOutlierDetector(random_state=0),
+    "outliers": DictionaryOutlierDetector(KSVD(9, 2, max_iter=4), random_state=0),
     "LC-KSVD": LCKSVDClassifier(5, 2, max_iter=4, random_state=0),
     "FDDL": FDDLClassifier(5, max_iter=4, random_state=0),
     "FDDL, simplified": FDDLClassifier(5, max_iter=4, simplified=True, random_state=0),

@@ -441,9 +441,7 @@ runpy.run_module("kernlets", run_name="__main__")
 """
 
 
-def with_small_files(
-    n_bytes: int, *arguments: Any
-) -> subprocess.CompletedProcess[str]:
+def with_small_files(n_bytes: int, *arguments: Any) -> subprocess.CompletedProcess[str]:
     """A process to which the system refuses longer files, as on a full disk."""
     words = [sys.executable, "-c", SMALL_FILES, n_bytes, *arguments]
     return subprocess.run([*map(str, words)], capture_output=True, text=True)
@@ -508,8 +506,8 @@ def test_every_method_through_every_command(
         return
     ok(*fit, "--test", blobs)
     assert "features" in ok("info", model)
-    name = "accuracy" if not (labels or detects) else "mean squared error"
-    assert name in ok("score", model, blobs)
+    name = "accuracy" if not labels else "mean squared error"
+    assert ("mean score" if detects else name) in ok("score", model, blobs)
     if detects:
         assert "gives no sparse codes" in error("transform", model, blobs, "-o", codes)
     else:
@@ -523,6 +521,9 @@ def test_every_method_through_every_command(
     chosen = method == "auto" and hasattr(load(model), "predict_proba")
     if chosen or method in WITH_PROBA:
         check_proba(model, blobs, tmp_path)
+    elif detects:
+        header = ok("predict", model, blobs, "--proba").splitlines()[0]
+        assert header == "label,proba_normal,proba_outlier"
     else:
         assert "gives no probabilities" in error("predict", model, blobs, "--proba")
 
@@ -571,12 +572,29 @@ def test_outliers_are_found(tmp_path: Path) -> None:
     assert set(np.flatnonzero(labels < 0)) >= {0, 1, 2, 3, 4}
     np.testing.assert_array_equal(scores, -load(model).score_samples(X))
     assert scores[labels < 0].min() > scores[labels > 0].max()
-    assert "outliers            10 of 200" in ok("score", model, data)
+    assert "outliers    10 of 200" in ok("score", model, data)
     for suffix, names in {".npz": ["y", "score"], ".npy": None}.items():
         ok("predict", model, data, "-o", tmp_path / f"p{suffix}")
         found = np.load(tmp_path / f"p{suffix}")
         found = found if names is None else found[names[1]]
         np.testing.assert_array_equal(found, scores)
+    check_reasons(model, data, tmp_path)
+
+
+def check_reasons(model: Path, data: Path, folder: Path) -> None:
+    """Of each row in a column, of the first rows in sentences."""
+    header, first, *_ = ok("predict", model, data, "--reasons").splitlines()
+    assert header == "label,score,reason"
+    assert first.startswith("-1,")
+    assert first.count("usual") == 3
+    ok("predict", model, data, "--reasons", "--proba", "-o", folder / "r.npz")
+    found = np.load(folder / "r.npz")
+    assert found["reason"].shape == (200,)
+    assert found["proba"].shape == (200, 2)
+    text = ok("explain", model, data, "--rows", "2")
+    assert text.startswith("row 0: outlier: score")
+    assert "nearest normal training row" in text
+    assert "row 1: " in text
 
 
 def test_models_that_cannot_do_what_is_asked(blobs: Path, tmp_path: Path) -> None:
@@ -585,4 +603,5 @@ def test_models_that_cannot_do_what_is_asked(blobs: Path, tmp_path: Path) -> Non
     codes = tmp_path / "c.npz"
     assert "no sparse codes" in error("transform", model, blobs, "-o", codes)
     assert "classifier to score" in error("score", model, blobs)
+    assert "is for outlier detectors" in error("predict", model, blobs, "--reasons")
     assert "fitted without labels" in error("predict", model, blobs)

@@ -92,6 +92,7 @@ SMALLER = {
             "for rows in digits[:2])"
         ),
     },
+    "plot_outlier_reasons.py": {},
     "plot_outliers.py": {
         "np.linspace(-2, 3, 90)": "np.linspace(-2, 3, 9)",
         "np.linspace(-1.5, 2, 90)": "np.linspace(-1.5, 2, 9)",

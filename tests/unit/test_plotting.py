@@ -127,7 +127,7 @@ def test_plot_history_finds_the_last_step(ax, rows):
     for one, drawn in zip(model[-1].learners_, ax.get_lines()[1:], strict=True):
         np.testing.assert_array_equal(drawn.get_ydata(), one.history_["objective"])
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["0", "1"]
-    plotting.plot_history(DictionaryOutlierDetector(random_state=0).fit(rows), ax)
+    plotting.plot_history(DictionaryOutlierDetector(learner).fit(rows), ax)
     assert len(ax.get_lines()) == 4
     with pytest.raises(TypeError, match="StandardScaler has no history_"):
         plotting.plot_history(StandardScaler().fit(rows), ax)

@@ -24,6 +24,7 @@ METHODS = (
     "predict",
     "predict_proba",
     "decision_function",
+    "explain",
     "residuals",
     "reconstruction_error",
     "score",

@@ -135,6 +135,12 @@ def predict(
     proba: Annotated[
         bool, typer.Option("--proba", help="also the probability of each class")
     ] = False,
+    reasons: Annotated[
+        bool,
+        typer.Option(
+            "--reasons", help="also the features that make a row an outlier, in words"
+        ),
+    ] = False,
     label: o.Label = None,
     key: o.Key = None,
     size: o.Size = None,
@@ -147,13 +153,14 @@ def predict(
     """Predict the class of every row of DATA.
 
     A model of --method outliers gives 1 for normal rows and -1 for outliers, with a
-    score that is higher for less normal rows.
+    score that is higher for less normal rows, and with --reasons the features that
+    stand out.
     """
     commands = load_commands()
     on_cluster = scheduler is not None
     source = commands.Source(data, label, key, size, header, on_cluster=on_cluster)
     with commands.session(memory, threads, scheduler=scheduler):
-        commands.predict_rows(model, source, output, proba, force)
+        commands.predict_rows(model, source, output, proba, force, reasons)
 
 
 @app.command()
@@ -220,7 +227,10 @@ def explain(
     size: o.Size = None,
     header: o.Header = None,
 ) -> None:
-    """Explain the labels of rows of DATA: classes, atoms, training rows."""
+    """Explain the labels of rows of DATA: classes, atoms, training rows.
+
+    Of a model of --method outliers: which features stand out, and what is usual.
+    """
     commands = load_commands()
     commands.explain_rows(model, commands.Source(data, label, key, size, header), rows)
 

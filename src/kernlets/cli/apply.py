@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,12 +32,13 @@ def predict_rows(
     output: Path | None,
     proba: bool = False,
     force: bool = False,
+    reasons: bool = False,
 ) -> None:
     """Labels of rows, and probabilities or scores, to a file or standard output."""
     if output is not None:
         check_table(output, (path, source.path), force)
     model = load_model(path)
-    predict = _predictor(path, model, proba)
+    predict = _predictor(path, model, proba, reasons)
     rows = source.read(Columns.of_model(model))
     found = Predictions.joined(by_batches(predict, rows, "predicting"))
     if output is None:
@@ -51,18 +53,40 @@ def explain_rows(path: Path, source: Source, n_rows: int) -> None:
     rows = source.read(Columns.of_model(model))
     blocks = iter(by_batches(np.asarray, rows, "reading"))
     for number, row in enumerate(next(blocks)[:n_rows]):
-        typer.echo(f"row {number}: {explain(model, row)}")
+        typer.echo(f"row {number}: {_explained(model, row)}")
 
 
-def _predictor(path: Path, model: Any, proba: bool) -> Callable[[Any], Predictions]:
-    """Predictions for a few rows: labels, with probabilities or scores."""
+def _explained(model: Any, row: np.ndarray) -> Any:
+    """Why a row is an outlier or not, or why it gets its label."""
+    if is_outlier_detector(model):
+        return _reasons(model, row[None])[0]
+    return explain(model, row)
+
+
+def _reasons(model: Any, X: Any) -> list[Any]:
+    return last_step(model).explain(before_last(model, X))
+
+
+def _predictor(
+    path: Path, model: Any, proba: bool, reasons: bool
+) -> Callable[[Any], Predictions]:
+    """Predictions for a few rows: labels, with probabilities, scores or reasons."""
+    if reasons and not is_outlier_detector(model):
+        name = type(last_step(model)).__name__
+        raise ValueError(
+            f"{path}: --reasons is for outlier detectors, and this is {name}: use "
+            "`kernlets explain`"
+        )
     if proba and not hasattr(model, "predict_proba"):
         raise ValueError(
             f"{path}: {type(last_step(model)).__name__} gives no probabilities: leave "
             "--proba out"
         )
     if is_outlier_detector(model):
-        return partial(_with_scores, model)
+        found = _with_odds if proba else _with_scores
+        return (
+            partial(_with_reasons, found, model) if reasons else partial(found, model)
+        )
     if not is_classifier(model):
         raise ValueError(
             f"{path}: was fitted without labels and predicts none: use `kernlets "
@@ -81,8 +105,23 @@ def _with_proba(model: Any, X: Any) -> Predictions:
     return Predictions(to_numpy(model.predict(X)), "proba", shares, columns)
 
 
+def _with_odds(model: Any, X: Any) -> Predictions:
+    """1 for inliers and -1 for outliers, with the probability of both."""
+    columns = ("proba_normal", "proba_outlier")
+    shares = model.predict_proba(X)
+    return Predictions(to_numpy(model.predict(X)), "proba", shares, columns)
+
+
+def _with_reasons(
+    found: Callable[[Any, Any], Predictions], model: Any, X: Any
+) -> Predictions:
+    """Predictions, and in words which features of a row stand out."""
+    words = np.array([reason.brief() for reason in _reasons(model, X)])
+    return replace(found(model, X), reasons=words)
+
+
 def _with_scores(model: Any, X: Any) -> Predictions:
-    """1 for inliers and -1 for outliers, with the errors: large ones are abnormal."""
+    """1 for inliers and -1 for outliers, with the scores: large ones are abnormal."""
     errors = -to_numpy(model.score_samples(X))
     columns = ("score",)
     return Predictions(to_numpy(model.predict(X)), "score", errors[:, None], columns)
@@ -100,7 +139,7 @@ def score_rows(path: Path, source: Source) -> None:
 
 
 def score_facts(model: Any, rows: Table) -> dict[str, str]:
-    """Accuracy of a classifier, otherwise the reconstruction error."""
+    """Accuracy of a classifier, score of a detector, or the reconstruction error."""
     if is_outlier_detector(model):
         return _outlier_facts(model, rows)
     if not is_classifier(model):
@@ -118,7 +157,7 @@ def _outlier_facts(model: Any, rows: Table) -> dict[str, str]:
     count, mean = np.count_nonzero(found.labels < 0), np.mean(to_numpy(found.numbers))
     return {
         "outliers": f"{count} of {len(found.labels)}",
-        "mean squared error": f"{mean:.6g}",
+        "mean score": f"{mean:.6g}",
     }
 
 

@@ -19,6 +19,7 @@ from ..backend.pipelines import last_step
 from ..backend.rows import count_rows
 from ..config import options
 from ..datasets import Table
+from ..outliers import SampledDictionaries
 from .apply import score_facts
 from .build import Recipe
 from .holdout import chosen, search_facts, split_rows
@@ -107,16 +108,24 @@ def _told_columns(path: Path, rows: Table) -> Columns:
 def _fit_facts(
     model: Any, rows: Table, seconds: float, path: Path, scaling: str
 ) -> dict[str, str]:
-    counts = [part.dictionary_.n_atoms for part in fitted_learners(model)]
-    atoms = "-".join(map(str, sorted({min(counts), max(counts)})))
     return {
         "rows": f"{count_rows(rows.X)} of {width(rows)} features",
         "scaling": scaling,
         **_kind_facts(model, rows),
-        "atoms": f"{atoms} for each class" if len(counts) > 1 else atoms,
+        "atoms": _atoms_text(model),
         "training": f"{seconds:.2f} s",
         "model": f"{path} ({size_text(path.stat().st_size)})",
     }
+
+
+def _atoms_text(model: Any) -> str:
+    """How many atoms there are, in which dictionaries."""
+    learners = fitted_learners(model)
+    if isinstance(learners[0], SampledDictionaries):
+        return "{1} in each of {0} dictionaries".format(*learners[0].atoms_.shape)
+    counts = [part.dictionary_.n_atoms for part in learners]
+    atoms = "-".join(map(str, sorted({min(counts), max(counts)})))
+    return f"{atoms} for each class" if len(counts) > 1 else atoms
 
 
 def _kind_facts(model: Any, rows: Table) -> dict[str, str]:

@@ -27,6 +27,7 @@ class Predictions:
     kind: str | None = None  # "proba", "score" or nothing
     numbers: np.ndarray | None = None  # (n, k)
     columns: tuple[str, ...] = ()  # (k,)
+    reasons: np.ndarray | None = None  # (n,) text
 
     @classmethod
     def joined(cls, parts: Iterable[Predictions]) -> Predictions:
@@ -37,17 +38,27 @@ class Predictions:
         if first.numbers is None:
             return cls(labels)
         numbers = np.concatenate([part.numbers for part in parts])
-        return cls(labels, first.kind, numbers, first.columns)
+        words = None
+        if first.reasons is not None:
+            words = np.concatenate([part.reasons for part in parts])
+        return cls(labels, first.kind, numbers, first.columns, words)
 
     def rows(self) -> Iterator[list[str]]:
         """A table as text: a header, then a row for each row."""
-        yield ["label", *self.columns]
+        words: list[list[str]] = [[]] * len(self.labels)
+        if self.reasons is not None:
+            words = [[str(reason)] for reason in self.reasons]
+        yield [
+            "label",
+            *self.columns,
+            *(["reason"] if self.reasons is not None else []),
+        ]
         if self.numbers is None:
             yield from ([str(label)] for label in self.labels)
             return
         form = _number_format(self.numbers.dtype)
-        for label, row in zip(self.labels, self.numbers, strict=True):
-            yield [str(label), *(form % number for number in row)]
+        for label, row, more in zip(self.labels, self.numbers, words, strict=True):
+            yield [str(label), *(form % number for number in row), *more]
 
 
 def print_predictions(found: Predictions) -> None:
@@ -77,6 +88,8 @@ def write_predictions(path: Path, found: Predictions) -> None:
             np.save(file, labels if numbers is None else numbers)
         else:
             more = {} if numbers is None else {str(found.kind): numbers}
+            if found.reasons is not None:
+                more["reason"] = found.reasons
             np.savez(file, y=labels, **more)  # type: ignore[arg-type]
 
 

@@ -1,0 +1,106 @@
+"""Why a row is an outlier, or why not: shares of the features, and what is usual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+SHOWN = 5  # features that the text names
+
+
+@dataclass(frozen=True)
+class OutlierExplanation:
+    """Why a row gets its outlier score; printed, a few lines of text.
+
+    Parameters
+    ----------
+    score, threshold : float
+        The score of the row, and the score above which rows are outliers.
+    rank : float
+        The share of the training rows with a lower score.
+    contributions : array (p,)
+        What each feature adds to the score.
+    values : array (p,)
+        The row, its gaps filled in.
+    expected : array (p,)
+        What the dictionaries represent the row by: values that would be usual.
+    nearest : array (p,)
+        The nearest normal training row.
+    nearest_row : int
+        Its number.
+    names : tuple of str
+        Names of the features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import DictionaryOutlierDetector
+    >>> X = np.random.default_rng(0).standard_normal((200, 3))
+    >>> found = DictionaryOutlierDetector(random_state=0).fit(X)
+    >>> reason = found.explain([[0.1, 12.0, 0.2]])[0]
+    >>> int(reason.order[0]), reason.is_outlier
+    (1, True)
+    """
+
+    score: float
+    threshold: float
+    rank: float
+    contributions: np.ndarray  # (p,)
+    values: np.ndarray  # (p,)
+    expected: np.ndarray  # (p,)
+    nearest: np.ndarray  # (p,)
+    nearest_row: int
+    names: tuple[str, ...]
+
+    @property
+    def is_outlier(self) -> bool:
+        """Whether the score is above the threshold."""
+        return self.score > self.threshold
+
+    @property
+    def shares(self) -> np.ndarray:  # (p,)
+        """Contributions divided by their sum."""
+        total = float(self.contributions.sum())
+        p = len(self.contributions)
+        return self.contributions / total if total > 0 else np.full(p, 1 / p)
+
+    @property
+    def order(self) -> np.ndarray:  # (p,)
+        """Features by their share, the largest first."""
+        return np.argsort(-self.contributions, kind="stable")
+
+    def __str__(self) -> str:
+        return "\n".join([self._verdict(), *self._features(), self._neighbour()])
+
+    def brief(self, n_features: int = 3) -> str:
+        """The features that matter most, in one line."""
+        chosen = self.order[:n_features]
+        return "; ".join(
+            f"{self.names[j]}={self.values[j]:.4g} (usual {self.expected[j]:.4g}, "
+            f"{100 * self.shares[j]:.0f} %)"
+            for j in chosen
+        )
+
+    def _verdict(self) -> str:
+        kind = "outlier" if self.is_outlier else "normal"
+        side = "above" if self.is_outlier else "not above"
+        return (
+            f"{kind}: score {self.score:.4g}, {side} the threshold "
+            f"{self.threshold:.4g}; {100 * self.rank:.1f} % of the training rows score "
+            "lower"
+        )
+
+    def _features(self) -> list[str]:
+        lines = [
+            f"  {self.names[j]} is {self.values[j]:.4g} where {self.expected[j]:.4g} "
+            f"is usual: {100 * self.shares[j]:.0f} % of the score"
+            for j in self.order[:SHOWN]
+        ]
+        left = len(self.names) - len(lines)
+        rest = 1 - float(self.shares[self.order[:SHOWN]].sum())
+        more = [f"  {left} other features: {100 * rest:.0f} %"] if left > 0 else []
+        return [*lines, *more]
+
+    def _neighbour(self) -> str:
+        return f"nearest normal training row: {self.nearest_row}"

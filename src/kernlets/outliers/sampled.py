@@ -1,0 +1,352 @@
+"""Many small dictionaries of training rows, and how far a row is from their atoms.
+
+This module learns and scores. What a score means to a user (thresholds, probabilities,
+reasons) is in the other modules of this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..backend import ops
+from ..backend.arrays import as_like, double, index_like, namespace, to_numpy
+from ..backend.constraints import AT_LEAST_1, Interval
+from ..backend.estimator import Estimator
+from ..backend.masks import has_gaps
+from ..backend.random import generator
+from ..backend.rows import map_rows, spread_sample
+from ..core import Array
+from ..fields import Conditions, Declared, Floats, Indices, Maybe, Size
+from ..kernels.complete import NEIGHBORS, RIDGE, fill_in, usual_kernel
+
+#: How a dictionary sees the rows: all features, half of them, or all without the
+#: correlations between them.
+VIEWS = ("all", "half", "decorrelated")
+UNIT_ROWS = 4096  # training rows that the unit of each dictionary is measured with
+MAX_DECORRELATED = 512  # features; beyond that, covariances are costly and unreliable
+SHRINKAGE = 0.05  # share of the mean variance that is added to every variance
+TRIM_ROUNDS = 3
+FAR = 1e6  # robust deviations beyond which a value adds nothing to covariances
+
+
+@dataclass(frozen=True)
+class Member:
+    """One dictionary: which of the rows are its atoms, and what it sees of a row."""
+
+    atoms: np.ndarray  # (m,) places in `SampledDictionaries.rows_`
+    features: np.ndarray  # (q,)
+    decorrelated: bool
+    factor: float  # weight divided by unit
+
+
+class SampledDictionaries(Estimator):
+    """Small dictionaries of randomly drawn training rows, each with one-sparse codes.
+
+    With the Laplacian kernel κ(x, z) = exp(−‖x − z‖₁/σ) all atoms φ(z) have unit norm,
+    so that the best code with one non-zero belongs to the nearest atom, and its error
+    is 1 − κ(x, z)². That error is close to 1 for everything far away; the distance
+    ‖x − z‖₁ = −σ/2 · log(1 − error) has the same order and keeps telling how far. A
+    row's score is a mean of its distances to the nearest atom of each dictionary, each
+    in units of the median over the training rows: 1 is usual, 3 is three times as far.
+    Views whose scores spread more weigh less, so that none outvotes the others.
+
+    Few atoms are the point: a cluster of outliers that makes up 3 % of the rows has no
+    atom in most dictionaries of 16, where one dictionary of all rows represents it
+    perfectly. Where all rows are normal, more atoms are better.
+
+    A training row is no atom for itself: where a row equals an atom, and no other
+    training row does, the next atom counts.
+
+    Parameters
+    ----------
+    n_dictionaries : int
+        Number of dictionaries, shared by three views in turn: all features, a random
+        half of them, and features without their correlations.
+    n_atoms : int
+        Atoms of each dictionary, at most half of the rows, or nine tenths of them
+        without trimming.
+    trim : float
+        Share of the rows that are left out, as the least usual ones: when the
+        correlations between the features are measured, and, by the scores of a first
+        set of dictionaries, when atoms are drawn.
+    random_state : int, RandomState, Generator or None
+        Seed of the draws.
+
+    Attributes
+    ----------
+    rows_ : array (r, p)
+        The rows that are atoms.
+    row_numbers_ : array (r,)
+        Their numbers among the training rows.
+    is_single_ : array (r,)
+        1 where no other training row is equal, otherwise 0.
+    atoms_ : array (t, m)
+        The atoms of each dictionary, as places in `rows_`.
+    features_ : array (t, p)
+        1 for the features that a dictionary sees, otherwise 0.
+    views_ : array (t,)
+        The view of each dictionary: 0 for all features, 1 for half of them, 2 for
+        features without correlations.
+    units_ : array (t,)
+        Median distances of training rows.
+    weights_ : array (t,)
+        Weights of the dictionaries in the mean; their sum is 1.
+    whitening_ : array (p, p)
+        The symmetric matrix that removes correlations (absent beyond 512 features).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets.outliers import SampledDictionaries
+    >>> X = np.random.default_rng(0).standard_normal((200, 3))
+    >>> found = SampledDictionaries(random_state=0).fit(X)
+    >>> bool(found.errors(np.full((1, 3), 9.0))[0] > 5)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_dictionaries": [AT_LEAST_1],
+        "n_atoms": [AT_LEAST_1],
+        "trim": [Interval(Real, 0, 1, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "n_features_in_": Size("p"),
+        "rows_": Floats("r", "p"),
+        "row_numbers_": Indices("r"),
+        "is_single_": Indices("r", below=2),
+        "atoms_": Indices("t", "m", below="r"),
+        "features_": Indices("t", "p", below=2),
+        "views_": Indices("t", below=len(VIEWS)),
+        "units_": Floats("t", like="float64"),
+        "weights_": Floats("t", like="float64"),
+        "whitening_": Maybe(Floats("p", "p")),
+    }
+    _conditions: ClassVar[Conditions] = {
+        "units_ must be positive": lambda self: bool((self.units_ > 0).all()),
+        "every dictionary must see a feature": lambda self: bool(
+            self.features_.any(axis=1).all()
+        ),
+        "a view without correlations needs whitening_": lambda self: bool(
+            hasattr(self, "whitening_") or not (self.views_ == 2).any()
+        ),
+    }
+
+    def __init__(
+        self,
+        n_dictionaries: int = 96,
+        n_atoms: int = 16,
+        trim: float = 0.3,
+        random_state: Any = None,
+    ) -> None:
+        self.n_dictionaries = n_dictionaries
+        self.n_atoms = n_atoms
+        self.trim = trim
+        self.random_state = random_state
+
+    def fit(self, X: Array, y: Any = None) -> SampledDictionaries:
+        """Draw dictionaries from rows that are scaled and complete; y is ignored."""
+        self._validate_params()
+        rng = generator(self.random_state)
+        self.n_features_in_ = int(X.shape[1])
+        self._decorrelate(X)
+        everything = np.arange(X.shape[0])
+        self._draw(X, everything, rng)
+        self._measure(X)
+        if self.trim:
+            self._draw(X, self._usual_rows(X), rng)
+            self._measure(X)
+        return self
+
+    def errors(self, X: Array) -> Array:  # (n,)
+        """Scores of rows; the larger, the less usual."""
+        check_is_fitted(self)
+        score = self._scorer()
+        return map_rows(score, X, row_bytes=self._row_bytes())
+
+    def parts(self, X: Array) -> tuple[Array, Array]:  # (n, p), (n, t)
+        """What each feature adds to the scores, and the nearest atoms.
+
+        The former sum up to `errors`, the latter are places in `rows_`.
+        """
+        check_is_fitted(self)
+        X = self.completed(X)
+        xp, own = namespace(X), self._own_atoms(X)
+        total, nearest = xp.zeros_like(X), []
+        for member, rows, atoms in self._seen(X):
+            gaps, places = self._gaps(member, rows, atoms, own)
+            nearest.append(places)
+            features = index_like(member.features, X)
+            total[:, features] += gaps * member.factor
+        return total, xp.stack(nearest, axis=1)
+
+    def completed(self, X: Array) -> Array:
+        """Rows whose gaps are filled in over the nearest atoms."""
+        if not has_gaps(X):
+            return X
+        samples = to_numpy(self.rows_)
+        kernel = usual_kernel(X.shape[1])
+        return as_like(fill_in(to_numpy(X), samples, kernel, NEIGHBORS, RIDGE), X)
+
+    # ------------------------------------------------------------------ learning
+
+    def _usual_rows(self, X: Array) -> np.ndarray:
+        """Numbers of the rows that score lowest, at least two."""
+        scores = to_numpy(self.errors(X))
+        count = max(2, round((1 - self.trim) * len(scores)))
+        return np.sort(np.argsort(scores, kind="stable")[:count])
+
+    def _draw(self, X: Array, among: np.ndarray, rng: np.random.Generator) -> None:
+        """The atoms, from the rows with these numbers, and features of dictionaries."""
+        n, p = len(among), X.shape[1]
+        most = n // 2 if self.trim else n * 9 // 10
+        count = min(n, max(2, min(self.n_atoms, most)))
+        drawn = [among[rng.permutation(n)[:count]] for _ in range(self.n_dictionaries)]
+        numbers, places = np.unique(np.array(drawn), return_inverse=True)
+        self.row_numbers_ = numbers
+        self.rows_ = X[index_like(numbers, X)]
+        self.atoms_ = places.reshape(self.n_dictionaries, count)
+        self.is_single_ = _singles(to_numpy(X), numbers)
+        usable = len(VIEWS) if hasattr(self, "whitening_") else len(VIEWS) - 1
+        self.views_ = np.arange(self.n_dictionaries) % usable
+        self.features_ = np.ones((self.n_dictionaries, p), dtype=np.int64)
+        for t in np.flatnonzero(self.views_ == 1):
+            self.features_[t, rng.permutation(p)[(p + 1) // 2 :]] = 0
+
+    def _decorrelate(self, X: Array) -> None:
+        """The inverse root of the covariance of the more usual rows."""
+        self.__dict__.pop("whitening_", None)
+        if not 2 <= X.shape[1] <= MAX_DECORRELATED:
+            return
+        rows = np.clip(to_numpy(double(spread_sample(X, 10 * UNIT_ROWS))), -FAR, FAR)
+        used, rounds = rows, TRIM_ROUNDS if self.trim else 1
+        for _ in range(rounds):
+            whitening = _whitening(used)
+            lengths = np.square((rows - used.mean(axis=0)) @ whitening).sum(axis=1)
+            used = rows[lengths <= np.quantile(lengths, 1 - self.trim)]
+        self.whitening_ = as_like(whitening, X)
+
+    def _measure(self, X: Array) -> None:
+        """Units: median distances, or means where those are 0; then weights."""
+        sample = spread_sample(X, UNIT_ROWS)
+        self.units_ = self.weights_ = np.ones(len(self.atoms_))
+        own = self._own_atoms(sample)
+        found = [
+            to_numpy(double(self._distances(member, rows, atoms, own)))
+            for member, rows, atoms in self._seen(sample)
+        ]
+        self.units_ = np.array([np.median(d) or d.mean() or 1.0 for d in found])
+        self._weigh(np.stack(found) / self.units_[:, None])
+
+    def _weigh(self, relative: np.ndarray) -> None:  # (t, n)
+        """Views get weights in inverse proportion to the spread of their scores."""
+        weights = np.empty(len(relative))
+        for view in np.unique(self.views_):
+            members = self.views_ == view
+            spread = float(relative[members].mean(axis=0).std()) or 1.0
+            weights[members] = 1 / (spread * members.sum())
+        self.weights_ = weights / weights.sum()
+
+    # ------------------------------------------------------------------- scoring
+
+    def _scorer(self) -> Callable[[Array], Array]:
+        keys = _keys(to_numpy(self.rows_), self.is_single_)
+
+        def score(block: Array) -> Array:  # (n,)
+            block = self.completed(block)
+            own, total = _found(keys, block), namespace(block).zeros_like(block[:, 0])
+            for member, rows, atoms in self._seen(block):
+                total += self._distances(member, rows, atoms, own) * member.factor
+            return total
+
+        return score
+
+    def _members(self) -> Iterator[Member]:
+        factors = self.weights_ / self.units_
+        tables = (self.atoms_, self.features_, self.views_, factors)
+        for atoms, seen, view, factor in zip(*tables, strict=True):
+            yield Member(atoms, np.flatnonzero(seen), bool(view == 2), float(factor))
+
+    def _seen(self, X: Array) -> Iterator[tuple[Member, Array, Array]]:
+        """Each dictionary, what it sees of the rows, and its atoms seen likewise."""
+        free = None
+        if hasattr(self, "whitening_"):
+            free = X @ self.whitening_, self.rows_ @ self.whitening_
+        for member in self._members():
+            if member.decorrelated and free is not None:
+                rows, atoms = free
+            else:
+                rows, atoms = X, self.rows_
+            atoms = atoms[index_like(member.atoms, X)]
+            if len(member.features) < X.shape[1]:
+                columns = index_like(member.features, X)
+                rows, atoms = rows[:, columns], atoms[:, columns]
+            yield member, rows, atoms
+
+    def _distances(
+        self, member: Member, rows: Array, atoms: Array, own: np.ndarray
+    ) -> Array:  # (n,)
+        """‖x − z‖₁ for the nearest atom z that is not the row itself."""
+        xp = namespace(rows)
+        return xp.min(_others(ops.l1_distances(rows, atoms), member, own), axis=1)
+
+    def _gaps(
+        self, member: Member, rows: Array, atoms: Array, own: np.ndarray
+    ) -> tuple[Array, Array]:  # (n, q), (n,)
+        """|x − z| feature by feature for the nearest atom z, and its place."""
+        xp = namespace(rows)
+        distances = _others(ops.l1_distances(rows, atoms), member, own)
+        nearest = xp.argmin(distances, axis=1)
+        return xp.abs(rows - atoms[nearest]), index_like(member.atoms, rows)[nearest]
+
+    def _own_atoms(self, X: Array) -> np.ndarray:  # (n,)
+        return _found(_keys(to_numpy(self.rows_), self.is_single_), X)
+
+    def _row_bytes(self) -> int:
+        return 8 * (4 * self.n_features_in_ + 2 * self.atoms_.shape[1])
+
+
+def _whitening(rows: np.ndarray) -> np.ndarray:  # (n, p) -> (p, p)
+    """(C + λI)^(−1/2) of the covariance C, with λ a share of the mean variance."""
+    centred = rows - rows.mean(axis=0)
+    values, vectors = np.linalg.eigh(centred.T @ centred / len(rows))
+    level = SHRINKAGE * float(values.mean()) or 1.0
+    return (vectors / np.sqrt(np.maximum(values, 0) + level)) @ vectors.T
+
+
+def _others(distances: Array, member: Member, own: np.ndarray) -> Array:
+    """Distances, infinite from a row to itself."""
+    if not (own >= 0).any():
+        return distances
+    is_own = index_like(own, distances)[:, None] == index_like(member.atoms, distances)
+    return namespace(distances).where(is_own, float("inf"), distances)
+
+
+def _singles(rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:  # (r,)
+    """1 for those of the rows that no other row is equal to."""
+    counts = dict.fromkeys((_key(rows[i]) for i in numbers), 0)
+    for key in map(_key, rows):
+        if key in counts:
+            counts[key] += 1
+    return np.array([counts[_key(rows[i])] == 1 for i in numbers]).astype(np.int64)
+
+
+def _keys(rows: np.ndarray, is_single: np.ndarray) -> dict[bytes, int]:
+    """Places of the rows that have no equal."""
+    return {_key(rows[i]): int(i) for i in np.flatnonzero(is_single)}
+
+
+def _key(row: np.ndarray) -> bytes:
+    return (row + 0.0).tobytes()  # -0.0 equals 0.0
+
+
+def _found(keys: dict[bytes, int], X: Array) -> np.ndarray:  # (n,)
+    """The place of the atom that equals each row, -1 where none does."""
+    return np.array([keys.get(_key(row), -1) for row in to_numpy(X)], dtype=np.int64)

@@ -1,0 +1,101 @@
+"""Which scores are too high: shares, fences, stated rates of false alarms; and odds."""
+
+from __future__ import annotations
+
+from math import ceil, erf, sqrt
+
+import numpy as np
+from scipy.stats import binom
+
+WHISKER = 1.5  # interquartile ranges from the upper quartile to the fence
+MEDCOUPLE_ROWS = 1000  # scores that skewness is measured with: all pairs are compared
+
+
+def share_threshold(scores: np.ndarray, share: float) -> float:
+    """The score that this share of the scores exceeds."""
+    return float(np.quantile(scores, 1 - share))
+
+
+def fence(scores: np.ndarray) -> float:
+    """The upper fence of the boxplot for skewed samples.
+
+    Q₃ + 1.5 · exp(3·MC) · IQR with the medcouple MC, or exp(4·MC) if that is negative:
+    Hubert and Vandervieren, "An adjusted boxplot for skewed distributions", 2008. Of
+    normal and of moderately skewed scores it cuts off 0.35 %.
+    """
+    scores = np.asarray(scores, dtype=np.float64)
+    lower, upper = np.quantile(scores, [0.25, 0.75])
+    skewness = medcouple(scores)
+    rate = 3.0 if skewness >= 0 else 4.0
+    return float(upper + WHISKER * np.exp(rate * skewness) * (upper - lower))
+
+
+def medcouple(values: np.ndarray) -> float:
+    """The median of ((b − m) − (m − a)) / (b − a) over all a ≤ m ≤ b, m the median."""
+    values = np.sort(values)
+    if len(values) > MEDCOUPLE_ROWS:
+        places = np.linspace(0, len(values) - 1, MEDCOUPLE_ROWS).round().astype(int)
+        values = values[places]
+    middle = float(np.median(values))
+    below, above = values[values <= middle], values[values >= middle]
+    gaps = above[:, None] - below
+    sums = (above[:, None] - middle) - (middle - below)
+    return float(np.median(sums[gaps > 0] / gaps[gaps > 0])) if gaps.any() else 0.0
+
+
+def conformal_threshold(scores: np.ndarray, alpha: float) -> float:
+    """The score that a fresh row exceeds with a probability of at most alpha.
+
+    Of n calibration scores it is the ⌈(1 − alpha)(n + 1)⌉-th smallest.
+    """
+    place = ceil((1 - alpha) * (len(scores) + 1) - 1e-9)
+    if place > len(scores):
+        needed = ceil(1 / alpha - 1 - 1e-9)
+        raise ValueError(
+            f"alpha={alpha} needs at least {needed} calibration rows, but there are "
+            f"{len(scores)} (half of the rows): pass more rows or a larger alpha"
+        )
+    return float(np.sort(scores)[place - 1])
+
+
+def p_values(scores: np.ndarray, calibration: np.ndarray) -> np.ndarray:  # (n,)
+    """(1 + number of calibration scores that are not below) / (1 + their number)."""
+    ordered = np.sort(calibration)
+    above = len(ordered) - np.searchsorted(ordered, scores, side="left")
+    return (1 + above) / (1 + len(ordered))
+
+
+def linear_odds(scores: np.ndarray, training: np.ndarray) -> np.ndarray:  # (n,)
+    """Scores from the smallest to the largest training score, mapped to 0 to 1."""
+    low, high = float(training.min()), float(training.max())
+    if high <= low:
+        return (scores > low).astype(np.float64)
+    return np.clip((scores - low) / (high - low), 0, 1)
+
+
+def unified_odds(scores: np.ndarray, training: np.ndarray) -> np.ndarray:  # (n,)
+    """max(0, erf(z/√2)) of the standardised scores: Kriegel et al. 2011."""
+    deviation = float(training.std()) or 1.0
+    standard = (scores - float(training.mean())) / (deviation * sqrt(2))
+    return np.clip([erf(value) for value in standard], 0, 1)
+
+
+ODDS = {"linear": linear_odds, "unify": unified_odds}
+
+
+def confidence(
+    scores: np.ndarray,  # (n,)
+    training: np.ndarray,
+    is_outlier: np.ndarray,  # (n,)
+    share: float,
+) -> np.ndarray:  # (n,)
+    """How probably another training set of this size would give the same label.
+
+    Perini, Vercruyssen and Davis, "Quantifying the confidence of anomaly detectors in
+    their example-wise predictions", 2020, as PyOD computes it.
+    """
+    n = len(training)
+    below = np.searchsorted(np.sort(training), scores, side="right")
+    posterior = (1 + below) / (2 + n)
+    outlying = 1 - binom.cdf(n - int(n * share), n, posterior)
+    return np.where(is_outlier, outlying, 1 - outlying)
