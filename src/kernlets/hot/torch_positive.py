@@ -47,7 +47,9 @@ def _step(
     """Whether samples took an atom (n,), and their supports and coefficients then."""
     sample = torch.arange(len(corr), device=corr.device)
     used = support >= 0
-    left = corr - torch.einsum("nw,nwm->nm", coefs, gram[support.clamp(min=0)])
+    taken = int(used.sum(1).amax())  # slots in use come first; rows of Gram are long
+    rows = gram[support[:, :taken].clamp(min=0)]
+    left = corr - torch.einsum("nw,nwm->nm", coefs[:, :taken], rows)
     padded = torch.cat([left, left[:, :1]], dim=1)  # free slots point past the atoms
     padded.scatter_(1, support.where(used, corr.shape[1]), 0)
     most, best = padded[:, :-1].max(dim=1)
