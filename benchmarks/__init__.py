@@ -35,6 +35,7 @@ NAMES = (
     "missing",
     "imputation",
     "recovery",
+    "convergence",
 )
 
 

@@ -278,10 +278,12 @@ class Coded:
     _declared: ClassVar[Declared] = {
         "X": Either(Floats("n>=0", "p"), Indices("n>=0")),
         "codes": Part(SparseCodes, n="n>=0"),
+        "weights": Either(Nothing(), Floats("n>=0")),
     }
 
     X: Array  # (n, p)
     codes: SparseCodes
+    weights: np.ndarray | None = None  # (n,) how often each sample counts; None: once
 
 
 class BlockSums:

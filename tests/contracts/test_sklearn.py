@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernlets import registry
 
+# Rows repeated in their places are compared in test_weights.py.
+PLACES = "first atoms are drawn by the places of rows, which this check shuffles"
+
+
+def expected_failures(estimator):
+    """Checks that cannot pass, with the reason."""
+    if "sample_weight" not in inspect.signature(estimator.fit).parameters:
+        return {}
+    name = "check_sample_weight_equivalence_on_{}_data"
+    return {name.format(kind): PLACES for kind in ("dense", "sparse")}
+
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # small classes in the checks' data
-@parametrize_with_checks([Estimator() for Estimator in registry.estimators()])
+@parametrize_with_checks(
+    [Estimator() for Estimator in registry.estimators()],
+    expected_failed_checks=expected_failures,
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -9,8 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..backend import ops
-from ..backend.arrays import diagonal, index_like, namespace, row_norms, to_numpy
+from ..backend.arrays import (
+    as_like,
+    diagonal,
+    index_like,
+    namespace,
+    row_norms,
+    to_numpy,
+)
 from ..backend.block_loop import slices
+from ..backend.codes import weighted_uses
 from ..backend.constraints import AT_LEAST_1
 from ..backend.masks import has_gaps, split
 from ..core import (
@@ -24,7 +32,7 @@ from ..core import (
 )
 from ..dictionaries import ExplicitDictionary, GramDictionary
 from ..pursuits.bookkeeping import squared_residual
-from ..pursuits.coded_sums import completed
+from ..pursuits.coded_sums import completed, worst_rows
 from .least_squares import fit_term, normalized
 from .refresh import LIMITS, refresh, refresh_from
 from .sweeps import gauss_seidel, nonnegative, positive_sweeps
@@ -91,19 +99,19 @@ class KSVDUpdate(AtomUpdate):
         order = rng.permutation(dictionary.n_atoms)
         how = self.exact, self.positive, self.positive_atoms
         dictionary, errors = sweep(dictionary, coded, order, how)
-        X, uses = completed(dictionary, coded.codes, coded.X), coded.codes.uses()
-        dictionary = self._refreshed(dictionary, X, uses, errors)
+        dictionary = self._refreshed(dictionary, coded, errors)
         if self.positive_atoms:  # a sample that took a place may have any sign
             dictionary = dictionary.with_weights(nonnegative(dictionary.weights))
-        return Step(dictionary, float(errors.sum(dtype=np.float64)))
+        return Step(dictionary, weighted_sum(errors, coded.weights))
 
     def _refreshed(
-        self, dictionary: Dictionary, X: Array, uses: np.ndarray, errors: np.ndarray
+        self, dictionary: Dictionary, coded: Coded, errors: np.ndarray
     ) -> Dictionary:
-        worst = np.argsort(-errors, kind="stable")[: dictionary.n_atoms]
+        X = completed(dictionary, coded.codes, coded.X)
+        worst = worst_rows(errors, dictionary.n_atoms, coded.weights)
         return refresh(
             dictionary,
-            uses,
+            weighted_uses(coded.codes, coded.weights),
             X[index_like(worst, X)],
             errors[worst],
             self.min_uses,
@@ -190,8 +198,33 @@ def _(
     X, codes = coded.X, coded.codes
     atoms, values = _copy(dictionary.atoms), _copy(codes.values)
     residual = ops.subtract_codes(X, codes.indices, values, atoms)
+    residual, values = scaled_rows(coded.weights, residual, values)
     ops.ksvd_sweep(residual, atoms, codes.indices, values, index_like(order, X), *how)
-    return dictionary.with_weights(atoms), to_numpy(row_norms(residual))
+    return dictionary.with_weights(atoms), _squares(residual, coded.weights)
+
+
+def scaled_rows(weights: np.ndarray | None, *arrays: Array) -> tuple[Array, ...]:
+    """Rows times the roots of their weights: plain sums of squares are then weighted.
+
+    A rank-one fit of √w eᵢ by √w gᵢ d is the weighted one of eᵢ by gᵢ d.
+    """
+    if weights is None:
+        return arrays
+    return tuple(as_like(np.sqrt(weights), each)[:, None] * each for each in arrays)
+
+
+def _squares(residual: Array, weights: np.ndarray | None) -> np.ndarray:  # (n,)
+    """Squared errors of the samples, from residuals of `scaled_rows`."""
+    squares = to_numpy(row_norms(residual))
+    if weights is None:
+        return squares
+    return np.where(weights > 0, squares / np.where(weights > 0, weights, 1), 0)
+
+
+def weighted_sum(errors: np.ndarray, weights: np.ndarray | None) -> float:
+    """Σ w‖e‖²."""
+    total = errors if weights is None else weights * errors
+    return float(total.sum(dtype=np.float64))
 
 
 def _masked_sweep(
@@ -202,9 +235,10 @@ def _masked_sweep(
     atoms, values = _copy(dictionary.atoms), _copy(codes.values)
     residual = ops.subtract_codes(X, codes.indices, values, atoms)
     residual = namespace(X).where(known, residual, namespace(X).zeros_like(residual))
+    residual, values = scaled_rows(coded.weights, residual, values)
     places = codes.indices, values, index_like(order, X)
     ops.masked_ksvd_sweep(residual, known, atoms, *places)
-    return dictionary.with_weights(atoms), to_numpy(row_norms(residual))
+    return dictionary.with_weights(atoms), _squares(residual, coded.weights)
 
 
 @sweep.register
@@ -225,6 +259,7 @@ def _(
         values,
         order,
         *how[:2],
+        weights=_like_values(coded.weights, values),
     )
     return dictionary, _gram_errors(dictionary, gram, replace(codes, values=values))
 
@@ -241,6 +276,10 @@ def _gram_errors(
         residual = squared_residual(gram, corr, energy, part.toarray())
         errors[rows] = to_numpy(residual)
     return errors
+
+
+def _like_values(weights: np.ndarray | None, values: Array) -> Array | None:
+    return None if weights is None else as_like(weights, values)
 
 
 def _copy(array: Array) -> Array:
