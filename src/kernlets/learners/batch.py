@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..backend.masks import has_gaps
 from ..backend.weights import Weights, by_name
 from ..core import Array, AtomUpdate, Dictionary, SparseCoder
 from ..dictionaries import ExplicitDictionary
@@ -19,6 +20,7 @@ from .base import DictionaryLearner
 from .iterate import CodeAndUpdate, Monitor, iterate
 from .linear_atoms import LinearAtoms
 from .race import Race
+from .steady import SteadyCodeAndUpdate
 from .warm_up import PACE, Pace
 
 
@@ -34,7 +36,11 @@ class BatchLearner(DictionaryLearner):
         """The rule that updates the atoms."""
 
     def _needs_all_codes(self) -> bool:
-        return self._atom_update().needs == "codes"
+        return self._is_steady() or self._atom_update().needs == "codes"
+
+    def _is_steady(self) -> bool:
+        """Whether the error may never rise."""
+        return bool(getattr(self, "steady", False))
 
     def _learn(
         self,
@@ -53,9 +59,13 @@ class BatchLearner(DictionaryLearner):
         given = {"samples": X, "start": start, **by_name(weights)}
         checkpoint = Checkpoint.of(self, **given)
         update, pace = self._atom_update(), Pace.of(self)
+        kind = CodeAndUpdate
+        if self._is_steady():
+            kind = SteadyCodeAndUpdate
+            refuse_uneven(self.coder_, X)
 
         def alternation(first: Dictionary, rng: np.random.Generator) -> CodeAndUpdate:
-            return CodeAndUpdate(first, X, self.coder_, update, rng, pace, weights)
+            return kind(first, X, self.coder_, update, rng, pace, weights)
 
         fits = [alternation(*each) for each in ((start, rng), *others)]
         steps = fits[0] if len(fits) == 1 else Race(fits, self.max_iter)
@@ -87,15 +97,30 @@ def ksvd_update(
     return found.set_params(**{k: v for k, v in wanted.items() if k in known})
 
 
+def refuse_uneven(coder: SparseCoder, X: Array) -> None:
+    """Refuse what a steady fit cannot compare by errors of whole samples."""
+    if has_gaps(X):
+        raise ValueError(
+            "steady=True needs rows without missing values: fill them in, e.g. with "
+            "kernlets.DictionaryImputer, or leave steady out"
+        )
+    if getattr(coder, "n_nonzero_coefs", None) is None:
+        raise ValueError(
+            f"steady=True compares errors of codes with a number of non-zeros, such as "
+            f"those of OMP(5), and {coder!r} has none: leave steady out"
+        )
+
+
 class LinearLearner(BatchLearner, LinearAtoms):
     """A batch learner whose atoms are rows of a matrix; it lacks the atom update."""
 
     def _check_blocks(self) -> None:
         if self._needs_all_codes():
+            update = getattr(self, "update", None)
             raise ValueError(
-                f"{type(self).__name__} with update={self.update!r} needs all codes at "
-                "once and cannot learn from blocks: set update='ksvd-parallel' or use "
-                "MOD"
+                f"{type(self).__name__} with update={update!r} and steady="
+                f"{self._is_steady()} needs all codes at once and cannot learn from "
+                "blocks: set update='ksvd-parallel' or use MOD, without steady"
             )
 
 
@@ -153,6 +178,11 @@ class KSVD(LinearLearner):
     n_init : int
         Number of starts. They race: in equal parts of the iterations the better half
         goes on, until one is left. With an array as `init` there is one start.
+    steady : bool
+        Whether the error may never rise. A pursuit is greedy, and single iterations may
+        end higher than the one before; with this the code of a sample is kept where the
+        new one is worse, and replaced atoms are taken back if they do not help. The
+        codes of all samples are then in memory.
 
     Attributes
     ----------
@@ -202,6 +232,7 @@ class KSVD(LinearLearner):
         exchange: int = 0,
         tol: float = 0.0,
         n_init: int = 1,
+        steady: bool = False,
     ) -> None:
         self.n_components = n_components
         self.n_nonzero_coefs = n_nonzero_coefs
@@ -218,6 +249,7 @@ class KSVD(LinearLearner):
         self.exchange = exchange
         self.tol = tol
         self.n_init = n_init
+        self.steady = steady
 
     def _first_dictionary(
         self, X: Array, rng: np.random.Generator, weights: Weights = None
@@ -240,7 +272,9 @@ class MOD(LinearLearner):
     ----------
     n_components, n_nonzero_coefs, coder, max_iter, init
         As in `KSVD`.
-    random_state, verbose, callback, sparse_output, warm_up, exchange, tol, n_init
+    random_state, verbose, callback, sparse_output
+        As in `KSVD`.
+    warm_up, exchange, tol, n_init, steady
         As in `KSVD`.
 
     Attributes
@@ -278,6 +312,7 @@ class MOD(LinearLearner):
         exchange: int = 0,
         tol: float = 0.0,
         n_init: int = 1,
+        steady: bool = False,
     ) -> None:
         self.n_components = n_components
         self.n_nonzero_coefs = n_nonzero_coefs
@@ -292,6 +327,7 @@ class MOD(LinearLearner):
         self.exchange = exchange
         self.tol = tol
         self.n_init = n_init
+        self.steady = steady
 
     def _atom_update(self) -> AtomUpdate:
         return MODUpdate()

@@ -169,7 +169,7 @@ class KernelKSVD(KernelLearner):
         Number of atoms. Default: a quarter of the samples, at most 500.
     n_nonzero_coefs, coder, max_iter, random_state, verbose, callback, sparse_output
         As in `KSVD`.
-    warm_up, exchange, tol, n_init : int, int, float, int
+    warm_up, exchange, tol, n_init, steady
         As in `KSVD`.
     init : "samples" or array of row numbers
         The training samples that serve as first atoms: random ones, or those given.
@@ -221,6 +221,7 @@ class KernelKSVD(KernelLearner):
         exchange: int = 0,
         tol: float = 0.0,
         n_init: int = 1,
+        steady: bool = False,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
@@ -237,6 +238,7 @@ class KernelKSVD(KernelLearner):
         self.exchange = exchange
         self.tol = tol
         self.n_init = n_init
+        self.steady = steady
 
     def _atom_update(self) -> AtomUpdate:
         return ksvd_update(self.update, self.coder)
@@ -251,7 +253,7 @@ class KernelMOD(KernelLearner):
         As in `KernelKSVD`.
     n_nonzero_coefs, coder, max_iter, random_state, verbose, callback, sparse_output
         As in `KSVD`.
-    warm_up, exchange, tol, n_init : int, int, float, int
+    warm_up, exchange, tol, n_init, steady
         As in `KSVD`.
 
     Attributes
@@ -285,6 +287,7 @@ class KernelMOD(KernelLearner):
         exchange: int = 0,
         tol: float = 0.0,
         n_init: int = 1,
+        steady: bool = False,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
@@ -300,6 +303,7 @@ class KernelMOD(KernelLearner):
         self.exchange = exchange
         self.tol = tol
         self.n_init = n_init
+        self.steady = steady
 
     def _atom_update(self) -> AtomUpdate:
         return MODUpdate()

@@ -25,7 +25,15 @@ from ..backend.rows import count_rows
 from ..backend.scale import quiet
 from ..backend.threads import serial_blas
 from ..backend.weights import Weights
-from ..core import Array, AtomUpdate, Coded, Dictionary, SparseCoder, Statistics
+from ..core import (
+    Array,
+    AtomUpdate,
+    Coded,
+    Dictionary,
+    SparseCoder,
+    Statistics,
+    Step,
+)
 from ..persistence.checkpoint import Checkpoint, fitting, learned_fields
 from ..pursuits import encode
 from ..pursuits.coded_sums import code_and_sum
@@ -211,6 +219,7 @@ class CodeAndUpdate(Alternation):
             with quiet():  # atoms and error are looked at
                 step = self.update.step(self.dictionary, coded, self.rng)
         self.dictionary = self._exchanged(step.dictionary, coded)
+        self._note(step)
         self.n_steps += 1
         _refuse_unbounded(self.dictionary)
         return {"objective": max(step.error, 0.0) / _n_samples(coded)}
@@ -221,6 +230,9 @@ class CodeAndUpdate(Alternation):
             return code_and_sum(self.dictionary, coder, self.X, self.weights)
         codes = encode(self.dictionary, coder, self.X)
         return Coded(self.X, codes, self.weights)
+
+    def _note(self, step: Step) -> None:
+        """For alternations that remember more than the atoms."""
 
     def _exchanged(
         self, dictionary: Dictionary, coded: Coded | Statistics

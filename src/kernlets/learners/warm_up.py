@@ -17,6 +17,7 @@ PACE: dict[str, list[Any]] = {
     "exchange": [AT_LEAST_0],
     "tol": [NOT_NEGATIVE],
     "n_init": [AT_LEAST_1],
+    "steady": ["boolean"],
 }
 EVERY = 5  # iterations from one exchange of atoms to the next
 EXCHANGING = 0.7  # of all iterations: new atoms need time to settle

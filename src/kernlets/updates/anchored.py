@@ -26,7 +26,7 @@ from ..backend.constraints import NOT_NEGATIVE
 from ..core import Array, Coded, SparseCoder, SparseCodes, Step
 from ..pursuits import OMP
 from .anchors import AnchorDescent, KernelTerm, LinearTerm, Mixed
-from .ksvd import KSVDUpdate, scaled_rows, weighted_sum
+from .ksvd import KSVDUpdate, scaled_rows, unscaled, weighted_sum
 from .refresh import LIMITS
 
 
@@ -104,7 +104,7 @@ class AnchoredUpdate(KSVDUpdate):
         residual = ops.subtract_codes(dictionary.features, codes.indices, values, atoms)
         residual, values = scaled_rows(coded.weights, residual, values)
         ops.ksvd_sweep(residual, atoms, codes.indices, values, order, self.exact)
-        values = _unscaled(coded, values)
+        values = unscaled(coded, values)
         return dictionary.with_weights(atoms), replace(codes, values=values)
 
     def _descended(
@@ -133,15 +133,6 @@ class AnchoredUpdate(KSVDUpdate):
         width = max(1, min(5, samples.shape[1] // 4, len(anchors)))
         coder = OMP(width) if self.linear_coder is None else self.linear_coder
         return LinearTerm(samples, anchors, coder, self.linear_weight, weights)
-
-
-def _unscaled(coded: Coded, values: Array) -> Array:  # (n, width)
-    """Coefficients of samples from those of samples times √w; where w is 0, the old."""
-    if coded.weights is None:
-        return values
-    xp, often = namespace(values), as_like(coded.weights, values)[:, None]
-    root = xp.sqrt(xp.where(often > 0, often, 1.0))
-    return xp.where(often > 0, values / root, coded.codes.values)
 
 
 def _widened(codes: SparseCodes) -> SparseCodes:
