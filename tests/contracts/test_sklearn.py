@@ -11,11 +11,13 @@ from kernlets import registry
 
 # Rows repeated in their places are compared in test_weights.py.
 PLACES = "first atoms are drawn by the places of rows, which this check shuffles"
+ALL_ROWS = {"KSADClassifier", "SRCClassifier"}  # which draw none of so few rows
 
 
 def expected_failures(estimator):
     """Checks that cannot pass, with the reason."""
-    if "sample_weight" not in inspect.signature(estimator.fit).parameters:
+    takes = "sample_weight" in inspect.signature(estimator.fit).parameters
+    if not takes or type(estimator).__name__ in ALL_ROWS:
         return {}
     name = "check_sample_weight_equivalence_on_{}_data"
     return {name.format(kind): PLACES for kind in ("dense", "sparse")}
