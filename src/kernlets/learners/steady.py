@@ -101,7 +101,7 @@ class SteadyCodeAndUpdate(CodeAndUpdate):
 def better_codes(first: SparseCodes, second: SparseCodes) -> SparseCodes:
     """Of each sample the code with the smaller residual, the first of equal ones."""
     xp, width = namespace(first.values), max(first.width, second.width)
-    keep = first.residual <= second.residual
+    keep: Array = xp.less_equal(first.residual, second.residual)
     parts = [
         (widened(codes.indices, width, UNUSED), widened(codes.values, width, 0))
         for codes in (first, second)
