@@ -249,3 +249,20 @@ def test_a_large_hidden_dictionary_is_found_and_a_stopped_run_goes_on(
     first = json.loads((tmp_path / "rest.json").read_text())["rows"][0]
     assert 1 < first["iteration"] <= 6
     assert resumed["correlation"] == pytest.approx(whole["correlation"], abs=1e-9)
+
+
+def test_fits_after_equal_times(benchmarks: Any) -> None:
+    """The longest fit within the time counts, and one iteration at least."""
+    convergence = importlib.import_module("benchmarks.convergence")
+    benchmark = convergence.BENCHMARK
+    limited = benchmark.problem(benchmark.quick_grid[0])
+    short, long = (
+        convergence.Kernlets(limited._replace(seconds=seconds)) for seconds in (0, 0.3)
+    )
+    first, last = (method.figures(method.run()) for method in (short, long))
+    assert first["iterations"] == 1 < last["iterations"]
+    assert last["error"] < first["error"]
+    peer = convergence.ScikitLearn(limited._replace(seconds=0))
+    assert peer.figures(peer.run())["error"] > last["error"]
+    targets = benchmark.targets(benchmark.grid[0])
+    assert {target.bound for target in targets} == {1.0}
