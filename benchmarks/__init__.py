@@ -39,6 +39,7 @@ NAMES = (
     "structured-accuracy",
     "images",
     "inpainting",
+    "convergence",
 )
 
 

@@ -32,6 +32,7 @@ _HOMES = {
     "dictionaries": "ExplicitDictionary KernelDictionary",
     "updates": "AnchorDescent Coherence ReconstructionCost StochasticGradient",
     "pursuits.group": "GroupOMP",
+    "pursuits.simultaneous": "SimultaneousOMP",
     "learners": (
         "KSVD MOD RLSDictionary OnlineDictionary Forgetting OrthogonalDictionary "
         "KernelKSVD KernelMOD ReducedKernelDL BudgetKernelDL"

@@ -47,6 +47,7 @@ def lloyd(
     max_iter: int,
     share: float = 1.0,
     seed: int = 0,
+    weights: np.ndarray | None = None,  # (n,)
 ) -> Array:  # (m, p)
     """Centres after `max_iter` rounds of assigning rows and taking means.
 
@@ -58,7 +59,8 @@ def lloyd(
     row_bytes = (len(centres) + 2 * X.shape[1]) * start.dtype.itemsize
     with keep_rows(X) as rows:
         for _ in range(max_iter):
-            block = partial(_clusters, as_like(centres, start), origin, share, seed)
+            known = as_like(centres, start), origin, weights
+            block = partial(_clusters, *known, share, seed)
             found = sum_rows(block, rows, row_bytes, numbered=True)
             _refuse_overflow(found, start)
             before, centres = centres, _means(found, centres)
@@ -90,18 +92,29 @@ def _spread(found: Clusters) -> float:
 
 
 def _clusters(
-    centres: Array, origin: Array, share: float, seed: int, block: Array, first: int
+    centres: Array,
+    origin: Array,
+    weights: np.ndarray | None,
+    share: float,
+    seed: int,
+    block: Array,
+    first: int,
 ) -> Clusters:
+    own = None if weights is None else weights[first : first + block.shape[0]]
     if share < 1:
         lucky = np.flatnonzero(row_uniforms(seed, first, block.shape[0]) < share)
         block = block[index_like(lucky, block)]
+        own = None if own is None else own[lucky]
     with quiet():  # an overflow is detected in the energy
         rows = _shifted(block, origin)
         nearest = namespace(rows).argmax(
             rows @ centres.T - row_norms(centres) / 2, axis=1
         )
-        energy = float(double(row_norms(rows)).sum())
-    counts = np.bincount(to_numpy(nearest), minlength=len(centres))
+        squares = double(row_norms(rows))
+        if own is not None:
+            rows, squares = rows * as_like(own, rows)[:, None], to_numpy(squares) * own
+        energy = float(squares.sum())
+    counts = np.bincount(to_numpy(nearest), own, minlength=len(centres))
     totals = to_numpy(double(group_sums(rows, nearest, len(centres))))
     return Clusters(totals, counts, energy)
 

@@ -280,10 +280,12 @@ class Coded:
     _declared: ClassVar[Declared] = {
         "X": Either(Floats("n>=0", "p"), Indices("n>=0")),
         "codes": Part(SparseCodes, n="n>=0"),
+        "weights": Either(Nothing(), Floats("n>=0")),
     }
 
     X: Array  # (n, p)
     codes: SparseCodes
+    weights: np.ndarray | None = None  # (n,) how often each sample counts; None: once
 
 
 class BlockSums:
@@ -351,12 +353,25 @@ class Statistics(BlockSums):
 
 @dataclass(frozen=True)
 class Step:
-    """The result of an update: the new dictionary and its total squared error."""
+    """The result of an update: the new dictionary and its total squared error.
 
-    _declared: ClassVar[Declared] = {"dictionary": Part(Dictionary), "error": Number()}
+    An update may also say what the error belongs to: the atoms before useless ones were
+    replaced, and the codes that go with them, or the factors of the codes.
+    """
+
+    _declared: ClassVar[Declared] = {
+        "dictionary": Part(Dictionary),
+        "error": Number(),
+        "before": Either(Nothing(), Part(Dictionary)),
+        "codes": Either(Nothing(), Part(SparseCodes)),
+        "lengths": Either(Nothing(), Floats("m")),
+    }
 
     dictionary: Dictionary
     error: float
+    before: Dictionary | None = None
+    codes: SparseCodes | None = None
+    lengths: Array | None = None  # (m,)
 
 
 class AtomUpdate(BaseEstimator, ABC):

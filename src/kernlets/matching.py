@@ -79,7 +79,7 @@ class Recovery:
     match: Match
 
 
-def match_atoms(first: Any, second: Any) -> Match:
+def match_atoms(first: Any, second: Any, between: Any = None) -> Match:
     """The best one-to-one pairs of the atoms of two dictionaries, up to sign.
 
     They maximise Σ|cos(dⱼ, d'ₖ)|. Angles are those of the space of the atoms: that of
@@ -89,12 +89,15 @@ def match_atoms(first: Any, second: Any) -> Match:
     ----------
     first, second : array (m, p), Dictionary or fitted learner
         Atoms of any length. Kernel dictionaries must have the same kernel.
+    between : array (n, n'), optional
+        K(Z, Z') between the anchors of two kernel dictionaries, if it cannot be
+        computed from them: with a precomputed kernel an anchor is only a number.
 
     Returns
     -------
     Match
         Numbers of the atoms, pair by pair, and their cosines. If only the cosines are
-        known, e.g. of a precomputed kernel, use ``Match.of(cosines)``.
+        known, use ``Match.of(cosines)``.
 
     Examples
     --------
@@ -105,7 +108,7 @@ def match_atoms(first: Any, second: Any) -> Match:
     >>> match.second.tolist(), match.cosines.round(6).tolist()
     ([1, 0], [-1.0, -1.0])
     """
-    return Match.of(_cosines(_dictionary(first), _dictionary(second)))
+    return Match.of(_cosines(_dictionary(first), _dictionary(second), between))
 
 
 def recovery(
@@ -113,6 +116,7 @@ def recovery(
     found: Any,
     threshold: float = 0.99,
     codes: tuple[Any, Any] | None = None,
+    between: Any = None,
 ) -> Recovery:
     """How much of a true dictionary another one contains.
 
@@ -124,6 +128,8 @@ def recovery(
         An atom counts as found if its |cosine| with its partner is at least this.
     codes : tuple of two arrays (n, m), optional
         True and found codes of the same samples, best those of unseen ones.
+    between : array (n, n'), optional
+        As in `match_atoms`.
 
     Returns
     -------
@@ -144,7 +150,7 @@ def recovery(
     """
     if not 0 < threshold <= 1:
         raise ValueError(f"threshold={threshold!r} must be a cosine above 0, at most 1")
-    match = match_atoms(true, found)
+    match = match_atoms(true, found, between)
     sizes, n = np.abs(match.cosines), _dictionary(true).n_atoms
     share = float((sizes >= threshold * (1 - 1e-12)).sum() / n)
     correlation = None if codes is None else code_correlation(*codes)
@@ -219,11 +225,16 @@ def _dictionary(atoms: Any) -> Dictionary:
     return ExplicitDictionary(atoms if is_array(atoms) else np.asarray(atoms))
 
 
-def _cosines(first: Dictionary, second: Dictionary) -> np.ndarray:  # (m₁, m₂)
+def _cosines(
+    first: Dictionary, second: Dictionary, between: Any = None
+) -> np.ndarray:  # (m₁, m₂)
     """Inner products of the atoms over their lengths, in float64."""
     lengths = [np.sqrt(to_numpy(double(diagonal(d.gram())))) for d in (first, second)]
     safe = [np.where(length > 0, length, 1.0) for length in lengths]
-    inner = to_numpy(double(_inner_products(first, second)))
+    if between is None:
+        inner = to_numpy(double(_inner_products(first, second)))
+    else:
+        inner = _through(first, second, between)
     return inner / safe[0][:, None] / safe[1]
 
 
@@ -238,6 +249,24 @@ def _inner_products(first: Dictionary, second: Dictionary) -> Array:  # (m₁, m
     )
 
 
+def _through(first: Any, second: Any, between: Any) -> np.ndarray:  # (m₁, m₂)
+    """A K(Z, Z') A'ᵀ with K as given."""
+    for one in (first, second):
+        if not isinstance(one, KernelDictionary):
+            raise TypeError(
+                "between is for two kernel dictionaries, but one is of "
+                f"{type(one).__name__}: leave it out"
+            )
+    left, right = (to_numpy(double(one.coefs)) for one in (first, second))
+    K = to_numpy(between) if is_array(between) else np.asarray(between)
+    if K.shape != (left.shape[1], right.shape[1]):
+        raise ValueError(
+            f"between has the shape {K.shape}, but the dictionaries have "
+            f"{left.shape[1]} and {right.shape[1]} anchors: pass K(Z, Z')"
+        )
+    return left @ K.astype(np.float64) @ right.T
+
+
 def _in_feature_space(first: KernelDictionary, second: KernelDictionary) -> Array:
     if repr(first.kernel) != repr(second.kernel):
         raise ValueError(
@@ -247,7 +276,7 @@ def _in_feature_space(first: KernelDictionary, second: KernelDictionary) -> Arra
     if isinstance(first.kernel, Precomputed):
         raise ValueError(
             "kernel is precomputed, and K between the anchors of both dictionaries is "
-            "not known: use Match.of(cosines) with the cosines A K Bᵀ"
+            "not known: pass it as between, or use Match.of(cosines)"
         )
     return (as_like(second.coefs, first.coefs) @ first.correlate(second.anchors)).T
 

@@ -23,6 +23,7 @@ __all__ = [
     "plot_history",
     "plot_kernel_error",
     "plot_outlier",
+    "plot_recovery",
     "plot_residuals",
     "show_atoms",
 ]
@@ -256,6 +257,53 @@ def plot_accuracy(
             ax.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.15)
     ax.set(xlabel=xlabel, ylabel=ylabel)
     return _finished(ax)
+
+
+def plot_recovery(
+    found: Mapping[str, Any],
+    ax: Any = None,
+    least: float = 0.5,
+) -> Any:
+    """Plot the share of true atoms that were found against the cosine asked for.
+
+    Parameters
+    ----------
+    found : dict
+        Name of a method -> what `metrics.recovery` gave, or a sequence of it for
+        several seeds, which give a mean and a band.
+    ax : Axes, optional
+        Where to draw. Default: new axes.
+    least : float
+        The smallest cosine.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import metrics, plotting
+    >>> atoms = np.random.default_rng(0).standard_normal((20, 10))
+    >>> near = metrics.recovery(atoms, atoms + 0.1)
+    >>> ax = plotting.plot_recovery({"shifted": near})
+    >>> ax.lines[0].get_ydata()[0], ax.get_ylabel()
+    (1.0, 'share of true atoms found')
+    """
+    cosines = np.linspace(least, 1, 101)
+    curves: dict[str, Curve] = {}
+    for name, each in found.items():
+        seeds = each if isinstance(each, Sequence) else [each]
+        shares = np.array([_shares(one, cosines) for one in seeds])  # (seeds, 101)
+        curves[name] = dict(zip(cosines, shares.T.tolist(), strict=True))
+    ax = plot_accuracy(curves, ax, "cosine asked for", "share of true atoms found")
+    for line in ax.lines:
+        line.set_marker("")
+    ax.set_ylim(-0.02, 1.02)
+    return ax
+
+
+def _shares(recovery: Any, cosines: np.ndarray) -> np.ndarray:
+    """Part of the true atoms with a partner at least as near; some may have none."""
+    sizes = np.abs(recovery.match.cosines)
+    n_true = round(sizes.sum() / recovery.cosine) if recovery.cosine else len(sizes)
+    return (sizes >= cosines[:, None] * (1 - 1e-12)).sum(axis=1) / n_true
 
 
 def plot_residuals(

@@ -107,9 +107,9 @@ def blas_threads() -> list[int]:
 class Spy(KSVD):
     """Notes how many threads BLAS has while it computes, and the options there."""
 
-    def _first_dictionary(self, X, rng):
+    def _first_dictionary(self, *given):
         self.seen_ = blas_threads(), options.memory, options.n_threads
-        return super()._first_dictionary(X, rng)
+        return super()._first_dictionary(*given)
 
 
 def fitted_spy(X):

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kernlets.lab.bench.marks import filled
@@ -193,3 +194,75 @@ def test_what_is_measured_in_another_way_is_not_continued(tmp_path: Path) -> Non
 def test_a_part_that_is_none_is_refused(text: str) -> None:
     done = run("omp", "--part", text)
     assert done.returncode == 2 and "is no part: write e.g. 1/2" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def gpu_recovery(benchmarks: Any) -> Any:
+    pytest.importorskip("torch")
+    return importlib.import_module("benchmarks.gpu_recovery")
+
+
+def test_large_hidden_dictionaries_are_those_of_the_small_ones(
+    gpu_recovery: Any,
+) -> None:
+    """Latent 0 in half of the samples, with one half of the others; never twice one."""
+    data = gpu_recovery.hidden(m=60, n=400, k=10, seed=1)
+    assert data.X.shape == (400, 36) and data.X.dtype == np.float32
+    live = data.test_codes != 0
+    assert (live.sum(axis=1) == 10).all() and live[:, 0].all()
+    assert not live[:, 1:30].any() and live[:, 30:].any(axis=0).all()
+    np.testing.assert_allclose(data.test, data.test_codes @ data.atoms, atol=1e-5)
+    rng = np.random.default_rng(0)
+    drawn = gpu_recovery.distinct(rng, 2000, 5, range(3, 13))
+    assert all(len(set(row)) == 5 for row in drawn)
+    counts = np.bincount(drawn.ravel(), minlength=13)
+    assert (counts[:3] == 0).all() and (abs(counts[3:] - 1000) < 150).all()
+
+
+def test_a_large_hidden_dictionary_is_found_and_a_stopped_run_goes_on(
+    gpu_recovery: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["--device", "cpu", "--latents", "60", "--samples", "3000"]
+    words += ["--non-zeros", "3", "--iterations", "40"]
+    whole = gpu_recovery.main([*words, "--out", str(tmp_path / "whole.json")])
+    assert whole["correlation"] > 0.8 and whole["share found"] > 0.6
+    rows = json.loads((tmp_path / "whole.json").read_text())["rows"]
+    assert [row.get("iteration") for row in rows] == [*range(1, 41), None]
+    assert rows[-2]["mean nearest cosine"] > rows[0]["mean nearest cosine"]
+
+    class Stopped(Exception):
+        pass
+
+    note = gpu_recovery.Notes.__call__
+
+    def stop_at_fifth(self: Any, row: dict[str, Any]) -> None:
+        note(self, row)
+        if row.get("iteration") == 5:
+            raise Stopped
+
+    kept = [*words, "--checkpoint", str(tmp_path / "states")]
+    with monkeypatch.context() as patch:
+        patch.setattr(gpu_recovery.Notes, "__call__", stop_at_fifth)
+        with pytest.raises(Stopped):
+            gpu_recovery.main(kept)
+    resumed = gpu_recovery.main([*kept, "--out", str(tmp_path / "rest.json")])
+    first = json.loads((tmp_path / "rest.json").read_text())["rows"][0]
+    assert 1 < first["iteration"] <= 6
+    assert resumed["correlation"] == pytest.approx(whole["correlation"], abs=1e-9)
+
+
+def test_fits_after_equal_times(benchmarks: Any) -> None:
+    """The longest fit within the time counts, and one iteration at least."""
+    convergence = importlib.import_module("benchmarks.convergence")
+    benchmark = convergence.BENCHMARK
+    limited = benchmark.problem(benchmark.quick_grid[0])
+    short, long = (
+        convergence.Kernlets(limited._replace(seconds=seconds)) for seconds in (0, 0.3)
+    )
+    first, last = (method.figures(method.run()) for method in (short, long))
+    assert first["iterations"] == 1 < last["iterations"]
+    assert last["error"] < first["error"]
+    peer = convergence.ScikitLearn(limited._replace(seconds=0))
+    assert peer.figures(peer.run())["error"] > last["error"]
+    targets = benchmark.targets(benchmark.grid[0])
+    assert {target.bound for target in targets} == {1.0}

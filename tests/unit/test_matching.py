@@ -119,3 +119,57 @@ def test_stability(rng):
     assert stability([atoms, rng.standard_normal((4, 30))]) < 0.6
     with pytest.raises(ValueError, match="two"):
         stability([atoms])
+
+
+def planted_in_feature_space(rng, n=700, m=20):
+    """Samples that are sparse in the feature space of (xᵀy)², atoms over 25 anchors.
+
+    No point of the input space is a sum of several φ(z), so samples are known by their
+    inner products, and by their coordinates in the 15 dimensions of the space.
+    """
+    kernel, Z = Polynomial(2), rng.standard_normal((25, 5))
+    coefs = np.where(rng.random((m, 25)) < 0.2, rng.standard_normal((m, 25)), 0)
+    coefs[:, :m] += np.eye(m)
+    true = KernelDictionary(kernel, Z, coefs)
+    true = true.rescaled(1 / np.sqrt(np.diag(true.gram())))
+    codes = np.zeros((n, m))
+    for code in codes:
+        code[rng.choice(m, 2, replace=False)] = rng.choice([-1, 1], 2) + rng.normal(
+            0, 0.2, 2
+        )
+    upper = np.triu_indices(5)
+    phi = Z[:, upper[0]] * Z[:, upper[1]] * np.where(upper[0] == upper[1], 1, 2**0.5)
+    return true, codes, phi
+
+
+def test_planted_kernel_atoms_are_found_up_to_sign(rng):
+    true, codes, phi = planted_in_feature_space(rng)
+    mixing = codes @ true.coefs  # samples over the anchors
+    between = true.kernel(true.anchors) @ mixing.T  # K(anchors, samples)
+    how = {"n_nonzero_coefs": 2, "max_iter": 40, "random_state": 0, "n_init": 3}
+    learner = KernelKSVD("precomputed", 20, update="ksvd-parallel", **how)
+    found = recovery(true, learner.fit(mixing @ between), between=between)
+    assert found.share > 0.7 and found.cosine > 0.9
+    # the same learner on coordinates of the feature space
+    explicit = KSVD(20, update="ksvd-parallel", **how).fit(mixing @ phi)
+    same = recovery(true.coefs @ phi, explicit)
+    assert same.share == pytest.approx(found.share, abs=0.11)
+    np.testing.assert_allclose(
+        np.abs(match_atoms(true, learner, between).cosines), np.abs(found.match.cosines)
+    )
+
+
+def test_inner_products_between_anchors_may_be_given(rng):
+    kernel, Z, Y = Polynomial(2), *rng.standard_normal((2, 6, 3))
+    first, second = (
+        KernelDictionary(kernel, points, rng.standard_normal((4, 6)))
+        for points in (Z, Y)
+    )
+    given, computed = (
+        match_atoms(first, second, between) for between in (kernel(Z, Y), None)
+    )
+    np.testing.assert_allclose(given.cosines, computed.cosines)
+    with pytest.raises(ValueError, match="between has the shape"):
+        match_atoms(first, second, np.ones((6, 5)))
+    with pytest.raises(TypeError, match="between is for two kernel dictionaries"):
+        match_atoms(first, np.ones((4, 3)), np.ones((6, 3)))

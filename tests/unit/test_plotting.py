@@ -18,6 +18,7 @@ from kernlets import (
     KSADClassifier,
     NystroemMap,
     ResidualClassifier,
+    metrics,
     plotting,
 )
 
@@ -177,3 +178,16 @@ def test_advice_without_matplotlib(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without_matplotlib)
     with pytest.raises(ImportError, match=r"pip install 'kernlets\[plot\]'"):
         plotting.plot_residuals([1.0, 2.0])
+
+
+def test_recovery_is_a_falling_share_of_the_true_atoms(ax):
+    rng = np.random.default_rng(1)
+    atoms = rng.standard_normal((10, 8))
+    half = metrics.recovery(atoms, atoms[:5])
+    noisy = [metrics.recovery(atoms, atoms + rng.normal(0, 0.5, (10, 8))) for _ in "ab"]
+    assert plotting.plot_recovery({"half": half, "noisy": noisy}, ax, 0.2) is ax
+    first, second = (line.get_ydata() for line in ax.lines)
+    np.testing.assert_allclose(first, 0.5)
+    assert (np.diff(second) <= 0).all() and second[0] > second[-1]
+    middle = np.mean([(np.abs(r.match.cosines) >= 0.6).mean() for r in noisy])
+    assert second[50] == pytest.approx(middle)

@@ -6,9 +6,19 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from kernlets import KSVD, MOD, OMP, KernelKSVD, KernelMOD, Lasso, options
+from kernlets import (
+    KSVD,
+    MOD,
+    OMP,
+    KernelKSVD,
+    KernelMOD,
+    Lasso,
+    Threshold,
+    options,
+)
 from kernlets.core import Coded
 from kernlets.dictionaries import ExplicitDictionary
+from kernlets.learners.iterate import CodeAndUpdate
 from kernlets.learners.warm_up import at_rest, exchanges, grown
 from kernlets.pursuits import encode
 from kernlets.pursuits.coded_sums import statistics
@@ -32,7 +42,7 @@ def test_non_zeros_grow_from_one_to_all():
     assert grown(coder, 0, 0) is coder
 
 
-@pytest.mark.parametrize("coder", [Lasso(0.1), OMP(tol=0.1)])
+@pytest.mark.parametrize("coder", [Threshold(0.1), OMP(tol=0.1)])
 def test_a_coder_without_a_number_of_non_zeros_cannot_grow(coder, rng):
     with pytest.raises(ValueError, match="warm_up=3"):
         KSVD(5, coder=coder, warm_up=3).fit(samples(rng))
@@ -140,3 +150,69 @@ def test_exchanged_atoms_keep_their_signs(rng):
 def test_bad_parameters_are_named(params, rng):
     with pytest.raises(ValueError, match=next(iter(params))):
         KSVD(5, **params).fit(samples(rng))
+
+
+def test_the_penalty_of_lasso_falls_to_its_value():
+    coder = Lasso(0.02, positive=True)
+    alphas = [grown(coder, i, 4).alpha for i in range(6)]
+    np.testing.assert_allclose(alphas[:4], 0.02 * 10 ** (1 - np.arange(4) / 4))
+    assert alphas[4:] == [0.02, 0.02] and grown(coder, 0, 4).positive
+
+
+@pytest.mark.parametrize("update", ["ksvd", "ksvd-parallel"])
+def test_starts_race(rng, update, monkeypatch):
+    X, seen = rng.standard_normal((150, 10)), []
+    step = CodeAndUpdate.step
+
+    def counted(self, keep):
+        seen.append(self)
+        return step(self, keep)
+
+    monkeypatch.setattr(CodeAndUpdate, "step", counted)
+    how = {"update": update, "max_iter": 9, "random_state": 3}
+    single = KSVD(15, 3, **how).fit(X)
+    assert len(seen) == 9
+    seen.clear()
+    learner = KSVD(15, 3, **how, n_init=4).fit(X)
+    counts = sorted(seen.count(fit) for fit in set(seen))
+    assert counts == [3, 3, 6, 9]  # three parts: 4 fits, 2, 1
+    assert learner.n_iter_ == 9
+    # one of the starts is that of a single fit
+    assert learner.history_["objective"][0] <= single.history_["objective"][0]
+    error = learner.reconstruction_error(X)
+    assert error <= 1.05 * single.reconstruction_error(X)
+    again = KSVD(15, 3, **how, n_init=4).fit(X)
+    np.testing.assert_array_equal(again.components_, learner.components_)
+
+
+def test_given_atoms_are_one_start(rng):
+    X = rng.standard_normal((60, 6))
+    one, many = (
+        KSVD(init=X[:8], max_iter=3, random_state=0, n_init=n).fit(X) for n in (1, 5)
+    )
+    np.testing.assert_array_equal(one.components_, many.components_)
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        KSVD(8, update="ksvd-parallel", max_iter=8, random_state=0, n_init=3),
+        KernelKSVD("poly:2", 8, max_iter=8, random_state=0, n_init=3),
+    ],
+    ids=["linear", "kernel"],
+)
+def test_a_race_that_was_stopped_goes_on(rng, learner, tmp_path):
+    X = rng.standard_normal((60, 6))
+    expected = clone(learner).fit(X)
+
+    def stop(state):
+        if state["iteration"] == 4:
+            raise KeyboardInterrupt
+
+    with options(checkpoint=str(tmp_path)), pytest.raises(KeyboardInterrupt):
+        clone(learner).set_params(callback=stop).fit(X)
+    with options(checkpoint=str(tmp_path)):
+        resumed = clone(learner).fit(X)
+    assert resumed.history_["objective"] == expected.history_["objective"]
+    weights = (each.dictionary_.weights for each in (resumed, expected))
+    np.testing.assert_array_equal(*weights)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeVar
@@ -25,6 +27,19 @@ Result = TypeVar("Result")
 
 BLOCK_ROWS = 1024  # large enough for matrix products, small enough for the caches
 GPU_SHARE = 64  # a block with all that is derived from it takes this part of a GPU
+
+
+_together: ContextVar[int] = ContextVar("kernlets_rows_together", default=1)
+
+
+@contextmanager
+def whole_groups(of: Any) -> Iterator[None]:
+    """A block of code in which loops cut no group of rows of this coder apart."""
+    token = _together.set(int(getattr(of, "group_size", 1)))
+    try:
+        yield
+    finally:
+        _together.reset(token)
 
 
 @dataclass(frozen=True)
@@ -54,6 +69,7 @@ class BlockPlan:
         else:
             rows = _affordable_rows(options.memory // (2 * needed))
             rows = max(rows, device_memory(source) // (GPU_SHARE * needed))
+        rows = _together.get() * max(1, rows // _together.get())
         at_once = options.memory // (2 * (needed * rows + result_bytes))
         return cls(rows, max(1, min(at_once, options.n_threads)))
 

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from ..core import Array, SparseCodes
 from . import ops
-from .arrays import as_like, double, is_torch
+from .arrays import as_like, double, is_torch, to_numpy
 from .sparse_rows import as_dense
 
 
@@ -34,6 +34,22 @@ def codes_cross(codes: SparseCodes, X: Array) -> Array:  # (m, p)
     if is_torch(X):
         return ops.code_cross(codes.indices, codes.values, X, codes.n_atoms)
     return as_dense(codes.tocsr().T @ X)
+
+
+def times_rows(codes: SparseCodes, factors: Array | None) -> SparseCodes:
+    """The codes of each sample times its factor; None stands for ones."""
+    if factors is None:
+        return codes
+    return replace(codes, values=codes.values * factors[:, None])
+
+
+def weighted_uses(codes: SparseCodes, weights: np.ndarray | None) -> np.ndarray:  # (m,)
+    """For each atom, the weight of the samples that use it."""
+    if weights is None:
+        return codes.uses()
+    live = to_numpy((codes.indices >= 0) & (codes.values != 0))
+    shares = np.broadcast_to(weights[:, None], live.shape)[live]
+    return np.bincount(to_numpy(codes.indices)[live], shares, minlength=codes.n_atoms)
 
 
 def compressed(codes: Array) -> Array:  # (n, m)

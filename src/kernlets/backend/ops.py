@@ -224,10 +224,12 @@ def gram_sweep(
     order: Array,  # (m,)
     exact: bool,
     positive: bool = False,
+    weights: Array | None = None,  # (N,)
 ) -> None:
     """One K-SVD pass in feature space, in place in coefs, products, gram, values."""
     sweep = implementation("gram_sweep", matrix)
-    sweep(matrix, coefs, products, gram, indices, values, order, exact, positive)
+    state = coefs, products, gram, indices, values, order
+    sweep(matrix, *state, exact, positive, weights)
 
 
 def budget_stream(

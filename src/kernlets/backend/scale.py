@@ -63,11 +63,13 @@ def check_range(X: Array, name: str = "X") -> None:
         )
 
 
-def typical_length(X: Array) -> float:
+def typical_length(X: Array, weights: np.ndarray | None = None) -> float:
     """Root mean square of the lengths of the rows."""
     found = to_numpy(lengths(X)).astype(np.float64)
     unit = float(power_of_two(found.max(initial=0.0)))
-    return unit * float(np.square(found / unit).mean()) ** 0.5
+    squares = np.square(found / unit)
+    mean = squares.mean() if weights is None else np.average(squares, weights=weights)
+    return unit * float(mean) ** 0.5
 
 
 def all_finite(X: Array) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..backend.arrays import index_like, namespace
 from ..backend.threads import parallel
+from ..backend.weights import Weights
 from ..config import options
 from ..core import Array
 from ..learners.first_atoms import nonzero_rows
@@ -21,13 +22,16 @@ def class_sizes(
     X: Array,  # (n, p)
     labels: np.ndarray,  # (n,) places of the classes
     classes: np.ndarray,  # (C,)
+    weights: Weights = None,
 ) -> np.ndarray:  # (C,)
     """Atoms of each class: `wanted`, or `default` of the numbers of non-zero samples.
 
     A class never gets more atoms than it has samples; a warning names the first class
     that gets fewer than `wanted`.
     """
-    usable = np.bincount(labels[nonzero_rows(X)], minlength=len(classes))
+    rows = nonzero_rows(X)
+    often = None if weights is None else weights[rows]
+    usable = np.bincount(labels[rows], often, len(classes)).astype(np.intp)
     empty = classes[usable == 0]
     if len(empty):
         raise ValueError(
@@ -51,15 +55,18 @@ def class_atoms(
     labels: np.ndarray,  # (n,) places of the classes
     sizes: np.ndarray,  # (C,)
     rng: np.random.Generator,
-    atoms_of: Callable[[Array, int, int], Array],
+    atoms_of: Callable[[Array, int, int, Weights], Array],
+    weights: Weights = None,
 ) -> Array:  # (m, p)
-    """`atoms_of(rows, size, seed)` of each class, on threads, one below the other."""
+    """`atoms_of(rows, size, seed, weights)` of each class, one below the other."""
     seeds = rng.integers(2**31, size=len(sizes)).tolist()
     folders = branches("class_atoms", len(sizes))
 
     def of_class(c: int) -> Array:
-        rows = X[index_like(np.flatnonzero(labels == c), X)]
+        places = np.flatnonzero(labels == c)
+        rows = X[index_like(places, X)]
+        own = None if weights is None else weights[places]
         with options(checkpoint=folders[c]):
-            return atoms_of(rows, int(sizes[c]), seeds[c])
+            return atoms_of(rows, int(sizes[c]), seeds[c], own)
 
     return namespace(X).concat(parallel(of_class, range(len(sizes))))

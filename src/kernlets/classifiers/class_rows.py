@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from ..backend.arrays import index_like, is_dask
 from ..backend.cluster import dask_labels
 from ..backend.rows import Blocks, is_blocks, no_blocks, select_rows
 from ..backend.validation import check_rows
+from ..backend.weights import Weights
 from ..core import Array, Kernel
 from ..kernels import Precomputed
 from ..kernels.check_samples import check_samples, takes_rows
@@ -29,6 +30,13 @@ class ClassParts:
     rows: list[np.ndarray]  # row numbers; empty if the rows are not in one array
     part: Callable[[int], Any]  # the rows of a class; a call may allocate memory
     at_once: int | None = None  # classes that a cluster works on; None: as threads
+
+    def counted(self, weights: Weights) -> ClassParts:
+        """The same with counts by the weights of the rows."""
+        if weights is None:
+            return self
+        counts = [int(weights[rows].sum()) for rows in self.rows]
+        return replace(self, counts=np.array(counts))
 
 
 def labelled_rows(

@@ -16,6 +16,7 @@ from ..backend.renamed import UNSET
 from ..backend.rows import map_rows
 from ..backend.threads import parallel
 from ..backend.validation import check_rows
+from ..backend.weights import Weights
 from ..core import Array
 from ..dictionaries import ExplicitDictionary
 from ..fields import Conditions, Declared, Floats
@@ -27,7 +28,12 @@ from .allocation import class_atoms, class_sizes
 from .coding import CodingClassifier
 from .fisher import Layout, Penalties, bounds, zeros
 from .fisher_codes import FisherProblem, FisherProblems
-from .labels import ResidualVoting, checked_labels, class_residuals
+from .labels import (
+    ResidualVoting,
+    checked_labels,
+    class_residuals,
+    repeated_samples,
+)
 
 NEARNESS = {"local": 0.005, "global": 0.5}  # default weight of the class means
 
@@ -162,10 +168,14 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         self.callback = callback
         self.n_components = n_components
 
-    def fit(self, X: Any, y: Any) -> FDDLClassifier:
-        """Learn the atoms of all classes from labelled rows."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FDDLClassifier:
+        """Learn the atoms of all classes from labelled rows.
+
+        A row is repeated as often as `sample_weight`, a whole number, says.
+        """
         self._validate_params()
         X = check_rows(self, X, reset=True, ensure_min_samples=2, whole=True)
+        X, y = repeated_samples(self, X, y, sample_weight)
         labels = checked_labels(self, y, X.shape[0])
         self.classes_, labels = np.unique(labels, return_inverse=True)
         order = np.argsort(labels, kind="stable")
@@ -269,9 +279,11 @@ def half_of_samples(usable: np.ndarray) -> np.ndarray:  # (C,)
     return np.clip(usable // 2, 1, 100)
 
 
-def cluster_atoms(rows: Array, size: int, seed: int) -> Array:  # (m, p)
+def cluster_atoms(
+    rows: Array, size: int, seed: int, weights: Weights = None
+) -> Array:  # (m, p)
     """The first atoms of a class: centres of k-means clusters."""
-    return start_atoms("kmeans", rows, size, np.random.default_rng(seed))
+    return start_atoms("kmeans", rows, size, np.random.default_rng(seed), weights)
 
 
 def _side_by_side(parts: list[Array]) -> Array:  # (C, m)

@@ -42,7 +42,7 @@ from ..persistence.checkpoint import Checkpoint
 from ..pursuits.bookkeeping import pack
 from ..updates.orthogonal import nearest_orthonormal
 from .ksad_codes import CodesThenAtoms, KSADCodes, soft
-from .labels import checked_labels
+from .labels import checked_labels, repeated_samples
 from .neighbors import count_votes
 from .scatter import Scatter, fisher_directions
 
@@ -190,13 +190,17 @@ class KSADClassifier(ClassifierMixin, Estimator):
         self.shrinkage = shrinkage
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> KSADClassifier:
-        """Map the samples, learn the atoms and keep the codes."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KSADClassifier:
+        """Map the samples, learn the atoms and keep the codes.
+
+        A row is repeated as often as `sample_weight`, a whole number, says.
+        """
         self._validate_params()
         kernel = resolve(self.kernel)
         needed: dict[str, Any] = {"ensure_min_samples": 2, "whole": True}
         needed["allow_nan"] = at_hand(X)
         X = completed_rows(check_samples(self, X, kernel, reset=True, **needed))
+        X, y = repeated_samples(self, X, y, sample_weight, kernel)
         labels = checked_labels(self, y, X.shape[0])
         self._check_neighbors(X.shape[0])
         self.classes_, labels = np.unique(labels, return_inverse=True)

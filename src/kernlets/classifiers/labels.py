@@ -21,8 +21,10 @@ from ..backend.labels import label_values
 from ..backend.masks import has_gaps
 from ..backend.rows import over_rows
 from ..backend.scoring import accuracy
+from ..backend.weights import checked_weights, repeated
 from ..core import Array, SparseCodes
 from ..fields import Declared, Labels, Size
+from ..kernels import Precomputed
 
 
 class ScoreVoting:
@@ -165,6 +167,29 @@ def checked_labels(
         )
     check_count(estimator, np.unique(labels), min_classes)
     return labels
+
+
+def repeated_samples(
+    estimator: Any, X: Array, y: Any, sample_weight: Any, kernel: Any = None
+) -> tuple[Array, Any]:
+    """Samples and labels, each as often as its weight, a whole number, says.
+
+    For classifiers that compare samples with each other and have no weights inside.
+    """
+    weights = checked_weights(sample_weight, X)
+    rows = repeated(X.shape[0], weights, type(estimator).__name__)
+    if rows is None or y is None:
+        return X, y
+    if isinstance(kernel, Precomputed):
+        raise ValueError(
+            "sample_weight cannot repeat the columns that new samples have of a "
+            "precomputed kernel: repeat rows and columns of the matrix, or use "
+            "ResidualClassifier"
+        )
+    labels = label_values(y)
+    if len(labels) != X.shape[0]:
+        return X, y  # the labels are refused later
+    return X[index_like(rows, X)], labels[rows]
 
 
 def check_count(estimator: Any, classes: np.ndarray, min_classes: int = 2) -> None:

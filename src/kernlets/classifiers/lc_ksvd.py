@@ -31,6 +31,14 @@ from ..backend.renamed import UNSET
 from ..backend.rows import map_rows
 from ..backend.scale import least_energy, lengths
 from ..backend.validation import check_rows
+from ..backend.weights import (
+    Weights,
+    at_least_one,
+    by_name,
+    checked_weights,
+    kept,
+    without_zeros,
+)
 from ..core import Array, Statistics
 from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Floats
@@ -74,19 +82,27 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
     def _label_weights(self, sizes: np.ndarray) -> np.ndarray:  # (C,)
         """Weights w_c of ‖h − γΘ‖² for classes with `sizes` atoms."""
 
-    def fit(self, X: Any, y: Any) -> JointKSVD:
-        """Learn atoms and classifier from labelled rows."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> JointKSVD:
+        """Learn atoms and classifier from labelled rows.
+
+        A row of `sample_weight` w counts as w rows.
+        """
         self._validate_params()
         X = check_rows(self, X, reset=True, ensure_min_samples=2, whole=True)
         labels = checked_labels(self, y, X.shape[0])
+        weights = at_least_one(checked_weights(sample_weight, X))
+        rows = kept(X, weights)
+        labels = labels if rows is None else checked_labels(self, labels[rows], None)
+        X, weights = without_zeros(X, weights)
         self.classes_, labels = np.unique(labels, return_inverse=True)
         rng = generator(self.random_state)
         given = self._n_wanted(), equal_shares, X, labels, self.classes_
-        sizes = class_sizes(*given)
+        sizes = class_sizes(*given, weights)
         self.atom_classes_ = np.repeat(np.arange(len(sizes)), sizes)
         self.coder_ = OMP(self._width(len(self.atom_classes_), X.shape[1]))
         H = one_hot(labels, len(sizes), X)
-        self._learn(X, H, self._first_atoms(X, labels, sizes, rng), sizes, rng)
+        atoms = self._first_atoms(X, labels, sizes, rng, weights)
+        self._learn(X, H, atoms, sizes, rng, weights)
         return self
 
     def _width(self, n_atoms: int, n_features: int) -> int:
@@ -100,16 +116,21 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         return int(self.n_nonzero_coefs)
 
     def _first_atoms(
-        self, X: Array, labels: np.ndarray, sizes: np.ndarray, rng: np.random.Generator
+        self,
+        X: Array,
+        labels: np.ndarray,
+        sizes: np.ndarray,
+        rng: np.random.Generator,
+        weights: Weights,
     ) -> Array:  # (m, p)
         """K-SVD on each class by itself."""
 
-        def of_class(rows: Array, size: int, seed: int) -> Array:
+        def of_class(rows: Array, size: int, seed: int, own: Weights) -> Array:
             width = min(self._width(len(self.atom_classes_), X.shape[1]), size)
             learner = KSVD(size, width, max_iter=START_ITERATIONS, random_state=seed)
-            return learner.fit(rows).components_
+            return learner.fit(rows, sample_weight=own).components_
 
-        return class_atoms(X, labels, sizes, rng, of_class)
+        return class_atoms(X, labels, sizes, rng, of_class, weights)
 
     def _learn(
         self,
@@ -118,21 +139,27 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         atoms: Array,  # (m, p)
         sizes: np.ndarray,
         rng: np.random.Generator,
+        weights: Weights,
     ) -> None:
         """Run K-SVD on (x, √w h), LKDL eq. (10), and normalise the atoms."""
         root = as_like(np.sqrt(self._label_weights(sizes)), X)
-        Theta = ridge(ExplicitDictionary(atoms), self.coder_, X, H, self.tau)
+        first = ExplicitDictionary(atoms)
+        Theta = ridge(first, self.coder_, X, H, self.tau, weights)
         start = beside(atoms, Theta * root)
         norms = namespace(start).sqrt(row_norms(start))[:, None]
         first, rows = ExplicitDictionary(start / norms), beside(X, H * root)
-        saved = Checkpoint.of(self, samples=rows, start=first)
-        joint = CodeAndUpdate(first, rows, self.coder_, KSVDUpdate(), rng)
+        given = {"samples": rows, "start": first, **by_name(weights)}
+        saved = Checkpoint.of(self, **given)
+        how = self.coder_, KSVDUpdate(), rng
+        joint = CodeAndUpdate(first, rows, *how, weights=weights)
         self.history_, self.n_iter_ = iterate(joint, Monitor.of(self), saved, rows)
         atoms, scaled = apart(joint.dictionary.weights, X.shape[1])
         self.dictionary_ = ExplicitDictionary(atoms)
-        self._keep_classifier(X, H, scaled, root)
+        self._keep_classifier(X, H, scaled, root, weights)
 
-    def _keep_classifier(self, X: Array, H: Array, scaled: Array, root: Array) -> None:
+    def _keep_classifier(
+        self, X: Array, H: Array, scaled: Array, root: Array, weights: Weights
+    ) -> None:
         """Keep the Θ that was learned together with the atoms."""
         if not bool((root > 0).all()):
             raise ValueError(
@@ -269,11 +296,14 @@ class LCKSVDClassifier(JointKSVD):
         beta = self.beta if self.variant == 2 else 0.0
         return self.alpha * sizes + beta
 
-    def _keep_classifier(self, X: Array, H: Array, scaled: Array, root: Array) -> None:
+    def _keep_classifier(
+        self, X: Array, H: Array, scaled: Array, root: Array, weights: Weights
+    ) -> None:
         if self.variant == 2:
-            super()._keep_classifier(X, H, scaled, root)
+            super()._keep_classifier(X, H, scaled, root, weights)
             return
-        self.classifier_ = ridge(self.dictionary_, self.coder_, X, H, self.tau)
+        how = self.coder_, X, H, self.tau
+        self.classifier_ = ridge(self.dictionary_, *how, weights)
         self.label_map_ = scaled / root if self.alpha > 0 else self.classifier_
 
     @property
@@ -370,10 +400,11 @@ def ridge(
     X: Array,  # (n, p)
     H: Array,  # (n, C)
     tau: float,
+    weights: Weights = None,
 ) -> Array:  # (m, C)
     """Θ = (ΓᵀΓ + tau I)⁻¹ ΓᵀH with the codes Γ of X, solved in float64."""
     codes = encode(dictionary, coder, X)
-    sums: Statistics = statistics(ExplicitDictionary(H), H, codes)
+    sums: Statistics = statistics(ExplicitDictionary(H), H, codes, weights)
     gram = double(sums.codes_gram)
     # a smaller ridge would be lost in rounding if the codes are large
     tau = max(tau, gram.shape[0] * eps(gram) * float(diagonal(gram).max()))

@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, namespace, to_numpy
+from ..backend.block_loop import whole_groups
 from ..backend.estimator import Estimator
 from ..backend.fill import at_hand
 from ..backend.labels import label_classes, label_values
@@ -31,6 +32,13 @@ from ..backend.scale import least_energy, quiet
 from ..backend.text import printable
 from ..backend.threads import parallel
 from ..backend.validation import handed_down
+from ..backend.weights import (
+    Weights,
+    checked_weights,
+    kept,
+    n_weighted,
+    without_zeros,
+)
 from ..config import options
 from ..core import Array, Dictionary, Kernel, SparseCoder, SparseCodes
 from ..fields import Conditions, Declared, Indices, Many, Number, Part
@@ -138,11 +146,12 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self.learner = learner
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> ResidualClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ResidualClassifier:
         """Learn one dictionary for the rows of each class.
 
         X may also be a Dask array or dataframe with labels of either kind, or a list
-        of blocks or `Blocks` with an array of labels.
+        of blocks or `Blocks` with an array of labels. A row of `sample_weight` w counts
+        as w rows; the learner must take weights, as all dictionary learners do.
         """
         self._validate_params()
         learner = self._learner()
@@ -150,8 +159,11 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         gaps = _learns_gaps(learner) or (takes_gaps(kernel) and at_hand(X))
         X = labelled_rows(self, X, kernel, gaps)
         X = X if _learns_gaps(learner) else completed_rows(X)
+        weights = checked_weights(sample_weight, X)
+        if not isinstance(kernel, Precomputed):  # new samples need all of its columns
+            X, y, weights = _in_use(X, y, weights)
         learner = with_one_kernel(learner, X)
-        split = split_classes(self, X, y, kernel)
+        split = split_classes(self, X, y, kernel).counted(weights)
         counts = split.counts.tolist()
         seeds = _seeds(learner, self.random_state, len(counts))
         folders = branches(type(self).__name__, len(counts))
@@ -160,7 +172,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         def fit_class(job: tuple[int, int, int | None, Any]) -> Any:
             c, count, seed, folder = job
             with options(checkpoint=folder):
-                return _fitted(learner, count, seed, split.part(c))
+                own = None if weights is None else weights[split.rows[c]]
+                return _fitted(learner, count, seed, split.part(c), own)
 
         jobs = list(zip(range(len(counts)), counts, seeds, folders, strict=True))
         # where a cluster does the work, threads here only wait
@@ -187,11 +200,14 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
             self.temperature_ = rival / 10
 
     @available_if(_learns_from_streams)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> ResidualClassifier:
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> ResidualClassifier:
         """Learn from the next rows of a labelled stream, each class from its own.
 
         The learner must have `partial_fit`, like `RLSDictionary`. The first call must
-        name all labels of the stream, in `classes` or in y.
+        name all labels of the stream, in `classes` or in y. A row of `sample_weight` w
+        counts as w rows.
         """
         self._validate_params()
         learner = self._learner()
@@ -199,6 +215,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         begin = not hasattr(self, "learners_")
         gaps = {"allow_nan": _learns_gaps(learner)}
         X = check_samples(self, X, kernel, reset=begin, **gaps)
+        X, y, weights = _in_use(X, y, checked_weights(sample_weight, X))
         labels = checked_labels(self, y, X.shape[0], min_classes=1)
         if begin:
             learner = with_one_kernel(learner, X)
@@ -208,12 +225,14 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         def feed(job: tuple[Any, np.ndarray]) -> None:
             fitted, rows = job
             if len(rows):
+                own = () if weights is None else (None, weights[rows])
                 with handed_down(rows_of(X, rows, kernel)) as part:
-                    fitted.partial_fit(part)
+                    fitted.partial_fit(part, *own)
 
         members = [np.flatnonzero(codes == c) for c in range(len(self.classes_))]
         parallel(feed, zip(self.learners_, members, strict=True))
-        self.class_count_ = self.class_count_ + [len(rows) for rows in members]
+        counts = [_count(rows, weights) for rows in members]
+        self.class_count_ = self.class_count_ + counts
         self.temperature_ = self._mean_error()
         return self
 
@@ -281,7 +300,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         else:  # a block of rows stays in the cache for all classes
             parts = [(each.dictionary_, each.coder_) for each in self.learners_]
             row_bytes = max(dictionary.row_bytes for dictionary, _ in parts)
-            residuals = map_rows(partial(_block_residuals, parts), X, row_bytes)
+            with whole_groups(self.learners_[0].coder_):
+                residuals = map_rows(partial(_block_residuals, parts), X, row_bytes)
         unit = max(self.temperature_, least_energy(residuals))
         return prior_residuals(residuals, X, self.class_count_, unit)
 
@@ -337,6 +357,22 @@ def _block_residuals(
     """Squared residuals of one block over each dictionary."""
     columns = [encode(dictionary, coder, X).residual for dictionary, coder in parts]
     return namespace(columns[0]).stack(columns, axis=1)
+
+
+def _in_use(X: Any, y: Any, weights: Weights) -> tuple[Any, Any, Weights]:
+    """Rows and labels without those of weight zero, where they are in memory."""
+    rows = kept(X, weights)
+    if rows is None or y is None:
+        return X, y, weights
+    labels = label_values(y)
+    if len(labels) != X.shape[0]:
+        return X, y, weights  # the labels are refused later
+    X, weights = without_zeros(X, weights)
+    return X, labels[rows], weights
+
+
+def _count(rows: np.ndarray, weights: Weights) -> int:
+    return n_weighted(None if weights is None else weights[rows], len(rows))
 
 
 def _learns_gaps(learner: Any) -> bool:
@@ -410,11 +446,14 @@ def _warn_of_small_classes(learner: BaseEstimator, counts: np.ndarray) -> None:
     )
 
 
-def _fitted(learner: BaseEstimator, count: int, seed: int | None, X: Any) -> Any:
+def _fitted(
+    learner: BaseEstimator, count: int, seed: int | None, X: Any, weights: Weights
+) -> Any:
     """A clone fitted to a class, with the defaults of a classifier while it is."""
     prepared = _prepared(learner, count, seed)
+    own = () if weights is None else (None, weights)
     with handed_down(X):
-        prepared.fit(X)
+        prepared.fit(X, *own)
     for name in ("_width", "_few"):
         vars(prepared).pop(name, None)
     return prepared

@@ -28,6 +28,7 @@ from .labels import (
     checked_labels,
     class_residuals,
     prior_residuals,
+    repeated_samples,
 )
 
 
@@ -98,15 +99,18 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self.n_nonzero_coefs = n_nonzero_coefs
         self.coder = coder
 
-    def fit(self, X: Any, y: Any) -> SRCClassifier:
-        """Keep the training samples as atoms of unit norm."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SRCClassifier:
+        """Keep the training samples as atoms of unit norm.
+
+        A row is repeated as often as `sample_weight`, a whole number, says.
+        """
         self._validate_params()
         kernel = resolve(self.kernel)
         gaps = at_hand(X)
         X = check_samples(
             self, X, kernel, reset=True, ensure_min_samples=2, allow_nan=gaps
         )
-        X = completed_rows(X)
+        X, y = repeated_samples(self, completed_rows(X), y, sample_weight, kernel)
         self.classes_, codes = np.unique(
             checked_labels(self, y, X.shape[0]), return_inverse=True
         )

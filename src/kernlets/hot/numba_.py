@@ -483,6 +483,7 @@ def gram_sweep(
     order: np.ndarray,
     exact: bool,
     positive: bool = False,
+    weights: np.ndarray | None = None,
 ) -> None:
     """Approximate sweep in feature space; the exact one stays in NumPy.
 
@@ -490,16 +491,16 @@ def gram_sweep(
     the coefficients follow at the end by one triangular solve.
     """
     if exact and not positive:
-        reference.gram_sweep(
-            matrix, coefs, products, gram, indices, values, order, exact
-        )
+        state = coefs, products, gram, indices, values, order
+        reference.gram_sweep(matrix, *state, exact, weights=weights)
         return
+    own = np.ones(len(values), values.dtype) if weights is None else weights
     mixing = np.zeros_like(gram)
     use = np.zeros_like(values)
     moved = np.zeros(len(gram), dtype=np.bool_)
     users = _users(indices, len(gram))
     state = indices, values, order, users, mixing, use, moved
-    _gram_sweep(matrix, products, gram, *state, bool(positive))
+    _gram_sweep(matrix, products, gram, *state, bool(positive), own)
     _mix_coefs(coefs, indices, use, order, mixing, moved)
 
 
@@ -516,6 +517,7 @@ def _gram_sweep(
     use,
     moved,
     positive,
+    weights,
 ):
     starts, places = users_of
     (m, n), width = products.shape, values.shape[1]
@@ -526,7 +528,7 @@ def _gram_sweep(
         mixed, unit = mixing[j], _unit(_gathered(values, users))
         for place in users:
             i, w = place // width, place % width
-            use[i, w] = values[i, w] / unit
+            use[i, w] = weights[i] * values[i, w] / unit
             for v in range(width):
                 if v != w and 0 <= indices[i, v] < m:
                     mixed[indices[i, v]] += use[i, w] * values[i, v]

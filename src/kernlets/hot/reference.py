@@ -213,10 +213,11 @@ def gram_sweep(
     order: np.ndarray,  # (m,)
     exact: bool,
     positive: bool = False,
+    weights: np.ndarray | None = None,  # (N,) how often each sample counts
 ) -> None:
     """`ksvd_sweep` in the feature space of a kernel, atoms written over the samples.
 
-    The new atom is d = Σᵢ gᵢ eᵢ over its users, eᵢ = φ(xᵢ) − Σ_{k≠j} γᵢₖ dₖ. Its
+    The new atom is d = Σᵢ wᵢ gᵢ eᵢ over its users, eᵢ = φ(xᵢ) − Σ_{k≠j} γᵢₖ dₖ. Its
     products with all samples are combinations of rows of K and of the products of
     the other atoms, so K is never multiplied by a vector. `positive` coefficients are
     cut off at zero, after one step of alternation.
@@ -229,8 +230,11 @@ def gram_sweep(
         others = spread(indices[rows], values[rows], len(gram))
         others[:, j] = 0
         use = values[rows, slots]
+        own = np.ones_like(use) if weights is None else weights[rows]
         if exact and not positive:
-            use = _leading_use(matrix, products, gram, rows, others, use)
+            use = _leading_use(matrix, products, gram, rows, others, use, own)
+        else:
+            use = own * use
         use = scaled(use)
         mixed = use @ others
         atom_products = use @ matrix[rows] - mixed @ products
@@ -262,11 +266,12 @@ def _leading_use(
     rows: np.ndarray,
     others: np.ndarray,
     like: np.ndarray,
+    weights: np.ndarray,
 ) -> np.ndarray:
-    """Leading eigenvector of the inner products ⟨eᵢ, eᵢ'⟩, on the side of `like`."""
-    shared = others @ products[:, rows]
+    """√w times the leading eigenvector of √w ⟨eᵢ, eᵢ'⟩ √w', on the side of `like`."""
+    shared, root = others @ products[:, rows], np.sqrt(weights)
     inner = matrix[np.ix_(rows, rows)] - shared - shared.T + others @ gram @ others.T
-    vector = _leading_vector(inner)
+    vector = root * _leading_vector(inner * np.outer(root, root))
     return vector if scaled(vector) @ scaled(like) >= 0 else -vector
 
 

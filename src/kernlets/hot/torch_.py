@@ -260,6 +260,7 @@ def gram_sweep(
     order: Tensor,
     exact: bool,
     positive: bool = False,
+    weights: Tensor | None = None,
 ) -> None:
     """K-SVD sweep in feature space; see the reference."""
     eps = torch.finfo(matrix.dtype).eps
@@ -268,8 +269,11 @@ def gram_sweep(
         others.scatter_add_(1, indices[rows].clamp(min=0), values[rows])
         others[:, j] = 0
         use = values[rows, slots]
+        own = torch.ones_like(use) if weights is None else weights[rows]
         if exact and not positive:
-            use = _leading_use(matrix, products, gram, rows, others, use)
+            use = _leading_use(matrix, products, gram, rows, others, use, own)
+        else:
+            use = own * use
         use = _scaled(use)
         mixed = use @ others
         atom_products = use @ matrix[rows] - mixed @ products
@@ -294,11 +298,12 @@ def _leading_use(
     rows: Tensor,
     others: Tensor,
     like: Tensor,
+    weights: Tensor,
 ) -> Tensor:
     """Leading eigenvector of the users' inner products, on the side of `like`."""
-    shared = others @ products[:, rows]
+    shared, root = others @ products[:, rows], weights.sqrt()
     inner = matrix[rows][:, rows] - shared - shared.T + others @ gram @ others.T
-    vector = _leading_vector(inner)
+    vector = root * _leading_vector(inner * torch.outer(root, root))
     return vector if _scaled(vector) @ _scaled(like) >= 0 else -vector
 
 

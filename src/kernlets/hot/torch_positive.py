@@ -48,7 +48,9 @@ def _step(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Whether samples took an atom (n,), and their supports and coefficients then."""
     used = support >= 0
-    left = corr - torch.einsum("nw,nwm->nm", coefs, gram[support.clamp(min=0)])
+    in_use = int(used.sum(1).amax())  # slots in use come first; rows of Gram are long
+    rows = gram[support[:, :in_use].clamp(min=0)]
+    left = corr - torch.einsum("nw,nwm->nm", coefs[:, :in_use], rows)
     most, best = largest(left, support)
     atoms = support.clamp(min=0)
     systems = torch.where(

@@ -15,6 +15,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import to_numpy
+from ..backend.block_loop import whole_groups
 from ..backend.constraints import AT_LEAST_1
 from ..backend.estimator import Estimator
 from ..backend.rows import (
@@ -81,8 +82,13 @@ class DictionaryLearner(
         """Refuse blocks of rows if this learner cannot learn from them."""
 
     @abstractmethod
-    def fit(self, X: Any, y: Any = None) -> DictionaryLearner:
-        """Learn `dictionary_` from the samples in X, and set `coder_`."""
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> DictionaryLearner:
+        """Learn `dictionary_` from the samples in X, and set `coder_`.
+
+        A sample of weight w counts as w samples.
+        """
 
     def _checked(self, X: Any) -> Array:
         """Check new samples and convert them as the dictionary needs them."""
@@ -126,6 +132,11 @@ class DictionaryLearner(
             )
         return OMP(width)
 
+    def _n_starts(self) -> int:
+        """How many starts a fit has: atoms that are given are one."""
+        drawn = isinstance(getattr(self, "init", None), str)
+        return int(getattr(self, "n_init", 1)) if drawn else 1
+
     @property
     def _n_features_out(self) -> int:
         return self.dictionary_.n_atoms
@@ -148,14 +159,16 @@ class DictionaryLearner(
             return self.encode(X).tocsr()
         coded = partial(_coded, self.dictionary_, self.coder_, self.sparse_output)
         row_bytes = 2 * self.dictionary_.row_bytes
-        return map_rows(coded, self._new_rows(X), row_bytes)
+        with whole_groups(self.coder_):
+            return map_rows(coded, self._new_rows(X), row_bytes)
 
     def reconstruction_error(self, X: Any, per_sample: bool = False) -> Any:
         """Mean squared residual ‖x − Dγ‖² of the rows of X, or one per sample."""
         check_is_fitted(self)
         loop, errors = (map_rows, _errors) if per_sample else (sum_rows, _error_sums)
         errors = partial(errors, self.dictionary_, self.coder_)
-        found = loop(errors, self._new_rows(X), self.dictionary_.row_bytes)
+        with whole_groups(self.coder_):
+            found = loop(errors, self._new_rows(X), self.dictionary_.row_bytes)
         if found is None:
             raise no_blocks()
         return found if per_sample else float(found[0] / found[1])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ..backend.masks import has_gaps
+from ..backend.weights import Weights, by_name
 from ..core import Array, AtomUpdate, Dictionary, SparseCoder
 from ..dictionaries import ExplicitDictionary
 from ..persistence.checkpoint import Checkpoint
@@ -17,6 +19,8 @@ from ..updates.sweeps import nonnegative
 from .base import DictionaryLearner
 from .iterate import CodeAndUpdate, Monitor, iterate
 from .linear_atoms import LinearAtoms
+from .race import Race
+from .steady import SteadyCodeAndUpdate
 from .warm_up import PACE, Pace
 
 
@@ -32,16 +36,39 @@ class BatchLearner(DictionaryLearner):
         """The rule that updates the atoms."""
 
     def _needs_all_codes(self) -> bool:
-        return self._atom_update().needs == "codes"
+        return self._is_steady() or self._atom_update().needs == "codes"
+
+    def _is_steady(self) -> bool:
+        """Whether the error may never rise."""
+        return bool(getattr(self, "steady", False))
 
     def _learn(
-        self, start: Dictionary, X: Array, n_features: int, rng: np.random.Generator
+        self,
+        start: Dictionary,
+        X: Array,
+        n_features: int,
+        rng: np.random.Generator,
+        weights: Weights = None,
+        others: Sequence[tuple[Dictionary, np.random.Generator]] = (),
     ) -> Any:
-        """Run the alternation, keep its history, and return the last dictionary."""
+        """Run the alternation, keep its history, and return the last dictionary.
+
+        If there are other starts, all of them race.
+        """
         self.coder_ = self._coder(start.n_atoms, n_features)
-        checkpoint = Checkpoint.of(self, samples=X, start=start)
+        given = {"samples": X, "start": start, **by_name(weights)}
+        checkpoint = Checkpoint.of(self, **given)
         update, pace = self._atom_update(), Pace.of(self)
-        steps = CodeAndUpdate(start, X, self.coder_, update, rng, pace)
+        kind = CodeAndUpdate
+        if self._is_steady():
+            kind = SteadyCodeAndUpdate
+            refuse_uneven(self.coder_, X)
+
+        def alternation(first: Dictionary, rng: np.random.Generator) -> CodeAndUpdate:
+            return kind(first, X, self.coder_, update, rng, pace, weights)
+
+        fits = [alternation(*each) for each in ((start, rng), *others)]
+        steps = fits[0] if len(fits) == 1 else Race(fits, self.max_iter)
         self.history_, self.n_iter_ = iterate(steps, Monitor.of(self), checkpoint, X)
         return steps.dictionary
 
@@ -70,15 +97,30 @@ def ksvd_update(
     return found.set_params(**{k: v for k, v in wanted.items() if k in known})
 
 
+def refuse_uneven(coder: SparseCoder, X: Array) -> None:
+    """Refuse what a steady fit cannot compare by errors of whole samples."""
+    if has_gaps(X):
+        raise ValueError(
+            "steady=True needs rows without missing values: fill them in, e.g. with "
+            "kernlets.DictionaryImputer, or leave steady out"
+        )
+    if getattr(coder, "n_nonzero_coefs", None) is None:
+        raise ValueError(
+            f"steady=True compares errors of codes with a number of non-zeros, such as "
+            f"those of OMP(5), and {coder!r} has none: leave steady out"
+        )
+
+
 class LinearLearner(BatchLearner, LinearAtoms):
     """A batch learner whose atoms are rows of a matrix; it lacks the atom update."""
 
     def _check_blocks(self) -> None:
         if self._needs_all_codes():
+            update = getattr(self, "update", None)
             raise ValueError(
-                f"{type(self).__name__} with update={self.update!r} needs all codes at "
-                "once and cannot learn from blocks: set update='ksvd-parallel' or use "
-                "MOD"
+                f"{type(self).__name__} with update={update!r} and steady="
+                f"{self._is_steady()} needs all codes at once and cannot learn from "
+                "blocks: set update='ksvd-parallel' or use MOD, without steady"
             )
 
 
@@ -122,8 +164,9 @@ class KSVD(LinearLearner):
         factorisation. An `update` that is given decides itself.
     warm_up : int
         In so many first iterations the number of non-zeros grows from 1 to that of the
-        coder. It helps to find the true atoms where samples are few for them; give it
-        half of the iterations or more.
+        coder, or the penalty of `Lasso` falls from ten times its value to it. It helps
+        to find the true atoms where samples are few for them; give it half of the
+        iterations or more.
     exchange : int
         After every fifth of the first 70 % of iterations, so many atoms that explain
         least are replaced by badly represented samples. It finds more of the true atoms
@@ -132,6 +175,14 @@ class KSVD(LinearLearner):
     tol : float
         Stop when the error has fallen by at most this part in three iterations; 0 means
         never.
+    n_init : int
+        Number of starts. They race: in equal parts of the iterations the better half
+        goes on, until one is left. With an array as `init` there is one start.
+    steady : bool
+        Whether the error may never rise. A pursuit is greedy, and single iterations may
+        end higher than the one before; with this the code of a sample is kept where the
+        new one is worse, and replaced atoms are taken back if they do not help. The
+        codes of all samples are then in memory.
 
     Attributes
     ----------
@@ -180,6 +231,8 @@ class KSVD(LinearLearner):
         warm_up: int = 0,
         exchange: int = 0,
         tol: float = 0.0,
+        n_init: int = 1,
+        steady: bool = False,
     ) -> None:
         self.n_components = n_components
         self.n_nonzero_coefs = n_nonzero_coefs
@@ -195,11 +248,13 @@ class KSVD(LinearLearner):
         self.warm_up = warm_up
         self.exchange = exchange
         self.tol = tol
+        self.n_init = n_init
+        self.steady = steady
 
     def _first_dictionary(
-        self, X: Array, rng: np.random.Generator
+        self, X: Array, rng: np.random.Generator, weights: Weights = None
     ) -> ExplicitDictionary:
-        start = super()._first_dictionary(X, rng)
+        start = super()._first_dictionary(X, rng, weights)
         if not self.positive_atoms:
             return start
         return start.with_weights(nonnegative(start.atoms))
@@ -217,7 +272,9 @@ class MOD(LinearLearner):
     ----------
     n_components, n_nonzero_coefs, coder, max_iter, init
         As in `KSVD`.
-    random_state, verbose, callback, sparse_output, warm_up, exchange, tol
+    random_state, verbose, callback, sparse_output
+        As in `KSVD`.
+    warm_up, exchange, tol, n_init, steady
         As in `KSVD`.
 
     Attributes
@@ -254,6 +311,8 @@ class MOD(LinearLearner):
         warm_up: int = 0,
         exchange: int = 0,
         tol: float = 0.0,
+        n_init: int = 1,
+        steady: bool = False,
     ) -> None:
         self.n_components = n_components
         self.n_nonzero_coefs = n_nonzero_coefs
@@ -267,6 +326,8 @@ class MOD(LinearLearner):
         self.warm_up = warm_up
         self.exchange = exchange
         self.tol = tol
+        self.n_init = n_init
+        self.steady = steady
 
     def _atom_update(self) -> AtomUpdate:
         return MODUpdate()

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..backend import ops
-from ..backend.arrays import diagonal, namespace, to_numpy
+from ..backend.arrays import diagonal, index_like, namespace, to_numpy
 from ..backend.constraints import AT_LEAST_1, StrOptions
 from ..backend.fill import at_hand
 from ..backend.random import generator
@@ -20,6 +20,7 @@ from ..backend.rows import map_rows, row_batches, shuffled_batches
 from ..backend.scale import all_finite, quiet
 from ..backend.threads import serial_blas
 from ..backend.training_rows import training_rows
+from ..backend.weights import checked_weights, repeated
 from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
 from ..fields import Declared, Part, Whole, check
@@ -174,14 +175,17 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         self.callback = callback
         self.sparse_output = sparse_output
 
-    def fit(self, X: Any, y: Any = None) -> BudgetKernelDL:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BudgetKernelDL:
         """Learn from `max_iter` passes over the samples in X; y is ignored.
 
         X may be a list of row blocks or `Blocks`; blocks are read in their own order.
+        A sample is repeated as often as `sample_weight`, a whole number, says.
         """
         self._validate_params()
         kernel = self._stream_kernel()
         X, first = training_rows(self, X)
+        if sample_weight is not None:
+            X = first = self._repeated(X, sample_weight)
         n_atoms = self.n_components
         if first is X:  # all samples are known
             n_atoms = self._checked_n_atoms(kernel.bound(X), X)
@@ -197,17 +201,29 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         X = check_samples(self, X, kernel, reset=True, allow_nan=at_hand(X))
         return completed_rows(X)
 
-    def partial_fit(self, X: Any, y: Any = None) -> BudgetKernelDL:
-        """Learn from the next samples of a stream, one or many; y is ignored."""
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> BudgetKernelDL:
+        """Learn from the next samples of a stream, one or many; y is ignored.
+
+        A sample is repeated as often as `sample_weight`, a whole number, says.
+        """
         self._validate_params()
         kernel, started = self._stream_kernel(), hasattr(self, "stock_")
         like = self.stock_.coefs if started else None
         X = check_samples(self, X, kernel, reset=not started, like=like)
+        X = self._repeated(X, sample_weight)
         if not started:
             rng = generator(self.random_state)
             self._begin(kernel.bound(X), X, self.n_components, rng)
         self._run(iter([row_batches(X, BLOCK)]), 1)
         return self
+
+    def _repeated(self, X: Array, sample_weight: Any) -> Array:
+        """The samples in their order, each as often as it counts."""
+        weights = checked_weights(sample_weight, X)
+        rows = repeated(X.shape[0], weights, type(self).__name__)
+        return X if rows is None else X[index_like(rows, X)]
 
     def _stream_kernel(self) -> Kernel:
         kernel = resolve(self.kernel)

@@ -16,6 +16,15 @@ from ..backend.block_loop import stacked_rows
 from ..backend.constraints import StrOptions
 from ..backend.fill import at_hand
 from ..backend.random import generator
+from ..backend.weights import (
+    Weights,
+    at_least_one,
+    checked_weights,
+    draw_rows,
+    n_drawable,
+    n_weighted,
+    without_zeros,
+)
 from ..config import options
 from ..core import Array, AtomUpdate, Kernel, SparseCoder
 from ..dictionaries import GramDictionary, KernelDictionary
@@ -26,6 +35,7 @@ from ..kernels.definite import check_matrix
 from ..updates import MODUpdate
 from .batch import BatchLearner, ksvd_update
 from .kernel_atoms import KernelAtoms
+from .race import starting_points
 from .warm_up import PACE
 
 
@@ -39,19 +49,28 @@ class KernelLearner(KernelAtoms, BatchLearner):
         "init": [StrOptions({"samples"}), "array-like"],
     }
 
-    def fit(self, X: Any, y: Any = None) -> KernelLearner:
-        """Learn a dictionary for φ of the samples in X; y is ignored."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelLearner:
+        """Learn a dictionary for φ of the samples in X; y is ignored.
+
+        A sample of `sample_weight` w counts as w samples, as in `KSVD`.
+        """
         self._validate_params()
         kernel = resolve(self.kernel)
         X = check_samples(self, X, kernel, reset=True, allow_nan=at_hand(X))
         X = completed_rows(X)
+        weights = at_least_one(checked_weights(sample_weight, X))
+        if not isinstance(kernel, Precomputed):  # new samples need all of its columns
+            X, weights = without_zeros(X, weights)
         self.kernel_ = kernel.bound(X)
         matrix = kernel_matrix(self.kernel_, X, type(self).__name__)
         rng = generator(self.random_state)
-        start = self._first_dictionary(matrix, rng)
+        start, *others = [
+            (self._first_dictionary(matrix, each, weights), each)
+            for each in starting_points(rng, self._n_starts())
+        ]
         rows = index_like(np.arange(X.shape[0]), matrix)
         n_features = X.shape[1] if X.ndim == 2 else X.shape[0]
-        trained = self._learn(start, rows, n_features, rng)
+        trained = self._learn(start[0], rows, n_features, rng, weights, others)
         self.dictionary_ = KernelDictionary(
             self.kernel_,
             self.kernel_.take(X, rows),
@@ -62,18 +81,20 @@ class KernelLearner(KernelAtoms, BatchLearner):
         return self
 
     def _first_dictionary(
-        self, matrix: Array, rng: np.random.Generator
+        self, matrix: Array, rng: np.random.Generator, weights: Weights = None
     ) -> GramDictionary:
         if not isinstance(self.init, str):
             return self._given_dictionary(matrix)
         usable = np.flatnonzero(to_numpy(diagonal(matrix)) > 0)
-        n_atoms = self._n_atoms(len(usable), len(usable))
-        if n_atoms > len(usable):
+        often = None if weights is None else weights[usable]
+        n_usable = n_weighted(often, len(usable))
+        n_atoms = self._n_atoms(n_usable, n_usable)
+        if n_atoms > (len(usable) if often is None else n_drawable(often)):
             raise ValueError(
                 f"n_components={n_atoms} atoms cannot be drawn from {len(usable)} "
                 "non-zero samples (in feature space): lower n_components"
             )
-        chosen = rng.choice(usable, n_atoms, replace=False)
+        chosen = usable[draw_rows(len(usable), n_atoms, rng, often)]
         return GramDictionary.of_samples(matrix, index_like(chosen, matrix))
 
     def _given_dictionary(self, matrix: Array) -> GramDictionary:
@@ -152,7 +173,7 @@ class KernelKSVD(KernelLearner):
         Number of atoms. Default: a quarter of the samples, at most 500.
     n_nonzero_coefs, coder, max_iter, random_state, verbose, callback, sparse_output
         As in `KSVD`.
-    warm_up, exchange, tol : int, int, float
+    warm_up, exchange, tol, n_init, steady
         As in `KSVD`.
     init : "samples" or array of row numbers
         The training samples that serve as first atoms: random ones, or those given.
@@ -203,6 +224,8 @@ class KernelKSVD(KernelLearner):
         warm_up: int = 0,
         exchange: int = 0,
         tol: float = 0.0,
+        n_init: int = 1,
+        steady: bool = False,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
@@ -218,6 +241,8 @@ class KernelKSVD(KernelLearner):
         self.warm_up = warm_up
         self.exchange = exchange
         self.tol = tol
+        self.n_init = n_init
+        self.steady = steady
 
     def _atom_update(self) -> AtomUpdate:
         return ksvd_update(self.update, self.coder)
@@ -232,7 +257,7 @@ class KernelMOD(KernelLearner):
         As in `KernelKSVD`.
     n_nonzero_coefs, coder, max_iter, random_state, verbose, callback, sparse_output
         As in `KSVD`.
-    warm_up, exchange, tol : int, int, float
+    warm_up, exchange, tol, n_init, steady
         As in `KSVD`.
 
     Attributes
@@ -265,6 +290,8 @@ class KernelMOD(KernelLearner):
         warm_up: int = 0,
         exchange: int = 0,
         tol: float = 0.0,
+        n_init: int = 1,
+        steady: bool = False,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
@@ -279,6 +306,8 @@ class KernelMOD(KernelLearner):
         self.warm_up = warm_up
         self.exchange = exchange
         self.tol = tol
+        self.n_init = n_init
+        self.steady = steady
 
     def _atom_update(self) -> AtomUpdate:
         return MODUpdate()

@@ -25,6 +25,7 @@ from ..backend.scale import (
     quiet,
     unit_rows,
 )
+from ..backend.weights import Weights, draw_rows, n_drawable, of_rows
 from ..clustering import lloyd
 from ..core import Array
 
@@ -34,12 +35,13 @@ def start_atoms(
     X: Any,  # (n, p), anywhere
     n_components: int,
     rng: np.random.Generator,
+    weights: Weights = None,
 ) -> Array:  # (m, p)
     """Unit-norm atoms from ``init``: a name in `STARTS` or an array of atoms."""
     if not is_elsewhere(X):  # of rows elsewhere blocks are looked at as they are coded
         check_range(X)
     if isinstance(init, str):
-        atoms = STARTS[init](X, n_components, rng)
+        atoms = STARTS[init](X, n_components, rng, weights)
     else:
         atoms = check_points(init, _first_row(X), "init")
         if atoms.shape[0] != n_components:
@@ -74,11 +76,27 @@ class Usable:
     def __len__(self) -> int:
         return self.n - len(self.zeros)
 
-    def draw(self, m: int, rng: np.random.Generator) -> np.ndarray:  # (m,)
-        """Row numbers of m distinct non-zero rows."""
+    def count(self, weights: Weights) -> int:
+        """How many samples the rows count for."""
+        return len(self) if weights is None else int(self._cleared(weights).sum())
+
+    def n_drawable(self, weights: Weights) -> int:
+        return len(self) if weights is None else n_drawable(self._cleared(weights))
+
+    def draw(
+        self, m: int, rng: np.random.Generator, weights: Weights = None
+    ) -> np.ndarray:  # (m,)
+        """Row numbers of m non-zero rows, distinct ones without weights."""
+        if weights is not None:
+            return draw_rows(self.n, m, rng, self._cleared(weights))
         chosen = rng.choice(len(self), m, replace=False)
         usable_before = self.zeros - np.arange(len(self.zeros))
         return chosen + np.searchsorted(usable_before, chosen, side="right")
+
+    def _cleared(self, weights: np.ndarray) -> np.ndarray:  # (n,)
+        cleared = weights.copy()
+        cleared[self.zeros] = 0
+        return cleared
 
 
 def _zero_rows(block: Array, first: int) -> list[np.ndarray]:
@@ -90,39 +108,46 @@ def _first_row(X: Any) -> Array:  # (1, p)
     return take_rows(X, np.array([0]))
 
 
-def from_samples(X: Any, n_components: int, rng: np.random.Generator) -> Array:
-    """Random distinct non-zero samples.
+def from_samples(
+    X: Any, n_components: int, rng: np.random.Generator, weights: Weights = None
+) -> Array:
+    """Random non-zero samples, distinct ones without weights.
 
     All rows are read only if a drawn row is zero, because rows may be on disk, on a
     cluster, or not computed yet.
     """
-    if n_components <= X.shape[0]:
-        rows = take_rows(X, rng.choice(X.shape[0], n_components, replace=False))
+    n = X.shape[0]
+    if n_components <= (n if weights is None else n_drawable(weights)):
+        rows = take_rows(X, draw_rows(n, n_components, rng, weights))
         if len(nonzero_rows(rows)) == n_components:
             return rows
     usable = Usable.find(X)
-    if len(usable) < n_components:
+    n_usable = usable.n_drawable(weights)
+    if n_usable < n_components:
         raise ValueError(
-            f"n_components={n_components} atoms cannot be drawn from {len(usable)} "
+            f"n_components={n_components} atoms cannot be drawn from {n_usable} "
             "non-zero samples: lower n_components or set init='normal' (and scale "
             "samples that are tiny: their squares vanish)"
         )
-    return take_rows(X, usable.draw(n_components, rng))
+    return take_rows(X, usable.draw(n_components, rng, weights))
 
 
-def from_kmeans(X: Any, n_components: int, rng: np.random.Generator) -> Array:
+def from_kmeans(
+    X: Any, n_components: int, rng: np.random.Generator, weights: Weights = None
+) -> Array:
     """Centres of clusters; a centre at zero is replaced by a sample."""
-    start = from_samples(X, n_components, rng)
-    centres = lloyd(X, start, max_iter=20)
+    start = from_samples(X, n_components, rng, weights)
+    centres = lloyd(X, start, max_iter=20, weights=weights)
     xp = namespace(centres)
     return xp.where(xp.all(centres == 0, axis=1)[:, None], start, centres)
 
 
-def from_svd(X: Any, n_components: int, rng: np.random.Generator) -> Array:
+def from_svd(
+    X: Any, n_components: int, rng: np.random.Generator, weights: Weights = None
+) -> Array:
     """Leading right singular vectors, then random samples."""
-    p = X.shape[1]
     with quiet():
-        gram = sum_rows(_gram, X, row_bytes=16 * p, result_bytes=8 * p * p)
+        gram = _gram(X, weights)
     if not all_finite(gram):
         raise ValueError(
             f"XᵀX overflows in {gram.dtype}: scale the samples, e.g. with UnitNorm or "
@@ -135,20 +160,30 @@ def from_svd(X: Any, n_components: int, rng: np.random.Generator) -> Array:
     leading = xp.flip(vectors, axis=1)[:, :n_vectors].T
     if n_vectors == n_components:
         return leading
-    rest = from_samples(X, n_components - n_vectors, rng)
+    rest = from_samples(X, n_components - n_vectors, rng, weights)
     return xp.concat([leading, rest])
 
 
-def _gram(block: Array) -> Array:  # (n, p) -> (p, p)
-    return block.T @ block
+def _gram(X: Any, weights: Weights) -> Array:  # (n, p) -> (p, p)
+    """XᵀX, or XᵀWX."""
+
+    def gram(block: Array, first: int = 0) -> Array:
+        own = of_rows(weights, first, block.shape[0], block)
+        return block.T @ (block if own is None else block * own[:, None])
+
+    p = X.shape[1]
+    how = {"result_bytes": 8 * p * p, "numbered": weights is not None}
+    return sum_rows(gram, X, 16 * p, **how)
 
 
-def from_normal(X: Array, n_components: int, rng: np.random.Generator) -> Array:
-    """Random directions."""
+def from_normal(
+    X: Array, n_components: int, rng: np.random.Generator, weights: Weights = None
+) -> Array:
+    """Random directions, whatever the weights."""
     return as_like(rng.standard_normal((n_components, X.shape[1])), _first_row(X))
 
 
-STARTS: dict[str, Callable[[Any, int, np.random.Generator], Array]] = {
+STARTS: dict[str, Callable[[Any, int, np.random.Generator, Weights], Array]] = {
     "samples": from_samples,
     "kmeans": from_kmeans,
     "svd": from_svd,

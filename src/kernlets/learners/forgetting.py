@@ -79,10 +79,31 @@ class Forgetting:
                 "stream"
             )
 
-    def factors(self, seen: int, count: int) -> np.ndarray:  # (count,)
-        """λ of the `count` samples that come after `seen` others."""
-        time = np.arange(seen, seen + count) / (self.horizon or 1)
-        return 1 - (1 - self.start) * SCHEDULES[self.schedule](time)
+    def factors(
+        self, seen: int, count: int, weights: np.ndarray | None = None
+    ) -> np.ndarray:  # (count,)
+        """λ of the `count` samples that come after `seen` others.
+
+        A sample of weight w makes others forgotten w times: λʷ.
+        """
+        before: np.ndarray = np.arange(seen, seen + count)
+        if weights is not None:
+            before = seen + np.cumsum(weights) - weights
+        time = before / (self.horizon or 1)
+        once = 1 - (1 - self.start) * SCHEDULES[self.schedule](time)
+        return once if weights is None else once**weights
+
+
+def total_weights(factors: np.ndarray, weights: np.ndarray) -> np.ndarray:  # (n,)
+    """What samples of these weights count after their own forgetting λʷ.
+
+    Of w equal samples in a row the last counts 1, the one before λ, and so on:
+    (1 − λʷ)/(1 − λ) in all.
+    """
+    once = factors ** (1 / np.where(weights > 0, weights, 1))
+    faded = once < 1
+    series = (1 - factors) / np.where(faded, 1 - once, 1)
+    return np.where(faded, series, weights)
 
 
 def forgetting_of(value: float | Forgetting) -> Forgetting:

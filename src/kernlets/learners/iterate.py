@@ -24,7 +24,16 @@ from ..backend.reading import watching
 from ..backend.rows import count_rows
 from ..backend.scale import quiet
 from ..backend.threads import serial_blas
-from ..core import Array, AtomUpdate, Coded, Dictionary, SparseCoder, Statistics
+from ..backend.weights import Weights
+from ..core import (
+    Array,
+    AtomUpdate,
+    Coded,
+    Dictionary,
+    SparseCoder,
+    Statistics,
+    Step,
+)
 from ..persistence.checkpoint import Checkpoint, fitting, learned_fields
 from ..pursuits import encode
 from ..pursuits.coded_sums import code_and_sum
@@ -192,8 +201,9 @@ class CodeAndUpdate(Alternation):
         update: AtomUpdate,
         rng: np.random.Generator,
         pace: Pace | None = None,
+        weights: Weights = None,
     ) -> None:
-        self.dictionary, self.X = dictionary, X
+        self.dictionary, self.X, self.weights = dictionary, X, weights
         self.coder, self.update, self.rng = coder, update, rng
         self.pace, self.n_steps = pace or Pace(), 0
 
@@ -205,14 +215,24 @@ class CodeAndUpdate(Alternation):
         calm = serial_blas if self.update.needs == "codes" else nullcontext()
         with calm:
             coder = grown(self.coder, self.n_steps, self.pace.warm_up)
-            coded = _coded(self.dictionary, self.X, coder, self.update)
+            coded = self._coded(coder)
             with quiet():  # atoms and error are looked at
                 step = self.update.step(self.dictionary, coded, self.rng)
         self.dictionary = self._exchanged(step.dictionary, coded)
+        self._note(step)
         self.n_steps += 1
         _refuse_unbounded(self.dictionary)
-        n = coded.n_samples if isinstance(coded, Statistics) else len(coded.codes)
-        return {"objective": max(step.error, 0.0) / n}
+        return {"objective": max(step.error, 0.0) / _n_samples(coded)}
+
+    def _coded(self, coder: SparseCoder) -> Coded | Statistics:
+        """The input of the update: all codes, or sums over blocks of rows."""
+        if self.update.needs == "statistics":
+            return code_and_sum(self.dictionary, coder, self.X, self.weights)
+        codes = encode(self.dictionary, coder, self.X)
+        return Coded(self.X, codes, self.weights)
+
+    def _note(self, step: Step) -> None:
+        """For alternations that remember more than the atoms."""
 
     def _exchanged(
         self, dictionary: Dictionary, coded: Coded | Statistics
@@ -246,10 +266,8 @@ def _refuse_unbounded(dictionary: Dictionary) -> None:
         )
 
 
-def _coded(
-    dictionary: Dictionary, X: Array, coder: SparseCoder, update: AtomUpdate
-) -> Coded | Statistics:
-    """The input of the update: all codes, or sums over blocks of rows."""
-    if update.needs == "codes":
-        return Coded(X, encode(dictionary, coder, X))
-    return code_and_sum(dictionary, coder, X)
+def _n_samples(coded: Coded | Statistics) -> float:
+    """How many samples were coded, with their weights."""
+    if isinstance(coded, Statistics):
+        return coded.n_samples
+    return len(coded.codes) if coded.weights is None else float(coded.weights.sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,11 +17,13 @@ from ..backend.random import generator
 from ..backend.rows import keep_rows
 from ..backend.training_rows import training_rows
 from ..backend.validation import check_rows
+from ..backend.weights import Weights, at_least_one, checked_weights, without_zeros
 from ..core import Array
 from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Part
 from .base import DictionaryLearner, over_codes
 from .first_atoms import STARTS, Usable, start_atoms
+from .race import starting_points
 
 
 class LinearAtoms(DictionaryLearner):
@@ -47,8 +50,10 @@ class LinearAtoms(DictionaryLearner):
         X: Any,
         n_features: int,
         rng: np.random.Generator,
+        weights: Weights = None,
+        others: Sequence[tuple[ExplicitDictionary, np.random.Generator]] = (),
     ) -> Any:
-        """Learn from X, beginning with `start`, and set the history."""
+        """Learn from X, beginning with `start` or others, and set the history."""
 
     @abstractmethod
     def _needs_all_codes(self) -> bool:
@@ -58,8 +63,11 @@ class LinearAtoms(DictionaryLearner):
         """Whether sums over samples suffice, so that these may be stored anywhere."""
         return not self._needs_all_codes()
 
-    def fit(self, X: Any, y: Any = None) -> LinearAtoms:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearAtoms:
         """Learn a dictionary for the rows of X; y is ignored.
+
+        A row of `sample_weight` w counts as w rows: 0 leaves it out, 2 repeats it.
+        Weights whose mean is below 1 are divided by it.
 
         If the update needs only sums over samples (`MOD`, ``update="ksvd-parallel"``),
         X may be a Dask array or dataframe, a list of row blocks or `Blocks`. The first
@@ -67,10 +75,19 @@ class LinearAtoms(DictionaryLearner):
         """
         self._validate_params()
         X, first = training_rows(self, X)
+        weights = at_least_one(checked_weights(sample_weight, X))
+        if weights is not None:
+            X, weights = without_zeros(X, weights)
+            first = X
         rng = generator(self.random_state)
         with keep_rows(X) as rows:
-            start = self._first_dictionary(rows if first is X else first, rng)
-            self.dictionary_ = self._learn(start, rows, first.shape[1], rng)
+            some = rows if first is X else first
+            start, *others = [
+                (self._first_dictionary(some, each, weights), each)
+                for each in starting_points(rng, self._n_starts())
+            ]
+            given = start[0], rows, first.shape[1], rng, weights, others
+            self.dictionary_ = self._learn(*given)
         return self
 
     def _whole_rows(self, X: Any) -> Array:
@@ -80,7 +97,7 @@ class LinearAtoms(DictionaryLearner):
         return check_rows(self, X, reset=True, lazy=lazy, whole=all_codes, **gaps)
 
     def _first_dictionary(
-        self, X: Array, rng: np.random.Generator
+        self, X: Array, rng: np.random.Generator, weights: Weights = None
     ) -> ExplicitDictionary:
         """The dictionary before the first iteration."""
         X = mean_filled_rows(X)
@@ -89,10 +106,11 @@ class LinearAtoms(DictionaryLearner):
         else:
             # count the usable rows, which is a pass over X, only if it is needed
             count = self.n_components is None
-            n_usable = len(Usable.find(X)) if count else X.shape[0]
+            n_usable = Usable.find(X).count(weights) if count else X.shape[0]
             n_atoms = self._n_atoms(n_usable, X.shape[1])
         # rows of a memory map are still on the host here
-        return ExplicitDictionary(to_device(start_atoms(self.init, X, n_atoms, rng)))
+        atoms = start_atoms(self.init, X, n_atoms, rng, weights)
+        return ExplicitDictionary(to_device(atoms))
 
     @property
     def components_(self) -> Array:  # (m, p)

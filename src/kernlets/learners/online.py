@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import namespace
+from ..backend.weights import Weights, checked_weights
 from ..core import Array, AtomUpdate, SparseCoder, Statistics
 from ..fields import Conditions, Declared, Either, Nothing, Part
 from ..pursuits.coded_sums import code_and_sum, without_atoms
@@ -125,14 +126,15 @@ class OnlineDictionary(StreamLearner):
         self.callback = callback
         self.sparse_output = sparse_output
 
-    def statistics(self, X: Any) -> Statistics:
+    def statistics(self, X: Any, sample_weight: Any = None) -> Statistics:
         """Sums over the rows of X, coded with the present atoms.
 
         The sums of several parts may be added and passed to `absorb`, if a mini-batch
         is spread over files or machines.
         """
         check_is_fitted(self)
-        return self._statistics(self._checked(X))
+        X = self._checked(X)
+        return self._statistics(X, checked_weights(sample_weight, X))
 
     def absorb(self, batch: Statistics) -> OnlineDictionary:
         """Learn from the sums of one mini-batch, as `partial_fit` does from its rows.
@@ -154,11 +156,13 @@ class OnlineDictionary(StreamLearner):
             )
         self.statistics_: Any = None
 
-    def _learn_batch(self, batch: Array, factors: np.ndarray) -> Statistics:
-        return self._learn_sums(self._statistics(batch), factors)
+    def _learn_batch(
+        self, batch: Array, factors: np.ndarray, weights: Weights = None
+    ) -> Statistics:
+        return self._learn_sums(self._statistics(batch, weights), factors)
 
-    def _statistics(self, X: Array) -> Statistics:
-        return code_and_sum(self.dictionary_, self.coder_, X)
+    def _statistics(self, X: Array, weights: Weights = None) -> Statistics:
+        return code_and_sum(self.dictionary_, self.coder_, X, weights)
 
     def _learn_sums(self, batch: Statistics, factors: np.ndarray) -> Statistics:
         new = batch.fade(1.0)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..backend.arrays import as_like
 from ..backend.constraints import NOT_NEGATIVE
+from ..backend.weights import Weights
 from ..core import Array, AtomUpdate, SparseCoder
 from ..dictionaries import ExplicitDictionary
 from ..pursuits import Threshold
@@ -93,9 +94,9 @@ class OrthogonalDictionary(LinearLearner):
         return int(self.n_components)
 
     def _first_dictionary(
-        self, X: Array, rng: np.random.Generator
+        self, X: Array, rng: np.random.Generator, weights: Weights = None
     ) -> ExplicitDictionary:
-        start = super()._first_dictionary(X, rng)
+        start = super()._first_dictionary(X, rng, weights)
         m, p = start.atoms.shape
         if m > p:
             raise ValueError(

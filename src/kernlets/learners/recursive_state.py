@@ -15,6 +15,7 @@ from ..backend.arrays import diagonal, double, move_like, namespace
 from ..backend.codes import codes_times
 from ..backend.scale import lengths
 from ..core import Array, SparseCodes
+from .forgetting import total_weights
 
 ROWS = 256  # samples per block; the result is the same as sample by sample
 STEEP = 1e8  # above this γCγᵀ, digits of the identity added to it are lost
@@ -38,6 +39,7 @@ class Recursion(NamedTuple):
         X: Array,  # (n, p)
         codes: SparseCodes,
         factors: np.ndarray,  # (n,) forgetting factor of each sample
+        weights: np.ndarray | None = None,  # (n,) how often each sample counts
     ) -> Recursion:
         """The state after n samples with any given codes.
 
@@ -45,14 +47,17 @@ class Recursion(NamedTuple):
         divided by the prior: the least-squares fit, with the first atoms as a prior.
         """
         state = self
+        often = np.ones(len(codes))
+        if weights is not None:
+            often = total_weights(factors, weights)
         for begin in range(0, len(codes), ROWS):
             rows = slice(begin, begin + ROWS)
             part = SparseCodes(codes.indices[rows], codes.values[rows], codes.n_atoms)
-            state = state._after_block(X[rows], part, factors[rows])
+            state = state._after_block(X[rows], part, factors[rows], often[rows])
         return state
 
     def _after_block(
-        self, X: Array, codes: SparseCodes, factors: np.ndarray
+        self, X: Array, codes: SparseCodes, factors: np.ndarray, often: np.ndarray
     ) -> Recursion:
         """Woodbury's identity for the rank of a block.
 
@@ -62,7 +67,7 @@ class Recursion(NamedTuple):
         """
         xp = namespace(self.covariance)
         later = np.cumprod(factors[::-1])[::-1]  # λᵢ and all after it
-        root = move_like(np.sqrt(np.append(later[1:], 1.0)), X)
+        root = move_like(np.sqrt(often * np.append(later[1:], 1.0)), X)
         forgotten = _forget(self.covariance, float(later[0]), self.prior)
         seen = root[:, None] * codes_times(codes, forgotten)  # (n, m)  Γ̃C'
         spread = root[:, None] * codes_times(codes, seen.T)  # (n, n)  Γ̃C'Γ̃ᵀ

@@ -29,6 +29,15 @@ from ..backend.random import generator
 from ..backend.rows import map_rows
 from ..backend.scale import typical_length
 from ..backend.validation import check_rows
+from ..backend.weights import (
+    Weights,
+    at_least_one,
+    checked_weights,
+    draw_rows,
+    n_drawable,
+    of_rows,
+    without_zeros,
+)
 from ..core import Array, AtomUpdate, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
 from ..kernels import Precomputed, resolve
@@ -189,21 +198,26 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         """MORKDL-D as published, section III-C: `orkdl_d` with a linear term, λ = 1."""
         return cls.orkdl_d(kernel, rate, **{"linear_weight": 1.0, **params})
 
-    def fit(self, X: Any, y: Any = None) -> ReducedKernelDL:
-        """Learn anchors and a dictionary for φ of the rows of X; y is ignored."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ReducedKernelDL:
+        """Learn anchors and a dictionary for φ of the rows of X; y is ignored.
+
+        A row of `sample_weight` w counts as w rows, as in `KSVD`.
+        """
         self._validate_params()
         kernel = resolve(self.kernel)
         self._check_together(kernel)
         gaps = takes_gaps(kernel) and at_hand(X)
         X = check_rows(self, X, reset=True, whole=True, allow_nan=gaps)
         X = completed_rows(X)
+        weights = at_least_one(checked_weights(sample_weight, X))
+        X, weights = without_zeros(X, weights)
         self.kernel_ = kernel.bound(X)
         check_kernel(self.kernel_, X)
         rng = generator(self.random_state)
-        start = self._first_dictionary(X, rng)
+        start = self._first_dictionary(X, rng, weights)
         rows = index_like(np.arange(X.shape[0]), X)
-        trained = self._learn(start, rows, X.shape[1], rng)
-        self._note_mixed(trained)
+        trained = self._learn(start, rows, X.shape[1], rng, weights)
+        self._note_mixed(trained, weights)
         self._warn_of_collisions(*trained.basis.shape)
         self.dictionary_ = KernelDictionary(
             self.kernel_, trained.anchors, trained.coefs, known_gram=trained.gram()
@@ -229,17 +243,17 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
             )
 
     def _first_dictionary(
-        self, X: Array, rng: np.random.Generator
+        self, X: Array, rng: np.random.Generator, weights: Weights = None
     ) -> AnchoredDictionary:
         energies = map_rows(self.kernel_.diag, X, X.shape[1] * X.dtype.itemsize)
-        n_usable = int((energies > 0).sum())
+        n_usable = _n_usable(weights, to_numpy(energies > 0))
         n_atoms = self._checked_n_atoms(n_usable, X.shape[1])
-        anchors = self._first_anchors(X, n_atoms, rng)
+        anchors = self._first_anchors(X, n_atoms, rng, weights)
         chosen = self._first_anchor_atoms(n_atoms, len(anchors), rng)
         coefs = as_like(np.eye(len(anchors))[chosen], anchors)
         start = AnchoredDictionary.spanned(self.kernel_, X, energies, anchors, coefs)
         if len(chosen) == 0:
-            rows = self._first_rows(start, n_atoms, rng)
+            rows = self._first_rows(start, n_atoms, rng, weights)
             start = start.with_weights(start.features[index_like(rows, X)])
         return start.unit()
 
@@ -268,7 +282,11 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         return rng.choice(n_anchors, n_atoms, replace=False)
 
     def _first_rows(
-        self, start: AnchoredDictionary, n_atoms: int, rng: np.random.Generator
+        self,
+        start: AnchoredDictionary,
+        n_atoms: int,
+        rng: np.random.Generator,
+        weights: Weights,
     ) -> np.ndarray:  # (m,)
         """Row numbers of the training samples that become the first atoms."""
         if not isinstance(self.init, str):
@@ -276,13 +294,14 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         inside = to_numpy(row_norms(start.features))
         rounding = 10 * eps(start.features) * to_numpy(start.energies)
         usable = np.flatnonzero(inside > rounding)
-        if n_atoms > len(usable):
+        often = None if weights is None else weights[usable]
+        if n_atoms > (len(usable) if often is None else n_drawable(often)):
             raise ValueError(
                 f"n_components={n_atoms} atoms cannot be drawn from the {len(usable)} "
                 "samples with a part in the span of φ(anchors): lower n_components, "
                 "raise n_anchors or use a wider kernel"
             )
-        return rng.choice(usable, n_atoms, replace=False)
+        return usable[draw_rows(len(usable), n_atoms, rng, often)]
 
     def _given_rows(self, n_atoms: int, n_samples: int) -> np.ndarray:
         rows = np.asarray(self.init)
@@ -295,12 +314,12 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         return rows
 
     def _first_anchors(
-        self, X: Array, n_atoms: int, rng: np.random.Generator
+        self, X: Array, n_atoms: int, rng: np.random.Generator, weights: Weights
     ) -> Array:  # (n, p)
         if isinstance(self.anchors, BaseEstimator):
-            anchors = self._learned(clone(self.anchors), X, rng).components_
+            anchors = self._learned(clone(self.anchors), X, rng, weights).components_
         elif isinstance(self.anchors, str):
-            return self._named_anchors(X, n_atoms, rng)
+            return self._named_anchors(X, n_atoms, rng, weights)
         else:
             anchors = check_points(self.anchors, X, "anchors")
         if self.n_anchors not in (None, len(anchors)):
@@ -311,9 +330,9 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         return anchors
 
     def _named_anchors(
-        self, X: Array, n_atoms: int, rng: np.random.Generator
+        self, X: Array, n_atoms: int, rng: np.random.Generator, weights: Weights
     ) -> Array:  # (n, p)
-        n_usable = len(nonzero_rows(X))
+        n_usable = _n_usable(weights, nonzero_rows(X))
         if n_usable == 0:
             raise ValueError(
                 "X has no non-zero row to take anchors from (squares of tiny ones "
@@ -321,9 +340,10 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
             )
         n_anchors = self._n_anchors(n_usable, n_atoms)
         if self.anchors in DRAWN:
-            return STARTS[self.anchors](X, n_anchors, rng)
+            return STARTS[self.anchors](X, n_anchors, rng, weights)
         learner = KSVD(n_anchors, max_iter=self.max_iter)
-        atoms = facing(self._learned(learner, X, rng).components_, X)
+        learned = self._learned(learner, X, rng, weights)
+        atoms = facing(learned.components_, X, weights)
         return admitted(self.kernel_, atoms)  # a kernel may take no negative entries
 
     def _n_anchors(self, n_usable: int, n_atoms: int) -> int:
@@ -336,10 +356,12 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
             )
         return int(self.n_anchors)
 
-    def _learned(self, learner: Any, X: Array, rng: np.random.Generator) -> Any:
+    def _learned(
+        self, learner: Any, X: Array, rng: np.random.Generator, weights: Weights
+    ) -> Any:
         if learner.random_state is None:
             learner.set_params(random_state=int(rng.integers(2**31)))
-        return learner.fit(X)
+        return learner.fit(X) if weights is None else learner.fit(X, None, weights)
 
     def _atom_update(self) -> AtomUpdate:
         descent = self.optimize_anchors
@@ -351,10 +373,11 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
             self.restrict, descent, linear_weight=self.linear_weight, linear_coder=coder
         )
 
-    def _note_mixed(self, trained: AnchoredDictionary) -> None:
+    def _note_mixed(self, trained: AnchoredDictionary, weights: Weights) -> None:
         if not self.linear_weight:
             return
-        weight = self.linear_weight / len(trained.features)
+        n = len(trained.features) if weights is None else weights.sum()
+        weight = self.linear_weight / n
         pairs = zip(self.history_["objective"], trained.linear_errors, strict=True)
         self.history_["mixed"] = [error + weight * linear for error, linear in pairs]
 
@@ -370,9 +393,17 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
             )
 
 
+def _n_usable(weights: Weights, usable: np.ndarray) -> int:
+    """How many samples some rows count for, given as a mask or by their numbers."""
+    if weights is not None:
+        return int(weights[usable].sum())
+    return int(usable.sum()) if usable.dtype == bool else len(usable)
+
+
 def facing(
     atoms: Array,  # (n, p), unit norm
     X: Array,  # (N, p)
+    weights: Weights = None,
 ) -> Array:  # (n, p)
     """Scale atoms to the samples' typical norm and flip them towards their mean.
 
@@ -380,5 +411,7 @@ def facing(
     kernel: an RBF anchor opposite to the samples is far from all of them.
     """
     xp = namespace(X)
-    side = xp.where(atoms @ xp.mean(X, axis=0) < 0, -1.0, 1.0)
-    return as_like(side * typical_length(X), atoms)[:, None] * atoms
+    own = of_rows(weights, 0, X.shape[0], X)
+    mean = xp.mean(X, axis=0) if own is None else own @ X  # its side matters only
+    side = xp.where(atoms @ mean < 0, -1.0, 1.0)
+    return as_like(side * typical_length(X, weights), atoms)[:, None] * atoms

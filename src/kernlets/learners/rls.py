@@ -10,6 +10,7 @@ import numpy as np
 from ..backend.masks import has_gaps, split
 from ..backend.reading import apply_rows
 from ..backend.scale import power_of_two, typical_length
+from ..backend.weights import Weights
 from ..core import Array, SparseCoder
 from ..fields import Declared, Floats, Maybe, Number
 from ..pursuits import encode
@@ -124,15 +125,20 @@ class RLSDictionary(StreamLearner):
     def _begin(self) -> None:
         self._take(Recursion.start(self.dictionary_.atoms))
 
-    def _learn_batch(self, batch: Array, factors: np.ndarray) -> CodeSummary:
+    def _learn_batch(
+        self, batch: Array, factors: np.ndarray, weights: Weights = None
+    ) -> CodeSummary:
         def learn(X: Array) -> CodeSummary:
             if self.n_samples_seen_ == 0:
                 known = split(X).rows if has_gaps(X) else X
-                self._take(Recursion.start(self.dictionary_.atoms, _prior(known)))
+                prior = _prior(known, weights)
+                self._take(Recursion.start(self.dictionary_.atoms, prior))
             codes = encode(self.dictionary_, self.coder_, X)
             X = completed(self.dictionary_, codes, X)
-            self._take(self._state().after(X, codes, factors).normalized())
-            return summarize_codes(X, codes)
+            after = self._state().after(X, codes, factors, weights)
+            self._take(after.normalized())
+            seen = summarize_codes(X, codes, weights)
+            return seen._replace(uses=np.floor(seen.uses).astype(np.int64))
 
         return apply_rows(learn, batch, slice(0, batch.shape[0]))
 
@@ -148,9 +154,10 @@ class RLSDictionary(StreamLearner):
         self.prior_ = state.prior
 
 
-def _prior(X: Array) -> float:
+def _prior(X: Array, weights: Weights) -> float:
     """1 over the energy of a typical sample, but for a factor below 2.
 
     A power of two: learning from cX is learning from X, digit by digit, if c is one.
     """
-    return float(power_of_two(np.float64(typical_length(X)) * 2**0.5)) ** -2
+    length = typical_length(X, weights)
+    return float(power_of_two(np.float64(length) * 2**0.5)) ** -2

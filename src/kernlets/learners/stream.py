@@ -19,6 +19,7 @@ from ..backend.constraints import AT_LEAST_1, SHARE
 from ..backend.random import generator
 from ..backend.rows import read_rows, row_batches
 from ..backend.validation import check_rows
+from ..backend.weights import Weights, by_name, checked_weights, without_zeros
 from ..core import Array, Statistics
 from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Floats, Indices, Maybe, Whole, check, declared_of
@@ -38,7 +39,7 @@ class PassSums:
     """Progress of a pass over the rows."""
 
     n_batches: int = 0
-    n_samples: int = 0
+    n_samples: float = 0
     error: float = 0.0  # Σ squared residuals before the atoms learned from the samples
 
 
@@ -59,8 +60,10 @@ class StreamLearner(LinearAtoms):
         "n_samples_seen_": Whole(),
         "uses_": Indices("m"),
         "pending_": Maybe(Floats("n", "p")),
+        "pending_weights_": Maybe(Floats("n")),
     }
-    _early = ("n_features_in_", "pending_")  # while rows are gathered for a start
+    # while rows are gathered for a start
+    _early = ("n_features_in_", "pending_", "pending_weights_")
 
     @abstractmethod
     def _begin(self) -> None:
@@ -68,34 +71,53 @@ class StreamLearner(LinearAtoms):
 
     @abstractmethod
     def _learn_batch(
-        self, batch: Array, factors: np.ndarray
+        self, batch: Array, factors: np.ndarray, weights: Weights = None
     ) -> CodeSummary | Statistics:
-        """Learn from a few samples, each with its forgetting factor."""
+        """Learn from a few samples, each with its forgetting factor and weight."""
 
     @abstractmethod
     def _replace(self, places: Array, atoms: Array) -> None:
         """Replace the atoms at `places` of `dictionary_`, and forget the old ones."""
 
-    def partial_fit(self, X: Any, y: Any = None) -> StreamLearner:
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> StreamLearner:
         """Learn from the next rows of a stream, one or many; y is ignored.
 
         The first atoms come from the first rows. With ``init="samples"`` rows are kept
         until there are `n_components` of them, and until then the learner is not
-        fitted. `history_` describes the last call.
+        fitted. `history_` describes the last call. A row of `sample_weight` w counts
+        as w rows.
         """
         self._validate_params()
         begin = not hasattr(self, "n_features_in_")
         gaps = {"allow_nan": self._learns_gaps}
         X = check_rows(self, X, reset=begin, like=self._stream_array, **gaps)
+        X, weights = without_zeros(X, checked_weights(sample_weight, X))
         if not self.__sklearn_is_fitted__():
-            if hasattr(self, "pending_"):
-                X = namespace(X).concat([self.pending_, _in_memory(X)])
+            X, weights = self._with_pending(X, weights)
             if self._must_wait(X):
-                self.pending_: Array = _in_memory(X)
+                self._keep_pending(X, weights)
                 return self
-            self._start(self._first_dictionary(X, generator(self.random_state)))
-        self._run(X, passes=1)
+            rng = generator(self.random_state)
+            self._start(self._first_dictionary(X, rng, weights))
+        self._run(X, passes=1, weights=weights)
         return self
+
+    def _with_pending(self, X: Array, weights: Weights) -> tuple[Array, Weights]:
+        """The rows so far, and their weights."""
+        if not hasattr(self, "pending_"):
+            return X, weights
+        before = getattr(self, "pending_weights_", None)
+        if before is not None or weights is not None:
+            parts = (self.pending_, before), (X, weights)
+            weights = np.concatenate([_all_weights(*part) for part in parts])
+        return namespace(X).concat([self.pending_, _in_memory(X)]), weights
+
+    def _keep_pending(self, X: Array, weights: Weights) -> None:
+        self.pending_: Array = _in_memory(X)
+        if weights is not None:
+            self.pending_weights_: np.ndarray = weights
 
     @property
     def _stream_array(self) -> Array | None:
@@ -111,10 +133,19 @@ class StreamLearner(LinearAtoms):
     def _needs_all_codes(self) -> bool:
         return False
 
-    def _learn(self, start: Any, X: Any, n_features: int, rng: Any) -> Any:
-        checkpoint = Checkpoint.of(self, samples=X, start=start)
+    def _learn(
+        self,
+        start: Any,
+        X: Any,
+        n_features: int,
+        rng: Any,
+        weights: Weights = None,
+        others: Any = (),
+    ) -> Any:
+        given = {"samples": X, "start": start, **by_name(weights)}
+        checkpoint = Checkpoint.of(self, **given)
         self._start(start)
-        self._run(X, self.max_iter, checkpoint)
+        self._run(X, self.max_iter, checkpoint, weights)
         return self.dictionary_
 
     def _start(self, dictionary: ExplicitDictionary) -> None:
@@ -122,23 +153,32 @@ class StreamLearner(LinearAtoms):
         self.dictionary_ = dictionary
         self.n_samples_seen_ = 0
         self.uses_ = np.zeros(dictionary.n_atoms, dtype=np.int64)
-        if hasattr(self, "pending_"):
-            del self.pending_
+        for name in ("pending_", "pending_weights_"):
+            self.__dict__.pop(name, None)
         self._begin()
 
-    def _run(self, X: Any, passes: int, checkpoint: Checkpoint | None = None) -> None:
+    def _run(
+        self,
+        X: Any,
+        passes: int,
+        checkpoint: Checkpoint | None = None,
+        weights: Weights = None,
+    ) -> None:
         """Run passes over the rows; each pass is an iteration of the history."""
-        monitor, steps = Monitor.of(self, passes), Passes(self, X)
+        monitor, steps = Monitor.of(self, passes), Passes(self, X, weights)
         self.history_, self.n_iter_ = iterate(steps, monitor, checkpoint, X)
 
-    def _pass(self, X: Any, sums: PassSums) -> Iterator[None]:
+    def _pass(
+        self, X: Any, sums: PassSums, weights: Weights = None
+    ) -> Iterator[None]:
         """One pass, or the rest of it, batch by batch."""
         batches = row_batches(X, self.batch_size)
         for batch in islice(batches, sums.n_batches, None):
-            factors = self._factors(batch.shape[0])
-            before = self.n_samples_seen_
-            sums.error += self._note(self._learn_batch(batch, factors))
-            sums.n_samples += self.n_samples_seen_ - before
+            n, first = batch.shape[0], sums.n_batches * self.batch_size
+            own = None if weights is None else weights[first : first + n]
+            factors = self._factors(n, own)
+            sums.error += self._note(self._learn_batch(batch, factors, own))
+            sums.n_samples += n if own is None else float(own.sum())
             sums.n_batches += 1
             yield
 
@@ -159,9 +199,10 @@ class StreamLearner(LinearAtoms):
             self._refresh(seen)
         return seen.error
 
-    def _factors(self, count: int) -> np.ndarray:  # (count,)
+    def _factors(self, count: int, weights: Weights = None) -> np.ndarray:  # (count,)
         """Forgetting factors of the next samples."""
-        return forgetting_of(self.forgetting).factors(self.n_samples_seen_, count)
+        forgetting = forgetting_of(self.forgetting)
+        return forgetting.factors(self.n_samples_seen_, count, weights)
 
     def _refresh(self, seen: CodeSummary | Statistics) -> None:
         """Replace unused and duplicate atoms, and reset the counts."""
@@ -178,14 +219,17 @@ class Passes(Alternation):
     A pass can be resumed after any of its batches.
     """
 
-    def __init__(self, learner: StreamLearner, X: Any) -> None:
-        self.learner, self.X, self.sums = learner, X, PassSums()
+    def __init__(
+        self, learner: StreamLearner, X: Any, weights: Weights = None
+    ) -> None:
+        self.learner, self.X, self.weights = learner, X, weights
+        self.sums = PassSums()
 
     def current(self) -> ExplicitDictionary:
         return self.learner.dictionary_
 
     def step(self, keep: Callable[[], None]) -> dict[str, float]:
-        for _ in self.learner._pass(self.X, self.sums):
+        for _ in self.learner._pass(self.X, self.sums, self.weights):
             keep()
         error = self.sums.error / self.sums.n_samples
         self.sums = PassSums()
@@ -198,6 +242,10 @@ class Passes(Alternation):
         self.learner._check_learned(state["learned"])
         self.learner.__dict__.update(state["learned"])
         self.sums = PassSums(**state["begun"])
+
+
+def _all_weights(X: Array, weights: Weights) -> np.ndarray:  # (n,)
+    return np.ones(X.shape[0]) if weights is None else weights
 
 
 def _in_memory(X: Array) -> Array:

@@ -7,17 +7,21 @@ from typing import Any
 
 from sklearn.base import clone
 
-from ..backend.constraints import AT_LEAST_0, NOT_NEGATIVE
+from ..backend.constraints import AT_LEAST_0, AT_LEAST_1, NOT_NEGATIVE
 from ..core import SparseCoder
+from ..pursuits import Lasso
 
 #: Constraints on the parameters of learners that warm up and stop.
 PACE: dict[str, list[Any]] = {
     "warm_up": [AT_LEAST_0],
     "exchange": [AT_LEAST_0],
     "tol": [NOT_NEGATIVE],
+    "n_init": [AT_LEAST_1],
+    "steady": ["boolean"],
 }
 EVERY = 5  # iterations from one exchange of atoms to the next
 EXCHANGING = 0.7  # of all iterations: new atoms need time to settle
+STRICT = 10.0  # times the penalty of Lasso in the first iteration of a warm-up
 WINDOW = 3  # iterations in which the error must fall, for a fit to go on
 
 
@@ -40,17 +44,21 @@ class Pace:
 
 
 def grown(coder: SparseCoder, iteration: int, warm_up: int) -> SparseCoder:
-    """The coder of an iteration: non-zeros grow from 1 to all in `warm_up` iterations.
+    """The coder of an iteration: codes grow denser in `warm_up` iterations.
 
-    With one non-zero learning is a kind of clustering, which has few bad ends.
+    Non-zeros grow from 1 to all; the penalty of `Lasso` falls from `STRICT` times its
+    value. With one non-zero learning is a kind of clustering, which has few bad ends.
     """
     if iteration >= warm_up:
         return coder
+    if isinstance(coder, Lasso):
+        factor = STRICT ** (1 - iteration / warm_up)
+        return clone(coder).set_params(alpha=coder.alpha * factor)
     width = getattr(coder, "n_nonzero_coefs", None)
     if width is None:
         raise ValueError(
             f"warm_up={warm_up} needs a coder with a number of non-zeros, such as "
-            f"OMP(5), not {coder!r}: give it one, or leave warm_up out"
+            f"OMP(5), or Lasso, not {coder!r}: give it one, or leave warm_up out"
         )
     now = 1 + (width - 1) * iteration // warm_up
     return clone(coder).set_params(n_nonzero_coefs=now)

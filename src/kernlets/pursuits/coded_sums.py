@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..backend import ops
-from ..backend.arrays import index_like, namespace, to_numpy
-from ..backend.codes import codes_gram, summable
+from ..backend.arrays import as_like, index_like, namespace, to_numpy
+from ..backend.block_loop import whole_groups
+from ..backend.codes import codes_gram, summable, times_rows, weighted_uses
 from ..backend.masks import filled, has_gaps, split
 from ..backend.rows import sum_rows
 from ..backend.scale import all_finite, quiet
@@ -27,14 +28,30 @@ class CodeSummary(NamedTuple):
     worst_error: np.ndarray  # (w,)
 
 
-def summarize_codes(X: Array, codes: SparseCodes) -> CodeSummary:
+def worst_rows(
+    errors: np.ndarray,  # (n,)
+    count: int,
+    weights: np.ndarray | None = None,  # (n,)
+) -> np.ndarray:
+    """The rows of the largest errors, largest first, each as often as it counts."""
+    if weights is None:
+        return np.argsort(-errors, kind="stable")[:count]
+    order = np.argsort(-np.where(weights > 0, errors, -1), kind="stable")[:count]
+    often = np.where(weights > 0, np.maximum(weights, 1), 0)[order]
+    return np.repeat(order, np.minimum(often, count).astype(np.intp))[:count]
+
+
+def summarize_codes(
+    X: Array, codes: SparseCodes, weights: np.ndarray | None = None
+) -> CodeSummary:
     """Uses, error and the worst samples of one block, as many as there are atoms."""
     errors = to_numpy(codes.residual)
-    worst = np.argsort(-errors, kind="stable")[: codes.n_atoms]
+    worst = worst_rows(errors, codes.n_atoms, weights)
+    total = errors if weights is None else weights * errors
     return CodeSummary(
-        uses=codes.uses(),
-        error=float(errors.sum(dtype=np.float64)),
-        n_samples=len(codes),
+        uses=weighted_uses(codes, weights),
+        error=float(total.sum(dtype=np.float64)),
+        n_samples=len(codes) if weights is None else float(weights.sum()),
         worst=X[index_like(worst, X)],
         worst_error=errors[worst],
     )
@@ -54,31 +71,51 @@ def completed(dictionary: Dictionary, codes: SparseCodes, X: Array) -> Array:  #
     return filled(X, rows - left)
 
 
-def statistics(dictionary: Dictionary, X: Array, codes: SparseCodes) -> Statistics:
-    """ΓᵀΓ, Γᵀ·coordinates(X), uses, error and the worst samples of one block."""
+def statistics(
+    dictionary: Dictionary,
+    X: Array,
+    codes: SparseCodes,
+    weights: np.ndarray | None = None,  # (n,)
+) -> Statistics:
+    """ΓᵀΓ, Γᵀ·coordinates(X), uses, error and the worst samples of one block.
+
+    With weights W they are ΓᵀWΓ and ΓᵀW·coordinates(X).
+    """
+    factors = None if weights is None else as_like(weights, codes.values)
+    root = None if factors is None else namespace(factors).sqrt(factors)
     return Statistics(
-        codes_gram=codes_gram(codes),
-        cross=dictionary.cross(codes, X),
-        **summarize_codes(X, codes)._asdict(),
+        codes_gram=codes_gram(times_rows(codes, root)),
+        cross=dictionary.cross(times_rows(codes, factors), X),
+        **summarize_codes(X, codes, weights)._asdict(),
     )
 
 
-def code_and_sum(dictionary: Dictionary, coder: SparseCoder, X: Any) -> Statistics:
+def code_and_sum(
+    dictionary: Dictionary,
+    coder: SparseCoder,
+    X: Any,
+    weights: np.ndarray | None = None,  # (n,)
+) -> Statistics:
     """Code the rows of X, in memory or elsewhere, and sum their `statistics`.
 
     Sums of NumPy arrays are computed in float64 and rounded once, so that the result
     does not depend on the blocks and chunks of the rows.
     """
 
-    def block_sums(block: Array) -> Statistics:
+    def block_sums(block: Array, first: int = 0) -> Statistics:
         codes = encode(dictionary, coder, block)
         block, codes = completed(dictionary, codes, block), summable(codes)
-        return statistics(dictionary, block, codes)
+        own = None if weights is None else weights[first : first + len(codes)]
+        return statistics(dictionary, block, codes, own)
 
     m, r = dictionary.weights.shape
     result_bytes = 8 * m * (m + 2 * r)  # the sums, and the worst samples
     row_bytes = 4 * dictionary.row_bytes
-    total = sum_rows(block_sums, X, row_bytes, result_bytes=result_bytes)
+    how = {"result_bytes": result_bytes, "numbered": weights is not None}
+    with whole_groups(coder):
+        total = sum_rows(block_sums, X, row_bytes, **how)
+    if weights is not None:  # counts, as they are kept in files
+        total = replace(total, uses=np.floor(total.uses).astype(np.int64))
     astype, dtype = namespace(total.cross).astype, dictionary.weights.dtype
     with quiet():
         codes_gram = astype(total.codes_gram, dtype, copy=False)

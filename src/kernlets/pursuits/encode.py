@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..backend.block_loop import map_blocks
+from ..backend.block_loop import map_blocks, whole_groups
 from ..backend.masks import has_gaps
 from ..backend.scale import quiet
 from ..backend.threads import serial_blas
@@ -32,6 +32,6 @@ def encode(dictionary: Dictionary, coder: SparseCoder, X: Array) -> SparseCodes:
             return coder.solve(gram, corr, energy)
 
     # BLAS threads started for the Gram matrix would compete with those of the blocks
-    with serial_blas:
+    with serial_blas, whole_groups(coder):
         gram = None if by_rows else dictionary.gram()
         return concatenate(map_blocks(code, X, dictionary.row_bytes))

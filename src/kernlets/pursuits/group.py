@@ -57,14 +57,14 @@ class GroupOMP(SparseCoder):
         values, left = right[:, :0], right
         free = np.ones((corr.shape[0], len(members)), dtype=bool)
         for _ in range(min(self.n_groups, len(members))):
-            fit = np.nan_to_num(to_numpy((values * _taken(right, slots)).sum(1)))
+            fit = np.nan_to_num(to_numpy((values * taken(right, slots)).sum(1)))
             live = free & (power - fit > stop)[:, None]
             best = _best(left, members, inverses, live)
             free &= best[:, :1] != [atoms[0] for atoms in members]
             slots = np.concatenate([slots, best], axis=1)
-            values = _least_squares(wide, right, slots, eps(gram))
-            left = right - _spread(values, slots, corr.shape[1]) @ wide
-        fit = (values * _taken(right, slots)).sum(1)
+            values = least_squares(wide, right, slots, eps(gram))
+            left = right - spread(values, slots, corr.shape[1]) @ wide
+        fit = (values * taken(right, slots)).sum(1)
         residual = namespace(fit).clip(double(energy) - fit, 0, None)
         codes = as_like(values, corr), corr.shape[1], as_like(residual, corr)
         return refuse_unbounded(SparseCodes(index_like(slots, corr), *codes))
@@ -109,18 +109,18 @@ def _best(
     return table[np.where(none, len(members), scores.argmax(axis=1))]
 
 
-def _taken(corr: Array, slots: np.ndarray) -> Array:  # (n, w)
+def taken(corr: Array, slots: np.ndarray) -> Array:  # (n, w)
     """The correlations with the atoms in the slots, zero in free ones."""
     places = index_like(np.where(slots >= 0, slots, 0), corr)
     used = as_like(slots >= 0, corr)
     return namespace(corr).take_along_axis(corr, places, axis=1) * used
 
 
-def _spread(values: Array, slots: np.ndarray, m: int) -> Array:  # (n, m)
+def spread(values: Array, slots: np.ndarray, m: int) -> Array:  # (n, m)
     return SparseCodes(index_like(slots, values), values, m).toarray()
 
 
-def _least_squares(
+def least_squares(
     gram: Array, corr: Array, slots: np.ndarray, precision: float
 ) -> Array:  # (n, w)
     """Coefficients of the atoms in the slots, zero in free ones."""
@@ -129,4 +129,4 @@ def _least_squares(
     both = (slots >= 0)[:, :, None] & (slots >= 0)[:, None, :]
     systems = gram[places[:, :, None], places[:, None, :]] * as_like(both, gram)
     inverse = xp.linalg.pinv(systems, rtol=10 * precision)
-    return (inverse @ _taken(corr, slots)[:, :, None])[:, :, 0]
+    return (inverse @ taken(corr, slots)[:, :, None])[:, :, 0]

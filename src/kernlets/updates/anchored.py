@@ -26,7 +26,7 @@ from ..backend.constraints import NOT_NEGATIVE
 from ..core import Array, Coded, SparseCoder, SparseCodes, Step
 from ..pursuits import OMP
 from .anchors import AnchorDescent, KernelTerm, LinearTerm, Mixed
-from .ksvd import KSVDUpdate
+from .ksvd import KSVDUpdate, scaled_rows, unscaled, weighted_sum
 from .refresh import LIMITS
 
 
@@ -78,41 +78,46 @@ class AnchoredUpdate(KSVDUpdate):
 
     def step(self, dictionary: Any, coded: Coded, rng: np.random.Generator) -> Step:
         codes = coded.codes if self.restrict else _widened(coded.codes)
-        dictionary, codes = self._swept(dictionary, codes, rng)
+        seen = replace(coded, codes=codes)
+        dictionary, codes = self._swept(dictionary, seen, rng)
         if self.descent is not None:
-            dictionary = self._descended(dictionary, codes, self.descent)
+            seen = replace(coded, codes=codes)
+            dictionary = self._descended(dictionary, seen, self.descent)
         errors = to_numpy(dictionary.inside(codes))
-        total = errors.sum(dtype=np.float64) + float(double(dictionary.outside).sum())
-        uses = coded.codes.uses()
-        fresh: Any = self._refreshed(dictionary.unit(), coded.X, uses, errors)
-        return Step(fresh.unit(), float(total))
+        outside = to_numpy(double(dictionary.outside))
+        total = sum(weighted_sum(part, coded.weights) for part in (errors, outside))
+        fresh: Any = self._refreshed(dictionary.unit(), coded, errors)
+        return Step(fresh.unit(), total)
 
     def _swept(
         self,
         dictionary: AnchoredDictionary,
-        codes: SparseCodes,
+        coded: Coded,
         rng: np.random.Generator,
     ) -> tuple[AnchoredDictionary, SparseCodes]:
         """Atoms and the coefficients that go with them, one atom after the other."""
-        xp = namespace(dictionary.atoms)
+        xp, codes = namespace(dictionary.atoms), coded.codes
         order = index_like(rng.permutation(dictionary.n_atoms), dictionary.atoms)
         atoms, values = (
             xp.asarray(array, copy=True) for array in (dictionary.atoms, codes.values)
         )
         residual = ops.subtract_codes(dictionary.features, codes.indices, values, atoms)
+        residual, values = scaled_rows(coded.weights, residual, values)
         ops.ksvd_sweep(residual, atoms, codes.indices, values, order, self.exact)
+        values = unscaled(coded, values)
         return dictionary.with_weights(atoms), replace(codes, values=values)
 
     def _descended(
         self,
         dictionary: AnchoredDictionary,
-        codes: SparseCodes,
+        coded: Coded,
         descent: AnchorDescent,
     ) -> AnchoredDictionary:
         start, samples = dictionary.anchors, dictionary.samples
-        weights = codes.toarray() @ dictionary.coefs
-        kernel = KernelTerm(dictionary.kernel, samples, dictionary.energies, weights)
-        linear = self._linear_term(samples, start)
+        mixing = coded.codes.toarray() @ dictionary.coefs
+        known = dictionary.kernel, samples, dictionary.energies
+        kernel = KernelTerm(*known, mixing, coded.weights)
+        linear = self._linear_term(samples, start, coded.weights)
         objective = kernel if linear is None else Mixed(kernel, linear)
         moved = dictionary.with_anchors(descent.run(objective, start))
         if linear is None:
@@ -120,12 +125,14 @@ class AnchoredUpdate(KSVDUpdate):
         noted = (*moved.linear_errors, linear.error(moved.anchors))
         return replace(moved, linear_errors=noted)
 
-    def _linear_term(self, samples: Array, anchors: Array) -> LinearTerm | None:
+    def _linear_term(
+        self, samples: Array, anchors: Array, weights: np.ndarray | None
+    ) -> LinearTerm | None:
         if not self.linear_weight:
             return None
         width = max(1, min(5, samples.shape[1] // 4, len(anchors)))
         coder = OMP(width) if self.linear_coder is None else self.linear_coder
-        return LinearTerm(samples, anchors, coder, self.linear_weight)
+        return LinearTerm(samples, anchors, coder, self.linear_weight, weights)
 
 
 def _widened(codes: SparseCodes) -> SparseCodes:

@@ -49,7 +49,8 @@ class Objective(ABC):
 class KernelTerm(Objective):
     """f(D) = ‖φ(Y) − Γ A φ(D)‖², coefficients A and codes Γ fixed; RKDL eq. (3).
 
-    With W = ΓA it is Σκ(y, y) − 2⟨W, K(Y, D)⟩ + ⟨WᵀW, K(D, D)⟩. Both kernel matrices
+    With W = ΓA it is Σκ(y, y) − 2⟨W, K(Y, D)⟩ + ⟨WᵀW, K(D, D)⟩, where each sample may
+    count more than once. Both kernel matrices
     are pulled for all anchors at once; K(D, D) depends on each anchor through a row
     and a column, hence the factor 2, on the diagonal as well.
     """
@@ -60,13 +61,15 @@ class KernelTerm(Objective):
         samples: Array,  # (N, p)
         energies: Array,  # (N,)
         weights: Array,  # (N, n)
+        counts: np.ndarray | None = None,  # (N,) how often each sample counts
     ) -> None:
         self.kernel = kernel
         self.least = 0.0 if getattr(kernel, "non_negative", False) else None
         self.samples = samples
-        self.energy = float(double(energies).sum())
-        self.weights = weights
-        self.spread = weights.T @ weights
+        often = None if counts is None else as_like(counts, weights)
+        self.energy = float(double(_counted(energies, often)).sum())
+        self.weights = _counted(weights, often)
+        self.spread = weights.T @ self.weights
 
     def value(self, anchors: Array) -> float:
         def shared(samples: Array, weights: Array) -> float:
@@ -94,6 +97,13 @@ class KernelTerm(Objective):
         )
 
 
+def _counted(rows: Array, often: Array | None) -> Array:
+    """Rows, or numbers, times how often they count."""
+    if often is None:
+        return rows
+    return rows * (often if rows.ndim == 1 else often[:, None])
+
+
 class LinearTerm(Objective):
     """weight · ‖Y − X D‖² with sparse codes X of the samples over the anchors, eq. (8).
 
@@ -102,13 +112,18 @@ class LinearTerm(Objective):
     """
 
     def __init__(
-        self, samples: Array, anchors: Array, coder: SparseCoder, weight: float
+        self,
+        samples: Array,
+        anchors: Array,
+        coder: SparseCoder,
+        weight: float,
+        counts: np.ndarray | None = None,
     ) -> None:
         xp = namespace(anchors)
         norms = lengths(anchors)
         norms = xp.where(norms > 0, norms, 1.0)[:, None]
         units = ExplicitDictionary(anchors / norms)
-        sums = code_and_sum(units, coder, samples)
+        sums = code_and_sum(units, coder, samples, counts)
         self.codes_gram = sums.codes_gram / norms / norms.T  # XᵀX
         self.cross = sums.cross / norms  # XᵀY
         self.weight = weight

@@ -41,10 +41,13 @@ def _seen(coded: Coded | Statistics) -> tuple[np.ndarray, Array, np.ndarray]:
     if isinstance(coded, Statistics):
         power = to_numpy(double(diagonal(coded.codes_gram)))
         return power, coded.worst, coded.worst_error
-    found, codes = summarize_codes(coded.X, coded.codes), coded.codes
+    codes, weights = coded.codes, coded.weights
+    found = summarize_codes(coded.X, codes, weights)
     indices, values = to_numpy(codes.indices), to_numpy(codes.values)
     live = indices >= 0
     squares = values[live].astype(np.float64) ** 2
+    if weights is not None:
+        squares *= np.broadcast_to(weights[:, None], live.shape)[live]
     power = np.bincount(indices[live], squares, minlength=codes.n_atoms)
     return power, found.worst, found.worst_error
 

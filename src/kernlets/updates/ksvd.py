@@ -9,8 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..backend import ops
-from ..backend.arrays import diagonal, index_like, namespace, row_norms, to_numpy
+from ..backend.arrays import (
+    as_like,
+    diagonal,
+    index_like,
+    namespace,
+    row_norms,
+    to_numpy,
+)
 from ..backend.block_loop import slices
+from ..backend.codes import weighted_uses
 from ..backend.constraints import AT_LEAST_1
 from ..backend.masks import has_gaps, split
 from ..core import (
@@ -24,8 +32,8 @@ from ..core import (
 )
 from ..dictionaries import ExplicitDictionary, GramDictionary
 from ..pursuits.bookkeeping import squared_residual
-from ..pursuits.coded_sums import completed
-from .least_squares import fit_term, normalized
+from ..pursuits.coded_sums import completed, worst_rows
+from .least_squares import atom_lengths, fit_term, normalized
 from .refresh import LIMITS, refresh, refresh_from
 from .sweeps import gauss_seidel, nonnegative, positive_sweeps
 
@@ -90,20 +98,22 @@ class KSVDUpdate(AtomUpdate):
     ) -> Step:
         order = rng.permutation(dictionary.n_atoms)
         how = self.exact, self.positive, self.positive_atoms
-        dictionary, errors = sweep(dictionary, coded, order, how)
-        X, uses = completed(dictionary, coded.codes, coded.X), coded.codes.uses()
-        dictionary = self._refreshed(dictionary, X, uses, errors)
+        before, errors, values = sweep(dictionary, coded, order, how)
+        dictionary = self._refreshed(before, coded, errors)
         if self.positive_atoms:  # a sample that took a place may have any sign
             dictionary = dictionary.with_weights(nonnegative(dictionary.weights))
-        return Step(dictionary, float(errors.sum(dtype=np.float64)))
+        codes = replace(coded.codes, values=values, residual=None)
+        error = weighted_sum(errors, coded.weights)
+        return Step(dictionary, error, before, codes)
 
     def _refreshed(
-        self, dictionary: Dictionary, X: Array, uses: np.ndarray, errors: np.ndarray
+        self, dictionary: Dictionary, coded: Coded, errors: np.ndarray
     ) -> Dictionary:
-        worst = np.argsort(-errors, kind="stable")[: dictionary.n_atoms]
+        X = completed(dictionary, coded.codes, coded.X)
+        worst = worst_rows(errors, dictionary.n_atoms, coded.weights)
         return refresh(
             dictionary,
-            uses,
+            weighted_uses(coded.codes, coded.weights),
             X[index_like(worst, X)],
             errors[worst],
             self.min_uses,
@@ -163,26 +173,26 @@ class ParallelKSVDUpdate(AtomUpdate):
         weights = sweeps(*sums, dictionary.weights, self.n_sweeps)
         moved = dictionary.with_weights(weights)
         error = coded.error + fit_term(coded, moved) - fit_term(coded, dictionary)
-        dictionary = normalized(moved, dictionary)
+        before = normalized(moved, dictionary)
         limits = self.min_uses, self.max_coherence
-        dictionary = refresh_from(coded, dictionary, *limits)
+        dictionary = refresh_from(coded, before, *limits)
         if self.positive_atoms:
             dictionary = dictionary.with_weights(nonnegative(dictionary.weights))
-        return Step(dictionary, error)
+        return Step(dictionary, error, before, lengths=atom_lengths(moved))
 
 
 @singledispatch
 def sweep(
     dictionary: Dictionary, coded: Coded, order: np.ndarray, how: How
-) -> tuple[Dictionary, np.ndarray]:
-    """The dictionary after one pass over the atoms, and the samples' errors (n,)."""
+) -> tuple[Dictionary, np.ndarray, Array]:
+    """The dictionary after one pass over the atoms, errors (n,) and codes (n, w)."""
     raise TypeError(f"no K-SVD sweep for {type(dictionary).__name__}")
 
 
 @sweep.register
 def _(
     dictionary: ExplicitDictionary, coded: Coded, order: np.ndarray, how: How
-) -> tuple[ExplicitDictionary, np.ndarray]:
+) -> tuple[ExplicitDictionary, np.ndarray, Array]:
     if has_gaps(coded.X):
         if how[1] or how[2]:
             raise ValueError(NO_GAPS)
@@ -190,27 +200,64 @@ def _(
     X, codes = coded.X, coded.codes
     atoms, values = _copy(dictionary.atoms), _copy(codes.values)
     residual = ops.subtract_codes(X, codes.indices, values, atoms)
+    residual, values = scaled_rows(coded.weights, residual, values)
     ops.ksvd_sweep(residual, atoms, codes.indices, values, index_like(order, X), *how)
-    return dictionary.with_weights(atoms), to_numpy(row_norms(residual))
+    errors = _squares(residual, coded.weights)
+    return dictionary.with_weights(atoms), errors, unscaled(coded, values)
+
+
+def scaled_rows(weights: np.ndarray | None, *arrays: Array) -> tuple[Array, ...]:
+    """Rows times the roots of their weights: plain sums of squares are then weighted.
+
+    A rank-one fit of √w eᵢ by √w gᵢ d is the weighted one of eᵢ by gᵢ d.
+    """
+    if weights is None:
+        return arrays
+    return tuple(as_like(np.sqrt(weights), each)[:, None] * each for each in arrays)
+
+
+def unscaled(coded: Coded, values: Array) -> Array:  # (n, width)
+    """Coefficients of samples from those of samples times √w; where w is 0, the old."""
+    if coded.weights is None:
+        return values
+    xp, often = namespace(values), as_like(coded.weights, values)[:, None]
+    root = xp.sqrt(xp.where(often > 0, often, 1.0))
+    return xp.where(often > 0, values / root, coded.codes.values)
+
+
+def _squares(residual: Array, weights: np.ndarray | None) -> np.ndarray:  # (n,)
+    """Squared errors of the samples, from residuals of `scaled_rows`."""
+    squares = to_numpy(row_norms(residual))
+    if weights is None:
+        return squares
+    return np.where(weights > 0, squares / np.where(weights > 0, weights, 1), 0)
+
+
+def weighted_sum(errors: np.ndarray, weights: np.ndarray | None) -> float:
+    """Σ w‖e‖²."""
+    total = errors if weights is None else weights * errors
+    return float(total.sum(dtype=np.float64))
 
 
 def _masked_sweep(
     dictionary: ExplicitDictionary, coded: Coded, order: np.ndarray
-) -> tuple[ExplicitDictionary, np.ndarray]:
+) -> tuple[ExplicitDictionary, np.ndarray, Array]:
     """The pass over what was observed, by alternation whether exact or not."""
     (X, known), codes = split(coded.X), coded.codes
     atoms, values = _copy(dictionary.atoms), _copy(codes.values)
     residual = ops.subtract_codes(X, codes.indices, values, atoms)
     residual = namespace(X).where(known, residual, namespace(X).zeros_like(residual))
+    residual, values = scaled_rows(coded.weights, residual, values)
     places = codes.indices, values, index_like(order, X)
     ops.masked_ksvd_sweep(residual, known, atoms, *places)
-    return dictionary.with_weights(atoms), to_numpy(row_norms(residual))
+    errors = _squares(residual, coded.weights)
+    return dictionary.with_weights(atoms), errors, unscaled(coded, values)
 
 
 @sweep.register
 def _(
     dictionary: GramDictionary, coded: Coded, order: np.ndarray, how: How
-) -> tuple[GramDictionary, np.ndarray]:
+) -> tuple[GramDictionary, np.ndarray, Array]:
     if how[2]:
         raise ValueError(ROWS_ONLY)
     # handed over, and as large as a good part of K: overwritten, not copied
@@ -225,8 +272,10 @@ def _(
         values,
         order,
         *how[:2],
+        weights=_like_values(coded.weights, values),
     )
-    return dictionary, _gram_errors(dictionary, gram, replace(codes, values=values))
+    errors = _gram_errors(dictionary, gram, replace(codes, values=values))
+    return dictionary, errors, values
 
 
 def _gram_errors(
@@ -241,6 +290,10 @@ def _gram_errors(
         residual = squared_residual(gram, corr, energy, part.toarray())
         errors[rows] = to_numpy(residual)
     return errors
+
+
+def _like_values(weights: np.ndarray | None, values: Array) -> Array | None:
+    return None if weights is None else as_like(weights, values)
 
 
 def _copy(array: Array) -> Array:

@@ -44,10 +44,10 @@ class MODUpdate(AtomUpdate):
         weights = least_squares(coded.codes_gram, coded.cross, dictionary.weights)
         moved = dictionary.with_weights(weights)
         error = coded.error + fit_term(coded, moved) - fit_term(coded, dictionary)
-        dictionary = normalized(moved, dictionary)
+        before = normalized(moved, dictionary)
         limits = self.min_uses, self.max_coherence
-        dictionary = refresh_from(coded, dictionary, *limits)
-        return Step(dictionary, error)
+        dictionary = refresh_from(coded, before, *limits)
+        return Step(dictionary, error, before, lengths=atom_lengths(moved))
 
 
 class CoordinateUpdate(AtomUpdate):
@@ -80,10 +80,10 @@ class CoordinateUpdate(AtomUpdate):
                 "or KSVDUpdate for kernel dictionaries"
             )
         atoms, gain = coordinate_sweep(coded.codes_gram, coded.cross, dictionary.atoms)
-        dictionary = dictionary.with_weights(atoms)
+        before = dictionary.with_weights(atoms)
         limits = self.min_uses, self.max_coherence
-        dictionary = refresh_from(coded, dictionary, *limits)
-        return Step(dictionary, coded.error - gain)
+        dictionary = refresh_from(coded, before, *limits)
+        return Step(dictionary, coded.error - gain, before)
 
 
 def coordinate_sweep(
@@ -145,6 +145,12 @@ def fit_term(coded: Statistics, dictionary: Dictionary) -> float:
     """⟨ΓᵀΓ, gram⟩ − 2⟨Γᵀ coordinates, dual⟩: the squared error less the energy."""
     spread = (double(coded.codes_gram) * double(dictionary.gram())).sum()
     return float(spread) - 2 * inner(coded.cross, dictionary.dual())
+
+
+def atom_lengths(dictionary: Dictionary) -> Array:  # (m,)
+    """What an atom loses when it is normalised, and its codes gain."""
+    xp, energy = namespace(dictionary.weights), diagonal(dictionary.gram())
+    return xp.sqrt(xp.clip(energy, 0, None))
 
 
 def normalized(dictionary: Dictionary, previous: Dictionary) -> Dictionary:

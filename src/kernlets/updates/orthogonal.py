@@ -29,7 +29,7 @@ class OrthogonalUpdate(AtomUpdate):
         atoms = procrustes(coded.cross, dictionary.weights)
         moved = dictionary.with_weights(atoms)
         change = fit_term(coded, moved) - fit_term(coded, dictionary)
-        return Step(moved, coded.error + change)
+        return Step(moved, coded.error + change, moved)
 
 
 def procrustes(

@@ -1,0 +1,142 @@
+"""Weights of samples: checked, scaled, and how rows are drawn by them.
+
+A sample of weight w counts as w samples like it: 0 is as good as leaving it out, 2 as
+good as having it twice. None means that all weights are 1.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from ..core import Array
+from .arrays import as_like, index_like, is_array, is_dask, to_numpy
+from .lazy_rows import is_elsewhere
+from .rows import is_blocks
+
+Weights = np.ndarray | None  # (n,) float64
+
+
+def checked_weights(sample_weight: Any, X: Any) -> Weights:  # (n,)
+    """Weights of the rows of X as float64; None if all of them are 1."""
+    if sample_weight is None:
+        return None
+    if is_blocks(X) or is_dask(X):
+        raise ValueError(
+            "sample_weight needs rows in one array or memory map, but X is a stream of "
+            "blocks or a Dask collection: call partial_fit with each block and its "
+            "weights, or leave sample_weight out"
+        )
+    n = X.shape[0]
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n, float(sample_weight))
+    found = to_numpy(sample_weight) if is_array(sample_weight) else sample_weight
+    weights = np.asarray(found, dtype=np.float64)
+    if weights.ndim != 1:
+        raise ValueError(
+            f"Sample weights must be 1D array or scalar: sample_weight has shape "
+            f"{weights.shape}, pass one number per sample"
+        )
+    if len(weights) != n:
+        raise ValueError(
+            f"sample_weight.shape == {weights.shape}, expected {(n,)}: pass one weight "
+            "per sample"
+        )
+    _refuse_impossible(weights)
+    return None if (weights == 1).all() else weights
+
+
+def _refuse_impossible(weights: np.ndarray) -> None:
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError("sample_weight must be finite and not negative")
+    if not weights.any():
+        raise ValueError("sample_weight is zero for all samples: nothing to learn from")
+
+
+def kept(X: Any, weights: Weights) -> np.ndarray | None:
+    """Numbers of the rows to learn from; None for all of them.
+
+    Rows of weight zero are left out of arrays in memory. Elsewhere they are read and
+    have no effect.
+    """
+    if weights is None or weights.all() or is_elsewhere(X):
+        return None
+    return np.flatnonzero(weights)
+
+
+def without_zeros(X: Any, weights: Weights) -> tuple[Any, Weights]:
+    """Rows in memory without those of weight zero."""
+    rows = kept(X, weights)
+    if rows is None or weights is None:
+        return X, weights
+    left = weights[rows]
+    return X[index_like(rows, X)], None if (left == 1).all() else left
+
+
+def at_least_one(weights: Weights) -> Weights:
+    """The weights, divided by their mean if that is below 1.
+
+    Uses of atoms are counted in samples, and weights that sum to 1 are no counts.
+    """
+    if weights is None:
+        return None
+    mean = weights.sum() / np.count_nonzero(weights)
+    scaled = weights / mean if mean < 1 else weights
+    return None if (scaled == 1).all() else scaled
+
+
+def are_whole(weights: np.ndarray) -> bool:
+    """Whether weights are numbers of samples."""
+    return bool((weights == np.floor(weights)).all())
+
+
+def n_weighted(weights: Weights, n: int) -> int:
+    """How many samples n rows count for."""
+    return n if weights is None else int(weights.sum())
+
+
+def draw_rows(n: int, m: int, rng: np.random.Generator, weights: Weights) -> np.ndarray:
+    """Numbers of m of n rows, drawn without putting back.
+
+    Of whole weights the draw is that from rows that are repeated in their places; so a
+    row may be drawn as often as it counts. Else the probability is the weight.
+    """
+    if weights is None:
+        return rng.choice(n, m, replace=False)
+    if not are_whole(weights):
+        return rng.choice(n, m, replace=False, p=weights / weights.sum())
+    drawn = rng.choice(int(weights.sum()), m, replace=False)
+    return np.searchsorted(np.cumsum(weights), drawn, side="right")
+
+
+def n_drawable(weights: np.ndarray) -> int:
+    """How many rows `draw_rows` can draw."""
+    return int(weights.sum() if are_whole(weights) else np.count_nonzero(weights))
+
+
+def of_rows(weights: Weights, first: int, n: int, like: Array) -> Array | None:  # (n,)
+    """The weights of n rows from the first one on, in the type of `like`."""
+    return None if weights is None else as_like(weights[first : first + n], like)
+
+
+def repeated(n: int, sample_weight: Weights, who: str) -> np.ndarray | None:
+    """Row numbers with each as often as its weight says; None for all once.
+
+    For methods that take one sample after another, or compare samples with each other:
+    they are weighted in this way only.
+    """
+    if sample_weight is None:
+        return None
+    if not are_whole(sample_weight):
+        raise ValueError(
+            f"sample_weight must be whole numbers for {who}, which repeats samples: "
+            "round them, or use a learner such as KSVD or MOD, which takes any weights"
+        )
+    return np.repeat(np.arange(n), sample_weight.astype(np.intp))
+
+
+def by_name(weights: Weights) -> dict[str, np.ndarray]:
+    """The weights for a digest of what a fit depends on, if there are any."""
+    return {} if weights is None else {"weights": weights}

@@ -1,0 +1,261 @@
+"""Weights 0, 1, 2 are leaving out, keeping, repeating, for everything that learns."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from kernlets import (
+    KSVD,
+    MOD,
+    OMP,
+    RBF,
+    BudgetKernelDL,
+    DKSVDClassifier,
+    FDDLClassifier,
+    Forgetting,
+    KernelKSVD,
+    KSADClassifier,
+    LCKSVDClassifier,
+    OnlineDictionary,
+    OrthogonalDictionary,
+    ReducedKernelDL,
+    ResidualClassifier,
+    RLSDictionary,
+    SRCClassifier,
+    UnitNorm,
+    registry,
+)
+from kernlets.core import Coded
+from kernlets.dictionaries import ExplicitDictionary
+from kernlets.learners import LEARNERS
+from kernlets.pursuits import encode
+from kernlets.pursuits.coded_sums import statistics
+from kernlets.updates import UPDATES, resolve_update
+
+KERNEL = RBF(sigma=6.0)
+SHORT = {"n_components": 6, "n_nonzero_coefs": 2, "max_iter": 3, "random_state": 0}
+BATCH = {**SHORT, "batch_size": 500}  # a batch that holds all rows, repeated or not
+#: every learner, and what reads weights in its own way
+MODELS = {
+    **{name: None for name in LEARNERS},
+    "exact": KSVD(**SHORT, update="ksvd:exact=True"),
+    "parallel": KSVD(**SHORT, update="ksvd-parallel", init="kmeans", exchange=1),
+    "positive": KSVD(6, coder=OMP(2, positive=True), max_iter=3, random_state=0),
+    "svd": MOD(**SHORT, init="svd"),
+    "defaults": KSVD(random_state=0, max_iter=2),
+    "orthogonal": OrthogonalDictionary(4, 2, max_iter=3, random_state=0),
+    "online": OnlineDictionary(**BATCH, forgetting=0.99),
+    "rls": RLSDictionary(**BATCH, forgetting=0.99),
+    "kernel exact": KernelKSVD(KERNEL, **SHORT, update="ksvd:exact=True"),
+    "kernel parallel": KernelKSVD(KERNEL, **SHORT, update="ksvd-parallel"),
+    "anchors": ReducedKernelDL(KERNEL, **SHORT, anchors="kmeans", n_anchors=10),
+    "moving": ReducedKernelDL(
+        KERNEL, **SHORT, n_anchors=8, optimize_anchors=True, linear_weight=0.1
+    ),
+    "residual": ResidualClassifier(KSVD(**SHORT)),
+    "residual kernel": ResidualClassifier(KernelKSVD(KERNEL, **SHORT)),
+    "LC-KSVD": LCKSVDClassifier(4, 2, max_iter=2, random_state=0),
+    "LC-KSVD1": LCKSVDClassifier(4, 2, variant=1, max_iter=2, random_state=0),
+    "D-KSVD": DKSVDClassifier(4, 2, max_iter=2, random_state=0),
+    "FDDL": FDDLClassifier(3, simplified=True, max_iter=1, random_state=0),
+    "K-SAD": KSADClassifier(KERNEL, n_landmarks=12, max_iter=2, random_state=0),
+    "SRC": SRCClassifier(KERNEL, 3),
+}
+
+
+def model_of(name):
+    if MODELS[name] is not None:
+        return clone(MODELS[name])
+    Class = LEARNERS[name]
+    names = inspect.signature(Class).parameters
+    params = {key: value for key, value in BATCH.items() if key in names}
+    return Class(KERNEL, **params) if "kernel" in names else Class(**params)
+
+
+def data(n=70, p=12, seed=3):
+    rng = np.random.default_rng(seed)
+    atoms, y = rng.standard_normal((9, p)), np.arange(n) % 3
+    codes = np.where(rng.random((n, 9)) < 0.3, 2 * rng.standard_normal((n, 9)), 0)
+    X = codes @ atoms + 0.3 * rng.standard_normal((n, p)) + 3 * np.eye(3, p)[y]
+    return X, y, rng.integers(0, 3, n).astype(float)
+
+
+def says(model, new):
+    """What a fitted model says of new rows."""
+    if hasattr(model, "learners_"):
+        return model.residuals(new)
+    if hasattr(model, "decision_function"):
+        return model.decision_function(new)
+    if is_classifier(model):
+        return model.predict_proba(new)
+    return np.column_stack(
+        [model.transform(new), model.reconstruction_error(new, per_sample=True)]
+    )
+
+
+def labelled(model, y):
+    return y if is_classifier(model) else None
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", MODELS)
+def test_weights_repeat_and_leave_out(name):
+    X, y, weights = data()
+    new, often = data(seed=4)[0], weights.astype(int)
+    model = model_of(name)
+    weighted = clone(model).fit(X, labelled(model, y), sample_weight=weights)
+    y_often = labelled(model, np.repeat(y, often))
+    expected = clone(model).fit(np.repeat(X, often, axis=0), y_often)
+    np.testing.assert_allclose(says(weighted, new), says(expected, new), atol=1e-5)
+    if hasattr(expected, "history_"):
+        found, wanted = (each.history_["objective"] for each in (weighted, expected))
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.rounding
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", MODELS)
+def test_ones_change_no_bit_and_zeros_leave_out(name):
+    X, y, _ = data()
+    model, live = model_of(name), np.arange(len(X)) % 5 > 0
+    plain = clone(model).fit(X[live], labelled(model, y[live]))
+    zeros = clone(model).fit(X, labelled(model, y), sample_weight=live)
+    np.testing.assert_array_equal(says(plain, X), says(zeros, X))
+    ones = clone(model)
+    ones.fit(X[live], labelled(model, y[live]), sample_weight=np.ones(live.sum()))
+    np.testing.assert_array_equal(says(plain, X), says(ones, X))
+
+
+def test_every_estimator_that_learns_takes_weights():
+    without = {"AutoDictionaryClassifier"}  # folds would share repeated samples
+    for Estimator in registry.estimators():
+        learns = is_classifier(Estimator()) or Estimator in LEARNERS.values()
+        takes = "sample_weight" in inspect.signature(Estimator.fit).parameters
+        assert takes == (learns and Estimator.__name__ not in without), Estimator
+        if takes and hasattr(Estimator, "partial_fit"):
+            names = inspect.signature(Estimator.partial_fit).parameters
+            assert "sample_weight" in names
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("name", [*UPDATES, "ksvd:exact=True"])
+def test_updates_weigh_samples(name, gaps, xp, rng):
+    """One step from given codes, and atoms that nobody uses are replaced alike."""
+    X, _, weights = data(60)
+    if gaps:
+        X[rng.random(X.shape) < 0.1] = np.nan
+    atoms = np.linalg.qr(rng.standard_normal((12, 12)))[0][:8]
+    dictionary, often = ExplicitDictionary(xp.asarray(atoms)), weights.astype(int)
+    update, found = resolve_update(name), []
+    for rows, own in ((X, weights), (np.repeat(X, often, axis=0), None)):
+        rows = xp.asarray(rows)
+        codes = encode(dictionary, OMP(2), rows)
+        coded = Coded(rows, codes, own)
+        if update.needs == "statistics":
+            if gaps:
+                return
+            coded = statistics(dictionary, rows, codes, own)
+        found.append(update.step(dictionary, coded, np.random.default_rng(0)))
+    first, second = (xp.to_numpy(step.dictionary.weights) for step in found)
+    np.testing.assert_allclose(first, second, atol=1e-9)
+    assert found[0].error == pytest.approx(found[1].error)
+
+
+@pytest.mark.parametrize("name", ["KSVD", "KernelKSVD", "ReducedKernelDL"])
+def test_array_libraries_agree(name, xp):
+    X, _, weights = data()
+    model = KSVD(**SHORT) if name == "KSVD" else globals()[name](KERNEL, **SHORT)
+    expected = clone(model).fit(X, sample_weight=weights + 0.25)
+    found = clone(model).fit(xp.asarray(X), sample_weight=xp.asarray(weights + 0.25))
+    gram = xp.to_numpy(found.dictionary_.gram())
+    np.testing.assert_allclose(gram, expected.dictionary_.gram(), atol=1e-6)
+
+
+@pytest.mark.parametrize("Learner", [OnlineDictionary, RLSDictionary])
+@pytest.mark.parametrize("forgetting", [1.0, 0.97, Forgetting(0.9, "hyperbolic", 50)])
+def test_streams_weigh_rows(Learner, forgetting):
+    X, _, weights = data(90)
+    often = weights.astype(int)
+    models = [Learner(**BATCH, forgetting=forgetting) for _ in range(2)]
+    for rows in (slice(0, 3), slice(3, 50), slice(50, 90)):  # the first must wait
+        models[0].partial_fit(X[rows], sample_weight=weights[rows])
+        models[1].partial_fit(np.repeat(X[rows], often[rows], axis=0))
+    seen = [model.n_samples_seen_ for model in models]
+    assert seen[0] == seen[1] == often.sum()
+    # a schedule goes on within a sample of weight 2, which only repeated rows follow
+    close = 1e-6 if np.isscalar(forgetting) else 0.05
+    np.testing.assert_allclose(*(m.components_ for m in models), atol=close)
+
+
+def test_small_weights_are_shares(rng):
+    """Weights that sum to 1 are no counts of uses, which would replace all atoms."""
+    X, _, weights = data()
+    large, small = (
+        KSVD(**SHORT).fit(X, sample_weight=unit * (weights + 0.5) / 1.5)
+        for unit in (1 / np.mean((weights + 0.5) / 1.5), 1e-3)
+    )
+    np.testing.assert_allclose(large.components_, small.components_, atol=1e-7)
+
+
+def test_memory_maps_and_precomputed_kernels(tmp_path):
+    X, _, weights = data()
+    np.save(tmp_path / "rows.npy", X)
+    stored = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    learner = MOD(**SHORT)
+    expected = clone(learner).fit(X, sample_weight=weights).components_
+    found = clone(learner).fit(stored, sample_weight=weights).components_
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+    direct = KernelKSVD(KERNEL, **SHORT).fit(X, sample_weight=weights)
+    matrix = KernelKSVD("precomputed", **SHORT).fit(KERNEL(X), sample_weight=weights)
+    grams = (each.dictionary_.gram() for each in (direct, matrix))
+    np.testing.assert_allclose(*grams, atol=1e-7)
+
+
+def test_scikit_learn_routes_weights():
+    X, y, weights = data()
+    with sklearn.config_context(enable_metadata_routing=True):
+        learner = KSVD(**SHORT).set_fit_request(sample_weight=True)
+        classifier = ResidualClassifier(KSVD(**SHORT))
+        classifier.set_fit_request(sample_weight=True)
+        classifier.set_score_request(sample_weight=False)
+        search = GridSearchCV(classifier, {"learner__n_components": [4, 6]}, cv=2)
+        search.fit(X, y, sample_weight=weights)
+        pipeline = make_pipeline(UnitNorm(), learner).fit(X, sample_weight=weights)
+    best = search.best_params_["learner__n_components"]
+    alone = ResidualClassifier(KSVD(**{**SHORT, "n_components": best}))
+    alone.fit(X, y, sample_weight=weights)
+    np.testing.assert_array_equal(search.predict(X), alone.predict(X))
+    direct = KSVD(**SHORT).fit(UnitNorm().fit_transform(X), sample_weight=weights)
+    np.testing.assert_array_equal(pipeline[-1].components_, direct.components_)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones((70, 1)), "1D array or scalar"),
+        (np.ones(69), "expected"),
+        (np.full(70, np.nan), "finite and not negative"),
+        (-np.ones(70), "finite and not negative"),
+        (np.zeros(70), "zero for all samples"),
+    ],
+)
+def test_bad_weights_are_refused(weights, message):
+    with pytest.raises(ValueError, match=message):
+        KSVD(**SHORT).fit(data()[0], sample_weight=weights)
+
+
+def test_what_cannot_be_weighted_says_so():
+    X, y, weights = data()
+    with pytest.raises(ValueError, match="whole numbers for BudgetKernelDL"):
+        BudgetKernelDL(KERNEL, 4).fit(X, sample_weight=weights + 0.5)
+    with pytest.raises(ValueError, match="rows in one array or memory map"):
+        MOD(**SHORT).fit([X, X], sample_weight=weights)
+    with pytest.raises(ValueError, match="precomputed"):
+        SRCClassifier("precomputed").fit(KERNEL(X), y, sample_weight=weights)
