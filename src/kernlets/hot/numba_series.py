@@ -111,14 +111,18 @@ def _limits(i, width, size):
 
 @_jit
 def _exponents(x, y, rate, k, begin, end):
-    """-rate · |x - y|² into k, for one step of x and some steps of all lanes."""
-    first, step = y[0], x[0]
-    for s in range(begin, end):
+    """-rate · |x - y|² into k, for one step of x and some steps of all lanes.
+
+    Here and below, parts of arrays are cut out first: loops that begin at 0 are those
+    that the compiler turns into vector instructions.
+    """
+    k, first, step = k[begin:end], y[0][begin:end], x[0]
+    for s in range(len(k)):
         gap = step - first[s]
         k[s] = -rate * (gap * gap)
     for c in range(1, len(x)):
-        other, step = y[c], x[c]
-        for s in range(begin, end):
+        other, step = y[c][begin:end], x[c]
+        for s in range(len(k)):
             gap = step - other[s]
             k[s] -= rate * (gap * gap)
 
@@ -126,18 +130,20 @@ def _exponents(x, y, rate, k, begin, end):
 @_jit
 def _weigh(k, weights, i, low, high):
     for j in range(low, high):
-        weight = weights[abs(i - j)]
-        for s in range(j * LANES, (j + 1) * LANES):
-            k[s] *= weight
+        weight, part = weights[abs(i - j)], k[j * LANES : (j + 1) * LANES]
+        for lane in range(LANES):
+            part[lane] *= weight
 
 
 @_jit
 def _moves(before, k, turn, begin, end):
     """What comes from the row before into `turn`, the weight of this row into k."""
-    for s in range(begin, end):
+    k, turn = k[begin:end], turn[begin:end]
+    left, down = before[begin:end], before[begin + LANES : end + LANES]
+    for s in range(len(k)):
         e = k[s]
         e = e / (2.0 - e)
-        value = e * (BOTH * before[s] + ONE * before[s + LANES])
+        value = e * (BOTH * left[s] + ONE * down[s])
         turn[s] = value if value > TINY else 0.0
         k[s] = ONE * e
 
@@ -145,9 +151,10 @@ def _moves(before, k, turn, begin, end):
 @_jit
 def _gak_row(now, k, turn, begin, end):
     """One row of M of eight lanes; the least of the lanes' maxima."""
+    k, turn, now = k[begin:end], turn[begin:end], now[begin : end + LANES]
     a = b = c = d = e = f = g = h = 0.0
     ta = tb = tc = td = te = tf = tg = th = 0.0
-    for s in range(begin, end, LANES):
+    for s in range(0, len(k), LANES):
         a = turn[s] + k[s] * a
         b = turn[s + 1] + k[s + 1] * b
         c = turn[s + 2] + k[s + 2] * c
@@ -191,8 +198,9 @@ def _exponential(x, t, begin, end):
     exp(x) = 2ᵐ exp(r), m = round(x log₂ e). Adding 1.5 · 2⁵² rounds, and leaves m in
     the last bits, from where a shift brings it into the exponent.
     """
+    x, t = x[begin:end], t[begin:end]
     bits = t.view(np.int64)
-    for s in range(begin, end):
+    for s in range(len(x)):
         v = x[s] if x[s] > -690.0 else -690.0
         whole = v * LOG2E + MAGIC
         t[s] = whole
@@ -210,9 +218,9 @@ def _exponential(x, t, begin, end):
         p = p * r + 0.5
         p = p * r + 1.0
         x[s] = p * r + 1.0
-    for s in range(begin, end):
+    for s in range(len(x)):
         bits[s] = (bits[s] + 1023) << 52
-    for s in range(begin, end):
+    for s in range(len(x)):
         x[s] *= t[s]
 
 
@@ -304,11 +312,13 @@ def _cut_band(costs, i, length, lengths, radius, low, high):
 @_jit
 def _dtw_row(before, now, costs, begin, end):
     """One row of M of eight lanes: what comes from the row before, then along it."""
-    for s in range(begin, end):
-        left, down = before[s], before[s + LANES]
+    costs, now = costs[begin:end], now[begin : end + LANES]
+    lefts, downs = before[begin:end], before[begin + LANES : end + LANES]
+    for s in range(len(costs)):
+        left, down = lefts[s], downs[s]
         now[s + LANES] = left if left < down else down
     a = b = c = d = e = f = g = h = np.inf
-    for s in range(begin, end, LANES):
+    for s in range(0, len(costs), LANES):
         a = (a if a < now[s + 8] else now[s + 8]) + costs[s]
         b = (b if b < now[s + 9] else now[s + 9]) + costs[s + 1]
         c = (c if c < now[s + 10] else now[s + 10]) + costs[s + 2]
