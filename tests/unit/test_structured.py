@@ -33,6 +33,7 @@ from kernlets import (
     datasets,
     options,
 )
+from kernlets.core import Kernel
 from kernlets.maps import CountMap
 
 
@@ -361,7 +362,7 @@ WORDS = ["acgtacg", "aacc", "ac", "", "gggtga", "tac"]
         (Gappy(2, 4), lambda s: gapped(s, 2, 4)),
         (Gappy(3, 3), lambda s: kmers(s, 3)),
     ],
-    ids=repr,
+    ids=lambda part: repr(part) if isinstance(part, Kernel) else "naive",
 )
 def test_strings_by_what_they_share(kernel, features, rng):
     words = [*WORDS, *samples("strings", 6)]

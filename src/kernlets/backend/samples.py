@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Array
-from .arrays import is_array, to_numpy, working_dtype
+from .arrays import is_array, is_torch, to_numpy, working_dtype
 
 ASYMMETRY = 1e-6  # relative difference of a matrix from its transpose
 
@@ -159,3 +159,8 @@ def _one_string(sample: Any, i: int) -> str:
         f"string {i} is a {type(sample).__name__}: pass text, or a sequence of single "
         "characters or of whole numbers from 0 to 55295"
     )
+
+
+def on_host(X: Any) -> Any:
+    """X, with tensors copied to the host."""
+    return to_numpy(X) if is_torch(X) else X

@@ -62,8 +62,7 @@ def _are_parts(sample: list[Any] | tuple[Any, ...]) -> bool:
     if not 1 <= len(sample) <= 3:
         return False
     head = sample[0]
-    is_matrix = sparse.issparse(head) or np.ndim(head) == 2
-    return isinstance(head, (Mapping, set, frozenset)) or is_matrix
+    return isinstance(head, (Mapping, set, frozenset)) or np.ndim(head) == 2
 
 
 def _from_networkx(graph: Any, i: int) -> Graph:
