@@ -188,7 +188,11 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _kept(folder: Path | None) -> AbstractContextManager[Any]:
-    return options(checkpoint=None if folder is None else str(folder))
+    """One block at a time: a GPU gains nothing by several, and they take its memory.
+
+    Non-negative OMP takes `non_zeros` times the memory of a block's correlations.
+    """
+    return options(n_threads=1, checkpoint=None if folder is None else str(folder))
 
 
 def main(words: list[str] | None = None) -> dict[str, Any]:

@@ -121,7 +121,7 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         labels: np.ndarray,
         sizes: np.ndarray,
         rng: np.random.Generator,
-        weights: Weights,
+        weights: Weights = None,
     ) -> Array:  # (m, p)
         """K-SVD on each class by itself."""
 
