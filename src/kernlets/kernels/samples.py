@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import is_dask, is_torch, to_numpy
 from ..backend.samples import (
     as_bags,
     as_matrices,
     as_series,
     as_strings,
+    listed,
     object_array,
 )
 from ..core import Array
@@ -39,17 +39,7 @@ def as_samples(kind: str, X: Any, like: Array | None = None) -> np.ndarray:  # (
     Numbers get the type of `like`, an array of a fitted model, or stay float32 if all
     of them are.
     """
-    if is_dask(X):
-        raise TypeError(
-            f"X is a Dask collection, but a kernel of {kind} takes samples in memory: "
-            "pass X.compute(), or transform its parts with a fitted NystroemMap"
-        )
-    if isinstance(X, (str, bytes, dict)) or not isinstance(X, Iterable):
-        raise TypeError(
-            f"X is a {type(X).__name__}, but a kernel of {kind} takes a list or an "
-            "array with one entry for each sample"
-        )
-    found = PARSERS[kind](to_numpy(X) if is_torch(X) else X)
+    found = PARSERS[kind](listed(kind, X))
     if like is not None and found and isinstance(found[0], np.ndarray):
         found = [sample.astype(like.dtype, copy=False) for sample in found]
     return object_array(found)

@@ -15,10 +15,10 @@ from scipy import fft
 
 from ..backend import ops
 from ..backend.constraints import AT_LEAST_0, POSITIVE
+from ..backend.ops import LANES, Lanes, Series
 from ..backend.rows import spread_rows
 from ..backend.threads import parallel
 from ..core import Array
-from ..hot.lanes import LANES, Lanes, Series
 from .family import positive
 from .pairs import squared_distances
 from .structured import Structured

@@ -15,8 +15,8 @@ import numpy as np
 
 from ..backend import ops
 from ..backend.constraints import POSITIVE
+from ..backend.ops import LANES
 from ..backend.rows import spread_rows
-from ..hot.lanes import LANES
 from .family import positive
 from .pairs import squared_distances
 from .structured import Structured
