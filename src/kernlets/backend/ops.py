@@ -15,7 +15,9 @@ from ..config import options
 from ..core import Array
 from ..hot.budget import ERROR as ERROR
 from ..hot.budget import Outcome, Pursuit, Rules, Stock
-from ..hot.lanes import LANES, Lanes, Series
+from ..hot.lanes import LANES as LANES
+from ..hot.lanes import Lanes as Lanes
+from ..hot.lanes import Series as Series
 from ..hot.masked import FAINT as FAINT
 from .arrays import eps, is_torch, numpy_dtype
 

@@ -7,12 +7,13 @@ what users have; graphs are in `kernels.graphs`. See docs/structured.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from ..core import Array
-from .arrays import is_array, is_torch, to_numpy, working_dtype
+from .arrays import is_array, is_dask, is_torch, to_numpy, working_dtype
 
 ASYMMETRY = 1e-6  # relative difference of a matrix from its transpose
 
@@ -29,6 +30,21 @@ def floats_of(X: Array) -> Array:
     first = X[0] if len(X) else None
     kind = first.dtype if isinstance(first, np.ndarray) else np.dtype(np.float64)
     return np.empty(0, dtype=kind)
+
+
+def listed(kind: str, X: Any) -> Any:
+    """X, if it has one entry for each sample; tensors are brought to the host."""
+    if is_dask(X):
+        raise TypeError(
+            f"X is a Dask collection, but a kernel of {kind} takes samples in memory: "
+            "pass X.compute(), or transform its parts with a fitted NystroemMap"
+        )
+    if isinstance(X, (str, bytes, dict)) or not isinstance(X, Iterable):
+        raise TypeError(
+            f"X is a {type(X).__name__}, but a kernel of {kind} takes a list or an "
+            "array with one entry for each sample"
+        )
+    return to_numpy(X) if is_torch(X) else X
 
 
 def object_array(samples: list[Any]) -> np.ndarray:  # (n,)
@@ -159,8 +175,3 @@ def _one_string(sample: Any, i: int) -> str:
         f"string {i} is a {type(sample).__name__}: pass text, or a sequence of single "
         "characters or of whole numbers from 0 to 55295"
     )
-
-
-def on_host(X: Any) -> Any:
-    """X, with tensors copied to the host."""
-    return to_numpy(X) if is_torch(X) else X

@@ -62,7 +62,16 @@ def _are_parts(sample: list[Any] | tuple[Any, ...]) -> bool:
     if not 1 <= len(sample) <= 3:
         return False
     head = sample[0]
-    return isinstance(head, (Mapping, set, frozenset)) or np.ndim(head) == 2
+    if isinstance(head, (Mapping, set, frozenset)):
+        return True
+    return getattr(head, "ndim", 0) == 2 or _are_rows(head)
+
+
+def _are_rows(head: Any) -> bool:
+    """Whether this is a list of lists, an adjacency matrix itself."""
+    return isinstance(head, (list, tuple)) and all(
+        isinstance(row, (list, tuple, np.ndarray)) for row in head
+    )
 
 
 def _from_networkx(graph: Any, i: int) -> Graph:

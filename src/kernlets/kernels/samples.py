@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,9 @@ from ..backend.samples import (
     as_matrices,
     as_series,
     as_strings,
+    listed,
     object_array,
-    on_host,
 )
-from ..backend.validation import refuse_cluster
 from ..core import Array
 from .graphs import Graph, as_graph
 
@@ -40,17 +39,7 @@ def as_samples(kind: str, X: Any, like: Array | None = None) -> np.ndarray:  # (
     Numbers get the type of `like`, an array of a fitted model, or stay float32 if all
     of them are.
     """
-    refuse_cluster(
-        X,
-        f"X is a Dask collection, but a kernel of {kind} takes samples in memory: "
-        "pass X.compute(), or transform its parts with a fitted NystroemMap",
-    )
-    if isinstance(X, (str, bytes, dict)) or not isinstance(X, Iterable):
-        raise TypeError(
-            f"X is a {type(X).__name__}, but a kernel of {kind} takes a list or an "
-            "array with one entry for each sample"
-        )
-    found = PARSERS[kind](on_host(X))
+    found = PARSERS[kind](listed(kind, X))
     if like is not None and found and isinstance(found[0], np.ndarray):
         found = [sample.astype(like.dtype, copy=False) for sample in found]
     return object_array(found)

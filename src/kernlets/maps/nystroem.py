@@ -25,7 +25,12 @@ from ..backend.validation import check_rows
 from ..core import Array, Kernel
 from ..fields import Declared, Size
 from ..kernels import resolve
-from ..kernels.check_samples import are_objects, check_samples, describe_input
+from ..kernels.check_samples import (
+    are_objects,
+    check_samples,
+    describe_input,
+    takes_rows,
+)
 from ..kernels.complete import completed_rows
 from ..kernels.definite import rounding
 from ..landmarks import Landmarks, choose
@@ -275,7 +280,7 @@ class NystroemMap(LandmarkMap):
     def _rows(self, X: Any, reset: bool = False) -> Any:
         """Rows to learn from are filled in if they are in memory, else complete."""
         kernel = resolve(self.kernel) if reset else self.kernel_
-        if are_objects(X, kernel):
+        if not takes_rows(kernel) and are_objects(X, kernel):
             like = None if reset else self._model_array
             return check_samples(self, X, kernel, reset=reset, like=like)
         if not (reset and at_hand(X) and resolve(self.kernel).restrictable):
