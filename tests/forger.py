@@ -31,6 +31,7 @@ TYPES = {
     "F64": "float64",
     "I32": "int32",
     "I64": "int64",
+    "U64": "uint64",
     "U8": "uint8",
     "BOOL": "bool",
 }

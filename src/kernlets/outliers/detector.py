@@ -317,8 +317,11 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
     def _standardized(self, X: Array) -> Array:
         if is_objects(X) or not self.standardize:
             return X
-        with quiet():  # what overflows is refused by the learner
-            return (X - self.mean_) / self.scale_
+        with quiet():
+            found = (X - self.mean_) / self.scale_
+            if bool(namespace(found).isinf(found).any()):  # a difference too large
+                found = X / self.scale_ - self.mean_ / self.scale_
+        return found
 
     def _learn(
         self, known: Array, numbers: np.ndarray, rng: np.random.Generator

@@ -28,6 +28,7 @@ from ..kernels.complete import NEIGHBORS, RIDGE, fill_in, usual_kernel
 #: How a dictionary sees the rows: all features, half of them, or all without the
 #: correlations between them.
 VIEWS = ("all", "half", "decorrelated")
+LEAST_UNIT = 1e-100  # share of the largest distance; below it quotients overflow
 UNIT_ROWS = 4096  # training rows that the unit of each dictionary is measured with
 MAX_DECORRELATED = 512  # features; beyond that, covariances are costly and unreliable
 SHRINKAGE = 0.05  # share of the mean variance that is added to every variance
@@ -242,7 +243,7 @@ class SampledDictionaries(Estimator):
             to_numpy(double(self._distances(member, rows, atoms, own)))
             for member, rows, atoms in self._seen(sample)
         ]
-        self.units_ = np.array([np.median(d) or d.mean() or 1.0 for d in found])
+        self.units_ = np.array([_unit(distances) for distances in found])
         self._weigh(np.stack(found) / self.units_[:, None])
 
     def _weigh(self, relative: np.ndarray) -> None:  # (t, n)
@@ -350,3 +351,10 @@ def _key(row: np.ndarray) -> bytes:
 def _found(keys: dict[bytes, int], X: Array) -> np.ndarray:  # (n,)
     """The place of the atom that equals each row, -1 where none does."""
     return np.array([keys.get(_key(row), -1) for row in to_numpy(X)], dtype=np.int64)
+
+
+def _unit(distances: np.ndarray) -> float:
+    """The median, or the mean where most are zero beside the largest."""
+    least = LEAST_UNIT * float(distances.max())
+    found = (float(each) for each in (np.median(distances), distances.mean()))
+    return next((each for each in found if each > least), 1.0)

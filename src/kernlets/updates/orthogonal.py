@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..backend.arrays import as_like, device_memory, double, eps, namespace
-from ..backend.scale import power_of_two
+from ..backend.scale import all_finite, power_of_two
 from ..backend.threads import serial_blas
 from ..core import Array, AtomUpdate, Dictionary, Statistics, Step
 from .least_squares import fit_term
@@ -52,6 +52,11 @@ def procrustes(
 def nearest_orthonormal(rows: Array) -> Array:  # (m, p), m ≤ p
     """The orthonormal rows nearest to some rows, the factor UVᵀ of UΣVᵀ; float64."""
     rows = double(rows)
+    if not all_finite(rows):
+        raise ValueError(
+            "sums over the samples are not finite: scale the samples, e.g. with "
+            "UnitNorm, or lower the weights of the penalties"
+        )
     if device_memory(rows):
         products = by_products(rows)
         if is_orthonormal(products):
