@@ -165,7 +165,7 @@ class Images(Benchmark):
         ),
         {"sigma": 25, "quality": "best", "pictures": 1},
     )
-    quick_grid = ({"sigma": 25, "quality": "fast", "pictures": 1, "side": 48},)
+    quick_grid = ({"sigma": 25, "quality": "best", "pictures": 1, "side": 48},)
 
     def problem(self, case: Case) -> Noisy:
         clean = some_pictures(case["pictures"], case.get("side"))
