@@ -139,7 +139,7 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         atoms: Array,  # (m, p)
         sizes: np.ndarray,
         rng: np.random.Generator,
-        weights: Weights,
+        weights: Weights = None,
     ) -> None:
         """Run K-SVD on (x, √w h), LKDL eq. (10), and normalise the atoms."""
         root = as_like(np.sqrt(self._label_weights(sizes)), X)
