@@ -318,6 +318,9 @@ def test_odds_are_those_of_pyod(rng):
     base = pytest.importorskip("pyod.models.base")
 
     class Ours(base.BaseDetector):
+        def __init__(self, contamination=0.1):
+            super().__init__(contamination=contamination)
+
         def fit(self, X, y=None):
             self.ours = DictionaryOutlierDetector(random_state=0).fit(X)
             self.decision_scores_ = self.ours.decision_scores_
