@@ -2,9 +2,9 @@
 Are these the true atoms?
 =========================
 
-Samples are sums of three of forty hidden atoms, with non-negative codes. K-SVD has a
-small error with signed codes as well, but only codes that cannot be negative lead to
-the atoms that made the samples. Run with ``python examples/plot_recovery.py``.
+Samples are sums of three of forty hidden atoms, with non-negative codes. K-SVD finds
+more of these atoms, and has a smaller error, if it knows that codes cannot be negative.
+Run with ``python examples/plot_recovery.py``.
 """
 
 import matplotlib.pyplot as plt
