@@ -104,6 +104,12 @@ SMALLER = {
         ),
         "n_landmarks=300": "n_landmarks=30",
     },
+    "plot_covariances.py": {
+        "N_TRIALS, N_STEPS, N_SENSORS = 180, 60, 8": (
+            "N_TRIALS, N_STEPS, N_SENSORS = 60, 30, 8"
+        ),
+    },
+    "plot_graphs.py": {"N_GRAPHS = 120": "N_GRAPHS = 60"},
     "plot_supervised_search.py": {
         '"nystroemmap__kernel__sigma": [0.5, 1, 2]': (
             '"nystroemmap__kernel__sigma": [1, 2]'

@@ -34,7 +34,6 @@ class Packed:
 
     series: Series
     lanes: Lanes
-    energies: np.ndarray | None = None  # (n,) κ(x, x) where it is needed
 
 
 class _Alignment(Structured):
@@ -110,20 +109,23 @@ class GAK(_Alignment):
         length = float(np.median([len(sample) for sample in samples]))
         return {"sigma": (_median_distance(samples) or 1.0) * sqrt(length)}
 
-    def prepared(self, samples: np.ndarray) -> Packed:
-        packed = super().prepared(samples)
-        series = packed.series
-        own = parallel(lambda i: self._own_log(series, i), range(len(samples)))
-        return Packed(series, packed.lanes, np.array(own))
-
     def tile(
         self, left: Packed, right: Packed, rows: slice, columns: slice
     ) -> np.ndarray:
+        """log k, which `finished` normalises."""
         _check_channels(left, right)
-        logs = self._logs(_part(left.series, rows), right.lanes, columns)
-        logs -= left.energies[rows, None] / 2  # type: ignore[index]
-        logs -= right.energies[columns] / 2  # type: ignore[index]
-        return np.exp(np.minimum(logs, 0.0))  # above 0 by rounding only
+        return self._logs(_part(left.series, rows), right.lanes, columns)
+
+    def finished(self, K: np.ndarray, left: Packed, right: Packed) -> np.ndarray:
+        mine = np.diagonal(K).copy() if right is left else self._own_logs(left.series)
+        others = mine if right is left else self._own_logs(right.series)
+        K -= mine[:, None] / 2
+        K -= others / 2
+        return np.exp(np.minimum(K, 0.0, out=K), out=K)  # above 0 by rounding only
+
+    def _own_logs(self, series: Series) -> np.ndarray:  # (n,)
+        numbers = range(len(series.lengths))
+        return np.array(parallel(lambda i: self._own_log(series, i), numbers))
 
     def _own_log(self, series: Series, i: int) -> float:
         one = _part(series, slice(i, i + 1))

@@ -53,11 +53,16 @@ class Structured(Kernel):
         samples = self.samples(X)
         left = self.prepared(samples)
         if Y is None or Y is X:
-            K = symmetric_tiles(self.tile, left, len(samples))
+            right, K = left, symmetric_tiles(self.tile, left, len(samples))
         else:
             others = self.samples(Y)
-            K = tiles(self.tile, left, self.prepared(others), len(samples), len(others))
-        return _typed(finite(self, K), samples)
+            right = self.prepared(others)
+            K = tiles(self.tile, left, right, len(samples), len(others))
+        return _typed(finite(self, self.finished(K, left, right)), samples)
+
+    def finished(self, K: np.ndarray, left: Any, right: Any) -> np.ndarray:  # (n, m)
+        """κ from what `tile` gave, for what needs more than a tile."""
+        return K
 
     def diag(self, X: Array) -> Array:  # (n,)
         samples = self.samples(X)
