@@ -283,7 +283,7 @@ def plot_recovery(
     >>> atoms = np.random.default_rng(0).standard_normal((20, 10))
     >>> near = metrics.recovery(atoms, atoms + 0.1)
     >>> ax = plotting.plot_recovery({"shifted": near})
-    >>> ax.lines[0].get_ydata()[0], ax.get_ylabel()
+    >>> float(ax.lines[0].get_ydata()[0]), ax.get_ylabel()
     (1.0, 'share of true atoms found')
     """
     cosines = np.linspace(least, 1, 101)

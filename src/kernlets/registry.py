@@ -91,6 +91,9 @@ def _own_classes() -> Iterator[type]:
 def _is_storable(cls: type) -> bool:
     is_ours = cls.__module__.startswith("kernlets.") and not inspect.isabstract(cls)
     is_record = is_dataclass(cls) or hasattr(cls, "_fields")
+    # what kernels prepare of samples for a while declares nothing and is not stored
+    for_a_while = cls.__module__.startswith(("kernlets.kernels.", "kernlets.hot."))
+    is_record = is_record and (not for_a_while or hasattr(cls, "_declared"))
     return is_ours and (is_record or hasattr(cls, "get_params"))
 
 

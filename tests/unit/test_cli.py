@@ -286,7 +286,7 @@ def test_list_shows_everything_registered() -> None:
             assert f"  {name} " in text
     assert "rbf" in ok(run("list", "kernels"))
     assert "coreset" in ok(run("list", "samplers"))
-    assert "reconstruction error" in ok(run("list", "outliers"))
+    assert "how badly dictionaries" in ok(run("list", "outliers"))
     assert "rbf" not in ok(run("list", "pursuits"))
 
 
@@ -349,6 +349,14 @@ def test_the_commands_of_the_documentation(
         head = names if labels is None else [*names, "class"]
         lines = [",".join(map(str, row)) for row in [head, *columns.tolist()]]
         (tmp_path / f"{name}.csv").write_text("\n".join(lines))
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    picture = (60 + 8 * X[0].reshape(8, 8).repeat(5, 0).repeat(5, 1)).astype("u1")
+    for name, pixels in {
+        "noisy": picture,
+        "old": picture,
+        "scratches": np.where(np.eye(40), 255, 0).astype("u1"),
+    }.items():
+        image.fromarray(pixels).save(tmp_path / f"{name}.png")
     monkeypatch.chdir(tmp_path)
     for command in commands:
         ok(run(*command))

@@ -109,6 +109,7 @@ SMALLER = {
             "N_TRIALS, N_STEPS, N_SENSORS = 60, 30, 8"
         ),
     },
+    "plot_recovery.py": {"for seed in range(3)": "for seed in range(1)"},
     "plot_graphs.py": {"N_GRAPHS = 120": "N_GRAPHS = 60"},
     "plot_supervised_search.py": {
         '"nystroemmap__kernel__sigma": [0.5, 1, 2]': (

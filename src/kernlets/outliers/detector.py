@@ -27,7 +27,18 @@ from ..backend.samples import floats_of, is_objects
 from ..backend.scale import quiet
 from ..backend.validation import check_rows
 from ..core import Array, Kernel
-from ..fields import Conditions, Declared, Floats, Indices, Maybe, Number, Part, Size
+from ..fields import (
+    Conditions,
+    Declared,
+    Either,
+    Floats,
+    Indices,
+    Maybe,
+    Number,
+    Part,
+    Samples,
+    Size,
+)
 from ..kernels import resolve
 from ..kernels.check_samples import check_samples, takes_rows
 from ..kernels.complete import completed_rows
@@ -144,7 +155,7 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         "offset_": Number(),
         "labels_": Indices("n", below=2),
         "calibration_scores_": Maybe(Floats("k")),
-        "reference_": Maybe(Floats("r", "p")),
+        "reference_": Maybe(Either(Floats("r", "p"), Samples("r"))),
         "reference_rows_": Maybe(Indices("r")),
     }
     _conditions: ClassVar[Conditions] = {
