@@ -72,7 +72,9 @@ def peer_omp(atoms: torch.Tensor, X: torch.Tensor, q: int) -> dict[str, Any]:
         return {"peer": f"left out: {error}"}
 
     def batch(part: torch.Tensor) -> torch.Tensor:
-        return run_omp(atoms.T, part, q, normalize=False, fit_intercept=False, alg="v0")
+        return run_omp(
+            atoms.T, part, q, normalize=False, fit_intercept=False, alg="v0"
+        )
 
     def run() -> float:
         errors = 0.0
