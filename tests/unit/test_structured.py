@@ -355,8 +355,8 @@ WORDS = ["acgtacg", "aacc", "ac", "", "gggtga", "tac"]
     [
         (Spectrum(3), lambda s: kmers(s, 3)),
         (Spectrum(1), lambda s: kmers(s, 1)),
-        (Mismatch(3, 1, "acgt"), lambda s: mismatched(s, 3, 1, "acgt")),
-        (Mismatch(2, 2, "acgt"), lambda s: mismatched(s, 2, 2, "acgt")),
+        (Mismatch(3, 1, alphabet="acgt"), lambda s: mismatched(s, 3, 1, "acgt")),
+        (Mismatch(2, 2, alphabet="acgt"), lambda s: mismatched(s, 2, 2, "acgt")),
         (Mismatch(3, 0), lambda s: kmers(s, 3)),
         (Gappy(2, 4), lambda s: gapped(s, 2, 4)),
         (Gappy(3, 3), lambda s: kmers(s, 3)),
@@ -385,7 +385,7 @@ def test_string_parameters_are_checked():
     with pytest.raises(ValueError, match="g=2 must be at least k=3"):
         Gappy(3, 2)(["aaaa"])
     with pytest.raises(ValueError, match="lower m or k, or use Gappy"):
-        Mismatch(9, 4, "abcdefghijkl")(["abcabcabcabc"])
+        Mismatch(9, 4, alphabet="abcdefghijkl")(["abcabcabcabc"])
 
 
 def test_strings_without_parts():
@@ -395,7 +395,7 @@ def test_strings_without_parts():
 
 def test_counts_are_the_features_of_the_kernel():
     words, new = samples("strings", 12), samples("strings", 5, seed=1)
-    for kernel in (Spectrum(2), Mismatch(2, 1, "acgt"), Gappy(2, 3)):
+    for kernel in (Spectrum(2), Mismatch(2, 1, alphabet="acgt"), Gappy(2, 3)):
         model = CountMap(kernel).fit(words)
         F = model.transform(words)
         assert sparse.issparse(F) and F.shape == (12, len(model.vocabulary_))

@@ -93,7 +93,7 @@ class Mismatch(_Substrings):
     Examples
     --------
     >>> from kernlets import Mismatch
-    >>> Mismatch(2, 1, "ab")(["ab", "bb"]).tolist()
+    >>> Mismatch(2, 1, alphabet="ab")(["ab", "bb"]).tolist()
     [[3.0, 2.0], [2.0, 3.0]]
     """
 
@@ -103,7 +103,7 @@ class Mismatch(_Substrings):
         "alphabet": [str, None],
     }
 
-    def __init__(self, k: int = 4, m: int = 1, alphabet: str | None = None) -> None:
+    def __init__(self, k: int = 4, m: int = 1, *, alphabet: str | None = None) -> None:
         self.k = k
         self.m = m
         self.alphabet = alphabet
