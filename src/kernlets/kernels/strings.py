@@ -103,9 +103,7 @@ class Mismatch(_Substrings):
         "alphabet": [str, None],
     }
 
-    def __init__(
-        self, k: int = 4, m: int = 1, *, alphabet: str | None = None
-    ) -> None:
+    def __init__(self, k: int = 4, m: int = 1, *, alphabet: str | None = None) -> None:
         self.k = k
         self.m = m
         self.alphabet = alphabet
