@@ -61,13 +61,17 @@ for name, kernel in kernels.items():
     print(f"{name}: {100 * score:.1f} % of {N_GRAPHS - half} new graphs")
 
 # %%
-# The most usual graphs of each kind, and the most unusual one: rings on a circle, trees
-# and others by the eigenvectors of their Laplacian.
+# The most usual graphs of each kind and the most unusual one, by the eigenvectors
+# of their Laplacian; graphs in several pieces are drawn on a circle.
 
 
 def draw(axis: plt.Axes, adjacency: np.ndarray, title: str) -> None:
     laplacian = np.diag(adjacency.sum(axis=1)) - adjacency
-    places = np.linalg.eigh(laplacian)[1][:, 1:3]
+    values, vectors = np.linalg.eigh(laplacian)
+    places = vectors[:, 1:3]
+    if values[1] < 1e-9:  # not connected
+        angles = np.linspace(0, 2 * np.pi, len(adjacency), endpoint=False)
+        places = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     for a, b in np.argwhere(np.triu(adjacency)):
         axis.plot(*places[[a, b]].T, "-", color="tab:gray", linewidth=1)
     axis.plot(*places.T, "o", color="tab:blue", markersize=4)
