@@ -66,7 +66,9 @@ def test_accuracies_are_the_published_ones(table):
 
 
 def test_nystroem_leads_with_few_features_and_all_converge(table):
+    """With 1024 features little is left of the lead; published, a fourteenth."""
     for name in ("fourier", "fastfood"):
-        assert table["lkdl"][0] > table[name][0] + 1
-        assert table["lkdl"][1] > table[name][1]
-        assert abs(table["lkdl"][2] - table[name][2]) < 0.3
+        lead = np.subtract(table["lkdl"], table[name])
+        assert lead[0] > 1
+        assert lead[1] > 0
+        assert abs(lead[2]) < lead[0] / 3

@@ -142,7 +142,13 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         weights: Weights = None,
     ) -> None:
         """Run K-SVD on (x, √w h), LKDL eq. (10), and normalise the atoms."""
-        root = as_like(np.sqrt(self._label_weights(sizes)), X)
+        root = np.sqrt(self._label_weights(sizes))
+        if np.max(root) > np.sqrt(float(namespace(X).finfo(X.dtype).max)):
+            raise ValueError(
+                f"the weights of the labels are too large for {X.dtype}: lower them, "
+                "or pass float64"
+            )
+        root = as_like(root, X)
         first = ExplicitDictionary(atoms)
         Theta = ridge(first, self.coder_, X, H, self.tau, weights)
         start = beside(atoms, Theta * root)
