@@ -120,7 +120,10 @@ SUMMARIES: dict[str, tuple[Pivot | Methods | Peers, ...]] = {
     ),
     "streams": (Pivot(("learner", "forgetting"), ("map",), "accuracy", 2),),
     "budget": (Pivot(("method",), ("pixels", "budget"), "precision", 4),),
-    "outliers": (Methods("set", "mean of all sets"),),
+    "outliers": (
+        Methods("set", "mean of all sets"),
+        Methods("set", "mean of all sets, normal rows only"),
+    ),
     "defaults": (Peers("data", "accuracy", 2),),
     "automatic": (Peers("data", "accuracy", 2),),
     "robust": tuple(Peers("data", kind, 2, kind) for kind in DAMAGES),
