@@ -50,11 +50,16 @@ def test_a_frame_without_columns(rng):
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     with pytest.raises(ValueError, match="no columns"):
         KSVD(2).fit(pandas.DataFrame(index=range(5)))
+    with pytest.raises(ValueError, match="no columns"):
+        KSVD(2).fit(pandas.DataFrame())
 
 
 def test_atoms_that_are_no_rows_of_numbers(rng):
     with pytest.raises(TypeError, match="init must hold rows of numbers, not list"):
         KSVD(2, init=[{"a": 1}, {"a": 2}]).fit(rng.standard_normal((20, 3)))
+    with pytest.raises(TypeError, match="init must be numbers"):
+        model = BudgetKernelDL("poly:2", init=[{"a": 1}, {"a": 2}])
+        model.fit(rng.standard_normal((20, 3)))
 
 
 def test_the_variance_of_huge_sparse_rows_is_infinite_without_a_warning():

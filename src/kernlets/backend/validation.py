@@ -120,10 +120,10 @@ def check_rows(
 def _refuse_no_columns(X: Any) -> None:
     """The error of scikit-learn, which does not get that far with a frame."""
     shape: tuple[int, ...] = getattr(X, "shape", ())
-    if len(shape) == 2 and shape[1] == 0 and shape[0] > 0:
+    if len(shape) == 2 and shape[1] == 0:
         raise ValueError(
             f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of "
-            "1 is required: X has rows, but no columns"
+            "1 is required: X has no columns"
         )
 
 

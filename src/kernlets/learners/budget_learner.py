@@ -266,7 +266,13 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         if isinstance(self.init, str):
             n_first = min(self._admission().n_first, self.budget)
             return SPREAD * rng.standard_normal((n_first, n_atoms or ATOMS))
-        start = np.asarray(self.init, dtype=np.float64)
+        try:
+            start = np.asarray(self.init, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                "init must be numbers, one row for each of the first anchors, not "
+                f"{type(self.init).__name__}: pass an array, or leave init out"
+            ) from error
         wanted = n_atoms or start.shape[-1]
         if start.ndim != 2 or start.shape[1] != wanted or len(start) > self.budget:
             raise ValueError(
