@@ -5,6 +5,9 @@ Its twins are `numba_positive` and `torch_positive`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from .reference import UNUSED, _dependent, _solved, stop_level
@@ -31,15 +34,27 @@ def positive_omp(
 
     Returns indices, values and squared residuals as `reference.omp` does.
     """
-    n, eps = len(corr), np.finfo(corr.dtype).eps
+    pursue = partial(_pursued, gram)
+    return sample_by_sample(pursue, corr, energy, width, tol)
+
+
+def sample_by_sample(
+    pursue: Callable[..., tuple[list[int], np.ndarray, float]],
+    samples: np.ndarray,  # (n, ·)
+    energy: np.ndarray,  # (n,)
+    width: int,
+    tol: float,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Indices, values and squared residuals; NaN for what is not finite."""
+    n, eps = len(samples), np.finfo(samples.dtype).eps
     indices = np.full((n, width), UNUSED, dtype=np.int32)
-    values = np.zeros((n, width), dtype=corr.dtype)
-    residual = np.full(n, np.nan, dtype=corr.dtype)
+    values = np.zeros((n, width), dtype=samples.dtype)
+    residual = np.full(n, np.nan, dtype=samples.dtype)
     for i in range(n):
-        if not (np.isfinite(corr[i]).all() and np.isfinite(energy[i])):
+        if not (np.isfinite(samples[i]).all() and np.isfinite(energy[i])):
             continue
         stop = stop_level(energy[i], tol, eps)
-        support, coefs, error = _pursued(gram, corr[i], energy[i], width, stop)
+        support, coefs, error = pursue(samples[i], energy[i], width, stop)
         if np.isfinite(error) and np.isfinite(coefs).all():
             indices[i, : len(support)] = support
             values[i, : len(support)] = coefs

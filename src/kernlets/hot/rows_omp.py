@@ -13,10 +13,12 @@ coefficients are Mᵀ·parts. Results are those of `reference.omp` up to roundin
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from .positive import TRIES, _feasible
-from .reference import UNUSED, _dependent, stop_level
+from .positive import TRIES, _feasible, sample_by_sample
+from .reference import UNUSED, _dependent
 
 
 def rows_omp(
@@ -72,19 +74,7 @@ def positive_rows_omp(
     tol: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`positive.positive_omp` with correlations from the residuals."""
-    n, eps = len(X), np.finfo(X.dtype).eps
-    indices = np.full((n, width), UNUSED)
-    values = np.zeros((n, width), X.dtype)
-    residual = np.full(n, np.nan, X.dtype)
-    for i in range(n):
-        if np.isfinite(energy[i]):
-            stop = stop_level(energy[i], tol, eps)
-            support, coefs, error = _pursued(atoms, X[i], energy[i], width, stop)
-            if np.isfinite(error) and np.isfinite(coefs).all():
-                indices[i, : len(support)] = support
-                values[i, : len(support)] = coefs
-                residual[i] = error
-    return indices, values, residual
+    return sample_by_sample(partial(_pursued, atoms), X, energy, width, tol)
 
 
 def _pursued(

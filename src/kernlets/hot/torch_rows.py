@@ -33,22 +33,31 @@ def rows_omp(
     return pursuit.codes()
 
 
-class Pursuit:
+class State:
+    """What every pursuit keeps of all samples; `rows` are those that go on."""
+
+    def __init__(
+        self, atoms: Tensor, X: Tensor, energy: Tensor, width: int, tol: float
+    ) -> None:
+        self.eps = torch.finfo(X.dtype).eps
+        self.atoms, self.residual, self.error = atoms, X.clone(), energy.clone()
+        self.stop = (4 * self.eps * energy).clamp(min=tol)
+        self.indices = torch.full((len(X), width), UNUSED, device=X.device)
+        going = (self.error > self.stop) & self.error.isfinite()
+        self.rows = going.nonzero()[:, 0]
+        fused = fused_steps(atoms, X, width)
+        self.fused = fused and fused.Steps(atoms, self)
+
+
+class Pursuit(State):
     """The state of all samples, in plain torch."""
 
     def __init__(
         self, atoms: Tensor, X: Tensor, energy: Tensor, width: int, tol: float
     ) -> None:
-        n, self.eps = len(X), torch.finfo(X.dtype).eps
-        self.atoms, self.residual, self.error = atoms, X.clone(), energy.clone()
-        self.stop = (4 * self.eps * energy).clamp(min=tol)
-        self.indices = torch.full((n, width), UNUSED, device=X.device)
-        self.inverse = X.new_zeros((n, width, width))
-        self.parts = X.new_zeros((n, width))
-        going = (self.error > self.stop) & self.error.isfinite()
-        self.rows = going.nonzero()[:, 0]
-        fused = fused_steps(atoms, X, width)
-        self.fused = fused and fused.Steps(atoms, self)
+        super().__init__(atoms, X, energy, width, tol)
+        self.inverse = X.new_zeros((len(X), width, width))
+        self.parts = X.new_zeros((len(X), width))
 
     def take(self, t: int) -> bool:
         """Every sample that goes on takes an atom; whether there was one."""
@@ -105,24 +114,17 @@ def positive_rows_omp(
     return pursuit.codes()
 
 
-class PositivePursuit:
+class PositivePursuit(State):
     """The state of all samples of a non-negative pursuit."""
 
     def __init__(
         self, atoms: Tensor, X: Tensor, energy: Tensor, width: int, tol: float
     ) -> None:
-        n, eps = len(X), torch.finfo(X.dtype).eps
-        self.atoms, self.X, self.energy = atoms, X, energy
-        self.residual, self.error = X.clone(), energy.clone()
-        self.stop = (4 * eps * energy).clamp(min=tol)
-        self.indices = torch.full((n, width), UNUSED, device=X.device)
-        self.values = X.new_zeros((n, width))
-        self.systems = X.new_zeros((n, width, width))
-        self.right = X.new_zeros((n, width))
-        going = (self.error > self.stop) & self.error.isfinite()
-        self.rows = going.nonzero()[:, 0]
-        fused = fused_steps(atoms, X, width)
-        self.fused = fused and fused.Steps(atoms, self)
+        super().__init__(atoms, X, energy, width, tol)
+        self.X, self.energy = X, energy
+        self.values = X.new_zeros((len(X), width))
+        self.systems = X.new_zeros((len(X), width, width))
+        self.right = X.new_zeros((len(X), width))
 
     def step(self) -> bool:
         """Every sample that goes on takes an atom; whether one can go on."""

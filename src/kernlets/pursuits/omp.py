@@ -65,9 +65,7 @@ class OMP(SparseCoder):
         width = self.width(gram.shape[0])
         tol = self.tol or 0.0
         found = ops.omp(gram, corr, energy, width, tol, self.positive)
-        indices, values, residual = found
-        codes = SparseCodes(indices, values, gram.shape[0], residual)
-        return refuse_unbounded(codes)
+        return _bounded(found, gram.shape[0])
 
     def needs_rows(self, atoms: Array) -> bool:  # (m, p)
         """Whether `solve_rows` is faster, or a Gram matrix too large."""
@@ -79,9 +77,7 @@ class OMP(SparseCoder):
         width = self.width(atoms.shape[0])
         tol = self.tol or 0.0
         found = ops.rows_omp(atoms, as_dense(X), energy, width, tol, self.positive)
-        indices, values, residual = found
-        codes = SparseCodes(indices, values, atoms.shape[0], residual)
-        return refuse_unbounded(codes)
+        return _bounded(found, atoms.shape[0])
 
     def width(self, n_atoms: int) -> int:
         """Number of non-zeros per sample for a dictionary of `n_atoms` atoms."""
@@ -95,3 +91,9 @@ class OMP(SparseCoder):
                 f"number of atoms, {n_atoms}: lower it or raise n_components"
             )
         return int(self.n_nonzero_coefs)
+
+
+def _bounded(found: tuple[Array, Array, Array], n_atoms: int) -> SparseCodes:
+    """Codes from indices, values and squared residuals, if these are finite."""
+    indices, values, residual = found
+    return refuse_unbounded(SparseCodes(indices, values, n_atoms, residual))
