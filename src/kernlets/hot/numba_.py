@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numba import njit
@@ -19,9 +20,13 @@ from .reference import UNUSED
 # What fastmath allows but for "no NaN" and "no infinity": loops meet both, and with
 # those promises a comparison may come out either way and leave an index unset.
 _FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
-_jit = njit(nogil=True, fastmath=_FAST, cache=True, error_model="numpy")
+# A function that others call becomes part of their code. Otherwise a process that
+# compiles it calls one copy of it and a process that loads it from the cache another,
+# and the two may round differently.
+_compiled = partial(njit, nogil=True, cache=True, error_model="numpy", forceinline=True)
+_jit = _compiled(fastmath=_FAST)
 # Without reordering: for sums whose rounding is the point, as in range reduction.
-_exact_jit = njit(nogil=True, fastmath={"contract"}, cache=True, error_model="numpy")
+_exact_jit = _compiled(fastmath={"contract"})
 _SEGMENT = 64  # atoms searched together for the largest correlation
 
 
