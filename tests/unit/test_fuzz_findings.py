@@ -135,3 +135,38 @@ def test_what_is_missing_is_filled_in_by_maps_and_imputers(rng, tmp_path):
     np.save(tmp_path / "rows.npy", gaps)
     rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
     np.testing.assert_array_equal(model.predict(rows), model.predict(gaps))
+
+
+def test_atoms_that_are_differences_of_near_equal_samples_have_unit_norm(rng):
+    """In float32 their squared norms were off by up to 15 %."""
+    coder = Threshold(alpha=1e-4)
+    for _ in range(5):
+        X = (1 + 1e-3 * rng.standard_normal((20, 2))).astype(np.float32)
+        model = KernelKSVD("rbf:1", 2, coder=coder, max_iter=1, random_state=2).fit(X)
+        squares = np.diag(model.dictionary_.gram())
+        np.testing.assert_allclose(squares, 1, atol=3e-4)
+
+
+def test_coefficients_over_dependent_anchors_stay_small():
+    """With 20 anchors in three dimensions the norms were made of rounding errors."""
+    settings = {"admission": "cost", "pruning": "error", "update": "feature"}
+    for seed in (0, 5, 26):
+        X = np.random.default_rng(seed).standard_normal((33, 3))
+        model = BudgetKernelDL(
+            "linear", 3, n_nonzero_coefs=1, max_iter=6, random_state=58, **settings
+        )
+        dictionary = model.fit(UnitNorm().fit_transform(X)).dictionary_
+        assert len(dictionary.anchors) > 10
+        assert np.abs(dictionary.coefs).sum(axis=1).max() < 1e6
+        atoms = dictionary.coefs @ dictionary.anchors
+        np.testing.assert_allclose((atoms**2).sum(axis=1), 1, atol=2e-4)
+
+
+def test_a_matrix_that_is_no_kernel_matrix_is_refused(rng):
+    X, y = rng.standard_normal((20, 5)), np.arange(20) % 2
+    learner = BudgetKernelDL("precomputed", 2, n_nonzero_coefs=1, random_state=0)
+    with pytest.raises(ValueError, match="not the square matrix"):
+        ResidualClassifier(learner).fit(X, y)
+    square = X @ X.T - 30 * np.eye(20)
+    with pytest.raises(ValueError, match=r"κ\(x, x\) is negative"):
+        NystroemMap("precomputed", landmarks="rpcholesky", n_landmarks=3).fit(square)

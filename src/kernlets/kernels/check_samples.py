@@ -11,7 +11,7 @@ from ..backend.samples import object_array
 from ..backend.validation import check_features, check_rows, is_table
 from ..core import Array, Kernel
 from .samples import as_samples
-from .user_kernels import Precomputed
+from .user_kernels import Precomputed, not_square
 
 
 def check_samples(
@@ -51,10 +51,7 @@ def check_samples(
         allow_nan=allow_nan and takes_gaps(kernel),
     )
     if reset and isinstance(kernel, Precomputed) and X.shape[0] != X.shape[1]:
-        raise ValueError(
-            f"Precomputed: X of shape {tuple(X.shape)} is not the square matrix "
-            "K(X, X) of the training samples"
-        )
+        raise ValueError(not_square(X))
     return X
 
 

@@ -20,7 +20,7 @@ from ..backend.arrays import (
 from ..backend.rows import first_block, in_memory, spread_rows, take_rows
 from ..backend.sparse_rows import entries
 from ..core import Array, Kernel
-from .user_kernels import Precomputed, length
+from .user_kernels import Precomputed, length, not_square
 
 CORNER = 500  # rows of a matrix that are compared with its columns
 ASYMMETRY = 1e-4  # relative difference beyond which they are not the same
@@ -60,6 +60,15 @@ def refuse_negative(
         )
 
 
+def refuse_negative_energy(kernel: Kernel, energy: Array) -> None:
+    """Raise if κ(x, x) is negative for some sample."""
+    if bool((energy < 0).any()):
+        raise ValueError(
+            f"kernel={kernel!r} is not positive semi-definite on these samples: "
+            "κ(x, x) is negative for some; use another kernel"
+        )
+
+
 def check_matrix(
     kernel: Kernel,
     matrix: Array,  # (n, n)
@@ -89,6 +98,8 @@ def check_kernel(kernel: Kernel, X: Any) -> None:
     X, _ = first_block(X)
     places = spread_rows(length(X), SAMPLE)
     if isinstance(kernel, Precomputed):
+        if X.shape[1] < length(X):
+            raise ValueError(not_square(X))
         rows = take_rows(X, places)
         check_matrix(kernel, rows[:, index_like(places, rows)])
     else:

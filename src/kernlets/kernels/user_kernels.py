@@ -172,6 +172,14 @@ def _known(values: Array) -> Array:
     return values
 
 
+def not_square(X: Any) -> str:
+    """What is wrong with X of this shape for a fit with `Precomputed`."""
+    return (
+        f"X of shape {tuple(X.shape)} is not the square matrix K(X, X) of the training "
+        "samples, which kernel='precomputed' needs"
+    )
+
+
 def length(X: Any) -> int:
     """Number of samples in X."""
     return X.shape[0] if hasattr(X, "shape") else len(X)

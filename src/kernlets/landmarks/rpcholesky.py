@@ -22,6 +22,7 @@ from ..backend.arrays import (
 from ..backend.products import matmul
 from ..config import options
 from ..core import Array, Kernel
+from ..kernels.definite import refuse_negative_energy
 
 
 def rpcholesky(
@@ -87,6 +88,7 @@ class _Factor:
     def __init__(self, kernel: Kernel, X: Array, m: int) -> None:
         self._kernel, self._X = kernel, X
         energy = kernel.diag(X)
+        refuse_negative_energy(kernel, energy)
         self._F = empty((X.shape[0], m), like=energy)
         self.pivots: list[int] = []
         self.residual = to_numpy(energy).astype(np.float64)

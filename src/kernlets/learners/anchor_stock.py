@@ -12,17 +12,20 @@ from ..backend.arrays import (
     as_like,
     diagonal,
     double,
+    eps,
     index_like,
     move_like,
     namespace,
     to_numpy,
     zeros,
 )
+from ..backend.scale import all_finite
 from ..backend.sparse_rows import stack_rows
 from ..core import Array, Kernel
 from ..fields import Declared, Either, Floats, Indices, Whole
 
 MAX_AGE = 64  # changes of the anchors after which their matrix is inverted again
+DRIFT = 1e-4  # of squared norms of atoms: from here on coefficients are solved again
 GIANT = 1e4  # samples with κ(x, x) above this times the anchors' largest are skipped
 
 
@@ -151,11 +154,36 @@ class AnchorStock:
             self,
             anchors=pool[stock.slots[:size]],
             matrix=stock.matrix[:size, :size],
-            coefs=stock.coefs[:size],
+            coefs=_settled(stock, size),
             inverse=stock.inverse[:size, :size] if kept else stock.inverse,
             idle=stock.idle,
             age=done.n_admitted + (0 if fresh else self.age),
         )
+
+
+def _settled(stock: ops.Stock, size: int) -> Array:  # (r, m)
+    """The coefficients, solved again from the products if they are too large.
+
+    Where anchors depend on each other, steps add to what the matrix cannot see, until
+    its rounding makes up the norms of atoms.
+    """
+    matrix, coefs = stock.matrix[:size, :size], stock.coefs[:size]
+    xp = namespace(coefs)
+    if size == 0 or not all_finite(coefs) or not all_finite(stock.gram):
+        return coefs
+    norms = xp.sqrt(diagonal(matrix))[:, None]
+    spread = float(xp.max(xp.sum(xp.abs(coefs) * norms, axis=0)))
+    longest = max(float(xp.max(diagonal(stock.gram))), 0.0)
+    if spread <= (DRIFT * longest / eps(coefs)) ** 0.5:
+        return coefs
+    drift = diagonal(coefs.T @ (matrix @ coefs)) - diagonal(stock.gram)
+    if float(xp.max(xp.abs(drift))) <= DRIFT * longest:
+        return coefs
+    values, vectors = xp.linalg.eigh(double(matrix / norms / norms.T))
+    seen = values > values[-1] * eps(coefs) ** 0.5
+    scale = xp.where(seen, 1 / xp.where(seen, values, 1.0), 0.0)
+    right = vectors.T @ double(stock.products[:size] / norms)
+    return as_like(vectors @ (scale[:, None] * right), coefs) / norms
 
 
 def _grown(array: Array, shape: tuple[int, int]) -> Array:

@@ -31,7 +31,7 @@ from ..dictionaries import GramDictionary, KernelDictionary
 from ..kernels import Precomputed, resolve
 from ..kernels.check_samples import check_samples, describe_input, takes_rows
 from ..kernels.complete import completed_rows
-from ..kernels.definite import check_matrix
+from ..kernels.definite import check_matrix, refuse_negative_energy
 from ..updates import MODUpdate
 from .batch import BatchLearner, ksvd_update
 from .kernel_atoms import KernelAtoms
@@ -134,12 +134,7 @@ def kernel_matrix(kernel: Kernel, X: Array, who: str) -> Array:  # (N, N)
         return namespace(X).asarray(X, copy=False)
     Y = kernel.take(X, index_like(np.arange(n), X)) if X.ndim == 1 else X
     matrix = stacked_rows(lambda block: kernel(block, Y), X, n * itemsize)
-    energy = diagonal(matrix)
-    if bool((energy < 0).any()):
-        raise ValueError(
-            f"kernel={kernel!r} is not positive semi-definite on these samples: "
-            "κ(x, x) is negative for some; use another kernel"
-        )
+    refuse_negative_energy(kernel, diagonal(matrix))
     check_matrix(kernel, matrix)
     return matrix
 

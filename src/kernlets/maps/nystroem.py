@@ -33,6 +33,7 @@ from ..kernels.check_samples import (
 )
 from ..kernels.complete import completed_rows
 from ..kernels.definite import rounding
+from ..kernels.user_kernels import not_square
 from ..landmarks import Landmarks, choose
 from ..landmarks.select import known_by_index
 from .base import LandmarkMap
@@ -323,7 +324,4 @@ def _refuse_iterator(X: Any, what: str) -> None:
 
 def _check_square(kernel: Kernel, X: Array) -> None:
     if known_by_index(kernel, X) and X.shape[0] != X.shape[1]:
-        raise ValueError(
-            f"X has shape {tuple(X.shape)}, but a precomputed kernel is fitted on the "
-            "square matrix K(X, X)"
-        )
+        raise ValueError(not_square(X))

@@ -37,6 +37,7 @@ from .least_squares import atom_lengths, fit_term, normalized
 from .refresh import LIMITS, refresh, refresh_from
 from .sweeps import gauss_seidel, nonnegative, positive_sweeps
 
+ROUNDED = 1e-4  # squared norms of atoms in feature space are that near to 1
 How = tuple[bool, bool, bool]  # exact, codes non-negative, atoms non-negative
 ROWS_ONLY = (
     "positive_atoms needs atoms that are rows of a matrix: use KSVD, or leave it out"
@@ -275,7 +276,20 @@ def _(
         weights=_like_values(coded.weights, values),
     )
     errors = _gram_errors(dictionary, gram, replace(codes, values=values))
-    return dictionary, errors, values
+    return _unit_again(dictionary), errors, values
+
+
+def _unit_again(dictionary: GramDictionary) -> GramDictionary:
+    """Atoms of unit norm, where rounding has changed norms.
+
+    An atom that is the small difference of samples has few digits in float32.
+    """
+    xp = namespace(dictionary.coefs)
+    squares = xp.sum(dictionary.products * dictionary.coefs, axis=1)
+    off = (xp.abs(squares - 1) > ROUNDED) & (squares > 0)
+    if not bool(xp.any(off)):
+        return dictionary
+    return dictionary.rescaled(xp.where(off, 1 / xp.sqrt(xp.abs(squares)), 1.0))
 
 
 def _gram_errors(
