@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernlets import options
+from kernlets import OMP, ExplicitDictionary, options
 from kernlets.images import ImageDenoiser, denoise, estimate_noise, psnr, ssim
 from kernlets.images.denoising import cosine_atoms
 from kernlets.images.groups import Grouping
 from kernlets.images.patches import filter_patches, random_rows
 from kernlets.images.picture import turned, turned_back
 from kernlets.images.wiener import Filter, wiener_filter
+from kernlets.pursuits import encode
 
 SIGMA = 20.0
 
@@ -105,6 +106,25 @@ def test_a_dictionary_from_other_pictures(picture, noisy):
     model.fit([noisy[::-1].copy(), noisy.T.copy()])
     assert psnr(picture, model.transform(noisy)) > psnr(picture, noisy) + 5
     assert model.components_.shape == (64, 64)
+
+
+def test_bundled_atoms(photograph, picture, noisy, rng):
+    """They code photographs with fewer atoms than cosines do."""
+    model = ImageDenoiser(SIGMA, atoms="bundled", quality="fast").fit(noisy)
+    atoms = model.components_
+    assert atoms.shape == (256, 64)
+    np.testing.assert_allclose(atoms.mean(axis=1), 0, atol=1e-6)
+    np.testing.assert_allclose((atoms**2).sum(axis=1), 1, rtol=1e-5)
+    rows = random_rows(photograph.astype(float), 8, 500, rng)
+    rows -= rows.mean(axis=1, keepdims=True)
+    errors = [
+        encode(ExplicitDictionary(each), OMP(4), rows).residual.sum()
+        for each in (atoms, cosine_atoms(8, 256))
+    ]
+    assert errors[0] < 0.9 * errors[1]
+    assert psnr(picture, model.transform(noisy)) > psnr(picture, noisy) + 5
+    with pytest.raises(ValueError, match="patch_size=7 out"):
+        denoise(noisy, SIGMA, atoms="bundled", patch_size=7)
 
 
 def test_torch_agrees(picture, noisy):

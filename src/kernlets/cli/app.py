@@ -241,16 +241,17 @@ def denoise(
     output: o.PictureOut = None,
     sigma: o.Sigma = None,
     quality: o.QualityOption = o.Quality.best,
+    atoms: o.PictureAtomsOption = o.PictureAtoms.learned,
     threads: o.Threads = None,
     device: o.Device = None,
     force: o.ForcePicture = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Remove noise from PICTURE, with a dictionary learned on it."""
+    """Remove noise from PICTURE, with a dictionary learned on it or a given one."""
     commands = load_commands()
     job = commands.PictureJob(picture, output, force, quiet)
     with commands.session(None, threads, device):
-        commands.denoise_picture(job, sigma, quality.value)
+        commands.denoise_picture(job, sigma, quality.value, atoms.value)
 
 
 @app.command()

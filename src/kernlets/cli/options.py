@@ -68,6 +68,13 @@ def _sigma(text: str) -> float | None:
     return sigma
 
 
+class PictureAtoms(str, Enum):
+    """Where the atoms for a picture come from."""
+
+    learned = "learned"
+    bundled = "bundled"
+
+
 class Quality(str, Enum):
     """How much is done to restore a picture."""
 
@@ -299,6 +306,10 @@ Sigma = Annotated[
 ]
 QualityOption = Annotated[
     Quality, typer.Option("--quality", help="fast takes a third of the time")
+]
+PictureAtomsOption = Annotated[
+    PictureAtoms,
+    typer.Option("--atoms", help="learned on PICTURE, or those of the library"),
 ]
 Mask = Annotated[
     Path | None,

@@ -42,7 +42,9 @@ class PictureJob:
         return self.output or beside
 
 
-def denoise_picture(job: PictureJob, sigma: float | None, quality: str) -> None:
+def denoise_picture(
+    job: PictureJob, sigma: float | None, quality: str, atoms: str
+) -> None:
     """Remove noise from the picture in a file."""
     target = checked_target(job, "denoised")
     picture = read_picture(job.path)
@@ -50,7 +52,8 @@ def denoise_picture(job: PictureJob, sigma: float | None, quality: str) -> None:
     known = estimate_noise(picture.pixels) if sigma is None else sigma
 
     def work(progress: Progress) -> np.ndarray:
-        return denoise(picture.pixels, known, quality=quality, progress=progress)
+        how = {"quality": quality, "atoms": atoms}
+        return denoise(picture.pixels, known, **how, progress=progress)
 
     origin = "estimated" if sigma is None else "as given"
     facts = {"noise": f"deviation {known:.4g}, {origin}"}

@@ -27,6 +27,7 @@ from ..dictionaries import ExplicitDictionary
 from ..learners import KSVD
 from ..pursuits import OMP
 from ..pursuits.encode import encode
+from .bundled import SIZE, bundled_atoms
 from .groups import Grouping
 from .noise import noise_of
 from .patches import filter_patches, random_rows
@@ -43,14 +44,15 @@ def denoise(
     sigma: float | None = None,
     *,
     quality: str = "best",
+    atoms: str = "learned",
     patch_size: int = 8,
     random_state: Any = 0,
     progress: Progress | None = None,
 ) -> Any:
     """Remove white Gaussian noise from a picture.
 
-    A dictionary is learned on the patches of the picture itself. See `ImageDenoiser`,
-    which also learns from other pictures.
+    A dictionary is learned on the patches of the picture itself, unless atoms are
+    "bundled". See `ImageDenoiser`, which also learns from other pictures.
 
     Parameters
     ----------
@@ -62,6 +64,8 @@ def denoise(
     quality : {"best", "fast"}
         "fast" looks once instead of three times at groups of similar patches, and at
         fewer of them: a third of the time.
+    atoms : {"learned", "bundled"}
+        Those of the picture itself, or some that come with the library.
     patch_size : int
         Height and width of a patch in pixels.
     random_state : int, RandomState, Generator or None
@@ -86,6 +90,7 @@ def denoise(
     model = ImageDenoiser(
         sigma,
         quality=quality,
+        atoms=atoms,
         patch_size=patch_size,
         random_state=random_state,
         progress=progress,
@@ -112,6 +117,10 @@ class ImageDenoiser(BaseEstimator):
         Height and width of a patch in pixels.
     quality : {"best", "fast"}
         How many patches are looked at, and how often.
+    atoms : {"learned", "bundled"}
+        Learned by `fit`, or 256 atoms of 8 x 8 pixels that come with the library, from
+        photographs in the public domain. These save the time of learning, and do not
+        change with the picture.
     max_iter : int
         Iterations of K-SVD.
     n_patches : int
@@ -144,6 +153,7 @@ class ImageDenoiser(BaseEstimator):
         "n_components": [AT_LEAST_1],
         "patch_size": [Interval(Integral, 2, None, closed="left")],
         "quality": [StrOptions({"best", "fast"})],
+        "atoms": [StrOptions({"learned", "bundled"})],
         "max_iter": [AT_LEAST_0],
         "n_patches": [AT_LEAST_1],
         "random_state": ["random_state", np.random.Generator],
@@ -157,6 +167,7 @@ class ImageDenoiser(BaseEstimator):
         *,
         patch_size: int = 8,
         quality: str = "best",
+        atoms: str = "learned",
         max_iter: int = 10,
         n_patches: int = 20_000,
         random_state: Any = None,
@@ -166,6 +177,7 @@ class ImageDenoiser(BaseEstimator):
         self.n_components = n_components
         self.patch_size = patch_size
         self.quality = quality
+        self.atoms = atoms
         self.max_iter = max_iter
         self.n_patches = n_patches
         self.random_state = random_state
@@ -181,17 +193,28 @@ class ImageDenoiser(BaseEstimator):
         return self._learn(pictures)
 
     def _learn(self, pictures: list[tuple[Picture, float]]) -> ImageDenoiser:
+        noise = [sigma for _, sigma in pictures]
+        self.sigma_ = float(np.sqrt(np.mean(np.square(noise))))
+        if self.atoms == "bundled":
+            self._refuse_other_sizes()
+            self.components_ = as_like(bundled_atoms(), pictures[0][0].channels)
+            return self
         rng = generator(self.random_state)
         each = -(-self.n_patches // len(pictures))
         rows = [
             random_rows(picture.channels[0], self.patch_size, each, rng)
             for picture, _ in pictures
         ]
-        noise = [sigma for _, sigma in pictures]
-        self.sigma_ = float(np.sqrt(np.mean(np.square(noise))))
         with serial_blas:
             self.components_ = self._atoms(namespace(rows[0]).concat(rows), rng)
         return self
+
+    def _refuse_other_sizes(self) -> None:
+        if self.patch_size != SIZE:
+            raise ValueError(
+                f"atoms='bundled' have patches of {SIZE} x {SIZE} pixels: leave "
+                f"patch_size={self.patch_size} out, or learn atoms"
+            )
 
     def transform(self, image: Any) -> Any:
         """The picture without its noise."""
