@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from .backend import ops
 from .backend.arrays import as_like, double, eps, namespace, row_norms
-from .backend.rows import map_rows
+from .backend.block_loop import stacked_rows
 from .core import Array, Dictionary, Kernel, SparseCodes
 from .fields import Declared, Floats, Many, Number, Part
 
@@ -61,7 +61,7 @@ class AnchoredDictionary(Dictionary):
         inverse = inverse_root(metric, eps(anchors))
         basis = as_like(inverse, anchors)
         row_bytes = (samples.shape[1] + 2 * len(anchors)) * anchors.dtype.itemsize
-        features = map_rows(
+        features = stacked_rows(
             lambda block: kernel(block, anchors) @ basis, samples, row_bytes
         )
         outside = namespace(features).clip(energies - row_norms(features), 0, None)

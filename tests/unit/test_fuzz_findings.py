@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from kernlets import (
     KSVD,
     BudgetKernelDL,
+    DictionaryOutlierDetector,
     DKSVDClassifier,
     FourierMap,
     IKAMap,
@@ -22,6 +23,7 @@ from kernlets import (
     Lasso,
     NystroemMap,
     OrthogonalDictionary,
+    ReducedKernelDL,
     ResidualClassifier,
     Threshold,
     UnitNorm,
@@ -170,3 +172,61 @@ def test_a_matrix_that_is_no_kernel_matrix_is_refused(rng):
     square = X @ X.T - 30 * np.eye(20)
     with pytest.raises(ValueError, match=r"κ\(x, x\) is negative"):
         NystroemMap("precomputed", landmarks="rpcholesky", n_landmarks=3).fit(square)
+
+
+def test_reduced_dictionaries_in_little_memory(rng, tmp_path):
+    np.save(tmp_path / "rows.npy", rng.standard_normal((20, 2)).astype(np.float32))
+    rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    model = ReducedKernelDL(
+        "rbf:1", 2, n_nonzero_coefs=2, n_anchors=7, init="anchors", anchors="samples"
+    )
+    with options(memory="1KB"):
+        found = model.set_params(max_iter=3, random_state=0).fit(rows).history_
+    np.testing.assert_allclose(
+        found["objective"], model.fit(np.array(rows)).history_["objective"], rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("init", [np.array(3), [-1], [[0]], [20], []])
+def test_row_numbers_that_are_none(init, rng):
+    X = rng.standard_normal((20, 3))
+    for learner in (ReducedKernelDL("rbf:1", n_anchors=3), KernelKSVD("rbf:1")):
+        with pytest.raises(ValueError, match="init must be"):
+            learner.set_params(init=init, n_nonzero_coefs=1).fit(X)
+
+
+def test_landmarks_do_not_change_with_the_rows(rng):
+    X = rng.standard_normal((12, 3))
+    model = NystroemMap("rbf:1", n_landmarks=12, landmarks="kmeans", random_state=0)
+    before = model.fit(X).landmarks_.copy()
+    X[:] = 0
+    np.testing.assert_array_equal(model.landmarks_, before)
+
+
+def test_column_norms_of_large_kernel_values_in_float32(rng):
+    X = (20 * rng.standard_normal((20, 2))).astype(np.float32)
+    model = NystroemMap("poly:8", n_landmarks=3, landmarks="column-norm")
+    assert np.isfinite(model.set_params(random_state=0).fit_transform(X)).all()
+
+
+def test_rows_too_large_for_any_score_are_the_most_abnormal(rng):
+    X = rng.standard_normal((60, 16))
+    X[0] = 1.7e308 * np.sign(X[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model = DictionaryOutlierDetector(random_state=0).fit(X)
+        assert model.decision_function(X).argmin() == 0
+        odds = model.predict_proba(X)
+        model.decision_function(np.flip(X))
+    assert np.isfinite(odds).all() and odds[0, 1] == 1
+
+
+def test_what_ends_in_a_refusal_does_not_warn_before(rng):
+    X, y = rng.standard_normal((60, 16)), np.arange(60) % 2
+    huge = np.array([[1e30, 0, 0]] + [[1, 2, 3]] * 5, dtype=np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(ValueError, match="not finite"):
+            KSADClassifier(beta2=1e300, max_iter=2, random_state=0).fit(X, y)
+        with pytest.raises(ValueError, match="overflow"):
+            NystroemMap("poly:2", n_landmarks=4, random_state=0).fit(huge)

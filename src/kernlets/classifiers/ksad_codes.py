@@ -18,6 +18,7 @@ from ..backend.arrays import (
     row_norms,
 )
 from ..backend.rows import sum_rows
+from ..backend.scale import quiet
 from ..core import Array
 from ..fields import check
 from ..learners.iterate import Alternation
@@ -119,7 +120,8 @@ class CodesThenAtoms(Alternation):
         coded = self._codes.code(self.atoms, self.scatter)
         self.scatter = coded.scatter
         self.atoms = procrustes(coded.cross, self.atoms)
-        return {"objective": self._codes.objective(coded, self.atoms)}
+        with quiet():  # the objective is looked at
+            return {"objective": self._codes.objective(coded, self.atoms)}
 
     def codes(self) -> Array:  # (n, m)
         """Codes of the samples for the last atoms."""

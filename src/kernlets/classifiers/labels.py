@@ -20,6 +20,7 @@ from ..backend.arrays import (
 from ..backend.labels import label_values
 from ..backend.masks import has_gaps
 from ..backend.rows import over_rows
+from ..backend.scale import quiet
 from ..backend.scoring import accuracy
 from ..backend.weights import checked_weights, repeated
 from ..core import Array, SparseCodes
@@ -114,8 +115,9 @@ def class_residuals(
     for c in range(n_classes):
         atoms = index_like(np.flatnonzero(atom_classes == c), corr)
         part = dense[:, atoms]
-        fit = part * (2 * corr[:, atoms] - part @ gram[atoms][:, atoms])
-        out[:, c] = energy - xp.sum(fit, axis=1)
+        with quiet():  # scores are looked at
+            fit = part * (2 * corr[:, atoms] - part @ gram[atoms][:, atoms])
+            out[:, c] = energy - xp.sum(fit, axis=1)
     return xp.clip(out, 0, None)
 
 

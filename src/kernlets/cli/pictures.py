@@ -52,8 +52,9 @@ def denoise_picture(
     known = estimate_noise(picture.pixels) if sigma is None else sigma
 
     def work(progress: Progress) -> np.ndarray:
-        how = {"quality": quality, "atoms": atoms}
-        return denoise(picture.pixels, known, **how, progress=progress)
+        return denoise(
+            picture.pixels, known, quality=quality, atoms=atoms, progress=progress
+        )
 
     origin = "estimated" if sigma is None else "as given"
     facts = {"noise": f"deviation {known:.4g}, {origin}"}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..backend.arrays import index_like, row_norms, to_numpy
+from ..backend.arrays import double, index_like, row_norms, to_numpy
 from ..backend.rows import in_memory, map_rows
 from ..core import Array, Kernel
 from .weighted import draw_rows, host_weights
@@ -68,13 +68,13 @@ class ColumnNorms:
     def __call__(self, X: Array, first: int) -> np.ndarray:  # (b, p) -> (b,)
         """Norms for the rows with the numbers `first`, `first` + 1, ..."""
         s = len(self.numbers)
-        sums = host_weights(map_rows(self._sums, X, 2 * s * X.dtype.itemsize))
+        sums = host_weights(map_rows(self._sums, X, s * (8 + X.dtype.itemsize)))
         squares = sums if s == self.n else self._estimated(sums, X, first)
         return squares if self.squared else np.sqrt(squares)
 
     def _sums(self, block: Array) -> Array:  # (b,)
         """Σ κ(x, xⱼ)² over the columns."""
-        return row_norms(self.kernel(block, self.columns))
+        return row_norms(double(self.kernel(block, self.columns)))
 
     def _estimated(self, sums: np.ndarray, X: Array, first: int) -> np.ndarray:
         own = to_numpy(self.kernel.diag(X)).astype(np.float64) ** 2

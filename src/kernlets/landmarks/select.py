@@ -14,7 +14,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.arrays import as_float, check_points, index_like, is_dask, to_numpy
+from ..backend.arrays import (
+    as_float,
+    check_points,
+    index_like,
+    is_dask,
+    namespace,
+    to_numpy,
+)
 from ..backend.block_loop import stacked_rows
 from ..backend.cluster import dask_rows
 from ..backend.lazy_rows import is_elsewhere
@@ -242,7 +249,9 @@ def _landmarks(kernel: Kernel, X: Array, chosen: Array) -> Landmarks:
             "landmarks are points, but a precomputed kernel knows samples by their "
             "index only: give indices of rows of X"
         )
-    return Landmarks(chosen, chosen, None)
+    # a sampler may return X itself, which its owner may change later
+    points = namespace(chosen).asarray(chosen, copy=True)
+    return Landmarks(points, points, None)
 
 
 def _from_indices(kernel: Kernel, X: Array, indices: np.ndarray) -> Landmarks:

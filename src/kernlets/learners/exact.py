@@ -34,6 +34,7 @@ from ..kernels.complete import completed_rows
 from ..kernels.definite import check_matrix, refuse_negative_energy
 from ..updates import MODUpdate
 from .batch import BatchLearner, ksvd_update
+from .first_atoms import given_rows
 from .kernel_atoms import KernelAtoms
 from .race import starting_points
 from .warm_up import PACE
@@ -99,14 +100,8 @@ class KernelLearner(KernelAtoms, BatchLearner):
 
     def _given_dictionary(self, matrix: Array) -> GramDictionary:
         """Atoms from `init`, given as row numbers of training samples."""
-        rows = np.asarray(self.init)
-        wanted = self.n_components or len(rows)
-        inside = rows.ndim == 1 and rows.dtype.kind in "iu"
-        if not inside or len(rows) != wanted or rows.max() >= matrix.shape[0]:
-            raise ValueError(
-                f"init must be 'samples' or {wanted} row numbers of training samples, "
-                f"below {matrix.shape[0]}"
-            )
+        wanted = self.n_components or max(np.size(self.init), 1)
+        rows = given_rows(self.init, wanted, matrix.shape[0], "'samples'")
         return GramDictionary.of_samples(matrix, index_like(rows, matrix))
 
     def _checked(self, X: Any) -> Array:

@@ -189,3 +189,15 @@ STARTS: dict[str, Callable[[Any, int, np.random.Generator, Weights], Array]] = {
     "svd": from_svd,
     "normal": from_normal,
 }
+
+
+def given_rows(init: Any, n_atoms: int, n_samples: int, names: str) -> np.ndarray:
+    """`init` as row numbers of the training samples that become the first atoms."""
+    rows = np.asarray(init)
+    whole = rows.shape == (n_atoms,) and rows.dtype.kind in "iu"
+    if not whole or rows.min() < 0 or rows.max() >= n_samples:
+        raise ValueError(
+            f"init must be {names} or {n_atoms} row numbers of training samples, "
+            f"below {n_samples}"
+        )
+    return rows

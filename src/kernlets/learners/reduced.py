@@ -48,7 +48,7 @@ from ..preimage.targets import admitted
 from ..pursuits import OMP
 from ..updates import AnchorDescent, AnchoredUpdate
 from .batch import KSVD, BatchLearner
-from .first_atoms import STARTS, nonzero_rows
+from .first_atoms import STARTS, given_rows, nonzero_rows
 from .kernel_atoms import KernelAtoms
 
 DRAWN = ("kmeans", "samples")  # names of `STARTS` that serve as anchors
@@ -259,7 +259,7 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
 
     def _checked_n_atoms(self, n_usable: int, n_features: int) -> int:
         if self.n_components is None and not isinstance(self.init, str):
-            return len(self.init)
+            return max(np.size(self.init), 1)
         n_atoms = self._n_atoms(n_usable, n_features)
         if n_atoms > n_usable:
             raise ValueError(
@@ -290,7 +290,8 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
     ) -> np.ndarray:  # (m,)
         """Row numbers of the training samples that become the first atoms."""
         if not isinstance(self.init, str):
-            return self._given_rows(n_atoms, len(start.features))
+            n_samples = len(start.features)
+            return given_rows(self.init, n_atoms, n_samples, "'samples', 'anchors'")
         inside = to_numpy(row_norms(start.features))
         rounding = 10 * eps(start.features) * to_numpy(start.energies)
         usable = np.flatnonzero(inside > rounding)
@@ -302,16 +303,6 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
                 "raise n_anchors or use a wider kernel"
             )
         return usable[draw_rows(len(usable), n_atoms, rng, often)]
-
-    def _given_rows(self, n_atoms: int, n_samples: int) -> np.ndarray:
-        rows = np.asarray(self.init)
-        whole = rows.ndim == 1 and rows.dtype.kind in "iu"
-        if not whole or len(rows) != n_atoms or rows.max() >= n_samples:
-            raise ValueError(
-                f"init must be 'samples', 'anchors' or {n_atoms} row numbers of "
-                f"training samples, below {n_samples}"
-            )
-        return rows
 
     def _first_anchors(
         self, X: Array, n_atoms: int, rng: np.random.Generator, weights: Weights

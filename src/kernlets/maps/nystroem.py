@@ -21,6 +21,7 @@ from ..backend.masks import has_gaps
 from ..backend.random import generator
 from ..backend.rows import map_rows, spread_rows, sum_rows, take_rows
 from ..backend.samples import floats_of
+from ..backend.scale import quiet
 from ..backend.validation import check_rows
 from ..core import Array, Kernel
 from ..fields import Declared, Size
@@ -217,7 +218,8 @@ class NystroemMap(LandmarkMap):
         wanted = self.n_components if self.truncation == "landmarks" else None
         k = n_kept(pairs.values, wanted, tolerance)
         like = floats_of(found.rows)
-        self.eigenvalues_ = to_device(as_like(pairs.values[:k], like))
+        with quiet():  # features are looked at
+            self.eigenvalues_ = to_device(as_like(pairs.values[:k], like))
         self.projection_ = to_device(inverse_root(pairs, k, like))
 
     def _eigenpairs(

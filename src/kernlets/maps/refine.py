@@ -11,6 +11,7 @@ import numpy as np
 
 from ..backend.arrays import as_like, double, inner, to_numpy
 from ..backend.rows import map_rows, sum_rows
+from ..backend.scale import quiet
 from ..core import Array, Kernel
 from .eigenfunctions import orthonormal
 
@@ -56,9 +57,10 @@ def captured(
     U, R = orthonormal(kernel(sample, filters))
     row_bytes = 2 * sample.shape[0] * sample.dtype.itemsize
     image = map_rows(lambda rows: kernel(rows, sample) @ U, sample, row_bytes)  # GU
-    small = U.T @ image
-    pushed = image @ small
-    slope = 4.0 * (pushed - U @ (U.T @ pushed)) @ R.T  # (S, n)
+    with quiet():  # the kernel refuses a slope that is not finite
+        small = U.T @ image
+        pushed = image @ small
+        slope = 4.0 * (pushed - U @ (U.T @ pushed)) @ R.T  # (S, n)
     return inner(small, small), kernel.pull(filters, sample, slope.T)
 
 

@@ -332,7 +332,7 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
             found = (X - self.mean_) / self.scale_
             if bool(namespace(found).isinf(found).any()):  # a difference too large
                 found = X / self.scale_ - self.mean_ / self.scale_
-        return found
+        return _bounded(found)
 
     def _learn(
         self, known: Array, numbers: np.ndarray, rng: np.random.Generator
@@ -439,3 +439,13 @@ class DictionaryOutlierDetector(OutlierMixin, Estimator):
         if names is not None:
             return tuple(map(str, names))
         return tuple(f"x{j}" for j in range(self.n_features_in_))
+
+
+def _bounded(X: Array) -> Array:  # (n, p)
+    """Standardised entries cut off where sums of their fourth powers overflow.
+
+    They are as abnormal as can be anyway.
+    """
+    xp = namespace(X)
+    most = float(xp.finfo(X.dtype).max) ** 0.2
+    return xp.clip(X, -most, most)
