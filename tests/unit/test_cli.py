@@ -404,7 +404,7 @@ def test_the_commands_of_the_documentation(
         (["train.npz", "--test", "absent.csv"], "absent.csv: does not exist"),
         (["train.npz", "--test", "train.npy"], "has no labels"),
         (["broken.npz"], "broken.npz: cannot be read"),
-        (["nan.npz"], "column 17, row 0 is nan: fill it in"),
+        (["inf.npz"], "column 17, row 0 is inf"),
         (["one.npz"], "one class"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -413,7 +413,7 @@ def test_errors_of_fit_are_one_line_and_leave_no_file(
     arguments: list[str], told: str, folder: Path, tmp_path: Path
 ) -> None:
     X, y = np.load(folder / "train.npz").values()
-    np.savez(folder / "nan.npz", X=np.where(X == 3, np.nan, X), y=y)
+    np.savez(folder / "inf.npz", X=np.where(X == 3, np.inf, X), y=y)
     np.savez(folder / "one.npz", X=X, y=np.zeros_like(y))
     (folder / "broken.npz").write_bytes((folder / "train.npz").read_bytes()[:5000])
     places = [folder / a if (folder / a).suffix else a for a in arguments]

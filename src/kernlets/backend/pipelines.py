@@ -13,6 +13,11 @@ def last_step(model: Any) -> Any:
     return model[-1] if isinstance(model, Pipeline) else model
 
 
+def steps_of(model: Any) -> list[Any]:
+    """The steps of a pipeline in order, or the model itself."""
+    return list(model.named_steps.values()) if isinstance(model, Pipeline) else [model]
+
+
 def before_last(model: Any, X: Any) -> Any:
     """Rows as the last step of a fitted pipeline gets them.
 
@@ -25,8 +30,7 @@ def before_last(model: Any, X: Any) -> Any:
 
 def takes_gaps(model: Any) -> bool:
     """Whether a model takes missing values: of a pipeline, all steps that see them."""
-    steps = model.named_steps.values() if isinstance(model, Pipeline) else [model]
-    for step in steps:
+    for step in steps_of(model):
         if not get_tags(step).input_tags.allow_nan:
             return False
         if fills_gaps(step):

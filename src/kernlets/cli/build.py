@@ -11,8 +11,10 @@ from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.pipeline import make_pipeline
 
 from ..backend.names import guess
+from ..backend.pipelines import steps_of, takes_gaps
 from ..classifiers import AutoDictionaryClassifier, ResidualClassifier
 from ..datasets import Table
+from ..imputers import DictionaryImputer
 from ..kernels import resolve
 from ..registry import table
 from .scaling import KERNELS, STEPS, Choice, Scale, choose_scale
@@ -76,10 +78,17 @@ class Recipe:
             return Choice(Scale.unit, "a kernel of histograms")
         return choose_scale(rows)
 
-    def build(self, labelled: bool) -> Any:
-        """A pipeline of scaling, map, and learner or classifier, as requested."""
-        if self._searches:
-            return self._searching(labelled)
+    def build(self, labelled: bool, gaps: bool = False) -> Any:
+        """A pipeline of scaling, map, and learner or classifier, as requested.
+
+        Where rows have gaps that it does not take, they are filled in first.
+        """
+        model = self._searching(labelled) if self._searches else self._chosen(labelled)
+        if not gaps or takes_gaps(model):
+            return model
+        return make_pipeline(DictionaryImputer(), *steps_of(model))
+
+    def _chosen(self, labelled: bool) -> Any:
         map_class, final_class = self._classes()
         steps: list[Any] = [STEPS[self.scale]()] if self.scale in STEPS else []
         if map_class is not None:

@@ -39,11 +39,11 @@ class Columns(NamedTuple):
         return cls(model.n_features_in_, feature_names(model), takes_gaps(model))
 
     @classmethod
-    def of_rows(cls, rows: Table) -> Columns:
+    def of_rows(cls, rows: Table, gaps: bool) -> Columns:
         """The columns of rows, by name if names are unique."""
         names = rows.feature_names
         is_unique = names is not None and len(set(names)) == len(names)
-        return cls(width(rows), tuple(names) if names and is_unique else None)
+        return cls(width(rows), tuple(names) if names and is_unique else None, gaps)
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,11 @@ class Source:
     on_cluster: bool = False
 
     def read(self, expected: Columns | None = None, labelled: bool = False) -> Table:
-        """Rows, as a model expects them, and labels where there are any."""
-        known = expected or Columns(0)
+        """Rows, as a model expects them, and labels where there are any.
+
+        To fit, cells may be empty: the model is chosen for that.
+        """
+        known = expected or Columns(0, gaps=True)
         rows = self._open(known.names, known.gaps)
         found = width(rows)
         if expected is not None and found != expected.n_features:

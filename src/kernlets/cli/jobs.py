@@ -15,10 +15,12 @@ import typer
 from sklearn.base import is_classifier, is_outlier_detector
 
 from ..backend.arrays import check_device
-from ..backend.pipelines import last_step
+from ..backend.masks import has_gaps
+from ..backend.pipelines import last_step, steps_of, takes_gaps
 from ..backend.rows import count_rows
 from ..config import options
 from ..datasets import Table
+from ..imputers import DictionaryImputer
 from ..outliers import SampledDictionaries
 from .apply import score_facts
 from .build import Recipe
@@ -74,8 +76,8 @@ def fit_model(
         raise ValueError("--test and --holdout are two ways to score: give one of them")
     train = source.read()
     recipe, scaling = recipe.scaled_for(train)
-    model = recipe.build(labelled=train.y is not None)
-    columns = _told_columns(source.path, train)
+    model = recipe.build(train.y is not None, has_gaps(train.X))
+    columns = _told_columns(source.path, train, takes_gaps(model))
     held_out = None
     if test is not None:
         labelled = is_classifier(model)
@@ -94,9 +96,9 @@ def fit_model(
     show_facts(facts | (score_facts(model, held_out) if held_out else {}))
 
 
-def _told_columns(path: Path, rows: Table) -> Columns:
+def _told_columns(path: Path, rows: Table, gaps: bool) -> Columns:
     """The columns of training rows, with a warning if their names cannot be used."""
-    columns = Columns.of_rows(rows)
+    columns = Columns.of_rows(rows, gaps)
     if columns.names is None and rows.feature_names is not None:
         warnings.warn(
             f"{path}: some columns have the same name: the model will match columns by "
@@ -110,12 +112,22 @@ def _fit_facts(
 ) -> dict[str, str]:
     return {
         "rows": f"{count_rows(rows.X)} of {width(rows)} features",
+        **_gap_facts(model, rows),
         "scaling": scaling,
         **_kind_facts(model, rows),
         "atoms": _atoms_text(model),
         "training": f"{seconds:.2f} s",
         "model": f"{path} ({size_text(path.stat().st_size)})",
     }
+
+
+def _gap_facts(model: Any, rows: Table) -> dict[str, str]:
+    """How many cells were empty, and what was done about it."""
+    if not has_gaps(rows.X):
+        return {}
+    filled = isinstance(steps_of(model)[0], DictionaryImputer)
+    how = "filled in over similar rows" if filled else "taken as unknown"
+    return {"missing": f"{np.isnan(rows.X).mean():.1%} of the cells, {how}"}
 
 
 def _atoms_text(model: Any) -> str:

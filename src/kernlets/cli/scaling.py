@@ -65,9 +65,11 @@ def choose_scale(rows: Table) -> Choice:
 def _bounds(X: Any) -> tuple[np.ndarray, np.ndarray]:  # (p,), (p,)
     """Smallest and largest entry of each column, in some of the rows."""
     first, _ = first_block(X)
-    X = check_rows(UnitNorm(), first, reset=True, lazy=True)
+    X = check_rows(UnitNorm(), first, reset=True, lazy=True, allow_nan=True)
     some = to_numpy(take_rows(X, spread_rows(X.shape[0])))
-    return some.min(axis=0), some.max(axis=0)
+    known = ~np.isnan(some)
+    some = some[:, known.any(axis=0)]
+    return np.nanmin(some, axis=0), np.nanmax(some, axis=0)
 
 
 def _share_one_range(low: np.ndarray, high: np.ndarray) -> bool:
