@@ -50,7 +50,8 @@ ALLOWED = {
     "classifiers": GROUND
     | {"kernels", "maps", "dictionaries", "pursuits", "updates", "learners"}
     | {"persistence"}  # checkpoints
-    | {"datasets"},  # noise and holes that a robust choice is made with
+    | {"datasets"}  # noise and holes that a robust choice is made with
+    | {"imputers"},  # in front of the winner, where rows have gaps
     "outliers": GROUND | {"kernels", "dictionaries", "learners"},
     "imputers": GROUND | {"kernels", "learners"},
     "images": GROUND | {"dictionaries", "pursuits", "learners"},

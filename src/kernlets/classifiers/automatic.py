@@ -15,6 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import as_like, move_like, to_numpy
 from ..backend.constraints import AT_LEAST_1, POSITIVE
 from ..backend.estimator import Estimator
+from ..backend.fill import at_hand
+from ..backend.masks import has_gaps
+from ..backend.pipelines import takes_gaps
 from ..backend.random import generator
 from ..backend.rows import map_rows
 from ..backend.validation import check_rows
@@ -32,6 +35,8 @@ from ..fields import (
     Size,
     Whole,
 )
+from ..imputers import DictionaryImputer
+from ..kernels.complete import completed_rows
 from .clock import Clock
 from .halving import Search, as_array
 from .labels import checked_labels
@@ -61,6 +66,9 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
     * ``"exact"``: a dictionary for each class by exact `KernelKSVD`, few rows only;
     * ``"label consistent"``: `LCKSVDClassifier` behind a `NystroemMap`;
     * ``"class samples"``: the samples of each class as its dictionary; with ``robust``.
+
+    Missing values (NaN) in training rows are filled in by a `DictionaryImputer`, which
+    becomes a part of the winner; new rows may have some in any case.
 
     They are chosen by successive halving on growing parts of the rows. All candidates
     of a space share its map, and one pursuit or one set of codes gives the scores for
@@ -165,7 +173,9 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         """Search, then fit the winner to all rows."""
         clock = Clock(self.seconds)
         self._validate_params()
-        X = check_rows(self, X, reset=True, ensure_min_samples=2, whole=True)
+        X = check_rows(
+            self, X, reset=True, ensure_min_samples=2, whole=True, allow_nan=at_hand(X)
+        )
         labels = checked_labels(self, y, X.shape[0])
         self.classes_, places = np.unique(labels, return_inverse=True)
         families = self._families()
@@ -177,9 +187,10 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         # fits of candidates are not resumed, and the search knows of small classes
         with options(checkpoint=None, device=None), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            search = Search(as_array(X), places, families, *given)
+            rows = as_array(X)
+            search = Search(completed_rows(rows), places, families, *given)
             best = search.run()
-            self._keep(search, best)
+            self._keep(search, best, rows)
         return self
 
     def _families(self) -> list[str]:
@@ -209,15 +220,16 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
             )
         return self.callback(state) if self.callback is not None else None
 
-    def _keep(self, search: Search, best: Outcome) -> None:
+    def _keep(self, search: Search, best: Outcome, X: np.ndarray) -> None:
         rows = self._affordable_rows(search, best)
         self.best_score_ = float(best.score)
         self.best_params_ = described(best)
         self.table_ = search.table
         self.n_candidates_ = len(search.known)
-        pipeline = make_pipeline(*search.steps(best, rows))
+        first = [DictionaryImputer()] if has_gaps(X) else []
+        pipeline = make_pipeline(*first, *search.steps(best, rows))
         labels = self.classes_[search.y[rows]]
-        self.best_pipeline_ = pipeline.fit(search.X[rows], labels)
+        self.best_pipeline_ = pipeline.fit(X[rows], labels)
         del self._stage_shown
 
     def _affordable_rows(self, search: Search, best: Outcome) -> np.ndarray:
@@ -260,7 +272,10 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         The pipeline works on the host; rows and results are on the model's device.
         """
         check_is_fitted(self)
-        X = check_rows(self, X, by_blocks=True, like=self.rows_like_)
+        gaps = takes_gaps(self.best_pipeline_)
+        X = check_rows(
+            self, X, by_blocks=True, like=self.rows_like_, allow_nan=gaps
+        )
         answer = getattr(self.best_pipeline_, method)
 
         def block(rows: Array) -> Array:
@@ -271,3 +286,8 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
 
         row_bytes = 32 * (X.shape[1] + self.best_params_["n_landmarks"])
         return map_rows(block, X, row_bytes)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags

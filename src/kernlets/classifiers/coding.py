@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.base import (
     ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
@@ -12,12 +13,15 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.estimator import Estimator
+from ..backend.fill import at_hand
 from ..backend.renamed import renamed_parameter
 from ..backend.validation import check_rows
 from ..core import Array, SparseCoder, SparseCodes
 from ..dictionaries import ExplicitDictionary
-from ..fields import Declared, History, Indices, Part, Whole
+from ..fields import Declared, History, Indices, Maybe, Part, Whole
+from ..kernels.complete import completed_rows
 from ..pursuits import encode
+from .labels import prior_residuals
 
 
 class CodingClassifier(
@@ -29,6 +33,7 @@ class CodingClassifier(
         "dictionary_": Part(ExplicitDictionary, m="m", p="p"),
         "coder_": Part(SparseCoder),
         "atom_classes_": Indices("m", below="C"),
+        "class_count_": Maybe(Indices("C")),  # early files have none
         "history_": History(),
         "n_iter_": Whole(),
     }
@@ -53,7 +58,21 @@ class CodingClassifier(
 
     def _new_rows(self, X: Any) -> Array:
         """Check new samples and convert them like the model, for reading by blocks."""
-        return check_rows(self, X, by_blocks=True, like=self.dictionary_.atoms)
+        like = self.dictionary_.atoms
+        return check_rows(self, X, by_blocks=True, like=like, allow_nan=True)
+
+    def _known_by_prior(self, residuals: Array, X: Array) -> Array:  # (n, C)
+        """The residuals, of rows without an observed value by the sizes of classes."""
+        counts = getattr(self, "class_count_", np.ones(len(self.classes_), np.int64))
+        return prior_residuals(residuals, X, counts)
+
+    def _training_rows(self, X: Any) -> Array:
+        """Checked samples to learn from, filled in where they have gaps."""
+        gaps = at_hand(X)
+        X = check_rows(
+            self, X, reset=True, ensure_min_samples=2, whole=True, allow_nan=gaps
+        )
+        return completed_rows(X)
 
     def transform(self, X: Any) -> Array:  # (n, m)
         """Discriminative codes of the rows of X over all atoms, dense."""
@@ -66,4 +85,5 @@ class CodingClassifier(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.allow_nan = True
         return tags

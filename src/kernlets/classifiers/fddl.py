@@ -11,11 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, empty, index_like, namespace, row_norms
 from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
+from ..backend.masks import has_gaps
 from ..backend.random import generator
 from ..backend.renamed import UNSET
 from ..backend.rows import map_rows
 from ..backend.threads import parallel
-from ..backend.validation import check_rows
 from ..backend.weights import Weights
 from ..core import Array
 from ..dictionaries import ExplicitDictionary
@@ -23,7 +23,8 @@ from ..fields import Conditions, Declared, Floats
 from ..learners.first_atoms import start_atoms
 from ..learners.iterate import Monitor, iterate
 from ..persistence.checkpoint import Checkpoint
-from ..pursuits import Lasso
+from ..pursuits import Lasso, encode
+from ..pursuits.coded_sums import completed
 from .allocation import class_atoms, class_sizes
 from .coding import CodingClassifier
 from .fisher import Layout, Penalties, bounds, zeros
@@ -93,6 +94,8 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         Pursuit of new samples: argmin ‖x − γD‖² + lambda1 ‖γ‖₁.
     atom_classes_ : array (m,)
         Index in `classes_` of the class of each atom.
+    class_count_ : array (C,)
+        Number of samples of each class.
     class_means_ : array (C, m)
         Mean training codes μ_c.
     history_ : dict
@@ -174,10 +177,11 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         A row is repeated as often as `sample_weight`, a whole number, says.
         """
         self._validate_params()
-        X = check_rows(self, X, reset=True, ensure_min_samples=2, whole=True)
+        X = self._training_rows(X)
         X, y = repeated_samples(self, X, y, sample_weight)
         labels = checked_labels(self, y, X.shape[0])
         self.classes_, labels = np.unique(labels, return_inverse=True)
+        self.class_count_ = np.bincount(labels)
         order = np.argsort(labels, kind="stable")
         X, labels = X[index_like(order, X)], labels[order]
         given = self._n_wanted(), half_of_samples, X, labels, self.classes_
@@ -232,8 +236,19 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
     def residuals(self, X: Any) -> Array:  # (n, C)
         """Residual of each sample for each class, by the chosen `scheme`."""
         check_is_fitted(self)
-        block = self._local if self.scheme == "local" else self._global()
+        residuals = self._local if self.scheme == "local" else self._global()
+
+        def block(rows: Array) -> Array:
+            return self._known_by_prior(residuals(self._filled_in(rows)), rows)
+
         return map_rows(block, self._new_rows(X), 3 * self.dictionary_.row_bytes)
+
+    def _filled_in(self, X: Array) -> Array:
+        """Rows whose gaps hold what their codes over all atoms say."""
+        if not has_gaps(X):
+            return X
+        codes = encode(self.dictionary_, self.coder_, X)
+        return completed(self.dictionary_, codes, X)
 
     @property
     def _nearness(self) -> float:

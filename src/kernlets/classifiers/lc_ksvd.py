@@ -30,7 +30,6 @@ from ..backend.random import generator
 from ..backend.renamed import UNSET
 from ..backend.rows import map_rows
 from ..backend.scale import least_energy, lengths
-from ..backend.validation import check_rows
 from ..backend.weights import (
     Weights,
     at_least_one,
@@ -88,13 +87,14 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         A row of `sample_weight` w counts as w rows.
         """
         self._validate_params()
-        X = check_rows(self, X, reset=True, ensure_min_samples=2, whole=True)
+        X = self._training_rows(X)
         labels = checked_labels(self, y, X.shape[0])
         weights = at_least_one(checked_weights(sample_weight, X))
         rows = kept(X, weights)
         labels = labels if rows is None else checked_labels(self, labels[rows], None)
         X, weights = without_zeros(X, weights)
         self.classes_, labels = np.unique(labels, return_inverse=True)
+        self.class_count_ = np.rint(np.bincount(labels, weights)).astype(np.int64)
         rng = generator(self.random_state)
         given = self._n_wanted(), equal_shares, X, labels, self.classes_
         sizes = class_sizes(*given, weights)
@@ -179,7 +179,8 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
 
         def block(rows: Array) -> Array:
             codes = encode(self.dictionary_, self.coder_, rows)
-            return codes.toarray() @ self.classifier_
+            scores = codes.toarray() @ self.classifier_
+            return -self._known_by_prior(-scores, rows)
 
         return map_rows(block, self._new_rows(X), 2 * self.dictionary_.row_bytes)
 
@@ -236,6 +237,8 @@ class LCKSVDClassifier(JointKSVD):
         The pursuit in use.
     atom_classes_ : array (m,)
         Index in `classes_` of the class that each atom was assigned to.
+    class_count_ : array (C,)
+        Number of samples of each class.
     classifier_ : array (m, C)
         The matrix Θ.
     label_map_ : array (m, C)
@@ -341,7 +344,9 @@ class DKSVDClassifier(JointKSVD):
 
     Attributes
     ----------
-    classes_, components_, dictionary_, coder_, atom_classes_, history_, n_iter_
+    classes_, class_count_, components_, dictionary_, coder_, atom_classes_
+        As in `LCKSVDClassifier`.
+    history_, n_iter_
         As in `LCKSVDClassifier`.
     classifier_, label_map_ : array (m, C)
         The matrix Θ.
