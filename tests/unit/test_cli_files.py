@@ -232,22 +232,18 @@ def test_a_gap_names_line_and_column(tmp_path: Path, cell: str, told: str) -> No
     """Where the model, which has seen no gaps, does not take them."""
     rows = "1,2,x\n3,4,y\n2,2,x\n3,5,y\n"
     (tmp_path / "d.csv").write_text(f"a,b,kind\n{rows}")
-    how = ["--label", "kind", "--method", "lc-ksvd", "--atoms", "1", "--sparsity", "1"]
+    how = ["--label", "kind", "--map", "fourier", "--atoms", "1", "--sparsity", "1"]
     ok("fit", tmp_path / "d.csv", "-m", tmp_path / "m", *how)
     (tmp_path / "new.csv").write_text(f"a,b\n1,2\n3,{cell}\n")
     text = error("predict", tmp_path / "m", tmp_path / "new.csv")
     assert f"column 'b', line 3: {told}" in text
 
 
-GAPS = {
-    "lkdl": "taken as unknown",
-    "src": "taken as unknown",
-    "lc-ksvd": "filled in over similar rows",
-    "outliers": "taken as unknown",
-}
+KNOWN = ["lkdl", "src", "lc-ksvd", "outliers"]
+FILLED = ["--search 2s", "--map fourier"]
 
 
-@pytest.mark.parametrize("method", [*GAPS, "--search"])
+@pytest.mark.parametrize("method", [*KNOWN, *FILLED])
 def test_a_fit_of_rows_with_empty_cells(tmp_path: Path, method: str) -> None:
     rng = np.random.default_rng(0)
     rows = rng.random((90, 4)).round(3) + 2 * np.eye(3, 4)[np.arange(90) % 3]
@@ -257,9 +253,10 @@ def test_a_fit_of_rows_with_empty_cells(tmp_path: Path, method: str) -> None:
     ]
     data, model = tmp_path / "d.csv", tmp_path / "m"
     data.write_text("\n".join(["a,b,c,d,kind", *lines]))
-    how = ["--search", "2s"] if method == "--search" else ["--method", method]
+    how = method.split() if method in FILLED else ["--method", method]
     told = ok("fit", data, "-m", model, "--label", "kind", *how)
-    assert GAPS.get(method, "filled in over similar rows") in told
+    way = "filled in over similar rows" if method in FILLED else "taken as unknown"
+    assert way in told
     told = ok("score", model, data, "--label", "kind")
     if method != "outliers":
         assert float(re.search(r"accuracy +([\d.]+)", told)[1]) > 0.8
