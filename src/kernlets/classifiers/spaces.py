@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
+from ..backend.scale import quiet
 from ..core import Array, Kernel
 from ..kernels import resolve
 from ..maps import NystroemMap, UnitNorm
@@ -116,8 +117,9 @@ class Rates:
 
 def scaled(steps: list[Any], X: Array) -> Array:
     """Rows after steps that are fitted to them, in place."""
-    for step in steps:
-        X = step.fit_transform(X)
+    with quiet():  # a scaling that overflows gives rows that no candidate can take
+        for step in steps:
+            X = step.fit_transform(X)
     return X
 
 
