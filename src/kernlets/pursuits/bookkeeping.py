@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..backend.arrays import empty, namespace
+from ..backend.arrays import empty, namespace, or_wider
 from ..backend.scale import quiet
 from ..core import UNUSED, Array, SparseCodes
 
@@ -60,7 +60,8 @@ def refuse_unbounded(codes: SparseCodes) -> SparseCodes:
         raise ValueError(
             f"codes are not finite in {codes.values.dtype}: the samples are too large, "
             "or the kernel is not positive semi-definite. Scale the samples, e.g. with "
-            "UnitNorm or StandardScaler, pass float64, or use another kernel"
+            f"UnitNorm or StandardScaler{or_wider(codes.values, ', pass float64')}, or "
+            "use another kernel"
         )
     return codes
 
