@@ -95,6 +95,9 @@ class StreamOutlierDetector(OutlierDetector):
         The last samples, a quarter of the window.
     recent_far_ : array (f,)
         1 for those of the last samples that are far out, otherwise 0.
+    reference_, reference_rows_ : arrays (r, p), (r,)
+        Those of the last samples that are not far out, scaled, and their numbers in the
+        stream: what `explain` compares with.
     learner_ : estimator
         The learner as it is now.
     mean_, scale_ : arrays (p,)
