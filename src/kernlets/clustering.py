@@ -74,7 +74,7 @@ def _refuse_overflow(found: Clusters, like: Array) -> None:
     if not np.isfinite(found.energy):
         raise ValueError(
             f"the distances of k-means overflow in {like.dtype}: scale the samples, "
-            f"e.g. with UnitNorm or StandardScaler{or_wider(like)}"
+            f"e.g. with UnitNorm or StandardScaler{or_wider(like.dtype)}"
         )
 
 

@@ -460,9 +460,12 @@ def test_features_that_hardly_vary_are_only_shifted(dtype, rng):
     assert (np.abs((X - detector.mean_) / detector.scale_)[:, 1] < 1e-5).all()
 
 
-def test_errors_that_are_not_finite_end_a_fit():
-    with pytest.raises(ValueError, match=r"KSVD: the mean .* is not finite.*Scale"):
-        Monitor(3, title="KSVD")(0, None, float("nan"))
+@DTYPES
+def test_errors_that_are_not_finite_end_a_fit(dtype):
+    match = r"KSVD: the mean .* is not finite.*Scale"
+    with pytest.raises(ValueError, match=match) as told:
+        Monitor(3, title="KSVD")(0, lambda: np.eye(2, dtype=dtype), float("nan"))
+    assert ("pass float64" in str(told.value)) == (dtype == np.float32)
 
 
 @LIBRARIES
@@ -511,7 +514,7 @@ def _huge(dtype):
     return np.full((9, 2), float(np.finfo(dtype).max) / 2, dtype)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@DTYPES
 @pytest.mark.parametrize(
     "said",
     [

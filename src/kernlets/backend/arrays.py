@@ -165,9 +165,9 @@ def double(X: Array) -> Array:
     return X.double() if is_torch(X) else np.asarray(X, dtype=np.float64)
 
 
-def or_wider(X: Array, text: str = ", or pass float64") -> str:
-    """The end of an advice to those whose numbers X are not in float64 yet."""
-    return "" if numpy_dtype(X) == np.float64 else text
+def or_wider(dtype: Any, text: str = ", or pass float64") -> str:
+    """The end of an advice to those whose numbers are not in float64 yet."""
+    return "" if str(dtype).endswith("float64") else text
 
 
 def eps(X: Array) -> float:

@@ -59,7 +59,8 @@ def check_range(X: Array, name: str = "X") -> None:
         what = "vanish" if small else "overflow"
         raise ValueError(
             f"{name} has entries up to {peak:.2g}, whose squares {what} in {X.dtype}: "
-            "scale the samples, e.g. with UnitNorm or StandardScaler" + or_wider(X)
+            "scale the samples, e.g. with UnitNorm or "
+            f"StandardScaler{or_wider(X.dtype)}"
         )
 
 

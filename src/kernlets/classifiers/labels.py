@@ -95,7 +95,7 @@ def _finite(scores: Array) -> Array:
     if not bool(xp.all(xp.isfinite(scores))):
         raise ValueError(
             f"scores of classes are not finite in {scores.dtype}: the samples are too "
-            f"large. Scale them as those of the training{or_wider(scores)}"
+            f"large. Scale them as those of the training{or_wider(scores.dtype)}"
         )
     return scores
 

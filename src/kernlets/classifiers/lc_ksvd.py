@@ -147,7 +147,7 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         if np.max(root) > np.sqrt(float(namespace(X).finfo(X.dtype).max)):
             raise ValueError(
                 f"the weights of the labels are too large for {X.dtype}: lower them"
-                + or_wider(X)
+                + or_wider(X.dtype)
             )
         root = as_like(root, X)
         first = ExplicitDictionary(atoms)

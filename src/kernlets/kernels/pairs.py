@@ -110,5 +110,5 @@ def _refuse_overflow(*norms: Any) -> None:
         if not bool(xp.all(values <= float(xp.finfo(values.dtype).max) / 8)):
             raise ValueError(
                 f"squared distances overflow in {values.dtype}: scale the data, "
-                f"e.g. with StandardScaler{or_wider(values)}"
+                f"e.g. with StandardScaler{or_wider(values.dtype)}"
             )

@@ -152,7 +152,7 @@ def from_svd(
     if not all_finite(gram):
         raise ValueError(
             f"XᵀX overflows in {gram.dtype}: scale the samples, e.g. with UnitNorm or "
-            f"StandardScaler{or_wider(gram)}"
+            f"StandardScaler{or_wider(gram.dtype)}"
         )
     xp = namespace(gram)
     values, vectors = xp.linalg.eigh(gram)

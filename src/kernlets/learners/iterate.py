@@ -131,7 +131,7 @@ class Monitor:
 
 def _or_wider(current: Any) -> str:
     """The advice for a dictionary, or for an array of atoms."""
-    return or_wider(getattr(current, "weights", current))
+    return or_wider(getattr(current, "weights", current).dtype)
 
 
 class Alternation(ABC):
@@ -267,7 +267,7 @@ def _refuse_unbounded(dictionary: Dictionary) -> None:
     if not bool(xp.all(xp.isfinite(weights))):
         raise ValueError(
             f"atoms are not finite in {weights.dtype}: the samples are too large. "
-            f"Scale them, e.g. with UnitNorm or StandardScaler{or_wider(weights)}"
+            f"Scale them, e.g. with UnitNorm or StandardScaler{or_wider(weights.dtype)}"
         )
 
 

@@ -391,7 +391,7 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
                 f"φ of the {n_anchors} anchors spans {rank} dimensions only, up to "
                 "rounding: anchors coincide, or there are more than the kernel can "
                 "distinguish. The rest is dropped; lower n_anchors"
-                + or_wider(basis, " or pass float64"),
+                + or_wider(basis.dtype, " or pass float64"),
                 stacklevel=3,
             )
 

@@ -123,7 +123,7 @@ def code_and_sum(
     if not (all_finite(codes_gram) and all_finite(cross)):
         raise ValueError(
             f"sums over the samples overflow in {dtype}: scale the samples, e.g. with "
-            f"UnitNorm or StandardScaler{or_wider(dictionary.weights)}"
+            f"UnitNorm or StandardScaler{or_wider(dictionary.weights.dtype)}"
         )
     return replace(total, codes_gram=codes_gram, cross=cross)
 
