@@ -286,7 +286,7 @@ class StreamOutlierDetector(OutlierDetector):
         self.recent_scores_ = judged[-self.window :]
         self.recent_far_ = np.zeros(n, dtype=np.int64)[-self.window :]
         self.recent_rows_ = self._latest(X)
-        self._set_threshold(running_threshold(self.recent_scores_, self.alpha))
+        self._choose_threshold()
         return scores, scores > self.threshold_
 
     def _new_learner(self) -> Any:
@@ -341,7 +341,14 @@ class StreamOutlierDetector(OutlierDetector):
         self.recent_far_ = np.append(self.recent_far_, is_far)[-self.window :]
         rows = namespace(batch).concat([self.recent_rows_, batch])
         self.recent_rows_ = self._latest(rows)
-        self._set_threshold(running_threshold(self.recent_scores_, self.alpha))
+        self._choose_threshold()
+
+    def _choose_threshold(self) -> None:
+        """The conformal one, or the fence where that is a score no row can exceed."""
+        found = running_threshold(self.recent_scores_, self.alpha)
+        if found >= self.ceiling_ * (1 - EVEN):
+            found = far_out(self.recent_scores_, self.ceiling_)
+        self._set_threshold(found)
 
     def _latest(self, rows: Array) -> Array:
         """A copy of the last rows, as many as a restart needs."""
