@@ -127,7 +127,7 @@ def test_a_fault_that_ends_is_an_alarm_all_the_time_and_teaches_nothing(rng):
 def test_scores_that_cannot_be_exceeded_are_alarms(rng):
     rows, _ = stream(rng, 1000)
     rows[::20] = 60 * rng.standard_normal((50, 4))  # 5 % of which nothing is known
-    found = detector().fit(rows)
+    found = detector(BudgetKernelDL("rbf")).fit(rows)
     assert found.ceiling_ == 1.0
     assert found.labels_[WINDOW::20].mean() > 0.9
     assert found.labels_[WINDOW:].mean() < 0.15

@@ -35,6 +35,7 @@ from .base import OutlierDetector, seeded
 from .scaling import robust_moments
 from .thresholds import far_out, p_values, running_threshold
 
+SLOW = "rational_quadratic"  # falls so slowly that far rows differ in their scores
 EVEN = 1e-5  # energies of rows that differ by less are the same up to rounding
 RARE = 4  # far rows are rare while they are less than 1/4 of the window: quartiles hold
 
@@ -61,8 +62,9 @@ class StreamOutlierDetector(OutlierDetector):
     Parameters
     ----------
     learner : learner with `partial_fit`, or Pipeline that ends in one, optional
-        Default: `BudgetKernelDL`. The steps before the learner are fitted to the first
-        samples, and when everything is learned anew.
+        Default: ``BudgetKernelDL("rational_quadratic", n_nonzero_coefs=1)``. The steps
+        before the learner are fitted to the first samples, and when everything is
+        learned anew.
     alpha : float
         The rate of alarms to keep to.
     window : int
@@ -292,7 +294,7 @@ class StreamOutlierDetector(OutlierDetector):
     def _new_learner(self) -> Any:
         seed = int(generator(self.random_state).integers(2**31))
         if self.learner is None:
-            return BudgetKernelDL(random_state=seed)
+            return BudgetKernelDL(SLOW, n_nonzero_coefs=1, random_state=seed)
         if not hasattr(last_step(self.learner), "partial_fit"):
             name = type(last_step(self.learner)).__name__
             raise ValueError(
