@@ -20,6 +20,9 @@ from kernlets import (
     DictionaryOutlierDetector,
     Forgetting,
     Lasso,
+    OnlineDictionary,
+    RLSDictionary,
+    StreamOutlierDetector,
     Threshold,
     UnitNorm,
 )
@@ -96,6 +99,8 @@ class Maker:
         if role == "unit norm":
             return UnitNorm()
         if role == "detector":
+            if self.draw.chance(0.3):
+                return self._following()
             learner = self.draw.maybe(self.made("learners"), 0.7)
             share = 0.1 if self.is_tame else self.draw.power(-3, -0.3)
             return self._seeded(DictionaryOutlierDetector(learner, share))
@@ -104,6 +109,14 @@ class Maker:
         if self.draw.chance(0.1):
             steps = [UnitNorm(), *steps]
         return steps[0] if len(steps) == 1 else make_pipeline(*steps)
+
+    def _following(self) -> Any:
+        """A detector of outliers in a stream."""
+        learner = self.draw.pick([None, RLSDictionary(), OnlineDictionary()])
+        window, batch_size = self.draw.pick([8, 20, 100]), self.draw.pick([1, 7, 32])
+        alpha = 0.1 if self.is_tame else self.draw.power(-3, -0.3)
+        sizes = {"window": window, "batch_size": batch_size}
+        return self._seeded(StreamOutlierDetector(learner, alpha, **sizes))
 
     def made(self, kind: str) -> Any:
         """One of the registered classes of a kind, with some parameters drawn."""

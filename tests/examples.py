@@ -50,6 +50,7 @@ from kernlets import (
     Shifted,
     Squared,
     SRCClassifier,
+    StreamOutlierDetector,
     Threshold,
     registry,
     save,
@@ -58,6 +59,7 @@ from kernlets.dictionaries import ExplicitDictionary, GramDictionary, KernelDict
 from kernlets.fields import is_record
 from kernlets.kernels.compose import Normalized, Product, Sum
 from kernlets.maps import CountMap
+from kernlets.outliers import PatchOutlierDetector
 from kernlets.updates import CoordinateUpdate, DecayingStep, StochasticGradient
 
 N, WIDTH = 48, 6
@@ -83,6 +85,8 @@ NEEDY: dict[str, Callable[[], Any]] = {
     "Shifted": lambda: Shifted(DTW(0.5), 0.1),
     "Squared": lambda: Squared(DTW(0.5)),
     "FeatureUnion": lambda: FeatureUnion([("a", Normalizer()), ("b", KSVD(5, 2))]),
+    # rows as the steps of a series
+    "PatchOutlierDetector": lambda: PatchOutlierDetector(patch_size=(4,)),
     "Pipeline": lambda: Pipeline([("scale", Normalizer()), ("learn", KSVD(5, 2))]),
 }
 NEVER = ("Callable", "CountMap")  # holds a function; takes strings
@@ -132,6 +136,9 @@ VARIANTS: dict[str, Callable[[], Any]] = {
     "scaled pipeline of outliers": lambda: DictionaryOutlierDetector(
         make_pipeline(StandardScaler(), KSVD(5, 2))
     ),
+    "stream of outliers": lambda: StreamOutlierDetector(
+        make_pipeline(StandardScaler(), RLSDictionary(5, 2)), window=20
+    ),
     "named init": lambda: KSVD(init=samples()[0][:7].tolist()),
 }
 
@@ -157,6 +164,7 @@ SPECIAL: dict[str, Callable[[], Any]] = {
     "float32": lambda: BudgetKernelDL("rbf:1", 6, budget=9).fit(samples("float32")[0]),
     "pending": lambda: _stream(OnlineDictionary(9), 5),
     "begun stream": lambda: _stream(OnlineDictionary(5, 2), 20),
+    "begun outliers": lambda: StreamOutlierDetector().partial_fit(samples()[0]),
     "begun budget": lambda: _stream(BudgetKernelDL("rbf:1", 6), 20),
     "half begun classes": lambda: _stream(ResidualClassifier(RLSDictionary(5, 2)), 28),
     "precomputed": lambda: KernelKSVD("precomputed", 6, n_nonzero_coefs=2).fit(

@@ -41,7 +41,7 @@ _HOMES = {
         "ResidualClassifier SRCClassifier KSADClassifier LCKSVDClassifier "
         "DKSVDClassifier FDDLClassifier AutoDictionaryClassifier explain"
     ),
-    "outliers": "DictionaryOutlierDetector",
+    "outliers": "DictionaryOutlierDetector StreamOutlierDetector",
     "imputers": "DictionaryImputer GrossErrorMask",
     "persistence": "save load",
     "config": "options",

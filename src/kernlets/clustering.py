@@ -13,6 +13,7 @@ from .backend.arrays import (
     group_sums,
     index_like,
     namespace,
+    or_wider,
     row_norms,
     to_numpy,
 )
@@ -73,7 +74,7 @@ def _refuse_overflow(found: Clusters, like: Array) -> None:
     if not np.isfinite(found.energy):
         raise ValueError(
             f"the distances of k-means overflow in {like.dtype}: scale the samples, "
-            "e.g. with UnitNorm or StandardScaler, or pass float64"
+            f"e.g. with UnitNorm or StandardScaler{or_wider(like.dtype)}"
         )
 
 

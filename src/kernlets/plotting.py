@@ -25,6 +25,7 @@ __all__ = [
     "plot_outlier",
     "plot_recovery",
     "plot_residuals",
+    "plot_score_map",
     "show_atoms",
 ]
 
@@ -476,6 +477,73 @@ def _outlier_series(explanation: Any, ax: Any) -> None:
     top = low + shadow * (high - low)
     ax.fill_between(steps, low, top, color="0.85", label="share", zorder=0)
     ax.legend(frameon=False)
+
+
+def plot_score_map(
+    scores: Any,
+    image: Any = None,
+    ax: Any = None,
+    threshold: float | None = None,
+) -> Any:
+    """Where an image or a series is unusual, as a heat map over it.
+
+    Parameters
+    ----------
+    scores : array (h, w) or (n,)
+        What `PatchOutlierDetector.score_map` gave.
+    image : array (h, w), (h, w, c), (n,) or (n, c), optional
+        The image or series, which is drawn in grey below.
+    ax : Axes, optional
+        Where to draw. Default: new axes.
+    threshold : float, optional
+        The score above which a place is an outlier: a contour, or a line.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import plotting
+    >>> ax = plotting.plot_score_map(np.eye(8), threshold=0.5)
+    >>> ax.get_title()
+    'outlier score: largest 1, above the threshold 0.5 at 12.5 % of places'
+    """
+    ax, scores = _axes(ax), to_numpy(scores)
+    draw = _score_line if scores.ndim == 1 else _heat
+    draw(scores, None if image is None else to_numpy(image), ax, threshold)
+    above = ""
+    if threshold is not None:
+        share = 100 * float((scores > threshold).mean())
+        above = f", above the threshold {threshold:.3g} at {share:.3g} % of places"
+    ax.set_title(f"outlier score: largest {scores.max():.3g}{above}", fontsize="medium")
+    return ax
+
+
+def _heat(scores: np.ndarray, image: Any, ax: Any, threshold: float | None) -> None:
+    """Colours from the median score on, above the image in grey."""
+    if image is not None:
+        grey = image.mean(axis=2) if image.ndim == 3 else image
+        ax.imshow(grey, cmap="gray", interpolation="nearest")
+    low, alpha = float(np.median(scores)), 1.0 if image is None else 0.6
+    heat = ax.imshow(scores, cmap="inferno", vmin=low, alpha=alpha)
+    ax.figure.colorbar(heat, ax=ax, label="score")
+    if threshold is not None and scores.min() < threshold < scores.max():
+        ax.contour(scores, [threshold], colors="cyan", linewidths=1)
+    ax.set_axis_off()
+
+
+def _score_line(
+    scores: np.ndarray, image: Any, ax: Any, threshold: float | None
+) -> None:
+    """Scores over time, and the series on an axis of its own."""
+    ax.plot(scores, color="C3", label="score")
+    if threshold is not None:
+        ax.axhline(threshold, color="C3", linestyle=":", label="threshold")
+    ax.set_xlabel("step")
+    ax.set_ylabel("score")
+    if image is not None:
+        beside = ax.twinx()
+        beside.plot(image, color="0.6", linewidth=0.8)
+        beside.set_ylabel("series")
+    ax.legend(loc="upper left", frameon=False)
 
 
 def _atoms(learner: Any, n_atoms: int | None) -> list[Any]:

@@ -92,6 +92,7 @@ SMALLER = {
             "for rows in digits[:2])"
         ),
     },
+    "plot_outlier_maps.py": {"SIDE = 160": "SIDE = 96"},
     "plot_outlier_reasons.py": {},
     "plot_outliers.py": {
         "np.linspace(-2, 3, 90)": "np.linspace(-2, 3, 9)",

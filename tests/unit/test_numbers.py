@@ -40,7 +40,7 @@ from kernlets import (
     registry,
 )
 from kernlets.backend.scale import lengths, power_of_two, typical_length, unit_rows
-from kernlets.kernels import Polynomial, Sigmoid
+from kernlets.kernels import RBF, Polynomial, Sigmoid
 from kernlets.landmarks import SAMPLERS
 from kernlets.learners.iterate import Monitor
 from kernlets.learners.recursive_state import Recursion
@@ -460,9 +460,12 @@ def test_features_that_hardly_vary_are_only_shifted(dtype, rng):
     assert (np.abs((X - detector.mean_) / detector.scale_)[:, 1] < 1e-5).all()
 
 
-def test_errors_that_are_not_finite_end_a_fit():
-    with pytest.raises(ValueError, match=r"KSVD: the mean .* is not finite.*Scale"):
-        Monitor(3, title="KSVD")(0, None, float("nan"))
+@DTYPES
+def test_errors_that_are_not_finite_end_a_fit(dtype):
+    match = r"KSVD: the mean .* is not finite.*Scale"
+    with pytest.raises(ValueError, match=match) as told:
+        Monitor(3, title="KSVD")(0, lambda: np.eye(2, dtype=dtype), float("nan"))
+    assert ("pass float64" in str(told.value)) == (dtype == np.float32)
 
 
 @LIBRARIES
@@ -491,3 +494,37 @@ def test_powers_of_two_change_no_digit(dtype, library, rng):
     assert (np.frexp(unit)[0] == 0.5).all()
     odd = in_library(np.array([0, np.inf, np.nan], dtype), library)
     assert (np.asarray(power_of_two(odd)) == 1).all()
+
+
+def _too_many_anchors(dtype):
+    rows = np.random.default_rng(0).standard_normal((60, 2)).astype(dtype)
+    learner = ReducedKernelDL("poly:2", 4, n_nonzero_coefs=1, n_anchors=30)
+    with pytest.warns(UserWarning, match="lower n_anchors") as told:
+        learner.fit(rows)
+    return str(told[0].message)
+
+
+def _refusal(refused, *args):
+    with pytest.raises(ValueError) as told:
+        refused(*args)
+    return str(told.value)
+
+
+def _huge(dtype):
+    return np.full((9, 2), float(np.finfo(dtype).max) / 2, dtype)
+
+
+@DTYPES
+@pytest.mark.parametrize(
+    "said",
+    [
+        _too_many_anchors,
+        lambda dtype: _refusal(Polynomial(2), _huge(dtype)),
+        lambda dtype: _refusal(Polynomial(2).bound, _huge(dtype) / 8),
+        lambda dtype: _refusal(RBF(1.0), _huge(dtype)),
+        lambda dtype: _refusal(KSVD(2, 1).fit, _huge(dtype)),
+    ],
+    ids=["anchors", "kernel", "bound kernel", "distances", "learner"],
+)
+def test_float64_is_advised_to_those_who_do_not_use_it(said, dtype):
+    assert ("pass float64" in said(dtype)) == (dtype == np.float32)

@@ -17,6 +17,7 @@ from kernlets import (
     Laplacian,
     NystroemMap,
     ReducedKernelDL,
+    StreamOutlierDetector,
     plotting,
 )
 from kernlets.outliers import SampledDictionaries
@@ -312,6 +313,31 @@ def test_probabilities_and_confidence(rng):
     assert sure[-2:].min() > 0.99
     with pytest.raises(ValueError, match="choose 'linear' or 'unify'"):
         found.predict_proba(far, "softmax")
+
+
+@pytest.mark.parametrize(
+    "ours", [DictionaryOutlierDetector(), StreamOutlierDetector(window=80)]
+)
+def test_what_pyod_expects_of_a_detector(ours, rng):
+    """Attributes, shapes and ranges that its own detectors are tested for."""
+    pytest.importorskip("pyod")
+    from pyod.utils.data import generate_data, get_outliers_inliers
+
+    X, new, y, _ = generate_data(n_train=200, n_test=50, random_state=0)
+    order = rng.permutation(200)  # outliers come last, in a stream a lasting change
+    found = ours.set_params(random_state=0).fit(X[order])
+    assert found.decision_scores_.shape == found.labels_.shape == (200,)
+    assert set(found.labels_.tolist()) <= {0, 1}
+    assert found.threshold_ > 0
+    for method in ("linear", "unify"):
+        odds = found.predict_proba(new, method=method)
+        assert odds.shape == (50, 2)
+        assert odds.min() >= 0 and odds.max() <= 1
+    sure = found.predict_confidence(new)
+    assert sure.shape == (50,) and sure.min() >= 0 and sure.max() <= 1
+    outliers, inliers = get_outliers_inliers(X, y)
+    scores = -found.score_samples(outliers), -found.score_samples(inliers)
+    assert np.median(scores[0]) > np.median(scores[1])
 
 
 def test_odds_are_those_of_pyod(rng):

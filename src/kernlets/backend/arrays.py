@@ -165,6 +165,11 @@ def double(X: Array) -> Array:
     return X.double() if is_torch(X) else np.asarray(X, dtype=np.float64)
 
 
+def or_wider(dtype: Any, text: str = ", or pass float64") -> str:
+    """The end of an advice to those whose numbers are not in float64 yet."""
+    return "" if str(dtype).endswith("float64") else text
+
+
 def eps(X: Array) -> float:
     """Machine precision of the dtype of X."""
     return float(namespace(X).finfo(X.dtype).eps)

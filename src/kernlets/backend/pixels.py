@@ -11,11 +11,18 @@ from ..core import Array
 from .arrays import as_float, double, is_torch, namespace, numpy_dtype, to_numpy
 
 
-def windows(image: Array, shape: tuple[int, ...]) -> Array:  # (a, b, *shape)
-    """All parts of a picture with this shape, as a view."""
+def windows(image: Array, shape: tuple[int, ...]) -> Array:  # (a, b, ..., *shape)
+    """All parts of a picture with this shape along its first axes, as a view."""
     if is_torch(image):
-        return image.unfold(0, shape[0], 1).unfold(1, shape[1], 1)
-    return sliding_window_view(image, shape)
+        for axis, size in enumerate(shape):
+            image = image.unfold(axis, size, 1)
+        return image
+    return sliding_window_view(image, shape, axis=tuple(range(len(shape))))
+
+
+def places(last: int, stride: int) -> np.ndarray:
+    """0, stride, 2 stride, ... and the last place."""
+    return np.append(np.arange(0, last, stride), last)
 
 
 def as_array(image: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import Array
-from .arrays import is_torch, namespace, row_norms, to_numpy
+from .arrays import is_torch, namespace, or_wider, row_norms, to_numpy
 
 
 def least_energy(like: Array) -> float:
@@ -59,7 +59,8 @@ def check_range(X: Array, name: str = "X") -> None:
         what = "vanish" if small else "overflow"
         raise ValueError(
             f"{name} has entries up to {peak:.2g}, whose squares {what} in {X.dtype}: "
-            "scale the samples, e.g. with UnitNorm or StandardScaler, or pass float64"
+            "scale the samples, e.g. with UnitNorm or "
+            f"StandardScaler{or_wider(X.dtype)}"
         )
 
 

@@ -15,6 +15,7 @@ from ..backend.arrays import (
     index_like,
     move_like,
     namespace,
+    or_wider,
     to_numpy,
 )
 from ..backend.labels import label_values
@@ -95,7 +96,7 @@ def _finite(scores: Array) -> Array:
     if not bool(xp.all(xp.isfinite(scores))):
         raise ValueError(
             f"scores of classes are not finite in {scores.dtype}: the samples are too "
-            "large. Scale them as those of the training, or pass float64"
+            f"large. Scale them as those of the training{or_wider(scores.dtype)}"
         )
     return scores
 

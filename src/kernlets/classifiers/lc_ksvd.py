@@ -17,6 +17,7 @@ from ..backend.arrays import (
     eps,
     index_like,
     namespace,
+    or_wider,
     row_norms,
 )
 from ..backend.constraints import (
@@ -145,8 +146,8 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         root = np.sqrt(self._label_weights(sizes))
         if np.max(root) > np.sqrt(float(namespace(X).finfo(X.dtype).max)):
             raise ValueError(
-                f"the weights of the labels are too large for {X.dtype}: lower them, "
-                "or pass float64"
+                f"the weights of the labels are too large for {X.dtype}: lower them"
+                + or_wider(X.dtype)
             )
         root = as_like(root, X)
         first = ExplicitDictionary(atoms)

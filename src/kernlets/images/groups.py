@@ -17,11 +17,10 @@ from math import prod
 import numpy as np
 
 from ..backend.arrays import as_like, empty, index_like, namespace
-from ..backend.pixels import on_gpu, windows
+from ..backend.pixels import on_gpu, places, windows
 from ..backend.smallest import smallest
 from ..backend.threads import parallel
 from ..core import Array
-from .patches import places
 
 TILE = 16  # reference patches along each side of a tile
 GPU_TILE = 48  # the same on a GPU

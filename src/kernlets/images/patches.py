@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ..backend.arrays import index_like, namespace
-from ..backend.pixels import windows
+from ..backend.pixels import places, windows
 from ..core import Array
 
 BAND = 32_768  # patches that are worked on together
@@ -25,11 +25,6 @@ def random_rows(
     places = np.arange(n) if n <= count else rng.choice(n, count, replace=False)
     rows, cols = (index_like(at, image) for at in np.divmod(places, view.shape[1]))
     return view[rows, cols].reshape(len(places), -1)
-
-
-def places(last: int, stride: int) -> np.ndarray:
-    """0, stride, 2 stride, ... and the last place."""
-    return np.append(np.arange(0, last, stride), last)
 
 
 def filter_patches(

@@ -81,12 +81,12 @@ class _Pair(Kernel):
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
         first, second = _owned(self.first, X, Y), self.second(X, Y)
-        with no_overflow(self):
+        with no_overflow(self, first.dtype):
             return finite(self, self.combine(first, second))
 
     def diag(self, X: Array) -> Array:  # (n,)
         first, second = self.first.diag(X) * 1.0, self.second.diag(X)
-        with no_overflow(self):
+        with no_overflow(self, first.dtype):
             return finite(self, self.combine(first, second))
 
     def bound(self, X: Array) -> Kernel:

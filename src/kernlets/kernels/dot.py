@@ -63,7 +63,7 @@ class Polynomial(Dot):
     [[144.0]]
     """
 
-    tamed_by = "lower degree or scale, "
+    tamed_by = ", lower degree or scale"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "degree": [AT_LEAST_1],
         "coef0": [NOT_NEGATIVE],

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
-from ..backend.arrays import as_float, namespace
+from ..backend.arrays import as_float, namespace, or_wider
 from ..backend.overwrite import exp, times
 from ..backend.rows import as_source, sum_rows, take_rows
 from ..backend.scale import all_finite, least_energy
@@ -103,21 +103,21 @@ class Family(Kernel):
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
         X, Y = self._both(X, Y)
         kernel = self._ready(X)
-        with no_overflow(self):
+        with no_overflow(self, X.dtype):
             K = kernel.profile(kernel.pairs(X, Y))
         return K if self.bounded else finite(self, K)
 
     def diag(self, X: Array) -> Array:  # (n,)
         X = self._rows(X, "X")
         kernel = self._ready(X)
-        with no_overflow(self):
+        with no_overflow(self, X.dtype):
             return finite(self, kernel.profile(kernel.own(X)))
 
     def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
         refuse_sparse("gradients need dense rows; pass X.toarray(), Y.toarray()", X, Y)
         X, Y = self._both(X, Y)
         kernel = self._ready(X)
-        with no_overflow(self):
+        with no_overflow(self, X.dtype):
             pulled = kernel.spread(X, Y, W * kernel.slope(kernel.pairs(X, Y)))
         return finite(self, pulled)
 
@@ -125,15 +125,15 @@ class Family(Kernel):
         X = as_source(X)
         kernel = self.with_rate(self._default_rate(X)) if self.unset else self
 
-        with no_overflow(self):
+        with no_overflow(self, X.dtype):
             ranges = sum_rows(kernel._ranges, X, row_bytes=8 * X.shape[1])
         n_large, n_usable, n_nonzero = ranges.tolist()
         if n_large:
-            raise _overflow(self)
+            raise _overflow(self, X.dtype)
         if n_nonzero and not n_usable:
             raise ValueError(
                 f"{self!r} vanishes on these data, which are tiny: scale them, e.g. to "
-                "rows of unit norm or with StandardScaler, or pass float64"
+                f"rows of unit norm or with StandardScaler{or_wider(X.dtype)}"
             )
         return kernel
 
@@ -273,7 +273,7 @@ def positive(kernel: Kernel, name: str, value: Any = None) -> float:
 
 
 @contextmanager
-def no_overflow(kernel: Kernel) -> Iterator[None]:
+def no_overflow(kernel: Kernel, dtype: Any) -> Iterator[None]:
     """Turn NumPy's overflow flag into an error; reading the flag costs nothing.
 
     Threads of BLAS have flags of their own, and torch has none: see `finite`.
@@ -282,19 +282,19 @@ def no_overflow(kernel: Kernel) -> Iterator[None]:
         with np.errstate(over="raise", invalid="ignore"):
             yield
     except FloatingPointError:
-        raise _overflow(kernel) from None
+        raise _overflow(kernel, dtype) from None
 
 
 def finite(kernel: Kernel, values: Array) -> Array:
     """The values of a kernel, or an error if one is NaN or infinite."""
     if not all_finite(values):
-        raise _overflow(kernel)
+        raise _overflow(kernel, values.dtype)
     return values
 
 
-def _overflow(kernel: Kernel) -> ValueError:
+def _overflow(kernel: Kernel, dtype: Any) -> ValueError:
     tamed = getattr(kernel, "tamed_by", "")
     return ValueError(
         f"{kernel!r} overflows on these data: scale them, e.g. to rows of unit norm "
-        f"or with StandardScaler, {tamed}or pass float64"
+        f"or with StandardScaler{tamed}{or_wider(dtype)}"
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..backend import ops
-from ..backend.arrays import namespace, row_norms
+from ..backend.arrays import namespace, or_wider, row_norms
 from ..backend.overwrite import not_negative, zero_diagonal
 from ..backend.products import matmul, outer_products, tiles
 from ..backend.rows import map_rows
@@ -110,5 +110,5 @@ def _refuse_overflow(*norms: Any) -> None:
         if not bool(xp.all(values <= float(xp.finfo(values.dtype).max) / 8)):
             raise ValueError(
                 f"squared distances overflow in {values.dtype}: scale the data, "
-                "e.g. with StandardScaler, or pass float64"
+                f"e.g. with StandardScaler{or_wider(values.dtype)}"
             )

@@ -12,6 +12,7 @@ from ..backend.arrays import (
     as_like,
     check_points,
     namespace,
+    or_wider,
     row_norms,
     to_numpy,
 )
@@ -151,7 +152,7 @@ def from_svd(
     if not all_finite(gram):
         raise ValueError(
             f"XᵀX overflows in {gram.dtype}: scale the samples, e.g. with UnitNorm or "
-            "StandardScaler, or pass float64"
+            f"StandardScaler{or_wider(gram.dtype)}"
         )
     xp = namespace(gram)
     values, vectors = xp.linalg.eigh(gram)

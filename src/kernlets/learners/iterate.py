@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import namespace
+from ..backend.arrays import namespace, or_wider
 from ..backend.progress import RowClock
 from ..backend.reading import watching
 from ..backend.rows import count_rows
@@ -110,7 +110,7 @@ class Monitor:
             raise ValueError(
                 f"{self.title}: the {self.measure} is not finite after iteration "
                 f"{iteration + 1}, the samples are too large. Scale them, e.g. with "
-                "UnitNorm or StandardScaler, or pass float64"
+                f"UnitNorm or StandardScaler{_or_wider(dictionary())}"
             )
         self.history["objective"].append(objective)
         self.history["seconds"].append(time.perf_counter() - self._began)
@@ -127,6 +127,11 @@ class Monitor:
             return rests
         told = {"iteration": iteration, "objective": objective}
         return bool(self.callback({**told, "dictionary": dictionary()})) or rests
+
+
+def _or_wider(current: Any) -> str:
+    """The advice for a dictionary, or for an array of atoms."""
+    return or_wider(getattr(current, "weights", current).dtype)
 
 
 class Alternation(ABC):
@@ -262,7 +267,7 @@ def _refuse_unbounded(dictionary: Dictionary) -> None:
     if not bool(xp.all(xp.isfinite(weights))):
         raise ValueError(
             f"atoms are not finite in {weights.dtype}: the samples are too large. "
-            "Scale them, e.g. with UnitNorm or StandardScaler, or pass float64"
+            f"Scale them, e.g. with UnitNorm or StandardScaler{or_wider(weights.dtype)}"
         )
 
 

@@ -20,6 +20,7 @@ from ..backend.arrays import (
     eps,
     index_like,
     namespace,
+    or_wider,
     row_norms,
     to_numpy,
 )
@@ -218,7 +219,7 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         rows = index_like(np.arange(X.shape[0]), X)
         trained = self._learn(start, rows, X.shape[1], rng, weights)
         self._note_mixed(trained, weights)
-        self._warn_of_collisions(*trained.basis.shape)
+        self._warn_of_collisions(trained.basis)
         self.dictionary_ = KernelDictionary(
             self.kernel_, trained.anchors, trained.coefs, known_gram=trained.gram()
         )
@@ -372,14 +373,16 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         pairs = zip(self.history_["objective"], trained.linear_errors, strict=True)
         self.history_["mixed"] = [error + weight * linear for error, linear in pairs]
 
-    def _warn_of_collisions(self, n_anchors: int, rank: int) -> None:
+    def _warn_of_collisions(self, basis: Array) -> None:  # (r, rank)
         """Warn if there are too many anchors and the user chose their number."""
+        n_anchors, rank = basis.shape
         asked = self.n_anchors is not None or not isinstance(self.anchors, str)
         if asked and rank < n_anchors:
             warnings.warn(
                 f"φ of the {n_anchors} anchors spans {rank} dimensions only, up to "
                 "rounding: anchors coincide, or there are more than the kernel can "
-                "distinguish. The rest is dropped; lower n_anchors or pass float64",
+                "distinguish. The rest is dropped; lower n_anchors"
+                + or_wider(basis.dtype, " or pass float64"),
                 stacklevel=3,
             )
 

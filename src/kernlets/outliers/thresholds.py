@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from math import ceil, erf, sqrt
+from math import ceil, erf, inf, sqrt
 
 import numpy as np
 from scipy.stats import binom
 
 WHISKER = 1.5  # interquartile ranges from the upper quartile to the fence
+FAR_OUT = 3.0  # interquartile ranges beyond which a score is far out
 MEDCOUPLE_ROWS = 1000  # scores that skewness is measured with: all pairs are compared
 
 
@@ -30,6 +31,22 @@ def fence(scores: np.ndarray) -> float:
     return float(upper + WHISKER * np.exp(rate * skewness) * (upper - lower))
 
 
+def far_out(scores: np.ndarray, ceiling: float = inf) -> float:
+    """Tukey's outer fence Q₃ + 3 IQR: up to a quarter of the scores may be anything.
+
+    Scores s that cannot exceed a ceiling c crowd below it: there the fence is that of
+    s / (c − s), and nothing is beyond it if more than a quarter of them are c.
+    """
+    lower, upper = (float(q) for q in np.quantile(scores, [0.25, 0.75]))
+    if ceiling == inf:
+        return upper + FAR_OUT * (upper - lower)
+    if upper >= ceiling:
+        return ceiling
+    lower, upper = lower / (ceiling - lower), upper / (ceiling - upper)
+    odds = upper + FAR_OUT * (upper - lower)
+    return ceiling * odds / (1 + odds)
+
+
 def medcouple(values: np.ndarray) -> float:
     """The median of ((b − m) − (m − a)) / (b − a) over all a ≤ m ≤ b, m the median."""
     values = np.sort(values)
@@ -48,7 +65,7 @@ def conformal_threshold(scores: np.ndarray, alpha: float) -> float:
 
     Of n calibration scores it is the ⌈(1 − alpha)(n + 1)⌉-th smallest.
     """
-    place = ceil((1 - alpha) * (len(scores) + 1) - 1e-9)
+    place = _conformal_place(len(scores), alpha)
     if place > len(scores):
         needed = ceil(1 / alpha - 1 - 1e-9)
         raise ValueError(
@@ -56,6 +73,17 @@ def conformal_threshold(scores: np.ndarray, alpha: float) -> float:
             f"{len(scores)} (half of the rows): pass more rows or a larger alpha"
         )
     return float(np.sort(scores)[place - 1])
+
+
+def running_threshold(scores: np.ndarray, alpha: float) -> float:
+    """The conformal threshold, or the largest score while there are too few for it."""
+    place = min(_conformal_place(len(scores), alpha), len(scores))
+    return float(np.partition(scores, place - 1)[place - 1])
+
+
+def _conformal_place(n: int, alpha: float) -> int:
+    """Which of n scores in rising order a fresh one exceeds that rarely."""
+    return ceil((1 - alpha) * (n + 1) - 1e-9)
 
 
 def p_values(scores: np.ndarray, calibration: np.ndarray) -> np.ndarray:  # (n,)

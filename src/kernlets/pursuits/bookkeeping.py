@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..backend.arrays import empty, namespace
+from ..backend.arrays import empty, namespace, or_wider
 from ..backend.scale import quiet
 from ..core import UNUSED, Array, SparseCodes
 
@@ -57,10 +57,12 @@ def refuse_unbounded(codes: SparseCodes) -> SparseCodes:
     """The codes, or an error if a residual is not a finite number."""
     xp = namespace(codes.residual)
     if not bool(xp.all(xp.isfinite(codes.residual))):
+        dtype = codes.values.dtype
         raise ValueError(
-            f"codes are not finite in {codes.values.dtype}: the samples are too large, "
+            f"codes are not finite in {dtype}: the samples are too large, "
             "or the kernel is not positive semi-definite. Scale the samples, e.g. with "
-            "UnitNorm or StandardScaler, pass float64, or use another kernel"
+            f"UnitNorm or StandardScaler{or_wider(dtype, ', pass float64')}, or use "
+            "another kernel"
         )
     return codes
 

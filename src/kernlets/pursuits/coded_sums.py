@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..backend import ops
-from ..backend.arrays import as_like, index_like, namespace, to_numpy
+from ..backend.arrays import as_like, index_like, namespace, or_wider, to_numpy
 from ..backend.block_loop import whole_groups
 from ..backend.codes import codes_gram, summable, times_rows, weighted_uses
 from ..backend.masks import filled, has_gaps, split
@@ -123,7 +123,7 @@ def code_and_sum(
     if not (all_finite(codes_gram) and all_finite(cross)):
         raise ValueError(
             f"sums over the samples overflow in {dtype}: scale the samples, e.g. with "
-            "UnitNorm or StandardScaler, or pass float64"
+            f"UnitNorm or StandardScaler{or_wider(dictionary.weights.dtype)}"
         )
     return replace(total, codes_gram=codes_gram, cross=cross)
 

@@ -1,0 +1,204 @@
+"""What all outlier detectors share: scores in two dialects, odds and reasons.
+
+`detector.py` learns from all rows at once, `stream.py` from rows as they come.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from sklearn.base import OutlierMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from ..backend.arrays import namespace, to_numpy
+from ..backend.estimator import Estimator
+from ..backend.pipelines import before_last, last_step
+from ..backend.rows import map_rows
+from ..backend.samples import is_objects
+from ..backend.scale import quiet
+from ..backend.validation import check_rows
+from ..core import Array, Kernel
+from ..kernels import resolve
+from ..kernels.check_samples import takes_rows
+from .attribution import Represented, represented
+from .reasons import OutlierExplanation
+from .thresholds import ODDS, confidence
+
+ERROR_COPIES = 4  # scoring a block needs this many arrays of its size
+
+
+class OutlierDetector(OutlierMixin, Estimator, ABC):
+    """Scores by a fitted `learner_` of rows scaled by `mean_` and `scale_`.
+
+    A subclass defines `fit`, `score_samples` and `_training_scores`, and sets
+    `threshold_` and `offset_`.
+    """
+
+    learner: Any
+    learner_: Any
+    standardize: bool
+    mean_: Array
+    scale_: Array
+    threshold_: float
+    offset_: float
+    _takes_nan: bool = False
+
+    @abstractmethod
+    def score_samples(self, X: Any) -> Array:  # (n,)
+        """The negative score: the lower, the more abnormal."""
+
+    @abstractmethod
+    def _training_scores(self) -> np.ndarray:  # (n,)
+        """Scores that new ones are compared with, in memory."""
+
+    def decision_function(self, X: Any) -> Array:  # (n,)
+        """`score_samples` shifted so that outliers are negative."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> Array:  # (n,)
+        """-1 for outliers, 1 for inliers."""
+        decision = self.decision_function(X)
+        xp = namespace(decision)
+        return 1 - 2 * xp.astype(decision < 0, xp.int64)
+
+    def predict_proba(self, X: Any, method: str = "linear") -> np.ndarray:  # (n, 2)
+        """How probably samples are normal, and outliers, as PyOD estimates it.
+
+        Parameters
+        ----------
+        X : array (n, p)
+            The samples.
+        method : {"linear", "unify"}
+            "linear" maps scores from the smallest to the largest of the training
+            samples to 0 to 1; "unify" takes max(0, erf(z/√2)) of standardised scores.
+        """
+        if method not in ODDS:
+            raise ValueError(
+                f"method={method!r} is not known: choose {' or '.join(map(repr, ODDS))}"
+            )
+        odds = ODDS[method](self._scores(X), self._training_scores())
+        return np.stack([1 - odds, odds], axis=1)
+
+    def predict_confidence(self, X: Any) -> np.ndarray:  # (n,)
+        """How probably another training set would give samples the same labels.
+
+        From 0 to 1, as in PyOD: Perini et al. 2020.
+        """
+        scores, training = self._scores(X), self._training_scores()
+        share = float(np.mean(training > self.threshold_))
+        return confidence(scores, training, scores > self.threshold_, share)
+
+    def explain(self, X: Any) -> list[OutlierExplanation]:
+        """Why samples get their scores, one explanation for each.
+
+        Printed, an explanation says which features stand out, and what would be usual;
+        `plotting.plot_outlier` draws it.
+
+        Parameters
+        ----------
+        X : array (n, p)
+            The samples, few of them: there is one explanation for each.
+        """
+        check_is_fitted(self)
+        if self._kernel() is not None:
+            raise ValueError(
+                "explain tells the shares of features, which these samples do not "
+                "have: compare them with score_samples"
+            )
+        X = check_rows(self, X, like=self.mean_, allow_nan=self._takes_nan)
+        scores = to_numpy(self._errors(X))
+        known = represented(self, self._standardized(X))
+        return [self._explanation(known, i, s) for i, s in enumerate(scores)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._takes_nan
+        return tags
+
+    # ------------------------------------------------------------------ learning
+
+    def _kernel(self) -> Kernel | None:
+        """The kernel that meets the samples first, if they are not rows of numbers."""
+        steps = getattr(self.learner, "steps", [("", self.learner)])
+        kernel = getattr(steps[0][1], "kernel", None)
+        kernel = None if kernel is None else resolve(kernel)
+        return None if takes_rows(kernel) else kernel
+
+    def _set_threshold(self, found: float) -> None:
+        self.threshold_, self.offset_ = found, -found
+
+    # ------------------------------------------------------------------- scoring
+
+    def _standardized(self, X: Array) -> Array:
+        if is_objects(X) or not self.standardize:
+            return X
+        with quiet():
+            found = (X - self.mean_) / self.scale_
+            if bool(namespace(found).isinf(found).any()):  # a difference too large
+                found = X / self.scale_ - self.mean_ / self.scale_
+        return _bounded(found)
+
+    def _scores(self, X: Any) -> np.ndarray:  # (n,)
+        return -to_numpy(self.score_samples(X))
+
+    def _errors(self, X: Array) -> Array:  # (n,)
+        """Scores of rows before standardisation, block by block."""
+
+        def errors(block: Array) -> Array:
+            return self._learned_errors(self._standardized(block))
+
+        return map_rows(errors, X, row_bytes=ERROR_COPIES * 8 * X.shape[-1])
+
+    def _learned_errors(self, X: Array) -> Array:  # (n,)
+        """Scores of standardised rows."""
+        X = before_last(self.learner_, X)
+        return last_step(self.learner_).reconstruction_error(X, per_sample=True)
+
+    def _explanation(
+        self, known: Represented, row: int, score: float
+    ) -> OutlierExplanation:
+        lower = float(np.mean(self._training_scores() < score))
+        return OutlierExplanation(
+            float(score),
+            self.threshold_,
+            lower,
+            known.contributions[row],
+            self._restored(known.rows[row]),
+            self._restored(known.expected[row]),
+            self._restored(known.nearest[row]),
+            int(known.numbers[row]),
+            self._feature_names(),
+        )
+
+    def _restored(self, row: np.ndarray) -> np.ndarray:  # (p,)
+        """A standardised row in its own units."""
+        if not self.standardize:
+            return row
+        return row * to_numpy(self.scale_) + to_numpy(self.mean_)
+
+    def _feature_names(self) -> tuple[str, ...]:
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None:
+            return tuple(map(str, names))
+        return tuple(f"x{j}" for j in range(self.n_features_in_))
+
+
+def seeded(learner: Any, seed: int) -> Any:
+    """A copy of a learner, with this seed if it has none of its own."""
+    learner = clone(learner)
+    last = last_step(learner)
+    if last.get_params(deep=False).get("random_state", seed) is None:
+        last.set_params(random_state=seed)
+    return learner
+
+
+def _bounded(X: Array) -> Array:  # (n, p)
+    """Standardised entries cut off where sums of their fourth powers overflow.
+
+    They are as abnormal as can be anyway.
+    """
+    xp = namespace(X)
+    most = float(xp.finfo(X.dtype).max) ** 0.2
+    return xp.clip(X, -most, most)

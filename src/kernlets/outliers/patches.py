@@ -1,0 +1,225 @@
+"""Where in an image or a series something is unusual: patches, and a map of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from ..backend.arrays import to_numpy
+from ..backend.constraints import AT_LEAST_1
+from ..backend.estimator import Estimator
+from ..backend.pixels import as_pixels, places, windows
+from ..backend.random import generator
+from ..backend.rows import map_rows
+from ..fields import Declared, Number, Part, Whole
+from .base import OutlierDetector
+from .detector import DictionaryOutlierDetector
+
+
+class PatchOutlierDetector(Estimator):
+    """Finds the places of an image or a series that are unlike the normal ones.
+
+    Overlapping patches of an image, or windows of a series, are the rows of an outlier
+    detector. A pixel, or a step in time, gets the mean score of all patches that it is
+    in. Patches are made a few at a time, as the memory option allows.
+
+    Parameters
+    ----------
+    detector : DictionaryOutlierDetector or StreamOutlierDetector, optional
+        Scores the patches. Default: ``DictionaryOutlierDetector(novelty=True)``.
+    patch_size : int or tuple of int
+        Height and width of a patch: 8 is short for (8, 8). A tuple of one, (50,), is
+        for series; of three, for volumes.
+    stride : int, optional
+        Steps between patches that are scored; 1 takes all. Default: a quarter of the
+        patch.
+    n_patches : int
+        The most patches to learn from.
+    random_state : int, RandomState, Generator or None
+        Chooses them, and seeds a detector that has no ``random_state`` of its own.
+
+    Attributes
+    ----------
+    detector_ : OutlierDetector
+        The detector, fitted to patches.
+    threshold_ : float
+        The score above which a patch is an outlier, a sensible one for pixels, too.
+    n_channels_ : int
+        Number of channels; 1 for grey images and simple series.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets.outliers import PatchOutlierDetector
+    >>> rng = np.random.default_rng(0)
+    >>> wave = np.sin(np.arange(600) / 4) + 0.05 * rng.standard_normal(600)
+    >>> found = PatchOutlierDetector(patch_size=(25,), random_state=0).fit(wave)
+    >>> broken = wave[:200].copy()
+    >>> broken[90:110] = 0
+    >>> bool(90 <= found.score_map(broken).argmax() < 110)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "detector": [OutlierDetector, None],
+        "patch_size": [AT_LEAST_1, tuple],
+        "stride": [AT_LEAST_1, None],
+        "n_patches": [AT_LEAST_1],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "detector_": Part(OutlierDetector),
+        "threshold_": Number(),
+        "n_channels_": Whole(1),
+    }
+
+    def __init__(
+        self,
+        detector: OutlierDetector | None = None,
+        patch_size: int | tuple[int, ...] = 8,
+        *,
+        stride: int | None = None,
+        n_patches: int = 10_000,
+        random_state: Any = None,
+    ) -> None:
+        self.detector = detector
+        self.patch_size = patch_size
+        self.stride = stride
+        self.n_patches = n_patches
+        self.random_state = random_state
+
+    def fit(self, images: Any, y: Any = None) -> PatchOutlierDetector:
+        """Learn what patches look like from one image or series, or a list of them.
+
+        Their shape is (height, width) or (height, width, channels), or (steps,) or
+        (steps, channels). NaN means unknown if the detector knows missing values.
+        """
+        self._validate_params()
+        several = isinstance(images, Sequence)
+        pictures = [self._checked(image) for image in (images if several else [images])]
+        channels = {picture.shape[-1] for picture in pictures}
+        if len(channels) != 1:
+            raise ValueError(
+                "images is an empty list: pass at least one"
+                if not channels
+                else f"images have {sorted(channels)} channels: pass those of one kind"
+            )
+        rng = generator(self.random_state)
+        each = -(-self.n_patches // len(pictures))
+        rows = np.concatenate([self._some_rows(p, each, rng) for p in pictures])
+        self.detector_ = self._new_detector(int(rng.integers(2**31))).fit(rows)
+        self.threshold_ = -self.detector_.offset_
+        (self.n_channels_,) = channels
+        return self
+
+    def score_map(self, image: Any) -> np.ndarray:
+        """The mean score, at each pixel or step, of the patches that it is in.
+
+        Large scores are abnormal; compare them with `threshold_`.
+        """
+        check_is_fitted(self)
+        picture = self._checked(image)
+        if picture.shape[-1] != self.n_channels_:
+            raise ValueError(
+                f"image has {picture.shape[-1]} channels, and {self.n_channels_} were "
+                "learned"
+            )
+        shape, stride = self._shape(), self._stride()
+        full = picture.shape[: len(shape)]
+        sizes = zip(full, shape, strict=True)
+        at = [places(n - size, stride) for n, size in sizes]
+        grid = tuple(len(along) for along in at)
+
+        def score(numbers: np.ndarray) -> np.ndarray:  # (k,)
+            steps = np.unravel_index(numbers, grid)
+            corners = [a[i] for a, i in zip(at, steps, strict=True)]
+            return self._scores(picture, tuple(corners))
+
+        row_bytes = 4 * 8 * prod(shape) * self.n_channels_
+        scores = map_rows(score, np.arange(prod(grid)), row_bytes)
+        return spread_scores(scores.reshape(grid), at, shape, full)
+
+    # ------------------------------------------------------------------------ patches
+
+    def _shape(self) -> tuple[int, ...]:
+        size = self.patch_size
+        shape = size if isinstance(size, tuple) else (size, size)
+        if not shape or not all(isinstance(n, int) and n > 0 for n in shape):
+            raise ValueError(
+                f"patch_size={size!r} must be whole numbers above 0: 8 or (8, 8) for "
+                "images, (50,) for series"
+            )
+        return shape
+
+    def _stride(self) -> int:
+        least = min(self._shape())
+        if self.stride is None:
+            return max(1, least // 4)
+        if self.stride > least:
+            raise ValueError(
+                f"stride={self.stride} leaves gaps between patches of {least}: lower it"
+            )
+        return int(self.stride)
+
+    def _checked(self, image: Any) -> np.ndarray:  # (..., c)
+        """The pixels with an axis of channels, at least as many as a patch has."""
+        pixels, shape = to_numpy(as_pixels(image)), self._shape()
+        pixels = pixels[..., None] if pixels.ndim == len(shape) else pixels
+        enough = zip(pixels.shape, shape, strict=False)
+        if pixels.ndim != len(shape) + 1 or any(n < size for n, size in enough):
+            raise ValueError(
+                f"an image of shape {np.shape(image)} has no patches of {shape}: it "
+                f"must have {len(shape)} axes of at least that size, and may have one "
+                "for channels; set patch_size, (50,) for series"
+            )
+        return pixels
+
+    def _some_rows(
+        self, picture: np.ndarray, count: int, rng: np.random.Generator
+    ) -> np.ndarray:  # (k, ·)
+        """Patches from distinct random places; all of them if there are no more."""
+        sizes = zip(picture.shape, self._shape(), strict=False)
+        grid = tuple(n - size + 1 for n, size in sizes)
+        n = prod(grid)
+        numbers = np.arange(n) if n <= count else rng.choice(n, count, replace=False)
+        return self._rows(picture, np.unravel_index(numbers, grid))
+
+    def _rows(
+        self, picture: np.ndarray, corners: tuple[np.ndarray, ...]
+    ) -> np.ndarray:  # (k, ·)
+        return windows(picture, self._shape())[corners].reshape(len(corners[0]), -1)
+
+    def _scores(
+        self, picture: np.ndarray, corners: tuple[np.ndarray, ...]
+    ) -> np.ndarray:  # (k,)
+        rows = self._rows(picture, corners)
+        return -to_numpy(self.detector_.score_samples(rows)).astype(np.float64)
+
+    def _new_detector(self, seed: int) -> Any:
+        if self.detector is None:
+            return DictionaryOutlierDetector(novelty=True, random_state=seed)
+        detector = clone(self.detector)
+        if detector.random_state is None:
+            detector.set_params(random_state=seed)
+        return detector
+
+
+def spread_scores(
+    scores: np.ndarray,  # one for each patch, on the grid of patches
+    at: list[np.ndarray],  # where they begin along each axis
+    shape: tuple[int, ...],  # of a patch
+    full: tuple[int, ...],  # of the image
+) -> np.ndarray:
+    """At each pixel the mean score of all patches that it is in."""
+    total, count = np.zeros(full), np.zeros(full)
+    for offset in np.ndindex(*shape):  # one pixel of all patches: places are distinct
+        where = np.ix_(*(a + step for a, step in zip(at, offset, strict=True)))
+        total[where] += scores
+        count[where] += 1
+    return total / count

@@ -1,0 +1,378 @@
+"""Outlier detection in a stream: thresholds that follow it, dictionaries that last."""
+
+from __future__ import annotations
+
+from math import inf
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from ..backend.arrays import index_like, namespace, to_numpy
+from ..backend.constraints import AT_LEAST_1, Interval
+from ..backend.pipelines import before_last, last_step
+from ..backend.random import generator
+from ..backend.reading import read_rows
+from ..backend.validation import check_rows
+from ..core import Array
+from ..fields import (
+    Conditions,
+    Declared,
+    Floats,
+    Indices,
+    Maybe,
+    Number,
+    Part,
+    Size,
+    Whole,
+)
+from ..learners import BudgetKernelDL
+from ..learners.base import DictionaryLearner
+from .base import OutlierDetector, seeded
+from .scaling import robust_moments
+from .thresholds import far_out, p_values, running_threshold
+
+SLOW = "rational_quadratic"  # falls so slowly that far rows differ in their scores
+EVEN = 1e-5  # energies of rows that differ by less are the same up to rounding
+RARE = 4  # far rows are rare while they are less than 1/4 of the window: quartiles hold
+
+
+class StreamOutlierDetector(OutlierDetector):
+    """Outlier detector for a stream of samples that may change its habits.
+
+    Samples are scored by the reconstruction error ‖φ(x) − Dγ‖² first and learned from
+    afterwards, a mini-batch at a time:
+
+    * A score above the threshold is an alarm. The threshold follows the scores of the
+      last `window` samples, so that of samples which are all of one kind about the
+      share `alpha` are alarms, whatever their distribution.
+    * A score beyond the third quartile by three interquartile ranges is far out, and
+      the dictionary does not learn from the sample. Of several such samples in a row
+      the first alone counts for the threshold, so that a fault which lasts for some
+      time remains an alarm.
+    * When a quarter of the last `window` samples are far out, they are not rare any
+      more: everything is learned anew from the most recent samples, and the alarms end.
+
+    Slow changes are learned as the learner forgets: a stream that never rests is for
+    ``RLSDictionary(forgetting=0.999)``.
+
+    Parameters
+    ----------
+    learner : learner with `partial_fit`, or Pipeline that ends in one, optional
+        Default: ``BudgetKernelDL("rational_quadratic", n_nonzero_coefs=1)``. The steps
+        before the learner are fitted to the first samples, and when everything is
+        learned anew.
+    alpha : float
+        The rate of alarms to keep to.
+    window : int
+        Number of scores that the threshold is set by. The stream begins with a quarter
+        as many samples, which are gathered until a first dictionary is learned.
+    batch_size : int
+        Number of samples that are scored before any of them is learned from.
+    standardize : bool
+        Whether to scale the features by the first samples: to the median 0 and the
+        range of the middle 90 % of a standard normal variable.
+    random_state : int, RandomState, Generator or None
+        Seed of a learner that has no ``random_state`` of its own.
+
+    Attributes
+    ----------
+    decision_scores_, labels_ : arrays (n,)
+        Of the samples of the last call of `fit` or `partial_fit`: scores, and 1 for
+        alarms, as they were before the samples were learned from. All are 0 while the
+        first samples are gathered.
+    threshold_ : float
+        The score above which the next sample is an alarm.
+    offset_ : float
+        `decision_function` is `score_samples` minus this value.
+    ceiling_ : float
+        The largest score that is possible: κ(x, x) if that is the same for all samples,
+        otherwise infinite.
+    recent_scores_ : array (w,)
+        The scores that the threshold is set by.
+    recent_rows_ : array (r, p)
+        The last samples, a quarter of the window.
+    recent_far_ : array (f,)
+        1 for those of the last samples that are far out, otherwise 0.
+    reference_, reference_rows_ : arrays (r, p), (r,)
+        Those of the last samples that are not far out, scaled, and their numbers in the
+        stream: what `explain` compares with.
+    learner_ : estimator
+        The learner as it is now.
+    mean_, scale_ : arrays (p,)
+        Centre and scale of the features.
+    n_samples_seen_ : int
+        Number of samples so far, in all calls.
+    n_restarts_ : int
+        How often everything was learned anew.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import StreamOutlierDetector
+    >>> rows = np.random.default_rng(0).standard_normal((600, 3))
+    >>> rows[500] = 9
+    >>> found = StreamOutlierDetector(window=400, random_state=0)
+    >>> alarms = []
+    >>> for start in range(0, 600, 50):
+    ...     found = found.partial_fit(rows[start : start + 50])
+    ...     alarms += [start + int(i) for i in np.flatnonzero(found.labels_)]
+    >>> 500 in alarms, len(alarms) < 20
+    (True, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "learner": [BaseEstimator, None],
+        "alpha": [Interval(Real, 0, 1, closed="neither")],
+        "window": [Interval(Integral, 2 * RARE, None, closed="left")],
+        "batch_size": [AT_LEAST_1],
+        "standardize": ["boolean"],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    _declared: ClassVar[Declared] = {
+        "n_features_in_": Size("p"),
+        "n_samples_seen_": Whole(),
+        "decision_scores_": Floats("n", like="float64"),
+        "labels_": Indices("n", below=2),
+        "pending_": Maybe(Floats("k", "p")),
+        "mean_": Floats("p"),
+        "scale_": Floats("p"),
+        "learner_": Part(DictionaryLearner, Pipeline, p="p"),
+        "ceiling_": Number(least=0, finite=False),
+        "recent_scores_": Floats("w", like="float64"),
+        "recent_rows_": Floats("r", "p"),
+        "recent_far_": Indices("f", below=2),
+        "threshold_": Number(),
+        "offset_": Number(),
+        "n_restarts_": Whole(),
+    }
+    # while rows are gathered for a start
+    _early = (
+        *("n_features_in_", "n_samples_seen_", "decision_scores_", "labels_"),
+        *("pending_", "n_restarts_"),
+    )
+    _conditions: ClassVar[Conditions] = {
+        "learner_ must end in a learner with partial_fit": lambda self: hasattr(
+            last_step(self.learner_), "partial_fit"
+        ),
+        "recent_far_ must know all of recent_rows_": lambda self: (
+            len(self.recent_far_) >= self.recent_rows_.shape[0]
+        ),
+    }
+
+    def __init__(
+        self,
+        learner: BaseEstimator | None = None,
+        alpha: float = 0.01,
+        *,
+        window: int = 1000,
+        batch_size: int = 32,
+        standardize: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.learner = learner
+        self.alpha = alpha
+        self.window = window
+        self.batch_size = batch_size
+        self.standardize = standardize
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> StreamOutlierDetector:
+        """Forget what was learned, and follow the rows of X; y is ignored.
+
+        A first dictionary is learned however few rows there are.
+        """
+        self._validate_params()
+        X = check_rows(self, X, reset=True, ensure_min_samples=2)
+        for name in ("learner_", "pending_"):
+            self.__dict__.pop(name, None)
+        self.n_samples_seen_ = self.n_restarts_ = 0
+        self._follow(X, X.shape[0])
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> StreamOutlierDetector:
+        """Score the next rows of the stream, then learn from them; y is ignored.
+
+        What was found is in `labels_` and `decision_scores_`. Until a quarter of
+        `window` rows has been seen, they are gathered, and the detector is not fitted.
+        """
+        self._validate_params()
+        begins = not hasattr(self, "n_features_in_")
+        X = check_rows(self, X, reset=begins, like=self._stream_array())
+        n_new = X.shape[0]
+        if begins:
+            self.n_samples_seen_ = self.n_restarts_ = 0
+        if not self.__sklearn_is_fitted__():
+            X = self._with_pending(X)
+            if X.shape[0] < self._n_first():
+                self._gather(X, n_new)
+                return self
+        self._follow(X, n_new)
+        return self
+
+    def score_samples(self, X: Any) -> Array:  # (n,)
+        """The negative score: the lower, the more abnormal. Nothing is learned."""
+        check_is_fitted(self)
+        return -self._errors(check_rows(self, X, by_blocks=True, like=self.mean_))
+
+    def p_values(self, X: Any) -> np.ndarray:  # (n,)
+        """The share of recent scores that are at least as abnormal, and of the sample.
+
+        Those of samples like the recent ones are at most a with a probability of at
+        most a.
+        """
+        return p_values(self._scores(X), self._training_scores())
+
+    @property
+    def reference_(self) -> Array:  # (r, p)
+        """Recent samples that are not far out, scaled, to compare others with."""
+        rows = index_like(self._recent_usual(), self.recent_rows_)
+        return self._standardized(self.recent_rows_[rows])
+
+    @property
+    def reference_rows_(self) -> np.ndarray:  # (r,)
+        """Their numbers in the stream."""
+        first = self.n_samples_seen_ - self.recent_rows_.shape[0]
+        return first + self._recent_usual()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "learner_")
+
+    # ------------------------------------------------------------ the first samples
+
+    def _stream_array(self) -> Array | None:
+        """An array whose type the next rows must have; None before the first rows."""
+        known = "mean_" if self.__sklearn_is_fitted__() else "pending_"
+        return getattr(self, known, None)
+
+    def _n_first(self) -> int:
+        """How many rows are needed for a first dictionary, and for scores of others."""
+        n_atoms = getattr(last_step(self.learner), "n_components", None) or 1
+        return min(self.window, max(self.window // RARE, 2 * n_atoms))
+
+    def _with_pending(self, X: Array) -> Array:
+        X = read_rows(X, slice(0, X.shape[0]))
+        if not hasattr(self, "pending_"):
+            return X
+        return namespace(X).concat([self.pending_, X])
+
+    def _gather(self, X: Array, n_new: int) -> None:
+        self.pending_ = namespace(X).asarray(X, copy=True)  # X may be overwritten
+        self.decision_scores_ = np.zeros(n_new)
+        self.labels_ = np.zeros(n_new, dtype=np.int64)
+        self.n_samples_seen_ += n_new
+
+    def _start(self, X: Array) -> tuple[np.ndarray, np.ndarray]:  # (n,), (n,)
+        """Learn everything from these rows; their scores, and labels.
+
+        A dictionary of the first half scores the second one, as new rows are scored.
+        Then one is learned from all rows but those that are far out.
+        """
+        self.mean_, self.scale_ = robust_moments(X)
+        known = self._standardized(X)
+        learner = self._new_learner()
+        n, n_atoms = X.shape[0], getattr(last_step(learner), "n_components", None)
+        half = min(n, max(n // 2, n_atoms or 1))
+        self.learner_ = clone(learner).fit(known[:half])
+        scores = self._double_errors(known)
+        judged = scores[half:] if half < n else scores
+        self.ceiling_ = self._ceiling(known)
+        usual = np.flatnonzero(scores <= far_out(judged, self.ceiling_))
+        if len(usual) >= half:
+            known = known[index_like(usual, known)]
+        self.learner_ = learner.fit(known)
+        self.recent_scores_ = judged[-self.window :]
+        self.recent_far_ = np.zeros(n, dtype=np.int64)[-self.window :]
+        self.recent_rows_ = self._latest(X)
+        self._choose_threshold()
+        return scores, scores > self.threshold_
+
+    def _new_learner(self) -> Any:
+        seed = int(generator(self.random_state).integers(2**31))
+        if self.learner is None:
+            return BudgetKernelDL(SLOW, n_nonzero_coefs=1, random_state=seed)
+        if not hasattr(last_step(self.learner), "partial_fit"):
+            name = type(last_step(self.learner)).__name__
+            raise ValueError(
+                f"{name} cannot learn from a stream: use RLSDictionary, "
+                "OnlineDictionary or BudgetKernelDL, or DictionaryOutlierDetector for "
+                "rows that are all known"
+            )
+        return seeded(self.learner, seed)
+
+    # --------------------------------------------------------------- those that follow
+
+    def _follow(self, X: Array, n_new: int) -> None:
+        """Score and learn, batch by batch, and keep what was found in the new rows."""
+        n, first, found = X.shape[0], 0, []
+        if not self.__sklearn_is_fitted__():
+            first = min(n, self._n_first())
+            found.append(self._start(read_rows(X, slice(0, first))))
+            self.__dict__.pop("pending_", None)
+        for begin in range(first, n, self.batch_size):
+            end = min(n, begin + self.batch_size)
+            found.append(self._step(read_rows(X, slice(begin, end))))
+        self.n_samples_seen_ += n_new
+        scores, alarms = zip(*found, strict=True)
+        self.decision_scores_ = np.concatenate(scores)[-n_new:]
+        self.labels_ = np.concatenate(alarms)[-n_new:].astype(np.int64)
+
+    def _step(self, batch: Array) -> tuple[np.ndarray, np.ndarray]:  # (n,), (n,)
+        """Scores and alarms of a few rows, by what was known before them."""
+        known = self._standardized(batch)
+        scores = self._double_errors(known)
+        alarms = scores > self.threshold_
+        is_far = scores > far_out(self.recent_scores_, self.ceiling_)
+        self._remember(batch, scores, is_far)
+        if self.recent_far_.sum() >= self.window // RARE:
+            self._start(self.recent_rows_)
+            self.n_restarts_ += 1
+        elif not is_far.all():
+            usual = known[index_like(np.flatnonzero(~is_far), known)]
+            last_step(self.learner_).partial_fit(before_last(self.learner_, usual))
+        return scores, alarms
+
+    def _remember(self, batch: Array, scores: np.ndarray, is_far: np.ndarray) -> None:
+        before = np.append(self.recent_far_[-1:] > 0, is_far[:-1])
+        counted = scores[~(is_far & before)]
+        self.recent_scores_ = np.append(self.recent_scores_, counted)[-self.window :]
+        self.recent_far_ = np.append(self.recent_far_, is_far)[-self.window :]
+        rows = namespace(batch).concat([self.recent_rows_, batch])
+        self.recent_rows_ = self._latest(rows)
+        self._choose_threshold()
+
+    def _choose_threshold(self) -> None:
+        """The conformal one, or the fence where that is a score no row can exceed."""
+        found = running_threshold(self.recent_scores_, self.alpha)
+        if found >= self.ceiling_ * (1 - EVEN):
+            found = far_out(self.recent_scores_, self.ceiling_)
+        self._set_threshold(found)
+
+    def _latest(self, rows: Array) -> Array:
+        """A copy of the last rows, as many as a restart needs."""
+        return namespace(rows).asarray(rows[-self._n_first() :], copy=True)
+
+    # ----------------------------------------------------------------------- scoring
+
+    def _recent_usual(self) -> np.ndarray:
+        """Places in `recent_rows_` of those that are not far out, if there are any."""
+        is_far = self.recent_far_[-self.recent_rows_.shape[0] :]
+        usual = np.flatnonzero(is_far == 0)
+        return usual if len(usual) else np.arange(len(is_far))
+
+    def _ceiling(self, known: Array) -> float:
+        """The error of a code without entries, if it is the same for all rows."""
+        rows = before_last(self.learner_, known)
+        energies = to_numpy(last_step(self.learner_).dictionary_.energy(rows))
+        low, high = float(energies.min()), float(energies.max())
+        return low if high <= low * (1 + EVEN) else inf
+
+    def _double_errors(self, known: Array) -> np.ndarray:  # (n,)
+        return to_numpy(self._learned_errors(known)).astype(np.float64)
+
+    def _training_scores(self) -> np.ndarray:  # (n,)
+        return self.recent_scores_
