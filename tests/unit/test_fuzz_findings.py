@@ -133,7 +133,7 @@ def test_what_is_missing_is_filled_in_by_maps_and_imputers(rng, tmp_path):
     ):
         assert takes_gaps(model)
         assert np.isfinite(model.fit(gaps, y).predict(gaps)).all()
-    assert not takes_gaps(make_pipeline(UnitNorm(), DKSVDClassifier()))
+    assert not takes_gaps(make_pipeline(UnitNorm(), FourierMap(), KSVD()))
     np.save(tmp_path / "rows.npy", gaps)
     rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
     np.testing.assert_array_equal(model.predict(rows), model.predict(gaps))
