@@ -26,8 +26,8 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-slow test-oldest test-processors fuzz reproduce pages \
-    browser bench lint clean
+.PHONY: help demo test test-slow test-oldest test-processors fuzz reproduce pages docs \
+    test-docs browser bench lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 17
@@ -60,6 +60,13 @@ reproduce: .venv/.plot ## run the experiments of the papers in full (hours on tw
 
 pages: .venv/.plot ## write the pages in docs from the records in the repository
 	$(BIN)/python -m kernlets.lab.pages
+
+docs: .venv/.docs ## build the site into build/site (ONLINE=1: links to other sites)
+	$(BIN)/python -m sphinx -W --keep-going -q -j $(JOBS) -d build/doctrees docs build/site
+	@echo "open build/site/index.html"
+
+test-docs: docs .venv/.test ## look at the site in a browser, light and dark, wide and narrow
+	KERNLETS_REQUIRE_SITE=1 $(PYTEST) -m slow tests/site
 
 browser: ## install the browser in which a test looks at the report (Debian, as root)
 	@command -v chromium >/dev/null || { apt-get update -qq && \
