@@ -16,7 +16,7 @@ from sphinx.application import Sphinx
 from kernlets import registry
 
 NAME = re.compile(r"(?:kernlets\.)?([A-Za-z][\w.]*)(?:\(.*)?", re.DOTALL)
-EXAMPLE = re.compile(r"(?:python )?examples/(\w+)\.py.*")
+EXAMPLE = re.compile(r"(?:python )?examples/([a-z_]+)\.py.*")
 
 
 ANCHOR = re.compile(r'<a id="([^"]+)">')
