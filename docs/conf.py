@@ -68,6 +68,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
+    "write_computation_times": False,  # its table loads a script from elsewhere
 }
 
 # ---------------------------------------------------------------- pages

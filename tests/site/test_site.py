@@ -115,6 +115,7 @@ def test_nothing_is_loaded_from_elsewhere():
                 assert not rest.lstrip("\"'").startswith(("http", "//")), page
 
 
+@cache
 def clicks(start: Path) -> dict[str, int]:
     """Clicks from `start` to each page, and to each place in a page."""
     found, edge = {f"{start}#": 0}, [start]
