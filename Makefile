@@ -66,6 +66,7 @@ pages: .venv/.plot ## write the pages in docs from the records in the repository
 # All pages are read each time (-E), since pages that are not give no warnings. Examples
 # that have not changed are not run again.
 docs: .venv/.docs ## build the site into build/site (ONLINE=1: links to other sites)
+	rm -rf build/site
 	$(BIN)/python -m sphinx -E -W --keep-going -q -j $(JOBS) -d build/doctrees docs build/site
 	@echo "open build/site/index.html"
 

@@ -64,6 +64,7 @@ sphinx_gallery_conf = {
     "reference_url": {"kernlets": None},
     # all are run but the one that starts processes, which import the main module
     "filename_pattern": r"/(?!cluster)\w+\.py$",
+    "default_thumb_file": str(Path(__file__).parent / "images" / "preimages.png"),
     "within_subsection_order": "ExampleTitleSortKey",
     "download_all_examples": False,
     "show_memory": False,
