@@ -11,7 +11,9 @@ SEED ?= 0
 MINUTES ?= 20
 CORES := Haswell Sandybridge Nehalem
 OLDEST := tests/contracts tests/unit
-BIN := .venv/bin
+SMOKE := $(addprefix tests/unit/test_,import.py versions.py vocabulary.py kernels.py \
+    project.py)
+BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
 PYTEST := $(if $(THREADS),OMP_NUM_THREADS=$(THREADS) )$(BIN)/python -m pytest -q \
     $(if $(THREADS),--threads $(THREADS)) $(if $(filter random,$(ORDER)),--shuffle $(SEED))
@@ -26,8 +28,8 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-slow test-oldest test-processors fuzz reproduce pages \
-    browser bench lint clean
+.PHONY: help demo test test-slow test-oldest test-processors fuzz reproduce pages docs \
+    test-docs coverage dist browser bench lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 17
@@ -60,6 +62,30 @@ reproduce: .venv/.plot ## run the experiments of the papers in full (hours on tw
 
 pages: .venv/.plot ## write the pages in docs from the records in the repository
 	$(BIN)/python -m kernlets.lab.pages
+
+# All pages are read each time (-E), since pages that are not give no warnings. Examples
+# that have not changed are not run again.
+docs: .venv/.docs ## build the site into build/site (ONLINE=1: links to other sites)
+	rm -rf build/site
+	$(BIN)/python -m sphinx -E -W --keep-going -q -j $(JOBS) -d build/doctrees docs build/site
+	@echo "open build/site/index.html"
+
+test-docs: docs .venv/.test ## look at the site in a browser, light and dark, wide and narrow
+	KERNLETS_REQUIRE_SITE=1 $(PYTEST) -m slow tests/site
+
+coverage: .venv/.dev ## run the fast tests and report which lines of the library ran
+	$(FAST) --cov --cov-report=term --cov-report=html:build/coverage
+
+# What a user gets: the wheel without anything else, and the sdist with its own tests.
+dist: .venv/.dev ## build wheel and sdist, and test both in clean environments
+	rm -rf dist build/dist
+	$(BIN)/python -m build -q --outdir dist
+	$(PYTHON) -m venv build/dist/wheel && $(PYTHON) -m venv build/dist/sdist
+	build/dist/wheel/$(notdir $(BIN))/python -m pip install -qq dist/*.whl
+	cd build/dist && wheel/$(notdir $(BIN))/kernlets demo --quick --out demo.html
+	mkdir build/dist/source && tar xf dist/*.tar.gz -C build/dist/source --strip 1
+	build/dist/sdist/$(notdir $(BIN))/python -m pip install -qq build/dist/source pytest pandas
+	cd build/dist/source && ../sdist/$(notdir $(BIN))/python -m pytest -q $(SMOKE)
 
 browser: ## install the browser in which a test looks at the report (Debian, as root)
 	@command -v chromium >/dev/null || { apt-get update -qq && \

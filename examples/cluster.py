@@ -1,5 +1,8 @@
-"""A kernel dictionary learned on a Dask cluster, from rows that never leave it.
+"""
+A cluster: rows that never move
+===============================
 
+A kernel dictionary is learned on a Dask cluster, from rows that never leave it.
 Here the cluster is two processes of this machine; give the address of a scheduler for
 another one. What comes back is an ordinary estimator, saved and applied without Dask.
 Half a minute: ``python examples/cluster.py [ADDRESS]``

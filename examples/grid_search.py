@@ -1,4 +1,6 @@
-"""Choosing kernel, landmarks and sparsity together by cross-validation.
+"""
+Kernel, landmarks and sparsity chosen together
+==============================================
 
 Everything is a scikit-learn estimator, so the kernel's own parameters are reached by
 name through the pipeline. Folds are shuffled: the rows stand in the order of their

@@ -1,5 +1,8 @@
-"""A kernel dictionary per class from blocks on disk, one block in memory at a time.
+"""
+A stream of blocks from disk
+============================
 
+A kernel dictionary per class, with one block in memory at a time.
 Digits and their shifts by one pixel are written to files as a sensor or a log might
 leave them. Landmarks come from one look at the files; then each block is mapped,
 learned from, and forgotten. A few seconds: ``python examples/stream_from_disk.py``

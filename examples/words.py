@@ -1,5 +1,8 @@
-"""Dictionaries of words: samples that are not vectors, through a kernel function.
+"""
+Dictionaries of words
+=====================
 
+Samples that are not vectors, through a kernel function.
 The kernel counts the pairs of neighbouring letters that two words share. One dictionary
 is learned for the words of each language, and new words go to the language that
 represents them best. Runs in a few seconds: ``python examples/words.py``

@@ -1,17 +1,14 @@
-"""The former name of ``python -m kernlets.lab.papers``; it goes in the next release."""
+"""The former name of ``python -m kernlets.lab.papers``."""
 
 from __future__ import annotations
 
 import sys
-import warnings
 
+from .backend.renamed import warn_renamed
 from .lab.papers.__main__ import main
 
 if __name__ == "__main__":
-    warnings.warn(
-        "kernlets.experiments is now kernlets.lab.papers: run `python -m "
-        "kernlets.lab.papers`",
-        FutureWarning,
-        stacklevel=1,
+    warn_renamed(
+        "python -m kernlets.experiments", "python -m kernlets.lab.papers", stacklevel=0
     )
     sys.exit(main())

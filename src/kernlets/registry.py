@@ -59,6 +59,40 @@ def estimators() -> list[type]:
     return [value for value in public if isinstance(value, type) and _fits(value)]
 
 
+def documented() -> dict[str, Any]:
+    """Every public class and function but errors, those of public modules included.
+
+    Names are as seen from `kernlets`: ``KSVD``, ``datasets.load``.
+    """
+    return dict(_callables(importlib.import_module(__package__)))
+
+
+def _callables(module: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name in _public_names(module):
+        value = getattr(module, name)
+        if inspect.ismodule(value):
+            yield from _callables(value, f"{prefix}{name}.")
+        elif callable(value) and not _is_error(value):
+            yield f"{prefix}{name}", value
+
+
+def _public_names(module: Any) -> list[str]:
+    """The `__all__` of a module, or the classes and functions that it defines."""
+    if hasattr(module, "__all__"):
+        return module.__all__
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and getattr(value, "__module__", None) == module.__name__
+        and (inspect.isclass(value) or inspect.isfunction(value))
+    ]
+
+
+def _is_error(value: Any) -> bool:
+    return inspect.isclass(value) and issubclass(value, Exception)
+
+
 def _fits(cls: type) -> bool:
     return hasattr(cls, "fit") and hasattr(cls, "get_params")
 

@@ -6,11 +6,15 @@ import dataclasses
 import doctest
 import inspect
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import kernlets
+from kernlets import registry
+from kernlets.cli.app import app
 from kernlets.config import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -19,34 +23,7 @@ PACKAGE = Path(kernlets.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
-def own_names(module):
-    """The public names of a module: its `__all__`, or what it defines."""
-    if hasattr(module, "__all__"):
-        return module.__all__
-    return [
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("_")
-        and getattr(value, "__module__", None) == module.__name__
-        and (inspect.isclass(value) or inspect.isfunction(value))
-    ]
-
-
-def documented(module, prefix=""):
-    """Names and values that need documentation, those of public modules included."""
-    for name in own_names(module):
-        value = getattr(module, name)
-        if inspect.ismodule(value):
-            yield from documented(value, f"{prefix}{name}.")
-        elif callable(value) and not is_error(value):
-            yield f"{prefix}{name}", value
-
-
-def is_error(value):
-    return inspect.isclass(value) and issubclass(value, Exception)
-
-
-PUBLIC = dict(documented(kernlets))
+PUBLIC = registry.documented()
 
 
 @pytest.fixture
@@ -132,6 +109,36 @@ def test_the_readme_example(capsys):
     assert len([line for line in block.splitlines() if line]) <= 11
     exec(block, {})
     assert float(capsys.readouterr().out) > 0.96
+
+
+def sessions(page):
+    """The blocks of a page that are typed: ``>>>`` lines and commands, in order."""
+    blocks = re.findall(r"```(pycon|sh)\n(.*?)```", page.read_text(), re.DOTALL)
+    for kind, text in blocks:
+        if kind == "pycon":
+            yield "python", text
+        for line in text.splitlines() if kind == "sh" else ():
+            if line.startswith("kernlets "):
+                yield "command", line.partition("#")[0]
+
+
+PAGES = [p for p in sorted((ROOT / "docs").glob("*.md")) if "```pycon" in p.read_text()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_what_pages_show_happens(page, tmp_path, monkeypatch):
+    """Sessions go on from one block of a page to the next, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    names, parser = {}, doctest.DocTestParser()
+    for kind, text in sessions(page):
+        if kind == "command":
+            done = CliRunner().invoke(app, shlex.split(text)[1:])
+            assert done.exit_code == 0, done.output
+            continue
+        case = parser.get_doctest(text, names, page.stem, str(page), 0)
+        failed, tried = doctest.DocTestRunner().run(case, clear_globs=False)
+        names = case.globs  # the parser copies what it is given
+        assert failed == 0 and tried > 0
 
 
 def test_pages_named_in_the_readme_exist():

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -16,6 +14,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from chromium import FLAGS, find_chromium
 from kernlets.cli import app
 from kernlets.lab.bench.skip import Skip
 from kernlets.lab.papers import findings as f
@@ -553,10 +552,6 @@ def test_the_former_command_works_and_warns():
 
 # ---------------------------------------------------------------- in a browser
 
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
-    "--disable-background-networking --disable-component-update --disable-sync"
-).split()
 ACT = """<script>
 document.querySelector("#numbers th:nth-child(5)").click();
 document.querySelector(".filters select[name=verdict]").value = "better";
@@ -567,10 +562,7 @@ document.querySelector(".legend li").click();
 
 @pytest.fixture(scope="module")
 def browser() -> str:
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    if found is None and os.environ.get("KERNLETS_REQUIRE_BROWSER") == "1":
-        pytest.fail("no chromium, but KERNLETS_REQUIRE_BROWSER=1")
-    return found or pytest.skip("no chromium: apt-get install chromium")
+    return find_chromium()
 
 
 def browse(browser: str, page: Path, *flags: str) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import inspect
+from pathlib import Path
 
 import numpy as np
 import pytest
+from packaging.version import Version
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GridSearchCV
 
@@ -29,6 +32,7 @@ from kernlets import (
     save,
 )
 from kernlets.backend import names
+from kernlets.backend.renamed import removed_in, warn_renamed
 from kernlets.core import SparseCodes
 from kernlets.pursuits import CODERS, resolve_coder
 from kernlets.updates import RENAMED, UPDATES, KSVDUpdate, resolve_update
@@ -218,3 +222,30 @@ def test_the_former_method_of_ksad_warns(dictionary, data):
     with pytest.warns(FutureWarning, match=r"use encode\(X\).toarray\(\)"):
         dense = model.codes(data[0])
     np.testing.assert_array_equal(model.encode(data[0]).toarray(), dense)
+
+
+# how long former names stay
+
+
+def test_former_names_stay_for_two_minor_releases():
+    assert removed_in("0.1") == "0.3"
+    with pytest.warns(FutureWarning, match=r"since version 1\.9 .* 1\.11: use b"):
+        warn_renamed("a", "b", since="1.9")
+
+
+def test_no_former_name_outlives_its_time():
+    package = Path(kernlets.__file__).parent
+    calls = [
+        call
+        for path in package.rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id == "warn_renamed"
+    ]
+    assert len(calls) >= 5
+    default = inspect.signature(warn_renamed).parameters["since"].default
+    for call in calls:
+        given = [word.value for word in call.keywords if word.arg == "since"]
+        since = ast.literal_eval(given[0]) if given else default
+        assert Version(kernlets.__version__) < Version(removed_in(since))

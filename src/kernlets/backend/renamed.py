@@ -1,4 +1,4 @@
-"""Former names of parameters and methods, which work for one more release and warn."""
+"""Former names of parameters and methods: they warn for two minor releases, then go."""
 
 from __future__ import annotations
 
@@ -9,10 +9,17 @@ UNSET = "deprecated"
 """Default of a parameter that goes by another name now, as scikit-learn marks it."""
 
 
-def warn_renamed(old: str, new: str, stacklevel: int = 3) -> None:
-    """Say that `old` will be removed, and what to write instead."""
+def removed_in(since: str) -> str:
+    """The release without a name that warns `since` a release: two minor ones later."""
+    major, minor = since.split(".")
+    return f"{major}.{int(minor) + 2}"
+
+
+def warn_renamed(old: str, new: str, stacklevel: int = 3, since: str = "0.1") -> None:
+    """Say that `old` will be removed, when, and what to write instead."""
     warnings.warn(
-        f"{old} is deprecated and will be removed in version 0.3: use {new}",
+        f"{old} is deprecated since version {since} and will be removed in version "
+        f"{removed_in(since)}: use {new}",
         FutureWarning,
         stacklevel=stacklevel + 1,
     )

@@ -338,7 +338,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
                 )
 
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
-        """softmax(−r / temperature_): a ranking between 0 and 1, not calibrated.
+        """softmax(−r / `temperature_`): a ranking between 0 and 1, not calibrated.
 
         Wrap the classifier in scikit-learn's `CalibratedClassifierCV` if the numbers
         must be frequencies.

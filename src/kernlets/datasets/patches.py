@@ -93,7 +93,7 @@ def distance_percentile(
     n_pairs: int = 100_000,
     random_state: RandomState = None,
 ) -> float:
-    """Percentile of |x − y|² over random pairs of rows: σ² of the IKA experiments.
+    """Percentile of ‖x − y‖² over random pairs of rows: σ² of the IKA experiments.
 
     Parameters
     ----------

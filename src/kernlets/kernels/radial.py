@@ -1,6 +1,6 @@
 """Kernels of a distance: RBF, Matérn, rational quadratic and Laplacian (L1).
 
-A radial kernel is defined by two functions of the squared distance s = |x - y|². If
+A radial kernel is defined by two functions of the squared distance s = ‖x - y‖². If
 its bandwidth is None, `bound` sets it from the data to gamma = 1/(p·var(X)). A kernel
 that is called without being bound uses 1/p, like scikit-learn's pairwise kernels.
 """
@@ -23,7 +23,7 @@ from .pairs import feature_pull, l1_distances, squared_distances
 
 
 class Radial(Family):
-    """κ(x, y) = profile(s), s = |x - y|²; a subclass defines `profile` and `slope`."""
+    """κ(x, y) = profile(s), s = ‖x - y‖²; a subclass defines `profile` and `slope`."""
 
     accept_sparse: ClassVar[bool] = True
     bounded = True
@@ -47,7 +47,7 @@ class Radial(Family):
 
 
 class RBF(Exponential, Radial):
-    """κ(x, y) = exp(-|x - y|²/(2σ²)) = exp(-γ|x - y|²).
+    """κ(x, y) = exp(-‖x - y‖²/(2σ²)) = exp(-γ‖x - y‖²).
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class _LengthScale(Radial):
 
 
 class Matern(_LengthScale):
-    """Matérn kernel: a polynomial of r = √(2ν)·|x - y|/l times exp(-r).
+    """Matérn kernel: a polynomial of r = √(2ν)·‖x - y‖/l times exp(-r).
 
     κ = e⁻ʳ (ν = 1/2), (1 + r) e⁻ʳ (ν = 3/2), (1 + r + r²/3) e⁻ʳ (ν = 5/2).
 
@@ -153,7 +153,7 @@ class Matern(_LengthScale):
         return factor
 
     def slope(self, s: Array) -> Array:
-        """dκ/ds: -a² e⁻ʳ times 1/(2r), 1/2 and (1 + r)/6, with r = a·|x - y|."""
+        """dκ/ds: -a² e⁻ʳ times 1/(2r), 1/2 and (1 + r)/6, with r = a·‖x - y‖."""
         r = self._radius(s)
         factor = -self._squared_frequency()
         if self.nu == 0.5:
@@ -175,7 +175,7 @@ class Matern(_LengthScale):
 
 
 class RationalQuadratic(_LengthScale):
-    """κ(x, y) = (1 + |x - y|²/(2αl²))^(-α), a mixture of RBF kernels.
+    """κ(x, y) = (1 + ‖x - y‖²/(2αl²))^(-α), a mixture of RBF kernels.
 
     Parameters
     ----------

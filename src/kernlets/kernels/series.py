@@ -64,7 +64,7 @@ class _Alignment(Structured):
 class GAK(_Alignment):
     """Global alignment kernel: a sum over all alignments of two series, normalised.
 
-    k(x, y) = Σ_π Π κ(x_π(i), y_π(i)) with κ = ωe/(2 - ωe), e = exp(-|x - y|²/(2σ²)),
+    k(x, y) = Σ_π Π κ(x_π(i), y_π(i)) with κ = ωe/(2 - ωe), e = exp(-‖x - y‖²/(2σ²)),
     and κ(x, y) = k(x, y)/√(k(x, x) k(y, y)). It is positive definite, unlike kernels of
     DTW distances, which keep the best alignment only.
 
@@ -141,7 +141,7 @@ class GAK(_Alignment):
 class DTW(_Alignment):
     """κ(x, y) = exp(-γ d(x, y)²), d the DTW distance: the best alignment's length.
 
-    d² is the least Σ|xᵢ - yⱼ|² over alignments. DTW is no metric, and this kernel is
+    d² is the least Σ‖xᵢ - yⱼ‖² over alignments. DTW is no metric, and this kernel is
     not positive semi-definite in general: `GAK` is. Methods that factor a kernel matrix
     drop its negative eigenvalues; others take ``Clipped(DTW())``.
 

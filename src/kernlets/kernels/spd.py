@@ -79,7 +79,7 @@ class _Distance(Structured):
 
 
 class LogEuclidean(_Distance):
-    """κ(A, B) = exp(-γ |log A - log B|²), definite for every γ.
+    """κ(A, B) = exp(-γ ‖log A - log B‖²), definite for every γ.
 
     Matrices are compared by the logarithms of their eigenvalues and by their
     eigenvectors: a Gaussian kernel in a flat space.
@@ -196,7 +196,7 @@ class Stein(Structured):
 
 
 class AffineInvariant(_Distance):
-    """κ(A, B) = exp(-γ |log(A^(-½) B A^(-½))|²), the geodesic distance of matrices.
+    """κ(A, B) = exp(-γ ‖log(A^(-½) B A^(-½))‖²), the geodesic distance of matrices.
 
     It does not change if all matrices become MAMᵀ. The space is curved, so that for
     d > 1 there is no γ for which the kernel is positive definite on all sets of

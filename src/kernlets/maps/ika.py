@@ -77,7 +77,7 @@ class IKAMap(LandmarkMap):
     eigenvalues_ : array (m,)
         The eigenvalues λ, largest first.
     projection_ : array (n, m)
-        Columns √λᵢ vᵢ, so that ψ(X) = b(X) @ projection_.
+        Columns √λᵢ vᵢ, so that ψ(X) = b(X) @ `projection_`.
     landmarks_ : array (n, p)
         Filters (frequencies for "cosine"); None if the basis is a function.
     landmark_indices_ : array (n,) or None
