@@ -71,7 +71,7 @@ docs: .venv/.docs ## build the site into build/site (ONLINE=1: links to other si
 	@echo "open build/site/index.html"
 
 test-docs: docs .venv/.test ## look at the site in a browser, light and dark, wide and narrow
-	KERNLETS_REQUIRE_SITE=1 $(PYTEST) -m slow tests/site
+	KERNLETS_REQUIRE_SITE=1 $(PYTEST) -m slow tests/website
 
 coverage: .venv/.dev ## run the fast tests and report which lines of the library ran
 	$(FAST) --cov --cov-report=term --cov-report=html:build/coverage

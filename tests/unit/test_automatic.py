@@ -285,3 +285,14 @@ def test_every_family_says_what_its_settings_are():
             assert len(setting) == len(family.names)
             for near in family.near(setting):
                 assert len(near) == len(setting) and near != setting
+
+
+def test_small_fits_do_not_make_large_ones_seem_impossible():
+    """A third of a second for 200 rows is overhead, not a 1300th of 7000 rows."""
+    trial = Trial(Space("unit", "rbf"), "samples", ())
+    told = {"n_fits": 3, "seconds": 0.9}
+    by_rows = Outcome(trial, Stage(300, 3), **told)
+    with_overhead = Outcome(trial, Stage(300, 3), **told, small=1000)
+    assert by_rows.fit_seconds(200) == with_overhead.fit_seconds(200) == 0.3
+    assert by_rows.fit_seconds(7000) == pytest.approx(0.3 * 35**2)
+    assert with_overhead.fit_seconds(7000) == pytest.approx(0.3 * 50 / 1.04)

@@ -35,6 +35,7 @@ KEEP = (20, 8, 4, 3)  # trials that go on after each stage ...
 KEEP_FEW = (6,)  # ... of few rows
 PARENTS = 4  # trials whose near settings are tried in the next stage
 SLOW = ("classes", "exact")  # families that come last in the first stage
+SMALL_FITS = 1000  # rows up to which a fit is mostly overhead
 FOR_THREADS = 1000  # rows of a fit that is worth more than one thread
 TIE = 0.5  # standard errors by which candidates may differ by chance
 FAILURES = (ValueError, ArithmeticError, np.linalg.LinAlgError)
@@ -64,6 +65,9 @@ class Search:
         self.spread = unit * float((X / unit).std())
         self.stages = plan(len(y), int(y.max()) + 1)
         self.few = len(y) < FEW_ROWS
+        # samples as atoms are what is best against damage, and in small parts of the
+        # rows they seem to be too slow for all
+        self.small = SMALL_FITS if robust else 0
         self.known: dict[Trial, Outcome] = {}
         self.table: list[dict[str, Any]] = []
         self.stopped = False
@@ -237,8 +241,8 @@ class Search:
         """The result with the hits of an earlier stage of the same number of rows."""
         before = self.known.get(trial)
         if before is None or before.stage.n_rows != stage.n_rows:
-            return Outcome(trial, stage)
-        return Outcome(trial, stage, dict(before.hits), before.total)
+            return Outcome(trial, stage, small=self.small)
+        return Outcome(trial, stage, dict(before.hits), before.total, small=self.small)
 
     def _features(self, space: Space, split: Split) -> Features:
         steps = scalers(space.scale)

@@ -50,6 +50,7 @@ class Outcome:
     n_fits: int = 0  # in this stage
     seconds: float = 0.0  # of the stage, with the maps
     error: str | None = None
+    small: int = 0  # rows up to which a fit takes about the same time
 
     @property
     def read(self) -> int:
@@ -87,7 +88,8 @@ class Outcome:
         return each * self._work(n_rows) / self._work(self.stage.n_train)
 
     def _work(self, n_rows: int) -> float:
-        return FAMILIES[self.trial.family].work(self.trial.space, n_rows)
+        work, space = FAMILIES[self.trial.family].work, self.trial.space
+        return work(space, n_rows) + (work(space, self.small) if self.small else 0.0)
 
     def stage_seconds(self, stage: Stage) -> float:
         """Predicted time of another stage."""

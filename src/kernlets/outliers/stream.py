@@ -15,7 +15,7 @@ from ..backend.arrays import index_like, namespace, to_numpy
 from ..backend.constraints import AT_LEAST_1, Interval
 from ..backend.pipelines import before_last, last_step
 from ..backend.random import generator
-from ..backend.reading import read_rows
+from ..backend.reading import apply_rows, read_rows
 from ..backend.validation import check_rows
 from ..core import Array
 from ..fields import (
@@ -311,11 +311,11 @@ class StreamOutlierDetector(OutlierDetector):
         n, first, found = X.shape[0], 0, []
         if not self.__sklearn_is_fitted__():
             first = min(n, self._n_first())
-            found.append(self._start(read_rows(X, slice(0, first))))
+            found.append(apply_rows(self._start, X, slice(0, first)))
             self.__dict__.pop("pending_", None)
         for begin in range(first, n, self.batch_size):
             end = min(n, begin + self.batch_size)
-            found.append(self._step(read_rows(X, slice(begin, end))))
+            found.append(apply_rows(self._step, X, slice(begin, end)))
         self.n_samples_seen_ += n_new
         scores, alarms = zip(*found, strict=True)
         self.decision_scores_ = np.concatenate(scores)[-n_new:]
