@@ -23,6 +23,7 @@ NAMES = (
     "rkdl",
     "rkdl-scale",
     "outliers",
+    "outlier-halves",
     "ksad",
     "scale",
     "streams",
