@@ -15,7 +15,11 @@ from kernlets import StreamOutlierDetector, plotting
 from kernlets.outliers import PatchOutlierDetector
 
 rng = np.random.default_rng(0)
-figure, axes = plt.subplots(1, 3, figsize=(14, 3.8), layout="constrained")
+
+
+def new_axes():
+    return plt.subplots(figsize=(5, 3.8), layout="constrained")[1]
+
 
 # %%
 # Woven cloth, and a piece of it with a scratch that is as bright as the cloth.
@@ -34,7 +38,7 @@ along = np.arange(30, 80)
 scratched[along, along // 2 + 20] = scratched[along, along // 2 + 21] = 0.8
 inspector = PatchOutlierDetector(patch_size=8, random_state=0).fit([cloth(), cloth()])
 scores = inspector.score_map(scratched)
-plotting.plot_score_map(scores, scratched, axes[0], inspector.threshold_)
+plotting.plot_score_map(scores, scratched, new_axes(), inspector.threshold_)
 print("worst pixel:", *np.unravel_index(scores.argmax(), scores.shape))
 
 # %%
@@ -45,7 +49,7 @@ missed = pulse[:400].copy()
 missed[200:215] = 0.05 * rng.standard_normal(15)
 listener = PatchOutlierDetector(patch_size=(40,), random_state=0).fit(pulse)
 scores = listener.score_map(missed)
-plotting.plot_score_map(scores, missed, axes[1], listener.threshold_)
+plotting.plot_score_map(scores, missed, new_axes(), listener.threshold_)
 print("worst step:", scores.argmax())
 
 # %%
@@ -58,7 +62,8 @@ follower = StreamOutlierDetector(window=400, random_state=0)
 alarms = []
 for block in np.split(stream, 40):
     alarms.append(follower.partial_fit(block).labels_.mean())
-axes[2].plot(100 * np.arange(1, 41), alarms, color="C3")
-axes[2].set(title="alarms of a stream", xlabel="rows so far", ylabel="share of alarms")
+axes = new_axes()
+axes.plot(100 * np.arange(1, 41), alarms, color="C3")
+axes.set(title="alarms of a stream", xlabel="rows so far", ylabel="share of alarms")
 print("learned anew:", follower.n_restarts_, "time(s)")
 plt.show()
