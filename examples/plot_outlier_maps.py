@@ -18,7 +18,7 @@ rng = np.random.default_rng(0)
 
 
 def new_axes():
-    return plt.subplots(figsize=(5, 3.8), layout="constrained")[1]
+    return plt.subplots(figsize=(7, 4), layout="constrained")[1]
 
 
 # %%
