@@ -5,11 +5,9 @@ from __future__ import annotations
 from statistics import mean
 from typing import Any
 
-import numpy as np
-
 from kernlets.lab.peers.spec import Benchmark, Case, Figures, Method
 
-from .outliers import ALL, NORMAL, SETS, Problem, Split
+from .outliers import ALL, NORMAL, SETS, Problem, detected, judged
 from .outliers import BENCHMARK as OUTLIERS
 
 SIZES = ((96, 8), (96, 16), (96, 32), (48, 64), (24, 256), (12, 512))
@@ -20,23 +18,21 @@ _measured: dict[tuple[str, str, tuple[int, int]], tuple[float, float]] = {}
 
 def _areas(rows: str, name: str, size: tuple[int, int]) -> tuple[float, float]:
     """ROC-AUC and average precision of a set, the mean of all rounds."""
-    from sklearn.metrics import average_precision_score, roc_auc_score
-
     key = rows, name, size
     if key not in _measured:
         problem: Problem = OUTLIERS.problem({"set": name, "rows": rows})
-        pairs = [
-            (split.y, _scores(split, rows, size, seed))
+        kind = _sized(size)
+        found = [
+            judged(split.y, detected(kind, rows, split, seed))
             for seed, split in enumerate(problem.splits)
         ]
-        _measured[key] = (
-            mean(float(roc_auc_score(*pair)) for pair in pairs),
-            mean(float(average_precision_score(*pair)) for pair in pairs),
-        )
+        areas, precisions = zip(*found, strict=True)
+        _measured[key] = mean(areas), mean(precisions)
     return _measured[key]
 
 
-def _scores(split: Split, rows: str, size: tuple[int, int], seed: int) -> np.ndarray:
+def _sized(size: tuple[int, int]) -> Any:
+    """The detector with other numbers of dictionaries and atoms."""
     from kernlets import DictionaryOutlierDetector
     from kernlets.outliers import SampledDictionaries
 
@@ -45,10 +41,7 @@ def _scores(split: Split, rows: str, size: tuple[int, int], seed: int) -> np.nda
             sizes = dict(zip(("n_dictionaries", "n_atoms"), size, strict=True))
             return super()._sampled(seed).set_params(**sizes)
 
-    model: Any = Sized(novelty=rows == NORMAL, random_state=seed).fit(split.train)
-    if split.test is split.train:
-        return model.decision_scores_
-    return -model.score_samples(split.test)
+    return Sized
 
 
 class CrossFitted(Method):
@@ -62,9 +55,9 @@ class CrossFitted(Method):
 
     def run(self) -> list[tuple[float, float]]:
         found = []
-        for judged, seen in (self.halves, self.halves[::-1]):
+        for half, seen in (self.halves, self.halves[::-1]):
             size = max(SIZES, key=lambda size: self._merit(seen, size))
-            found += [_areas(self.rows, name, size) for name in judged]
+            found += [_areas(self.rows, name, size) for name in half]
         return found
 
     def _merit(self, names: tuple[str, ...], size: tuple[int, int]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from statistics import mean, pstdev
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -76,23 +76,30 @@ class Detector(Method):
         return [self.scores(split, seed) for seed, split in enumerate(splits)]
 
     def figures(self, result: list[np.ndarray]) -> Figures:
-        from scipy.stats import rankdata
-        from sklearn.metrics import average_precision_score, roc_auc_score
-
         name, rows = self.problem.name, self.problem.rows
         if name == MEANS[rows]:
             return _means(rows, self.name)
-        # scores may be infinite; both figures know their order only
-        ranks = [rankdata(np.nan_to_num(scores, nan=-np.inf)) for scores in result]
-        pairs = [(s.y, r) for s, r in zip(self.problem.splits, ranks, strict=False)]
-        areas = [float(roc_auc_score(y, scores)) for y, scores in pairs]
+        pairs = zip(self.problem.splits, result, strict=False)
+        areas, precisions = zip(*(judged(s.y, r) for s, r in pairs), strict=True)
         found = {
             "ROC-AUC": mean(areas),
-            "AP": mean(float(average_precision_score(y, s)) for y, s in pairs),
+            "AP": mean(precisions),
             "spread": pstdev(areas),
         }
         _measured.setdefault((rows, name), {})[self.name] = found
         return found
+
+
+def judged(y: np.ndarray, scores: np.ndarray) -> tuple[float, float]:
+    """ROC-AUC and average precision, which know the order of the scores only.
+
+    Scores may be infinite.
+    """
+    from scipy.stats import rankdata
+    from sklearn.metrics import average_precision_score, roc_auc_score
+
+    ranks = rankdata(np.nan_to_num(scores, nan=-np.inf))
+    return float(roc_auc_score(y, ranks)), float(average_precision_score(y, ranks))
 
 
 def _means(rows: str, method: str) -> Figures:
@@ -119,12 +126,15 @@ class Kernlets(Detector):
     def scores(self, split: Split, seed: int) -> np.ndarray:
         from kernlets import DictionaryOutlierDetector
 
-        novelty = self.problem.rows == NORMAL
-        model = DictionaryOutlierDetector(novelty=novelty, random_state=seed)
-        model.fit(split.train)
-        if split.test is split.train:
-            return model.decision_scores_
-        return -model.score_samples(split.test)
+        return detected(DictionaryOutlierDetector, self.problem.rows, split, seed)
+
+
+def detected(kind: Any, rows: str, split: Split, seed: int) -> np.ndarray:
+    """Scores of one of our detectors, which is told if all rows are normal."""
+    model = kind(novelty=rows == NORMAL, random_state=seed).fit(split.train)
+    if split.test is split.train:
+        return model.decision_scores_
+    return -model.score_samples(split.test)
 
 
 class IsolationForest(Detector):

@@ -67,12 +67,12 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
     * ``"label consistent"``: `LCKSVDClassifier` behind a `NystroemMap`;
     * ``"class samples"``: the samples of each class as its dictionary; with ``robust``.
 
-    Missing values (NaN) in training rows are filled in by a `DictionaryImputer`, which
-    becomes a part of the winner; new rows may have some in any case.
-
     They are chosen by successive halving on growing parts of the rows. All candidates
     of a space share its map, and one pursuit or one set of codes gives the scores for
     all numbers of non-zeros or neighbours. The winner is fitted to all rows.
+
+    Missing values (NaN) in training rows are filled in by a `DictionaryImputer`, which
+    becomes a part of the winner; new rows may have some in any case.
 
     Parameters
     ----------

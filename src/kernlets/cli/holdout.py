@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import make_pipeline
 
-from ..backend.pipelines import last_step, steps_of
 from ..datasets import Table
 
 
@@ -38,16 +36,11 @@ def _some(rows: Table, places: np.ndarray) -> Table:
 
 def chosen(model: Any) -> Any:
     """The pipeline that a search ended with, else the model itself."""
-    *before, last = steps_of(model)
-    best = getattr(last, "best_pipeline_", None)
-    if best is None:
-        return model
-    return make_pipeline(*before, *steps_of(best)) if before else best
+    return getattr(model, "best_pipeline_", model)
 
 
 def search_facts(model: Any) -> dict[str, str]:
     """What a search tried and chose, for the summary of a fit."""
-    model = last_step(model)
     if not hasattr(model, "best_pipeline_"):
         return {}
     best = model.best_params_

@@ -168,22 +168,35 @@ def _settled(stock: ops.Stock, size: int) -> Array:  # (r, m)
     its rounding makes up the norms of atoms.
     """
     matrix, coefs = stock.matrix[:size, :size], stock.coefs[:size]
-    xp = namespace(coefs)
-    if size == 0 or not all_finite(coefs) or not all_finite(stock.gram):
-        return coefs
-    norms = xp.sqrt(diagonal(matrix))[:, None]
-    spread = float(xp.max(xp.sum(xp.abs(coefs) * norms, axis=0)))
-    longest = max(float(xp.max(diagonal(stock.gram))), 0.0)
-    if spread <= (DRIFT * longest / eps(coefs)) ** 0.5:
-        return coefs
-    drift = diagonal(coefs.T @ (matrix @ coefs)) - diagonal(stock.gram)
-    if float(xp.max(xp.abs(drift))) <= DRIFT * longest:
+    xp, norms = namespace(coefs), namespace(coefs).sqrt(diagonal(matrix))[:, None]
+    if not _drifts(matrix, coefs, norms, stock.gram):
         return coefs
     values, vectors = xp.linalg.eigh(double(matrix / norms / norms.T))
     seen = values > values[-1] * eps(coefs) ** 0.5
     scale = xp.where(seen, 1 / xp.where(seen, values, 1.0), 0.0)
     right = vectors.T @ double(stock.products[:size] / norms)
     return as_like(vectors @ (scale[:, None] * right), coefs) / norms
+
+
+def _drifts(
+    matrix: Array,  # (r, r)
+    coefs: Array,  # (r, m)
+    norms: Array,  # (r, 1) of the anchors
+    gram: Array,  # (m, m) as the steps have left it
+) -> bool:
+    """Whether the norms of atoms, computed anew, are not those of `gram`.
+
+    That is computed only where rounding can matter.
+    """
+    xp = namespace(coefs)
+    if not len(coefs) or not all_finite(coefs) or not all_finite(gram):
+        return False
+    spread = float(xp.max(xp.sum(xp.abs(coefs) * norms, axis=0)))
+    longest = max(float(xp.max(diagonal(gram))), 0.0)
+    if spread <= (DRIFT * longest / eps(coefs)) ** 0.5:
+        return False
+    drift = diagonal(coefs.T @ (matrix @ coefs)) - diagonal(gram)
+    return float(xp.max(xp.abs(drift))) > DRIFT * longest
 
 
 def _grown(array: Array, shape: tuple[int, int]) -> Array:

@@ -7,7 +7,6 @@ from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import to_numpy
@@ -17,7 +16,7 @@ from ..backend.pixels import as_pixels, places, windows
 from ..backend.random import generator
 from ..backend.rows import map_rows
 from ..fields import Declared, Number, Part, Whole
-from .base import OutlierDetector
+from .base import OutlierDetector, seeded
 from .detector import DictionaryOutlierDetector
 
 
@@ -204,10 +203,7 @@ class PatchOutlierDetector(Estimator):
     def _new_detector(self, seed: int) -> Any:
         if self.detector is None:
             return DictionaryOutlierDetector(novelty=True, random_state=seed)
-        detector = clone(self.detector)
-        if detector.random_state is None:
-            detector.set_params(random_state=seed)
-        return detector
+        return seeded(self.detector, seed)
 
 
 def spread_scores(

@@ -285,7 +285,7 @@ def _unit_again(dictionary: GramDictionary) -> GramDictionary:
     An atom that is the small difference of samples has few digits in float32.
     """
     xp = namespace(dictionary.coefs)
-    squares = xp.sum(dictionary.products * dictionary.coefs, axis=1)
+    squares = xp.vecdot(dictionary.products, dictionary.coefs)
     off = (xp.abs(squares - 1) > ROUNDED) & (squares > 0)
     if not bool(xp.any(off)):
         return dictionary
