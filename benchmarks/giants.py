@@ -1,15 +1,19 @@
 """Thousands of atoms on one GPU: ``python -m benchmarks.giants [--out FILE] [JOB …]``.
 
 Jobs: `pursuit` codes 100 000 rows over up to 65 536 atoms and compares a sample of rows
-with float64; `learn` runs iterations of K-SVD on a million rows; `positive` is
-non-negative. Seconds are medians after a warm-up. Peaks are those of torch's allocator,
-beside the data. Rows are sparse combinations of planted atoms with noise.
+with float64; `positive` is the same with non-negative codes; `learn` runs iterations of
+K-SVD on a million rows; `disk` on ten million rows of a temporary file (31 GB) beside
+the same in the GPU's memory; `batches` learns from mini-batches of rows; `landmarks`
+maps a million rows over 65 536 landmarks. Seconds are medians after a warm-up. Peaks
+are those of torch's allocator, beside the data. Rows are sparse combinations of planted
+atoms with noise.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -18,7 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernlets import KSVD, OMP
+from kernlets import KSVD, OMP, NystroemMap, OnlineDictionary, options
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.hot.rows_omp import rows_omp
 from kernlets.lab.bench.records import write_json
@@ -39,6 +43,13 @@ LEARNING = [
     (1_000_000, 768, 3072, 10, 1.0, 20),
     (1_000_000, 768, 16_384, 32, 8.0, None),
 ]
+ON_DISK = (10_000_000, 768, 3072, 10)
+STREAMED = 0.8  # of the rate in memory
+BATCHES = (1_000_000, 768, 3072, 10)
+PASSES = 3
+WITHIN = 1.02  # of the error of the full update after as many passes
+LANDMARKS = (1_000_000, 768, 65_536, 512)  # rows, features, landmarks, components
+LEARNED = {"update": "ksvd-parallel", "random_state": 0}
 CHECKED = 64  # rows that are compared with float64
 
 
@@ -98,27 +109,84 @@ def _product(X: torch.Tensor, atoms: torch.Tensor) -> None:
     torch.cuda.synchronize()
 
 
+def learned(m: int, q: int, iterations: int, X: Any) -> KSVD:
+    return KSVD(m, q, max_iter=iterations, **LEARNED).fit(X)
+
+
+def per_iteration(m: int, q: int, X: Any) -> tuple[KSVD, float, float]:
+    """A fit of K-SVD, seconds of one of its iterations, and the peak in GiB."""
+    learned(m, q, 1, X[: 4 * m])  # compiles
+    times = []
+    for iterations in (1, 3):
+        fit = partial(learned, m, q, iterations, X)
+        (model, peak), seconds = timed(partial(peak_of, fit))
+        times.append(seconds)
+    return model, (times[1] - times[0]) / 2, peak
+
+
 def learn() -> Iterator[dict[str, Any]]:
     for n, p, m, q, seconds_wanted, peak_wanted in LEARNING:
         _, X = planted(n, p, m, q)
-        settings = {"update": "ksvd-parallel", "random_state": 0}
-        KSVD(m, q, max_iter=1, **settings).fit(X[: 4 * m])  # compiles
-        times, histories = [], []
-        for iterations in (1, 3):
-            model = KSVD(m, q, max_iter=iterations, **settings)
-            (_, peak), seconds = timed(partial(peak_of, partial(model.fit, X)))
-            times.append(seconds)
-            histories = list(map(float, model.history_["objective"]))
-        row = {"job": "learn", "size": [n, p, m, q], "fit of one iteration": times[0]}
-        row |= {"seconds per iteration": (times[1] - times[0]) / 2}
+        model, seconds, peak = per_iteration(m, q, X)
+        row = {"job": "learn", "size": [n, p, m, q], "seconds per iteration": seconds}
         row |= {"aim": seconds_wanted, "peak GiB": peak, "aim GiB": peak_wanted}
-        yield row | {"objective": histories}
+        yield row | {"objective": list(map(float, model.history_["objective"]))}
+
+
+def disk() -> Iterator[dict[str, Any]]:
+    n, p, m, q = ON_DISK
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.npy"
+        _, X = planted(n, p, m, q)
+        file = np.lib.format.open_memmap(path, "w+", np.float32, (n, p))
+        for rows in torch.arange(n).split(250_000):
+            file[rows[0] : rows[-1] + 1] = X[rows[0] : rows[-1] + 1].cpu().numpy()
+        _, held, _ = per_iteration(m, q, X)
+        del X, file
+        torch.cuda.empty_cache()
+        with options(device="cuda"):
+            stored = np.load(path, mmap_mode="r")
+            _, streamed, peak = per_iteration(m, q, stored)
+    row = {"job": "disk", "size": list(ON_DISK), "seconds per iteration": streamed}
+    row |= {"in memory": held, "rate": held / streamed, "aim": STREAMED}
+    yield row | {"peak GiB": peak, "GB per second": 4e-9 * n * p / streamed}
+
+
+def batches() -> Iterator[dict[str, Any]]:
+    n, p, m, q = BATCHES
+    _, X = planted(n, p, m, q)
+    batch = {"batch_size": n // 20, "forgetting": 1 - 4 / n}
+    whole = KSVD(m, q, max_iter=PASSES, **LEARNED)
+    parts = OnlineDictionary(m, q, max_iter=PASSES, **batch, **LEARNED)
+    whole.fit(X[: 4 * m])  # compiles
+    errors, row = [], {"job": "batches", "size": list(BATCHES), "passes": PASSES}
+    for name, model in {"full update": whole, "mini-batches": parts}.items():
+        (_, peak), seconds = timed(partial(peak_of, partial(model.fit, X)))
+        errors.append(float(model.reconstruction_error(X)))
+        row |= {f"{name}, seconds": seconds, f"{name}, peak GiB": peak}
+        row[f"{name}, error"] = errors[-1]
+    yield row | {"errors": errors[1] / errors[0], "aim": WITHIN}
+
+
+def landmarks() -> Iterator[dict[str, Any]]:
+    n, p, c, k = LANDMARKS
+    _, X = planted(n, p, 1024, 10)
+    how = {"n_components": k, "random_state": 0}
+    features = NystroemMap("rbf", "uniform", n_landmarks=c, **how)
+    NystroemMap("rbf", "uniform", n_landmarks=2048, **how).fit(X[:4096])
+    (_, peak), fit = timed(partial(peak_of, partial(features.fit, X)))
+    (_, more), transform = timed(partial(peak_of, partial(features.transform, X)))
+    row = {"job": "landmarks", "size": list(LANDMARKS), "fit seconds": fit}
+    yield row | {"transform seconds": transform, "peak GiB": max(peak, more)}
 
 
 JOBS = {
     "pursuit": pursuit,
     "positive": partial(pursuit, positive=True),
     "learn": learn,
+    "disk": disk,
+    "batches": batches,
+    "landmarks": landmarks,
 }
 
 
@@ -133,7 +201,7 @@ def main() -> None:
             for row in JOBS[name]():
                 print(json.dumps(row), flush=True)
                 rows.append(row)
-        except torch.cuda.OutOfMemoryError as error:
+        except (MemoryError, torch.cuda.OutOfMemoryError) as error:
             rows.append({"job": name, "failed": str(error)})
             print(json.dumps(rows[-1]), flush=True)
         torch.cuda.empty_cache()

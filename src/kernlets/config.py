@@ -102,6 +102,7 @@ class Settings:
 
     memory: int  # bytes that a single call may allocate for its own use
     n_threads: int
+    device_memory: int | None = None  # the same on a GPU; None: half of what is free
     block_rows: int | None = None  # rows per block; None: derived from `memory`
     device: str | None = None  # move NumPy input to this torch device
     loops: str = "auto"  # implementation of the hot loops on NumPy arrays
@@ -133,8 +134,11 @@ def _checked(changes: dict[str, Any]) -> dict[str, Any]:
             raise ValueError(f"{name}={value!r} must be at least 1")
         if name == "loops" and value not in LOOPS:
             raise ValueError(f"loops={value!r} must be one of {LOOPS}")
-    if "memory" in changes:
-        changes = {**changes, "memory": parse_bytes(changes["memory"])}
+    if "memory" in changes:  # on a GPU as well, unless that is said apart
+        changes = {"device_memory": changes["memory"], **changes}
+    for name in ("memory", "device_memory"):
+        if changes.get(name) is not None:
+            changes = {**changes, name: parse_bytes(changes[name])}
     if isinstance(changes.get("checkpoint"), (str, Path)):
         changes = {**changes, "checkpoint": CheckpointFolder(changes["checkpoint"])}
     return changes
@@ -148,10 +152,12 @@ class Options:
     Parameters
     ----------
     memory : int or str
-        Bytes that a single call may allocate for its own use, e.g. ``"2GB"``. Default:
-        half of the machine's memory.
+        Bytes that a single call may allocate for its own use, e.g. ``"2GB"``, in host
+        memory and on a GPU. Default: half of the machine's memory.
     n_threads : int
         Number of threads. Default: the available cores.
+    device_memory : int or str, optional
+        What `memory` is, but on a GPU only. Default: half of what is free there.
     block_rows : int, optional
         Rows per block. Default: derived from `memory`.
     device : str, optional

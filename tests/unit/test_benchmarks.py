@@ -106,6 +106,13 @@ def test_missing_module_is_a_reason_to_skip() -> None:
         require("no_such_peer")
 
 
+def test_figures_of_numpy_can_be_judged_and_written() -> None:
+    runs = [(1.0, {"x": np.float64(2)}), (1.0, {"x": np.float64(3)})]
+    summary = runner._summary(runs, share=1)
+    lines = runner.judged([Target("x", ">=", 2)], summary["figures"])
+    assert json.loads(json.dumps(lines))[0]["met"] is True
+
+
 @pytest.mark.parametrize(
     ("sense", "bound", "good", "bad"),
     [(">=", 1.5, 1.5, 1.4), ("<=", 40, 40, 41), ("≈", 1e-4, 0.99995, 0.9998)],

@@ -369,8 +369,9 @@ def test_bad_rows(X):
     words = frame(X).assign(word="a")
     with pytest.raises(ValueError, match="not real numbers"):
         MOD(5).fit(words)
-    with options(device="cpu"), pytest.raises(ValueError, match="device"):
-        MOD(5).fit(chunked(X))
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    with pytest.raises(TypeError, match=r"options\(device"):
+        MOD(5, random_state=0).fit(torch.asarray(X)).transform(chunked(X))
 
 
 def test_sparse_codes_and_errors(X):
@@ -383,7 +384,49 @@ def test_sparse_codes_and_errors(X):
     assert_close(each.compute(), learner.reconstruction_error(X, per_sample=True), 1e-9)
 
 
-# Two worker processes
+# Two worker processes, also with a device each: two of them may share a GPU
+
+
+def on_devices():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    return ["cpu", *["cuda"] * torch.cuda.is_available()]
+
+
+MODELS_ON_DEVICES = {
+    "MOD": MOD(15, 3, max_iter=3, random_state=0),
+    "K-SVD": KSVD(15, 3, update="ksvd-parallel", max_iter=3, random_state=0),
+    "online": OnlineDictionary(15, 3, max_iter=2, random_state=0),
+    "orthogonal": OrthogonalDictionary(3, max_iter=3, random_state=0),
+    "map": FourierMap(n_components=20, random_state=0),
+}
+
+
+@pytest.mark.parametrize("device", on_devices())
+@pytest.mark.parametrize("name", MODELS_ON_DEVICES)
+def test_workers_compute_on_the_device_of_the_options(name, device, X, client):
+    model = MODELS_ON_DEVICES[name]
+    codes = clone(model).fit(X).transform(X)
+    with options(device=device):
+        fitted = clone(model).fit(chunked(X))
+        found = fitted.transform(chunked(X)).compute()
+    assert isinstance(found, np.ndarray)
+    assert_close(found, codes, 1e-8)
+    if name != "map":
+        assert fitted.components_.device.type == device
+
+
+@pytest.mark.parametrize("device", on_devices())
+@pytest.mark.parametrize("landmarks", ["coreset", "kmeans"])
+def test_pipeline_whose_workers_have_devices(landmarks, device, X, y, client):
+    features = NystroemMap("poly:2", landmarks, n_landmarks=40, random_state=0)
+    learner = MOD(15, 3, max_iter=3, random_state=0)
+    model = make_pipeline(features, ResidualClassifier(learner))
+    labels = clone(model).fit(chunked(X), da.from_array(y, chunks=700)).predict(X)
+    with options(device=device):
+        fitted = clone(model).fit(chunked(X), da.from_array(y, chunks=700))
+        found = fitted.predict(chunked(X)).compute()
+    assert fitted[0].landmarks_.device.type == device
+    assert (found == labels).mean() > 0.99
 
 
 def chunk_of_normals(block_info=None):

@@ -31,6 +31,8 @@ from kernlets import (
 )
 from kernlets.backend.pipelines import takes_gaps
 from kernlets.backend.sparse_rows import _sparse_variance
+from kernlets.classifiers.neighbors import count_votes
+from kernlets.preimage import over_landmarks
 
 
 @pytest.mark.parametrize(
@@ -230,3 +232,26 @@ def test_what_ends_in_a_refusal_does_not_warn_before(rng):
             KSADClassifier(beta2=1e300, max_iter=2, random_state=0).fit(X, y)
         with pytest.raises(ValueError, match="overflow"):
             NystroemMap("poly:2", n_landmarks=4, random_state=0).fit(huge)
+
+
+def test_votes_of_rows_that_would_overflow(rng):
+    points = rng.standard_normal((40, 3)).astype(np.float32)
+    labels = (points[:, 0] > 0).astype(int)
+    ray = 1e38 * np.array([[1, 0, 0], [-1, 0, 0]], np.float32)
+    few = rng.standard_normal((20, 3)).astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        votes = count_votes(ray, 4 * points, labels, 5)
+        near = count_votes(few, points, labels, 5)
+    assert votes.argmax(axis=1).tolist() == [1, 0]
+    order = np.linalg.norm(few[:, None] - points, axis=2).argsort(axis=1)[:, :5]
+    np.testing.assert_array_equal(near[:, 1], labels[order].sum(axis=1))
+
+
+def test_features_that_overflow_on_the_way_back_do_not_warn():
+    X = 1e-9 * np.random.default_rng(0).standard_normal((60, 2)).astype(np.float32)
+    model = IKAMap(n_components=4, n_samples=28, landmarks="diagonal", random_state=15)
+    model.fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        over_landmarks(model, np.full((3, 4), 3e38, np.float32))

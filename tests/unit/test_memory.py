@@ -3,6 +3,9 @@
 Rows are on disk, in a file several times larger than the option. What a fit or a
 prediction takes beside its result may exceed the option by 25 % and 50 MB, the latter
 for the model itself and for the memory that the system does not give back at once.
+
+On a GPU, where torch's allocator counts every byte, by 10 %; there rows also come as
+tensors, which are not counted.
 """
 
 from __future__ import annotations
@@ -14,13 +17,18 @@ import textwrap
 
 import numpy as np
 import pytest
+from sklearn.base import is_classifier
 
-from kernlets import registry
+from kernlets import KSVD, MOD, NystroemMap, options, registry
+from kernlets.backend import block_loop, room
+from kernlets.backend.block_loop import BlockPlan
+from kernlets.backend.renamed import UNSET
 
 ROWS, WIDTH, MEMORY = 60_000, 400, 16  # 96 MB in float32; MB
 LIMIT = 1.25 * MEMORY + 50
 QUICK = {"max_iter": 1, "random_state": 0, "n_components": 6, "n_landmarks": 40}
 QUICK |= {"max_candidates": 2, "n_atoms_per_class": 6}
+GPU_ROWS, GPU_WIDTH, GPU_MEMORY = 20_000, 4000, 64  # 320 MB in float32; MB
 WHOLE = {  # defined by all samples or codes at once
     "AutoDictionaryClassifier",
     "DKSVDClassifier",
@@ -113,3 +121,120 @@ def test_peaks_stay_within_the_option(name, peaks):
     if name in WHOLE:
         assert "memory option" in found.pop("fit")
     assert found and all(peak <= LIMIT for peak in found.values()), found
+
+
+def test_an_option_for_the_host_and_one_for_gpus():
+    with options(memory="3GB"):
+        assert (options.memory, options.device_memory) == (3 * 10**9, 3 * 10**9)
+        with options(device_memory="1 GB"):
+            assert (options.memory, options.device_memory) == (3 * 10**9, 10**9)
+        with options(memory="2GB", device_memory=None):
+            assert options.device_memory is None
+    assert options.device_memory is None
+
+
+def test_blocks_on_a_gpu_take_a_quarter_of_the_option_at_most(monkeypatch):
+    monkeypatch.setattr(block_loop, "gpu_size", lambda source: 64 * 10**9)
+    monkeypatch.setattr(block_loop, "room", lambda source: 4 * 10**8)
+    rows = np.empty((10**6, 100), np.float32)
+    plan = BlockPlan.of(9200, rows)  # and 800 bytes for a row itself
+    assert (plan.rows, plan.at_once) == (10**8 // 10**4, 2)
+    monkeypatch.setattr(block_loop, "room", lambda source: 4 * 10**10)
+    assert BlockPlan.of(9200, rows).rows == 10**9 // 10**4  # caches suffice
+
+
+def test_a_full_gpu_is_an_error_with_advice():
+    advice = r"options\(device_memory"
+    with pytest.raises(MemoryError, match=advice), room.told_when_full():
+        raise RuntimeError("CUDA out of memory. Tried to allocate 70.00 GiB. GPU 0 …")
+    with pytest.raises(RuntimeError, match="another"), room.told_when_full():
+        raise RuntimeError("another error")
+
+
+@pytest.fixture
+def gpu():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    return torch.cuda
+
+
+@pytest.fixture(scope="module")
+def wide_rows(tmp_path_factory):
+    path = tmp_path_factory.mktemp("gpu") / "X.npy"
+    rng = np.random.default_rng(0)
+    atoms = rng.standard_normal((20, GPU_WIDTH), dtype=np.float32)
+    np.save(path, rng.random((GPU_ROWS, 20), np.float32) @ atoms)
+    return np.load(path, mmap_mode="r")
+
+
+def quickly(Estimator):
+    params = Estimator().get_params()
+    known = [name for name, value in params.items() if value is not UNSET]
+    return Estimator(**{name: QUICK[name] for name in QUICK if name in known})
+
+
+def gpu_peak(gpu, job):
+    """MB beside the result."""
+    gpu.synchronize()
+    gpu.empty_cache()
+    before = gpu.memory_allocated()
+    gpu.reset_peak_memory_stats()
+    result = job()
+    gpu.synchronize()
+    own = result.nbytes if hasattr(result, "is_cuda") and result.is_cuda else 0
+    return (gpu.max_memory_allocated() - before - own) / 1e6
+
+
+@pytest.mark.parametrize("place", ["disk", "tensor"])
+@pytest.mark.parametrize("name", [cls.__name__ for cls in registry.estimators()])
+@pytest.mark.filterwarnings("ignore")
+def test_peaks_on_a_gpu(name, place, wide_rows, gpu):
+    Estimator = {cls.__name__: cls for cls in registry.estimators()}[name]
+    y = np.arange(GPU_ROWS) % 3 if is_classifier(Estimator()) else None
+    few = np.array(wide_rows[:300])
+    with options(device="cuda", memory=GPU_MEMORY * 10**6):
+        small = quickly(Estimator).fit(few, None if y is None else y[:300])
+        X = wide_rows if place == "disk" else torch_rows(wide_rows)
+        for method in ("transform", "predict", "decision_function"):
+            if hasattr(small, method):
+                getattr(small, method)(few)
+                peak = gpu_peak(gpu, lambda method=method: getattr(small, method)(X))
+                assert peak <= 1.1 * GPU_MEMORY, method
+        if name in WHOLE and place == "tensor":
+            return  # copies of all rows are needed, and were asked for
+        if name in WHOLE:
+            with pytest.raises((MemoryError, ValueError), match="memory option"):
+                quickly(Estimator).fit(X, y)
+        else:
+            peak = gpu_peak(gpu, lambda: quickly(Estimator).fit(X, y))
+            assert peak <= 1.1 * GPU_MEMORY, "fit"
+
+
+def torch_rows(X):
+    import torch
+
+    return torch.as_tensor(np.array(X), device="cuda")
+
+
+def test_large_arrays_are_moved_to_a_gpu_block_by_block(wide_rows, gpu):
+    X = np.array(wide_rows)
+    with options(device="cuda", memory=GPU_MEMORY * 10**6):
+        peak = gpu_peak(gpu, lambda: MOD(6, 2, max_iter=1, random_state=0).fit(X))
+        streamed = MOD(6, 2, max_iter=3, random_state=0).fit(X)
+        codes = streamed.transform(X[:500])
+    assert peak <= 1.1 * GPU_MEMORY
+    with options(device="cuda"):
+        moved = MOD(6, 2, max_iter=3, random_state=0).fit(X)
+    error = moved.reconstruction_error(X)
+    assert streamed.reconstruction_error(X) == pytest.approx(error, rel=1e-4)
+    assert codes.shape == (500, 6)
+
+
+def test_what_is_too_large_for_a_gpu_is_our_error(gpu):
+    rng = np.random.default_rng(0)
+    X = rng.random((300_000, 4), np.float32)
+    with options(device="cuda", device_memory="900GB"):
+        with pytest.raises(MemoryError, match="GPU is full"):
+            NystroemMap("rbf", "uniform", n_landmarks=300_000).fit(X)
+    assert KSVD(8, 2, max_iter=1, random_state=0).fit(X[:100]).components_.shape

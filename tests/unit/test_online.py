@@ -529,3 +529,19 @@ def test_features_of_blocks_can_be_read_again(rng):
         np.testing.assert_allclose(found, features.transform(X), atol=1e-12)
     once = features.transform(iter([X]))
     assert next(once).shape[0] == 300 and next(once, None) is None
+
+
+def test_mini_batches_of_rows_beat_the_update_from_all_rows():
+    """At as many passes, from the same start."""
+    rng = np.random.default_rng(0)
+    n, m, q = 4000, 64, 4
+    atoms = rng.standard_normal((m, 32))
+    codes = np.zeros((n, m))
+    places = rng.random((n, m)).argpartition(q, axis=1)[:, :q]
+    np.put_along_axis(codes, places, rng.standard_normal((n, q)), axis=1)
+    X = codes @ atoms + 0.1 * rng.standard_normal((n, 32))
+    how = {"update": "ksvd-parallel", "max_iter": 3, "random_state": 0}
+    whole = KSVD(m, q, **how).fit(X)
+    parts = {"batch_size": n // 20, "forgetting": 1 - 4 / n}
+    batches = OnlineDictionary(m, q, **parts, **how).fit(X)
+    assert batches.reconstruction_error(X) < whole.reconstruction_error(X)

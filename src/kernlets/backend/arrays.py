@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace as namespace
@@ -265,13 +265,20 @@ def synchronize() -> None:
         torch.cuda.synchronize(options.device)
 
 
-def device_memory(X: Any) -> int:
-    """Bytes of the GPU that X is on; 0 if X is in host memory or on disk."""
-    if not is_torch(X) or not X.is_cuda:
-        return 0
+class GPUMemory(NamedTuple):
+    """Bytes of a GPU: those that this process can still take, and all."""
+
+    free: int
+    total: int
+
+
+def gpu_memory(gpu: Any) -> GPUMemory:
+    """What a GPU has, with what torch holds for later counted as free."""
     import torch
 
-    return torch.cuda.get_device_properties(X.device).total_memory
+    free, total = torch.cuda.mem_get_info(gpu)
+    held = torch.cuda.memory_reserved(gpu) - torch.cuda.memory_allocated(gpu)
+    return GPUMemory(free + held, total)
 
 
 def check_points(points: Any, like: Array, name: str) -> Array:  # (m, p)

@@ -19,14 +19,17 @@ from scipy import sparse
 
 from ..config import options
 from ..core import Array
-from .arrays import device_memory, empty, is_torch
+from .arrays import empty, is_torch
 from .reading import apply_rows
+from .room import gpu_size, room
 from .threads import parallel
 
 Result = TypeVar("Result")
 
 BLOCK_ROWS = 1024  # large enough for matrix products, small enough for the caches
 GPU_SHARE = 64  # a block with all that is derived from it takes this part of a GPU
+READERS = 2  # blocks from the host at once: one is read while a GPU works on the other
+BLOCKS = 2 * READERS  # half of what a call may take on a GPU is for sums and results
 
 
 _together: ContextVar[int] = ContextVar("kernlets_rows_together", default=1)
@@ -49,7 +52,8 @@ class BlockPlan:
     A BLAS rounds products of other shapes differently. So blocks have `BLOCK_ROWS`
     rows whatever the number of threads, the memory option and the container: where
     memory is short, fewer blocks are in work at once. Only where a single block does
-    not fit does it get fewer rows. On a GPU blocks are as large as its memory allows.
+    not fit does it get fewer rows. On a GPU blocks are as large as its memory allows;
+    if they come from the host, one is read while another is worked on.
     """
 
     rows: int
@@ -64,14 +68,18 @@ class BlockPlan:
         `result_bytes` is what one block leaves behind until it is added to others.
         """
         needed = max(1, row_bytes + source_bytes(source))
+        memory, gpu = room(source), gpu_size(source)
         if options.block_rows is not None:
             rows = options.block_rows
+        elif gpu:
+            rows = min(memory // BLOCKS, gpu // GPU_SHARE) // needed
         else:
-            rows = _affordable_rows(options.memory // (2 * needed))
-            rows = max(rows, device_memory(source) // (GPU_SHARE * needed))
-        rows = _together.get() * max(1, rows // _together.get())
-        at_once = options.memory // (2 * (needed * rows + result_bytes))
-        return cls(rows, max(1, min(at_once, options.n_threads)))
+            rows = _affordable_rows(memory // (2 * needed))
+        together = _together.get()
+        rows = together * max(1, rows // together)
+        at_once = memory // (2 * (needed * rows + result_bytes))
+        most = min(READERS, options.n_threads) if gpu else options.n_threads
+        return cls(rows, max(1, min(at_once, most)))
 
     def slices(self, n: int) -> list[slice]:
         """Consecutive slices of 0..n."""

@@ -1,6 +1,7 @@
 """Rows on a cluster: the two loops of `rows.py` for Dask arrays and dataframes.
 
-Each chunk of rows is processed like an array in memory, block by block.
+Each chunk of rows is processed like an array in memory, block by block, on the device
+named in the options: a worker with a GPU of its own moves its chunks there.
 `dask_tasks.py` sends the work to the chunks; these are the only files that import Dask.
 """
 
@@ -16,7 +17,14 @@ import dask.array as da
 import numpy as np
 
 from ..core import Array
-from .arrays import as_float, stored_dtype, working_dtype
+from .arrays import (
+    as_float,
+    is_torch,
+    stored_dtype,
+    to_device,
+    to_numpy,
+    working_dtype,
+)
 from .block_loop import stacked_rows, sum_blocks
 from .dask_tasks import (
     await_workers,
@@ -96,7 +104,7 @@ def with_lengths(X: Any) -> da.Array:
 
 def map_rows(f: Callable[[Array], Array], X: da.Array, row_bytes: int) -> da.Array:
     """f over the chunks, as another Dask array: nothing is computed here."""
-    like = f(as_float(np.ones((1, X.shape[1]), X.dtype)))
+    like = _on_host(f(to_device(as_float(np.ones((1, X.shape[1]), X.dtype)))))
     job = packed(partial(_map_chunk, f, row_bytes))
     first = origin(X)
     return mapped(replace(first, maps=(*first.maps, job)), like)
@@ -106,7 +114,12 @@ def _map_chunk(
     f: Callable[[Array], Array], row_bytes: int, chunk: np.ndarray, _: Any
 ) -> Array:
     _check(chunk)
-    return stacked_rows(f, chunk, row_bytes)
+    return _on_host(stacked_rows(f, to_device(chunk), row_bytes))
+
+
+def _on_host(rows: Array) -> Array:
+    """Rows that a Dask array can hold, dense or sparse."""
+    return to_numpy(rows) if is_torch(rows) else rows
 
 
 def sum_rows(
@@ -135,10 +148,11 @@ def _sum_chunk(
     def shifted(block: Array, number: int) -> Any:
         return f(block, span[0] + number)
 
-    return sum_blocks(shifted if numbered else f, [chunk], row_bytes, numbered)
+    part = shifted if numbered else f
+    return sum_blocks(part, [to_device(chunk)], row_bytes, numbered)
 
 
-def take_rows(X: da.Array, rows: np.ndarray) -> np.ndarray:
+def take_rows(X: da.Array, rows: np.ndarray) -> Array:
     """The rows with these numbers, gathered in the given order."""
     rows = np.asarray(rows)
     order = np.argsort(rows, kind="stable")
@@ -153,7 +167,7 @@ def take_rows(X: da.Array, rows: np.ndarray) -> np.ndarray:
     taken = np.concatenate(found) if found else np.empty((0, X.shape[1]))
     gathered = np.empty_like(taken)
     gathered[order] = taken
-    return gathered
+    return to_device(gathered)
 
 
 def _take_from_chunk(chunk: np.ndarray, rows: np.ndarray) -> np.ndarray:

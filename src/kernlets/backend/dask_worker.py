@@ -18,8 +18,10 @@ import dask
 import numpy as np
 
 from ..config import options
+from .room import told_when_full
 from .threads import serial_blas
 
+SENT = ("memory", "device_memory", "block_rows", "loops", "device")
 CACHE_SHARE = 3  # a worker caches chunks up to this part of its memory
 
 
@@ -44,18 +46,11 @@ class Under:
     """The options that go with a function to the workers."""
 
     f: Callable[..., Any]
-    memory: int
-    block_rows: int | None
-    loops: str
+    settings: dict[str, Any]
 
     def __call__(self, *args: Any) -> Any:
         """One thread, because Dask runs as many tasks at once as there are cores."""
-        with options(
-            n_threads=1,
-            memory=self.memory,
-            block_rows=self.block_rows,
-            loops=self.loops,
-        ), serial_blas:
+        with options(n_threads=1, **self.settings), serial_blas, told_when_full():
             return self.f(*args)
 
 
@@ -68,7 +63,7 @@ NOTHING = Packed(_as_it_is)
 
 def packed(f: Callable[..., Any]) -> Packed:
     """f and the current options, ready to be sent."""
-    return Packed(Under(f, options.memory, options.block_rows, options.loops))
+    return Packed(Under(f, {name: getattr(options, name) for name in SENT}))
 
 
 def added(parts: list[Any]) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from ..config import options
+from .room import told_when_full
 from .threads import serial_blas
 
 METHODS = (
@@ -42,6 +43,7 @@ class Estimator(BaseEstimator):
       many as the option `n_threads` says, so that results do not depend on them.
     * A process that was started by the sender of a pickled estimator, as joblib's are,
       adopts the sender's options.
+    * A GPU without memory left is a MemoryError that says what to do.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -62,11 +64,11 @@ class Estimator(BaseEstimator):
 
 
 def _on_own_threads(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method with BLAS on one thread while it runs."""
+    """The method with BLAS on one thread while it runs, and advice on a full GPU."""
 
     @wraps(method)
     def limited(*args: Any, **kwargs: Any) -> Any:
-        with serial_blas:
+        with serial_blas, told_when_full():
             return method(*args, **kwargs)
 
     return limited

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..config import options
 from ..core import Array
 from .arrays import as_float, is_dask
 from .block_loop import source_bytes, stacked_rows
+from .room import room
 
 
 class LazyRows:
@@ -33,6 +33,7 @@ class LazyRows:
         self.row_bytes = row_bytes
         self._count = source.shape[0] if rows is None else len(rows)
         first = self[:1]
+        self.no_rows = first[:0]  # of the kind that the rows are
         self.shape = (self._count, *first.shape[1:])
         self.dtype = first.dtype
 
@@ -90,9 +91,10 @@ def is_elsewhere(X: Any) -> bool:
 
 def check_memory(X: Any, who: str) -> None:
     """Refuse rows that are needed all at once, but are more than the memory option."""
-    if is_stored(X) and X.nbytes > options.memory:
+    memory = room(X)
+    if is_stored(X) and X.nbytes > memory:
         raise MemoryError(
             f"{who} needs all rows in memory, {X.nbytes / 1e9:.1f} GB, over the memory "
-            f"option of {options.memory / 1e9:.1f} GB: raise it with "
+            f"option of {memory / 1e9:.1f} GB: raise it with "
             "kernlets.options(memory=...), or use MOD or KSVD(update='ksvd-parallel')"
         )

@@ -24,6 +24,10 @@ _watch: ContextVar[Callable[[int], Any] | None] = ContextVar("watch", default=No
 _CAN_RELEASE = hasattr(mmap.mmap, "madvise") and hasattr(mmap, "MADV_DONTNEED")
 
 
+class HostRows(np.memmap):
+    """An array in host memory whose blocks are moved to a GPU one by one."""
+
+
 class Incomplete(np.memmap):
     """A memory map whose NaN mean unknown; all others are refused as they are read."""
 
@@ -38,14 +42,15 @@ def read_rows(X: Array, rows: slice | np.ndarray) -> Array:
     block = as_float(X[rows])
     if not isinstance(X, np.memmap):
         return block
-    refuse_infinite(block, rows, isinstance(X, Incomplete))
-    return to_device(block, streamed=True)
+    block = to_device(block, streamed=True)
+    refuse_infinite(block, rows, isinstance(X, Incomplete))  # a GPU is faster at it
+    return block
 
 
 def no_rows(X: Any) -> Array:  # (0, p)
     """An array without rows, of the kind that the blocks of X are."""
     if is_dask(X):
-        return np.empty((0, *X.shape[1:]), X.dtype)
+        return to_device(np.empty((0, *X.shape[1:]), X.dtype))
     return read_rows(X, slice(0, 0))
 
 

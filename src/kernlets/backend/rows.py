@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from ..config import options
 from ..core import Array
 from .arrays import (
     as_float,
@@ -28,12 +27,14 @@ from .arrays import (
     is_array,
     is_dask,
     namespace,
+    to_device,
     to_numpy,
 )
 from .block_loop import slices, stacked_rows, sum_blocks
 from .cluster import dask_rows
 from .lazy_rows import LazyRows, check_memory, is_elsewhere, is_stored
 from .reading import read_rows
+from .room import room
 from .threads import is_inside, marked_inside
 
 Result = TypeVar("Result")
@@ -112,7 +113,7 @@ def iter_blocks(X: Any, row_bytes: int) -> Iterator[Array]:
 def _parts(X: Any) -> Iterable[Array]:
     """Blocks of a stream, chunks of a Dask array brought here, or X itself."""
     if is_dask(X):
-        return map(dask_rows().computed, X.blocks)
+        return map(to_device, map(dask_rows().computed, X.blocks))
     return _ahead(X) if is_blocks(X) else [X]
 
 
@@ -213,7 +214,7 @@ def in_memory(X: Any, rows: np.ndarray) -> tuple[Any, Array]:
 
 def select_rows(X: Any, rows: np.ndarray) -> Any:
     """The rows with these numbers; those of a large array on disk stay there."""
-    if is_stored(X) and X.nbytes > options.memory // 4:
+    if is_stored(X) and X.nbytes > room(X) // 4:
         # all rows between the first and the last one of a block are mapped
         return LazyRows(X, None, X.nbytes // len(rows), rows)
     return X[index_like(rows, X)]
@@ -249,7 +250,7 @@ def rows_in_room(X: Any, share: int) -> int:
     """The number of rows that fit into this part of memory; all if X is in memory."""
     if not is_stored(X):
         return X.shape[0]
-    return options.memory // (share * 8 * X.shape[1])
+    return room(X) // (share * 8 * X.shape[1])
 
 
 def spread_sample(X: Any, n_rows: int) -> Any:
@@ -323,7 +324,7 @@ def map_rows(f: Callable[[Array], Array], X: Any, row_bytes: int) -> Any:
         return Blocks(lambda: map_rows(f, iter(X), row_bytes))
     if is_stored(X):
         lazy = LazyRows(X, f, row_bytes)
-        if lazy.ndim == 2 and lazy.nbytes > options.memory // 2:
+        if lazy.ndim == 2 and lazy.nbytes > room(lazy) // 2:
             return lazy
     return stacked_rows(f, X, row_bytes)
 

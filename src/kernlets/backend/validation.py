@@ -24,7 +24,6 @@ from .arrays import (
     FLOATS,
     as_float,
     as_like,
-    device_memory,
     is_array,
     is_dask,
     is_torch,
@@ -37,8 +36,11 @@ from .arrays import (
 from .cluster import dask_rows
 from .lazy_rows import LazyRows, check_memory, is_elsewhere, is_stored
 from .masks import unmasked
-from .reading import Incomplete, no_rows, refuse_infinite
+from .reading import HostRows, Incomplete, no_rows, refuse_infinite
+from .room import gpu_of, gpu_room
 from .rows import Blocks, is_blocks
+
+HELD = 2  # rows of up to this part of what a call may take are moved to a GPU at once
 
 _checked: ContextVar[Any] = ContextVar("checked", default=None)
 
@@ -87,6 +89,7 @@ def check_rows(
             "in one array here: pass np.concatenate(list(X)), or learn from blocks "
             "with MOD, KSVD(update='ksvd-parallel') or OnlineDictionary"
         )
+    X = _left_on_host(X, like)
     is_tensor = is_torch(X)
     if is_tensor or is_stored(X):
         check_features(estimator, _check_shape(X, ensure_min_samples), reset)
@@ -112,7 +115,7 @@ def check_rows(
     X = _brought_to(X[:] if unread else X, like, streamed, allow_nan)
     if is_tensor:
         refuse_infinite(X, allow_nan=allow_nan)
-    if device_memory(X):
+    if is_torch(X) and X.is_cuda:
         load_solvers(X.device)
     return X
 
@@ -236,6 +239,16 @@ def _stored_rows(X: Any, like: Array | None, allow_nan: bool) -> Any:
     return LazyRows(X, partial(_converted, wanted, allow_nan), row_bytes)
 
 
+def _left_on_host(X: Any, like: Array | None) -> Any:
+    """X; a large array for a GPU as rows whose blocks are moved one by one."""
+    device = options.device if like is None else gpu_of(like)
+    if not (isinstance(X, np.ndarray) and str(device).startswith("cuda")):
+        return X
+    is_plain = X.ndim == 2 and X.dtype in FLOATS and not is_stored(X)
+    is_large = X.nbytes > gpu_room(device) // HELD
+    return X.view(HostRows) if is_plain and is_large else X
+
+
 def _is_alike(X: Array, like: Array) -> bool:
     """Whether X has the library, dtype and device of `like`."""
     if is_torch(X) != is_torch(like) or X.dtype != like.dtype:
@@ -286,19 +299,14 @@ def _check_dask(
             "pass X.compute(), or use MOD, KSVD(update='ksvd-parallel') or "
             "OnlineDictionary"
         )
-    if options.device is not None:
-        raise ValueError(
-            f"device={options.device!r} and a Dask collection do not go together: "
-            "leave the option device out"
-        )
-    if is_torch(like):
+    if is_torch(like) and options.device is None:
         raise TypeError(
             f"X is a Dask collection, but this {name} was fitted on torch tensors: "
-            "save and load it, which gives NumPy arrays, or pass X.compute()"
+            "name their device for the workers, e.g. kernlets.options(device='cuda'), "
+            "or save and load it, which gives NumPy arrays"
         )
-    rows = _check_shape(
-        dask_rows().as_rows(X, None if like is None else like.dtype), ensure_min_samples
-    )
+    dtype = None if like is None else numpy_dtype(like)
+    rows = _check_shape(dask_rows().as_rows(X, dtype), ensure_min_samples)
     check_features(estimator, X, reset)
     return rows
 

@@ -15,6 +15,7 @@ from ..backend.masks import has_gaps
 from ..backend.random import generator
 from ..backend.renamed import UNSET
 from ..backend.rows import map_rows
+from ..backend.scale import quiet
 from ..backend.threads import parallel
 from ..backend.weights import Weights
 from ..core import Array
@@ -278,7 +279,8 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         means = ExplicitDictionary(self.class_means_)
 
         def block(X: Array) -> Array:
-            corr, energy = dictionary.correlate(X), dictionary.energy(X)
+            with quiet():  # the coder refuses what overflows
+                corr, energy = dictionary.correlate(X), dictionary.energy(X)
             codes = self.coder_.solve(gram, corr, energy)
             dense = codes.toarray()
             apart = means.energy(dense)[:, None] - 2 * means.correlate(dense)

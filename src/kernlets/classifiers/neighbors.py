@@ -9,6 +9,7 @@ import numpy as np
 
 from ..backend.arrays import empty, index_like, namespace, row_norms
 from ..backend.rows import map_rows
+from ..backend.scale import peaks, power_of_two
 from ..backend.smallest import smallest
 from ..core import Array
 
@@ -25,9 +26,10 @@ def count_votes(
     wide = xp.concat([points * -2, row_norms(points)[:, None]], axis=1).T
 
     def block(rows: Array) -> Array:
-        ones = xp.ones_like(rows[:, :1])
-        # ‖z‖² − 2qᵀz in one product; ‖q‖² is the same for all points and left out
-        distances = xp.concat([rows, ones], axis=1) @ wide
+        # (‖z‖² − 2qᵀz) / unit in one product; ‖q‖² is the same for all points and left
+        # out, and the unit, which keeps the order, is for rows that would overflow
+        unit = power_of_two(xp.clip(peaks(rows, axis=1), 1.0, None))
+        distances = xp.concat([rows / unit, 1 / unit], axis=1) @ wide
         return _counts(place[smallest(distances, n_neighbors)], n_classes, rows)
 
     return map_rows(block, Q, 2 * points.shape[0] * Q.dtype.itemsize)

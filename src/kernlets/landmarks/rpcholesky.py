@@ -20,7 +20,7 @@ from ..backend.arrays import (
     to_numpy,
 )
 from ..backend.products import matmul
-from ..config import options
+from ..backend.room import room
 from ..core import Array, Kernel
 from ..kernels.definite import refuse_negative_energy
 
@@ -56,7 +56,7 @@ def rpcholesky(
 
 def _check_memory(X: Array, m: int) -> None:
     need = X.shape[0] * m * X.dtype.itemsize
-    if need > options.memory:
+    if need > room(X):
         raise ValueError(
             f"landmarks='rpcholesky' with n_landmarks={m} needs {need / 1e9:.1f} GB: "
             "lower n_landmarks, raise options(memory=...), or use "

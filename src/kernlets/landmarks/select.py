@@ -20,6 +20,7 @@ from ..backend.arrays import (
     index_like,
     is_dask,
     namespace,
+    to_device,
     to_numpy,
 )
 from ..backend.block_loop import stacked_rows
@@ -27,13 +28,13 @@ from ..backend.cluster import dask_rows
 from ..backend.lazy_rows import is_elsewhere
 from ..backend.names import guess
 from ..backend.reading import no_rows
+from ..backend.room import room
 from ..backend.rows import (
     PROBE_ROWS,
     is_blocks,
     row_batches,
     take_rows,
 )
-from ..config import options
 from ..core import Array, Kernel
 from ..fields import Declared, Either, Floats, Indices, Nothing, Samples
 from .block_sample import BlockSample, Sample
@@ -144,7 +145,7 @@ def _from_elsewhere(
     if is_dask(X):
         _refuse_matrix(kernel, X)
         return _from_chunks(sampler, kernel, X, m, rng)
-    if X.size * as_float(X[:1]).dtype.itemsize > options.memory // 4:
+    if X.size * as_float(X[:1]).dtype.itemsize > room(X) // 4:
         return _from_stream(sampler, kernel, _pieces(X), m, rng)
     X = _loaded(X)
     return _landmarks(kernel, X, sampler(kernel, X, m, rng))
@@ -164,7 +165,7 @@ def _from_chunks(
     ]
     found = dask_rows().each_chunk(partial(_take_share, sampler, kernel), X, wanted)
     begins = (ends - sizes)[shares > 0]
-    rows = np.concatenate([rows for rows, _ in found])
+    rows = to_device(np.concatenate([rows for rows, _ in found]))
     indices = None
     if all(places is not None for _, places in found):
         pairs = zip(found, begins, strict=True)
@@ -360,7 +361,7 @@ def _refuse_matrix(kernel: Kernel, X: Any) -> None:
 def _pieces(X: Any) -> Iterator[np.ndarray]:
     """Rows on disk in pieces of an eighth of the memory budget."""
     row_bytes = X.shape[1] * as_float(X[:1]).dtype.itemsize
-    return map(_loaded, row_batches(X, max(1, options.memory // (8 * row_bytes))))
+    return map(_loaded, row_batches(X, max(1, room(X) // (8 * row_bytes))))
 
 
 def _loaded(X: Any) -> np.ndarray:

@@ -16,6 +16,7 @@ from ..backend.block_loop import stacked_rows
 from ..backend.constraints import StrOptions
 from ..backend.fill import at_hand
 from ..backend.random import generator
+from ..backend.room import room
 from ..backend.weights import (
     Weights,
     at_least_one,
@@ -25,7 +26,6 @@ from ..backend.weights import (
     n_weighted,
     without_zeros,
 )
-from ..config import options
 from ..core import Array, AtomUpdate, Kernel, SparseCoder
 from ..dictionaries import GramDictionary, KernelDictionary
 from ..kernels import Precomputed, resolve
@@ -123,7 +123,7 @@ def kernel_matrix(kernel: Kernel, X: Array, who: str) -> Array:  # (N, N)
     """K(X, X), block by block, if it fits into the memory option."""
     n = X.shape[0]
     itemsize = X.dtype.itemsize if X.dtype.itemsize in (4, 8) and X.ndim > 1 else 8
-    _refuse_large(n, itemsize, who)
+    _refuse_large(n, itemsize, room(X), who)
     if isinstance(kernel, Precomputed):
         check_matrix(kernel, X)
         return namespace(X).asarray(X, copy=False)
@@ -134,14 +134,14 @@ def kernel_matrix(kernel: Kernel, X: Array, who: str) -> Array:  # (N, N)
     return matrix
 
 
-def _refuse_large(n: int, itemsize: int, who: str) -> None:
+def _refuse_large(n: int, itemsize: int, memory: int, who: str) -> None:
     need = 1.3 * itemsize * n * n
-    if need <= options.memory:
+    if need <= memory:
         return
-    advised = min(n, max(100, int(options.memory / (16 * itemsize * n))))
+    advised = min(n, max(100, int(memory / (16 * itemsize * n))))
     raise MemoryError(
         f"{who} needs about {need / 1e9:.1f} GB for the kernel matrix of {n} samples, "
-        f"over the memory option of {options.memory / 1e9:.1f} GB. Use make_pipeline("
+        f"over the memory option of {memory / 1e9:.1f} GB. Use make_pipeline("
         f"NystroemMap(kernel, n_landmarks={advised}), KSVD(...)), pass float32, or "
         "raise it with kernlets.options(memory=...)"
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..backend.arrays import as_float, as_like, is_array, namespace
 from ..backend.rows import map_rows
-from ..backend.scale import typical_length
+from ..backend.scale import quiet, typical_length
 from ..backend.sparse_rows import as_dense
 from ..core import Array, Kernel
 from ..fields import Declared, Floats, Names
@@ -161,7 +161,8 @@ def over_landmarks(feature_map: Any, F: Array) -> Array:  # (n, k) -> (n, c)
             f"features of shape {tuple(F.shape)} are not from this map, which has "
             f"{projection.shape[1]} features"
         )
-    return as_like(F, projection) @ projection.T
+    with quiet():  # coefficients that are not finite are refused by those who use them
+        return as_like(F, projection) @ projection.T
 
 
 def admitted(kernel: Kernel, points: Array) -> Array:

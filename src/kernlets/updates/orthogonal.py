@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..backend.arrays import as_like, device_memory, double, eps, namespace
+from ..backend.arrays import as_like, double, eps, namespace
+from ..backend.room import gpu_of
 from ..backend.scale import all_finite, power_of_two
 from ..backend.threads import serial_blas
 from ..core import Array, AtomUpdate, Dictionary, Statistics, Step
@@ -57,7 +58,7 @@ def nearest_orthonormal(rows: Array) -> Array:  # (m, p), m ≤ p
             "sums over the samples are not finite: scale the samples, e.g. with "
             "UnitNorm, or lower the weights of the penalties"
         )
-    if device_memory(rows):
+    if gpu_of(rows) is not None:
         products = by_products(rows)
         if is_orthonormal(products):
             return products

@@ -107,7 +107,8 @@ def _summary(runs: list[tuple[float, Figures]], share: float) -> Line:
         "seconds": median(seconds),
         "all_seconds": seconds,
         "share": share,
-        "figures": {name: median(run[name] for _, run in runs) for name in names},
+        # plain numbers, which records can hold
+        "figures": {k: float(median(run[k] for _, run in runs)) for k in names},
     }
 
 

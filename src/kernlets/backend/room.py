@@ -1,0 +1,61 @@
+"""How much memory a call may take, where its rows are worked on: host or GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ..config import options
+from .arrays import gpu_memory, is_torch
+
+FREE_SHARE = 2  # without an option, a call takes this part of what is free on a GPU
+
+
+def gpu_of(X: Any) -> Any:
+    """The GPU on which blocks of X are worked on; None if it is the host."""
+    if X is None or type(X) is np.ndarray:
+        return None
+    if isinstance(X, np.memmap):  # its blocks are moved one by one
+        on_gpu = options.device is not None and options.device.startswith("cuda")
+        return options.device if on_gpu else None
+    rows = getattr(X, "no_rows", X)  # of rows that are not made yet
+    return rows.device if is_torch(rows) and rows.is_cuda else None
+
+
+def room(X: Any) -> int:
+    """Bytes that a call may take where X is: an option, or half of what is free."""
+    gpu = gpu_of(X)
+    return options.memory if gpu is None else gpu_room(gpu)
+
+
+def gpu_room(gpu: Any) -> int:
+    """Bytes that a call may take on this GPU."""
+    if options.device_memory is not None:
+        return options.device_memory
+    return gpu_memory(gpu).free // FREE_SHARE
+
+
+def gpu_size(X: Any) -> int:
+    """Bytes of the GPU on which blocks of X are worked on; 0 if it is the host."""
+    gpu = gpu_of(X)
+    return 0 if gpu is None else gpu_memory(gpu).total
+
+
+@contextmanager
+def told_when_full() -> Iterator[None]:
+    """A block of code in which a GPU that is full is an error with advice."""
+    try:
+        yield
+    except RuntimeError as error:  # torch's error is one; torch may not be loaded
+        if "out of memory" not in str(error):
+            raise
+        reason = str(error).partition(". ")[0]
+        raise MemoryError(
+            f"the GPU is full ({reason}): free what else is on it, lower "
+            "kernlets.options(device_memory=...), e.g. '4GB', pass rows as a memory "
+            "map (numpy.load(path, mmap_mode='r')), or use float32 and fewer atoms or "
+            "landmarks"
+        ) from error
