@@ -183,16 +183,24 @@ class Options:
 
     @contextmanager
     def __call__(self, **changes: Any) -> Iterator[Options]:
-        block = replace(_current(), **_checked(changes))
-        token = _own.set(block)
-        with _open_lock:
-            _open.append(block)
+        with self.here(**changes):
+            block = _current()
+            with _open_lock:
+                _open.append(block)
+            try:
+                yield self
+            finally:
+                with _open_lock:
+                    _open[:] = [other for other in _open if other is not block]
+
+    @contextmanager
+    def here(self, **changes: Any) -> Iterator[Options]:
+        """A block for this thread and the library's own; others do not see it."""
+        token = _own.set(replace(_current(), **_checked(changes)))
         try:
             yield self
         finally:
             _own.reset(token)
-            with _open_lock:
-                _open[:] = [other for other in _open if other is not block]
 
     def set(self, **changes: Any) -> None:
         """Change the settings of the whole process."""

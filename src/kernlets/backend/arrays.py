@@ -7,7 +7,11 @@ the few that the standard lacks. `validation.py` decides which input is accepted
 from __future__ import annotations
 
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,12 +23,19 @@ from ..config import options
 from ..core import Array, CodeArrays, SparseCodes
 
 FLOATS = (np.float64, np.float32)
+COPIERS = 8  # threads that copy rows into page-locked memory
+_loading = threading.Lock()
 
 
 def is_torch(X: Any) -> bool:
     """Whether X is a torch tensor; torch is not imported to find out."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(X, torch.Tensor)
+
+
+def is_gpu(device: Any) -> bool:
+    """Whether this is the name of a GPU."""
+    return device is not None and str(device).startswith("cuda")
 
 
 def is_dask(X: Any) -> bool:
@@ -195,9 +206,15 @@ def row_norms(X: Array) -> Array:  # (n,)
     return np.einsum("ij,ij->i", X, X)
 
 
+def load_solvers(X: Array) -> None:
+    """Make torch load the solvers of a GPU now: several threads at once would fail."""
+    if is_torch(X) and X.is_cuda:
+        with _loading:
+            _load_solvers(X.device)
+
+
 @lru_cache
-def load_solvers(device: Any) -> None:
-    """Make torch load its solvers now: loading them in several threads fails."""
+def _load_solvers(device: Any) -> None:
     import torch
 
     torch.linalg.cholesky(torch.eye(1, device=device))
@@ -214,15 +231,30 @@ def to_device(X: Array, streamed: bool = False) -> Array:
         return X
     import torch
 
-    X = _writeable(X)
-    if not (streamed and options.device.startswith("cuda")):
-        return torch.as_tensor(X, device=options.device)
+    if not (streamed and is_gpu(options.device)):
+        return torch.as_tensor(_writeable(X), device=options.device)
     stream = torch.cuda.Stream(options.device)
     with torch.cuda.stream(stream):
-        pinned = torch.as_tensor(X).pin_memory()
-        moved = pinned.to(options.device, non_blocking=True)
+        moved = _page_locked(X).to(options.device, non_blocking=True)
     stream.synchronize()
     return moved
+
+
+def _page_locked(X: np.ndarray) -> Any:
+    """A copy from which a GPU reads at full speed.
+
+    Several threads copy, because pages of a file come one by one.
+    """
+    import torch
+
+    dtype = torch.as_tensor(np.empty(0, X.dtype)).dtype
+    copy = torch.empty(X.shape, dtype=dtype, pin_memory=True)
+    n_threads = min(options.n_threads, COPIERS)
+    cuts = np.linspace(0, len(X), n_threads + 1).astype(int).tolist()
+    parts = [slice(*cut) for cut in pairwise(cuts)]
+    with ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(lambda part: np.copyto(copy.numpy()[part], X[part]), parts))
+    return copy
 
 
 def check_device(device: str | None) -> str | None:
@@ -245,7 +277,7 @@ def check_device(device: str | None) -> str | None:
 
 def device_name(device: str | None) -> str:
     """The vendor's name of a device, "cpu" without one."""
-    if device is None or not device.startswith("cuda"):
+    if not is_gpu(device):
         return device or "cpu"
     import torch
 
@@ -259,7 +291,7 @@ def device_text(X: Array) -> str:
 
 def synchronize() -> None:
     """Wait for the GPU named in the options, so that timings include its work."""
-    if options.device is not None and options.device.startswith("cuda"):
+    if is_gpu(options.device):
         import torch
 
         torch.cuda.synchronize(options.device)
@@ -273,7 +305,13 @@ class GPUMemory(NamedTuple):
 
 
 def gpu_memory(gpu: Any) -> GPUMemory:
-    """What a GPU has, with what torch holds for later counted as free."""
+    """What a GPU has; asked for once a second, since the answer takes its time."""
+    return _gpu_memory(str(gpu), int(time.monotonic()))
+
+
+@lru_cache(maxsize=16)
+def _gpu_memory(gpu: str, second: int) -> GPUMemory:
+    """What torch holds for later counts as free."""
     import torch
 
     free, total = torch.cuda.mem_get_info(gpu)

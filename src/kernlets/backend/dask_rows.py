@@ -20,6 +20,7 @@ from ..core import Array
 from .arrays import (
     as_float,
     is_torch,
+    load_solvers,
     stored_dtype,
     to_device,
     to_numpy,
@@ -114,7 +115,14 @@ def _map_chunk(
     f: Callable[[Array], Array], row_bytes: int, chunk: np.ndarray, _: Any
 ) -> Array:
     _check(chunk)
-    return _on_host(stacked_rows(f, to_device(chunk), row_bytes))
+    return _on_host(stacked_rows(f, _moved(chunk), row_bytes))
+
+
+def _moved(chunk: np.ndarray) -> Array:
+    """A chunk on the worker's device."""
+    chunk = to_device(chunk)
+    load_solvers(chunk)
+    return chunk
 
 
 def _on_host(rows: Array) -> Array:
@@ -149,7 +157,7 @@ def _sum_chunk(
         return f(block, span[0] + number)
 
     part = shifted if numbered else f
-    return sum_blocks(part, [to_device(chunk)], row_bytes, numbered)
+    return sum_blocks(part, [_moved(chunk)], row_bytes, numbered)
 
 
 def take_rows(X: da.Array, rows: np.ndarray) -> Array:

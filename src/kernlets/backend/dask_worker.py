@@ -50,7 +50,7 @@ class Under:
 
     def __call__(self, *args: Any) -> Any:
         """One thread, because Dask runs as many tasks at once as there are cores."""
-        with options(n_threads=1, **self.settings), serial_blas, told_when_full():
+        with options.here(n_threads=1, **self.settings), serial_blas, told_when_full():
             return self.f(*args)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..config import options
-from .arrays import gpu_memory, is_torch
+from .arrays import gpu_memory, is_gpu, is_torch
 
 FREE_SHARE = 2  # without an option, a call takes this part of what is free on a GPU
 
@@ -19,8 +19,7 @@ def gpu_of(X: Any) -> Any:
     if X is None or type(X) is np.ndarray:
         return None
     if isinstance(X, np.memmap):  # its blocks are moved one by one
-        on_gpu = options.device is not None and options.device.startswith("cuda")
-        return options.device if on_gpu else None
+        return options.device if is_gpu(options.device) else None
     rows = getattr(X, "no_rows", X)  # of rows that are not made yet
     return rows.device if is_torch(rows) and rows.is_cuda else None
 

@@ -26,6 +26,7 @@ from .arrays import (
     as_like,
     is_array,
     is_dask,
+    is_gpu,
     is_torch,
     load_solvers,
     numpy_dtype,
@@ -115,8 +116,7 @@ def check_rows(
     X = _brought_to(X[:] if unread else X, like, streamed, allow_nan)
     if is_tensor:
         refuse_infinite(X, allow_nan=allow_nan)
-    if is_torch(X) and X.is_cuda:
-        load_solvers(X.device)
+    load_solvers(X)
     return X
 
 
@@ -242,7 +242,7 @@ def _stored_rows(X: Any, like: Array | None, allow_nan: bool) -> Any:
 def _left_on_host(X: Any, like: Array | None) -> Any:
     """X; a large array for a GPU as rows whose blocks are moved one by one."""
     device = options.device if like is None else gpu_of(like)
-    if not (isinstance(X, np.ndarray) and str(device).startswith("cuda")):
+    if not (isinstance(X, np.ndarray) and is_gpu(device)):
         return X
     is_plain = X.ndim == 2 and X.dtype in FLOATS and not is_stored(X)
     is_large = X.nbytes > gpu_room(device) // HELD

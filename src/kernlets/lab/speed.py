@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import make_pipeline
 
-from ..backend.arrays import check_device, to_device, to_numpy
+from ..backend.arrays import check_device, is_gpu, to_device, to_numpy
 from ..classifiers import ResidualClassifier
 from ..config import options
 from ..datasets import load, unit_norm
@@ -81,7 +81,7 @@ def _counted(products: Products) -> dict[tuple[int, int, int], int]:
 
 
 def _pursuits(quick: bool, device: str | None, repeats: int) -> Iterator[Row]:
-    on_gpu = device is not None and device.startswith("cuda")
+    on_gpu = is_gpu(device)
     rng = np.random.default_rng(0)
     for n, p, m, q in OMP_SIZES:
         if n > 60_000 and not on_gpu:
@@ -107,7 +107,7 @@ def _mnist(quick: bool, repeats: int) -> Iterator[Row]:
     X, y = unit_norm(data.X_train)[keep], data.y_train[keep]
     new, truth = unit_norm(data.X_test), data.y_test
     atoms, c, k = (50, 300, 100) if quick else (700, 3000, 784)
-    on_gpu = options.device is not None and options.device.startswith("cuda")
+    on_gpu = is_gpu(options.device)
     learning: dict[str, Any] = {"max_iter": 2, "random_state": 0}
     learning["update"] = "ksvd-parallel" if on_gpu else "ksvd"
     models = {

@@ -15,6 +15,7 @@ from ..backend.arrays import (
     namespace,
     to_numpy,
 )
+from ..backend.room import gpu_of
 from ..backend.scale import least_energy, unit_rows
 from ..backend.threads import parallel, serial_blas
 from ..core import Array
@@ -42,7 +43,8 @@ def gauss_seidel(
     gram = xp.where(used & used.T, double(codes_gram) / scale / scale.T, 0.0)
     places = index_like(np.arange(len(gram)), gram)
     gram[places, places] = 1.0  # also of atoms without codes: no zero to divide by
-    turns = [_forward(gram), _backward(gram)]
+    whole = gpu_of(gram) is not None
+    turns = _whole_turns(gram) if whole else [_forward(gram), _backward(gram)]
     out = xp.asarray(start, copy=True)
 
     def swept(columns: slice) -> None:
@@ -51,12 +53,14 @@ def gauss_seidel(
         for sweep in range(sweeps):
             for part in turns[sweep % 2]:
                 gap = right[part.atoms] - gram[part.atoms] @ atoms
-                atoms[part.atoms] += part.inverse @ gap
+                atoms[part.atoms] += part.solved(gap)
         moved = xp.where(used, atoms / scale, start[:, columns])
         out[:, columns] = as_like(moved, out)
 
     tiles = [slice(i, i + COLUMNS) for i in range(0, start.shape[1], COLUMNS)]
-    if is_torch(out):
+    if whole:
+        swept(slice(None))
+    elif is_torch(out):
         list(map(swept, tiles))
     else:
         parallel(swept, tiles)
@@ -95,6 +99,25 @@ class _Part(NamedTuple):
 
     atoms: slice
     inverse: Array  # of a triangle of their ΓᵀΓ
+
+    def solved(self, gap: Array) -> Array:
+        return self.inverse @ gap
+
+
+class _Whole(NamedTuple):
+    """All atoms, for a GPU: one solution of a triangle instead of many small steps."""
+
+    atoms: slice
+    gram: Array  # of which one triangle is read
+    is_backward: bool
+
+    def solved(self, gap: Array) -> Array:
+        solve = namespace(gap).linalg.solve_triangular
+        return solve(self.gram, gap, upper=self.is_backward)
+
+
+def _whole_turns(gram: Array) -> list[list[_Whole]]:
+    return [[_Whole(slice(None), gram, backward)] for backward in (False, True)]
 
 
 def _forward(gram: Array) -> list[_Part]:
