@@ -16,10 +16,12 @@ from scipy import sparse
 
 from ..core import Array
 from .arrays import as_float, is_dask, namespace, to_device
+from .scale import all_finite
 
 Result = TypeVar("Result")
 
 PAGE = mmap.PAGESIZE
+ENTRIES = 2**22  # that are looked at together
 _watch: ContextVar[Callable[[int], Any] | None] = ContextVar("watch", default=None)
 _CAN_RELEASE = hasattr(mmap.mmap, "madvise") and hasattr(mmap, "MADV_DONTNEED")
 
@@ -59,10 +61,7 @@ def refuse_infinite(
 ) -> None:
     """Raise if a block, read from these rows where they are known, is not finite."""
     numbers = block.data if sparse.issparse(block) else block
-    xp = namespace(numbers)
-    if bool(xp.isfinite(numbers).all()):
-        return
-    if allow_nan and not bool(xp.isinf(numbers).any()):
+    if all_finite(numbers) or (allow_nan and not _any_infinite(numbers)):
         return
     where = ""
     if rows is not None:
@@ -73,6 +72,13 @@ def refuse_infinite(
         f"X contains {what}{where}, or numbers too large for {block.dtype}: "
         "remove, impute or scale such values"
     )
+
+
+def _any_infinite(numbers: Array) -> bool:
+    """Whether there is an infinity, without a mask as large as the numbers."""
+    xp, step = namespace(numbers), max(1, ENTRIES // max(1, *numbers.shape[1:], 1))
+    parts = (numbers[i : i + step] for i in range(0, numbers.shape[0], step))
+    return any(bool(xp.isinf(part).any()) for part in parts)
 
 
 def apply_rows(f: Callable[[Array], Result], X: Array, rows: Any) -> Result:

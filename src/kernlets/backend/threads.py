@@ -55,6 +55,7 @@ class _SerialBlas:
 
 serial_blas = _SerialBlas()
 SMALL = 1500  # matrices with fewer rows are factored on one thread
+FEW = 3  # threads of the smallest pools
 
 
 @contextmanager
@@ -106,9 +107,9 @@ def _blas_controller(pid: int) -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=FEW + 1)
 def _pool(n_threads: int, pid: int) -> ThreadPoolExecutor:
-    """One pool per process; `pid` makes a forked child build its own."""
+    """One pool per size and process; `pid` makes a forked child build its own."""
     name = "kernlets"
     return ThreadPoolExecutor(n_threads, name, initializer=_limit_this_thread)
 
@@ -160,4 +161,6 @@ def _on_threads(
         with gate, marked_inside():
             return context.copy().run(f, item)
 
-    return list(_pool(options.n_threads, os.getpid()).map(run, items))
+    # few at once get a small pool: on a GPU every thread holds memory of its own
+    size = n_threads if n_threads <= FEW else options.n_threads
+    return list(_pool(size, os.getpid()).map(run, items))
