@@ -23,6 +23,7 @@ from ..config import options
 from ..core import Array, CodeArrays, SparseCodes
 
 FLOATS = (np.float64, np.float32)
+SQUARES = 2**22  # entries that torch squares at once
 COPIERS = 8  # threads that copy rows into page-locked memory
 _loading = threading.Lock()
 
@@ -202,7 +203,9 @@ def row_norms(X: Array) -> Array:  # (n,)
     if sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     if is_torch(X):
-        return (X * X).sum(1)
+        parts = X.split(max(1, SQUARES // max(1, X.shape[1])))
+        norms = [(part * part).sum(1) for part in parts]
+        return norms[0] if len(norms) == 1 else namespace(X).concat(norms)
     return np.einsum("ij,ij->i", X, X)
 
 

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from ..core import Array
 from .arrays import as_float, double, is_array, is_torch, namespace, row_norms, to_numpy
+from .room import gpu_of
 from .rows import sum_rows, take_rows
 from .scale import lengths, power_of_two
 
@@ -86,21 +87,22 @@ def variance(X: Array) -> float:
     if sparse.issparse(X):
         return _sparse_variance(X.tocsr())
     origin = take_rows(X, np.array([0]))[0, 0]
-    if is_torch(X):
+    if is_torch(X) and gpu_of(X) is None:
         shifted = as_float(X) - origin
         unit = power_of_two(shifted.abs().amax())
         unit_variance = float((shifted / unit).var(correction=0))
         return unit_variance * float(unit) * float(unit)  # may be infinite
 
     def moments(block: Array) -> Array:
-        if is_torch(block):  # rows on disk that go to a device block by block
+        if is_torch(block):  # of rows on a GPU, or that go there block by block
             shifted = double(block) - origin
             return np.array([float(shifted.sum()), float((shifted * shifted).sum())])
         shifted = np.subtract(block, origin, dtype=np.float64)
         return np.array([shifted.sum(), np.vdot(shifted, shifted)])
 
+    n_entries = X.shape[0] * X.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
-        total, squares = sum_rows(moments, X, row_bytes=8 * X.shape[1]) / X.size
+        total, squares = sum_rows(moments, X, row_bytes=16 * X.shape[1]) / n_entries
         found = float(squares - total**2)
     return max(0.0, found) if np.isfinite(found) else np.inf
 
