@@ -1,12 +1,13 @@
 """``python -m kernlets.lab.pages``: the pages in ``docs``, written from the records.
 
-``docs/reproduction`` is written in full from its ``results``. Of ``docs/accuracy.md``
-and ``docs/benchmarks.md`` (and README.md, where it has them) the parts between marks
-are written, see `bench.marks`:
+``docs/reproduction`` is written in full from its ``results``. Of ``docs/accuracy.md``,
+``docs/benchmarks.md`` and ``docs/gpu.md`` (and README.md, where it has them) the parts
+between marks are written, see `bench.marks`:
 
 * the name of an experiment, such as ``lkdl/fig1b``: published numbers and ours;
 * the name of a benchmark, such as ``omp``: its measurements in ``docs/benchmarks``;
 * ``NAME summary``: the same in short, as `peers.summary` says;
+* ``gpu`` and ``giants``: what was measured on a GPU, see `bench.gpu_tables`;
 * ``papers``: the counts of the verdicts.
 
 ``--check`` writes nothing and names the files that are out of date.
@@ -21,6 +22,7 @@ from functools import partial
 from pathlib import Path
 
 from .bench import marks
+from .bench.gpu_tables import gpu_part, is_gpu_part
 from .bench.html import write_file
 from .bench.records import JsonLines
 from .papers.catalogue import exhibits
@@ -34,7 +36,7 @@ from .peers.summary import summary
 from .peers.tables import markdown
 
 SCALE = "full"
-PAGES = ("docs/accuracy.md", "docs/benchmarks.md", "README.md")
+PAGES = ("docs/accuracy.md", "docs/benchmarks.md", "docs/gpu.md", "README.md")
 
 
 def documents(root: Path) -> dict[Path, bytes]:
@@ -63,6 +65,8 @@ def part(name: str, root: Path, found: Sequence[Findings]) -> str:
     if name in exhibits():
         (own,) = (each for each in found if each.exhibit.name == name)
         return exhibit_table(own)
+    if is_gpu_part(name):
+        return gpu_part(name, root / "docs" / "benchmarks")
     short = name.removesuffix(" summary")
     store = JsonLines(root / "docs" / "benchmarks")
     if not store.sessions(short):
