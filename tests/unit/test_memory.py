@@ -28,7 +28,7 @@ ROWS, WIDTH, MEMORY = 60_000, 400, 16  # 96 MB in float32; MB
 LIMIT = 1.25 * MEMORY + 50
 QUICK = {"max_iter": 1, "random_state": 0, "n_components": 6, "n_landmarks": 40}
 QUICK |= {"max_candidates": 2, "n_atoms_per_class": 6}
-GPU_ROWS, GPU_WIDTH, GPU_MEMORY = 5000, 16_000, 64  # 320 MB in float32; MB
+GPU_ROWS, GPU_WIDTH, GPU_MEMORY = 5000, 10_000, 100  # 200 MB in float32; MB
 WHOLE = {  # defined by all samples or codes at once
     "AutoDictionaryClassifier",
     "DKSVDClassifier",
