@@ -18,7 +18,15 @@ from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner, Result
 
-from kernlets import KSVD, ResidualClassifier, UnitNorm, __version__, load, registry
+from kernlets import (
+    KSVD,
+    ResidualClassifier,
+    UnitNorm,
+    __version__,
+    load,
+    registry,
+    save,
+)
 from kernlets.cli import app
 from kernlets.cli.progress import fit_watched
 
@@ -279,6 +287,28 @@ def test_info(folder: Path) -> None:
         assert part in text
 
 
+def test_export(folder: Path, tmp_path: Path) -> None:
+    ort = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    model, target = folder / "digits.model", tmp_path / "digits.onnx"
+    text = ok(run("export", model, "-o", target))
+    assert "X (rows x 64)" in text and "scores (rows x 4)" in text
+    X = np.load(folder / "test.npz")["X"]
+    (labels,) = ort.InferenceSession(target).run(["label"], {"X": X})
+    assert_array_equal(labels, load(model).predict(X))
+
+
+def test_export_refuses_what_it_cannot_write(folder: Path, tmp_path: Path) -> None:
+    model = folder / "digits.model"
+    told = error("export", model, "-o", tmp_path / "digits.pkl", code=2)
+    assert "must end in .onnx" in told
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    learner = KSVD(4, coder="lasso:0.1", max_iter=1).fit(np.eye(9))
+    save(learner, tmp_path / "lasso.model")
+    told = error("export", tmp_path / "lasso.model", "-o", tmp_path / "lasso.onnx")
+    assert "Lasso cannot be exported: use OMP" in told
+    assert not (tmp_path / "lasso.onnx").exists()
+
+
 def test_list_shows_everything_registered() -> None:
     text = ok(run("list"))
     for kind in registry.TABLES:
@@ -349,6 +379,7 @@ def test_the_commands_of_the_documentation(
         head = names if labels is None else [*names, "class"]
         lines = [",".join(map(str, row)) for row in [head, *columns.tolist()]]
         (tmp_path / f"{name}.csv").write_text("\n".join(lines))
+    pytest.importorskip("onnx", reason="onnx is not installed")
     image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
     picture = (60 + 8 * X[0].reshape(8, 8).repeat(5, 0).repeat(5, 1)).astype("u1")
     for name, pixels in {
@@ -362,6 +393,7 @@ def test_the_commands_of_the_documentation(
         ok(run(*command))
     written = {path.name for path in tmp_path.iterdir()}
     assert written >= {"labels.csv", "proba.csv", "codes.npz", "scores.csv"}
+    assert "digits.onnx" in written
 
 
 # ----------------------------------------------------------------- bad commands

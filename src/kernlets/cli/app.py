@@ -278,6 +278,23 @@ def info(model: o.Model) -> None:
     commands.show_info(model)
 
 
+@app.command()
+def export(
+    model: o.Model,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help=".onnx, for any runtime of ONNX")
+    ],
+    dtype: Annotated[
+        o.Precision | None,
+        typer.Option(help="type of all numbers", show_default="that of the model"),
+    ] = None,
+    force: o.Force = False,
+) -> None:
+    """Write MODEL as a file that runs without Python."""
+    commands = load_commands()
+    commands.export_model(model, output, dtype and dtype.value, force)
+
+
 @app.command("list")
 def list_(
     kind: Annotated[

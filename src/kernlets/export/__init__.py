@@ -1,0 +1,8 @@
+"""Fitted models outside Python: ONNX."""
+
+from __future__ import annotations
+
+from .errors import ExportError
+from .files import to_onnx
+
+__all__ = ["ExportError", "to_onnx"]
