@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import singledispatch
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
@@ -28,7 +28,7 @@ from .errors import refusal
 from .graph import Graph, Value, joined, rows_of
 from .kernels import l1_distances
 from .parts import before_last, mapped
-from .pursuits import Coded, Products, coded, products, residual
+from .pursuits import Coded, Products, coded, products
 
 Outputs = dict[str, Value]
 CLASSIFIERS = (
@@ -42,6 +42,7 @@ def graph_of(model: Any, dtype: np.dtype) -> Graph:
     X = graph.input("X", model.n_features_in_)
     for name, value in decided(model, X).items():
         graph.output(name, value)
+    graph.prune()
     return graph
 
 
@@ -60,7 +61,7 @@ def _(part: Pipeline, X: Value) -> Outputs:
 
 @decided.register
 def _(part: DictionaryLearner, X: Value) -> Outputs:
-    found = coded(part.coder_, products(part.dictionary_, X))
+    found = _coded(part, X)
     return {"codes": found.codes, "error": found.residual.squeeze(1)}
 
 
@@ -85,32 +86,56 @@ def _best(scores: Value, classes: np.ndarray) -> Outputs:
     return {"label": rows_of(names, scores.argmax()), "scores": scores}
 
 
+@decided.register(SRCClassifier)
+@decided.register(LCKSVDClassifier)
+@decided.register(DKSVDClassifier)
+def _(part: Any, X: Value) -> Outputs:
+    return _best(scored(part, X).scores, part.classes_)
+
+
 @decided.register
 def _(part: ResidualClassifier, X: Value) -> Outputs:
-    columns = [_error(learner, X) for learner in part.learners_]
-    residuals = joined(columns, 1)
+    scores = scored(part, X).scores
     unit = max(float(part.temperature_), float(np.finfo(X.graph.dtype).tiny) ** 0.5)
-    weights = ((residuals.min(1) - residuals) / unit).exp()
+    weights = ((scores - scores.max(1)) / unit).exp()
     odds = {"probabilities": weights / weights.sum(1)}
-    return _best(-residuals, part.classes_) | odds
+    return _best(scores, part.classes_) | odds
 
 
-def _error(learner: Any, X: Value) -> Value:  # (n, 1)
+class Scored(NamedTuple):
+    """Scores of the classes, the largest wins, and the codes behind them."""
+
+    scores: Value  # (n, C)
+    codes: Value  # (n, m)
+
+
+@singledispatch
+def scored(part: Any, X: Value) -> Scored:
+    """What a classifier with codes makes of rows."""
+    raise refusal(part, CLASSIFIERS)
+
+
+@scored.register
+def _(part: ResidualClassifier, X: Value) -> Scored:
+    found = [_coded(learner, X) for learner in part.learners_]
+    residuals = joined([each.residual for each in found], 1)
+    return Scored(-residuals, joined([each.codes for each in found], 1))
+
+
+def _coded(learner: Any, X: Value) -> Coded:
     if not isinstance(learner, DictionaryLearner):
         raise refusal(learner, "use a learner of kernlets, e.g. KSVD")
-    return residual(learner.coder_, products(learner.dictionary_, X))
+    return coded(learner.coder_, products(learner.dictionary_, X))
 
 
-@decided.register
-def _(part: SRCClassifier, X: Value) -> Outputs:
+@scored.register
+def _(part: SRCClassifier, X: Value) -> Scored:
     seen = products(part.dictionary_, X)
     found = coded(part.coder_, seen)
-    places = part.atom_classes_
-    columns = [
-        _class_residual(found, seen, np.flatnonzero(places == c))
-        for c in range(len(part.classes_))
-    ]
-    return _best(-joined(columns, 1), part.classes_)
+    numbers, classes = range(len(part.classes_)), part.atom_classes_
+    places = [np.flatnonzero(classes == c) for c in numbers]
+    residuals = joined([_class_residual(found, seen, atoms) for atoms in places], 1)
+    return Scored(-residuals, found.codes)
 
 
 def _class_residual(found: Coded, seen: Products, atoms: np.ndarray) -> Value:
@@ -120,11 +145,11 @@ def _class_residual(found: Coded, seen: Products, atoms: np.ndarray) -> Value:
     return (seen.energy - fit.sum(1)).at_least(0.0)
 
 
-@decided.register(LCKSVDClassifier)
-@decided.register(DKSVDClassifier)
-def _(part: Any, X: Value) -> Outputs:
-    found = coded(part.coder_, products(part.dictionary_, X))
-    return _best(found.codes @ to_numpy(part.classifier_), part.classes_)
+@scored.register(LCKSVDClassifier)
+@scored.register(DKSVDClassifier)
+def _(part: Any, X: Value) -> Scored:
+    codes = coded(part.coder_, products(part.dictionary_, X)).codes
+    return Scored(codes @ to_numpy(part.classifier_), codes)
 
 
 @decided.register(LogisticRegression)
@@ -153,8 +178,8 @@ def _(part: DictionaryOutlierDetector, X: Value) -> Outputs:
     if isinstance(part.learner_, SampledDictionaries):
         score = _votes(part.learner_, X)
     else:
-        last = last_step(part.learner_)
-        score = _error(last, before_last(part.learner_, X))
+        rows = before_last(part.learner_, X)
+        score = _coded(last_step(part.learner_), rows).residual
     label = (score > float(part.threshold_)).where(np.int64(-1), np.int64(1))
     return {"label": label.squeeze(1), "score": score.squeeze(1)}
 

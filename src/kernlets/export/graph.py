@@ -73,6 +73,16 @@ class Graph:
         dtype = values[0].dtype if dtype is None else np.dtype(dtype)
         return Value(self, output, shape, dtype)
 
+    def prune(self) -> None:
+        """Drop what no output needs."""
+        needed, kept = set(self.outputs), []
+        for node in reversed(self.nodes):
+            if node.output in needed:
+                kept.append(node)
+                needed.update(node.inputs)
+        self.nodes = kept[::-1]
+        self.constants = {n: a for n, a in self.constants.items() if n in needed}
+
     def value(self, operand: Operand) -> Value:
         return operand if isinstance(operand, Value) else self.constant(operand)
 

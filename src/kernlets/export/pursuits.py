@@ -71,12 +71,6 @@ def coded(coder: Any, seen: Products) -> Coded:
     raise refusal(coder, CODERS)
 
 
-@singledispatch
-def residual(coder: Any, seen: Products) -> Value:  # (n, 1)
-    """Squared residuals alone."""
-    return coded(coder, seen).residual
-
-
 # --------------------------------------------------------------------- thresholds
 
 
@@ -116,23 +110,13 @@ def _one_hot(place: Value, like: Value) -> Value:  # (n, 1), (n, m) -> (n, m)
 
 @coded.register
 def _(coder: OMP, seen: Products) -> Coded:
-    state = _matched(coder, seen)
-    return Coded(state.codes(), state.residual)
-
-
-@residual.register
-def _(coder: OMP, seen: Products) -> Value:  # (n, 1)
-    return _matched(coder, seen).residual
-
-
-def _matched(coder: OMP, seen: Products) -> Matching:
     if coder.positive:
         raise refusal("OMP with positive=True", "use OMP without it")
     width = coder.width(seen.n_atoms)
     state = Matching(seen, width, float(coder.tol or 0.0))
     for step in range(width):
         state.choose(step)
-    return state
+    return Coded(state.codes(), state.residual)
 
 
 @dataclass
