@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from kernlets.cli.progress import fit_watched
 
 NAMES = np.array(["zero", "one", "two", "three"])
 FIT = ["--atoms", "12", "--iterations", "3"]
+OUTLIERS = ["--method", "outliers", "--unsupervised"]
 
 
 @pytest.fixture(scope="module")
@@ -285,6 +287,34 @@ def test_info(folder: Path) -> None:
     text = ok(run("info", folder / "digits.model"))
     for part in ("ResidualClassifier", "4: 0, 1, 2, 3", "kernlets-model", "sha256"):
         assert part in text
+
+
+def test_the_card_of_a_model(folder: Path, tmp_path: Path) -> None:
+    model = tmp_path / "small.model"
+    shown = ok(run("fit", folder / "train.npz", "-m", model, *FIT, "--holdout", "0.2"))
+    accuracy = next(line for line in shown.splitlines() if "accuracy" in line)
+    card = ok(run("info", "--card", model))
+    parts = ["Model", "Parameters", "Data", "Accuracy", "Intended use", "Limits"]
+    assert re.findall(r"^## (.*)$", card, re.MULTILINE) == [*parts, "Versions"]
+    assert f"| accuracy | {accuracy.split(maxsplit=1)[1]} |" in card
+    assert "| measured on | rows that were held out |" in card
+    assert "| data | train.npz |\n| rows | 400 |" in card
+    assert "| classes | 4: 0, 1, 2, 3 |" in card
+    assert f"kernlets {__version__}" in card
+    assert "accuracy" in ok(run("info", model))
+
+
+def test_cards_of_other_models(folder: Path, tmp_path: Path) -> None:
+    """Without a record of accuracy, without classes, with marks in the parameters."""
+    assert "Not recorded" in ok(run("info", "--card", folder / "digits.model"))
+    learner = KSVD(4, coder="omp:2", max_iter=1).fit(np.eye(9))
+    save(learner, tmp_path / "a|b.model", notes={"data": "x|<b>\x1b[31m"})
+    card = ok(run("info", "--card", tmp_path / "a|b.model"))
+    assert "| classes | none |" in card and "| KSVD.coder | 'omp:2' |" in card
+    assert "x\\|&lt;b>" in card and "\x1b" not in card
+    ok(run("fit", folder / "train.npz", "-m", tmp_path / "o.model", *OUTLIERS))
+    card = ok(run("info", "--card", tmp_path / "o.model"))
+    assert "how unusual" in card and "16 in each of 96 dictionaries" in card
 
 
 def test_export(folder: Path, tmp_path: Path) -> None:

@@ -272,10 +272,16 @@ def inpaint(
 
 
 @app.command()
-def info(model: o.Model) -> None:
+def info(
+    model: o.Model,
+    card: Annotated[
+        bool,
+        typer.Option("--card", help="data, accuracy, use and limits, in Markdown"),
+    ] = False,
+) -> None:
     """Show what a model file holds."""
     commands = load_commands()
-    commands.show_info(model)
+    (commands.show_card if card else commands.show_info)(model)
 
 
 @app.command()

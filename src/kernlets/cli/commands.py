@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .apply import explain_rows, predict_rows, score_rows, transform_rows
 from .build import Recipe
+from .cards import show_card
 from .exports import export_model
 from .jobs import Source, check_resume, fit_model, session
 from .pictures import PictureJob, denoise_picture, inpaint_picture
@@ -26,6 +27,7 @@ __all__ = [
     "predict_rows",
     "score_rows",
     "session",
+    "show_card",
     "show_info",
     "show_tables",
     "transform_rows",

@@ -76,11 +76,14 @@ def to_page(
 
     Examples
     --------
+    >>> import tempfile
+    >>> from pathlib import Path
     >>> from kernlets import KSVD, ResidualClassifier, datasets, to_page
     >>> digits = datasets.load("digits")
     >>> model = ResidualClassifier(KSVD(20, n_nonzero_coefs=4, random_state=0))
     >>> model = model.fit(digits.X_train, digits.y_train)
-    >>> to_page(model, "draw.html", digits.X_test, digits.y_test)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     to_page(model, Path(folder) / "draw.html", digits.X_test, digits.y_test)
     """
     check_is_fitted(model)
     side, graph = _side(model.n_features_in_), _graph(model)
