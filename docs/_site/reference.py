@@ -20,6 +20,7 @@ TITLES = {
     "outliers": "Outliers",
     "imputers": "Missing values",
     "persistence": "Model files",
+    "export": "Models without Python",
     "config": "Options",
     "backend": "Rows and masks",
     "core": "Contracts",

@@ -114,7 +114,7 @@ def _own_classes() -> Iterator[type]:
     """Estimators and records in the name space of every package that holds some."""
     homes = {*_HOMES, *TABLES, "core", "dictionaries"}
     # nothing that a model holds
-    homes -= {"config", "persistence", "backend.rows", "backend.masks"}
+    homes -= {"config", "persistence", "export", "backend.rows", "backend.masks"}
     for home in sorted(homes):
         registered = table(home).values() if home in TABLES else ()
         for value in (*vars(_module(home)).values(), *registered):

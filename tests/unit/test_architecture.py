@@ -55,6 +55,9 @@ ALLOWED = {
     "outliers": GROUND | {"kernels", "dictionaries", "learners"},
     "imputers": GROUND | {"kernels", "learners"},
     "images": GROUND | {"dictionaries", "pursuits", "learners"},
+    "export": GROUND
+    | {"kernels", "maps", "dictionaries", "pursuits", "learners", "classifiers"}
+    | {"outliers"},
     "plotting": GROUND | {"dictionaries"},
 }
 # The laboratory imports all of the library, and none of it imports the laboratory.
@@ -89,6 +92,7 @@ BY_NAME = {
     "__init__.py": (None, "public names are loaded when they are used"),
     "registry.py": (None, "it reads the tables of every package"),
     "datasets/table_types.py": (None, "optional libraries only"),
+    "export/files.py": (None, "optional libraries only"),
     "lab/bench/skip.py": (None, "optional libraries only"),
     "lab/bench/memory.py": (None, "a function is measured in a process of its own"),
     "lab/peers/memory.py": (None, "a benchmark is measured in a process of its own"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,12 +19,21 @@ from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner, Result
 
-from kernlets import KSVD, ResidualClassifier, UnitNorm, __version__, load, registry
+from kernlets import (
+    KSVD,
+    ResidualClassifier,
+    UnitNorm,
+    __version__,
+    load,
+    registry,
+    save,
+)
 from kernlets.cli import app
 from kernlets.cli.progress import fit_watched
 
 NAMES = np.array(["zero", "one", "two", "three"])
 FIT = ["--atoms", "12", "--iterations", "3"]
+OUTLIERS = ["--method", "outliers", "--unsupervised"]
 
 
 @pytest.fixture(scope="module")
@@ -279,6 +289,60 @@ def test_info(folder: Path) -> None:
         assert part in text
 
 
+def test_the_card_of_a_model(folder: Path, tmp_path: Path) -> None:
+    model = tmp_path / "small.model"
+    shown = ok(run("fit", folder / "train.npz", "-m", model, *FIT, "--holdout", "0.2"))
+    accuracy = next(line for line in shown.splitlines() if "accuracy" in line)
+    card = ok(run("info", "--card", model))
+    parts = ["Model", "Parameters", "Data", "Accuracy", "Intended use", "Limits"]
+    assert re.findall(r"^## (.*)$", card, re.MULTILINE) == [*parts, "Versions"]
+    assert f"| accuracy | {accuracy.split(maxsplit=1)[1]} |" in card
+    assert "| measured on | rows that were held out |" in card
+    assert "| data | train.npz |\n| rows | 400 |" in card
+    assert "| classes | 4: 0, 1, 2, 3 |" in card
+    assert f"kernlets {__version__}" in card
+    assert "accuracy" in ok(run("info", model))
+
+
+def test_cards_of_other_models(folder: Path, tmp_path: Path) -> None:
+    """Without a record of accuracy, without classes, with marks in the parameters."""
+    assert "Not recorded" in ok(run("info", "--card", folder / "digits.model"))
+    learner = KSVD(4, coder="omp:2", max_iter=1).fit(np.eye(9))
+    save(learner, tmp_path / "a|b.model", notes={"data": "x|<b>\x1b[31m"})
+    card = ok(run("info", "--card", tmp_path / "a|b.model"))
+    assert "| classes | none |" in card and "| KSVD.coder | 'omp:2' |" in card
+    assert "x\\|&lt;b>" in card and "\x1b" not in card
+    ok(run("fit", folder / "train.npz", "-m", tmp_path / "o.model", *OUTLIERS))
+    card = ok(run("info", "--card", tmp_path / "o.model"))
+    assert "how unusual" in card and "16 in each of 96 dictionaries" in card
+
+
+def test_export(folder: Path, tmp_path: Path) -> None:
+    ort = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    model, target = folder / "digits.model", tmp_path / "digits.onnx"
+    text = ok(run("export", model, "-o", target))
+    assert "X (rows x 64)" in text and "scores (rows x 4)" in text
+    X = np.load(folder / "test.npz")["X"]
+    (labels,) = ort.InferenceSession(target).run(["label"], {"X": X})
+    assert_array_equal(labels, load(model).predict(X))
+
+
+def test_export_refuses_what_it_cannot_write(folder: Path, tmp_path: Path) -> None:
+    model = folder / "digits.model"
+    told = error("export", model, "-o", tmp_path / "digits.pkl", code=2)
+    assert "must end in .onnx or .html" in told
+    options = {"digits.onnx": ("--data", "x.csv"), "d.html": ("--dtype", "float32")}
+    for name, option in options.items():
+        told = error("export", model, "-o", tmp_path / name, *option, code=2)
+        assert "only" in told
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    learner = KSVD(4, coder="lasso:0.1", max_iter=1).fit(np.eye(9))
+    save(learner, tmp_path / "lasso.model")
+    told = error("export", tmp_path / "lasso.model", "-o", tmp_path / "lasso.onnx")
+    assert "Lasso cannot be exported: use OMP" in told
+    assert not (tmp_path / "lasso.onnx").exists()
+
+
 def test_list_shows_everything_registered() -> None:
     text = ok(run("list"))
     for kind in registry.TABLES:
@@ -349,6 +413,7 @@ def test_the_commands_of_the_documentation(
         head = names if labels is None else [*names, "class"]
         lines = [",".join(map(str, row)) for row in [head, *columns.tolist()]]
         (tmp_path / f"{name}.csv").write_text("\n".join(lines))
+    pytest.importorskip("onnx", reason="onnx is not installed")
     image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
     picture = (60 + 8 * X[0].reshape(8, 8).repeat(5, 0).repeat(5, 1)).astype("u1")
     for name, pixels in {
@@ -362,6 +427,7 @@ def test_the_commands_of_the_documentation(
         ok(run(*command))
     written = {path.name for path in tmp_path.iterdir()}
     assert written >= {"labels.csv", "proba.csv", "codes.npz", "scores.csv"}
+    assert written >= {"digits.onnx", "draw.html"}
 
 
 # ----------------------------------------------------------------- bad commands

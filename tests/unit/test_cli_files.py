@@ -445,10 +445,10 @@ def test_a_model_that_cannot_be_saved_is_rescued(
     refuge.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(refuge))
 
-    def full(model: Any, path: Path) -> None:
+    def full(model: Any, path: Path, **how: Any) -> None:
         if path == wanted:
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
-        save(model, path)
+        save(model, path, **how)
 
     monkeypatch.setattr(targets, "save", full)
     told = error("fit", data, "-m", wanted, *FIT)
@@ -456,7 +456,7 @@ def test_a_model_that_cannot_be_saved_is_rescued(
     assert f"{wanted}: No space left on device; the model was saved as" in told
     assert f" {rescued} " in told
     assert load(rescued).n_features_in_ == 5 and not wanted.exists()
-    monkeypatch.setattr(targets, "save", lambda *_: full(None, wanted))
+    monkeypatch.setattr(targets, "save", lambda *_, **__: full(None, wanted))
     assert f"error: {wanted}: No space left on device\n" == error(
         "fit", data, "-m", wanted, *FIT
     )

@@ -16,7 +16,7 @@ import json, sys, time
 began = time.perf_counter()
 import kernlets
 seconds = time.perf_counter() - began
-heavy = {"numba", "torch", "triton", "dask", "distributed", "matplotlib"}
+heavy = {"numba", "torch", "triton", "dask", "distributed", "matplotlib", "onnx"}
 print(json.dumps([seconds, sorted(heavy & set(sys.modules))]))
 """
 

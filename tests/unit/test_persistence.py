@@ -22,6 +22,7 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import LabelEncoder, Normalizer, StandardScaler
 from sklearn.svm import LinearSVC
 
+from forger import Draft
 from kernlets import (
     KSVD,
     MOD,
@@ -39,7 +40,13 @@ from kernlets import (
     Callable as CallableKernel,
 )
 from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
-from kernlets.persistence import PersistenceError, info, load_state, save_state
+from kernlets.persistence import (
+    ModelFileError,
+    PersistenceError,
+    info,
+    load_state,
+    save_state,
+)
 
 Rows = tuple[np.ndarray, np.ndarray]
 
@@ -292,6 +299,29 @@ def test_info_tells_what_is_inside(rows: Rows, path: Path) -> None:
     assert found["bytes"] == path.stat().st_size
     assert "MOD(n_components=4, n_nonzero_coefs=2)" in found["model"]
     assert found["arrays"]["learners_.1.dictionary_.atoms"] == "F64 (4, 12)"
+
+
+def test_notes_are_kept_beside_the_model(rows: Rows, path: Path) -> None:
+    model = KSVD(4, 2, random_state=0).fit(rows[0])
+    save(model, path)
+    assert info(path)["notes"] == {} and b'"notes"' not in path.read_bytes()
+    notes = {"accuracy": "0.9", "by": 'Zoë "checksum":"' + "0" * 64 + '"'}
+    save(model, path, notes=notes)
+    assert info(path)["notes"] == notes
+    assert_array_equal(load(path).components_, model.components_)
+    with pytest.raises(PersistenceError, match="notes are text, but 'n' is 3"):
+        save(model, path, notes={"n": 3})
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"a": 1}', '{"a": "1", "a": "2"}', "NaN"])
+def test_forged_notes_are_refused(rows: Rows, path: Path, text: str) -> None:
+    save(KSVD(4, 2, random_state=0).fit(rows[0]), path)
+    draft = Draft.of(path.read_bytes())
+    draft.metadata["notes"] = text
+    path.write_bytes(draft.sealed())
+    load(path)  # they are no part of the model
+    with pytest.raises(ModelFileError, match="damaged"):
+        info(path)
 
 
 # ------------------------------------------------------- what cannot be saved

@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
-USED = ("plot", "torch", "dask", "parquet", "images", "test")  # extras
+USED = ("plot", "torch", "dask", "parquet", "images", "onnx", "test")  # extras
 TOOLS = {"mypy", "pytest", "pytest-xdist", "ruff"}  # may be recent
 FOLLOWERS = {"llvmlite"}  # whose version another package decides
 SMALL = {"torch"}  # of which only one version is small enough to be installed

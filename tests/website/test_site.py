@@ -32,9 +32,11 @@ SOUGHT = {
     "cluster": ("scale.html#a-dask-cluster", "Dask"),
     "own kernel": ("howto.html#your-own-kernel", "Callable"),
     "own kernel in a file": ("add-a-kernel.html", "one file and one name"),
+    "drawing": ("draw.html", "Draw a digit"),
     "cite": ("cite.html", "Linearized Kernel Dictionary Learning"),
 }
 SHOWN = (
+    "draw.html",
     "index.html",
     "start.html",
     "theory.html",

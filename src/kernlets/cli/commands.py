@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from .apply import explain_rows, predict_rows, score_rows, transform_rows
 from .build import Recipe
+from .cards import show_card
+from .exports import export_model
 from .jobs import Source, check_resume, fit_model, session
 from .pictures import PictureJob, denoise_picture, inpaint_picture
 from .show import show_info, show_tables
@@ -19,11 +21,13 @@ __all__ = [
     "check_resume",
     "denoise_picture",
     "explain_rows",
+    "export_model",
     "fit_model",
     "inpaint_picture",
     "predict_rows",
     "score_rows",
     "session",
+    "show_card",
     "show_info",
     "show_tables",
     "transform_rows",

@@ -21,12 +21,11 @@ from ..backend.rows import count_rows
 from ..config import options
 from ..datasets import Table
 from ..imputers import DictionaryImputer
-from ..outliers import SampledDictionaries
 from .apply import score_facts
 from .build import Recipe
 from .holdout import chosen, search_facts, split_rows
 from .input_rows import Columns, Source, connected, width
-from .model_parts import fitted_learners, note_feature_names
+from .model_parts import atoms_text, note_feature_names
 from .progress import fit_watched
 from .show import show_facts, size_text
 from .targets import check_checkpoints, check_model, save_or_rescue
@@ -89,11 +88,17 @@ def fit_model(
     seconds = time.perf_counter() - began
     found, model = search_facts(model), chosen(model)
     note_feature_names(model, columns.names)
-    save_or_rescue(model, path)
+    notes = {"data": source.path.name, "rows": str(count_rows(train.X))}
+    save_or_rescue(model, path, notes)  # before anything else can fail
     facts = {}
     if not quiet:
         facts = found | _fit_facts(model, train, seconds, path, str(scaling))
-    show_facts(facts | (score_facts(model, held_out) if held_out else {}))
+    if held_out:
+        scores = score_facts(model, held_out)
+        facts |= scores
+        others = "rows that were held out" if test is None else test.name
+        save_or_rescue(model, path, notes | scores | {"measured on": others})
+    show_facts(facts)
 
 
 def _told_columns(path: Path, rows: Table, gaps: bool) -> Columns:
@@ -115,7 +120,7 @@ def _fit_facts(
         **_gap_facts(model, rows),
         "scaling": scaling,
         **_kind_facts(model, rows),
-        "atoms": _atoms_text(model),
+        "atoms": atoms_text(model),
         "training": f"{seconds:.2f} s",
         "model": f"{path} ({size_text(path.stat().st_size)})",
     }
@@ -128,16 +133,6 @@ def _gap_facts(model: Any, rows: Table) -> dict[str, str]:
     filled = isinstance(steps_of(model)[0], DictionaryImputer)
     how = "filled in over similar rows" if filled else "taken as unknown"
     return {"missing": f"{np.isnan(rows.X).mean():.1%} of the cells, {how}"}
-
-
-def _atoms_text(model: Any) -> str:
-    """How many atoms there are, in which dictionaries."""
-    learners = fitted_learners(model)
-    if isinstance(learners[0], SampledDictionaries):
-        return "{1} in each of {0} dictionaries".format(*learners[0].atoms_.shape)
-    counts = [part.dictionary_.n_atoms for part in learners]
-    atoms = "-".join(map(str, sorted({min(counts), max(counts)})))
-    return f"{atoms} for each class" if len(counts) > 1 else atoms
 
 
 def _kind_facts(model: Any, rows: Table) -> dict[str, str]:

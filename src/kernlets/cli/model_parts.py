@@ -12,6 +12,7 @@ from sklearn.base import is_outlier_detector
 from sklearn.pipeline import Pipeline
 
 from ..backend.pipelines import last_step
+from ..outliers import SampledDictionaries
 from ..persistence import ModelFileError, is_model, load
 
 
@@ -56,6 +57,16 @@ def fitted_learners(model: Any) -> list[Any]:
     if is_outlier_detector(last):
         last = last_step(last.learner_)
     return getattr(last, "learners_", [last])
+
+
+def atoms_text(model: Any) -> str:
+    """How many atoms there are, in which dictionaries."""
+    learners = fitted_learners(model)
+    if isinstance(learners[0], SampledDictionaries):
+        return "{1} in each of {0} dictionaries".format(*learners[0].atoms_.shape)
+    counts = [part.dictionary_.n_atoms for part in learners]
+    atoms = "-".join(map(str, sorted({min(counts), max(counts)})))
+    return f"{atoms} for each class" if len(counts) > 1 else atoms
 
 
 def feature_names(model: Any) -> tuple[str, ...] | None:

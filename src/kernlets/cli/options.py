@@ -82,6 +82,13 @@ class Quality(str, Enum):
     fast = "fast"
 
 
+class Precision(str, Enum):
+    """Types of numbers in an exported model."""
+
+    float32 = "float32"
+    float64 = "float64"
+
+
 Data = Annotated[
     Path,
     typer.Argument(

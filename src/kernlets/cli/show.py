@@ -36,11 +36,11 @@ def show_facts(facts: dict[str, str]) -> None:
         typer.echo(f"{name:<{width}}  {printable(value)}")
 
 
-def show_info(path: Path) -> None:
-    """What a model file holds."""
+def file_facts(path: Path) -> dict[str, Any]:
+    """What a model file holds, in words; besides, its `arrays` and `notes`."""
     with reading_model(path):
         found = info(path)
-    facts = {
+    return {
         "model": found["model"],
         "features": _features_text(found["n_features"], found["feature_names"]),
         "classes": _classes_text(found["classes"]),
@@ -49,10 +49,17 @@ def show_info(path: Path) -> None:
         "format": f"{found['format']}, version {found['format_version']}",
         "size": size_text(found["bytes"]),
         "sha256": found["checksum"],
-        "arrays": str(len(found["arrays"])),
+        "arrays": found["arrays"],
+        "notes": found["notes"],
     }
-    show_facts(facts)
-    for name, shape in found["arrays"].items():
+
+
+def show_info(path: Path) -> None:
+    """What a model file holds."""
+    facts = file_facts(path)
+    arrays, notes = facts.pop("arrays"), facts.pop("notes")
+    show_facts(facts | notes | {"arrays": str(len(arrays))})
+    for name, shape in arrays.items():
         typer.echo(f"  {shape:<20}  {printable(name)}")
 
 

@@ -104,14 +104,14 @@ def _is_same(path: Path, other: Path) -> bool:
     return path.exists() and other.exists() and path.samefile(other)
 
 
-def save_or_rescue(model: Any, path: Path) -> None:
+def save_or_rescue(model: Any, path: Path, notes: dict[str, str]) -> None:
     """Save a model; if that fails, save it in the folder for temporary files."""
     try:
-        save(model, path)
+        save(model, path, notes=notes)
     except OSError as error:
         rescued = Path(tempfile.mkdtemp(prefix="kernlets-")) / "rescued.model"
         try:
-            save(model, rescued)
+            save(model, rescued, notes=notes)
         except OSError:
             raise error from None
         raise ValueError(

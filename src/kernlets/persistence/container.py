@@ -7,6 +7,7 @@ A safetensors file is a length, a JSON header and the bytes of the arrays. The h
 * ``library_version``, ``sklearn_version``: what wrote the file
 * ``checksum``: SHA-256 of the whole file with these 64 digits set to zero
 * ``tree``: the value as JSON, see `codec.py`
+* ``notes``: facts beside the value, names and text as JSON, if there are any
 
 The same value gives the same bytes. What models and checkpoints are is in `file.py`.
 """
@@ -58,7 +59,7 @@ class Kind:
     damaged: str
 
 
-def pack(value: Any, kind: Kind) -> bytes:
+def pack(value: Any, kind: Kind, notes: dict[str, str] | None = None) -> bytes:
     """The content of a file."""
     encoder = Encoder(CODECS, kind.devices)
     try:
@@ -72,6 +73,7 @@ def pack(value: Any, kind: Kind) -> bytes:
         "sklearn_version": sklearn.__version__,
         "checksum": BLANK,
         "tree": json.dumps(tree, allow_nan=False),
+        **({"notes": json.dumps(notes)} if notes else {}),
     }
     head, arrays = _with_metadata(safetensors.save(encoder.tensors), metadata)
     try:
@@ -142,6 +144,18 @@ def verified(path: str | Path, data: bytes, kind: Kind) -> dict[str, str]:
     if _digest(blank, arrays) != checksum:
         raise kind.error(path, kind.damaged)
     return metadata
+
+
+def notes_in(path: str | Path, metadata: dict[str, str], kind: Kind) -> dict[str, str]:
+    """The facts beside the value of a verified file."""
+    text = metadata.get("notes", "{}").encode("utf-8", "surrogatepass")
+    try:
+        notes = _parsed(text, Room(len(text)))
+        if isinstance(notes, dict) and all(isinstance(v, str) for v in notes.values()):
+            return notes
+    except (ValueError, RecursionError):
+        pass
+    raise kind.error(path, kind.damaged)
 
 
 def has_format(head: bytes, kind: Kind) -> bool:

@@ -14,7 +14,16 @@ from sklearn.base import BaseEstimator
 from ..backend.atomic import atomic_write
 from ..core import Dictionary
 from .codec import PersistenceError
-from .container import FileError, Kind, has_format, pack, split, unpack, verified
+from .container import (
+    FileError,
+    Kind,
+    has_format,
+    notes_in,
+    pack,
+    split,
+    unpack,
+    verified,
+)
 
 FORMAT_VERSION = 1
 
@@ -47,7 +56,9 @@ CHECKPOINT = Kind(
 )
 
 
-def save(model: Any, path: str | Path) -> None:
+def save(
+    model: Any, path: str | Path, *, notes: dict[str, str] | None = None
+) -> None:
     """Save a model, fitted or not, in one file.
 
     Parameters
@@ -60,6 +71,9 @@ def save(model: Any, path: str | Path) -> None:
     path : path
         Replaced in one step when all is written, so that no half-written file is
         ever seen.
+    notes : dict of str, optional
+        Facts to keep in the file beside the model, such as its accuracy, for
+        ``kernlets info``; `load` leaves them out.
 
     Raises
     ------
@@ -78,7 +92,14 @@ def save(model: Any, path: str | Path) -> None:
     """
     if not isinstance(model, MODEL.holds):
         raise PersistenceError("", f"a {type(model).__name__} is no estimator")
-    _write(pack(model, MODEL), path)
+    _check_notes(notes or {})
+    _write(pack(model, MODEL, notes), path)
+
+
+def _check_notes(notes: dict[str, str]) -> None:
+    for name, text in notes.items():
+        if not (isinstance(name, str) and isinstance(text, str)):
+            raise PersistenceError("", f"notes are text, but {name!r} is {text!r}")
 
 
 def load(path: str | Path) -> Any:
@@ -133,12 +154,13 @@ def is_model(path: str | Path) -> bool:
 
 
 def info(path: str | Path) -> dict[str, Any]:
-    """What is in a model file: versions, checksum, model, classes, arrays."""
+    """What is in a model file: versions, checksum, notes, model, classes, arrays."""
     data = Path(path).read_bytes()
     metadata = verified(path, data, MODEL)
     model = unpack(path, data, metadata, MODEL)
     return {
         **{key: value for key, value in metadata.items() if key != "tree"},
+        "notes": notes_in(path, metadata, MODEL),
         "bytes": len(data),
         **_described(path, model),
         "arrays": _shapes(data),

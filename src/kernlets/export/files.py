@@ -1,0 +1,164 @@
+"""`to_onnx`: a fitted model as a file that runs without Python."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from .. import __version__
+from ..backend.arrays import is_array, to_numpy
+from ..backend.atomic import atomic_write
+from .deciders import graph_of
+from .graph import Graph, Node, Value
+
+OPSET = 17  # operators of 2022, which runtimes of that year know
+IR_VERSION = 8
+TYPES = ("float32", "float64")
+
+
+def to_onnx(model: Any, path: str | Path | None = None, *, dtype: Any = None) -> Any:
+    """A fitted model in the format ONNX, which other languages and devices run.
+
+    Maps give ``features``; dictionary learners ``codes`` and ``error``; classifiers
+    ``label`` and ``scores``, a column for each class, of which the largest wins, and
+    `ResidualClassifier` also ``probabilities``; detectors ``label`` (1 or -1) and
+    ``score``, higher for less normal rows. The input is ``X``, any number of rows.
+    Rows must be complete and finite: nothing is checked or filled in.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted map, dictionary learner, classifier or outlier detector, or a
+        scikit-learn Pipeline of these with scalers, `PCA` and linear classifiers.
+    path : path, optional
+        A file to write, which takes its place only when it is complete.
+    dtype : {"float32", "float64"}, optional
+        The type of all numbers. Default: that of the model.
+
+    Returns
+    -------
+    onnx.ModelProto
+        The model.
+
+    Raises
+    ------
+    ExportError
+        If a part has no such form; it names the part and what to use instead.
+
+    Examples
+    --------
+    >>> from kernlets import KSVD, ResidualClassifier, datasets, to_onnx
+    >>> digits = datasets.load("digits")
+    >>> model = ResidualClassifier(KSVD(30, n_nonzero_coefs=4, random_state=0))
+    >>> exported = to_onnx(model.fit(digits.X_train, digits.y_train), dtype="float32")
+    >>> [output.name for output in exported.graph.output]
+    ['label', 'scores', 'probabilities']
+    """
+    onnx = _onnx()
+    check_is_fitted(model)
+    found = _model(onnx, graph_of(model, precision(model, dtype)), model)
+    onnx.checker.check_model(found)
+    if path is not None:
+        with atomic_write(path) as file:
+            file.write(found.SerializeToString())
+    return found
+
+
+def _onnx() -> Any:
+    try:
+        return import_module("onnx")
+    except ImportError as error:
+        raise ImportError(
+            "to_onnx needs onnx: pip install 'kernlets[onnx]'"
+        ) from error
+
+
+def precision(model: Any, dtype: Any = None) -> np.dtype:
+    """The type asked for, or the widest among the tables of a model."""
+    if dtype is None:
+        kinds = {str(array.dtype) for array in _tables(model)}
+        return np.dtype("float32" if kinds == {"float32"} else "float64")
+    if str(np.dtype(dtype)) not in TYPES:
+        raise ValueError(f"dtype={dtype!r} must be one of {', '.join(TYPES)}")
+    return np.dtype(dtype)
+
+
+def _tables(part: Any) -> Iterator[np.ndarray]:
+    """Atoms, landmarks, projections: what our parts hold as rows of numbers.
+
+    Those of scikit-learn are in float64 whatever the rows are.
+    """
+    if isinstance(part, (list, tuple)):
+        for each in part:
+            yield from _tables(each)
+    elif isinstance(part, Pipeline):
+        yield from _tables([step for _, step in part.steps])
+    elif is_array(part) and part.ndim == 2:
+        yield from _floats(part)
+    elif hasattr(part, "_model_array"):
+        yield from _floats(part._model_array)
+    elif type(part).__module__.startswith("kernlets."):
+        yield from _tables(list(vars(part).values()))
+
+
+def _floats(array: Any) -> list[np.ndarray]:
+    """An empty array of the same type, if there are floating-point numbers."""
+    tables = [] if array is None else [to_numpy(array[:0])]
+    return [table for table in tables if table.dtype.kind == "f"]
+
+
+def _model(onnx: Any, graph: Graph, model: Any) -> Any:
+    """The messages of ONNX for a graph."""
+    helper, from_array = onnx.helper, onnx.numpy_helper.from_array
+    body = helper.make_graph(
+        [_node(onnx, node) for node in graph.nodes],
+        "kernlets",
+        [_tensor(onnx, value) for value in graph.inputs.values()],
+        [_tensor(onnx, value) for value in graph.outputs.values()],
+        [from_array(_plain(a), name) for name, a in graph.constants.items()],
+    )
+    made = {"producer_name": "kernlets", "producer_version": __version__}
+    opset = [helper.make_opsetid("", OPSET)]
+    found = helper.make_model(body, opset_imports=opset, ir_version=IR_VERSION, **made)
+    helper.set_model_props(found, _facts(model))
+    return found
+
+
+def _facts(model: Any) -> dict[str, str]:
+    """What a program may want to know of the model."""
+    facts = {"model": type(model).__name__}
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        facts["feature_names"] = json.dumps([str(name) for name in names])
+    return facts
+
+
+def _node(onnx: Any, node: Node) -> Any:
+    settings = dict(node.settings)
+    if "to" in settings:
+        settings["to"] = _kind(onnx, np.dtype(settings["to"]))
+    return onnx.helper.make_node(node.op, node.inputs, [node.output], **settings)
+
+
+def _tensor(onnx: Any, value: Value) -> Any:
+    shape = ["rows" if size is None else size for size in value.shape]
+    kind = _kind(onnx, value.dtype)
+    return onnx.helper.make_tensor_value_info(value.name, kind, shape)
+
+
+def _kind(onnx: Any, dtype: np.dtype) -> int:
+    if dtype.kind == "U":
+        return int(onnx.TensorProto.STRING)
+    return int(onnx.helper.np_dtype_to_tensor_dtype(dtype))
+
+
+def _plain(array: np.ndarray) -> np.ndarray:
+    """Text as Python's strings, which ONNX takes."""
+    return array.astype(object) if array.dtype.kind == "U" else array
