@@ -14,7 +14,8 @@ import pytest
 from rich.console import Console
 
 from kernlets import explain
-from kernlets.lab.bench import charts, html, machine, memory, pictures
+from kernlets.backend.png import png
+from kernlets.lab.bench import charts, html, machine, memory
 from kernlets.lab.demo import run as demo
 from kernlets.lab.demo import trial
 from kernlets.lab.demo.choice import folds, grid, score
@@ -175,7 +176,7 @@ def test_text_is_escaped_and_markup_is_not():
 
 def test_png_can_be_read_back():
     image = np.array([[0.0, 0.5, 1.0], [1.0, -3.0, 7.0]])
-    data = pictures.png(image)
+    data = png(image)
     PIL = pytest.importorskip("PIL.Image")
     read = np.asarray(PIL.open(io.BytesIO(data)))
     np.testing.assert_array_equal(read, [[0, 128, 255], [255, 0, 255]])
