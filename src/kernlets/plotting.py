@@ -8,12 +8,13 @@ library imports it. The HTML report draws its own charts (`kernlets.lab.bench.ch
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil, prod
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from .backend.arrays import to_numpy
+from .backend.png import tiles
 from .dictionaries import KernelDictionary
 
 __all__ = [
@@ -68,12 +69,16 @@ def show_atoms(
     """
     groups = [np.asarray(atoms)[:n_atoms] for atoms in _atoms(learner, n_atoms)]
     _check_image_shape(groups[0], image_shape)
+    title = f"{sum(map(len, groups))} atoms"
+    if len(groups) > 1:
+        title += f" of {len(groups)} classes"
     if n_columns is None and len(groups) > 1:
         n_columns = max(map(len, groups))
         groups = [_padded(atoms, n_columns) for atoms in groups]
     picture = mosaic(np.concatenate(groups), image_shape, n_columns)
     ax = _axes(ax)
     ax.imshow(picture, cmap="gray", vmin=0.0, vmax=1.0, interpolation="nearest")
+    ax.set_title(title, fontsize="medium")
     ax.set_axis_off()
     return ax
 
@@ -101,19 +106,7 @@ def mosaic(
     >>> plotting.mosaic(np.eye(4), (2, 2)).shape
     (5, 5)
     """
-    atoms = np.asarray(atoms, dtype=float)
-    n_columns = n_columns or ceil(len(atoms) ** 0.5)
-    n_rows = ceil(len(atoms) / n_columns)
-    largest = np.nanmax(np.abs(atoms), axis=1, keepdims=True, initial=0.0)
-    tiles = 0.5 + 0.5 * atoms / np.where(largest == 0, 1.0, largest)
-    tiles = np.nan_to_num(tiles, nan=1.0).reshape(-1, *image_shape)
-    height, width, *channels = image_shape
-    shape = n_rows * (height + 1) - 1, n_columns * (width + 1) - 1
-    picture = np.ones((*shape, *channels))
-    for index, tile in enumerate(tiles):
-        top, left = np.multiply(divmod(index, n_columns), (height + 1, width + 1))
-        picture[top : top + height, left : left + width] = tile
-    return picture
+    return tiles(atoms, image_shape, n_columns)
 
 
 def plot_history(
@@ -225,7 +218,7 @@ def plot_kernel_error(
 def plot_accuracy(
     accuracy: Mapping[str, Curve],
     ax: Any = None,
-    xlabel: str = "",
+    xlabel: str = "level of corruption",
     ylabel: str = "accuracy",
 ) -> Any:
     """Plot one line per method; the values of several seeds give a mean and a band.
@@ -342,7 +335,9 @@ def plot_residuals(
     bars[int(residuals.argmin())].set_color("0.2")
     if str(truth) in names:
         bars[names.index(str(truth))].set_hatch("//")
-    ax.set(xlabel="class", ylabel="squared residual")
+    answer = names[int(residuals.argmin())]
+    known = "" if truth is None else f", truth {truth}"
+    ax.set(xlabel="class", ylabel="squared residual", title=f"answer {answer}{known}")
     return ax
 
 
@@ -462,8 +457,8 @@ def _outlier_image(explanation: Any, ax: Any, image_shape: tuple[int, ...]) -> N
     low, high = float(pair.min()), float(pair.max())
     pair = (pair - low) / ((high - low) or 1.0)
     largest = float(explanation.shares.max()) or 1.0
-    tiles = [*pair, 1 - explanation.shares / largest]
-    picture = np.concatenate([tile.reshape(image_shape) for tile in tiles], axis=1)
+    parts = [*pair, 1 - explanation.shares / largest]
+    picture = np.concatenate([part.reshape(image_shape) for part in parts], axis=1)
     ax.imshow(picture, cmap="gray", vmin=0.0, vmax=1.0, interpolation="nearest")
     ax.set_axis_off()
 

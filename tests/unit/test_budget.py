@@ -402,7 +402,5 @@ def test_bad_input(X):
         learner("precomputed").fit(X)
     with pytest.raises(ValueError, match="at most budget=100"):
         learner(init=np.ones((4, 3))).fit(X)
-    with pytest.raises(ValueError, match="lower n_components"):
-        learner(m=100).fit(X[:20])
     with pytest.raises(ValueError, match="no non-zero samples"):
         learner(Linear()).partial_fit(np.zeros((3, 6)))

@@ -297,7 +297,6 @@ def test_precomputed_kernel(digits):
     ("params", "message"),
     [
         ({"n_neighbors": 501}, "n_neighbors=501 is more than the 500"),
-        ({"n_components": 501, "n_landmarks": 500}, "n_components=501"),
         ({"beta1": -1}, "beta1"),
         ({"shrinkage": 0}, "shrinkage"),
         ({"dictionary": "best"}, "dictionary"),

@@ -293,7 +293,6 @@ def test_callback_stops(digits):
     ("params", "message"),
     [
         ({"n_atoms_per_class": 0}, "n_atoms_per_class"),
-        ({"n_nonzero_coefs": 101}, "n_nonzero_coefs=101 is more than the 100 atoms"),
         ({"alpha": 0, "beta": 0}, "raise beta above 0"),
         ({"variant": 3}, "variant"),
         ({"alpha": -1}, "alpha"),

@@ -178,9 +178,7 @@ def test_first_atoms_are_made_orthonormal(init, rng):
     np.testing.assert_allclose(first @ first.T, np.eye(7), atol=1e-12)
 
 
-def test_more_atoms_than_features_are_refused(rng):
-    with pytest.raises(ValueError, match=r"n_components=11 .* 10 dimensions"):
-        OrthogonalDictionary(11).fit(signals(rng))
+def test_more_given_atoms_than_features_are_refused(rng):
     with pytest.raises(ValueError, match="n_components=12"):
         OrthogonalDictionary(init=rng.standard_normal((12, 10))).fit(signals(rng))
 

@@ -191,3 +191,12 @@ def test_recovery_is_a_falling_share_of_the_true_atoms(ax):
     assert (np.diff(second) <= 0).all() and second[0] > second[-1]
     middle = np.mean([(np.abs(r.match.cosines) >= 0.6).mean() for r in noisy])
     assert second[50] == pytest.approx(middle)
+
+
+def test_figures_say_what_they_show():
+    learner = KSVD(5, 2, max_iter=2, random_state=0).fit(np.eye(9) + 0.1)
+    assert plotting.show_atoms(learner, (3, 3)).get_title() == "5 atoms"
+    ax = plotting.plot_residuals([0.3, 0.1], classes="ab", truth="a")
+    assert ax.get_title() == "answer b, truth a" and ax.get_xlabel() == "class"
+    ax = plotting.plot_accuracy({"K-SVD": {0.0: 0.9, 0.5: 0.7}})
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("level of corruption", "accuracy")

@@ -12,9 +12,13 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
+from chromium import Chromium, find_chromium
 from kernlets import explain
-from kernlets.lab.bench import charts, html, machine, memory, pictures
+from kernlets.backend.png import png
+from kernlets.cli import app
+from kernlets.lab.bench import charts, html, machine, memory
 from kernlets.lab.demo import run as demo
 from kernlets.lab.demo import trial
 from kernlets.lab.demo.choice import folds, grid, score
@@ -141,6 +145,18 @@ def test_page_shows_every_method_and_section(quick):
     assert text.count("<h1>") == 1
 
 
+def test_page_ends_with_what_to_type_for_own_data(quick):
+    _, text, _ = quick
+    last = text[text.rindex("<h2>") :]
+    assert "Your own data" in last
+    runner = CliRunner()
+    for command in re.findall("^kernlets (.*)$", last, re.MULTILINE):
+        name, *words = command.split()
+        described = runner.invoke(app, [name, "--help"]).output
+        for option in (word for word in words if word.startswith("-")):
+            assert option in described, command
+
+
 def test_page_names_no_host_and_no_folder(quick):
     import platform
 
@@ -175,7 +191,7 @@ def test_text_is_escaped_and_markup_is_not():
 
 def test_png_can_be_read_back():
     image = np.array([[0.0, 0.5, 1.0], [1.0, -3.0, 7.0]])
-    data = pictures.png(image)
+    data = png(image)
     PIL = pytest.importorskip("PIL.Image")
     read = np.asarray(PIL.open(io.BytesIO(data)))
     np.testing.assert_array_equal(read, [[0, 128, 255], [255, 0, 255]])
@@ -208,6 +224,35 @@ def test_a_chart_is_a_file_of_its_own():
     assert "a & b, 1, published: 0.65" in titles
     assert int(root.get("width")) > charts.WIDTH
     assert not re.search(r"@import|url\(|href", drawn.file())
+
+
+def test_lines_are_named_at_their_ends():
+    curves = {"low": {1: [0.5], 2: [0.1]}, "high": {1: [0.2], 2: [0.4]}}
+    bound = "least", {1: 0.05, 2: 0.09}
+    drawn = charts.LineChart(curves, "x", "y", bound=bound).named_block()
+    names = re.findall(r'<g class="lead(?: c\d)?"( data-series="\d")?>.*?</g>', drawn)
+    assert names == [' data-series="1"', ' data-series="0"', ""]
+    found = re.findall(r'<text class="name"[^>]* y="([\d.]+)">(\w+)<', drawn)
+    assert [name for _, name in found] == ["high", "low", "least"]
+    heights = [float(y) for y, _ in found]
+    assert min(np.diff(heights)) >= charts.APART
+    listed = re.search(r'<ul class="legend">(.*)</ul>', drawn)[1]
+    assert re.findall(r"</svg>(\w+)</li>", listed) == ["high", "low", "least"]
+
+
+def test_names_that_would_overlap_are_moved_apart():
+    places = charts._spread([100, 101, 102, 200], 15)
+    assert places == [100, 115, 130, 200]
+    bottom = charts.HEIGHT - charts.BOTTOM + 15
+    assert charts._spread([bottom, bottom], 15) == [bottom - 15, bottom]
+
+
+def test_a_line_on_another_lets_it_be_seen():
+    first = {1: [0.2], 2: [0.4], 3: [0.9]}
+    near = {1: [0.2], 2: [0.401], 3: [0.5]}
+    curves = {"a": first, "b": near, "c": {1: [0.9], 2: [0.1], 3: [0.2]}}
+    drawn = charts.LineChart(curves, "x", "y").block()
+    assert re.findall(r'class="series c(\d) over"', drawn) == ["1"]
 
 
 def test_bar_heights_are_proportional():
@@ -326,3 +371,18 @@ def test_page_explains_some_digits(quick):
     noisy = result.plan.corruptions()[1](result.data.X_test, result.plan.seeds[0])
     found = explain(model, noisy[_chosen(result, noisy)[0]])
     assert f"training digit {found.samples[0].row}, a {found.samples[0].label}" in text
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_page_on_a_phone_and_on_a_desk(quick, scheme):
+    find_chromium()
+    result, *_ = quick
+    with Chromium() as browser:
+        shown = "getComputedStyle(document.querySelector('.names')).display"
+        for width, names in ((390, "none"), (1280, "inline")):
+            browser.open(result.path, width, 900, scheme)
+            assert browser.complaints == []
+            assert browser.evaluate(shown) == names
+            root = "document.documentElement."
+            assert browser.evaluate(root + "scrollWidth") <= width
+            assert browser.evaluate(root + "scrollHeight") < 7000

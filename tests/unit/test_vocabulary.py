@@ -168,7 +168,6 @@ def test_top_k_is_a_count_and_not_a_weight():
     [
         ({"n_nonzero_coefs": 0}, "n_nonzero_coefs"),
         ({"n_nonzero_coefs": -3}, "n_nonzero_coefs"),
-        ({"n_nonzero_coefs": 61}, "must be between 1 and the number of atoms, 60"),
         ({"n_nonzero_coefs": 3, "coder": OMP(2)}, "both given"),
     ],
 )

@@ -11,6 +11,8 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from ..config import options
+from .callbacks import CallbackSupportMixin, has_callbacks, told_fit
+from .notebook import portrait
 from .room import told_when_full
 from .threads import serial_blas
 
@@ -33,16 +35,21 @@ METHODS = (
 )
 """Public methods that compute."""
 
+FITS = ("fit", "partial_fit")
+"""Those of which callbacks are told."""
+
 _SENDER = "_sender_options"
 
 
-class Estimator(BaseEstimator):
+class Estimator(CallbackSupportMixin, BaseEstimator):
     """Base of learners, maps, classifiers and detectors.
 
     * Inside its methods BLAS runs on one thread; threads are the library's own, as
       many as the option `n_threads` says, so that results do not depend on them.
     * A process that was started by the sender of a pickled estimator, as joblib's are,
       adopts the sender's options.
+    * scikit-learn's callbacks, set by `set_callbacks`, are told of each fit.
+    * A notebook shows a fitted one with its atoms and its history.
     * A GPU without memory left is a MemoryError that says what to do.
     """
 
@@ -51,6 +58,35 @@ class Estimator(BaseEstimator):
         for name in METHODS:
             if isfunction(vars(cls).get(name)):
                 setattr(cls, name, _on_own_threads(vars(cls)[name]))
+
+    _doc_link_module = "kernlets"
+
+    @property
+    def _doc_link_template(self) -> str:
+        """The page of a class, for diagrams, in the site that KERNLETS_DOCS names."""
+        site = os.environ.get("KERNLETS_DOCS", "").rstrip("/")
+        return f"{site}/api/{{estimator_name}}.html" if site else ""
+
+    def _repr_html_inner(self) -> str:
+        return super()._repr_html_inner() + portrait(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += portrait(self)
+        return bundle
+
+    @property
+    def _n_tasks(self) -> int | None:
+        """How many iterations a fit has at most; None if it fits other estimators."""
+        return getattr(self, "max_iter", 0)
+
+    def _so_far(self, current: Any) -> dict[str, Any] | None:
+        """Attributes with which a fit could stop after an iteration, for callbacks.
+
+        None if what is learned later is needed to use the model.
+        """
+        return None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), _SENDER: (os.getpid(), options.changed())}
@@ -64,11 +100,17 @@ class Estimator(BaseEstimator):
 
 
 def _on_own_threads(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method with BLAS on one thread while it runs, and advice on a full GPU."""
+    """The method with BLAS on one thread while it runs, and advice on a full GPU.
+
+    Callbacks are told of a fit.
+    """
+    tells = method.__name__ in FITS
 
     @wraps(method)
     def limited(*args: Any, **kwargs: Any) -> Any:
         with serial_blas, told_when_full():
+            if tells and has_callbacks(args[0]):
+                return told_fit(args[0], method, *args[1:], **kwargs)
             return method(*args, **kwargs)
 
     return limited

@@ -20,6 +20,7 @@ from ..backend.arrays import (
     or_wider,
     row_norms,
 )
+from ..backend.clipping import clipped
 from ..backend.constraints import (
     AT_LEAST_1,
     NOT_NEGATIVE,
@@ -100,7 +101,11 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         given = self._n_wanted(), equal_shares, X, labels, self.classes_
         sizes = class_sizes(*given, weights)
         self.atom_classes_ = np.repeat(np.arange(len(sizes)), sizes)
-        self.coder_ = OMP(self._width(len(self.atom_classes_), X.shape[1]))
+        n_atoms = len(self.atom_classes_)
+        if self.n_nonzero_coefs is not None:
+            atoms = "atoms of all classes"
+            clipped("n_nonzero_coefs", self.n_nonzero_coefs, n_atoms, atoms)
+        self.coder_ = OMP(self._width(n_atoms, X.shape[1]))
         H = one_hot(labels, len(sizes), X)
         atoms = self._first_atoms(X, labels, sizes, rng, weights)
         self._learn(X, H, atoms, sizes, rng, weights)
@@ -109,12 +114,7 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
     def _width(self, n_atoms: int, n_features: int) -> int:
         if self.n_nonzero_coefs is None:
             return min(30, max(1, n_features // 4), n_atoms)
-        if self.n_nonzero_coefs > n_atoms:
-            raise ValueError(
-                f"n_nonzero_coefs={self.n_nonzero_coefs} is more than the {n_atoms} "
-                "atoms of all classes: lower it or raise n_atoms_per_class"
-            )
-        return int(self.n_nonzero_coefs)
+        return min(int(self.n_nonzero_coefs), n_atoms)
 
     def _first_atoms(
         self,

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, namespace, to_numpy
 from ..backend.block_loop import whole_groups
+from ..backend.callbacks import part_of
 from ..backend.estimator import Estimator
 from ..backend.fill import at_hand
 from ..backend.labels import label_classes, label_values
@@ -173,7 +174,9 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
             c, count, seed, folder = job
             with options(checkpoint=folder):
                 own = None if weights is None else weights[split.rows[c]]
-                return _fitted(learner, count, seed, split.part(c), own)
+                prepared = _prepared(learner, count, seed)
+                with part_of(self, c, f"class {split.classes[c]}", prepared):
+                    return _fitted(prepared, split.part(c), own)
 
         jobs = list(zip(range(len(counts)), counts, seeds, folders, strict=True))
         # where a cluster does the work, threads here only wait
@@ -185,6 +188,11 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         if split.rows[0].size and split.counts.max() < FEW:
             self._warm_up(X, np.searchsorted(self.classes_, label_values(y)))
         return self
+
+    @property
+    def _n_tasks(self) -> None:
+        """Its steps are the learners of the classes."""
+        return None
 
     def _warm_up(self, X: Array, codes: np.ndarray) -> None:
         """Set the temperature if dictionaries hold all samples and have no residual.
@@ -446,11 +454,8 @@ def _warn_of_small_classes(learner: BaseEstimator, counts: np.ndarray) -> None:
     )
 
 
-def _fitted(
-    learner: BaseEstimator, count: int, seed: int | None, X: Any, weights: Weights
-) -> Any:
-    """A clone fitted to a class, with the defaults of a classifier while it is."""
-    prepared = _prepared(learner, count, seed)
+def _fitted(prepared: Any, X: Any, weights: Weights) -> Any:
+    """A learner fitted to a class, with the defaults of a classifier while it is."""
     own = () if weights is None else (None, weights)
     with handed_down(X):
         prepared.fit(X, *own)

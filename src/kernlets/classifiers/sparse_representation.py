@@ -21,7 +21,7 @@ from ..kernels import resolve
 from ..kernels.check_samples import check_samples, describe_input
 from ..kernels.complete import completed_rows
 from ..learners.exact import kernel_matrix
-from ..pursuits import BOTH, OMP, encode, resolve_coder
+from ..pursuits import BOTH, OMP, at_most_all, encode, resolve_coder
 from ..pursuits.masked import restricted_products, restricted_solve
 from .labels import (
     ResidualVoting,
@@ -132,10 +132,9 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         if self.coder is not None:
             if width is not None:
                 raise ValueError(BOTH)
-            return resolve_coder(self.coder)
+            return at_most_all(resolve_coder(self.coder), n_atoms)
         coder = OMP(min(30, max(1, n_atoms // 2)) if width is None else width)
-        coder.width(n_atoms)  # refuses more non-zeros than atoms
-        return coder
+        return at_most_all(coder, n_atoms)
 
     def _keep(
         self, X: Array, matrix: Array, usable: np.ndarray, energy: np.ndarray

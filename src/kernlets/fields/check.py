@@ -13,6 +13,9 @@ Dimension = str | int | None
 Declared = dict[str, "Field"]
 Conditions = dict[str, Callable[[Any], bool]]
 
+CALLBACKS = "_skl_callbacks"
+"""Where scikit-learn keeps callbacks, which belong to a session and to no model."""
+
 
 class Misfit(ValueError):
     """A value that is not what was declared."""
@@ -110,8 +113,8 @@ def attributes(value: Any) -> dict[str, Any]:
     """The parts of an object that its class has to declare."""
     if is_record(value):
         return {name: getattr(value, name) for name in record_fields(type(value))}
-    parameters = value.get_params(deep=False)
-    return {name: v for name, v in vars(value).items() if name not in parameters}
+    others = {*value.get_params(deep=False), CALLBACKS}
+    return {name: v for name, v in vars(value).items() if name not in others}
 
 
 def is_record(value: Any) -> bool:

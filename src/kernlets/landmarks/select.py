@@ -24,6 +24,7 @@ from ..backend.arrays import (
     to_numpy,
 )
 from ..backend.block_loop import stacked_rows
+from ..backend.clipping import clipped
 from ..backend.cluster import dask_rows
 from ..backend.lazy_rows import is_elsewhere
 from ..backend.names import guess
@@ -204,13 +205,9 @@ def default_count(n: int) -> int:
 
 def count(n_landmarks: int | float | None, n: int) -> int:
     """The number of landmarks for n samples."""
-    m = _at_most(n_landmarks, n)
-    if isinstance(n_landmarks, Integral) and m < n_landmarks:
-        raise ValueError(
-            f"n_landmarks={n_landmarks} is more than the {n} samples: lower "
-            f"n_landmarks to at most {n}, or give a fraction such as 0.2"
-        )
-    return m
+    if isinstance(n_landmarks, Integral):
+        return clipped("n_landmarks", int(n_landmarks), n, "samples")
+    return _at_most(n_landmarks, n)
 
 
 def known_by_index(kernel: Kernel, X: Array) -> bool:

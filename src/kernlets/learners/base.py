@@ -31,7 +31,7 @@ from ..core import Array, Dictionary, SparseCoder, SparseCodes
 from ..fields import Declared, History, Part, Size, Whole
 from ..kernels import resolve
 from ..kernels.check_samples import takes_gaps
-from ..pursuits import BOTH, OMP, encode, resolve_coder
+from ..pursuits import BOTH, OMP, at_most_all, encode, resolve_coder
 
 ENCODE = (
     "encode returns codes in memory, but X is a Dask collection: use transform, which "
@@ -121,16 +121,10 @@ class DictionaryLearner(
         if self.coder is not None:
             if self.n_nonzero_coefs is not None:
                 raise ValueError(BOTH)
-            return resolve_coder(self.coder)
-        width = self.n_nonzero_coefs
-        if width is None:
-            width = min(self._width, max(1, n_features // 4), n_atoms)
-        elif width > n_atoms:
-            raise ValueError(
-                f"n_nonzero_coefs={width} is more than the {n_atoms} atoms: lower it "
-                "or raise n_components"
-            )
-        return OMP(width)
+            return at_most_all(resolve_coder(self.coder), n_atoms)
+        if self.n_nonzero_coefs is None:
+            return OMP(min(self._width, max(1, n_features // 4), n_atoms))
+        return at_most_all(OMP(self.n_nonzero_coefs), n_atoms)
 
     def _n_starts(self) -> int:
         """How many starts a fit has: atoms that are given are one."""

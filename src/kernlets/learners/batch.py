@@ -133,10 +133,11 @@ class KSVD(LinearLearner):
     ----------
     n_components : int, optional
         Number of atoms. Default: twice the number of features, but at most a quarter
-        of the samples and at most 500.
+        of the samples and at most 500. Atoms drawn from samples are at most as many as
+        these; more are clipped with a warning.
     n_nonzero_coefs : int, optional
         Non-zeros per sample of the default coder, `OMP`. Default: 5, but at most a
-        quarter of the features.
+        quarter of the features. More than there are atoms are clipped with a warning.
     coder : str or SparseCoder, optional
         Another pursuit: `OMP`, `Lasso` or `Threshold`, or a name with parameters such
         as "lasso:0.1".

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..backend import ops
 from ..backend.arrays import diagonal, index_like, namespace, to_numpy
+from ..backend.clipping import SAMPLES, clipped
 from ..backend.constraints import AT_LEAST_1, StrOptions
 from ..backend.fill import at_hand
 from ..backend.random import generator
@@ -241,12 +242,8 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         n_atoms = self.n_components
         if n_atoms is None and isinstance(self.init, str):
             n_atoms = max(1, min(ATOMS, n_usable // 4))
-        if (n_atoms or 1) > n_usable:
-            raise ValueError(
-                f"n_components={n_atoms} is more than the {n_usable} non-zero samples "
-                "(in feature space): lower n_components"
-            )
-        return n_atoms
+        found = clipped("n_components", n_atoms or 1, n_usable, SAMPLES)
+        return n_atoms and found
 
     def _begin(
         self, kernel: Kernel, X: Array, n_atoms: int | None, rng: np.random.Generator

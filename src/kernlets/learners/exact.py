@@ -13,6 +13,7 @@ import numpy as np
 
 from ..backend.arrays import diagonal, index_like, namespace, to_numpy
 from ..backend.block_loop import stacked_rows
+from ..backend.clipping import SAMPLES, clipped
 from ..backend.constraints import StrOptions
 from ..backend.fill import at_hand
 from ..backend.random import generator
@@ -90,11 +91,8 @@ class KernelLearner(KernelAtoms, BatchLearner):
         often = None if weights is None else weights[usable]
         n_usable = n_weighted(often, len(usable))
         n_atoms = self._n_atoms(n_usable, n_usable)
-        if n_atoms > (len(usable) if often is None else n_drawable(often)):
-            raise ValueError(
-                f"n_components={n_atoms} atoms cannot be drawn from {len(usable)} "
-                "non-zero samples (in feature space): lower n_components"
-            )
+        most = len(usable) if often is None else n_drawable(often)
+        n_atoms = clipped("n_components", n_atoms, most, SAMPLES)
         chosen = usable[draw_rows(len(usable), n_atoms, rng, often)]
         return GramDictionary.of_samples(matrix, index_like(chosen, matrix))
 

@@ -16,6 +16,7 @@ from ..backend.arrays import (
     row_norms,
     to_numpy,
 )
+from ..backend.clipping import clipped
 from ..backend.lazy_rows import is_elsewhere
 from ..backend.rows import sum_rows, take_rows
 from ..backend.scale import (
@@ -110,14 +111,18 @@ def _first_row(X: Any) -> Array:  # (1, p)
 
 
 def from_samples(
-    X: Any, n_components: int, rng: np.random.Generator, weights: Weights = None
+    X: Any,
+    n_components: int,
+    rng: np.random.Generator,
+    weights: Weights = None,
+    others: int = 0,  # atoms beside these
 ) -> Array:
-    """Random non-zero samples, distinct ones without weights.
+    """Random non-zero samples, distinct ones without weights, at most all of them.
 
     All rows are read only if a drawn row is zero, because rows may be on disk, on a
     cluster, or not computed yet.
     """
-    n = X.shape[0]
+    n, before = X.shape[0], rng.bit_generator.state
     if n_components <= (n if weights is None else n_drawable(weights)):
         rows = take_rows(X, draw_rows(n, n_components, rng, weights))
         if len(nonzero_rows(rows)) == n_components:
@@ -125,11 +130,15 @@ def from_samples(
     usable = Usable.find(X)
     n_usable = usable.n_drawable(weights)
     if n_usable < n_components:
-        raise ValueError(
-            f"n_components={n_components} atoms cannot be drawn from {n_usable} "
-            "non-zero samples: lower n_components or set init='normal' (and scale "
-            "samples that are tiny: their squares vanish)"
-        )
+        if n_usable == 0:
+            raise ValueError(
+                "there are no non-zero samples to draw atoms from: set init='normal', "
+                "or scale samples that are tiny, since their squares vanish"
+            )
+        wanted = n_components + others, n_usable + others
+        clipped("n_components", *wanted, "atoms that non-zero samples give")
+        rng.bit_generator.state = before  # the same atoms as if so many were asked for
+        return from_samples(X, n_usable, rng, weights)
     return take_rows(X, usable.draw(n_components, rng, weights))
 
 
@@ -161,7 +170,7 @@ def from_svd(
     leading = xp.flip(vectors, axis=1)[:, :n_vectors].T
     if n_vectors == n_components:
         return leading
-    rest = from_samples(X, n_components - n_vectors, rng, weights)
+    rest = from_samples(X, n_components - n_vectors, rng, weights, n_vectors)
     return xp.concat([leading, rest])
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..backend.arrays import namespace, or_wider
+from ..backend.callbacks import FitTasks, running
 from ..backend.progress import RowClock
 from ..backend.reading import watching
 from ..backend.rows import count_rows
@@ -56,6 +57,8 @@ class Monitor:
     history: dict[str, list[float]] = field(
         default_factory=lambda: {"objective": [], "seconds": []}
     )
+    tasks: FitTasks | None = None
+    so_far: Callable[[Any], dict[str, Any] | None] = lambda current: None
 
     @classmethod
     def of(
@@ -73,6 +76,8 @@ class Monitor:
             measure,
             getattr(estimator, "warm_up", 0),
             getattr(estimator, "tol", 0.0),
+            tasks=running(estimator),
+            so_far=estimator._so_far,
         )
 
     def __post_init__(self) -> None:
@@ -89,6 +94,25 @@ class Monitor:
     def n_iter(self) -> int:
         """Number of iterations so far."""
         return len(self.history["objective"])
+
+    def begin(self, iteration: int) -> None:
+        """Tell scikit-learn's callbacks of an iteration."""
+        if self.tasks is not None:
+            self.tasks.begin_iteration(iteration)
+
+    def end(self, current: Callable[[], Any]) -> bool:
+        """Tell them that it is over; True when one of them wants to stop."""
+        if self.tasks is None:
+            return False
+
+        def so_far() -> dict[str, Any] | None:
+            learned = self.so_far(current())
+            if learned is None:
+                return None
+            history = {name: [*values] for name, values in self.history.items()}
+            return {**learned, "history_": history, "n_iter_": self.n_iter}
+
+        return self.tasks.end_iteration(so_far, self.history)
 
     def watched(self, X: Any) -> Callable[[], AbstractContextManager[Any]]:
         """Blocks in which rows are counted, and shown when iterations take long."""
@@ -182,9 +206,11 @@ def iterate(
     end = 0 if checkpoint.done else monitor.max_iter
     watched = nullcontext if X is None else monitor.watched(X)
     for iteration in range(monitor.n_iter, end):
+        monitor.begin(iteration)
         with watched():
             measures = alternation.step(keep)
         stop = monitor(iteration, alternation.current, **measures)
+        stop = monitor.end(alternation.current) or stop
         keep(done=stop or iteration + 1 == end)
         if stop:
             break

@@ -112,6 +112,9 @@ class LinearAtoms(DictionaryLearner):
         atoms = start_atoms(self.init, X, n_atoms, rng, weights)
         return ExplicitDictionary(to_device(atoms))
 
+    def _so_far(self, current: ExplicitDictionary) -> dict[str, Any]:
+        return {"dictionary_": current}
+
     @property
     def components_(self) -> Array:  # (m, p)
         """The atoms, one per row, with unit norm."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..backend.arrays import as_like
+from ..backend.clipping import clipped
 from ..backend.constraints import NOT_NEGATIVE
 from ..backend.weights import Weights
 from ..core import Array, AtomUpdate, SparseCoder
@@ -91,7 +92,7 @@ class OrthogonalDictionary(LinearLearner):
     def _n_atoms(self, n_usable: int, n_features: int) -> int:
         if self.n_components is None:
             return max(1, min(n_features, n_usable, 500))
-        return int(self.n_components)
+        return clipped("n_components", self.n_components, n_features, "features")
 
     def _first_dictionary(
         self, X: Array, rng: np.random.Generator, weights: Weights = None
@@ -113,7 +114,7 @@ class OrthogonalDictionary(LinearLearner):
         coder = super()._coder(n_atoms, n_features)
         if self.n_nonzero_coefs is None:
             return coder
-        return Threshold(kind="top-k", n_nonzero_coefs=self.n_nonzero_coefs)
+        return Threshold(kind="top-k", n_nonzero_coefs=coder.n_nonzero_coefs)
 
     def _atom_update(self) -> AtomUpdate:
         return OrthogonalUpdate()

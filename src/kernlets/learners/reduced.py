@@ -24,6 +24,7 @@ from ..backend.arrays import (
     row_norms,
     to_numpy,
 )
+from ..backend.clipping import SAMPLES, clipped
 from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, StrOptions
 from ..backend.fill import at_hand
 from ..backend.random import generator
@@ -262,12 +263,7 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         if self.n_components is None and not isinstance(self.init, str):
             return max(np.size(self.init), 1)
         n_atoms = self._n_atoms(n_usable, n_features)
-        if n_atoms > n_usable:
-            raise ValueError(
-                f"n_components={n_atoms} is more than the {n_usable} non-zero samples "
-                "(in feature space): lower n_components"
-            )
-        return n_atoms
+        return clipped("n_components", n_atoms, n_usable, SAMPLES)
 
     def _first_anchor_atoms(
         self, n_atoms: int, n_anchors: int, rng: np.random.Generator
@@ -275,11 +271,8 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         """Indices of the anchors that become the first atoms; none if samples do."""
         if not isinstance(self.init, str) or self.init != "anchors":
             return np.arange(0)
-        if n_atoms > n_anchors:
-            raise ValueError(
-                f"init='anchors' cannot give n_components={n_atoms} atoms from "
-                f"{n_anchors} anchors: raise n_anchors or set init='samples'"
-            )
+        of_what = "anchors, which init='anchors' starts from"
+        n_atoms = clipped("n_components", n_atoms, n_anchors, of_what)
         return rng.choice(n_anchors, n_atoms, replace=False)
 
     def _first_rows(
@@ -341,12 +334,7 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
     def _n_anchors(self, n_usable: int, n_atoms: int) -> int:
         if self.n_anchors is None:
             return min(n_usable, max(50, 2 * n_atoms))
-        if self.n_anchors > n_usable:
-            raise ValueError(
-                f"n_anchors={self.n_anchors} is more than the {n_usable} non-zero "
-                "samples: lower it"
-            )
-        return int(self.n_anchors)
+        return clipped("n_anchors", self.n_anchors, n_usable, "non-zero samples")
 
     def _learned(
         self, learner: Any, X: Array, rng: np.random.Generator, weights: Weights

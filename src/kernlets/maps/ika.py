@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..backend.arrays import as_like, eps, index_like, is_array, namespace
+from ..backend.clipping import clipped
 from ..backend.constraints import AT_LEAST_0, AT_LEAST_1, SHARE, Interval, StrOptions
 from ..backend.random import generator
 from ..backend.rows import map_rows, spread_rows
@@ -236,11 +237,8 @@ class IKAMap(LandmarkMap):
 
     def _checked_components(self, B: Array) -> int | float | None:
         m, n = self.n_components, B.shape[1]
-        if isinstance(m, Integral) and m > n:
-            raise ValueError(
-                f"n_components={m} is more than the {n} basis functions: lower it or "
-                "raise n_landmarks"
-            )
+        if isinstance(m, Integral):
+            return clipped("n_components", int(m), n, "basis functions")
         return m
 
     def _functions(self, X: Array) -> Array:  # (n, p) -> (n, n_functions)

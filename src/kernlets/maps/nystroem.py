@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ..backend.arrays import as_like, double, index_like, is_array, to_device
+from ..backend.clipping import clipped
 from ..backend.constraints import AT_LEAST_1, SHARE, Interval, StrOptions
 from ..backend.fill import at_hand
 from ..backend.masks import has_gaps
@@ -70,7 +71,8 @@ class NystroemMap(LandmarkMap):
         ``(kernel, X, m, rng) -> indices or points``; indices of rows of X; or points.
     n_landmarks : int, float or None
         Number c of landmarks, or a fraction of the samples. Default: 10 √n, at least
-        500 and at most 2000, or all samples if there are fewer.
+        500 and at most 2000, or all samples if there are fewer. More than there are
+        samples are clipped with a warning.
     n_components : int, float or None
         Length k of the virtual samples: an integer; a fraction, to keep that share of
         the trace of W; or None for the numerical rank of W. Directions that consist
@@ -234,12 +236,9 @@ class NystroemMap(LandmarkMap):
 
     def _n_leading(self, c: int) -> int | None:
         """How many of c eigenpairs the randomized solver has to find; None: all."""
-        k = int(self.n_components) if isinstance(self.n_components, Integral) else None
-        if k is not None and k > c:
-            raise ValueError(
-                f"n_components={k} is more than the {c} landmarks: lower it or raise "
-                "n_landmarks"
-            )
+        k = None
+        if isinstance(self.n_components, Integral):
+            k = clipped("n_components", int(self.n_components), c, "landmarks")
         if self.truncation == "samples":
             k = None
         if self.eigen_solver == "randomized" and k is None:

@@ -1,6 +1,11 @@
 """Pursuits, which turn inner products (Gram, correlations, energies) into codes."""
 
+from numbers import Integral
+
+from sklearn.base import clone
+
 from .. import _added
+from ..backend.clipping import clipped
 from ..backend.names import build
 from ..core import SparseCoder
 from .encode import encode
@@ -21,9 +26,26 @@ BOTH = (
     "coder='omp:5', and leave n_nonzero_coefs out"
 )
 
-__all__ = ["CODERS", "OMP", "Lasso", "Threshold", "encode", "resolve_coder"]
+__all__ = [
+    "CODERS",
+    "OMP",
+    "Lasso",
+    "Threshold",
+    "at_most_all",
+    "encode",
+    "resolve_coder",
+]
 
 
 def resolve_coder(spec: str | SparseCoder) -> SparseCoder:
     """The coder that `spec` describes: a coder, or a name such as ``"omp:5"``."""
     return build("coder", spec, CODERS) if isinstance(spec, str) else spec
+
+
+def at_most_all(coder: SparseCoder, n_atoms: int) -> SparseCoder:
+    """The coder with no more non-zeros than there are atoms."""
+    width = getattr(coder, "n_nonzero_coefs", None)
+    if not isinstance(width, Integral) or width <= n_atoms:
+        return coder
+    width = clipped("n_nonzero_coefs", int(width), n_atoms, "atoms")
+    return clone(coder).set_params(n_nonzero_coefs=width)

@@ -1,8 +1,8 @@
 """Charts as SVG, inside a page or as a file, light or dark as the reader prefers.
 
 `LineChart` shows several curves with the spread over seeds, `bar_chart` a few bars.
-A curve and its name in the legend carry the same number, so that a script can hide
-both. The laboratory draws with nothing else; pictures for notebooks and papers are in
+A curve and its name carry the same number, so that a script can hide both. The
+laboratory draws with nothing else; pictures for notebooks and papers are in
 `kernlets.plotting`.
 """
 
@@ -22,6 +22,8 @@ Curve = Mapping[Any, Collection[float]]  # x -> y of each seed
 WIDTH, HEIGHT = 520, 320
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 12, 46
 ROW = 18  # of the legend in a file
+APART = 15  # names beside the ends of lines
+COINCIDE = 3.0  # at most so far apart, two points are one to the eye
 MARKERS = "circle", "square", "diamond", "triangle"
 
 
@@ -71,7 +73,8 @@ class LineChart:
     """Means as lines, one standard deviation over seeds as a band.
 
     `log` names the logarithmic axes: "x", "y" or "xy". `bound` is a dashed line with a
-    name, `marks` are hollow points of some curves: numbers from elsewhere.
+    name, `marks` are hollow points of some curves: numbers from elsewhere. A line that
+    lies on an earlier one for the most part is dashed, so that both colours are seen.
     """
 
     curves: Mapping[str, Curve]
@@ -90,6 +93,34 @@ class LineChart:
             for name, sample, index in self._legend()
         )
         return html(chart, tag("ul", *items, class_="legend"))
+
+    def named_block(self) -> Html:
+        """The drawing with names beside the ends of its lines.
+
+        A narrow page has no room there, and shows the legend instead, from the highest
+        line to the lowest.
+        """
+        names = sorted(self._ends(), key=lambda entry: entry[1])
+        x = WIDTH - RIGHT - 8
+        places = _spread([y for _, y, _ in names], APART)
+        beside = (
+            _name(name, x, y, place, index)
+            for (name, y, index), place in zip(names, places, strict=True)
+        )
+        drawn = tag("g", *beside, class_="names")
+        chart = _svg(WIDTH, HEIGHT, self._label(), *self._layers(), drawn)
+        samples = {name: sample for name, sample, _ in self._legend()}
+        items = (tag("li", _key(samples[name]), name) for name, _, _ in names)
+        listed = tag("ul", *items, class_="legend")
+        return tag("div", chart, listed, class_="named")
+
+    def _ends(self) -> Iterator[tuple[str, float, int | None]]:
+        """Name, height of the last point and number of each line."""
+        _, y_scale = self._scales()
+        for index, (name, curve) in enumerate(self.curves.items()):
+            yield name, y_scale(list(_means(curve).values())[-1]), index
+        if self.bound:
+            yield self.bound[0], y_scale(self.bound[1][max(self.bound[1])]), None
 
     def file(self) -> str:
         """An SVG file of its own, with its styles and the legend at the right."""
@@ -118,16 +149,26 @@ class LineChart:
     def _label(self) -> str:
         return f"{self.y_label} against {self.x_label} for {', '.join(self.curves)}"
 
+    def _scales(self) -> tuple[Scale, Scale]:
+        means = [_means(curve) for curve in self.curves.values()]
+        others = [*self.marks.values(), *([self.bound[1]] if self.bound else [])]
+        return _scales([*means, *others], self.log)
+
     def _layers(self) -> Iterator[Html]:
         means = {name: _means(curve) for name, curve in self.curves.items()}
-        others = [*self.marks.values(), *([self.bound[1]] if self.bound else [])]
-        x_scale, y_scale = _scales([*means.values(), *others], self.log)
+        x_scale, y_scale = self._scales()
+        heights = [
+            {x: y_scale(y) for x, y in curve.items()} for curve in means.values()
+        ]
         places = sorted({x for curve in means.values() for x in curve})
         labels = self.x_label, self.y_label
         yield _axes(x_scale, y_scale, places, *labels, self.written)
         for index, (name, curve) in enumerate(self.curves.items()):
             yield _band(curve, x_scale, y_scale, index)
-            yield _line(name, means[name], x_scale, y_scale, index, self.written)
+            hidden = any(_coincide(heights[index], each) for each in heights[:index])
+            style = _style(index) + (" over" if hidden else "")
+            scales = x_scale, y_scale
+            yield _line(name, means[name], *scales, index, self.written, style)
             for x, y in self.marks.get(name, {}).items():
                 yield _hollow(name, x, y, x_scale, y_scale, index)
         if self.bound:
@@ -229,13 +270,40 @@ def _line(
     y_scale: Scale,
     index: int,
     written: Callable[[float], str],
+    style: str,
 ) -> Html:
     points = tag("polyline", points=_points(curve, x_scale, y_scale))
     marks = (
         _marker(index, x_scale(x), y_scale(y), f"{name}, {x:g}: {written(y)}")
         for x, y in curve.items()
     )
-    return tag("g", points, *marks, class_=_style(index), data_series=index)
+    return tag("g", points, *marks, class_=style, data_series=index)
+
+
+def _coincide(one: Mapping[Any, float], other: Mapping[Any, float]) -> bool:
+    """Whether two lines, given by their heights, mostly lie on each other."""
+    near = [abs(one[x] - other[x]) <= COINCIDE for x in one if x in other]
+    return 2 * sum(near) > len(one)
+
+
+def _spread(heights: Sequence[float], apart: float) -> list[float]:
+    """Places near increasing heights, at least so far apart, above the bottom."""
+    places: list[float] = []
+    for height in heights:
+        places.append(max(height, places[-1] + apart) if places else height)
+    limit = HEIGHT - BOTTOM + apart
+    for i in reversed(range(len(places))):
+        places[i] = min(places[i], limit)
+        limit = places[i] - apart
+    return places
+
+
+def _name(name: str, x: float, y: float, place: float, index: int | None) -> Html:
+    """The name of a line, and a thin line that leads to it."""
+    colour = "" if index is None else f" c{index % 8}"
+    lead = tag("polyline", points=f"{x + 5},{y} {x + 16},{place} {x + 20},{place}")
+    text = _text(x + 24, place + 4, name, "name")
+    return tag("g", lead, text, class_=f"lead{colour}", data_series=index)
 
 
 def _style(index: int) -> str:

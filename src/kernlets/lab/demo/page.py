@@ -37,6 +37,15 @@ CHOICE = (
     "not used"
 )
 CARDS = 15
+OWN_DATA = """\
+kernlets fit table.csv -m model.kernlets --label COLUMN --holdout 0.25
+kernlets predict model.kernlets new.csv -o labels.csv
+kernlets explain model.kernlets new.csv --rows 1
+
+python
+>>> from kernlets import AutoDictionaryClassifier
+>>> model = AutoDictionaryClassifier().fit(X, y)
+>>> model.predict(X_new)"""
 WHEN = (
     "On clean images all but the linear dictionaries differ by a few digits. Noise and "
     "lost pixels are best met by many atoms with a small part each in a narrow kernel; "
@@ -60,6 +69,7 @@ def demo_page(result: DemoResult) -> Html:
         _kernel_section(result),
         _misread_section(result),
         _settings_section(result),
+        _own_data_section(),
     )
 
 
@@ -90,6 +100,7 @@ def _accuracy_section(result: DemoResult) -> Html:
     curves = row(
         _curves(result, "noise", "standard deviation of the noise (white = 1)"),
         _curves(result, "missing", "share of pixels set to zero"),
+        class_="row large",
     )
     says = paragraph(verdict(result), " ", WHEN)
     return section("Accuracy under corruption", says, _accuracy_table(result), curves)
@@ -133,7 +144,7 @@ def _curves(result: DemoResult, kind: str, x_label: str) -> Html:
     }
     chart = LineChart(curves, x_label, "accuracy, %", written="{:.3g}".format)
     caption = "Mean over the seeds; the band is one standard deviation."
-    return figure(chart.block(), caption)
+    return figure(chart.named_block(), caption)
 
 
 def _atoms_section(result: DemoResult) -> Html:
@@ -145,7 +156,7 @@ def _atoms_section(result: DemoResult) -> Html:
             "is no image; shown is the training digit whose feature vector is closest "
             "to it in angle."
         ),
-        row(*(_atoms_figure(result, m) for m in dictionaries()), class_="row small"),
+        row(*(_atoms_figure(result, m) for m in dictionaries()), class_="even"),
         _landmarks_figure(result),
     )
 
@@ -202,9 +213,8 @@ def _kernel_section(result: DemoResult) -> Html:
         "diagonal sampling is uniform sampling."
     )
     caption = f"{len(result.data.y_train)} training digits, mean over the seeds."
-    return section(
-        "Kernel approximation", text, figure(chart.block(), caption, class_="narrow")
-    )
+    drawn = figure(chart.named_block(), caption, class_="narrow")
+    return section("Kernel approximation", text, drawn)
 
 
 def _residuals(result: DemoResult, method: str, X: np.ndarray) -> np.ndarray:
@@ -277,10 +287,22 @@ def _settings_section(result: DemoResult) -> Html:
     return section(
         "How this was made",
         facts(protocol),
-        tag("h3", "Methods"),
-        facts(models),
-        tag("h3", "Machine and versions"),
-        facts({**machine(), **versions()}),
+        _folded("Methods", facts(models)),
+        _folded("Machine and versions", facts({**machine(), **versions()})),
+    )
+
+
+def _folded(name: str, content: Html) -> Html:
+    return tag("details", tag("summary", name), content)
+
+
+def _own_data_section() -> Html:
+    return section(
+        "Your own data",
+        paragraph(
+            "A table with a column of labels, a folder of images, or arrays in Python:"
+        ),
+        tag("pre", OWN_DATA),
     )
 
 

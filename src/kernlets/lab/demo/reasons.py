@@ -47,7 +47,7 @@ def _reason(result: DemoResult, image: np.ndarray, truth: int) -> Html:
     shown = tag("div", picture(grey, label, 72), _bars(found, truth), class_="pair")
     caption = html(tag("strong", truth), " read as ", tag("strong", answer))
     behind = (_sample(result, use) for use in found.samples[:SHOWN])
-    return row(figure(shown, caption), *behind, class_="cards")
+    return row(figure(shown, caption), *behind, class_="cards reason")
 
 
 def _bars(found: Explanation, truth: int) -> Html:

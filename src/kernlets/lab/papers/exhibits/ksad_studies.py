@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 from ....backend.arrays import to_numpy
+from ....backend.png import png
 from ....classifiers import (
     FDDLClassifier,
     KSADClassifier,
@@ -23,7 +24,6 @@ from ....learners import KSVD, KernelKSVD
 from ....maps import NystroemMap
 from ....plotting import mosaic
 from ....pursuits import Lasso
-from ...bench.pictures import png
 from ...bench.timing import timed
 from ..data import Images, loaded, split_of, unit_digits
 from ..spec import Case, Sizes, Study, Unavailable, Values
