@@ -18,7 +18,7 @@ SEEDS = range(100, 103)  # GrossErrorMask was designed on other draws, 0 to 9
 COARSER = {"orl": 4, "yaleb": 2}  # pixels become means of so many by so many
 PER_PERSON = 5  # training images of ORL
 FRONTAL, OBLIQUE = 26, 52  # degrees of the light: training below, test images between
-N_TEST = 100  # test images of a draw
+N_TEST = {"orl": 100, "yaleb": 50}  # test images of a draw
 COVERS = ("boat", "man", "couple")  # of Set12
 GAIN = 15.0  # points above plain SRC that are asked for at 40 %
 SHARES = (0, 10, 20, 30, 40, 50)
@@ -67,7 +67,7 @@ def split(name: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     else:
         places = rng.permuted(np.arange(len(faces(name)[1])).reshape(-1, 10), axis=1)
         train, rest = places[:, :PER_PERSON].ravel(), places[:, PER_PERSON:].ravel()
-    return train, rng.permutation(rest)[:N_TEST]
+    return train, rng.permutation(rest)[: N_TEST[name]]
 
 
 def covered(
@@ -102,7 +102,7 @@ def draw(case: Case, seed: int) -> Draw:
     X, y = faces(case["faces"])
     rng = np.random.default_rng(seed)
     train, test = split(case["faces"], rng)
-    test = test[: case.get("images", N_TEST)]
+    test = test[: case.get("images")]
     hidden = covered(X[test], case["covered"] / 100, case["by"], rng)
     rows, new = X[train].reshape(len(train), -1), hidden.reshape(len(test), -1)
     return Draw(rows, y[train], new, y[test])
@@ -167,9 +167,9 @@ class Occlusion(Benchmark):
         "[Wright et al. 2009](https://doi.org/10.1109/TPAMI.2008.79), who have a curve "
         "for images of 96 x 84 pixels; ORL at 28 x 23 pixels: "
         f"{PER_PERSON} training images of each person. {len(SEEDS)} draws of "
-        f"{N_TEST} test images, splits and blocks that were not used to design the "
-        "mask. SRC is `SRCClassifier('linear')` in both rows. Timed: fit and "
-        "prediction of all draws."
+        f"{N_TEST['yaleb']} and {N_TEST['orl']} test images, splits and blocks that "
+        "were not used to design the mask. SRC is `SRCClassifier('linear')` in both "
+        "rows. Timed: fit and prediction of all draws."
     )
     methods = (Masked, Plain, Nearest)
     repeats = 1

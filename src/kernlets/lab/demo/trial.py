@@ -25,7 +25,10 @@ from .methods import KERNEL, METHODS, PEERS, TOLD
 
 SPLIT_SEED = 0
 IMAGE_SHAPE = (8, 8)
-CORRUPT = {"noise": add_noise, "missing": drop_pixels}
+CORRUPT: dict[str, Callable[..., np.ndarray]] = {
+    "noise": add_noise,
+    "missing": drop_pixels,
+}
 
 
 @dataclass(frozen=True)
