@@ -35,6 +35,7 @@ NAMES = (
     "robust",
     "missing",
     "imputation",
+    "occlusion",
     "recovery",
     "structured",
     "structured-accuracy",

@@ -631,6 +631,19 @@ def test_masked_omp_is_omp_over_what_was_observed(home, rng, dtype):
     assert (found[0][0] == -1).all() and found[2][0] == 0  # nothing observed
 
 
+def test_masked_omp_tells_atoms_apart_that_float32_does_not(home, rng):
+    """Each atom has a twin that differs from it in the eighth digit."""
+    X, atoms = problem(rng)
+    rows, known = holes(rng, X)
+    atoms = np.concatenate([atoms, atoms + 1e-8 * rng.standard_normal(atoms.shape)])
+    expected = masked.masked_omp(atoms, rows, known, 1, 0.0)
+    found = call(home, "masked_omp", atoms, rows, known, 1, 0.0)
+    np.testing.assert_array_equal(found[0], expected[0])
+    assert (expected[0] >= len(atoms) // 2).any()
+    scaled = call(home, "masked_omp", 1e60 * atoms, 1e-60 * rows, known, 1, 0.0)
+    np.testing.assert_array_equal(scaled[0], expected[0])
+
+
 def test_masked_omp_leaves_errors_orthogonal_where_observed(home, rng):
     X, atoms = problem(rng)
     rows, known = holes(rng, X)

@@ -273,3 +273,14 @@ def test_fits_after_equal_times(benchmarks: Any) -> None:
     assert peer.figures(peer.run())["error"] > last["error"]
     targets = benchmark.targets(benchmark.grid[0])
     assert {target.bound for target in targets} == {1.0}
+
+
+def test_a_covered_block_has_its_share_and_the_proportions_of_the_image() -> None:
+    from benchmarks.occlusion import covered
+
+    faces = np.full((6, 28, 24), 2.0)  # noise is from 0 to 1
+    found = covered(faces, 0.25, "noise", np.random.default_rng(0)) < 2
+    np.testing.assert_array_equal(found.sum(axis=(1, 2)), 14 * 12)
+    assert (found.any(axis=2).sum(axis=1) == 14).all()
+    assert len(np.unique(found.any(axis=2), axis=0)) > 1  # at different places
+    assert (faces == 2).all()

@@ -43,9 +43,54 @@ def test_a_classifier_behind_it_is_not_fooled(rng):
     X, y = faces(rng, 20)
     new, _ = covered(rng, X[1::2], 0.4)
     plain = SRCClassifier("linear", 10).fit(X[::2], y[::2])
-    robust = make_pipeline(GrossErrorMask(), SRCClassifier("linear", 10))
-    robust.fit(X[::2], y[::2])
-    assert robust.score(new, y[1::2]) > plain.score(new, y[1::2]) + 0.15
+    for by_class in (True, False):
+        mask = GrossErrorMask(by_class=by_class)
+        robust = make_pipeline(mask, SRCClassifier("linear", 10)).fit(X[::2], y[::2])
+        assert robust.score(new, y[1::2]) > plain.score(new, y[1::2]) + 0.15
+
+
+def test_the_class_with_the_smallest_weighted_error_says_what_is_marked(rng):
+    """The loop of the formula over each class alone."""
+    X, y = faces(rng, 5, 4, 40)
+    (x,), _ = covered(rng, X[:1], 0.3)
+    found = np.isnan(GrossErrorMask(max_iter=3).fit(X, y).transform(x[None])[0])
+    results = []
+    for label in np.unique(y):
+        D = X[y == label] / np.linalg.norm(X[y == label], axis=1, keepdims=True)
+        left = x - X.mean(axis=0)
+        for _ in range(3):
+            level = np.quantile(left**2, 0.6)
+            w = 1 / (1 + np.exp(np.minimum(8 * (left**2 / level - 1), 50)))
+            system = (D * w) @ D.T
+            system += 0.01 * np.trace(system) / len(D) * np.eye(len(D))
+            left = x - np.linalg.solve(system, (D * w) @ x) @ D
+        results.append(((w * left**2).sum() / w.sum(), w))
+    np.testing.assert_array_equal(found, min(results, key=lambda r: r[0])[1] < 0.5)
+
+
+def test_labels_find_what_all_samples_together_explain(rng):
+    """With as many directions as features anything is explained by all of them."""
+    X, y = faces(rng, 6, 30, 80)
+    new, wrong = covered(rng, X[::9], 0.3)
+    hits = {}
+    for by_class in (True, False):
+        model = GrossErrorMask(by_class=by_class).fit(X, y)
+        hits[by_class] = (np.isnan(model.transform(new)) == wrong).mean()
+    assert hits[True] > hits[False] + 0.05
+
+
+@pytest.mark.parametrize("y", [None, "numbers", "none of them"])
+def test_without_labels_all_samples_are_one_set(rng, y):
+    X, labels = faces(rng)
+    given = {"numbers": rng.random(len(X)), "none of them": labels}.get(y)
+    model = GrossErrorMask(by_class=y != "none of them").fit(X, given)
+    assert not model.groups_.any() and len(model.groups_) == len(X)
+
+
+def test_labels_of_another_length_are_refused(rng):
+    X, y = faces(rng)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        GrossErrorMask().fit(X, y[1:])
 
 
 def test_weights_are_those_of_the_formula(rng):
@@ -62,6 +107,7 @@ def test_weights_are_those_of_the_formula(rng):
 def test_nothing_is_marked_in_the_samples_themselves(rng):
     X, _ = faces(rng)
     assert not np.isnan(GrossErrorMask().fit_transform(X)).any()
+    assert not np.isnan(GrossErrorMask().fit_transform(*faces(rng, 60))).any()
 
 
 def test_what_is_unknown_stays_unknown(rng):

@@ -189,7 +189,7 @@ def test_all_methods_side_by_side_with_their_means():
 
     cases = [of("a", ours=1.0, peer=3.0), of("b", ours=2.0, peer=5.0)]
     cases += [of("c", ours=9.0)]
-    table = Peers("data", "score", 1).table({"cases": [*cases, of("d")]})
+    table = Peers(("data",), "score", 1).table({"cases": [*cases, of("d")]})
     assert table.header == ["", "ours", "peer"]
     assert table.rows[1:] == [
         ["b", "2.0", "5.0"],

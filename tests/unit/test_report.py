@@ -28,6 +28,7 @@ from kernlets.lab.demo.methods import (
     METHODS,
     PEERS,
     SAMPLES,
+    TOLD,
     UNTRAINED,
     classifier,
 )
@@ -78,6 +79,20 @@ def test_demo_accuracies_are_those_of_the_models(quick):
         right = sum(only.model.predict(X) == data.y_test) / len(data.y_test)
         assert only.accuracy[corruption] == pytest.approx(right)
         assert min(only.fit_seconds, only.predict_seconds) > 0
+
+
+def test_known_holes_are_where_the_pixels_are_lost(quick):
+    result, *_ = quick
+    data, seed = result.data, result.plan.seeds[0]
+    *_, lost = result.plan.corruptions()
+    black, told = lost(data.X_test, seed), lost.told(data.X_test, seed)
+    assert np.isnan(told).mean() == pytest.approx(lost.level)
+    np.testing.assert_array_equal(np.nan_to_num(told), black)
+    for method in TOLD:
+        (only,) = result.of(method)
+        right = sum(only.model.predict(told) == data.y_test) / len(data.y_test)
+        assert only.accuracy[lost] == pytest.approx(right)
+    assert result.percent(TOLD[0], lost) > result.percent(LINEAR, lost) + 20
 
 
 def test_kernel_dictionary_beats_the_linear_one_under_corruption(quick):

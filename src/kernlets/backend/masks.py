@@ -88,6 +88,15 @@ def first_observed(X: Array) -> Array:  # (p,)
     return rows[first, xp.arange(X.shape[1])]
 
 
+def observed_rows(X: Array) -> Array:  # (n', p)
+    """The rows of a block of which anything is known."""
+    if not has_gaps(X):
+        return X
+    xp = namespace(X)
+    known = to_numpy(~xp.isnan(X).all(axis=1))
+    return X if known.all() else X[index_like(np.flatnonzero(known), X)]
+
+
 def column_means(X: Any) -> Array:  # (p,)
     """Means over what was observed of each feature, 0 of one that never was."""
     total = sum_rows(_observed_sums, X, row_bytes=32 * X.shape[1])

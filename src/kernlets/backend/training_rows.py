@@ -38,7 +38,7 @@ def checked_blocks(learner: Any, X: Any) -> tuple[Blocks, Array]:
     def checked() -> Iterator[Array]:
         source = chain(taken, X) if once else X
         like = first[:0]  # later blocks may come as another type
-        keys: dict[str, Any] = {"like": like, "allow_nan": learner._learns_gaps}
+        keys: dict[str, Any] = {"like": like, "allow_nan": learner._streams_gaps}
         return (check_rows(learner, b, streamed=True, **keys) for b in source)
 
     return Blocks(checked), first
@@ -56,7 +56,7 @@ def _refuse_single_use(X: Any, max_iter: int) -> None:
 
 def _checked_leading(learner: Any, blocks: list[Any]) -> list[Array]:
     """Check the first blocks of a stream; convert all to the type of the first."""
-    gaps = {"allow_nan": learner._learns_gaps}
+    gaps = {"allow_nan": learner._streams_gaps}
     head = check_rows(learner, blocks[0], reset=True, **gaps)
     rest = (check_rows(learner, block, like=head[:0], **gaps) for block in blocks[1:])
     return [head, *rest]

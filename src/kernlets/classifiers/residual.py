@@ -221,12 +221,12 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         learner = self._learner()
         kernel = kernel_of(learner)
         begin = not hasattr(self, "learners_")
-        gaps = {"allow_nan": _learns_gaps(learner)}
+        gaps = {"allow_nan": getattr(learner, "_streams_gaps", False)}
         X = check_samples(self, X, kernel, reset=begin, **gaps)
         X, y, weights = _in_use(X, y, checked_weights(sample_weight, X))
         labels = checked_labels(self, y, X.shape[0], min_classes=1)
         if begin:
-            learner = with_one_kernel(learner, X)
+            learner = with_one_kernel(learner, completed_rows(X))
             self._begin(learner, labels if classes is None else classes)
         codes = self._class_numbers(labels)
 

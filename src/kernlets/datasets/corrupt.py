@@ -42,9 +42,9 @@ def add_noise(X: ArrayLike, s: float, random_state: RandomState = None) -> np.nd
 
 
 def drop_pixels(
-    X: ArrayLike, share: float, random_state: RandomState = None
+    X: ArrayLike, share: float, random_state: RandomState = None, value: float = 0.0
 ) -> np.ndarray:
-    """Set round(share·p) random pixels of each row to zero.
+    """Set round(share·p) random pixels of each row to zero, or to NaN: unknown.
 
     Parameters
     ----------
@@ -54,6 +54,8 @@ def drop_pixels(
         Share of pixels, from 0 to 1.
     random_state : int, Generator or None
         Seed of the choice of pixels.
+    value : float
+        What stands in their place.
 
     Examples
     --------
@@ -67,5 +69,5 @@ def drop_pixels(
         raise ValueError(f"share={share} is not a share of pixels: pass 0 to 1")
     ranks = np.random.default_rng(random_state).random(X.shape, np.float32)
     order = ranks.argsort(axis=1)
-    np.put_along_axis(X, order[:, : round(share * X.shape[1])], 0, axis=1)
+    np.put_along_axis(X, order[:, : round(share * X.shape[1])], value, axis=1)
     return X

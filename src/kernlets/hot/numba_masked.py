@@ -8,6 +8,7 @@ from .masked import FAINT, HOLD
 from .numba_ import _chosen, _jit, _largest
 from .reference import UNUSED
 
+ROUNDING = 4 * float(np.finfo(np.float32).eps)  # of a sum, for each of its terms
 
 def masked_omp(
     atoms: np.ndarray, X: np.ndarray, known: np.ndarray, width: int, tol: float
@@ -15,27 +16,30 @@ def masked_omp(
     """All samples in step: a matrix product for the correlations, then supports only.
 
     A step computes the Gram entries of the new atom with those chosen before, over
-    what was observed, and extends the Cholesky factor of the sample by one row.
+    what was observed, and extends the Cholesky factor of the sample by one row. The
+    products only choose atoms. In float64 they are those of residuals of unit norm in
+    float32, and atoms that are as good up to its rounding are compared again.
     """
     n, kind = len(X), X.dtype
     atoms = np.ascontiguousarray(atoms)
-    seen = known.astype(kind)
-    scale = seen @ (atoms * atoms).T
-    left = X.copy()
+    seen, left = known.astype(np.float32), X.copy()
+    coarse = kind != np.float32
+    small = _single(atoms) if coarse else atoms
+    shown = np.empty(X.shape, np.float32) if coarse else left
+    scale = seen @ (small * small).T
     support = np.full((n, width), UNUSED, dtype=np.int32)
     values = np.zeros((n, width), dtype=kind)
     factor, parts = np.zeros((n, width, width), kind), np.zeros((n, width), kind)
     error, stop = np.empty(n, kind), np.empty(n, kind)
     live = np.ones(n, dtype=np.bool_)
     eps = kind.type(np.finfo(kind).eps)
-    _begin(X, known, scale, kind.type(tol), eps, error, stop)
-    mask = np.iinfo(f"i{kind.itemsize}").max
+    _begin(X, known, scale, kind.type(tol), eps, error, stop, shown, coarse)
+    mask = np.int32(np.iinfo(np.int32).max)
     for t in range(width):
-        corr = np.matmul(left, atoms.T)
-        bits = corr.view(f"i{kind.itemsize}")
+        corr = np.matmul(shown, small.T)
         going = _step(
-            atoms, X, seen, scale, corr, bits, bits.dtype.type(mask), eps,
-            t, left, support, values, factor, parts, error, stop, live,
+            atoms, X, seen, scale, corr, corr.view(np.int32), mask, eps, t, left,
+            shown, coarse, support, values, factor, parts, error, stop, live,
         )  # fmt: skip
         if not going:
             break
@@ -43,8 +47,14 @@ def masked_omp(
     return support, values, error
 
 
+def _single(atoms: np.ndarray) -> np.ndarray:  # (m, p)
+    """All atoms in float32, by one scale, which changes no choice."""
+    top = float(np.abs(atoms).max(initial=0))
+    return (atoms / (top if 0 < top < np.inf else 1.0)).astype(np.float32)
+
+
 @_jit
-def _begin(X, known, scale, tol, eps, error, stop):
+def _begin(X, known, scale, tol, eps, error, stop, shown, coarse):
     """Energies, levels to stop at, and 1/‖d_o‖ in place of ‖d_o‖²."""
     n, p = X.shape
     for i in range(n):
@@ -54,6 +64,8 @@ def _begin(X, known, scale, tol, eps, error, stop):
             count += known[i, f]
         error[i] = energy
         stop[i] = max(tol * count / p, 4 * eps * energy)
+        if coarse:
+            _show(X[i], energy, shown[i])
         top = scale[i, 0]
         for a in range(scale.shape[1]):
             top = max(top, scale[i, a])
@@ -63,9 +75,17 @@ def _begin(X, known, scale, tol, eps, error, stop):
 
 
 @_jit
+def _show(left, energy, shown):
+    """The residual with unit norm, in the type of `shown`."""
+    scale = 1 / np.sqrt(energy) if energy > 0 else energy
+    for f in range(len(left)):
+        shown[f] = left[f] * scale
+
+
+@_jit
 def _step(
-    atoms, X, seen, scale, corr, bits, mask, eps,
-    t, left, support, values, factor, parts, error, stop, live,
+    atoms, X, seen, scale, corr, bits, mask, eps, t, left,
+    shown, coarse, support, values, factor, parts, error, stop, live,
 ):  # fmt: skip
     """One more atom for each sample that goes on; whether there is one."""
     p, going = X.shape[1], False
@@ -80,6 +100,8 @@ def _step(
         for s in range(t):
             corr[i, support[i, s]] = 0
         k = _largest(bits[i], mask)
+        if coarse:
+            k = _confirmed(atoms, left[i], seen[i], corr[i], k)
         atom, row = atoms[k], factor[i]
         own = _inner(atom, atom, seen[i])
         part, norm = _inner(atom, X[i], seen[i]), own
@@ -107,7 +129,27 @@ def _step(
         for f in range(p):
             total += left[i, f] * left[i, f]
         error[i], going = total, True
+        if coarse:
+            _show(left[i], total, shown[i])
     return going
+
+
+@_jit
+def _confirmed(atoms, left, seen, corr, k):
+    """The best of the atoms that are as good as atom k up to rounding in float32."""
+    floor = abs(corr[k]) - ROUNDING * len(left)
+    best, found, rivals = left[0] * 0 - 1, k, 0
+    for a in range(len(corr)):
+        rivals += abs(corr[a]) >= floor
+    if rivals <= 1:
+        return k
+    for a in range(len(corr)):
+        if abs(corr[a]) >= floor and corr[a] != 0:
+            along = abs(_inner(atoms[a], left, seen))
+            value = along / np.sqrt(_inner(atoms[a], atoms[a], seen))
+            if value > best:
+                best, found = value, a
+    return found
 
 
 @_jit

@@ -21,7 +21,7 @@ from ..backend.arrays import as_like, to_numpy
 from ..backend.fill import at_hand
 from ..backend.masks import column_means, filled, has_gaps, split
 from ..backend.threads import parallel
-from ..core import Kernel
+from ..core import Array, Kernel
 from .dot import Linear
 from .radial import RBF
 
@@ -39,6 +39,20 @@ def completed_rows(X: Any) -> Any:
     step = partial(_round, rows, usual_kernel(rows.shape[1]))
     known, _ = refined(rows, filled(rows, rows.dtype.type(0)), step, ROUNDS, TOL)
     return filled(X, as_like(known * scale + mean, X))
+
+
+def filled_over(X: Array, samples: Array) -> Array:  # (n, p), (N, p) -> (n, p)
+    """Rows with their gaps filled in over complete samples; rows without any stay.
+
+    Features are centred and scaled as they are among the samples.
+    """
+    if not has_gaps(X):
+        return X
+    rows, known = to_numpy(X), to_numpy(samples)
+    mean, scale = observed_moments(known)
+    rows, known = (rows - mean) / scale, (known - mean) / scale
+    found = fill_in(rows, known, usual_kernel(X.shape[1]), NEIGHBORS, RIDGE)
+    return filled(X, as_like(found * scale + mean, X))
 
 
 def _round(rows: np.ndarray, kernel: Kernel, samples: np.ndarray) -> np.ndarray:

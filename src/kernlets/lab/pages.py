@@ -1,8 +1,7 @@
 """``python -m kernlets.lab.pages``: the pages in ``docs``, written from the records.
 
-``docs/reproduction`` is written in full from its ``results``. Of ``docs/accuracy.md``,
-``docs/benchmarks.md`` and ``docs/gpu.md`` (and README.md, where it has them) the parts
-between marks are written, see `bench.marks`:
+``docs/reproduction`` is written in full from its ``results``. Of the pages in `PAGES`
+the parts between marks are written, see `bench.marks`:
 
 * the name of an experiment, such as ``lkdl/fig1b``: published numbers and ours;
 * the name of a benchmark, such as ``omp``: its measurements in ``docs/benchmarks``;
@@ -36,7 +35,13 @@ from .peers.summary import summary
 from .peers.tables import markdown
 
 SCALE = "full"
-PAGES = ("docs/accuracy.md", "docs/benchmarks.md", "docs/gpu.md", "README.md")
+PAGES = (
+    "docs/accuracy.md",
+    "docs/benchmarks.md",
+    "docs/gpu.md",
+    "docs/missing-values.md",
+    "README.md",
+)
 
 
 def documents(root: Path) -> dict[Path, bytes]:

@@ -69,6 +69,12 @@ class DictionaryLearner(
 
     _learns_gaps: ClassVar[bool] = False
     """Whether rows to learn from may have NaN, which means unknown."""
+
+    @property
+    def _streams_gaps(self) -> bool:
+        """Whether rows that come one after another may have NaN."""
+        return self._learns_gaps
+
     _width: int = 5
     """Default number of non-zeros; a classifier sets another for all its classes."""
     _few: int = 0

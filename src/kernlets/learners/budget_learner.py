@@ -16,6 +16,7 @@ from ..backend.arrays import diagonal, index_like, namespace, to_numpy
 from ..backend.clipping import SAMPLES, clipped
 from ..backend.constraints import AT_LEAST_1, StrOptions
 from ..backend.fill import at_hand
+from ..backend.masks import has_gaps, observed_rows
 from ..backend.random import generator
 from ..backend.rows import map_rows, row_batches, shuffled_batches
 from ..backend.scale import all_finite, quiet
@@ -26,8 +27,8 @@ from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
 from ..fields import Declared, Part, Whole, check
 from ..kernels import Precomputed, resolve
-from ..kernels.check_samples import check_samples, describe_input
-from ..kernels.complete import completed_rows
+from ..kernels.check_samples import check_samples, describe_input, takes_gaps
+from ..kernels.complete import completed_rows, filled_over
 from ..kernels.definite import check_kernel
 from ..persistence.checkpoint import Checkpoint, fitting
 from ..pursuits import OMP, Lasso
@@ -45,6 +46,7 @@ from .iterate import Alternation, Monitor, iterate
 from .kernel_atoms import KernelAtoms
 
 BLOCK = 64  # samples whose kernel rows are evaluated together
+FIRST = 4 * BLOCK  # samples with gaps that set open parameters of the kernel
 UNEVEN = 1e-4  # squared norms of atoms may be so far from 1 by rounding
 ATOMS = 50
 PENALTY = 0.05  # λ of the default coder
@@ -191,7 +193,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         if first is X:  # all samples are known
             n_atoms = self._checked_n_atoms(kernel.bound(X), X)
         rng = generator(self.random_state)
-        self._begin(kernel.bound(first), first, n_atoms, rng)
+        self._begin(kernel, first, n_atoms, rng)
         saved = Checkpoint.of(self, samples=X, start=self.stock_.start)
         passes = (shuffled_batches(X, BLOCK, rng) for _ in range(self.max_iter))
         self._run(passes, self.max_iter, saved, rng)
@@ -202,21 +204,28 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         X = check_samples(self, X, kernel, reset=True, allow_nan=at_hand(X))
         return completed_rows(X)
 
+    @property
+    def _streams_gaps(self) -> bool:
+        return takes_gaps(resolve(self.kernel))
+
     def partial_fit(
         self, X: Any, y: Any = None, sample_weight: Any = None
     ) -> BudgetKernelDL:
         """Learn from the next samples of a stream, one or many; y is ignored.
 
-        A sample is repeated as often as `sample_weight`, a whole number, says.
+        A sample is repeated as often as `sample_weight`, a whole number, says. What is
+        unknown (NaN) of one is filled in over the anchors of the moment. Of the first
+        64 samples it is filled in over each other.
         """
         self._validate_params()
         kernel, started = self._stream_kernel(), hasattr(self, "stock_")
         like = self.stock_.coefs if started else None
-        X = check_samples(self, X, kernel, reset=not started, like=like)
+        gaps: dict[str, Any] = {"allow_nan": self._streams_gaps}
+        X = check_samples(self, X, kernel, reset=not started, like=like, **gaps)
         X = self._repeated(X, sample_weight)
         if not started:
             rng = generator(self.random_state)
-            self._begin(kernel.bound(X), X, self.n_components, rng)
+            self._begin(kernel, X, self.n_components, rng)
         self._run(iter([row_batches(X, BLOCK)]), 1)
         return self
 
@@ -249,12 +258,26 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         self, kernel: Kernel, X: Array, n_atoms: int | None, rng: np.random.Generator
     ) -> None:
         """Start without anchors and samples."""
+        X = self._without_gaps(X)
+        kernel = kernel.bound(X)
         check_kernel(kernel, X)
         start = self._start(n_atoms, rng)
         self.kernel_ = kernel
         self.coder_ = self._coder(start.shape[1], X.shape[-1])
         self.stock_ = AnchorStock.empty(kernel, X, start)
         self.n_samples_seen_ = 0
+
+    def _without_gaps(self, X: Array) -> Array:
+        """X itself, or, if it has gaps, its first samples filled in."""
+        if not has_gaps(X):
+            return X
+        known = observed_rows(X)[:FIRST]
+        if known.shape[0] == 0:
+            raise ValueError(
+                "X has no sample of which anything is known to begin with: pass "
+                "samples with at least one entry that is not NaN"
+            )
+        return completed_rows(known)
 
     def _start(
         self, n_atoms: int | None, rng: np.random.Generator
@@ -310,9 +333,10 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         count, n_unstable, sums = 0, 0, np.zeros(2)
         with serial_blas, quiet():  # what overflows shows in the outcome
             for batch in batches:
-                steps = update.steps(n_seen, batch.shape[0])
-                stock, done = stock.learn(self.kernel_, batch, steps, rules, how)
-                n_seen += batch.shape[0]
+                known = _filled_in(stock, batch)
+                steps = update.steps(n_seen, known.shape[0])
+                stock, done = stock.learn(self.kernel_, known, steps, rules, how)
+                n_seen += known.shape[0]
                 count += len(done.errors)
                 n_unstable += done.n_unstable
                 sums += [float(done.errors.sum()), float(done.costs.sum())]
@@ -430,6 +454,14 @@ class Passes(Alternation):
         if self.rng is not None:
             self.rng.bit_generator.state = state["rng"].bit_generator.state
         self.learner._resume(state)
+
+
+def _filled_in(stock: AnchorStock, batch: Array) -> Array:
+    """Samples to learn from: without gaps, and without those that are nothing else."""
+    if not has_gaps(batch):
+        return batch
+    known = observed_rows(batch)
+    return filled_over(known, stock.anchors) if len(stock) else completed_rows(known)
 
 
 def _of_unit_norm(

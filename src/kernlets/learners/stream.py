@@ -59,7 +59,7 @@ class StreamLearner(LinearAtoms):
     _declared: ClassVar[Declared] = {
         "n_samples_seen_": Whole(),
         "uses_": Indices("m"),
-        "pending_": Maybe(Floats("n", "p")),
+        "pending_": Maybe(Floats("n", "p", finite=False)),
         "pending_weights_": Maybe(Floats("n")),
     }
     # while rows are gathered for a start

@@ -29,6 +29,7 @@ from ..fields import (
     Size,
     Whole,
 )
+from ..kernels.complete import completed_rows, filled_over
 from ..learners import BudgetKernelDL
 from ..learners.base import DictionaryLearner
 from .base import OutlierDetector, seeded
@@ -46,6 +47,8 @@ class StreamOutlierDetector(OutlierDetector):
     Samples are scored by the reconstruction error ‖φ(x) − Dγ‖² first and learned from
     afterwards, a mini-batch at a time:
 
+    * What is unknown (NaN) of a sample is filled in over the last ones, as
+      `DictionaryImputer` does, so that it speaks neither for nor against the sample.
     * A score above the threshold is an alarm. The threshold follows the scores of the
       last `window` samples, so that of samples which are all of one kind about the
       share `alpha` are alarms, whatever their distribution.
@@ -124,6 +127,8 @@ class StreamOutlierDetector(OutlierDetector):
     (True, True)
     """
 
+    _takes_nan = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "learner": [BaseEstimator, None],
         "alpha": [Interval(Real, 0, 1, closed="neither")],
@@ -138,7 +143,7 @@ class StreamOutlierDetector(OutlierDetector):
         "n_samples_seen_": Whole(),
         "decision_scores_": Floats("n", like="float64"),
         "labels_": Indices("n", below=2),
-        "pending_": Maybe(Floats("k", "p")),
+        "pending_": Maybe(Floats("k", "p", finite=False)),
         "mean_": Floats("p"),
         "scale_": Floats("p"),
         "learner_": Part(DictionaryLearner, Pipeline, p="p"),
@@ -187,7 +192,8 @@ class StreamOutlierDetector(OutlierDetector):
         A first dictionary is learned however few rows there are.
         """
         self._validate_params()
-        X = check_rows(self, X, reset=True, ensure_min_samples=2)
+        keys: dict[str, Any] = {"ensure_min_samples": 2, "allow_nan": True}
+        X = check_rows(self, X, reset=True, **keys)
         for name in ("learner_", "pending_"):
             self.__dict__.pop(name, None)
         self.n_samples_seen_ = self.n_restarts_ = 0
@@ -202,7 +208,8 @@ class StreamOutlierDetector(OutlierDetector):
         """
         self._validate_params()
         begins = not hasattr(self, "n_features_in_")
-        X = check_rows(self, X, reset=begins, like=self._stream_array())
+        like = self._stream_array()
+        X = check_rows(self, X, reset=begins, like=like, allow_nan=True)
         n_new = X.shape[0]
         if begins:
             self.n_samples_seen_ = self.n_restarts_ = 0
@@ -217,7 +224,9 @@ class StreamOutlierDetector(OutlierDetector):
     def score_samples(self, X: Any) -> Array:  # (n,)
         """The negative score: the lower, the more abnormal. Nothing is learned."""
         check_is_fitted(self)
-        return -self._errors(check_rows(self, X, by_blocks=True, like=self.mean_))
+        like = self.mean_
+        X = check_rows(self, X, by_blocks=True, like=like, allow_nan=True)
+        return -self._errors(X)
 
     def p_values(self, X: Any) -> np.ndarray:  # (n,)
         """The share of recent scores that are at least as abnormal, and of the sample.
@@ -272,6 +281,7 @@ class StreamOutlierDetector(OutlierDetector):
         A dictionary of the first half scores the second one, as new rows are scored.
         Then one is learned from all rows but those that are far out.
         """
+        X = completed_rows(X)
         self.mean_, self.scale_ = robust_moments(X)
         known = self._standardized(X)
         learner = self._new_learner()
@@ -323,6 +333,7 @@ class StreamOutlierDetector(OutlierDetector):
 
     def _step(self, batch: Array) -> tuple[np.ndarray, np.ndarray]:  # (n,), (n,)
         """Scores and alarms of a few rows, by what was known before them."""
+        batch = filled_over(batch, self.recent_rows_)
         known = self._standardized(batch)
         scores = self._double_errors(known)
         alarms = scores > self.threshold_
@@ -370,6 +381,11 @@ class StreamOutlierDetector(OutlierDetector):
         energies = to_numpy(last_step(self.learner_).dictionary_.energy(rows))
         low, high = float(energies.min()), float(energies.max())
         return low if high <= low * (1 + EVEN) else inf
+
+    def _standardized(self, X: Array) -> Array:
+        recent = getattr(self, "recent_rows_", None)
+        known = X if recent is None else filled_over(X, recent)
+        return super()._standardized(known)
 
     def _double_errors(self, known: Array) -> np.ndarray:  # (n,)
         return to_numpy(self._learned_errors(known)).astype(np.float64)

@@ -17,7 +17,7 @@ from sklearn.model_selection import ParameterGrid, RepeatedStratifiedKFold
 
 from ...backend.threads import parallel
 from ...datasets.base import Split
-from .methods import METHODS, SAMPLES
+from .methods import METHODS, SAMPLES, TOLD
 from .trial import FULL, Corruption, accuracies, digits
 
 LEARNER, KERNEL = "residualclassifier__learner__", "nystroemmap__kernel__"
@@ -63,7 +63,8 @@ def score(
     def one(seed: int, part: Split) -> list[float]:
         model = METHODS[method](seed).set_params(**setting)
         model.fit(part.X_train, part.y_train)
-        return [*accuracies(model, part, corruptions, seed).values()]
+        told = method in TOLD
+        return [*accuracies(model, part, corruptions, seed, told).values()]
 
     return np.mean([one(seed, part) for seed, part in enumerate(parts)], axis=0)
 

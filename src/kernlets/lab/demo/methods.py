@@ -20,7 +20,7 @@ from ...classifiers import ResidualClassifier
 from ...datasets import remove_mean_and_normalize
 from ...kernels import RBF, Polynomial
 from ...learners import KSVD, KernelKSVD
-from ...maps import NystroemMap
+from ...maps import NystroemMap, UnitNorm
 from ..untrained import KeepAtoms
 
 
@@ -69,6 +69,16 @@ def _neighbors(seed: int) -> Pipeline:
     return prepared(KNeighborsClassifier(5))
 
 
+def _told(seed: int) -> Pipeline:
+    """The mean of an image with holes is unknown, and stays in it."""
+    learner = KSVD(20, 3, max_iter=5, random_state=seed)
+    return make_pipeline(UnitNorm(), ResidualClassifier(learner))
+
+
+def _told_neighbors(seed: int) -> Pipeline:
+    return make_pipeline(UnitNorm(), KNeighborsClassifier(5, metric="nan_euclidean"))
+
+
 def _machine(seed: int) -> Pipeline:
     return prepared(SVC(C=10.0, gamma=1.0))
 
@@ -79,24 +89,30 @@ def _forest(seed: int) -> Pipeline:
 
 
 KERNEL, NARROW = Polynomial(3), RBF(gamma=4.0)
-UNTRAINED, LINEAR, ROBUST, LKDL, EXACT, SAMPLES = (
+UNTRAINED, LINEAR, ROBUST, LKDL, EXACT, SAMPLES, TOLD_LINEAR = (
     "untrained atoms",
     "K-SVD (linear)",
     "K-SVD (linear, q = 1)",
     "LKDL (Nyström + K-SVD)",
     "kernel K-SVD (exact)",
     "samples, narrow kernel",
+    "K-SVD, holes known",
 )
-PEERS = NEIGHBORS, MACHINE, FOREST = (
+PEERS = TOLD_NEIGHBORS, NEIGHBORS, MACHINE, FOREST = (
+    "5-NN, holes known",
     "5 nearest neighbours",
     "SVM (RBF)",
     "random forest",
 )
 
+TOLD = TOLD_LINEAR, TOLD_NEIGHBORS
+"""Lost pixels are NaN to them, which means unknown; to all others they are black."""
+
 # Sizes chosen by accuracy on clean images; those of `ROBUST`, `SAMPLES` and the number
 # of neighbours by mean accuracy over all corruptions. The settings of the support
 # vector machine are those with the widest kernel among its best on clean images:
-# narrower ones lose much more under corruption.
+# narrower ones lose much more under corruption. Methods that know the
+# holes have the sizes of those that do not.
 METHODS: dict[str, Callable[[int], Pipeline]] = {
     UNTRAINED: _untrained,
     LINEAR: partial(_linear, 20, 3),
@@ -104,6 +120,8 @@ METHODS: dict[str, Callable[[int], Pipeline]] = {
     LKDL: _lkdl,
     EXACT: _exact,
     SAMPLES: _samples,
+    TOLD_LINEAR: _told,
+    TOLD_NEIGHBORS: _told_neighbors,
     NEIGHBORS: _neighbors,
     MACHINE: _machine,
     FOREST: _forest,

@@ -50,7 +50,9 @@ WHEN = (
     "On clean images all but the linear dictionaries differ by a few digits. Noise and "
     "lost pixels are best met by many atoms with a small part each in a narrow kernel; "
     "few learned atoms, support vectors and trees lose more, and averaging a few "
-    "neighbours comes next."
+    "neighbours comes next. Where it is known which pixels are lost, they are unknown "
+    "and not black: a linear dictionary coded over the others does far better than any "
+    "method that takes them for black."
 )
 
 
@@ -99,7 +101,7 @@ def _headline(result: DemoResult) -> Html:
 def _accuracy_section(result: DemoResult) -> Html:
     curves = row(
         _curves(result, "noise", "standard deviation of the noise (white = 1)"),
-        _curves(result, "missing", "share of pixels set to zero"),
+        _curves(result, "missing", "share of pixels set to zero, or unknown"),
         class_="row large",
     )
     says = paragraph(verdict(result), " ", WHEN)

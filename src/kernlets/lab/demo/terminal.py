@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 NOTE = (
     "Trained on clean digits. noise: its standard deviation, white is 1;\n"
-    "lost: share of pixels set to 0; peak: memory that fit and test add."
+    "lost: share of pixels set to 0, or NaN where the holes are known;\n"
+    "peak: memory that fit and test add."
 )
 
 

@@ -76,7 +76,7 @@ class Methods:
 class Peers:
     """One figure of all methods, case by case, and its mean over all cases."""
 
-    parameter: str
+    parameters: tuple[str, ...]
     figure: str
     digits: int
     title: str = ""
@@ -86,7 +86,7 @@ class Peers:
         cases = [each for each in results["cases"] if each["methods"]]
         names = list(dict.fromkeys(name for each in cases for name in each["methods"]))
         body = [
-            [str(each["case"][self.parameter]), *self._cells(each, names)]
+            [_values(each, self.parameters), *self._cells(each, names)]
             for each in cases
         ]
         whole = [each for each in cases if set(names) <= each["methods"].keys()]
@@ -124,9 +124,16 @@ SUMMARIES: dict[str, tuple[Pivot | Methods | Peers, ...]] = {
         Methods("set", "mean of all sets"),
         Methods("set", "mean of all sets, normal rows only"),
     ),
-    "defaults": (Peers("data", "accuracy", 2),),
-    "automatic": (Peers("data", "accuracy", 2),),
-    "robust": tuple(Peers("data", kind, 2, kind) for kind in DAMAGES),
+    "defaults": (Peers(("data",), "accuracy", 2),),
+    "automatic": (Peers(("data",), "accuracy", 2),),
+    "robust": tuple(Peers(("data",), kind, 2, kind) for kind in DAMAGES),
+    "missing": (
+        Peers(("data", "trained on", "lost"), "accuracy", 1, "data, trained on, lost"),
+    ),
+    "imputation": (Peers(("table", "lost"), "rmse", 3, "table, removed"),),
+    "occlusion": (
+        Peers(("faces", "by", "covered"), "accuracy", 1, "faces, covered by, share"),
+    ),
 }
 
 

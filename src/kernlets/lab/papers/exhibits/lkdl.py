@@ -10,7 +10,7 @@ from ..spec import Axes, Claim, Derived, Exhibit, Metric
 from .common import OTHER_MACHINE, accuracy
 from .lkdl_maps import MnistMaps, UspsMaps
 from .lkdl_stream import TABLE2
-from .lkdl_studies import REPLACED, Corrupted, Growing, NystroemErrors, Shares
+from .lkdl_studies import REPLACED, TOLD, Corrupted, Growing, NystroemErrors, Shares
 from .lkdl_supervised import TABLE3, TABLE4
 
 SMOOTHED = (
@@ -148,7 +148,7 @@ def _missing(name: str, value: str, when: str) -> Exhibit:
             "Whether pixels go missing before or after smoothing is not stated. Both "
             "are shown: before it fits the kernel methods, neither the linear one.",
         ),
-        notes=NOISE_NOTE,
+        notes={**NOISE_NOTE, TOLD: "not in the paper: lost pixels are unknown (NaN)"},
         axes=Axes(x_label="missing pixels, %"),
         claims=(
             Claim(
