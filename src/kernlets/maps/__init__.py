@@ -1,6 +1,7 @@
 """Feature maps, which give vectors whose inner products approximate a kernel."""
 
 from .. import _added
+from .convolutions import ConvolutionMap
 from .counts import CountMap
 from .fastfood import FastfoodMap
 from .fourier import FourierMap
@@ -23,6 +24,7 @@ MAPS = {
 
 __all__ = [
     "MAPS",
+    "ConvolutionMap",
     "CountMap",
     "FastfoodMap",
     "FourierMap",
