@@ -19,6 +19,7 @@ _HOMES = {
         "Linear Polynomial RBF Laplacian Matern RationalQuadratic Sigmoid Cosine "
         "Chi2 Intersection Callable Precomputed Normalized Clipped Shifted Squared"
     ),
+    "kernels.additive": "AdditiveChi2",
     "kernels.series": "GAK DTW CrossCorrelation",
     "kernels.soft_dtw": "SoftDTW",
     "kernels.spd": "LogEuclidean Stein AffineInvariant Bures",

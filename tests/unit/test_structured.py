@@ -15,10 +15,12 @@ from kernlets import (
     DTW,
     GAK,
     RBF,
+    AdditiveChi2,
     AffineInvariant,
     Bures,
     CrossCorrelation,
     Gappy,
+    Intersection,
     KernelKSVD,
     Linear,
     LocalAlignment,
@@ -40,7 +42,7 @@ from kernlets import (
     save,
 )
 from kernlets.core import Kernel
-from kernlets.maps import ConvolutionMap, CountMap
+from kernlets.maps import AdditiveMap, ConvolutionMap, CountMap
 
 
 def naive(function, X, Y):
@@ -702,3 +704,41 @@ def test_pyramids_of_matches(rng):
     assert known.width == np.ptp(np.concatenate(bags), axis=0).max() / 16
     with pytest.raises(ValueError, match="width=1e-30 is too small"):
         PyramidMatch(width=1e-30)(bags)
+
+
+# histograms
+
+
+def test_additive_chi2_is_a_sum_over_features(rng):
+    X, Y = rng.poisson(1.0, (6, 5)).astype(float), rng.random((4, 5))
+    expected = naive(
+        lambda x, y: sum(2 * a * b / (a + b) for a, b in zip(x, y, strict=True) if a),
+        X,
+        Y,
+    )
+    np.testing.assert_allclose(AdditiveChi2()(X, Y), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [Intersection(), AdditiveChi2()], ids=repr)
+def test_additive_features_are_exact_with_training_rows(kernel, rng):
+    X = rng.gamma(0.5, size=(40, 6)) * (rng.random((40, 6)) < 0.7)
+    new = rng.gamma(0.5, size=(30, 6))
+    X[:, 5] = 0.0  # a column without knots
+    model = AdditiveMap(kernel, n_knots=40).fit(X)
+    F, G = model.transform(X), model.transform(new)
+    np.testing.assert_allclose(F @ F.T, kernel(X), rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(G @ F.T, kernel(new, X), rtol=1e-8, atol=1e-8)
+    few = AdditiveMap(kernel, n_knots=12).fit(X).transform(X)
+    assert np.abs(few @ few.T - kernel(X)).max() < 0.1 * kernel(X).max()
+    assert model.transform(X.astype(np.float32)).dtype == X.dtype
+    assert AdditiveMap(kernel).fit_transform(X.astype(np.float32)).dtype == np.float32
+
+
+def test_additive_features_of_bad_rows():
+    with pytest.raises(ValueError, match="is no sum over features"):
+        AdditiveMap("chi2").fit([[1.0]])
+    with pytest.raises(ValueError, match="negative values"):
+        AdditiveMap().fit([[1.0], [-1.0]])
+    model = AdditiveMap().fit([[1.0], [2.0]])
+    with pytest.raises(ValueError, match="negative values"):
+        model.transform([[-1.0]])

@@ -1,6 +1,7 @@
 """Feature maps, which give vectors whose inner products approximate a kernel."""
 
 from .. import _added
+from .additive import AdditiveMap
 from .convolutions import ConvolutionMap
 from .counts import CountMap
 from .fastfood import FastfoodMap
@@ -24,6 +25,7 @@ MAPS = {
 
 __all__ = [
     "MAPS",
+    "AdditiveMap",
     "ConvolutionMap",
     "CountMap",
     "FastfoodMap",
