@@ -58,7 +58,7 @@ from kernlets import (
 from kernlets.dictionaries import ExplicitDictionary, GramDictionary, KernelDictionary
 from kernlets.fields import is_record
 from kernlets.kernels.compose import Normalized, Product, Sum
-from kernlets.maps import CountMap
+from kernlets.maps import ConvolutionMap, CountMap
 from kernlets.outliers import PatchOutlierDetector
 from kernlets.updates import CoordinateUpdate, DecayingStep, StochasticGradient
 
@@ -221,6 +221,7 @@ SPECIAL.update(
         "atoms of words": lambda: KernelMOD(
             "spectrum:2", 3, n_nonzero_coefs=2, random_state=0
         ).fit(_words()),
+        "convolved series": lambda: ConvolutionMap(7, random_state=0).fit(_series()[0]),
         "counts of words": lambda: CountMap("spectrum:2").fit(_words()),
         "map of graphs": lambda: NystroemMap(
             "weisfeiler_lehman:2", n_landmarks=5, random_state=0

@@ -15,26 +15,34 @@ from kernlets import (
     DTW,
     GAK,
     RBF,
+    AdditiveChi2,
     AffineInvariant,
     Bures,
     CrossCorrelation,
     Gappy,
+    Intersection,
     KernelKSVD,
     Linear,
+    LocalAlignment,
     LogEuclidean,
     MeanEmbedding,
     Mismatch,
     NystroemMap,
+    PyramidMatch,
+    RandomWalk,
     ShortestPath,
+    SoftDTW,
     Spectrum,
     SRCClassifier,
     Stein,
     WeisfeilerLehman,
     datasets,
+    load,
     options,
+    save,
 )
 from kernlets.core import Kernel
-from kernlets.maps import CountMap
+from kernlets.maps import AdditiveMap, ConvolutionMap, CountMap
 
 
 def naive(function, X, Y):
@@ -136,6 +144,38 @@ def test_dtw_says_that_it_is_not_definite():
     assert not DTW.psd and not (DTW() + 1.0).psd and GAK().psd
 
 
+def naive_divergence(x, y, beta):
+    def cost(u, v):
+        paths = alignments(len(u), len(v))
+        costs = [sum(((u[i] - v[j]) ** 2).sum() for i, j in path) for path in paths]
+        return -beta * log(sum(exp(-c / beta) for c in costs))
+
+    return cost(x, y) - (cost(x, x) + cost(y, y)) / 2
+
+
+def test_soft_dtw_is_the_smoothed_cost_of_all_alignments(rng):
+    X = [rng.normal(size=(n, 2)) for n in (1, 3, 5, 4)]
+    expected = naive(lambda x, y: exp(-0.3 * naive_divergence(x, y, 0.7)), X, X)
+    np.testing.assert_allclose(SoftDTW(0.3, 0.7)(X), expected, rtol=1e-12)
+
+
+def test_soft_dtw_becomes_dtw(rng):
+    X = rng.normal(size=(5, 20))
+    np.testing.assert_allclose(SoftDTW(0.1, 1e-4)(X), DTW(0.1)(X), rtol=1e-3)
+    known = SoftDTW().bound(X)
+    D = -np.log(known(X)[np.triu_indices(5, 1)]) / known.gamma
+    assert known.gamma == pytest.approx(1 / np.median(D))
+
+
+@pytest.mark.parametrize("smoothing", [1e-3, 1.0, 1e3])
+def test_soft_dtw_of_long_series(smoothing, rng):
+    X = rng.normal(size=(3, 80))
+    with options(loops="reference"):
+        expected = SoftDTW(0.01, smoothing)(X)
+    assert np.isfinite(expected).all()
+    np.testing.assert_allclose(SoftDTW(0.01, smoothing)(X), expected, rtol=1e-9)
+
+
 def naive_correlation(x, y, gamma):
     def total(u, v):
         u, v = u / np.linalg.norm(u), v / np.linalg.norm(v)
@@ -189,19 +229,24 @@ BAD_SERIES = {
 
 @pytest.mark.parametrize(("X", "message"), BAD_SERIES.values(), ids=list(BAD_SERIES))
 def test_bad_series_are_refused(X, message):
-    for kernel in (GAK(1.0), DTW(1.0), CrossCorrelation()):
+    for kernel in (GAK(1.0), DTW(1.0), CrossCorrelation(), SoftDTW(1.0, 1.0)):
         with pytest.raises(ValueError, match=message):
             kernel(X)
+    with pytest.raises(ValueError, match=message):
+        ConvolutionMap(3).fit(X)
 
 
 def test_channels_of_the_model_and_of_new_series():
-    for kernel in (GAK(1.0), DTW(1.0), CrossCorrelation()):
+    for kernel in (GAK(1.0), DTW(1.0), CrossCorrelation(), SoftDTW()):
         model = NystroemMap(kernel, n_landmarks=3).fit(samples("series", 5))
         with pytest.raises(ValueError, match="some series have 1 channels and"):
             model.transform([[1.0, 2.0]])
 
 
-WRONG = [GAK(-1.0), DTW(0.0), CrossCorrelation(0), Stein(-1)]
+WRONG = [
+    *(GAK(-1.0), DTW(0.0), CrossCorrelation(0), Stein(-1), SoftDTW(-1), SoftDTW(1, 0)),
+    *(RandomWalk(decay=0), PyramidMatch(width=-1), LocalAlignment(0)),
+]
 
 
 @pytest.mark.parametrize("kernel", WRONG, ids=repr)
@@ -222,6 +267,45 @@ def test_z_normalize(rng):
     np.testing.assert_allclose(long.std(axis=0), 1)
     assert not flat.any()
     assert datasets.z_normalize(np.ones((1, 3), np.float32))[0].dtype == np.float32
+
+
+def naive_features(x, wave):
+    """By NumPy's correlation with weights that have zeros between them."""
+    weights, length, gap, padded, bias = wave
+    span = (length - 1) * gap
+    margin = span // 2 if padded or len(x) <= span else 0
+    sums = bias
+    for channel, row in zip(x.T, weights, strict=True):
+        spaced = np.zeros(span + 1)
+        spaced[::gap] = row[:length]
+        sums = sums + np.correlate(np.pad(channel, margin), spaced, "valid")
+    return [(sums > 0).mean(), sums.max()]
+
+
+@pytest.mark.parametrize("loops", ["numba", "reference"])
+def test_convolutions(loops, rng):
+    X = [rng.normal(size=(n, 3)) for n in (1, 8, 40, 25)]
+    model = ConvolutionMap(60, random_state=0).fit(X)
+    assert set(model.lengths_) == {7, 9, 11} and model.gaps_.max() > 2
+    assert ((model.gaps_ * (model.lengths_ - 1)) <= 39).all()
+    waves = list(zip(*model._waves(), strict=True))
+    expected = [np.concatenate([naive_features(x, w) for w in waves]) for x in X]
+    with options(loops=loops):
+        np.testing.assert_allclose(model.transform(X), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_convolutions_are_saved_and_keep_their_type(tmp_path):
+    X = samples("series", 20)
+    model = ConvolutionMap(30, random_state=0).fit(X)
+    save(model, tmp_path / "a.model")
+    again = load(tmp_path / "a.model")
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    narrow = model.transform([x.astype(np.float32) for x in X])
+    assert narrow.dtype == np.float32 and len(model.get_feature_names_out()) == 60
+    with options(n_threads=1):
+        np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    with pytest.raises(ValueError, match="series have 1 channels, but 2 in the fit"):
+        model.transform([[1.0, 2.0]])
 
 
 # matrices
@@ -371,6 +455,52 @@ def test_strings_by_what_they_share(kernel, features, rng):
     np.testing.assert_array_equal(kernel.diag(words), np.diagonal(expected))
 
 
+def naive_alignments(x, y, beta):
+    """1 + Σ exp(β score) over rising sequences of pairs of places."""
+
+    def gap(a, b):
+        skipped = b - a - 1
+        return 3.0 + (skipped - 1) if skipped else 0.0
+
+    total = 1.0
+    for k in range(1, min(len(x), len(y)) + 1):
+        for i in itertools.combinations(range(len(x)), k):
+            for j in itertools.combinations(range(len(y)), k):
+                pairs = zip(i, j, strict=True)
+                score = sum(2.0 if x[a] == y[b] else -1.0 for a, b in pairs)
+                gaps = itertools.chain(itertools.pairwise(i), itertools.pairwise(j))
+                total += exp(beta * (score - sum(gap(a, b) for a, b in gaps)))
+    return total
+
+
+@pytest.mark.parametrize("loops", ["numba", "reference"])
+def test_local_alignments_are_all_counted(loops):
+    words = ["acgta", "aacc", "ac", "", "gtga", "tac"]
+    K = naive(lambda x, y: naive_alignments(x, y, 0.5), words, words)
+    expected = K / np.sqrt(np.outer(np.diagonal(K), np.diagonal(K)))
+    with options(loops=loops):
+        np.testing.assert_allclose(LocalAlignment(0.5)(words), expected, rtol=1e-12)
+        np.testing.assert_allclose(
+            LocalAlignment(0.5)(words[:2], words), expected[:2], rtol=1e-12
+        )
+
+
+def test_local_alignments_of_long_strings():
+    words = ["ab" * 300, "abc" * 250, "b" * 200]
+    for beta in (0.01, 3.0):
+        kernel = LocalAlignment(beta)
+        with options(loops="reference"):
+            expected = kernel([word[:60] for word in words])
+        found = kernel([word[:60] for word in words])
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+        K = kernel(words)
+        assert np.isfinite(K).all() and (np.diagonal(K) == 1).all()
+    with pytest.raises(ValueError, match="mismatch=3 must be at most match=2"):
+        LocalAlignment(mismatch=3, match=2)(words)
+    with pytest.raises(ValueError, match="lower beta"):
+        LocalAlignment(1e3)(words)
+
+
 def test_other_sequences_are_strings_too():
     expected = Spectrum(2)(["aba", "bab"])
     for form in ([list("aba"), list("bab")], [[0, 1, 0], [1, 0, 1]], [b"aba", b"bab"]):
@@ -460,6 +590,31 @@ def test_shortest_paths_are_counted(with_labels):
     np.testing.assert_array_equal(ShortestPath(with_labels)(graphs), expected)
 
 
+def product_walks(a, b, n_steps, decay):
+    """Σ λᵏ 1ᵀAᵏ1 of the direct product of two graphs."""
+    same = np.equal.outer(a[1], b[1]).ravel()
+    A = np.kron(a[0], b[0])[np.ix_(same, same)]
+    ends, total = np.ones(len(A)), 0.0
+    for k in range(n_steps + 1):
+        total += decay**k * ends.sum()
+        ends = A @ ends
+    return total
+
+
+@pytest.mark.parametrize(("n_steps", "decay"), [(0, 1.0), (2, 0.5), (5, 0.2)])
+def test_random_walks_of_the_product_graph(n_steps, decay):
+    graphs = samples("graphs", 10)
+    expected = naive(lambda a, b: product_walks(a, b, n_steps, decay), graphs, graphs)
+    K = RandomWalk(n_steps, decay)(graphs)
+    np.testing.assert_allclose(K, expected, rtol=1e-12)
+
+
+def test_too_many_walks_are_refused():
+    n = 60
+    with pytest.raises(ValueError, match="lower n_steps"):
+        RandomWalk(4)([(1 - np.eye(n), list(range(n)))])
+
+
 def test_forms_of_one_graph():
     networkx = pytest.importorskip("networkx")
     adjacency, labels = samples("graphs", 1)[0]
@@ -526,3 +681,64 @@ def test_bags_by_the_mean_over_pairs(inner):
     np.testing.assert_allclose(MeanEmbedding(inner)(X, Y), expected, rtol=1e-10)
     model = MeanEmbedding().bound(X)
     assert model.kernel.gamma == RBF().bound(np.concatenate(X)).gamma
+
+
+def naive_pyramid(a, b, n_levels, width):
+    total, before = 0.0, 0
+    for level in range(n_levels):
+        side = width * 2**level
+        cells = [Counter(map(tuple, np.floor(bag / side))) for bag in (a, b)]
+        matches = sum((cells[0] & cells[1]).values())
+        total += (matches - before) / 2**level
+        before = matches
+    return total
+
+
+def test_pyramids_of_matches(rng):
+    bags = [*samples("bags", 12), rng.integers(-3, 3, (9, 3)).astype(float)]
+    expected = naive(lambda a, b: naive_pyramid(a, b, 5, 0.25), bags, bags)
+    np.testing.assert_allclose(PyramidMatch(5, 0.25)(bags), expected, rtol=1e-12)
+    features = CountMap(PyramidMatch(5, 0.25)).fit_transform(bags)
+    np.testing.assert_allclose((features @ features.T).toarray(), expected, rtol=1e-12)
+    known = PyramidMatch(5).bound(bags)
+    assert known.width == np.ptp(np.concatenate(bags), axis=0).max() / 16
+    with pytest.raises(ValueError, match="width=1e-30 is too small"):
+        PyramidMatch(width=1e-30)(bags)
+
+
+# histograms
+
+
+def test_additive_chi2_is_a_sum_over_features(rng):
+    X, Y = rng.poisson(1.0, (6, 5)).astype(float), rng.random((4, 5))
+    expected = naive(
+        lambda x, y: sum(2 * a * b / (a + b) for a, b in zip(x, y, strict=True) if a),
+        X,
+        Y,
+    )
+    np.testing.assert_allclose(AdditiveChi2()(X, Y), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [Intersection(), AdditiveChi2()], ids=repr)
+def test_additive_features_are_exact_with_training_rows(kernel, rng):
+    X = rng.gamma(0.5, size=(40, 6)) * (rng.random((40, 6)) < 0.7)
+    new = rng.gamma(0.5, size=(30, 6))
+    X[:, 5] = 0.0  # a column without knots
+    model = AdditiveMap(kernel, n_knots=40).fit(X)
+    F, G = model.transform(X), model.transform(new)
+    np.testing.assert_allclose(F @ F.T, kernel(X), rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(G @ F.T, kernel(new, X), rtol=1e-8, atol=1e-8)
+    few = AdditiveMap(kernel, n_knots=12).fit(X).transform(X)
+    assert np.abs(few @ few.T - kernel(X)).max() < 0.1 * kernel(X).max()
+    assert model.transform(X.astype(np.float32)).dtype == X.dtype
+    assert AdditiveMap(kernel).fit_transform(X.astype(np.float32)).dtype == np.float32
+
+
+def test_additive_features_of_bad_rows():
+    with pytest.raises(ValueError, match="is no sum over features"):
+        AdditiveMap("chi2").fit([[1.0]])
+    with pytest.raises(ValueError, match="negative values"):
+        AdditiveMap().fit([[1.0], [-1.0]])
+    model = AdditiveMap().fit([[1.0], [2.0]])
+    with pytest.raises(ValueError, match="negative values"):
+        model.transform([[-1.0]])

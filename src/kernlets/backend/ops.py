@@ -19,6 +19,7 @@ from ..hot.lanes import LANES as LANES
 from ..hot.lanes import Lanes as Lanes
 from ..hot.lanes import Series as Series
 from ..hot.masked import FAINT as FAINT
+from ..hot.waves import Waves as Waves
 from .arrays import eps, is_torch, numpy_dtype
 
 MANY_ATOMS = 2**15  # a Gram matrix of more takes gigabytes
@@ -40,6 +41,8 @@ OPERATIONS = (
     "log_gak",
     "dtw",
     "stein",
+    "log_local",
+    "convolve",
 )
 
 
@@ -57,6 +60,8 @@ FROM_ROWS = {
 #: Series and matrices are compared on the host, whatever the device of rows is.
 SERIES = {"reference": "series", "numba_": "numba_series", "torch_": "series"}
 MATRICES = {"reference": "matrices", "numba_": "numba_matrices", "torch_": "matrices"}
+STRINGS = {"reference": "strings", "numba_": "numba_strings", "torch_": "strings"}
+WAVES = {"reference": "waves", "numba_": "numba_waves", "torch_": "waves"}
 
 #: Modules of an operation that is too long for those of the others.
 OWN_HOMES = {
@@ -77,6 +82,8 @@ OWN_HOMES = {
     "log_gak": SERIES,
     "dtw": SERIES,
     "stein": MATRICES,
+    "log_local": STRINGS,
+    "convolve": WAVES,
 }
 
 
@@ -283,12 +290,18 @@ def _check_mask(X: Array, known: Array, atoms: Array) -> None:
 
 
 def log_gak(
-    rows: Series, columns: Lanes, first: int, n: int, rate: float, band: int
+    rows: Series,
+    columns: Lanes,
+    first: int,
+    n: int,
+    rate: float,
+    band: int,
+    geometric: bool = True,
 ) -> Array:  # (rows, n - first)
-    """Logarithms of the global alignment kernel, for columns `first` to n."""
+    """Logarithms of sums over all alignments, for columns `first` to n."""
     _check_lanes(rows.values.shape[1], columns, n)
     align = implementation("log_gak", rows.values)
-    return align(rows, columns, first, n, float(rate), int(band))
+    return align(rows, columns, first, n, float(rate), int(band), bool(geometric))
 
 
 def dtw(
@@ -309,6 +322,26 @@ def stein(
     if columns.shape[1:3] != rows.shape[1:] or columns.shape[0] * LANES < n:
         raise ValueError(f"matrices {rows.shape} and {columns.shape} do not fit")
     return implementation("stein", rows)(rows, columns, first, n)
+
+
+def log_local(
+    rows: Series,
+    columns: Series,
+    match: float,
+    mismatch: float,
+    opened: float,
+    extended: float,
+) -> Array:  # (rows, columns)
+    """Logarithms of the local alignment kernel of strings, given as character codes."""
+    align = implementation("log_local", rows.values)
+    return align(rows, columns, match, mismatch, opened, extended)
+
+
+def convolve(series: Series, waves: Waves) -> Array:  # (n, 2 k)
+    """Share of positive values, and the largest, of each series with each wave."""
+    if series.values.shape[1] < waves.n_channels:
+        raise ValueError(f"waves of {waves.n_channels} channels do not fit the series")
+    return implementation("convolve", series.values)(series, waves)
 
 
 def _check_lanes(width: int, columns: Lanes, n: int) -> None:

@@ -25,6 +25,8 @@ class Series(NamedTuple):
     @classmethod
     def of(cls, samples: list[np.ndarray]) -> Series:
         """From arrays (T, c)."""
+        if not samples:
+            return cls(np.empty((0, 1)), np.zeros(1, np.int64))
         lengths = [len(sample) for sample in samples]
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         return cls(np.concatenate(samples).astype(np.float64), starts)

@@ -27,7 +27,13 @@ LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
 
 def log_gak(
-    rows: Series, columns: Lanes, first: int, n: int, rate: float, band: int
+    rows: Series,
+    columns: Lanes,
+    first: int,
+    n: int,
+    rate: float,
+    band: int,
+    geometric: bool,
 ) -> np.ndarray:
     """Logarithms of the global alignment kernel."""
     out = np.empty((len(rows.starts) - 1, n - first))
@@ -37,13 +43,14 @@ def log_gak(
     if band > 0:
         weights = np.maximum(0.0, 1 - np.arange(limit + 1) / band)
     room = longest * LANES
-    _log_gak(*rows, *columns, first, n, rate, band, weights, room, out)
+    local = rate, 1.0 if geometric else 0.0
+    _log_gak(*rows, *columns, first, n, local, band, weights, room, out)
     return out
 
 
 @_jit
 def _log_gak(
-    values, starts, others, groups, lengths, first, n, rate, band, weights, room, out
+    values, starts, others, groups, lengths, first, n, local, band, weights, room, out
 ):
     before, now = np.empty(room), np.empty(room)
     k, turn = np.empty(room), np.empty(room)
@@ -53,26 +60,27 @@ def _log_gak(
         for g in range(first // LANES, (n + LANES - 1) // LANES):
             y = others[groups[g] : groups[g + 1]].reshape(x.shape[1], -1)
             work = before, now, k, turn, shift
-            _gak_group(x, y, lengths[g], rate, band, weights, work, found)
+            _gak_group(x, y, lengths[g], local, band, weights, work, found)
             for lane in range(LANES):
                 j = g * LANES + lane
                 if first <= j < n:
                     length = lengths[g, lane]
                     value = found[lane]
                     if not value > LEAST:
-                        value = _log_gak_pair(x, y, lane, length, rate, band, weights)
+                        value = _log_gak_pair(x, y, lane, length, local, band, weights)
                     else:
                         value += GROWTH * (len(x) + length)
                     out[i, j - first] = value
 
 
 @_jit
-def _gak_group(x, y, lengths, rate, band, weights, work, found):
+def _gak_group(x, y, lengths, local, band, weights, work, found):
     """Logarithms of the sums divided by (1 + √2)^(T + T'), of eight lanes.
 
     Of each row only what the band allows is computed, and zeros are left beside it.
     """
     before, now, k, turn, shift = work
+    rate, geometric = local
     size = y.shape[1] // LANES
     _clear(before, 0, size + 1, 0.0)
     for lane in range(LANES):
@@ -84,7 +92,7 @@ def _gak_group(x, y, lengths, rate, band, weights, work, found):
         _exponential(k, turn, first, last)
         if band > 0:
             _weigh(k, weights, i, low, high)
-        _moves(before, k, turn, first, last)
+        _moves(before, k, turn, geometric, first, last)
         _clear(now, low, low + 1, 0.0)
         if _gak_row(now, k, turn, first, last) < SMALL:
             _scale_up(now, shift, first, last + LANES)
@@ -136,13 +144,16 @@ def _weigh(k, weights, i, low, high):
 
 
 @_jit
-def _moves(before, k, turn, begin, end):
-    """What comes from the row before into `turn`, the weight of this row into k."""
+def _moves(before, k, turn, geometric, begin, end):
+    """What comes from the row before into `turn`, the weight of this row into k.
+
+    The weight of a step is e/(2 - e) if `geometric` is 1, and e if it is 0.
+    """
     k, turn = k[begin:end], turn[begin:end]
     left, down = before[begin:end], before[begin + LANES : end + LANES]
     for s in range(len(k)):
         e = k[s]
-        e = e / (2.0 - e)
+        e = e / (1.0 + geometric * (1.0 - e))
         value = e * (BOTH * left[s] + ONE * down[s])
         turn[s] = value if value > TINY else 0.0
         k[s] = ONE * e
@@ -225,8 +236,9 @@ def _exponential(x, t, begin, end):
 
 
 @_jit
-def _log_gak_pair(x, y, lane, length, rate, band, weights):
+def _log_gak_pair(x, y, lane, length, local, band, weights):
     """The same with logarithms, for sums that are too small otherwise."""
+    rate, geometric = local
     before, now = np.full(length + 1, -np.inf), np.full(length + 1, -np.inf)
     before[0] = 0.0
     for i in range(len(x)):
@@ -246,7 +258,8 @@ def _log_gak_pair(x, y, lane, length, rate, band, weights):
                 continue
             total = math.exp(before[j] - top) + math.exp(before[j + 1] - top)
             total += math.exp(now[j] - top)
-            now[j + 1] = top + math.log(total) + score - math.log(2 - math.exp(score))
+            score -= math.log(1 + geometric * (1 - math.exp(score)))
+            now[j + 1] = top + math.log(total) + score
         before, now = now, before
     return before[length]
 

@@ -16,15 +16,21 @@ from .lanes import Lanes, Series
 
 
 def log_gak(
-    rows: Series, columns: Lanes, first: int, n: int, rate: float, band: int
+    rows: Series,
+    columns: Lanes,
+    first: int,
+    n: int,
+    rate: float,
+    band: int,
+    geometric: bool,
 ) -> np.ndarray:  # (rows, n - first)
     """Logarithms of the global alignment kernel, for columns `first` to n.
 
     Cuturi (2011): M[i, j] = k(xᵢ, yⱼ)(M[i-1, j-1] + M[i-1, j] + M[i, j-1]) with
     k = ωe/(2 - ωe), e = exp(-rate·|xᵢ - yⱼ|²), ω = max(0, 1 - |i - j|/band), or 1
-    without a band (0).
+    without a band (0). If it is not to be `geometric`, k = ωe: that is soft-DTW.
     """
-    return _each(_log_gak_pair, rows, columns, first, n, rate, band)
+    return _each(_log_gak_pair, rows, columns, first, n, rate, band, geometric)
 
 
 def dtw(
@@ -53,13 +59,16 @@ def _each(
     return out
 
 
-def _log_gak_pair(x: np.ndarray, y: np.ndarray, rate: float, band: int) -> float:
+def _log_gak_pair(
+    x: np.ndarray, y: np.ndarray, rate: float, band: int, geometric: bool
+) -> float:
     scores = -rate * ((x[:, None] - y) ** 2).sum(axis=2)
     if band > 0:
         apart = np.abs(np.arange(len(x))[:, None] - np.arange(len(y)))
         with np.errstate(divide="ignore"):
             scores += np.log(np.maximum(0.0, 1 - apart / band))
-    scores -= np.log(2 - np.exp(scores))
+    if geometric:
+        scores -= np.log(2 - np.exp(scores))
     M = np.full((len(x) + 1, len(y) + 1), -np.inf)
     M[0, 0] = 0.0
     for i in range(len(x)):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .structured import Structured
+from .structured import Structured, typed
 
 _UNIT = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -38,7 +38,7 @@ class Counting(Structured):
         right = left if Y is None or Y is X else self.prepared(self.samples(Y))
         known = np.union1d(left.digests, right.digests)
         rows, columns = left.matrix(known), right.matrix(known)
-        return np.asarray((rows @ columns.T).toarray())
+        return typed((rows @ columns.T).toarray(), samples)
 
     def tile(
         self, left: Counts, right: Counts, rows: slice, columns: slice

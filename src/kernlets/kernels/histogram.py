@@ -12,7 +12,7 @@ from .family import Exponential, Family, Identity, positive
 from .pairs import feature_pull, feature_sums, l1_distances
 
 
-class _Histogram(Family):
+class Histogram(Family):
     """A family that checks that no entry is negative."""
 
     non_negative: ClassVar[bool] = True
@@ -27,7 +27,7 @@ class _Histogram(Family):
         return X
 
 
-class Chi2(Exponential, _Histogram):
+class Chi2(Exponential, Histogram):
     """κ(x, y) = exp(-γ Σ (x - y)²/(x + y)), without features that are 0 in both rows.
 
     Parameters
@@ -64,13 +64,13 @@ class Chi2(Exponential, _Histogram):
         """With r = (x - y)/(x + y), the derivative of r²·(x + y) is r(2 - r)."""
 
         def derivative(x: Array, y: Array) -> Array:
-            ratio = (x - y) / _denominator(x, y)
+            ratio = (x - y) / denominator(x, y)
             return ratio * (2.0 - ratio)
 
         return feature_pull(X, Y, V, derivative)
 
 
-class Intersection(Identity, _Histogram):
+class Intersection(Identity, Histogram):
     """κ(x, y) = Σ min(x, y).
 
     It is computed as (Σx + Σy - Σ|x - y|)/2, which needs memory for only one (n, m)
@@ -101,10 +101,10 @@ class Intersection(Identity, _Histogram):
 def _chi2_term(x: Array, y: Array) -> Array:
     """(x - y)²/(x + y), and 0 where both are 0."""
     difference = x - y
-    return divided(times(difference, difference), _denominator(x, y))
+    return divided(times(difference, difference), denominator(x, y))
 
 
-def _denominator(x: Array, y: Array) -> Array:
+def denominator(x: Array, y: Array) -> Array:
     """x + y, or the smallest normal number where that is 0."""
     tiny = float(namespace(x).finfo(x.dtype).smallest_normal)
     return (x + tiny) + y

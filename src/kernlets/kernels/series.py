@@ -6,6 +6,7 @@ or an array (n, T) or (n, T, c) padded with NaN.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar
@@ -15,7 +16,7 @@ from scipy import fft
 
 from ..backend import ops
 from ..backend.constraints import AT_LEAST_0, POSITIVE
-from ..backend.ops import LANES, Lanes, Series
+from ..backend.ops import Lanes, Series
 from ..backend.rows import spread_rows
 from ..backend.threads import parallel
 from ..core import Array
@@ -36,7 +37,7 @@ class Packed:
     lanes: Lanes
 
 
-class _Alignment(Structured):
+class Alignment(Structured):
     """A kernel that aligns pairs of series."""
 
     takes: ClassVar[str] = "series"
@@ -52,8 +53,6 @@ class _Alignment(Structured):
         return _restored(K, order, places)
 
     def prepared(self, samples: np.ndarray) -> Packed:
-        if not len(samples):
-            return Packed(Series(np.empty((0, 1)), np.zeros(1, np.int64)), _no_lanes())
         series = Series.of(list(samples))
         return Packed(series, Lanes.of(series))
 
@@ -61,7 +60,36 @@ class _Alignment(Structured):
         return np.ones(len(prepared.series.lengths))
 
 
-class GAK(_Alignment):
+class AllAlignments(Alignment):
+    """A kernel that sums over all alignments; sums are kept as logarithms."""
+
+    @abstractmethod
+    def logs(self, rows: Series, columns: Lanes, which: slice) -> np.ndarray:
+        """Logarithms of the sums over alignments of some series with some others."""
+
+    def tile(
+        self, left: Packed, right: Packed, rows: slice, columns: slice
+    ) -> np.ndarray:
+        """log k, which `finished` normalises."""
+        _check_channels(left, right)
+        return self.logs(part(left.series, rows), right.lanes, columns)
+
+    def normalized(self, K: np.ndarray, left: Packed, right: Packed) -> np.ndarray:
+        """`normalized_logs` of what `tile` gave."""
+        mine = np.diagonal(K).copy() if right is left else self._own_logs(left.series)
+        others = mine if right is left else self._own_logs(right.series)
+        return normalized_logs(K, mine, others)
+
+    def _own_logs(self, series: Series) -> np.ndarray:  # (n,)
+        numbers = range(len(series.lengths))
+        return np.array(parallel(lambda i: self._own_log(series, i), numbers))
+
+    def _own_log(self, series: Series, i: int) -> float:
+        one = part(series, slice(i, i + 1))
+        return float(self.logs(one, Lanes.of(one), slice(0, 1))[0, 0])
+
+
+class GAK(AllAlignments):
     """Global alignment kernel: a sum over all alignments of two series, normalised.
 
     k(x, y) = Σ_π Π κ(x_π(i), y_π(i)) with κ = ωe/(2 - ωe), e = exp(-‖x - y‖²/(2σ²)),
@@ -107,38 +135,20 @@ class GAK(_Alignment):
 
     def defaults(self, samples: np.ndarray) -> dict[str, Any]:
         length = float(np.median([len(sample) for sample in samples]))
-        return {"sigma": (_median_distance(samples) or 1.0) * sqrt(length)}
-
-    def tile(
-        self, left: Packed, right: Packed, rows: slice, columns: slice
-    ) -> np.ndarray:
-        """log k, which `finished` normalises."""
-        _check_channels(left, right)
-        return self._logs(_part(left.series, rows), right.lanes, columns)
+        return {"sigma": (median_distance(samples) or 1.0) * sqrt(length)}
 
     def finished(self, K: np.ndarray, left: Packed, right: Packed) -> np.ndarray:
-        mine = np.diagonal(K).copy() if right is left else self._own_logs(left.series)
-        others = mine if right is left else self._own_logs(right.series)
-        K -= mine[:, None] / 2
-        K -= others / 2
+        K = self.normalized(K, left, right)
         return np.exp(np.minimum(K, 0.0, out=K), out=K)  # above 0 by rounding only
 
-    def _own_logs(self, series: Series) -> np.ndarray:  # (n,)
-        numbers = range(len(series.lengths))
-        return np.array(parallel(lambda i: self._own_log(series, i), numbers))
-
-    def _own_log(self, series: Series, i: int) -> float:
-        one = _part(series, slice(i, i + 1))
-        return float(self._logs(one, Lanes.of(one), slice(0, 1))[0, 0])
-
-    def _logs(self, rows: Series, columns: Lanes, which: slice) -> np.ndarray:
+    def logs(self, rows: Series, columns: Lanes, which: slice) -> np.ndarray:
         sigma = 1.0 if self.sigma is None else positive(self, "sigma")
         rate = 0.5 / sigma / sigma
         ends = which.start, which.stop
         return ops.log_gak(rows, columns, *ends, rate, int(self.triangular))
 
 
-class DTW(_Alignment):
+class DTW(Alignment):
     """κ(x, y) = exp(-γ d(x, y)²), d the DTW distance: the best alignment's length.
 
     d² is the least Σ‖xᵢ - yⱼ‖² over alignments. DTW is no metric, and this kernel is
@@ -178,13 +188,13 @@ class DTW(_Alignment):
         some = self.prepared(samples[spread_rows(len(samples), SOME_SERIES)])
         n = len(some.series.lengths)
         squares = self._squares(some.series, some.lanes, slice(0, n))
-        return {"gamma": 1.0 / _typical(squares)}
+        return {"gamma": 1.0 / typical(squares)}
 
     def tile(
         self, left: Packed, right: Packed, rows: slice, columns: slice
     ) -> np.ndarray:
         _check_channels(left, right)
-        squares = self._squares(_part(left.series, rows), right.lanes, columns)
+        squares = self._squares(part(left.series, rows), right.lanes, columns)
         squares *= -(1.0 if self.gamma is None else positive(self, "gamma"))
         return np.exp(squares)
 
@@ -304,13 +314,21 @@ def _restored(K: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarra
     return out
 
 
-def _part(series: Series, rows: slice) -> Series:
+def normalized_logs(
+    K: np.ndarray,  # (n, m), overwritten
+    mine: np.ndarray,  # (n,)
+    others: np.ndarray,  # (m,)
+) -> np.ndarray:
+    """log k(x, y) - ½ log k(x, x) - ½ log k(y, y)."""
+    K -= mine[:, None] / 2
+    K -= others / 2
+    return K
+
+
+def part(series: Series, rows: slice) -> Series:
+    """Some series, as a view."""
     starts = series.starts[rows.start : rows.stop + 1]
     return Series(series.values[starts[0] : starts[-1]], starts - starts[0])
-
-
-def _no_lanes() -> Lanes:
-    return Lanes(np.empty(0), np.zeros(1, np.int64), np.zeros((0, LANES), np.int64))
 
 
 def _check_channels(left: Packed, right: Packed) -> None:
@@ -327,7 +345,7 @@ def _check_widths(parts: list[np.ndarray]) -> None:
         )
 
 
-def _median_distance(samples: np.ndarray) -> float:
+def median_distance(samples: np.ndarray) -> float:
     """The median distance of steps, evenly taken from all series."""
     steps = np.concatenate(list(samples)).astype(np.float64)
     steps = steps[spread_rows(len(steps), SOME_STEPS)]
@@ -336,7 +354,7 @@ def _median_distance(samples: np.ndarray) -> float:
     return float(np.median(np.sqrt(apart))) if len(apart) else 0.0
 
 
-def _typical(squares: np.ndarray) -> float:
+def typical(squares: np.ndarray) -> float:
     """The median of squared distances that are not 0, or 1."""
     known = squares[np.isfinite(squares) & (squares > 0)]
     return float(np.median(known)) if len(known) else 1.0

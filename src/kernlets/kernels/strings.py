@@ -27,7 +27,7 @@ class _Substrings(Counting):
     k: int
 
     def _windows(self, sample: str, size: int) -> np.ndarray:  # (m, size)
-        codes = np.frombuffer(sample.encode("utf-32-le", "surrogatepass"), np.uint32)
+        codes = code_points(sample)
         if len(codes) < size:
             return np.empty((0, size), np.uint32)
         return np.lib.stride_tricks.sliding_window_view(codes, size)
@@ -36,6 +36,11 @@ class _Substrings(Counting):
         if not isinstance(self.k, Integral) or self.k < 1:
             raise ValueError(f"{type(self).__name__}: k={self.k!r} must be at least 1")
         return int(self.k)
+
+
+def code_points(text: str) -> np.ndarray:  # (length,)
+    """The numbers of the characters of a text."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
 class Spectrum(_Substrings):

@@ -58,7 +58,7 @@ class Structured(Kernel):
             others = self.samples(Y)
             right = self.prepared(others)
             K = tiles(self.tile, left, right, len(samples), len(others))
-        return _typed(finite(self, self.finished(K, left, right)), samples)
+        return typed(finite(self, self.finished(K, left, right)), samples)
 
     def finished(self, K: np.ndarray, left: Any, right: Any) -> np.ndarray:  # (n, m)
         """κ from what `tile` gave, for what needs more than a tile."""
@@ -68,7 +68,7 @@ class Structured(Kernel):
         samples = self.samples(X)
         if not len(samples):
             return np.empty(0)
-        return _typed(finite(self, self.own(self.prepared(samples))), samples)
+        return typed(finite(self, self.own(self.prepared(samples))), samples)
 
     def bound(self, X: Array) -> Kernel:
         if not self.unset:
@@ -111,7 +111,7 @@ def _slices(n: int) -> list[slice]:
     return [slice(i, min(i + TILE_ROWS, n)) for i in range(0, n, TILE_ROWS)]
 
 
-def _typed(values: np.ndarray, samples: np.ndarray) -> np.ndarray:
+def typed(values: np.ndarray, samples: np.ndarray) -> np.ndarray:
     """Values in the floating-point type of the samples."""
     like = floats_of(samples) if is_objects(samples) else samples
     return values.astype(like.dtype, copy=False)

@@ -1,6 +1,8 @@
 """Feature maps, which give vectors whose inner products approximate a kernel."""
 
 from .. import _added
+from .additive import AdditiveMap
+from .convolutions import ConvolutionMap
 from .counts import CountMap
 from .fastfood import FastfoodMap
 from .fourier import FourierMap
@@ -23,6 +25,8 @@ MAPS = {
 
 __all__ = [
     "MAPS",
+    "AdditiveMap",
+    "ConvolutionMap",
     "CountMap",
     "FastfoodMap",
     "FourierMap",

@@ -1,4 +1,4 @@
-"""`CountMap`: strings and graphs as sparse rows of counts."""
+"""`CountMap`: strings, graphs and bags as sparse rows of counts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..backend.constraints import AT_LEAST_1
 from ..backend.estimator import Estimator
+from ..backend.samples import floats_of
 from ..core import Kernel
 from ..fields import Declared, Digests, Part, Size
 from ..kernels import resolve
@@ -22,7 +23,8 @@ class CountMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Exact features of a kernel that counts, as a sparse matrix.
 
     Inner products of the rows are the kernel: of substrings (`Spectrum`, `Mismatch`,
-    `Gappy`), or of parts of graphs (`WeisfeilerLehman`, `ShortestPath`). The columns
+    `Gappy`), of parts of graphs (`WeisfeilerLehman`, `ShortestPath`, `RandomWalk`), or
+    of matches of vectors (`PyramidMatch`). The columns
     are the parts that training samples have; parts that only new samples have are left
     out. Linear methods that take CSR then need no kernel matrix.
 
@@ -83,14 +85,16 @@ class CountMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         """The counts of the parts of each sample, as a CSR matrix."""
         check_is_fitted(self)
         samples = check_samples(self, X, self.kernel_)
-        return self.kernel_.counts(samples).matrix(self.vocabulary_)
+        found = self.kernel_.counts(samples).matrix(self.vocabulary_)
+        return found.astype(floats_of(samples).dtype, copy=False)
 
     def _counting(self) -> Counting:
         kernel = resolve(self.kernel)
         if not isinstance(kernel, Counting):
             raise ValueError(
                 f"kernel={self.kernel!r} has no sparse features: use Spectrum, "
-                "Mismatch, Gappy, WeisfeilerLehman or ShortestPath, or NystroemMap"
+                "Mismatch, Gappy, WeisfeilerLehman, ShortestPath, RandomWalk or "
+                "PyramidMatch, or NystroemMap"
             )
         return kernel
 

@@ -1,0 +1,67 @@
+"""Numba twin of `strings`: rows are scaled down before they overflow."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .lanes import Series
+from .numba_ import _jit
+
+LARGE, FACTOR = 1e150, 1e-150  # sums that are scaled, and by how much
+
+
+def log_local(
+    rows: Series,
+    columns: Series,
+    match: float,
+    mismatch: float,
+    opened: float,
+    extended: float,
+) -> np.ndarray:
+    """Logarithms of the local alignment kernel."""
+    out = np.empty((len(rows.starts) - 1, len(columns.starts) - 1))
+    weights = match, mismatch, opened, extended
+    room = int(columns.lengths.max(initial=0)) + 1
+    _log_local(rows.values[:, 0], rows.starts, columns.values[:, 0], columns.starts,
+               weights, room, out)
+    return out
+
+
+@_jit
+def _log_local(xs, starts, ys, ends, weights, room, out):
+    work = np.empty((3, room))
+    for i in range(out.shape[0]):
+        x = xs[starts[i] : starts[i + 1]]
+        for j in range(out.shape[1]):
+            out[i, j] = _pair(x, ys[ends[j] : ends[j + 1]], weights, work)
+
+
+@_jit
+def _pair(x, y, weights, work):
+    """log(1 + Σ M), with all sums divided by the same number, exp(shift)."""
+    match, mismatch, opened, extended = weights
+    M, X, Y = work[0], work[1], work[2]
+    work[:, : len(y) + 1] = 0.0
+    one, total, shift = 1.0, 0.0, 0.0
+    for i in range(len(x)):
+        step, top = x[i], 0.0
+        before = one  # what ends at the character before, in both strings
+        for j in range(1, len(y) + 1):
+            m = (match if step == y[j - 1] else mismatch) * before
+            before = one + M[j] + X[j] + Y[j]
+            X[j] = opened * M[j] + extended * X[j]
+            Y[j] = opened * (M[j - 1] + X[j - 1]) + extended * Y[j - 1]
+            M[j] = m
+            total += m
+            top = max(top, max(m, max(X[j], Y[j])))
+        if max(top, total) > LARGE:
+            for j in range(len(y) + 1):
+                M[j] *= FACTOR
+                X[j] *= FACTOR
+                Y[j] *= FACTOR
+            one *= FACTOR
+            total *= FACTOR
+            shift -= math.log(FACTOR)
+    return shift + math.log(one + total)

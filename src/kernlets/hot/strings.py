@@ -1,0 +1,54 @@
+"""Local alignments of strings in plain NumPy: the specification of the compiled loop.
+
+M[i, j] sums over the alignments that end with xᵢ beside yⱼ; X and Y those that go on
+with characters of x, or of y, left out.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from .lanes import Series
+
+
+def log_local(
+    rows: Series,
+    columns: Series,
+    match: float,
+    mismatch: float,
+    opened: float,
+    extended: float,
+) -> np.ndarray:  # (rows, columns)
+    """log(1 + Σ M[i, j]), of strings given as the numbers of their characters.
+
+    Vert et al. (2004), equations 4 to 10: weights are exp(β score).
+    """
+    weights = match, mismatch, opened, extended
+    texts = [[each.values[a:b, 0] for a, b in pairwise(each.starts)]
+             for each in (rows, columns)]
+    found = [[_pair(x, y, *weights) for y in texts[1]] for x in texts[0]]
+    return np.array(found).reshape(len(texts[0]), len(texts[1]))
+
+
+def _pair(
+    x: np.ndarray,
+    y: np.ndarray,
+    match: float,
+    mismatch: float,
+    opened: float,
+    extended: float,
+) -> float:
+    start, longer = np.log(opened), np.log(extended)
+    scores: np.ndarray = np.where(x[:, None] == y, np.log(match), np.log(mismatch))
+    M, X, Y = np.full((3, len(x) + 1, len(y) + 1), -np.inf)
+    add = np.logaddexp.reduce
+    for i in range(1, len(x) + 1):
+        for j in range(1, len(y) + 1):
+            before = M[i - 1, j - 1], X[i - 1, j - 1], Y[i - 1, j - 1]
+            M[i, j] = scores[i - 1, j - 1] + add([0.0, *before])
+            X[i, j] = add([start + M[i - 1, j], longer + X[i - 1, j]])
+            left = start + M[i, j - 1], start + X[i, j - 1], longer + Y[i, j - 1]
+            Y[i, j] = add(left)
+    return float(add([0.0, *M.ravel()]))

@@ -1,0 +1,155 @@
+"""`ConvolutionMap`: series as what random convolutions of them give."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..backend import ops
+from ..backend.constraints import AT_LEAST_1
+from ..backend.estimator import Estimator
+from ..backend.ops import Series, Waves
+from ..backend.random import generator
+from ..backend.samples import floats_of
+from ..backend.threads import parallel
+from ..fields import Declared, Floats, Indices, Size
+from ..kernels.check_samples import check_samples, describe_input
+from ..kernels.series import GAK
+
+LENGTHS = (7, 9, 11)  # weights of a wave
+MOST = max(LENGTHS)
+AT_ONCE = 16  # series that one thread works on
+
+
+class ConvolutionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+    """Random convolutional features of time series, in the manner of ROCKET.
+
+    Each wave is a short sequence of random weights, which are some steps apart, with a
+    random bias. Of its convolution with a series there are two features: the share of
+    positive values and the largest value. Linear methods and dictionaries take them as
+    rows of numbers, best after `Standardize`.
+
+    Parameters
+    ----------
+    n_waves : int
+        Number of waves, half the number of features.
+    random_state : int, RandomState, Generator or None
+        Draws the waves.
+
+    Attributes
+    ----------
+    weights_ : array (n_waves, channels, 11)
+        Weights, 0 past the end of a wave and for channels that it does not use.
+    lengths_, gaps_, padded_ : arrays (n_waves,)
+        Weights of each wave, steps between them, and whether series are continued with
+        zeros.
+    biases_ : array (n_waves,)
+    n_features_in_ : int
+        1: samples are a column of objects.
+
+    Notes
+    -----
+    A. Dempster, F. Petitjean and G. Webb, ROCKET, DMKD 2020. Series of different
+    offsets and scales need `datasets.z_normalize` first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets.maps import ConvolutionMap
+    >>> series = [np.sin(np.arange(n)) for n in (20, 30)]
+    >>> ConvolutionMap(50, random_state=0).fit_transform(series).shape
+    (2, 100)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_waves": [AT_LEAST_1],
+        "random_state": ["random_state", np.random.Generator],
+    }
+    _declared: ClassVar[Declared] = {
+        "n_features_in_": Size("p"),
+        "weights_": Floats("k", "c", MOST),
+        "lengths_": Indices("k", least=1, below=MOST + 1),
+        "gaps_": Indices("k", least=1),
+        "padded_": Indices("k", below=2),
+        "biases_": Floats("k"),
+    }
+
+    def __init__(self, n_waves: int = 1000, random_state: Any = None) -> None:
+        self.n_waves = n_waves
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> ConvolutionMap:
+        """Draw the waves, for series as long as those in X."""
+        self._validate_params()
+        samples = check_samples(self, X, GAK(), reset=True)
+        rng, k = generator(self.random_state), int(self.n_waves)
+        longest = max(len(sample) for sample in samples)
+        self.lengths_ = rng.choice(LENGTHS, size=k)
+        self.gaps_ = _gaps(rng, longest, self.lengths_)
+        self.padded_ = rng.integers(0, 2, size=k)
+        self.biases_ = rng.uniform(-1.0, 1.0, size=k)
+        self.weights_ = _weights(rng, samples[0].shape[1], self.lengths_)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:  # (n, 2 n_waves)
+        """The features of the series in X."""
+        check_is_fitted(self)
+        samples = check_samples(self, X, GAK())
+        self._check_channels(samples)
+        out = np.empty((len(samples), 2 * len(self.biases_)), floats_of(samples).dtype)
+
+        def work(start: int) -> None:
+            some = Series.of(list(samples[start : start + AT_ONCE]))
+            out[start : start + AT_ONCE] = ops.convolve(some, self._waves())
+
+        parallel(work, range(0, len(samples), AT_ONCE))
+        return out
+
+    def _waves(self) -> Waves:
+        return Waves(
+            np.asarray(self.weights_, np.float64),
+            np.asarray(self.lengths_, np.int64),
+            np.asarray(self.gaps_, np.int64),
+            np.asarray(self.padded_, np.int64),
+            np.asarray(self.biases_, np.float64),
+        )
+
+    def _check_channels(self, samples: np.ndarray) -> None:
+        known, given = self.weights_.shape[1], samples[0].shape[1]
+        if known != given:
+            raise ValueError(
+                f"series have {given} channels, but {known} in the fit: samples are "
+                "arrays (steps, channels), or (steps,) for one channel"
+            )
+
+    @property
+    def _n_features_out(self) -> int:
+        return 2 * len(self.biases_)
+
+    def __sklearn_tags__(self) -> Any:
+        return describe_input(super().__sklearn_tags__(), GAK())
+
+
+def _gaps(
+    rng: np.random.Generator, longest: int, lengths: np.ndarray
+) -> np.ndarray:  # (k,)
+    """2ᵘ with u uniform, so that a wave is at most as long as a series."""
+    most = np.maximum(1.0, (longest - 1) / (lengths - 1))
+    return np.floor(2 ** rng.uniform(0.0, np.log2(most))).astype(np.int64)
+
+
+def _weights(
+    rng: np.random.Generator, n_channels: int, lengths: np.ndarray
+) -> np.ndarray:  # (k, c, MOST)
+    """Normal weights of mean zero, on one or several channels chosen at random."""
+    found = np.zeros((len(lengths), n_channels, MOST))
+    for wave, length in zip(found, lengths, strict=True):
+        most = np.log2(min(n_channels, length) + 1)
+        count = min(n_channels, int(2 ** rng.uniform(0.0, most)))
+        chosen = rng.choice(n_channels, size=count, replace=False)
+        drawn = rng.standard_normal((count, length))
+        wave[chosen, :length] = drawn - drawn.mean(axis=1, keepdims=True)
+    return found
