@@ -98,22 +98,29 @@ def rows(dtype, n=300, p=5, seed=3):
     return np.random.default_rng(seed).uniform(0, 15, (n, p)).astype(dtype)
 
 
-def close(found, expected, dtype):
+def close(found, expected, dtype, scale=1.0):
     """To the tolerance, relative to the largest numbers."""
-    scale = max(1.0, np.abs(expected).max())
+    scale = max(scale, np.abs(expected).max())
     return np.abs(found - expected).max(axis=-1) <= TOLERANCE[dtype] * scale
 
 
-def margins(gram, corr, width):  # (m, m), (n, m) -> (n,)
-    """By how much the chosen atoms of a textbook OMP beat the others, relatively.
+def margins(gram, corr, energy, width, tol):  # (m, m), (n, m), (n,) -> (n,)
+    """By how much the choices of a textbook OMP are clear, relatively.
 
-    Where two atoms are equally good up to rounding, either may be chosen.
+    Where two atoms are equally good up to rounding, either may be chosen, and where
+    the residual is `tol` up to rounding, it may stop or go on.
     """
     found = np.full(len(corr), np.inf)
     for i, own in enumerate(corr):
         support = []
         for _ in range(width):
-            coefs = np.linalg.lstsq(gram[np.ix_(support, support)], own[support])[0]
+            known = gram[np.ix_(support, support)]
+            coefs = np.linalg.lstsq(known, own[support], rcond=None)[0]
+            residual = energy[i] - coefs @ own[support]
+            if tol is not None:
+                found[i] = min(found[i], abs(residual - tol) / energy[i])
+                if residual <= tol:
+                    break
             left = np.abs(own - coefs @ gram[support])
             left[support] = 0
             second, first = np.partition(left, -2)[-2:] if len(left) > 1 else (0, 1)
@@ -131,7 +138,9 @@ def is_clear(dictionary, coder, X):
     X = X.astype(np.float64)
     gram = np.asarray(dictionary.gram(), dtype=np.float64)
     corr = np.asarray(dictionary.correlate(X), dtype=np.float64)
-    return margins(gram, corr, coder.width(len(gram))) > 1e-3
+    energy = np.asarray(dictionary.energy(X), dtype=np.float64)
+    width = coder.width(len(gram))
+    return margins(gram, corr, energy, width, coder.tol) > 1e-3
 
 
 def clear_rows(model, X):
@@ -172,7 +181,9 @@ def check(model, X, dtype, clear=None):
         else:
             assert values.dtype == dtype
             columns = values.reshape(len(X), -1), expected[name].reshape(len(X), -1)
-            assert close(*columns, dtype)[clear].all(), name
+            # a squared residual is the rest of an energy, and so is its rounding
+            energy = model.dictionary_.energy(X).max() if name == "error" else 1.0
+            assert close(*columns, dtype, energy)[clear].all(), name
 
 
 # -------------------------------------------------------------------------- all parts

@@ -228,11 +228,11 @@ def _(kernel: Constant, X: Value) -> Value:
 
 @matrix.register(Normalized)
 def _(kernel: Normalized, X: Value, Z: np.ndarray) -> Value:
-    own = energy(kernel.kernel, X)
-    length = (own > 0.0).where(own, np.inf).sqrt()
-    others = kernel.kernel.diag(Z)
+    own, others = energy(kernel.kernel, X), kernel.kernel.diag(Z)
+    known = own > 0.0
     scale = 1.0 / np.sqrt(np.where(others > 0, others, np.inf))
-    return matrix(kernel.kernel, X, Z) / length * scale
+    inverse = known.floats() / known.where(own, 1.0).sqrt()
+    return matrix(kernel.kernel, X, Z) * inverse * scale
 
 
 @energy.register(Normalized)
