@@ -162,9 +162,7 @@ def test_verbose_prints_the_error(Learner, rng, capsys):
     ("params", "name"),
     [
         ({"n_components": 0}, "n_components"),
-        ({"n_components": 1000}, "n_components"),
         ({"n_components": "many"}, "n_components"),
-        ({"n_components": 5, "n_nonzero_coefs": 6}, "n_nonzero_coefs"),
         ({"max_iter": 0}, "max_iter"),
         ({"init": "magic"}, "init"),
         ({"coder": "opm"}, "coder"),
@@ -174,6 +172,22 @@ def test_verbose_prints_the_error(Learner, rng, capsys):
 def test_bad_parameters_are_named(Learner, params, name, rng):
     with pytest.raises(ValueError, match=name):
         Learner(**params).fit(samples(rng))
+
+
+@pytest.mark.parametrize(
+    ("params", "name"),
+    [
+        ({"n_components": 1000}, "n_components"),
+        ({"n_components": 5, "n_nonzero_coefs": 6}, "n_nonzero_coefs"),
+    ],
+    ids=str,
+)
+def test_more_than_there_is_is_clipped(Learner, params, name, rng):
+    X = samples(rng)
+    with pytest.warns(UserWarning, match=f"{name}={params[name]} is more than"):
+        learner = Learner(**params, max_iter=1, random_state=0).fit(X)
+    assert learner.dictionary_.n_atoms <= len(X)
+    assert learner.transform(X).shape == (len(X), learner.dictionary_.n_atoms)
 
 
 def test_bad_samples(Learner, xp, rng):

@@ -85,7 +85,7 @@ def test_accidents_are_findings(error: Callable[[], Any], what: str) -> None:
 
 
 def test_refusals_on_purpose_are_none() -> None:
-    meant = caught(lambda: KSVD(5, 9).fit(np.eye(6)))  # the library's own
+    meant = caught(lambda: KSVD(5, init=np.eye(6)).fit(np.eye(6)))  # the library's own
     assert isinstance(meant, ValueError) and oracle.judge(meant) is None
     checked = caught(lambda: KSVD(2).fit([[np.nan]] * 4))  # scikit-learn's
     assert oracle.judge(checked) is None
@@ -93,7 +93,7 @@ def test_refusals_on_purpose_are_none() -> None:
 
 
 def test_a_message_is_a_sentence() -> None:
-    error = caught(lambda: KSVD(5, 9).fit(np.eye(6)))
+    error = caught(lambda: KSVD(5, init=np.eye(6)).fit(np.eye(6)))
     error.args = ("bad",)
     finding = oracle.judge(error)
     assert finding is not None and finding.what == "ValueError without a sentence"
