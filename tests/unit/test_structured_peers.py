@@ -115,6 +115,7 @@ def test_graphs_of_grakel(normalize):
     }
     for kernel, other in pairs.items():
         ours = Normalized(kernel) if normalize else kernel
-        expected = other.fit_transform(theirs)
+        with np.errstate(invalid="ignore"):  # 0/0 of graphs without paths, which is 0
+            expected = np.nan_to_num(other.fit_transform(theirs))
         compare(ours(graphs), expected)
         compare(ours(theirs), expected)

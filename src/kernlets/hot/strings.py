@@ -41,7 +41,8 @@ def _pair(
     extended: float,
 ) -> float:
     start, longer = np.log(opened), np.log(extended)
-    scores: np.ndarray = np.where(x[:, None] == y, np.log(match), np.log(mismatch))
+    same = np.equal.outer(x, y)
+    scores = np.log(mismatch) + (np.log(match) - np.log(mismatch)) * same
     M, X, Y = np.full((3, len(x) + 1, len(y) + 1), -np.inf)
     add = np.logaddexp.reduce
     for i in range(1, len(x) + 1):

@@ -7,7 +7,8 @@ from typing import Any
 from ..bench.records import JsonLines, Line, session
 from .spec import Benchmark
 
-PEERS = ("spams-bin", "dictlearn")  # whose versions are noted
+# Peers whose versions are noted.
+PEERS = ("spams-bin", "dictlearn", "tslearn", "pyriemann", "aeon", "grakel")
 
 
 def open_session(
