@@ -89,7 +89,7 @@ NEEDY: dict[str, Callable[[], Any]] = {
     "PatchOutlierDetector": lambda: PatchOutlierDetector(patch_size=(4,)),
     "Pipeline": lambda: Pipeline([("scale", Normalizer()), ("learn", KSVD(5, 2))]),
 }
-NEVER = ("Callable", "CountMap")  # holds a function; takes strings
+NEVER = ("Callable", "ConvolutionMap", "CountMap")  # a function; series; strings
 
 #: More of some classes: parameters that change what is fitted.
 VARIANTS: dict[str, Callable[[], Any]] = {

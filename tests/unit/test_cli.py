@@ -465,8 +465,6 @@ def test_the_commands_of_the_documentation(
         (["train.npz", "--label", "nowhere"], "'nowhere'"),
         (["train.csv", "--label", "digt"], "did you mean 'digit'?"),
         (["train.npz", "--memory", "much"], "is not a size"),
-        (["train.npz", "--n-landmarks", "501"], "n_landmarks"),
-        (["train.npz", "--sparsity", "40", "--atoms", "12"], "n_nonzero_coefs"),
         (["train.npz", "--test", "absent.csv"], "absent.csv: does not exist"),
         (["train.npz", "--test", "train.npy"], "has no labels"),
         (["broken.npz"], "broken.npz: cannot be read"),
@@ -485,6 +483,21 @@ def test_errors_of_fit_are_one_line_and_leave_no_file(
     places = [folder / a if (folder / a).suffix else a for a in arguments]
     assert told in error("fit", *places, "-m", tmp_path / "m")
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--n-landmarks", "501"], "n_landmarks=501 is more than the 500 samples"),
+        (["--sparsity", "40", "--atoms", "12"], "n_nonzero_coefs=40 is more than the"),
+    ],
+)
+def test_sizes_that_are_too_large_are_clipped_with_a_warning(
+    arguments: list[str], told: str, folder: Path, tmp_path: Path
+) -> None:
+    result = run("fit", folder / "train.npz", *arguments, "-m", tmp_path / "m")
+    assert result.exit_code == 0 and f"warning: {told}" in result.output
+    assert os.listdir(tmp_path) == ["m"]
 
 
 def test_a_failed_fit_keeps_the_model_there_was(folder: Path) -> None:

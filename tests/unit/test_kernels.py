@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics import pairwise
 
-from kernlets import options
+from kernlets import AdditiveChi2, options
 from kernlets.core import Kernel
 from kernlets.kernels import (
     KERNELS,
@@ -54,6 +54,10 @@ def l1(x, y):
     return sum(abs(a - b) for a, b in zip(x, y, strict=True))
 
 
+def harmonic(a, b):
+    return 2 * a * b / (a + b) if a + b else 0.0
+
+
 def chi2(x, y):
     terms = ((a - b) ** 2 / (a + b) for a, b in zip(x, y, strict=True) if a + b)
     return sum(terms)
@@ -87,6 +91,7 @@ FORMULAS = [
     (Laplacian(0.4), lambda x, y: exp(-0.4 * l1(x, y))),
     (Chi2(0.8), lambda x, y: exp(-0.8 * chi2(x, y))),
     (Intersection(), lambda x, y: sum(map(min, x, y))),
+    (AdditiveChi2(), lambda x, y: sum(map(harmonic, x, y))),
 ]
 
 SCIKIT_LEARN = [

@@ -130,6 +130,9 @@ FIG2A = Exhibit(
     ),
 )
 
+UNKNOWN_NOTE = {TOLD: "not in the paper: lost pixels are unknown (NaN)"}
+
+
 def _missing(name: str, value: str, when: str) -> Exhibit:
     return Exhibit(
         name=f"lkdl/{name}",
@@ -148,7 +151,7 @@ def _missing(name: str, value: str, when: str) -> Exhibit:
             "Whether pixels go missing before or after smoothing is not stated. Both "
             "are shown: before it fits the kernel methods, neither the linear one.",
         ),
-        notes={**NOISE_NOTE, TOLD: "not in the paper: lost pixels are unknown (NaN)"},
+        notes=NOISE_NOTE | (UNKNOWN_NOTE if value == "missing" else {}),
         axes=Axes(x_label="missing pixels, %"),
         claims=(
             Claim(
