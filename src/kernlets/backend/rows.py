@@ -34,7 +34,7 @@ from .block_loop import slices, stacked_rows, sum_blocks
 from .cluster import dask_rows
 from .lazy_rows import LazyRows, check_memory, is_elsewhere, is_stored
 from .reading import read_rows
-from .room import room
+from .room import gpu_of, room
 from .threads import is_inside, marked_inside
 
 Result = TypeVar("Result")
@@ -247,8 +247,8 @@ def shuffled_batches(
 
 
 def rows_in_room(X: Any, share: int) -> int:
-    """The number of rows that fit into this part of memory; all if X is in memory."""
-    if not is_stored(X):
+    """The number of rows that fit into this part of memory; all if X is on the host."""
+    if not is_stored(X) and gpu_of(X) is None:
         return X.shape[0]
     return room(X) // (share * 8 * X.shape[1])
 

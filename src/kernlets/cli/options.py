@@ -312,7 +312,7 @@ Sigma = Annotated[
     ),
 ]
 QualityOption = Annotated[
-    Quality, typer.Option("--quality", help="fast takes a third of the time")
+    Quality, typer.Option("--quality", help="fast takes a quarter of the time")
 ]
 PictureAtomsOption = Annotated[
     PictureAtoms,

@@ -39,6 +39,7 @@ PAGES = (
     "docs/accuracy.md",
     "docs/benchmarks.md",
     "docs/gpu.md",
+    "docs/images.md",
     "docs/missing-values.md",
     "README.md",
 )

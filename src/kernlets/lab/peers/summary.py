@@ -106,6 +106,7 @@ def _values(measured: Line, parameters: tuple[str, ...]) -> str:
 
 
 DAMAGES = ("noise", "lost", "clean")
+PICTURES = "deviation of the noise, quality, pictures"
 SUMMARIES: dict[str, tuple[Pivot | Methods | Peers, ...]] = {
     "ksad": (Pivot(("method",), ("data", "images"), "accuracy", 2),),
     "supervised": (
@@ -130,6 +131,8 @@ SUMMARIES: dict[str, tuple[Pivot | Methods | Peers, ...]] = {
     "missing": (
         Peers(("data", "trained on", "lost"), "accuracy", 1, "data, trained on, lost"),
     ),
+    "images": (Peers(("sigma", "quality", "pictures"), "psnr", 2, PICTURES),),
+    "inpainting": (Peers(("lost",), "psnr", 2, "lost, %"),),
     "imputation": (Peers(("table", "lost"), "rmse", 3, "table, removed"),),
     "occlusion": (
         Peers(("faces", "by", "covered"), "accuracy", 1, "faces, covered by, share"),
