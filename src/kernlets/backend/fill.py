@@ -26,12 +26,21 @@ def mean_filled_rows(X: Any) -> Any:
     For k-means and other ways to choose first atoms. What follows learns from what was
     observed only. A feature that was never observed is 0 in all rows.
     """
-    if is_blocks(X) or not int(sum_rows(_gaps, X, 9 * X.shape[1])):
+    if is_blocks(X) or not _gaps_by_block(X):
         return X
     fill = partial(_filled, as_like(column_means(X), no_rows(X)))
     if is_stored(X):
         return LazyRows(X, fill, 24 * X.shape[1])
     return map_rows(fill, X, 24 * X.shape[1])
+
+
+def any_gaps(X: Any) -> bool:
+    """Whether anything is unknown of samples in memory, or of rows on disk."""
+    return _gaps_by_block(X) if is_stored(X) and X.ndim == 2 else has_gaps(X)
+
+
+def _gaps_by_block(X: Any) -> bool:
+    return bool(int(sum_rows(_gaps, X, 9 * X.shape[1])))
 
 
 def _gaps(block: Array) -> np.ndarray:

@@ -15,10 +15,10 @@ from ..backend import ops
 from ..backend.arrays import diagonal, index_like, namespace, to_numpy
 from ..backend.clipping import SAMPLES, clipped
 from ..backend.constraints import AT_LEAST_1, StrOptions
-from ..backend.fill import at_hand
+from ..backend.fill import any_gaps, at_hand
 from ..backend.masks import has_gaps, observed_rows
 from ..backend.random import generator
-from ..backend.rows import map_rows, row_batches, shuffled_batches
+from ..backend.rows import map_rows, row_batches, shuffled_batches, take_rows
 from ..backend.scale import all_finite, quiet
 from ..backend.threads import serial_blas
 from ..backend.training_rows import training_rows
@@ -269,8 +269,10 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
 
     def _without_gaps(self, X: Array) -> Array:
         """X itself, or, if it has gaps, its first samples filled in."""
-        if not has_gaps(X):
+        if not any_gaps(X):
             return X
+        if not at_hand(X):
+            X = take_rows(X, np.arange(min(X.shape[0], 16 * FIRST)))
         known = observed_rows(X)[:FIRST]
         if known.shape[0] == 0:
             raise ValueError(
