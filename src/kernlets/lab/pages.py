@@ -21,7 +21,8 @@ from functools import partial
 from pathlib import Path
 
 from .bench import marks
-from .bench.gpu_tables import gpu_part, is_gpu_part
+from .bench.gpu_tables import PARTS as GPU_PARTS
+from .bench.gpu_tables import gpu_part
 from .bench.html import write_file
 from .bench.records import JsonLines
 from .papers.catalogue import exhibits
@@ -71,7 +72,7 @@ def part(name: str, root: Path, found: Sequence[Findings]) -> str:
     if name in exhibits():
         (own,) = (each for each in found if each.exhibit.name == name)
         return exhibit_table(own)
-    if is_gpu_part(name):
+    if name in GPU_PARTS:
         return gpu_part(name, root / "docs" / "benchmarks")
     short = name.removesuffix(" summary")
     store = JsonLines(root / "docs" / "benchmarks")

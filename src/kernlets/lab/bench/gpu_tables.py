@@ -10,15 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .tables import Table
+
 Row = dict[str, Any]
 
 PARTS = {"gpu": "gpu.json", "giants": "giants-gpu.json"}
 SECONDS = ("seconds", "seconds per iteration", "mini-batches, seconds", "fit seconds")
-
-
-def is_gpu_part(name: str) -> bool:
-    """Whether the part of a page with this name is one of these tables."""
-    return name in PARTS
 
 
 def gpu_part(name: str, folder: Path) -> str:
@@ -29,11 +26,9 @@ def gpu_part(name: str, folder: Path) -> str:
         return f"There is no record yet: `{command}`."
     record = json.loads(path.read_text("utf-8"))
     head, line = _COLUMNS[name]
-    lines = [line(row) for row in record["rows"] if "failed" not in row]
-    rows = [" | ".join(["", *cells, ""]).strip() for cells in lines]
-    above = [" | ".join(["", *head, ""]).strip(), "|" + "---|" * len(head)]
+    table = Table(head, [line(row) for row in record["rows"] if "failed" not in row])
     machine = f"One {record['device']}, torch {record['torch']}."
-    return "\n".join([machine, "", *above, *rows])
+    return f"{machine}\n\n{table.markdown()}"
 
 
 def _gpu_line(row: Row) -> list[str]:
