@@ -3,7 +3,9 @@
 Jobs: OMP beside the package orthogonal-matching-pursuit-gpu (where it is installed);
 LKDL on MNIST at c = 3000 and 9000; on MNIST with its eight one-pixel shifts (540 000
 rows in host memory); on 8.1 million deformed images made on the fly and streamed; exact
-kernel K-SVD; K-SAD. Seconds are medians after one warm-up, from NumPy arrays to labels.
+kernel K-SVD with two iterations and with one, the fastest of 24 settings that reached
+98.3 % on 10 000 of the training images, learned from the others; K-SAD. Seconds are
+medians after one warm-up, from NumPy arrays to labels.
 """
 
 from __future__ import annotations
@@ -46,6 +48,11 @@ def lkdl(c: int, seed: int = 0) -> Any:
     )
     learner = KSVD(700, 11, **LEARNING | {"random_state": seed})
     return make_pipeline(features, ResidualClassifier(learner))
+
+
+def exact(iterations: int, seed: int = 0) -> Any:
+    how = LEARNING | {"max_iter": iterations, "random_state": seed}
+    return ResidualClassifier(KernelKSVD("poly:2", 700, n_nonzero_coefs=11, **how))
 
 
 def accuracy(labels: Any, truth: np.ndarray) -> float:
@@ -170,10 +177,12 @@ def classify(name: str, model: Any, X: Any, y: Any, data: Any, repeats: int) -> 
     return found | {"accuracy": accuracy(labels, data.y_test)}
 
 
-def over_seeds(X: Any, y: Any, data: Any) -> dict[str, Any]:
-    """How far the seed moves the accuracy of LKDL with 3000 landmarks."""
-    name = "LKDL c = 3000, MNIST, five seeds"
-    each = [classify(name, lkdl(3000, s), X, y, data, 3) for s in range(5)]
+def over_seeds(
+    name: str, make: Callable[[int], Any], X: Any, y: Any, data: Any
+) -> dict[str, Any]:
+    """How far the seed moves the accuracy."""
+    name = f"{name}, five seeds"
+    each = [classify(name, make(seed), X, y, data, 3) for seed in range(5)]
     found = [row["accuracy"] for row in each]
     row = {"job": name, "rows": len(X), "accuracy": float(np.mean(found))}
     row |= {"seconds": float(np.mean([row["seconds"] for row in each]))}
@@ -183,13 +192,13 @@ def over_seeds(X: Any, y: Any, data: Any) -> dict[str, Any]:
 def mnist_jobs() -> Iterator[Callable[[], dict[str, Any]]]:
     data = datasets.load("mnist")
     X, y = unit_norm(data.X_train), data.y_train
-    exact = ResidualClassifier(
-        KernelKSVD("poly:2", 700, n_nonzero_coefs=11, **LEARNING)
-    )
+    once = "exact kernel K-SVD, one iteration, MNIST"
     yield lambda: classify("LKDL c = 3000, MNIST", lkdl(3000), X, y, data, 7)
-    yield lambda: over_seeds(X, y, data)
+    yield lambda: over_seeds("LKDL c = 3000, MNIST", partial(lkdl, 3000), X, y, data)
     yield lambda: classify("LKDL c = 9000, MNIST", lkdl(9000), X, y, data, 3)
-    yield lambda: classify("exact kernel K-SVD, MNIST", exact, X, y, data, 3)
+    yield lambda: classify("exact kernel K-SVD, MNIST", exact(2), X, y, data, 3)
+    yield lambda: classify(once, exact(1), X, y, data, 7)
+    yield lambda: over_seeds(once, partial(exact, 1), X, y, data)
     yield lambda: classify("K-SAD, MNIST", ksad(), X, y, data, 3)
     yield lambda: streamed_mnist(data)
     many = unit_norm(shifted(data.X_train, (28, 28)))

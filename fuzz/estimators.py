@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,13 +118,20 @@ class Case:
         try:
             (self._stream if streams else self._fit)(self.estimator)
         except oracle.DOCUMENTED as error:
-            if self.is_ordinary and oracle.judge(error) is None:
+            is_known = self._is_large_sketch(error)
+            if self.is_ordinary and not is_known and oracle.judge(error) is None:
                 place = f"{type(_final(self.estimator)).__name__}.fit"
                 raise Wrong("ordinary rows refused", place, str(error)) from error
             raise
         may_not_look = "map" in self.model.role or self.model.role == "unit norm"
         if not may_not_look:
             self._check_validity(self.rows, "fit")
+
+    def _is_large_sketch(self, error: Exception) -> bool:
+        """Whether a kernel overflows on a sketch, which may square long rows."""
+        steps = [step for _, step in getattr(self.estimator, "steps", [])]
+        has_sketch = any(isinstance(one, kernlets.PolynomialSketchMap) for one in steps)
+        return has_sketch and "overflows on these data" in str(error)
 
     def _check_validity(self, rows: Rows, method: str) -> None:
         if not rows.matrix.is_valid and rows.held.name != "odd shape":
@@ -301,14 +308,20 @@ class Case:
         if not matrix.text.startswith(("plain", "normal × 1,")) or not self._was_fit():
             return
         self.note("compare the fit with that of a plain array")
-        other = clone(self.model.estimator)
-        other.fit(self.rows.dense(), *self._given_labels())
         found = self.estimator.history_["objective"][0]
-        expected = other.history_["objective"][0]
+        dense = self.rows.dense()
+        expected = self._first_error(dense)
         call = f"{self._call('fit')} in {self.rows.held.name}"
-        energy = np.square(self.rows.dense(), dtype=float).sum(1).mean()
+        energy = np.square(dense, dtype=float).sum(1).mean()
         atol = 0.02 * float(expected) + 1e-6 * float(energy)
+        if abs(found - expected) > atol:  # at a tie k-means ends elsewhere
+            ends = [self._first_error(rows) for rows in _moved(dense)]
+            expected = min(ends, key=lambda end: abs(end - found))
         oracle.check_close(found, expected, atol, call, "learns otherwise by container")
+
+    def _first_error(self, dense: np.ndarray) -> float:
+        other = clone(self.model.estimator).fit(dense, *self._given_labels())
+        return float(other.history_["objective"][0])
 
     def _is_without_unit(self) -> bool:
         """Whether parameters say nothing about the scale of the rows."""
@@ -330,6 +343,15 @@ class Case:
             as_array(model.dictionary_.weights) for model in (other, plain)
         )
         oracle.check_close(found, expected, 1e-3, self._call("fit"), "depends on unit")
+
+
+def _moved(dense: np.ndarray) -> Iterator[np.ndarray]:
+    """The same rows, moved by about their last bits in several ways."""
+    rng = np.random.default_rng(0)
+    dtype = dense.dtype if dense.dtype.kind == "f" else np.dtype(float)
+    for _ in range(10):
+        change = 1 + 4 * np.finfo(dtype).eps * rng.standard_normal(dense.shape)
+        yield (dense * change).astype(dtype)
 
 
 def _final(estimator: Any) -> Any:

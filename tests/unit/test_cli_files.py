@@ -388,6 +388,16 @@ def test_places_are_checked_before_the_fit(data: Path, tmp_path: Path) -> None:
     assert "cannot be made a folder" in error("fit", data, "-m", tmp_path / "m", *taken)
 
 
+@pytest.mark.usefixtures("no_work")
+def test_a_folder_of_checkpoints_is_not_made_where_a_file_is_named(
+    data: Path, tmp_path: Path
+) -> None:
+    new = tmp_path / "new"
+    assert "name another folder" in error("fit", data, "-m", new, "--checkpoint", new)
+    assert "name another folder" in error("fit", new, "-m", data, "--checkpoint", new)
+    assert not new.exists()
+
+
 @posix
 @pytest.mark.usefixtures("no_work")
 def test_folders_that_cannot_be_written_are_found_before_the_fit(data: Path) -> None:

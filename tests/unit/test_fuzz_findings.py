@@ -32,6 +32,7 @@ from kernlets import (
 from kernlets.backend.pipelines import takes_gaps
 from kernlets.backend.sparse_rows import _sparse_variance
 from kernlets.classifiers.neighbors import count_votes
+from kernlets.learners.first_atoms import from_svd
 from kernlets.preimage import over_landmarks
 
 
@@ -255,3 +256,11 @@ def test_features_that_overflow_on_the_way_back_do_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         over_landmarks(model, np.full((3, 4), 3e38, np.float32))
+
+
+def test_huge_samples_start_from_singular_vectors_without_a_warning():
+    X = np.array([[1e19, 0.0], [0.0, 1.0], [1.0, 1.0]], dtype=np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        atoms = from_svd(X * np.float32(1.5), 1, np.random.default_rng(0))
+    np.testing.assert_allclose(np.abs(atoms), [[1, 0]], atol=1e-6)

@@ -210,9 +210,15 @@ def test_peaks_on_a_gpu(name, place, wide_rows, gpu):
 
 
 def check_gpu_peak(gpu, job, place):
-    """Within the option; rows on disk that are needed all at once may be refused."""
+    """Within the option; rows on disk that are needed all at once may be refused.
+
+    The first product of a thread takes a workspace of cuBLAS, which the thread keeps:
+    threads that have had none so far would be counted, so a second run decides.
+    """
     try:
         peak = gpu_peak(gpu, job)
+        if peak > 1.1 * GPU_MEMORY:
+            peak = gpu_peak(gpu, job)
     except MemoryError as refusal:
         assert "memory option" in str(refusal) and place == "disk"
     else:

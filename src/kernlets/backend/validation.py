@@ -91,13 +91,14 @@ def check_rows(
             "with MOD, KSVD(update='ksvd-parallel') or OnlineDictionary"
         )
     X = _left_on_host(X, like)
-    is_tensor = is_torch(X)
+    is_tensor, for_gpu = is_torch(X), _gpu_for(X, like) is not None
     if is_tensor or is_stored(X):
         check_features(estimator, _check_shape(X, ensure_min_samples), reset)
         X = as_float(X) if is_tensor else _stored_rows(X, like, allow_nan)
     else:
         _refuse_no_columns(X)
         # infinity is refused
+        finite = "allow-nan" if allow_nan else True
         with np.errstate(over="ignore", invalid="ignore"), advised(estimator):
             X = validate_data(
                 estimator,
@@ -106,7 +107,7 @@ def check_rows(
                 dtype=_accepted_types(X) if like is None else numpy_dtype(like),
                 accept_sparse="csr" if accept_sparse else False,
                 ensure_min_samples=ensure_min_samples,
-                ensure_all_finite="allow-nan" if allow_nan else True,
+                ensure_all_finite=False if for_gpu else finite,
             )
     if allow_nan and sparse.issparse(X):
         refuse_infinite(X)  # a sparse row has zeros, and nothing that is unknown
@@ -114,7 +115,7 @@ def check_rows(
     if unread or whole:
         check_memory(X, type(estimator).__name__)
     X = _brought_to(X[:] if unread else X, like, streamed, allow_nan)
-    if is_tensor:
+    if is_tensor or for_gpu:
         refuse_infinite(X, allow_nan=allow_nan)
     load_solvers(X)
     return X
@@ -241,12 +242,21 @@ def _stored_rows(X: Any, like: Array | None, allow_nan: bool) -> Any:
 
 def _left_on_host(X: Any, like: Array | None) -> Any:
     """X; a large array for a GPU as rows whose blocks are moved one by one."""
-    device = options.device if like is None else gpu_of(like)
-    if not (isinstance(X, np.ndarray) and is_gpu(device)):
+    device = _gpu_for(X, like)
+    if device is None:
         return X
-    is_plain = X.ndim == 2 and X.dtype in FLOATS and not is_stored(X)
     is_large = X.nbytes > gpu_room(device) // HELD
-    return X.view(HostRows) if is_plain and is_large else X
+    return X.view(HostRows) if X.ndim == 2 and is_large else X
+
+
+def _gpu_for(X: Any, like: Array | None) -> Any:
+    """The GPU to which a plain array of rows will be moved; None for all others.
+
+    It looks for NaN and infinity many times faster than the host.
+    """
+    device = options.device if like is None else gpu_of(like)
+    is_plain = isinstance(X, np.ndarray) and X.dtype in FLOATS and not is_stored(X)
+    return device if is_plain and is_gpu(device) else None
 
 
 def _is_alike(X: Array, like: Array) -> bool:

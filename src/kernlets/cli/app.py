@@ -117,7 +117,7 @@ def fit(
     on_cluster = scheduler is not None
     given = data, label, key, size, header
     source = commands.Source(*given, not unsupervised, on_cluster)
-    commands.check_resume(checkpoint, resume)
+    commands.check_resume(checkpoint, resume, (data, test, model))
     with commands.session(memory, threads, device, checkpoint, scheduler):
         commands.fit_model(recipe, source, model, test, quiet, force, holdout)
 

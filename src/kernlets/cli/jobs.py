@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -47,8 +47,13 @@ def session(
         yield
 
 
-def check_resume(checkpoint: Path | None, resume: bool) -> None:
-    """Refuse to resume from nothing, and to mix with the checkpoints of another fit."""
+def check_resume(
+    checkpoint: Path | None, resume: bool, files: Iterable[Path | None] = ()
+) -> None:
+    """Refuse to resume from nothing, and to mix with the checkpoints of another fit.
+
+    The folder must not be one of the files that the command reads and writes.
+    """
     if checkpoint is None:
         if resume:
             raise typer.BadParameter("needs --checkpoint DIR", param_hint="--resume")
@@ -57,7 +62,7 @@ def check_resume(checkpoint: Path | None, resume: bool) -> None:
             f"{checkpoint}: holds the checkpoints of a fit: add --resume to go on with "
             "it, or name another folder"
         )
-    check_checkpoints(checkpoint)
+    check_checkpoints(checkpoint, files)
 
 
 def fit_model(

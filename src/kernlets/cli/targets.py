@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +66,15 @@ def check_place(path: Path) -> None:
     check_space(path, ROOM)
 
 
-def check_checkpoints(folder: Path | None) -> None:
-    """Refuse a folder for checkpoints in which they cannot be written."""
+def check_checkpoints(folder: Path | None, files: Iterable[Path | None] = ()) -> None:
+    """Refuse a folder for checkpoints that cannot be written, or is to be a file."""
     if folder is None:
         return
+    if folder.resolve() in [file.resolve() for file in files if file is not None]:
+        raise ValueError(
+            f"--checkpoint {folder}: cannot be made a folder, because it is also named "
+            "as a file: name another folder"
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

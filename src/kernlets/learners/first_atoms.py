@@ -165,7 +165,7 @@ def from_svd(
         )
     xp = namespace(gram)
     values, vectors = xp.linalg.eigh(gram)
-    rank = int((values > values[-1] * X.shape[1] * 1e-6).sum())
+    rank = int((values > values[-1] * (X.shape[1] * 1e-6)).sum())
     n_vectors = min(rank, n_components)
     leading = xp.flip(vectors, axis=1)[:, :n_vectors].T
     if n_vectors == n_components:
