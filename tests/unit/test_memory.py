@@ -14,16 +14,19 @@ import json
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 from functools import partial
 
 import numpy as np
 import pytest
 from sklearn.base import is_classifier
 
-from kernlets import KSVD, MOD, NystroemMap, options, registry
+from kernlets import KSVD, MOD, NystroemMap, ResidualClassifier, options, registry
 from kernlets.backend import block_loop, room
 from kernlets.backend.block_loop import BlockPlan
 from kernlets.backend.renamed import UNSET
+from kernlets.classifiers import residual
 
 ROWS, WIDTH, MEMORY = 60_000, 400, 16  # 96 MB in float32; MB
 LIMIT = 1.25 * MEMORY + 50
@@ -132,6 +135,33 @@ def test_an_option_for_the_host_and_one_for_gpus():
         with options(memory="2GB", device_memory=None):
             assert options.device_memory is None
     assert options.device_memory is None
+
+
+def test_classes_on_disk_share_the_memory(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "X.npy", rng.standard_normal((400, 30)))  # 96 kB
+    X, y = np.load(tmp_path / "X.npy", mmap_mode="r"), np.arange(400) % 4
+    model = ResidualClassifier(KSVD(3, 2, max_iter=1, random_state=0))
+    at_work, most, lock = 0, 0, threading.Lock()
+
+    def fitted(learner, X, weights):
+        nonlocal at_work, most
+        with lock:
+            at_work += 1
+            most = max(most, at_work)
+        time.sleep(0.05)
+        with lock:
+            at_work -= 1
+        return learner.fit(X)
+
+    monkeypatch.setattr(residual, "_fitted", fitted)
+    for memory, expected in (("1MB", 4), ("150KB", 2), ("100KB", 1)):
+        most = 0
+        with options(memory=memory, n_threads=4):
+            model.fit(X, y)
+        assert most == expected
+    with options(memory="70KB"), pytest.raises(MemoryError, match="space to work in"):
+        model.fit(X, y)
 
 
 def test_blocks_on_a_gpu_take_a_sixth_of_the_option_at_most(monkeypatch):

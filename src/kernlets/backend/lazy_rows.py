@@ -13,6 +13,7 @@ from .arrays import as_float, is_dask
 from .block_loop import source_bytes, stacked_rows
 from .room import room
 
+COPIES = 3  # arrays as large as the rows, for those who learn from all rows at once
 
 class LazyRows:
     """The rows f(source[i]), computed whenever they are read.
@@ -90,11 +91,23 @@ def is_elsewhere(X: Any) -> bool:
 
 
 def check_memory(X: Any, who: str) -> None:
-    """Refuse rows that are needed all at once, but are more than the memory option."""
-    memory = room(X)
-    if is_stored(X) and X.nbytes > memory:
+    """Refuse rows that are needed all at once, but need more than the memory option."""
+    if not is_stored(X):
+        return
+    memory, needed = room(X), COPIES * X.nbytes
+    if needed > memory:
         raise MemoryError(
-            f"{who} needs all rows in memory, {X.nbytes / 1e9:.1f} GB, over the memory "
-            f"option of {memory / 1e9:.1f} GB: raise it with "
+            f"{who} needs all rows in memory, with space to work in {needed / 1e9:.1f} "
+            f"GB, over the memory option of {memory / 1e9:.1f} GB: raise it with "
             "kernlets.options(memory=...), or use MOD or KSVD(update='ksvd-parallel')"
         )
+
+
+def fit_together(X: Any, share: float) -> int | None:
+    """How many parts of rows on disk, with space to work in, fit into memory.
+
+    `share` is that of the largest part. None if X is in memory already.
+    """
+    if not is_stored(X):
+        return None
+    return max(1, int(room(X) // (COPIES * share * X.nbytes)))

@@ -19,6 +19,7 @@ from ..backend.callbacks import part_of
 from ..backend.estimator import Estimator
 from ..backend.fill import at_hand
 from ..backend.labels import label_classes, label_values
+from ..backend.lazy_rows import fit_together
 from ..backend.random import generator
 from ..backend.rows import (
     first_block,
@@ -179,9 +180,10 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
                     return _fitted(prepared, split.part(c), own)
 
         jobs = list(zip(range(len(counts)), counts, seeds, folders, strict=True))
+        at_once = fit_together(X, split.counts.max() / split.counts.sum())
         # where a cluster does the work, threads here only wait
         with options(n_threads=split.at_once or options.n_threads):
-            self.learners_ = parallel(fit_class, jobs)
+            self.learners_ = parallel(fit_class, jobs, at_once)
         self.classes_, self.class_rows_ = split.classes, split.rows
         self.class_count_ = split.counts
         self.temperature_ = self._mean_error()
