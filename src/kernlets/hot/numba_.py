@@ -54,15 +54,17 @@ def pursued(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The codes that a compiled pursuit of all samples writes, and its work space.
 
-    `mask` has the bits of a correlation by which `_largest` compares it.
+    `mask` has the bits of a correlation by which `_largest` compares it. Work spaces
+    end with zeros, so that loops over them have whole segments only.
     """
     n, m = corr.shape
+    room = -(-m // _SEGMENT) * _SEGMENT
     indices = np.empty((n, width), dtype=np.int32)
     values = np.empty((n, width), dtype=corr.dtype)
     residual = np.empty(n, dtype=corr.dtype)
-    left = np.empty(m, dtype=corr.dtype)
+    left = np.zeros(room, dtype=corr.dtype)
     bits = left.view(f"i{corr.dtype.itemsize}")
-    rows = np.empty((width, m), dtype=corr.dtype)
+    rows = np.zeros((width, room), dtype=corr.dtype)
     eps = corr.dtype.type(np.finfo(corr.dtype).eps)
     samples(
         np.ascontiguousarray(gram),
@@ -88,6 +90,7 @@ def _omp_samples(
     # plain indices throughout: a view costs more here than the loop it serves
     m, width = len(gram), indices.shape[1]
     parts, support = np.empty(width, corr.dtype), np.empty(width, np.int64)
+    one = corr.dtype.type(1)  # an integer over a float32 is a float64 here
     for i in range(len(corr)):
         for a in range(m):
             left[a] = corr[i, a]
@@ -105,14 +108,14 @@ def _omp_samples(
                 norm -= rows[s, k] * rows[s, k]
             if left[k] == 0 or norm <= 10 * eps * gram[k, k]:
                 break
-            inverse = 1 / np.sqrt(norm)
+            inverse = one / np.sqrt(norm)
             part = left[k] * inverse
             support[t], parts[t] = k, part
-            finite = parts[t] * parts[t] < np.inf  # in the precision of the samples
+            finite = part * part < np.inf
             if not finite:
                 break
             _orthogonal_row(gram, rows, t, k, inverse)
-            for a in range(m):
+            for a in range(_in_segments(left)):
                 left[a] -= part * rows[t, a]
             error = max(error - part * part, 0.0)
             t += 1
@@ -152,6 +155,12 @@ def _largest(bits, mask):
 
 
 @_jit
+def _in_segments(x):
+    """The length of a work space; the compiler sees that it needs no remainder."""
+    return len(x) // _SEGMENT * _SEGMENT
+
+
+@_jit
 def _chosen(support, t, k):
     for s in range(t):
         if support[s] == k:
@@ -162,7 +171,7 @@ def _chosen(support, t, k):
 @_jit
 def _orthogonal_row(gram, rows, t, k, inverse):
     """rows[t] = (gram[k] − Σ_{s<t} rows[s, k] rows[s]) · inverse, four at a time."""
-    m, s = len(gram), t % 4
+    m, room, s = len(gram), _in_segments(rows[t]), t % 4
     if s == 0:
         for a in range(m):
             rows[t, a] = gram[k, a] * inverse
@@ -182,7 +191,7 @@ def _orthogonal_row(gram, rows, t, k, inverse):
     while s < t:
         f0, f1 = rows[s, k] * inverse, rows[s + 1, k] * inverse
         f2, f3 = rows[s + 2, k] * inverse, rows[s + 3, k] * inverse
-        for a in range(m):
+        for a in range(room):
             taken = f0 * rows[s, a] + f1 * rows[s + 1, a]
             rows[t, a] -= taken + f2 * rows[s + 2, a] + f3 * rows[s + 3, a]
         s += 4
@@ -292,7 +301,7 @@ def _unit(x):
     if not 0 < peak < np.inf:
         return one
     exponent = math.frexp(max(peak, np.finfo(x.dtype).tiny))[1]
-    return math.ldexp(one, exponent - 1)
+    return x.dtype.type(math.ldexp(one, exponent - 1))
 
 
 def l1_distances(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -434,11 +443,11 @@ def _approximate_sweep(
 ):
     """Reads each user's residual row twice and writes it once."""
     p, width = atoms.shape[1], values.shape[1]
-    new = np.empty(p, atoms.dtype)
+    new, zero = np.empty(p, atoms.dtype), atoms.dtype.type(0)
     for j in order:
         old, users = atoms[j], places[starts[j] : starts[j + 1]]
         unit = _unit(_gathered(values, users))
-        power = 0.0
+        power = zero
         for a in range(p):
             new[a] = 0
         for place in users:
@@ -447,9 +456,9 @@ def _approximate_sweep(
             power += coef * coef
             for a in range(p):
                 new[a] += coef * row[a]
-        norm, along = 0.0, 0.0
+        norm, along, power = zero, zero, power * unit
         for a in range(p):
-            new[a] += power * unit * old[a]
+            new[a] += power * old[a]
         if positive_atoms:
             for a in range(p):
                 new[a] = max(new[a], 0)
@@ -459,9 +468,9 @@ def _approximate_sweep(
             norm += new[a] * new[a]
         if norm == 0:
             continue
-        scale = 1 / np.sqrt(norm)
+        norm = np.sqrt(norm)
         for a in range(p):
-            new[a] *= scale
+            new[a] /= norm
             along += new[a] * old[a]
         for place in users:
             i, w = place // width, place % width
@@ -470,7 +479,7 @@ def _approximate_sweep(
             for a in range(p):
                 fresh += row[a] * new[a]
             if positive:
-                fresh = max(fresh, 0)
+                fresh = max(fresh, zero)
             for a in range(p):
                 row[a] += coef * old[a] - fresh * new[a]
             values[i, w] = fresh

@@ -7,6 +7,7 @@ import numpy as np
 from .numba_ import (
     _back_substitute,
     _chosen,
+    _in_segments,
     _jit,
     _largest,
     _orthogonal_row,
@@ -81,7 +82,7 @@ def _extended(gram, rows, support, t, k, eps):
         norm -= rows[s, k] * rows[s, k]
     if norm <= 10 * eps * gram[k, k]:
         return False
-    _orthogonal_row(gram, rows, t, k, 1 / np.sqrt(norm))
+    _orthogonal_row(gram, rows, t, k, gram.dtype.type(1) / np.sqrt(norm))
     support[t] = k
     return True
 
@@ -134,11 +135,10 @@ def _rebuilt(gram, corr, rows, parts, support, coefs, kept, i, eps):
 @_jit
 def _rest(corr, rows, parts, known, t, i, left):
     """left = corr − Σ_s parts_s rows_s, of which `known` terms are there already."""
-    m = len(left)
     if known == 0:
-        for a in range(m):
+        for a in range(corr.shape[1]):
             left[a] = corr[i, a]
     for s in range(known, t):
         part = parts[s]
-        for a in range(m):
+        for a in range(_in_segments(left)):
             left[a] -= part * rows[s, a]
