@@ -149,7 +149,7 @@ class BatchOMP(Benchmark):
 
     def targets(self, case: Case) -> list[Target]:
         return [
-            Target("speed: SPAMS", ">=", 1.2 if case["q"] == 30 else 1.5),
+            Target("speed: SPAMS", ">=", 2.0 if case["q"] == 30 else 2.5),
             Target("speed: scikit-learn", ">=", 40),
             Target(f"speed: {ScikitLearnJobs.name}", ">=", 40),
             Target("error: SPAMS", "≈", 1e-4),
