@@ -39,7 +39,8 @@ class Graph:
 
     def adjacency(self) -> sparse.csr_array:  # (n, n)
         """The lengths of the edges as a matrix."""
-        places = self.edges[:, 0], self.edges[:, 1]
+        # older versions of SciPy find shortest paths with short indices only
+        places = tuple(self.edges.astype(np.int32).T)
         return sparse.csr_array((self.lengths, places), shape=(len(self), len(self)))
 
 
@@ -158,7 +159,7 @@ def _from_matrix(adjacency: Any, labels: Any, i: int) -> Graph:
     n = matrix.shape[0]
     if isinstance(labels, Mapping):
         labels = [labels.get(k, labels.get(str(k))) for k in range(n)]
-    ends = np.stack([matrix.coords[0], matrix.coords[1]], axis=1).astype(np.int64)
+    ends = np.stack([matrix.row, matrix.col], axis=1).astype(np.int64)
     return _built(n, ends[values != 0], values[values != 0], labels, i)
 
 

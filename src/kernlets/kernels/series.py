@@ -166,8 +166,9 @@ class DTW(Alignment):
     Examples
     --------
     >>> from kernlets import DTW
-    >>> DTW(gamma=1.0)([[0.0, 1.0, 0.0]], [[0.0, 0.0, 1.0], [1.0, 0.0, 1.0]]).tolist()
-    [[0.36787944117144233, 0.1353352832366127]]
+    >>> series = [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 1.0]]
+    >>> DTW(gamma=1.0)(series[:1], series[1:]).round(4).tolist()
+    [[0.3679, 0.1353]]
     """
 
     psd: ClassVar[bool] = False
