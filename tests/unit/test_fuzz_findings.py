@@ -25,6 +25,7 @@ from kernlets import (
     OrthogonalDictionary,
     ReducedKernelDL,
     ResidualClassifier,
+    Standardize,
     Threshold,
     UnitNorm,
     options,
@@ -264,3 +265,30 @@ def test_huge_samples_start_from_singular_vectors_without_a_warning():
         warnings.simplefilter("error")
         atoms = from_svd(X * np.float32(1.5), 1, np.random.default_rng(0))
     np.testing.assert_allclose(np.abs(atoms), [[1, 0]], atol=1e-6)
+
+
+def test_columns_too_large_for_squares_are_refused_without_a_warning():
+    X = np.array([[1e200, 1.0], [-1e200, 2.0], [0.0, 3.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="overflow in float64: divide X"):
+            Standardize().fit(X)
+
+
+def test_numbers_of_frequencies_may_be_those_of_numpy(rng):
+    X = rng.standard_normal((20, 3))
+    how = {"kernel": "laplacian:1", "sampling": "quasi", "random_state": 0}
+    found = FourierMap(**how, n_components=np.int64(10)).fit_transform(X)
+    np.testing.assert_array_equal(
+        found, FourierMap(**how, n_components=10).fit_transform(X)
+    )
+
+
+def test_k_sad_where_most_virtual_samples_are_zero():
+    """Atoms are as many as features, also if fewer samples can be atoms."""
+    F = np.zeros((12, 3))
+    F[::6, 0] = 1.0
+    model = KSADClassifier("linear", n_components=3, max_iter=3, random_state=0)
+    atoms, codes = model._orthogonal(F, np.arange(12) % 2, np.random.default_rng(0))
+    np.testing.assert_allclose(atoms @ atoms.T, np.eye(3), atol=1e-12)
+    assert codes.shape == (12, 3)

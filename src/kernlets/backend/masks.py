@@ -25,6 +25,7 @@ from .arrays import (
     working_dtype,
 )
 from .rows import sum_rows
+from .scale import quiet, refuse_large_sums
 
 
 class Observed(NamedTuple):
@@ -99,7 +100,9 @@ def observed_rows(X: Array) -> Array:  # (n', p)
 
 def column_means(X: Any) -> Array:  # (p,)
     """Means over what was observed of each feature, 0 of one that never was."""
-    total = sum_rows(_observed_sums, X, row_bytes=32 * X.shape[1])
+    with quiet():
+        total = sum_rows(_observed_sums, X, row_bytes=32 * X.shape[1])
+    refuse_large_sums(total, "the sums of columns")
     xp = namespace(total)
     never = np.flatnonzero(to_numpy(total[0]) == 0)
     if len(never):

@@ -91,3 +91,11 @@ def unit_rows(X: Array) -> Array:  # (n, p)
 def quiet() -> np.errstate:
     """Suppress NumPy's warnings where the result is checked anyway."""
     return np.errstate(over="ignore", invalid="ignore")
+
+
+def refuse_large_sums(sums: Array, what: str) -> None:
+    """Raise if sums in float64, of which there is no wider type, are not finite."""
+    if not all_finite(sums):
+        raise ValueError(
+            f"{what} in X overflow in float64: divide X by a power of ten first"
+        )

@@ -245,8 +245,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
         self, F: Array, labels: np.ndarray, rng: np.random.Generator
     ) -> tuple[Array, Array]:
         """Learn atoms and codes in turn, K-SAD Algorithm 1, stage 2."""
-        start = start_atoms("samples", F, F.shape[1], rng)
-        atoms = as_like(nearest_orthonormal(start), F)
+        atoms = as_like(nearest_orthonormal(_first_atoms(F, rng)), F)
         steps = CodesThenAtoms(KSADCodes(F, labels, self.beta1, self.beta2), atoms)
         checkpoint = Checkpoint.of(self, samples=F, labels=labels, start=atoms)
         monitor = Monitor.of(self, measure="objective")
@@ -335,3 +334,12 @@ def directions(rows: Array) -> Array:
         return rows
     xp, squares = namespace(rows), row_norms(rows)
     return rows / xp.sqrt(xp.where(squares > 0, squares, 1.0))[:, None]
+
+
+def _first_atoms(F: Array, rng: np.random.Generator) -> Array:  # (n, k) -> (k, k)
+    """Samples; random directions where fewer of them differ from zero."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # none of the k atoms is left out
+        start = start_atoms("samples", F, F.shape[1], rng)
+    missing = rng.standard_normal((F.shape[1] - start.shape[0], F.shape[1]))
+    return namespace(F).concat([start, as_like(missing, start)])

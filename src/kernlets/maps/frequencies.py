@@ -99,7 +99,7 @@ def uniform(
                 "'plain' or 'orthogonal'"
             )
         # a full power of two, so that the sequence is balanced, cut to the first n
-        u = qmc.Sobol(p, seed=rng).random_base2((n - 1).bit_length())[:n]
+        u = qmc.Sobol(p, seed=rng).random_base2(int(n - 1).bit_length())[:n]
     else:
         u = rng.random((n, p))
     edge = np.finfo(np.float64).epsneg

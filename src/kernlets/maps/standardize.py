@@ -10,6 +10,7 @@ import numpy as np
 from ..backend.arrays import as_like, double, namespace
 from ..backend.masks import first_observed, has_gaps, split
 from ..backend.rows import sum_rows, take_rows
+from ..backend.scale import quiet, refuse_large_sums
 from ..core import Array
 from ..fields import Declared, Floats
 from .base import FeatureMap
@@ -51,7 +52,10 @@ class Standardize(FeatureMap):
         # differences to a row: of a constant column exactly zero, and short of digits
         # only where that row is an outlier
         origin = first_observed(take_rows(head, np.arange(min(FIRST, head.shape[0]))))
-        sums = sum_rows(partial(_moments, origin), rows, row_bytes=24 * head.shape[1])
+        with quiet():
+            moments = partial(_moments, origin)
+            sums = sum_rows(moments, rows, row_bytes=24 * head.shape[1])
+        refuse_large_sums(sums, "the squares of differences")
         count = namespace(sums).clip(sums[0], 1, None)
         shift, square = sums[1] / count, sums[2] / count
         xp = namespace(shift)
