@@ -52,19 +52,15 @@ def pursued(
     tol: float,
     mask: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The codes that a compiled pursuit of all samples writes, and its work space.
+    """The codes that a compiled pursuit of all samples writes.
 
-    `mask` has the bits of a correlation by which `_largest` compares it. Work spaces
-    end with zeros, so that loops over them have whole segments only.
+    `mask` has the bits of a correlation by which `_largest` compares it.
     """
     n, m = corr.shape
-    room = -(-m // _SEGMENT) * _SEGMENT
     indices = np.empty((n, width), dtype=np.int32)
     values = np.empty((n, width), dtype=corr.dtype)
     residual = np.empty(n, dtype=corr.dtype)
-    left = np.zeros(room, dtype=corr.dtype)
-    bits = left.view(f"i{corr.dtype.itemsize}")
-    rows = np.zeros((width, room), dtype=corr.dtype)
+    left, bits, rows = work_space(m, width, corr.dtype)
     eps = corr.dtype.type(np.finfo(corr.dtype).eps)
     samples(
         np.ascontiguousarray(gram),
@@ -81,6 +77,18 @@ def pursued(
         residual,
     )
     return indices, values, residual
+
+
+def work_space(
+    m: int, width: int, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Correlations, their bits, and orthogonal rows, for a pursuit over m atoms.
+
+    They end with zeros, so that loops over them have whole segments only.
+    """
+    room = -(-m // _SEGMENT) * _SEGMENT
+    left = np.zeros(room, dtype)
+    return left, left.view(f"i{dtype.itemsize}"), np.zeros((width, room), dtype)
 
 
 @_jit

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .budget import ERROR, MERGE, SPOILED, Outcome, Pursuit, Rules, Stock
-from .numba_ import _jit, _lasso_samples, _omp_samples, _peak
+from .numba_ import _jit, _lasso_samples, _omp_samples, _peak, work_space
 
 
 class _Scratch(NamedTuple):
@@ -33,16 +33,13 @@ class _Scratch(NamedTuple):
     def of(cls, stock: Stock, pursuit: Pursuit) -> _Scratch:
         (c, m), kind = stock.coefs.shape, stock.coefs.dtype
         width = max(pursuit.width, 1)
-        left = np.empty(m, kind)
         return cls(
             np.zeros(c, kind),
             np.empty((1, m), kind),
             np.empty((1, m), kind),
             np.empty(m, kind),
             np.empty(1, kind),
-            left,
-            left.view(f"i{kind.itemsize}"),
-            np.empty((width, m), kind),
+            *work_space(m, width, kind),
             np.empty((1, width), np.int32),
             np.empty((1, width), kind),
         )
