@@ -21,6 +21,7 @@ from ..spec import (
     Axes,
     Case,
     Claim,
+    Decider,
     Derived,
     Exhibit,
     Metric,
@@ -136,6 +137,22 @@ NOTES = {
 }
 
 
+OURS_MOVED = "ours, k-means anchors moved, sparse codes"
+BASELINE = (
+    "The baseline decides: KDL here starts at samples and replaces atoms that no "
+    "signal uses, and ends below the published KDL on MNIST and CIFAR-10, where the "
+    "reduced methods end within a few percent of the published ones. With anchors from "
+    "k-means that are moved by the gradient, and sparse codes, a reduced dictionary "
+    "does end below this better KDL."
+)
+
+
+def _baseline(*places: Any) -> Decider:
+    """The errors at some places: the baseline's, the paper's methods' and ours."""
+    names = (BASE, *(name + DENSE for name in PUBLISHED), OURS_MOVED)
+    return Decider(BASELINE, tuple((name, x) for x in places for name in names))
+
+
 def _end_below(suffix: str, text: str, elsewhere: str = "") -> Claim:
     """Whether all reduced methods have the smaller error after ten iterations."""
     rules = (below((name + suffix, 10), (BASE, 10)) for name in PUBLISHED)
@@ -145,6 +162,7 @@ def _end_below(suffix: str, text: str, elsewhere: str = "") -> Claim:
         at_least=0.0,
         digits=3,
         repeats=elsewhere,
+        decider=_baseline(10),
     )
 
 
@@ -225,6 +243,7 @@ TABLE1 = Exhibit(
     published=numbers("rkdl", "table1", READINGS),
     runs=10,
     proposed=_labels(ERROR_SHARES),
+    deciders={EVERY: _baseline("mnist", "cifar")},
     deviations=DEVIATIONS,
     notes=NOTES,
     incomparable={"digits": SUBSTITUTE},
