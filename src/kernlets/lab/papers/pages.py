@@ -34,8 +34,8 @@ RULE = (
     "difference or ratio of two methods with the same seed, that the paper puts above "
     "or below a bound. It *holds* if the interval of every part is on that side, "
     "*fails* if that of one is on the other (corrected for their number), and is "
-    "*undecided* otherwise. The line shows the least favourable part, its mean and the interval of "
-    "this mean.\n\n"
+    "*undecided* otherwise. The line shows the least favourable part, its mean and the "
+    "interval of this mean.\n\n"
     "**What is counted.** Each published number and each claim once, however many "
     "readings and figures show it: where two readings of a text were run, that of the "
     "authors' program or other numbers counts, or else the one named first; the other "
@@ -74,7 +74,7 @@ def index_page(found: Sequence[Findings]) -> str:
     header = ("experiment", "what", *VERDICTS)
     body = [_index_row(each) for each in found]
     sums = [sum(each.verdicts[name] for each in found) for name in VERDICTS]
-    total = ("**all**", "", *(f"**{count}**" for count in sums))
+    total = ("**all**", "", *(f"**{count}**" if count else "" for count in sums))
     return "\n".join(
         [
             "# The papers' experiments",

@@ -10,7 +10,7 @@ from ..bench.tables import Table
 from .catalogue import PAPERS
 from .findings import Findings
 from .judge import BETTER, FAILS, HOLDS, MISMATCH, REPRODUCED, UNDECIDED, WORSE
-from .text import number, place, spread
+from .text import number, place, spread, verdict_of
 from .verdicts import CALIBRATED, NOT_COMPARABLE, VERDICTS, Row
 
 
@@ -18,10 +18,11 @@ def exhibit_table(found: Findings) -> str:
     """A row per curve: published and ours at each place where a number is published.
 
     Where none is, ours at some places. Numbers that are computed from the curves
-    follow in a table of their own.
+    follow in a table of their own, then the counts of the verdicts.
     """
     tables = [_curves(found).filled(), _derived(found)]
-    return "\n\n".join(table.markdown() for table in tables if table.rows)
+    shown = [table.markdown() for table in tables if table.rows]
+    return "\n\n".join([*shown, f"Verdicts: {verdict_of(found)}."])
 
 
 def _curves(found: Findings) -> Table:
@@ -70,7 +71,7 @@ def papers_table(found: Sequence[Findings], folder: str) -> str:
     """How often each verdict was given, paper by paper, and in all."""
     counts = {paper: _counts(found, paper) for paper in PAPERS}
     rows = [
-        [f"[{title}]({folder}/{paper}.md)", *_shown(counts[paper])]
+        [f"[{title.partition(' (')[0]}]({folder}/{paper}.md)", *_shown(counts[paper])]
         for paper, title in PAPERS.items()
     ]
     table = Table(["paper", *VERDICTS], rows).filled()

@@ -46,8 +46,8 @@ NEIGHBOURS = Decider(
     "The published classifier compares codes by their nearest neighbours, and "
     "distances between codes over a square orthonormal dictionary are those of the "
     "samples in feature space, whatever the dictionary (tests/papers/test_ksad.py). So "
-    "its labels are those of the nearest image, which light decides on Yale B. Methods that "
-    "compare with subspaces, and the paper's own criterion where it does decide, "
+    "its labels are those of the nearest image, which light decides on Yale B. Methods "
+    "that compare with subspaces, and the paper's own criterion where it does decide, "
     "separate the same images:",
     tuple(
         (name, "yaleb")

@@ -270,7 +270,7 @@ TIMES = Metric("times", digits=1, timing=True)
 
 def _speed_up(place: str) -> Derived:
     published = number("lkdl", place, "KKSVD / LKDL", ALL)
-    return Derived("KKSVD / LKDL at 60 000", published, _ratio, TIMES)
+    return Derived(SPEED_UP, published, _ratio, TIMES)
 
 
 def _total(row: str) -> str:
@@ -283,8 +283,13 @@ GROWING: dict[str, Any] = {
     "x": "samples",
     "protocol": f"{MNIST_PROTOCOL}; (xᵀy)², coreset, c = 9000, k = 784",
     "runs": 5,
-    "proposed": ("LKDL",),
-    "incomparable": {"KKSVD / LKDL at 60 000": SLOW_RIVAL},
+}
+SPEED_UP = "KKSVD / LKDL at 60 000"
+TIMED: dict[str, Any] = {
+    **GROWING,
+    "metric": SECONDS,
+    "proposed": (SPEED_UP,),
+    "incomparable": {SPEED_UP: SLOW_RIVAL},
 }
 FIG3A = Exhibit(
     name="lkdl/fig3a",
@@ -292,6 +297,7 @@ FIG3A = Exhibit(
     value="accuracy",
     metric=ACCURACY,
     published=numbers("lkdl", "fig3a"),
+    proposed=("LKDL",),
     deviations=(
         "c = 9000 for every number of samples, as in the authors' program; the text's "
         "15 % is that of 60 000.",
@@ -303,7 +309,6 @@ FIG3B = Exhibit(
     name="lkdl/fig3b",
     title="Training time on MNIST",
     value="training",
-    metric=SECONDS,
     derived=(
         _speed_up("fig3b"),
     ),
@@ -315,19 +320,18 @@ FIG3B = Exhibit(
         "The exact method here computes AᵀKA once per dictionary.",
     ),
     axes=Axes(x_label="training samples", log_y=True),
-    **GROWING,
+    **TIMED,
 )
 FIG3C = Exhibit(
     name="lkdl/fig3c",
     title="Test time on MNIST, 10 000 images",
     value="test",
-    metric=SECONDS,
     derived=(
         _speed_up("fig3c"),
     ),
     deviations=("The exact method here computes AᵀKA once per dictionary.",),
     axes=Axes(x_label="training samples", log_y=True),
-    **GROWING,
+    **TIMED,
 )
 
 FASTFOOD_NOTE = {"Fastfood, signs": "signs as gains, our default; not in the paper"}
