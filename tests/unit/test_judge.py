@@ -389,6 +389,8 @@ def test_seconds_of_two_devices_are_never_in_one_column():
     assert first[-2:] == ("90", "1")
     both = [Setting("cpu", 1, 2), Setting("H200", 1, 3)]
     assert no_timing(both) == "timed on several devices"
+    threads = [Setting("cpu", 1, 2), Setting("cpu", 1, 1)]
+    assert no_timing(threads) == "timed with several numbers of threads"
 
 
 # ---------------------------------------------------------------- the catalogue

@@ -155,6 +155,28 @@ def test_runs_are_made_once_and_failures_again(known_toy, tmp_path):
     assert again == {"b", "c"}
 
 
+class Timed(Toy):
+    warm = True
+
+
+def test_runs_that_were_timed_side_by_side_are_made_again_alone(known_toy, tmp_path):
+    def made(study, **settings):
+        seen = []
+        job = Job(**settings)
+        runner.run([toy(study=study)], job, tmp_path, lambda *each: seen.append(each))
+        return [each.cell.case["method"] for each, *_ in seen]
+
+    first = made(Timed())
+    assert sorted(first) == ["a", "b", "c", "d"]
+    lines = (tmp_path / "toy.jsonl").read_text()
+    (tmp_path / "toy.jsonl").write_text(
+        lines.replace('"processes":1', '"processes":8')
+    )
+    assert sorted(made(Toy())) == ["b", "c"]  # failures only: it has no seconds
+    assert sorted(made(Timed())) == ["a", "b", "c", "d"]
+    assert sorted(made(Timed())) == ["b", "c"]
+
+
 def test_cheap_runs_come_first(known_toy, tmp_path):
     order = [each.cell.case["method"] for each, *_ in run_toy(tmp_path)]
     assert order[-1] == "a"

@@ -184,8 +184,9 @@ PROTOCOL = (
     "0.01/(1 + n/1000) up to n = 2000, parameter space; 4649 test images"
 )
 DEVIATIONS = (
-    "κ = (xᵀy + 1)⁴ on pixels in [-1, 1] divided by 16: identified from the published "
-    "numbers of anchors, the text says 'fourth-order polynomial'.",
+    "κ = (xᵀy + 1)⁴ on pixels in [-1, 1] divided by 16: fitted to the published "
+    "numbers of anchors, which are not counted for that; the text says 'fourth-order "
+    "polynomial'.",
     "Samples that are not admitted still move the coefficients; Table I of the paper, "
     "read literally, would stop learning after the first pass.",
     "A step that would not lower the cost of its sample is shortened: without this "
