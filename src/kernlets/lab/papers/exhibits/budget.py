@@ -16,7 +16,7 @@ from ....updates.budget_rules import Admission, Coherence, ReconstructionCost
 from ...published import number, numbers
 from ..claims import Parts, highest_at, lead, rises
 from ..data import Images, digit_images
-from ..points import Points
+from ..points import Missing, Points
 from ..spec import (
     EVERY,
     Axes,
@@ -384,6 +384,8 @@ def _falls(points: Points) -> Parts:
 def _costs(points: Points, start: int, stop: int | None) -> np.ndarray:
     """Mean over some passes, seed by seed."""
     passes = points.places(BOTH)[start:stop]
+    if not passes:
+        raise Missing("so many passes")
     return np.mean([list(points.at(BOTH, x).values()) for x in passes], axis=0)
 
 

@@ -27,8 +27,8 @@ from .lkdl_supervised import TABLE3, TABLE4
 SMOOTHED = (
     "The authors' images are smoothed, which the text does not say: a Gaussian blur of "
     "0.75 pixel with zeros around the image, grey range [0, 2], was fitted to the "
-    "published rank-c errors of Fig. 1a, whose numbers are not counted for that, and is "
-    "used for all figures of USPS."
+    "published rank-c errors of Fig. 1a, whose numbers are not counted for that, and "
+    "is used for all figures of USPS."
 )
 LINEAR_SPARSITY = (
     "Linear K-SVD has 3 non-zeros, which serves it better than the 5 of the others."
