@@ -243,6 +243,33 @@ def test_too_large_is_refused_with_advice(rng):
     assert "1000 samples" in str(info.value) and "memory" in str(info.value)
 
 
+@pytest.mark.parametrize("Kernelized", [KernelKSVD, KernelMOD])
+def test_random_combinations_of_all_samples_as_first_atoms(Kernelized, X):
+    """For the linear kernel they are random directions: the same path from there."""
+    coefs = np.random.default_rng(0).standard_normal((15, len(X)))
+    common = {"n_nonzero_coefs": 3, "max_iter": 4, "random_state": 0}
+    found = Kernelized("linear", 15, init="normal", **common).fit(X)
+    linear = {KernelKSVD: KSVD, KernelMOD: MOD}[Kernelized]
+    rng = np.random.default_rng(0)
+    rng.standard_normal(coefs.shape)  # what the start has drawn
+    expected = linear(15, init=coefs @ X, **{**common, "random_state": rng}).fit(X)
+    np.testing.assert_allclose(
+        found.history_["objective"], expected.history_["objective"], rtol=1e-8
+    )
+
+
+def test_equal_samples_are_as_likely_as_their_weight(X):
+    """w equal rows have √w times the coefficient of one, in distribution."""
+    weights = np.full(len(X), 1.0)
+    weights[:60] = 100.0
+    model = KernelKSVD("linear", 40, init="normal", n_nonzero_coefs=1, random_state=0)
+    start = model._first_dictionary(X @ X.T, np.random.default_rng(0), weights)
+    sizes = np.abs(start.coefs).mean(axis=0)
+    assert sizes[:60].mean() / sizes[60:].mean() == pytest.approx(10, rel=0.1)
+    norms = (start.coefs @ (X @ X.T) * start.coefs).sum(axis=1)
+    np.testing.assert_allclose(norms, 1)
+
+
 def test_bad_init(X):
     for bad in ([[1, 2]], [0.5, 1.0], [0, 500]):
         with pytest.raises(ValueError, match="init"):
