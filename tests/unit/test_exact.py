@@ -24,7 +24,9 @@ from kernlets import (
     options,
 )
 from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
+from kernlets.lab.papers.written import exact_kernel_ksvd
 from kernlets.pursuits import encode
+from kernlets.updates import KSVDUpdate
 
 PAIRS = [(KSVD, KernelKSVD, {}), (KSVD, KernelKSVD, {"update": "ksvd:exact=True"})]
 PAIRS += [(KSVD, KernelKSVD, {"update": "ksvd-parallel"}), (MOD, KernelMOD, {})]
@@ -300,3 +302,23 @@ def test_src_separates_with_kernels_and_torch(xp, rng):
     X = xp.asarray(circles + 0.05 * rng.standard_normal((200, 2)))
     model = SRCClassifier(RBF(0.3), n_nonzero_coefs=5).fit(X[:100], y[:100])
     assert (xp.to_numpy(model.predict(X[100:])) == y[100:]).mean() > 0.97
+
+
+def test_learning_as_written_follows_the_library(X):
+    """The slow form that speed-ups are measured against computes the same errors."""
+    kernel, coder = RBF(2.0), OMP(3)
+    rng = np.random.default_rng(0)
+    slow = exact_kernel_ksvd(kernel(X), 15, coder, 5, rng)
+    bare = KSVDUpdate(min_uses=0, max_coherence=2.0)
+
+    class Transposed(np.random.Generator):
+        """Draws the first coefficients as the slow form does: (N, m)."""
+
+        def standard_normal(self, size):
+            return super().standard_normal(size[::-1]).T
+
+    drawn = Transposed(np.random.PCG64(0))
+    fast = KernelKSVD(
+        kernel, 15, coder=coder, max_iter=5, init="normal", update=bare
+    ).set_params(random_state=drawn)
+    np.testing.assert_allclose(fast.fit(X).history_["objective"], slow, rtol=1e-9)
