@@ -10,13 +10,10 @@ from ....backend.arrays import to_numpy
 from ..spec import Metric
 
 OTHER_MACHINE = "seconds of another machine"
+ACCURACY = Metric("accuracy, %")
+SECONDS = Metric("seconds", "lower", timing=True)
 
 
 def percent_correct(model: Any, X: Any, y: np.ndarray) -> float:
     """Share of the labels that a fitted classifier finds, in percent."""
     return 100 * float(np.mean(to_numpy(model.predict(X)) == y))
-
-
-def accuracy(tolerance: float) -> Metric:
-    """Percent correct; `tolerance` points apart count as the same."""
-    return Metric("accuracy, %", tolerance=tolerance)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from ...published import number, numbers
-from ..spec import Axes, Claim, Exhibit, Metric
-from .common import accuracy
+from ..claims import lead
+from ..points import Points
+from ..spec import Axes, Claim, Derived, Exhibit, Metric
+from .common import ACCURACY
 from .ksad_studies import FISHER, PUBLISHED, RGBD, Digits, Faces, Preimages
+from .lkdl_supervised import KERNEL
+from .lkdl_supervised import TABLE4 as LKDL_TABLE4
 
-RIVAL = "the paper does not state the rival's parameters"
+RIVAL = (
+    "a rival's number, run or quoted with parameters that the paper does not state"
+)
 READING = (
     "κ = (xᵀy + 1)⁸ on unit-norm images, mean training image removed for ORL, k-means "
     "landmarks, threshold β₁/2, β₁ = 0.1, β₂ = 0.01, 20 iterations, nearest training "
@@ -27,12 +33,32 @@ NAMES = {
 COPIED = ", ".join(map(str, numbers("ksad", "table3-copied").values()))
 NOTES = {FISHER: "the paper's criterion tr(S_w⁻¹S_b) made to decide; not published"}
 
+
+
+def _lkdl_faces(points: Points, table4: Points) -> list[float]:
+    """The mean of LKDL's two methods on Yale B, which the paper prints as one."""
+    names = (f"LC-KSVD{variant}{KERNEL}" for variant in (1, 2))
+    one, two = ((name, "yaleb") for name in names)
+    return [(a + b) / 2 for a, b in table4.pairs(one, two)]
+
+
+def _best(data: str, title: str, *rivals: str) -> Claim:
+    return Claim(
+        f"K-SAD is the best of the table on {title}",
+        lead((PUBLISHED, data), *((name, data) for name in rivals)),
+        at_least=0.0,
+    )
+
+
+LKDL_MEAN = "LKDL: mean of its Table IV"
+RIVALS = ("OMP over all training images", "l1 over all training images", "KK-SVD")
+
 TABLE1 = Exhibit(
     name="ksad/table1",
     title="Washington RGB-D objects",
     study=RGBD(),
     value="accuracy",
-    metric=accuracy(1.0),
+    metric=ACCURACY,
     protocol="10 predefined splits, 51 atoms",
     published=numbers("ksad", "table1", NAMES),
     runs=10,
@@ -44,10 +70,26 @@ TABLE2 = Exhibit(
     study=Faces(),
     value="accuracy",
     x="data",
-    metric=accuracy(0.5),
+    metric=ACCURACY,
     protocol="ORL: 6 of 10 images per subject for training, 240 atoms; Extended Yale "
     "B: 32 images per subject, 740 atoms",
-    published=numbers("ksad", "table2", NAMES),
+    published={
+        key: each
+        for key, each in numbers("ksad", "table2", NAMES).items()
+        if key[0] != "LKDL"
+    },
+    proposed=(PUBLISHED,),
+    calibrated={(PUBLISHED, "orl"): "the mean image is removed because that meets it"},
+    repeats={LKDL_MEAN: "the mean of two numbers that are counted in lkdl/table4"},
+    derived=(
+        Derived(
+            LKDL_MEAN,
+            number("ksad", "table2", "LKDL", "yaleb"),
+            _lkdl_faces,
+            ACCURACY,
+            beside=LKDL_TABLE4,
+        ),
+    ),
     runs=10,
     deviations=(
         READING,
@@ -65,20 +107,11 @@ TABLE2 = Exhibit(
         "KK-SVD": RIVAL,
         "FDDL": RIVAL,
         "LKA + FDDL": RIVAL,
-        "LKDL": RIVAL,
     },
     also=("seconds",),
     claims=(
-        Claim(
-            "K-SAD as published is the best of the table on ORL",
-            lambda p: p.mean(PUBLISHED, "orl")
-            >= max(p.mean(name, "orl") for name in p.series if name != FISHER),
-        ),
-        Claim(
-            "K-SAD as published is the best of the table on Yale B",
-            lambda p: p.mean(PUBLISHED, "yaleb")
-            >= max(p.mean(name, "yaleb") for name in p.series if name != FISHER),
-        ),
+        _best("orl", "ORL", *RIVALS, "FDDL", "LKA + FDDL"),
+        _best("yaleb", "Yale B", *RIVALS, "LKA + FDDL", "LKDL"),
     ),
     axes=Axes(kind="none"),
 )
@@ -87,9 +120,10 @@ TABLE3 = Exhibit(
     title="Accuracy on MNIST",
     study=Digits(),
     value="accuracy",
-    metric=accuracy(0.3),
+    metric=ACCURACY,
     protocol="60 000 and 10 000 images, 300 atoms",
     published=numbers("ksad", "table3", NAMES),
+    proposed=(PUBLISHED,),
     deviations=(
         READING,
         FACT,

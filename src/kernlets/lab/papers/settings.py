@@ -1,0 +1,46 @@
+"""What runs were made with, which decides whether their seconds may be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from .records import Record
+
+Sessions = Mapping[str, Mapping[str, Any]]
+
+
+class Setting(NamedTuple):
+    """Where runs were made, and how many of them side by side."""
+
+    device: str
+    processes: int
+    threads: int
+
+    def __str__(self) -> str:
+        aside = f"{self.processes} processes of " if self.processes > 1 else ""
+        some = "thread" if self.threads == 1 else "threads"
+        return f"{self.device}, {aside}{self.threads} {some}"
+
+
+def settings(records: Iterable[Record], sessions: Sessions) -> list[Setting]:
+    """All settings of some runs, as far as they are recorded."""
+    names = dict.fromkeys(record.session for record in records if record.done)
+    known = (sessions[name] for name in names if name in sessions)
+    return list(dict.fromkeys(map(_setting, known)))
+
+
+def _setting(session: Mapping[str, Any]) -> Setting:
+    machine = session["machine"]
+    return Setting(session["device"], machine.get("processes", 1), machine["threads"])
+
+
+def no_timing(found: Iterable[Setting]) -> str:
+    """Why seconds of these settings give no verdict; empty if they do."""
+    known = list(found)
+    if not known:
+        return "timed on an unknown machine"
+    if len({each.device for each in known}) > 1:
+        return "timed on several devices"
+    most = max(each.processes for each in known)
+    return f"timed with {most} processes side by side" if most > 1 else ""
