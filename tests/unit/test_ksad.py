@@ -9,11 +9,13 @@ import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernlets import KSADClassifier, NystroemMap, datasets, load, save
+from kernlets import KSADClassifier, Lasso, NystroemMap, datasets, load, save
 from kernlets.classifiers.ksad_codes import CodesThenAtoms, KSADCodes, soft
 from kernlets.classifiers.neighbors import count_votes, smallest
 from kernlets.classifiers.scatter import NormScatter, Scatter, fisher_directions
 from kernlets.datasets import unit_norm
+from kernlets.lab.papers.exhibits.ksad_studies import Searched
+from kernlets.lab.papers.written import Fista
 from kernlets.updates.orthogonal import nearest_orthonormal, procrustes
 
 
@@ -242,6 +244,34 @@ def test_smallest(n, count, rng):
 
 # the classifier
 
+
+def test_fista_reaches_the_lasso(rng):
+    atoms = rng.standard_normal((12, 20))
+    X = rng.standard_normal((5, 20))
+    problem = atoms @ atoms.T, X @ atoms.T, (X**2).sum(axis=1)
+    expected = Lasso(alpha=2.0, tol=1e-12).solve(*problem).toarray()
+    found = Fista(alpha=2.0, max_iter=3000).solve(*problem).toarray()
+    assert np.count_nonzero(expected) < expected.size
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+    few = Fista(alpha=2.0, max_iter=3).solve(*problem).toarray()
+    assert np.abs(few - expected).max() > 1e-3
+
+
+def test_the_kernel_is_chosen_on_training_rows(digits):
+    X, y, X_new, _ = digits
+    asked = []
+
+    class Watched(KSADClassifier):
+        def fit(self, X, y):
+            asked.append((self.kernel, len(X)))
+            return super().fit(X, y)
+
+    grid = {"kernel": ["poly:2,coef0=1", "rbf:100"]}
+    model = Searched(Watched(dictionary="fisher", random_state=0), grid, 150, 0)
+    model.fit(X, y)
+    assert sorted({rows for _, rows in asked}) == [100, 500]  # folds, then all
+    assert model.model.kernel == asked[-1][0] in grid["kernel"]
+    assert len(model.predict(X_new)) == len(X_new)
 
 def test_orthogonal_atoms_have_no_say_in_the_labels(digits):
     """Without a threshold: k-NN on codes is k-NN on features, and here on samples."""
