@@ -13,7 +13,7 @@ from typing import Any
 
 from .points import Points, points_of, shown_records
 from .records import Record
-from .settings import Sessions, Setting, no_timing, settings
+from .settings import Sessions, Setting, made_with, no_timing, one_device
 from .spec import SCALES, Exhibit
 from .verdicts import (
     Context,
@@ -39,7 +39,7 @@ class Findings:
     rows: tuple[Row, ...]  # one per curve and place
     derived: tuple[Row, ...]  # numbers computed from those
     claims: tuple[Judged, ...]
-    settings: tuple[Setting, ...]  # that its runs were made with
+    made: Mapping[str, Setting]  # what the runs were made with, by session
 
     @property
     def compared(self) -> list[Row]:
@@ -81,6 +81,11 @@ class Findings:
         return sorted(set(reasons))
 
     @property
+    def settings(self) -> list[Setting]:
+        """What its runs were made with."""
+        return _kinds(self.records, self.made)
+
+    @property
     def seconds(self) -> float:
         return sum(record.seconds for record in self.records)
 
@@ -107,14 +112,17 @@ def findings(
     """
     records = tuple(records)
     own = shown_records(exhibit, records, scale)
-    points, made = points_of(exhibit, own), settings(own, sessions)
+    made = made_with(own, sessions)
+    if exhibit.metric.timing:
+        own = one_device(own, made)
+    points, kinds = points_of(exhibit, own), _kinds(own, made)
     context = Context(
         exhibit,
         points,
         _beside(exhibit, records, scale),
         "" if exhibit.study.comparable(scale) else f"problem of scale {scale}",
-        no_timing(made),
-        " and ".join(map(str, made)),
+        no_timing(kinds),
+        " and ".join(map(str, kinds)),
         _exact(exhibit, scale),
     )
     return Findings(
@@ -125,15 +133,22 @@ def findings(
         tuple(judged_rows(context)),
         tuple(judged_derived(context)),
         tuple(judged_claims(context)),
-        tuple(made),
+        made,
     )
+
+
+def _kinds(records: Iterable[Record], made: Mapping[str, Setting]) -> list[Setting]:
+    """The distinct settings of some runs."""
+    known = (made[r.session] for r in records if r.done and r.session in made)
+    return list(dict.fromkeys(known))
 
 
 def _beside(
     exhibit: Exhibit, records: Iterable[Record], scale: str
 ) -> Mapping[str, Points]:
     """Points of the exhibits that claims and derived numbers look up, by name."""
-    wanted = (each.beside for each in (*exhibit.claims, *exhibit.derived))
+    wanted = [each.beside for each in exhibit.claims]
+    wanted += [each.beside for each in exhibit.derived]
     return {
         each.name: points_of(each, shown_records(each, records, scale))
         for each in wanted

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from scipy.stats import t
 
 LEVEL = 0.95
+FEWEST = 3  # seeds that can decide: two may agree by chance
 REPRODUCED, BETTER, WORSE, MISMATCH = "reproduced", "better", "worse", "mismatch"
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
 
@@ -46,10 +47,10 @@ def interval(
 ) -> Interval | None:
     """Interval of the mean; with `runs`, of its difference from a mean of so many.
 
-    None for a single value, whose spread is unknown.
+    None for fewer than `FEWEST` values, whose spread is as good as unknown.
     """
     n = len(values)
-    if n < 2:
+    if n < FEWEST:
         return None
     error = stdev(values) * (1 / n + 1 / runs) ** 0.5
     half = float(t.ppf((1 + level) / 2, n - 1)) * error
@@ -121,16 +122,20 @@ def judge_claim(
     """Whether the mean of every part is between the bounds.
 
     All parts must hold, so that each may be tested at the full level; since one that
-    fails is enough, for that their number is corrected for (Bonferroni).
+    fails is enough, for that their number is corrected for (Bonferroni), as it is in
+    the interval that is shown, unless the claim holds.
     """
     found = {name: interval(values) for name, values in parts.items()}
     wide = {name: _corrected(values, len(parts)) for name, values in parts.items()}
     outside = {name: _or_not(at).beyond(low, high) for name, at in wide.items()}
     inside = {name: _or_not(at).inside(low, high) for name, at in found.items()}
-    worst, least = max(outside, key=outside.__getitem__), min(inside, key=inside.get)
+    worst = max(outside, key=outside.__getitem__)
     if outside[worst] > 0:
         return _verdict(FAILS, worst, parts, wide)
-    return _verdict(HOLDS if inside[least] > 0 else UNDECIDED, least, parts, found)
+    least = min(inside, key=inside.__getitem__)
+    if inside[least] > 0:
+        return _verdict(HOLDS, least, parts, found)
+    return _verdict(UNDECIDED, least, parts, wide)
 
 
 def _corrected(values: Sequence[float], count: int) -> Interval | None:
@@ -138,7 +143,7 @@ def _corrected(values: Sequence[float], count: int) -> Interval | None:
 
 
 def _or_not(found: Interval | None) -> Interval:
-    """One value alone may be anywhere."""
+    """The mean of too few values may be anywhere."""
     return Interval(-inf, inf) if found is None else found
 
 

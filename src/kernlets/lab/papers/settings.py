@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .records import Record
@@ -23,11 +24,22 @@ class Setting(NamedTuple):
         return f"{self.device}, {aside}{self.threads} {some}"
 
 
-def settings(records: Iterable[Record], sessions: Sessions) -> list[Setting]:
-    """All settings of some runs, as far as they are recorded."""
+def made_with(records: Iterable[Record], sessions: Sessions) -> dict[str, Setting]:
+    """The setting of each session of some runs, as far as it is recorded."""
     names = dict.fromkeys(record.session for record in records if record.done)
-    known = (sessions[name] for name in names if name in sessions)
-    return list(dict.fromkeys(map(_setting, known)))
+    return {name: _setting(sessions[name]) for name in names if name in sessions}
+
+
+def one_device(
+    records: Sequence[Record], made: Mapping[str, Setting]
+) -> tuple[Record, ...]:
+    """The runs of the device with most of them: seconds of two are never one mean."""
+    known = [record for record in records if record.session in made]
+    devices = Counter(made[record.session].device for record in known)
+    if len(devices) < 2:
+        return tuple(records)
+    ((most, _),) = devices.most_common(1)
+    return tuple(r for r in known if made[r.session].device == most)
 
 
 def _setting(session: Mapping[str, Any]) -> Setting:

@@ -103,11 +103,12 @@ class Decider(NamedTuple):
     """Why we believe our numbers where they differ: the experiment that decides.
 
     The text has no measured numbers; those of `shown`, curves and places of the same
-    exhibit, are written beside it from the records.
+    exhibit or of the one named `beside`, are written under it from the records.
     """
 
     text: str
     shown: tuple[tuple[str, Any], ...] = ()
+    beside: str = ""
 
 
 class Derived(NamedTuple):
@@ -206,6 +207,10 @@ class Exhibit:
     derived: tuple[Derived, ...] = ()
     claims: tuple[Claim, ...] = ()
     also: tuple[str, ...] = ()  # further values of the study, shown without verdict
+    seconds: tuple[str, ...] = ()  # the same for times, a column for each device
+    effect: float | None = None
+    """How far apart the paper's own numbers are that it draws a conclusion from; where
+    it is not given, those at the same place. A wider interval decides nothing."""
     axes: Axes = Axes()
 
     @property

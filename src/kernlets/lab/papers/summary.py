@@ -8,8 +8,10 @@ from typing import Any
 
 from ..bench.tables import Table
 from .catalogue import PAPERS
-from .findings import VERDICTS, Findings, Row
+from .findings import Findings
+from .judge import BETTER, FAILS, HOLDS, MISMATCH, REPRODUCED, UNDECIDED, WORSE
 from .text import number, place, spread
+from .verdicts import CALIBRATED, NOT_COMPARABLE, VERDICTS, Row
 
 
 def exhibit_table(found: Findings) -> str:
@@ -67,18 +69,26 @@ def _pair(row: Row) -> tuple[str, str]:
 def papers_table(found: Sequence[Findings], folder: str) -> str:
     """How often each verdict was given, paper by paper, and in all."""
     counts = {paper: _counts(found, paper) for paper in PAPERS}
-    total = sum(counts.values(), Counter())
-    compared = sum(total[name] for name in VERDICTS[:3])
-    text = (
-        f"Of {compared} comparable numbers and claims {total['reproduced']} are "
-        f"reproduced, {total['better']} came out better and {total['worse']} worse; "
-        f"{total['not comparable']} cannot be compared, and each says why:"
-    )
     rows = [
         [f"[{title}]({folder}/{paper}.md)", *_shown(counts[paper])]
         for paper, title in PAPERS.items()
     ]
-    return f"{text}\n\n{Table(['paper', *VERDICTS], rows).markdown()}"
+    table = Table(["paper", *VERDICTS], rows).filled()
+    return f"{_in_words(sum(counts.values(), Counter()))}\n\n{table.markdown()}"
+
+
+def _in_words(total: Counter[str]) -> str:
+    kept, lost = total[REPRODUCED] + total[HOLDS], total[WORSE] + total[FAILS]
+    judged = kept + lost + total[BETTER] + total[MISMATCH] + total[UNDECIDED]
+    return (
+        f"Of {judged} numbers and claims that can be judged, each counted once, {kept} "
+        f"are reproduced or hold, {total[BETTER]} came out better, {lost} worse or "
+        f"fail, {total[MISMATCH]} (of rivals, or without a good side) do not match, "
+        f"and {total[UNDECIDED]} are undecided with the seeds that were run. Apart "
+        f"from these, {total[CALIBRATED]} numbers were used to settle what the papers "
+        f"leave open, and {total[NOT_COMPARABLE]} cannot be compared; each line says "
+        "why:"
+    )
 
 
 def _counts(found: Sequence[Findings], paper: str) -> Counter[str]:

@@ -117,6 +117,8 @@ def judged_derived(context: Context) -> Iterator[Row]:
 
 def span(exhibit: Exhibit, x: Any) -> float | None:
     """How far apart the published numbers are, at this place or else at all."""
+    if exhibit.effect is not None:
+        return exhibit.effect
     here = [each.value for (_, at), each in exhibit.published.items() if at == x]
     everywhere = [each.value for each in exhibit.published.values()]
     for values in (here, everywhere):
@@ -139,28 +141,43 @@ def _looked_up(wanted: Derived | Claim, context: Context) -> tuple[Points, ...]:
 
 
 def _judged(row: Row, context: Context, apart: float | None) -> Row:
-    if row.published is None:
+    """The row with its verdict, if there is a number to compare with."""
+    published = row.published
+    if published is None:
         return row
-    exhibit = context.exhibit
-    elsewhere = entry(exhibit.repeats, row.series, row.x)
-    row = replace(row, counted=elsewhere is None)
+    elsewhere = entry(context.exhibit.repeats, row.series, row.x)
+    row = replace(row, counted=elsewhere is None, verdict=NOT_MEASURED)
     if not row.values:
-        reason = entry(exhibit.incomparable, row.series, row.x)
-        return replace(row, verdict=NOT_MEASURED, why=reason or "")
-    terms = Terms(
-        row.published.allowance,
+        return row
+    return _compared(row, published, _terms(row, published, context, apart), context)
+
+
+def _terms(
+    row: Row, published: Published, context: Context, apart: float | None
+) -> Terms:
+    exhibit = context.exhibit
+    return Terms(
+        published.allowance,
         exhibit.runs,
         row.metric.better if row.series in exhibit.proposed else "",
         apart,
         row.series in context.exact,
     )
-    found = judge.judge_number(row.published.value, row.values, terms)
-    rule = _rule(row.published, terms, context.setting if row.metric.timing else "")
+
+
+def _compared(row: Row, published: Published, terms: Terms, context: Context) -> Row:
+    found = judge.judge_number(published.value, row.values, terms)
     name, why = _set_aside(row, context) or (found.name, "")
     if name == judge.UNDECIDED and found.interval:
-        why = "the interval is wider than the published numbers are apart"
-    reasons = "; ".join(filter(None, (why, elsewhere)))
-    return replace(row, verdict=name, why=reasons, interval=found.interval, rule=rule)
+        why = "the interval is wider than the effect that the paper reports"
+    elsewhere = entry(context.exhibit.repeats, row.series, row.x)
+    return replace(
+        row,
+        verdict=name,
+        why="; ".join(filter(None, (why, elsewhere))),
+        interval=found.interval,
+        rule=_rule(published, terms, context.setting if row.metric.timing else ""),
+    )
 
 
 def _set_aside(row: Row, context: Context) -> tuple[str, str] | None:
@@ -177,9 +194,9 @@ def _set_aside(row: Row, context: Context) -> tuple[str, str] | None:
 
 def _rule(published: Published, terms: Terms, setting: str) -> str:
     how = "read from the figure" if published.source == "figure" else "printed"
-    draws = "no random numbers" if terms.exact else f"paper: mean of {terms.runs}"
-    if terms.runs == 1 and not terms.exact:
-        draws = "paper: one run"
+    draws = f"paper: mean of {terms.runs}" if terms.runs > 1 else "paper: one run"
+    if terms.exact:
+        draws = "no random numbers"
     allowance = f"{how} ± {terms.allowance:.2g}"
     return "; ".join(filter(None, (draws, allowance, setting)))
 

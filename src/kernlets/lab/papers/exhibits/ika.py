@@ -75,6 +75,7 @@ class PatchStudy(Study):
     """Errors of maps on the patches of one size."""
 
     sizes = SIZES
+    seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 2, "full": 10}
 
     def measure(self, case: Case, seed: int, sizes: Sizes) -> Values:
         data = patches(sizes["patches"], sizes["tests"])
@@ -98,7 +99,6 @@ class SampleSize(PatchStudy):
         "sample": (1000, 2500, 5000, 10_000, 15_000),
     }
     fewer: ClassVar[Any] = {"smoke": {"n": (16,), "sample": (100, 400)}}
-    seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 2, "full": 10}
 
 
 class Filters(PatchStudy):

@@ -35,7 +35,7 @@ class Shifted(Study):
         "method": (RLS, MAPPED, RLS + FORGETTING, MAPPED + FORGETTING)
     }
     sizes = MNIST
-    seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 1, "full": 2}
+    seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 1, "full": 10}
 
     def cost(self, case: Case) -> float:
         return 500.0 if MAPPED in case["method"] else 200.0
@@ -108,7 +108,7 @@ TABLE2 = Exhibit(
         "the stream.",
         "Samples are coded in blocks of 256 with the same atoms.",
     ),
-    also=("virtual", "training", "test"),
+    seconds=("virtual", "training", "test"),
     claims=(
         Claim(
             "LKDL improves RLS-DLA by almost a point (0.9)",

@@ -286,7 +286,7 @@ class Growing(Study):
         "small": {"samples": (5000, 10_000)},
     }
     sizes = MNIST
-    seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 1, "full": 5}
+    seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 1, "full": 10}
     warm = True
 
     def cost(self, case: Case) -> float:
