@@ -24,7 +24,7 @@ from kernlets import (
     options,
 )
 from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
-from kernlets.lab.papers.written import exact_kernel_ksvd
+from kernlets.lab.papers.written import exact_kernel_ksvd, kernel_omp
 from kernlets.pursuits import encode
 from kernlets.updates import KSVDUpdate
 
@@ -322,3 +322,13 @@ def test_learning_as_written_follows_the_library(X):
         kernel, 15, coder=coder, max_iter=5, init="normal", update=bare
     ).set_params(random_state=drawn)
     np.testing.assert_allclose(fast.fit(X).history_["objective"], slow, rtol=1e-9)
+
+
+def test_pursuit_of_the_table_is_omp_in_feature_space(X, rng):
+    K, A = RBF(2.0)(X), rng.standard_normal((len(X), 12))
+    A /= np.sqrt((A * (K @ A)).sum(axis=0))
+    new = rng.standard_normal((4, 8))
+    k_new = RBF(2.0)(new, X)
+    expected = OMP(3).solve(A.T @ K @ A, k_new @ A, np.ones(4)).toarray()
+    for code, k_z in zip(expected, k_new, strict=True):
+        np.testing.assert_allclose(kernel_omp(K, A, k_z, 3), code, atol=1e-9)

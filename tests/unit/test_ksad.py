@@ -14,7 +14,7 @@ from kernlets.classifiers.ksad_codes import CodesThenAtoms, KSADCodes, soft
 from kernlets.classifiers.neighbors import count_votes, smallest
 from kernlets.classifiers.scatter import NormScatter, Scatter, fisher_directions
 from kernlets.datasets import unit_norm
-from kernlets.lab.papers.exhibits.ksad_studies import Searched
+from kernlets.lab.papers.exhibits.common import Searched
 from kernlets.lab.papers.written import Fista
 from kernlets.updates.orthogonal import nearest_orthonormal, procrustes
 
@@ -267,7 +267,7 @@ def test_the_kernel_is_chosen_on_training_rows(digits):
             return super().fit(X, y)
 
     grid = {"kernel": ["poly:2,coef0=1", "rbf:100"]}
-    model = Searched(Watched(dictionary="fisher", random_state=0), grid, 150, 0)
+    model = Searched(Watched(dictionary="fisher", random_state=0), grid, 0, 150)
     model.fit(X, y)
     assert sorted({rows for _, rows in asked}) == [100, 500]  # folds, then all
     assert model.model.kernel == asked[-1][0] in grid["kernel"]

@@ -62,6 +62,30 @@ def _improve(
     Z[atom, used] = residual.T @ (Ka / norm)
 
 
+def kernel_omp(
+    K: np.ndarray,  # (N, N)
+    A: np.ndarray,  # (N, m)
+    k_z: np.ndarray,  # (N,) kernel values of a signal and the training samples
+    n_nonzero_coefs: int,
+) -> np.ndarray:  # (m,)
+    """The code of one signal, by the two stages of LKDL Table I in each step.
+
+    Atom selection multiplies by K once, least squares by K for all atoms chosen so
+    far: nothing is kept from step to step or from signal to signal.
+    """
+    support: list[int] = []
+    gamma = np.zeros(0, K.dtype)
+    for _ in range(n_nonzero_coefs):
+        scores = np.abs((k_z - K @ (A[:, support] @ gamma)) @ A)
+        scores[support] = -1
+        support.append(int(scores.argmax()))
+        chosen = A[:, support]
+        gamma = np.linalg.solve(chosen.T @ (K @ chosen), k_z @ chosen)
+    code = np.zeros(A.shape[1], K.dtype)
+    code[support] = gamma
+    return code
+
+
 class Fista(SparseCoder):
     """The lasso by accelerated proximal gradient steps, a fixed number of them.
 

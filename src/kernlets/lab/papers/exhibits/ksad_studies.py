@@ -8,8 +8,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
@@ -28,10 +26,10 @@ from ....maps import NystroemMap
 from ....plotting import mosaic
 from ....pursuits import Lasso
 from ...bench.timing import timed
-from ..data import Images, loaded, split_of, subset, unit_digits
+from ..data import Images, loaded, split_of, unit_digits
 from ..spec import Case, Sizes, Study, Unavailable, Values
 from ..written import Fista
-from .common import percent_correct
+from .common import Searched, percent_correct
 
 ATOMS = {"orl": 240, "yaleb": 740, "mnist": 300}
 TRAIN = {"orl": 6, "yaleb": 32}  # images per subject
@@ -71,27 +69,7 @@ def fisher(data: str, seed: int, sizes: Sizes) -> Any:
     kernels = [f"poly:{degree},coef0=1" for degree in (2, 4, 8)]
     grid: dict[str, list[Any]]
     grid = {"kernel": kernels, "n_neighbors": [1, 10] if digits else [1]}
-    return Searched(model, grid, sizes.get("searched", 6000), seed)
-
-
-class Searched:
-    """A classifier whose parameters are chosen on some of its training rows."""
-
-    def __init__(
-        self, model: Any, grid: dict[str, list[Any]], rows: int, seed: int
-    ) -> None:
-        self.model, self.grid, self.rows, self.seed = model, grid, rows, seed
-
-    def fit(self, X: np.ndarray, y: np.ndarray) -> Searched:
-        some = subset(X, self.rows, self.seed)
-        folds = StratifiedKFold(3, shuffle=True, random_state=self.seed)
-        search = GridSearchCV(self.model, self.grid, cv=folds, refit=False)
-        best = search.fit(X[some], y[some]).best_params_
-        self.model = clone(self.model).set_params(**best).fit(X, y)
-        return self
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        return to_numpy(self.model.predict(X))
+    return Searched(model, grid, seed, sizes.get("searched", 6000))
 
 
 def neighbours(data: str, seed: int, sizes: Sizes) -> Any:

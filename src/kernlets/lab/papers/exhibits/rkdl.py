@@ -203,9 +203,9 @@ NOTES = {
 
 STARTS = (
     "The start decides more than the method: exact learning as published, from random "
-    "combinations, ends above the same learning from signals, and RKDL-D whose D starts "
-    "at signals ends below RKDL-D from random directions. The paper does not state its "
-    "starts. With anchors from k-means that are moved by the gradient, and sparse "
+    "combinations, ends above the same learning from signals, and RKDL-D whose D "
+    "starts at signals ends below RKDL-D from random directions. The paper does not "
+    "state its starts. With anchors from k-means, moved by the gradient, and sparse "
     "codes, a reduced dictionary ends below both exact forms."
 )
 
