@@ -410,13 +410,17 @@ def counted() -> dict[object, int]:
     return found
 
 
-QUOTED = {("ksad", "table2", "LKDL", "yaleb")}  # the mean of two numbers of LKDL's
+NOT_AS_NUMBERS = {
+    ("ksad", "table2", "LKDL", "yaleb"): "the mean of two numbers of LKDL's",
+    ("lkdl", "fig3b", "KKSVD / LKDL", 60_000): "a claim about another pursuit",
+    ("lkdl", "fig3c", "KKSVD / LKDL", 60_000): "a claim about another pursuit",
+}
 
 
 def test_every_published_number_is_counted_once():
     times = counted()
     assert len(times) > 150
-    assert {key for key, n in times.items() if n != 1} == QUOTED
+    assert {key for key, n in times.items() if n != 1} == NOT_AS_NUMBERS.keys()
 
 
 def test_claims_are_distinct():

@@ -155,7 +155,7 @@ class Claim:
     beside: Exhibit | None = None
     timing: bool = False
     digits: int = 2
-    repeats: str = ""  # where the same statement is counted, if it is elsewhere
+    repeats: str = ""  # where it is counted, if elsewhere, or why it is not at all
     decider: Decider | None = None
 
     def __post_init__(self) -> None:

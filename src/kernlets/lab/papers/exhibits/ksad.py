@@ -7,7 +7,16 @@ from ..claims import lead
 from ..points import Points
 from ..spec import Axes, Claim, Decider, Derived, Exhibit, Metric
 from .common import ACCURACY
-from .ksad_studies import FISHER, PUBLISHED, RGBD, Digits, Faces, Preimages
+from .ksad_studies import (
+    FISHER,
+    LINE_15,
+    NORM,
+    PUBLISHED,
+    RGBD,
+    Digits,
+    Faces,
+    Preimages,
+)
 from .lkdl_supervised import KERNEL
 from .lkdl_supervised import TABLE4 as LKDL_TABLE4
 
@@ -17,23 +26,32 @@ RIVAL = (
 READING = (
     "κ = (xᵀy + 1)⁸ on unit-norm images, mean training image removed for ORL, k-means "
     "landmarks, threshold β₁/2, β₁ = 0.1, β₂ = 0.01, 20 iterations, nearest training "
-    "code: the best-working of the readings that the text allows."
+    "code: the best-working of the readings that the text allows. Line 15 of "
+    "Algorithm 1 has no threshold for test codes, and the printed S_b is a squared "
+    "norm: both are shown. L1_LS and FISTA solve the same problem, here with λ = "
+    "0.01: coordinate descent until it rests, and 100 steps of FISTA."
 )
 FACT = (
     "Nearest neighbours on codes ZᵀΦ are nearest neighbours on Φ for any orthogonal Z: "
     "in the published classifier the dictionary does not decide, and ORL's "
     f"{number('ksad', 'table2', 'K-SAD', 'orl')} is that of 1-NN on centred pixels."
 )
+FISTA = "FISTA over all training images"
 NAMES = {
     "K-SAD": (PUBLISHED,),
     "OMP": ("OMP over all training images",),
     "l1": ("l1 over all training images",),
+    "FISTA": (FISTA,),
     "SVM": ("SVM (Gaussian kernel)",),
 }
 COPIED = ", ".join(map(str, numbers("ksad", "table3-copied").values()))
-NOTES = {FISHER: "the paper's criterion tr(S_w⁻¹S_b) made to decide; not published"}
-
-
+NOTES = {
+    PUBLISHED: "test codes thresholded as training codes are, S_b a trace",
+    LINE_15: "test codes ZᵀΦ beside training codes with a threshold, as printed",
+    NORM: "S_b the squared norm of the matrix, as printed",
+    FISHER: "the paper's criterion tr(S_w⁻¹S_b) made to decide; degree 2, 4 or 8 "
+    "(and 1 or 10 neighbours for digits) chosen on training images; not published",
+}
 
 def _lkdl_faces(points: Points, table4: Points) -> list[float]:
     """The mean of LKDL's two methods on Yale B, which the paper prints as one."""
@@ -125,6 +143,7 @@ TABLE2 = Exhibit(
     incomparable={
         "OMP over all training images": RIVAL,
         "l1 over all training images": RIVAL,
+        FISTA: RIVAL,
         "KK-SVD": RIVAL,
         "FDDL": RIVAL,
         "LKA + FDDL": RIVAL,
@@ -132,7 +151,7 @@ TABLE2 = Exhibit(
     seconds=("seconds",),
     claims=(
         _best("orl", "ORL", *RIVALS, "FDDL", "LKA + FDDL"),
-        _best("yaleb", "Yale B", *RIVALS, "LKA + FDDL", "LKDL"),
+        _best("yaleb", "Yale B", *RIVALS, FISTA, "LKA + FDDL", "LKDL"),
     ),
     axes=Axes(kind="none"),
 )
@@ -148,11 +167,13 @@ TABLE3 = Exhibit(
     deviations=(
         READING,
         FACT,
+        "LKA + KK-SVD is K-SVD of K-SAD's virtual samples, which kernel K-SVD with the "
+        "approximated kernel equals, with the sizes of LKDL on MNIST.",
         f"The paper's FDDL rows ({COPIED}) are LKDL's on USPS, not MNIST.",
     ),
     notes=NOTES,
     incomparable={
-        "KK-SVD": "published with approximated kernels; " + RIVAL,
+        "LKA + KK-SVD": RIVAL,
         "SVM (Gaussian kernel)": RIVAL,
     },
     seconds=("seconds",),

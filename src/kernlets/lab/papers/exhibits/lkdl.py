@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...published import as_place, number, numbers
-from ..claims import Parts, Rule, below, lead, together, value
+from ..claims import Parts, Rule, below, lead, ratio, together, value
 from ..points import Points
 from ..spec import EVERY, Axes, Claim, Decider, Derived, Exhibit, Metric
 from .common import ACCURACY, SECONDS
 from .lkdl_maps import MnistMaps, UspsMaps
 from .lkdl_stream import TABLE2
 from .lkdl_studies import (
+    AS_WRITTEN,
+    FIVE,
     MISSING,
     NOISES,
     REPLACED,
@@ -31,7 +33,8 @@ SMOOTHED = (
     "is used for all figures of USPS."
 )
 LINEAR_SPARSITY = (
-    "Linear K-SVD has 3 non-zeros, which serves it better than the 5 of the others."
+    "The text has 5 non-zeros for all methods. The authors' program has 3 for linear "
+    "K-SVD, which serve it better; both are shown."
 )
 USPS_PROTOCOL = (
     "7291 training and 2007 test images, own mean removed, unit norm; 300 atoms per "
@@ -169,9 +172,9 @@ NOISE_NOTE = {
 
 
 def _gains(levels: Sequence[float]) -> Rule:
-    """How far LKDL is above K-SVD on damaged images."""
+    """How far LKDL is above K-SVD, of either sparsity, on damaged images."""
     hit = (as_place(str(level)) for level in levels if level > 0)
-    return together(*(lead(("LKDL", x), ("K-SVD", x)) for x in hit))
+    return together(*(lead(("LKDL", x), ("K-SVD", x), (FIVE, x)) for x in hit))
 
 
 FIG2A = Exhibit(
@@ -200,6 +203,7 @@ FIG2A = Exhibit(
 UNKNOWN_NOTE = {TOLD: "not in the paper: lost pixels are unknown (NaN)"}
 
 
+AS_PRINTED = "counted with 5 non-zeros, as printed"
 HOLES_FIRST = Decider(
     "The paper does not say whether pixels go missing before the images are smoothed "
     "or after. Losing them before (the other order, same models and seeds) meets the "
@@ -208,11 +212,13 @@ HOLES_FIRST = Decider(
     "lkdl/fig2b-before",
 )
 LINEAR_HOLES = Decider(
-    "Linear K-SVD is more robust here than published, in either order of smoothing and "
-    "losing pixels, and so are atoms that were not trained at all, so that it is not "
-    "the training that differs. It has 3 non-zeros here, which is better for it; the "
-    "text has 5 for all methods.",
-    tuple((name, x) for name in ("K-SVD", "untrained atoms") for x in (30, 50, 80)),
+    "The published curve lies between linear K-SVD with 5 non-zeros, as printed, and "
+    "with 3, as in the authors' program, near to the former where few pixels are "
+    "missing. Atoms that were not trained at all do as well as those with 3, so that "
+    "it is not the training that differs.",
+    tuple(
+        (name, x) for name in (FIVE, "K-SVD", "untrained atoms") for x in (30, 50, 80)
+    ),
 )
 
 
@@ -226,16 +232,16 @@ def _missing(name: str, value: str, when: str, elsewhere: str = "") -> Exhibit:
         protocol=USPS_PROTOCOL
         + "; coreset landmarks, c = 20 %; pixels of the test images set to zero before "
         "mean removal",
-        published=numbers("lkdl", "fig2b"),
+        published=numbers("lkdl", "fig2b", {"K-SVD": (FIVE, "K-SVD")}),
         runs=10,
         proposed=("LKDL",),
-        repeats={EVERY: elsewhere} if elsewhere else {},
-        deciders={"K-SVD": LINEAR_HOLES, "LKDL": HOLES_FIRST, "KKSVD": HOLES_FIRST},
+        repeats={EVERY: elsewhere} if elsewhere else {"K-SVD": AS_PRINTED},
+        deciders={FIVE: LINEAR_HOLES, "LKDL": HOLES_FIRST, "KKSVD": HOLES_FIRST},
         deviations=(
             SMOOTHED,
             LINEAR_SPARSITY,
             "Whether pixels go missing before or after smoothing is not stated. Both "
-            "are shown: before it fits the kernel methods, neither the linear one.",
+            "are shown: before it fits the kernel methods, after it the linear one.",
         ),
         notes=NOISE_NOTE | (UNKNOWN_NOTE if value == "missing" else {}),
         axes=Axes(x_label="missing pixels, %"),
@@ -274,6 +280,18 @@ def _speed_up(place: str) -> Derived:
     return Derived(SPEED_UP, published, _ratio, TIMES)
 
 
+def _as_written(place: str, what: str) -> Claim:
+    """The published speed-up against pursuits that keep nothing, alone."""
+    times = number("lkdl", place, "KKSVD / LKDL", ALL)
+    return Claim(
+        f"LKDL {what} {times} times as fast as KKSVD with the pursuit of its Table I",
+        ratio((AS_WRITTEN, ALL), ("LKDL", ALL)),
+        at_least=times.value,
+        digits=0,
+        timing=True,
+    )
+
+
 def _total(row: str) -> str:
     """Published seconds at all samples."""
     return str(number("lkdl", "fig3-seconds", row, ALL))
@@ -284,6 +302,10 @@ GROWING: dict[str, Any] = {
     "x": "samples",
     "protocol": f"{MNIST_PROTOCOL}; (xᵀy)², coreset, c = 9000, k = 784",
     "runs": 5,
+    "notes": {
+        AS_WRITTEN: "extrapolated from 20 signals on one class, pursuits alone: K(X, X)"
+        " is multiplied anew in each step, for each signal"
+    },
 }
 SPEED_UP = "KKSVD / LKDL at 60 000"
 TIMED: dict[str, Any] = {
@@ -291,6 +313,7 @@ TIMED: dict[str, Any] = {
     "metric": SECONDS,
     "proposed": (SPEED_UP,),
     "incomparable": {SPEED_UP: SLOW_RIVAL},
+    "repeats": {SPEED_UP: "counted as a claim, against the pursuit it is about"},
 }
 FIG3A = Exhibit(
     name="lkdl/fig3a",
@@ -310,9 +333,8 @@ FIG3B = Exhibit(
     name="lkdl/fig3b",
     title="Training time on MNIST",
     value="training",
-    derived=(
-        _speed_up("fig3b"),
-    ),
+    derived=(_speed_up("fig3b"),),
+    claims=(_as_written("fig3b", "trains"),),
     deviations=(
         "Seconds include the virtual samples; the authors' total of LKDL leaves out "
         f"{_total('virtual samples')} of them. With them the published totals at "
@@ -327,9 +349,8 @@ FIG3C = Exhibit(
     name="lkdl/fig3c",
     title="Test time on MNIST, 10 000 images",
     value="test",
-    derived=(
-        _speed_up("fig3c"),
-    ),
+    derived=(_speed_up("fig3c"),),
+    claims=(_as_written("fig3c", "tests"),),
     deviations=("The exact method here computes AᵀKA once per dictionary.",),
     axes=Axes(x_label="training samples", log_y=True),
     **TIMED,
