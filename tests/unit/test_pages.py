@@ -15,10 +15,14 @@ from kernlets.lab import pages
 from kernlets.lab.bench import marks
 from kernlets.lab.bench.tables import Table
 from kernlets.lab.papers.catalogue import PAPERS, exhibits
+from kernlets.lab.papers.records import Records
+from kernlets.lab.papers.show import all_findings
+from kernlets.lab.papers.text import cells, claim_cells
 from kernlets.lab.peers.summary import SUMMARIES, Methods, Peers, Pivot
 from kernlets.lab.published import SOURCES, as_place, number, numbers
 
 ROOT = Path(__file__).parents[2]
+DECIDED = ("reproduced", "better", "worse", "mismatch", "holds", "fails")
 with files("kernlets.lab").joinpath("published.csv").open(encoding="utf-8") as file:
     TABLE = list(csv.DictReader(file))
 
@@ -127,6 +131,19 @@ def numbers_of_the_table():
 def test_the_pages_are_up_to_date_with_the_records():
     stale = [str(path.relative_to(ROOT)) for path in pages.changes(ROOT)]
     assert stale == [], "run `make pages`"
+
+
+def test_every_line_of_a_verdict_in_the_records_is_complete():
+    """Published, ours, seeds, difference, interval, rule, verdict: none is empty."""
+    records = Records(ROOT / "docs" / "reproduction" / "results")
+    lines = []
+    for found in all_findings(records, "full"):
+        numbers = [cells(r) for r in found.compared if r.verdict in DECIDED]
+        claims = [claim_cells(c) for c in found.claims if c.verdict in DECIDED]
+        lines += [(found.exhibit.name, *line) for line in numbers + claims]
+    assert len(lines) > 50
+    for name, what, _, published, ours, _, *rest in lines:
+        assert all((name, what, published, ours, *rest)), (name, what)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from .catalogue import PAPERS
 from .findings import Findings
 from .judge import BETTER, FAILS, HOLDS, MISMATCH, REPRODUCED, UNDECIDED, WORSE
 from .text import number, place, spread, verdict_of
-from .verdicts import CALIBRATED, NOT_COMPARABLE, VERDICTS, Row
+from .verdicts import CALIBRATED, NOT_COMPARABLE, NOT_MEASURED, VERDICTS, Row
 
 
 def exhibit_table(found: Findings) -> str:
@@ -88,8 +88,12 @@ def _in_words(total: Counter[str]) -> str:
         f"and {total[UNDECIDED]} are undecided with the seeds that were run. Apart "
         f"from these, {total[CALIBRATED]} numbers were used to settle what the papers "
         f"leave open, and {total[NOT_COMPARABLE]} cannot be compared; each line says "
-        "why:"
+        f"why.{_unmeasured(total[NOT_MEASURED])}"
     )
+
+
+def _unmeasured(count: int) -> str:
+    return f" For {count} there are no runs in the records yet." if count else ""
 
 
 def _counts(found: Sequence[Findings], paper: str) -> Counter[str]:
