@@ -138,9 +138,10 @@ def findings(
 
 
 def _kinds(records: Iterable[Record], made: Mapping[str, Setting]) -> list[Setting]:
-    """The distinct settings of some runs."""
-    known = (made[r.session] for r in records if r.done and r.session in made)
-    return list(dict.fromkeys(known))
+    """The distinct settings of some runs; none if that of one is unknown."""
+    names = {record.session for record in records if record.done}
+    known = [setting for name, setting in made.items() if name in names]
+    return list(dict.fromkeys(known)) if names <= made.keys() else []
 
 
 def _beside(

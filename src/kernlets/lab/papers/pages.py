@@ -37,10 +37,10 @@ RULE = (
     "*undecided* otherwise. The line shows the least favourable part, its mean and the "
     "interval of this mean.\n\n"
     "**What is counted.** Each published number and each claim once, however many "
-    "readings and figures show it: where two readings of a text were run, that of the "
-    "authors' program or other numbers counts, or else the one named first; the other "
-    "lines say where. Seconds are judged only if they were taken by one process alone, "
-    "and those of different devices are never in one column."
+    "readings and figures show it: where two readings of a text were run, the one that "
+    "the authors' program or other numbers show counts, or else the printed one; the "
+    "other lines say where. Seconds are judged only if they were taken by one process "
+    "alone, and those of different devices are never in one column."
 )
 INDEX, FIGURES = "README.md", "figures"
 Sessions = dict[str, dict[str, Any]]
@@ -74,7 +74,7 @@ def index_page(found: Sequence[Findings]) -> str:
     header = ("experiment", "what", *VERDICTS)
     body = [_index_row(each) for each in found]
     sums = [sum(each.verdicts[name] for each in found) for name in VERDICTS]
-    total = ("**all**", "", *(f"**{count}**" for count in sums))
+    total = ("**all**", "", *(f"**{count}**" if count else "" for count in sums))
     return "\n".join(
         [
             "# The papers' experiments",

@@ -55,4 +55,7 @@ def no_timing(found: Iterable[Setting]) -> str:
     if len({each.device for each in known}) > 1:
         return "timed on several devices"
     most = max(each.processes for each in known)
-    return f"timed with {most} processes side by side" if most > 1 else ""
+    if most > 1:
+        return f"timed with {most} processes side by side"
+    several = len({each.threads for each in known}) > 1
+    return "timed with several numbers of threads" if several else ""

@@ -36,7 +36,8 @@ class Study(ABC):
     """Shorter axes of the grid at a scale: {"smoke": {"percent": (20,)}}."""
     sizes: ClassVar[Mapping[str, Sizes]]
     """Sizes of the problem at each scale; "full" is the paper's."""
-    seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 2, "full": 5}
+    seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 2, "full": 10}
+    """In full as many as the paper or ten, if more, where a run takes a minute."""
     warm: ClassVar[bool] = False
     """Whether seconds are a result: each process then makes a first run to warm up."""
 
@@ -154,7 +155,7 @@ class Claim:
     beside: Exhibit | None = None
     timing: bool = False
     digits: int = 2
-    repeats: str = ""  # where the same statement is counted, if it is elsewhere
+    repeats: str = ""  # where it is counted, if elsewhere, or why it is not at all
     decider: Decider | None = None
 
     def __post_init__(self) -> None:

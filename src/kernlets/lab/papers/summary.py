@@ -10,18 +10,19 @@ from ..bench.tables import Table
 from .catalogue import PAPERS
 from .findings import Findings
 from .judge import BETTER, FAILS, HOLDS, MISMATCH, REPRODUCED, UNDECIDED, WORSE
-from .text import number, place, spread
-from .verdicts import CALIBRATED, NOT_COMPARABLE, VERDICTS, Row
+from .text import number, place, spread, verdict_of
+from .verdicts import CALIBRATED, NOT_COMPARABLE, NOT_MEASURED, VERDICTS, Row
 
 
 def exhibit_table(found: Findings) -> str:
     """A row per curve: published and ours at each place where a number is published.
 
     Where none is, ours at some places. Numbers that are computed from the curves
-    follow in a table of their own.
+    follow in a table of their own, then the counts of the verdicts.
     """
     tables = [_curves(found).filled(), _derived(found)]
-    return "\n\n".join(table.markdown() for table in tables if table.rows)
+    shown = [table.markdown() for table in tables if table.rows]
+    return "\n\n".join([*shown, f"Verdicts: {verdict_of(found)}."])
 
 
 def _curves(found: Findings) -> Table:
@@ -70,7 +71,7 @@ def papers_table(found: Sequence[Findings], folder: str) -> str:
     """How often each verdict was given, paper by paper, and in all."""
     counts = {paper: _counts(found, paper) for paper in PAPERS}
     rows = [
-        [f"[{title}]({folder}/{paper}.md)", *_shown(counts[paper])]
+        [f"[{title.partition(' (')[0]}]({folder}/{paper}.md)", *_shown(counts[paper])]
         for paper, title in PAPERS.items()
     ]
     table = Table(["paper", *VERDICTS], rows).filled()
@@ -87,8 +88,12 @@ def _in_words(total: Counter[str]) -> str:
         f"and {total[UNDECIDED]} are undecided with the seeds that were run. Apart "
         f"from these, {total[CALIBRATED]} numbers were used to settle what the papers "
         f"leave open, and {total[NOT_COMPARABLE]} cannot be compared; each line says "
-        "why:"
+        f"why.{_unmeasured(total[NOT_MEASURED])}"
     )
+
+
+def _unmeasured(count: int) -> str:
+    return f" For {count} there are no runs in the records yet." if count else ""
 
 
 def _counts(found: Sequence[Findings], paper: str) -> Counter[str]:

@@ -136,9 +136,14 @@ def extra(found: Findings, series: str, key: str, device: str = "") -> str:
         record.values[key]
         for record in found.records
         if key in record.values and str(record.cell.case.get(name, name)) == series
-        if not device or found.made[record.session].device == device
+        if not device or _device(found, record) == device
     ]
     return f"{sum(values) / len(values):.3g}" if values else ""
+
+
+def _device(found: Findings, record: Record) -> str:
+    setting = found.made.get(record.session)
+    return "" if setting is None else setting.device
 
 
 def place(x: Any) -> str:

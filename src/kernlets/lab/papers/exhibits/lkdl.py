@@ -28,13 +28,16 @@ from .lkdl_supervised import TABLE3, TABLE4
 
 SMOOTHED = (
     "The authors' images are smoothed, which the text does not say: a Gaussian blur of "
-    "0.75 pixel with zeros around the image, grey range [0, 2], was identified from "
-    "the published rank-c errors and is used here."
+    "0.75 pixel with zeros around the image, grey range [0, 2], was fitted to the "
+    "published rank-c errors of Fig. 1a, whose numbers are not counted for that, and "
+    "is used for all figures of USPS."
 )
 LINEAR_SPARSITY = (
-    "The text has 5 non-zeros for all methods. The authors' program has 3 for linear "
-    "K-SVD, which serve it better; both are shown."
+    "The text has 5 non-zeros for all methods; linear K-SVD is served better by 3. "
+    "Both are shown, and the printed 5 count in all figures."
 )
+BOTH_SPARSITIES = {"K-SVD": (FIVE, "K-SVD")}
+AS_PRINTED = "counted with 5 non-zeros, as printed"
 USPS_PROTOCOL = (
     "7291 training and 2007 test images, own mean removed, unit norm; 300 atoms per "
     "class, 5 non-zeros, 5 iterations, (xᵀy)², k = 256"
@@ -117,7 +120,8 @@ FIG1B = Exhibit(
     x="percent",
     metric=ACCURACY,
     protocol=USPS_PROTOCOL,
-    published=numbers("lkdl", "fig1b"),
+    published=numbers("lkdl", "fig1b", BOTH_SPARSITIES),
+    repeats={"K-SVD": AS_PRINTED},
     runs=10,
     proposed=("kmeans", "coreset"),
     deciders={
@@ -133,7 +137,7 @@ FIG1B = Exhibit(
     },
     deviations=(SMOOTHED, LINEAR_SPARSITY),
     notes={
-        "K-SVD": f"published as {number('lkdl', 'fig1b', 'K-SVD').note}",
+        FIVE: f"published as {number('lkdl', 'fig1b', 'K-SVD').note}",
         "KKSVD": f"published as {number('lkdl', 'fig1b', 'KKSVD').note}",
         "untrained atoms": "random samples as atoms: what training is worth",
         "LKDL, untrained atoms": "random samples as atoms, coreset, 20 %",
@@ -156,8 +160,8 @@ FIG1B = Exhibit(
         Claim(
             "there is a gap of 0.5 points between K-SVD and its kernel variants",
             together(
-                lead(("coreset", 20), ("K-SVD", None)),
-                lead(("KKSVD", None), ("K-SVD", None)),
+                lead(("coreset", 20), (FIVE, None)),
+                lead(("KKSVD", None), (FIVE, None)),
             ),
             at_least=GAP,
         ),
@@ -184,7 +188,8 @@ FIG2A = Exhibit(
     metric=ACCURACY,
     protocol=USPS_PROTOCOL
     + "; coreset landmarks, c = 20 %; noise on the raw test images before mean removal",
-    published=numbers("lkdl", "fig2a"),
+    published=numbers("lkdl", "fig2a", BOTH_SPARSITIES),
+    repeats={"K-SVD": AS_PRINTED},
     runs=10,
     proposed=("LKDL",),
     deviations=(SMOOTHED, LINEAR_SPARSITY),
@@ -202,7 +207,6 @@ FIG2A = Exhibit(
 UNKNOWN_NOTE = {TOLD: "not in the paper: lost pixels are unknown (NaN)"}
 
 
-AS_PRINTED = "counted with 5 non-zeros, as printed"
 HOLES_FIRST = Decider(
     "The paper does not say whether pixels go missing before the images are smoothed "
     "or after. Losing them before (the other order, same models and seeds) meets the "
@@ -211,10 +215,9 @@ HOLES_FIRST = Decider(
     "lkdl/fig2b-before",
 )
 LINEAR_HOLES = Decider(
-    "The published curve lies between linear K-SVD with 5 non-zeros, as printed, and "
-    "with 3, as in the authors' program, near to the former where few pixels are "
-    "missing. Atoms that were not trained at all do as well as those with 3, so that "
-    "it is not the training that differs.",
+    "The number of non-zeros matters more than the training: with 3 linear K-SVD is "
+    "more robust than with the printed 5, and so are atoms that were not trained at "
+    "all. What else the published runs did otherwise is not known.",
     tuple(
         (name, x) for name in (FIVE, "K-SVD", "untrained atoms") for x in (30, 50, 80)
     ),
@@ -231,7 +234,7 @@ def _missing(name: str, value: str, when: str, elsewhere: str = "") -> Exhibit:
         protocol=USPS_PROTOCOL
         + "; coreset landmarks, c = 20 %; pixels of the test images set to zero before "
         "mean removal",
-        published=numbers("lkdl", "fig2b", {"K-SVD": (FIVE, "K-SVD")}),
+        published=numbers("lkdl", "fig2b", BOTH_SPARSITIES),
         runs=10,
         proposed=("LKDL",),
         repeats={EVERY: elsewhere} if elsewhere else {"K-SVD": AS_PRINTED},
@@ -276,7 +279,7 @@ TIMES = Metric("times", digits=1, timing=True)
 
 def _speed_up(place: str) -> Derived:
     published = number("lkdl", place, "KKSVD / LKDL", ALL)
-    return Derived("KKSVD / LKDL at 60 000", published, _ratio, TIMES)
+    return Derived(SPEED_UP, published, _ratio, TIMES)
 
 
 def _as_written(place: str, what: str) -> Claim:
@@ -301,12 +304,18 @@ GROWING: dict[str, Any] = {
     "x": "samples",
     "protocol": f"{MNIST_PROTOCOL}; (xᵀy)², coreset, c = 9000, k = 784",
     "runs": 5,
-    "proposed": ("LKDL",),
-    "incomparable": {"KKSVD / LKDL at 60 000": SLOW_RIVAL},
     "notes": {
         AS_WRITTEN: "extrapolated from 20 signals on one class, pursuits alone: K(X, X)"
         " is multiplied anew in each step, for each signal"
     },
+}
+SPEED_UP = "KKSVD / LKDL at 60 000"
+TIMED: dict[str, Any] = {
+    **GROWING,
+    "metric": SECONDS,
+    "proposed": (SPEED_UP,),
+    "incomparable": {SPEED_UP: SLOW_RIVAL},
+    "repeats": {SPEED_UP: "counted as a claim, against the pursuit it is about"},
 }
 FIG3A = Exhibit(
     name="lkdl/fig3a",
@@ -314,6 +323,7 @@ FIG3A = Exhibit(
     value="accuracy",
     metric=ACCURACY,
     published=numbers("lkdl", "fig3a"),
+    proposed=("LKDL",),
     deviations=(
         "c = 9000 for every number of samples, as in the authors' program; the text's "
         "15 % is that of 60 000.",
@@ -325,7 +335,6 @@ FIG3B = Exhibit(
     name="lkdl/fig3b",
     title="Training time on MNIST",
     value="training",
-    metric=SECONDS,
     derived=(_speed_up("fig3b"),),
     claims=(_as_written("fig3b", "trains"),),
     deviations=(
@@ -336,18 +345,17 @@ FIG3B = Exhibit(
         "The exact method here computes AᵀKA once per dictionary.",
     ),
     axes=Axes(x_label="training samples", log_y=True),
-    **GROWING,
+    **TIMED,
 )
 FIG3C = Exhibit(
     name="lkdl/fig3c",
     title="Test time on MNIST, 10 000 images",
     value="test",
-    metric=SECONDS,
     derived=(_speed_up("fig3c"),),
     claims=(_as_written("fig3c", "tests"),),
     deviations=("The exact method here computes AᵀKA once per dictionary.",),
     axes=Axes(x_label="training samples", log_y=True),
-    **GROWING,
+    **TIMED,
 )
 
 FASTFOOD_NOTE = {"Fastfood, signs": "signs as gains, our default; not in the paper"}

@@ -171,7 +171,8 @@ DEVIATIONS = (
     "Dense codes: the authors' program updates an atom with all signals, so that codes "
     "lose their sparsity, and Table I is the error of such codes. Sparse codes: the "
     "constraint of eq. (3) is kept; both are shown.",
-    "σ = 10 is read as exp(−d²/10) on unit-norm signals, which meets the table.",
+    "σ = 10 is read as exp(−d²/10) on unit-norm signals, because that meets Table I. "
+    "So its errors confirm nothing and are not counted; their ratios to KDL's are.",
     "MNIST 'label 5' is digit 4 (labels counted from 1), CIFAR label 1 the airplanes "
     "in grey; Digits is replaced by 500 MNIST images per class.",
     "The linear term of MORKDL-D is descended; the authors' program has another sign. "
@@ -232,10 +233,11 @@ def _end_below(suffix: str, text: str, elsewhere: str = "") -> Claim:
 
 OURS = Claim(
     "ours, k-means anchors that move, ends below KDL as published and below our KDL "
-    "(sparse codes; not a claim of the paper)",
+    "(sparse codes)",
     below((MOVED, 10), (PLAIN_KDL, 10), ("KDL", 10)),
     at_least=0.0,
     digits=3,
+    repeats="not counted: no claim of the paper",
 )
 
 
@@ -375,7 +377,7 @@ TABLE2 = Exhibit(
     published=numbers("rkdl", "table2", {**READINGS, "KDL": (WRITTEN,)}),
     runs=10,
     proposed=_labels(TIME_SHARES),
-    incomparable=dict.fromkeys((*SHOWN, WRITTEN), OTHER_MACHINE),
+    incomparable=dict.fromkeys((*SHOWN[1:], WRITTEN), OTHER_MACHINE),
     repeats={
         **{name + DENSE: AS_SHARE for name in PUBLISHED},
         **{name + SPARSE: AS_DENSE for name in PUBLISHED},
