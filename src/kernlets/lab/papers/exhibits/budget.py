@@ -144,6 +144,8 @@ class Thresholds(Budget):
 
 
 HALF, PRINTED = "half the cost", "the cost as printed"
+AGAIN = "half the cost, samples stored again"
+IN_FEATURES = "half the cost, feature space"
 
 
 class Costs(Budget):
@@ -156,8 +158,18 @@ class Costs(Budget):
     }
     fewer: ClassVar[Any] = {"smoke": {"threshold": (0.0, 1.2)}}
 
+    def cases(self, scale: str) -> list[Case]:
+        """Two more readings at the best of the published thresholds."""
+        more = [{"method": name, "threshold": 1.2} for name in (AGAIN, IN_FEATURES)]
+        return [*super().cases(scale), *more]
+
     def admission(self, case: Case) -> Admission:
-        return ReconstructionCost(case["threshold"], half=case["method"] == HALF)
+        method = case["method"]
+        how = {"half": method != PRINTED, "repeats": method == AGAIN}
+        return ReconstructionCost(case["threshold"], **how)
+
+    def changes(self, case: Case) -> dict[str, Any]:
+        return {"update": "feature"} if case["method"] == IN_FEATURES else {}
 
 
 BOTH = "γ = 0.8"
@@ -178,7 +190,9 @@ class Evolution(Budget):
 
 PRECISION = Metric("macro precision", digits=4)
 ANCHORS = Metric("anchors", better="", digits=0)
-SCALE_FITTED = "the scale of the pixels was fitted to the numbers of anchors"
+SCALE_FITTED = (
+    "the scale of the pixels is not stated and was fitted to the numbers of anchors"
+)
 PROTOCOL = (
     "250 images of each digit streamed 200 times, 50 atoms, λ = 0.05, μ = 0.1, ρ = "
     "0.01/(1 + n/1000) up to n = 2000, parameter space; 4649 test images"
@@ -186,7 +200,8 @@ PROTOCOL = (
 DEVIATIONS = (
     "κ = (xᵀy + 1)⁴ on pixels in [-1, 1] divided by 16: fitted to the published "
     "numbers of anchors, which are not counted for that; the text says 'fourth-order "
-    "polynomial'.",
+    "polynomial' and states no scale. The numbers of anchors change several times as "
+    "fast as that scale.",
     "Samples that are not admitted still move the coefficients; Table I of the paper, "
     "read literally, would stop learning after the first pass.",
     "A step that would not lower the cost of its sample is shortened: without this "
@@ -306,6 +321,7 @@ def _cost_or_coherence(points: Points, coherence: Points) -> Parts:
     return {"ε = 1.2 − γ = 0.8": [a - b for a, b in pairs]}
 
 
+AS_HALF = "counted with half the cost, which is nearer to the anchors"
 FIG3A = Exhibit(
     name="budget/fig3a",
     title="Precision against the threshold ε on the reconstruction cost",
@@ -314,9 +330,15 @@ FIG3A = Exhibit(
     x="threshold",
     metric=PRECISION,
     effect=EFFECT,
-    published=numbers("budget", "fig3a", {"reconstruction cost": (HALF, PRINTED)}),
-    proposed=(HALF, PRINTED),
-    repeats={PRINTED: "counted with half the cost, which fits the anchors"},
+    published=numbers(
+        "budget", "fig3a", {"reconstruction cost": (HALF, PRINTED, AGAIN, IN_FEATURES)}
+    ),
+    proposed=(HALF, PRINTED, AGAIN, IN_FEATURES),
+    repeats=dict.fromkeys((PRINTED, AGAIN, IN_FEATURES), AS_HALF),
+    notes={
+        AGAIN: "Table I with (22) has no check for samples that are anchors already",
+        IN_FEATURES: "eq. (15) instead of (19) and (20)",
+    },
     deviations=(
         *DEVIATIONS,
         "The published numbers of anchors fit half of the cost in eq. (22): both "
