@@ -37,10 +37,11 @@ RULE = (
     "*undecided* otherwise. The line shows the least favourable part, its mean and the "
     "interval of this mean.\n\n"
     "**What is counted.** Each published number and each claim once, however many "
-    "readings and figures show it: where two readings of a text were run, the one that "
-    "the authors' program or other numbers show counts, or else the printed one; the "
-    "other lines say where. Seconds are judged only if they were taken by one process "
-    "alone, and those of different devices are never in one column."
+    "readings and figures show it. Of two readings of a text the one counts that the "
+    "authors' program has, or that numbers which are set aside as calibrated show, or "
+    "else the printed one; the other lines say where their number is counted. Seconds "
+    "are judged only if they were taken by one process alone, and those of different "
+    "devices are never in one column."
 )
 INDEX, FIGURES = "README.md", "figures"
 Sessions = dict[str, dict[str, Any]]

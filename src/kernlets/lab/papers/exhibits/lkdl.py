@@ -189,6 +189,14 @@ FIG2A = Exhibit(
     protocol=USPS_PROTOCOL
     + "; coreset landmarks, c = 20 %; noise on the raw test images before mean removal",
     published=numbers("lkdl", "fig2a", BOTH_SPARSITIES),
+    deciders={
+        FIVE: Decider(
+            "With 3 non-zeros linear K-SVD meets all of these numbers, with the 5 that "
+            "the text has for all methods none: the published curve is that of 3, "
+            "against which the gain of the kernel is smaller than against 5.",
+            tuple(("K-SVD", x) for x in (0.4, 0.6, 1, 2)),
+        )
+    },
     repeats={"K-SVD": AS_PRINTED},
     runs=10,
     proposed=("LKDL",),
@@ -215,9 +223,10 @@ HOLES_FIRST = Decider(
     "lkdl/fig2b-before",
 )
 LINEAR_HOLES = Decider(
-    "The number of non-zeros matters more than the training: with 3 linear K-SVD is "
-    "more robust than with the printed 5, and so are atoms that were not trained at "
-    "all. What else the published runs did otherwise is not known.",
+    "Neither the printed 5 non-zeros nor 3, which meet the published curve under noise "
+    "(Fig. 2a), meet it here; atoms that were not trained at all do as well as those "
+    "with 3, so that it is not the training that differs. No reading of the text that "
+    "was run gives the published numbers.",
     tuple(
         (name, x) for name in (FIVE, "K-SVD", "untrained atoms") for x in (30, 50, 80)
     ),
