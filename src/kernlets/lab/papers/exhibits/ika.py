@@ -144,10 +144,11 @@ ERROR = Metric("mean |K − ψψᵀ|", "lower", digits=4)
 PERCENT = Metric("change, %", "lower", digits=1)
 SIZE_RANGE = "The paper does not say over which numbers of filters its mean goes."
 OTHER_PATCHES = Decider(
-    "The range of sizes that the paper leaves open does not decide: both ranges give "
-    "nearly the same mean. The patches do: the paper does not say whether they are "
-    "grey or in colour, and the exhibits that end in '-colour' have the same means with "
-    "patches in colour. The effect of S (4.2) chose grey, not these means."
+    "With grey patches the range of sizes, which the paper leaves open, does not "
+    "decide: both ranges give nearly the same mean. The paper does not say whether its "
+    "patches are grey or in colour either; the exhibits that end in '-colour' have the "
+    "same means with patches in colour. The effect of S (4.2) chose grey, not these "
+    "means."
 )
 AS_GREY = "counted with grey patches"
 LAST = (128, 256)  # readings of that range: from 16 filters to these
