@@ -17,6 +17,7 @@ from .ksad_studies import (
     Faces,
     Preimages,
 )
+from .ksad_times import TIMES2, TIMES3
 from .lkdl_supervised import KERNEL
 from .lkdl_supervised import TABLE4 as LKDL_TABLE4
 
@@ -192,4 +193,4 @@ FIG2 = Exhibit(
     axes=Axes(kind="images"),
 )
 
-EXHIBITS = (TABLE1, TABLE2, TABLE3, FIG2)
+EXHIBITS = (TABLE1, TABLE2, TIMES2, TABLE3, TIMES3, FIG2)

@@ -184,6 +184,7 @@ class Faces(Study):
     """Accuracy on random splits of ORL and Extended Yale B."""
 
     name = "ksad.faces"
+    warm = True
     grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "data": ("orl", "yaleb"),
         "method": tuple(FACES),
@@ -213,6 +214,7 @@ class Digits(Study):
     """Accuracy on MNIST."""
 
     name = "ksad.digits"
+    warm = True
     grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {"method": tuple(DIGITS)}
     sizes: ClassVar[Mapping[str, Sizes]] = {
         "smoke": {
