@@ -22,6 +22,7 @@ NAMES = (
     "fastfood",
     "rkdl",
     "rkdl-scale",
+    "rkdl-profile",
     "outliers",
     "outlier-halves",
     "ksad",
