@@ -19,9 +19,10 @@ from kernlets.lab.papers.claims import (
     together,
     value,
 )
+from kernlets.lab.papers.exhibits.lkdl_studies import NOISES
 from kernlets.lab.papers.findings import findings
 from kernlets.lab.papers.judge import Terms, judge_claim, judge_number
-from kernlets.lab.papers.points import Missing, Points
+from kernlets.lab.papers.points import Missing, Points, by_seed
 from kernlets.lab.papers.records import Cell, Record
 from kernlets.lab.papers.settings import Setting, no_timing
 from kernlets.lab.papers.spec import EVERY, Axes, Claim, Derived, Exhibit, Metric, Study
@@ -156,6 +157,34 @@ def test_what_claims_are_about():
         lead(("a", 1), ("c", 1))(points)
 
 
+def test_only_seeds_that_all_points_have_are_compared():
+    """Runs that were stopped leave more seeds of one point than of another."""
+    more, fewer = {0: 1.0, 1: 2.0, 2: 3.0}, {2: 5.0, 0: 4.0}
+    assert by_seed(more, fewer) == [(1.0, 4.0), (3.0, 5.0)]
+    with pytest.raises(Missing, match="same seed"):
+        by_seed({0: 1.0}, {1: 1.0})
+
+
+@pytest.mark.parametrize("each", exhibits().values(), ids=lambda e: e.name)
+def test_runs_that_were_stopped_can_be_judged(each):
+    """A seed more of the first cases of the grid than of the others."""
+    cases = each.study.cases("full")
+    cells = [
+        Cell(each.study.name, "full", case, seed)
+        for index, case in enumerate(cases)
+        for seed in range(3 if index < len(cases) / 2 else 2)
+    ]
+    records = [Record(cell, {each.value: seen(each, cell.seed)}) for cell in cells]
+    for row in findings(each, records, "full").compared:
+        assert row.verdict
+
+
+def seen(each, seed):
+    if each.x is None and each.axes.kind == "lines":
+        return {str(x): 1.0 + seed for x in (*NOISES, *range(201))}
+    return 1.0 + seed
+
+
 def test_a_claim_without_a_bound_is_refused():
     with pytest.raises(ValueError, match=r"'nothing' has no bound: set at_least"):
         Claim("nothing", value(("a", 1)))
@@ -246,6 +275,16 @@ def test_a_claim_that_is_made_twice_is_counted_once():
     )
     assert [each.verdict for each in found.claims] == ["holds", "holds"]
     assert found.verdicts["holds"] == 1
+
+
+def test_a_claim_about_nothing_that_was_measured():
+    claims = (
+        Claim("is unknown", value(("rival", 2)), at_least=0.0),
+        Claim("has no parts", lambda points: {}, at_least=0.0),
+    )
+    found = judged(exhibit(claims=claims), runs("ours", 1, around(90.0)))
+    assert [each.verdict for each in found.claims] == ["not measured"] * 2
+    assert claim_cells(found.claims[0])[-1] == "not measured"
 
 
 def test_what_a_parameter_was_fitted_to_confirms_nothing():

@@ -62,11 +62,16 @@ class Points:
         self, other: Points, first: Place, second: Place
     ) -> list[tuple[float, float]]:
         """The same of a point here and one of another exhibit."""
-        left, right = self.at(*first), other.at(*second)
-        common = [(left[seed], right[seed]) for seed in left if seed in right]
-        if not common:
-            raise Missing(f"{first} and {second} with the same seed")
-        return common
+        return [(a, b) for a, b in by_seed(self.at(*first), other.at(*second))]
+
+
+def by_seed(*columns: Mapping[int, Any]) -> list[tuple[Any, ...]]:
+    """Values of several points, seed by seed, of the seeds that all of them have."""
+    first, *others = columns
+    seeds = [seed for seed in first if all(seed in other for other in others)]
+    if not seeds:
+        raise Missing("values with the same seed")
+    return [tuple(column[seed] for column in columns) for seed in seeds]
 
 
 def shown_records(

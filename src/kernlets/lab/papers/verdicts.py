@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isinf
 from statistics import fmean, stdev
@@ -146,9 +146,9 @@ def _judged(row: Row, context: Context, apart: float | None) -> Row:
     if published is None:
         return row
     elsewhere = entry(context.exhibit.repeats, row.series, row.x)
-    row = replace(row, counted=elsewhere is None, verdict=NOT_MEASURED)
+    row = replace(row, counted=elsewhere is None)
     if not row.values:
-        return row
+        return replace(row, verdict=NOT_MEASURED, why=elsewhere or "")
     return _compared(row, published, _terms(row, published, context, apart), context)
 
 
@@ -204,15 +204,22 @@ def _rule(published: Published, terms: Terms, setting: str) -> str:
 def judged_claims(context: Context) -> Iterator[Judged]:
     """Each claim of the exhibit with its verdict."""
     for claim in context.exhibit.claims:
-        why = context.smaller or (context.no_timing if claim.timing else "")
-        try:
-            parts = claim.parts(*_looked_up(claim, context))
-        except Missing:
+        parts = _parts(claim, context)
+        if not parts:
             yield Judged(claim, NOT_MEASURED)
             continue
+        why = context.smaller or (context.no_timing if claim.timing else "")
         found = judge.judge_claim(parts, claim.at_least, claim.at_most)
         verdict = NOT_COMPARABLE if why else found.name
         yield Judged(claim, verdict, why, found, _claim_rule(claim, parts, context))
+
+
+def _parts(claim: Claim, context: Context) -> Mapping[str, Sequence[float]]:
+    """What the claim is about; nothing if a point of it was not measured."""
+    try:
+        return claim.parts(*_looked_up(claim, context))
+    except Missing:
+        return {}
 
 
 def _claim_rule(claim: Claim, parts: Mapping[str, Any], context: Context) -> str:
