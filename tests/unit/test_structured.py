@@ -41,6 +41,8 @@ from kernlets import (
     options,
     save,
 )
+from kernlets.backend import ops
+from kernlets.backend.ops import Lanes, Series
 from kernlets.core import Kernel
 from kernlets.maps import AdditiveMap, ConvolutionMap, CountMap
 
@@ -94,6 +96,22 @@ def test_gak_of_long_series_neither_under_nor_overflows(loops, sigma, rng):
     np.testing.assert_allclose(np.diagonal(K), 1.0)
     with options(loops="reference"):
         np.testing.assert_allclose(K, GAK(sigma)(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("apart", [0.0, 2.0, 5.0, 30.0, 1e4, 1e100])
+@pytest.mark.parametrize("sigma", [0.5, 8.0, 1e200])
+@pytest.mark.parametrize("band", [0, 4])
+def test_logarithms_of_series_that_are_far_apart(channels, apart, sigma, band, rng):
+    """Sums from 1 down to where no float holds them: all as plain loops have them."""
+    X, Y = ([rng.normal(size=(n, channels)) for n in (1, 20, 33, 35)] for _ in "XY")
+    far = [y + apart for y in Y]
+    rate, geometric = 0.5 / sigma / sigma, band == 0
+    rows, columns = Series.of(X), Lanes.of(Series.of(far))
+    found = ops.log_gak(rows, columns, 0, 4, rate, band, geometric)
+    with options(loops="reference"), np.errstate(over="ignore"):
+        expected = ops.log_gak(rows, columns, 0, 4, rate, band, geometric)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
 def test_gak_of_very_long_series(rng):
