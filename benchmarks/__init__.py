@@ -38,6 +38,7 @@ NAMES = (
     "occlusion",
     "recovery",
     "structured",
+    "structured-scale",
     "structured-accuracy",
     "images",
     "inpainting",
