@@ -39,6 +39,7 @@ NAMES = (
     "occlusion",
     "recovery",
     "structured",
+    "structured-scale",
     "structured-accuracy",
     "images",
     "inpainting",
