@@ -35,7 +35,10 @@ _HOMES = {
     ),
     "pursuits": "OMP Lasso Threshold",
     "dictionaries": "ExplicitDictionary KernelDictionary",
-    "updates": "AnchorDescent Coherence ReconstructionCost StochasticGradient",
+    "updates": (
+        "AnchorDescent BabelMeasure Coherence FeatureDistance LinearDependence "
+        "ReconstructionCost StochasticGradient"
+    ),
     "pursuits.group": "GroupOMP",
     "pursuits.simultaneous": "SimultaneousOMP",
     "learners": (

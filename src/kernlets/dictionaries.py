@@ -290,6 +290,13 @@ class GramDictionary(Dictionary):
         coefs[np.arange(len(rows)), rows] = 1
         return cls(matrix, coefs / scale, chosen / scale)
 
+    @classmethod
+    def of_coefs(cls, matrix: Array, coefs: Array) -> GramDictionary:  # (N, N), (m, N)
+        """Atoms Σᵢ coefs[j, i] φ(xᵢ), divided by their norms."""
+        products = matmul(coefs, matrix)
+        norms = namespace(matrix).sqrt((coefs * products).sum(axis=1))[:, None]
+        return cls(matrix, coefs / norms, products / norms)
+
     @property
     def n_atoms(self) -> int:
         return self.coefs.shape[0]

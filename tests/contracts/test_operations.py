@@ -348,6 +348,10 @@ def budget_problem(rng, dtype, pruning, width):
         patience=5,
         coherence=0.9,
         cost=1.0,
+        babel=np.inf,
+        distance=-np.inf,
+        dependence=-1.0,
+        repeats=False,
         pruning=pruning,
         unit=width > 0,
         tiny=100 * tiny,
@@ -375,6 +379,41 @@ def test_budget_stream_is_the_reference_stream(home, rng, dtype, pruning, width)
         (*stock[:4], *found[3:]), (*twin[:4], *expected[3:]), strict=True
     ):
         np.testing.assert_allclose(ours, theirs, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        {"babel": 4.0},
+        {"distance": 8.0},
+        {"dependence": 2.0},
+        {"repeats": True, "coherence": np.inf},
+    ],
+    ids=lambda criterion: min(criterion),
+)
+def test_budget_stream_has_the_same_criteria_in_all_homes(home, rng, dtype, criterion):
+    matrix, stock, rules, pursuit = budget_problem(rng, dtype, ops.ERROR, 0)
+    rules = rules._replace(cost=-1.0, budget=60, **criterion)
+    room, m = 61, len(stock.gram)
+    stock = stock._replace(
+        matrix=np.zeros((room, room), dtype),
+        coefs=np.zeros((room, m), dtype),
+        products=np.zeros((room, m), dtype),
+        inverse=np.zeros((room, room)),
+        slots=np.zeros(room, np.int64),
+    )
+    twice = np.r_[:30, :30]  # each sample comes again
+    matrix = np.ascontiguousarray(matrix[np.ix_(twice, twice)])
+    twin = ops.Stock(*[part.copy() for part in stock])
+    rates = np.linspace(0.05, 0.01, 60).astype(dtype)
+    block = matrix, np.diagonal(matrix).copy(), rates, rules, pursuit
+    expected = reference_budget.budget_stream(twin, 0, *block)
+    found = call(home, "budget_stream", stock, 0, *block)
+    assert found[:2] == expected[:2]
+    np.testing.assert_array_equal(stock.slots, twin.slots)
+    kept = stock.slots[: found[0]] % 30
+    assert (len(set(kept)) < len(kept)) == rules.repeats
 
 
 def test_budget_stream_keeps_what_belongs_together(home, rng):

@@ -98,7 +98,7 @@ BY_NAME = {
     "lab/peers/memory.py": (None, "a benchmark is measured in a process of its own"),
     "lab/papers/catalogue.py": ("lab.papers.exhibits.", "one module for each paper"),
 }
-DASK_PARTS = ("files", "labels", "rows", "tasks", "wait", "worker")
+DASK_PARTS = ("files", "labels", "objects", "rows", "tasks", "wait", "worker")
 DASK = {f"backend/dask_{part}.py" for part in DASK_PARTS}
 HOMES = {
     "numba": {"hot/numba_.py"},

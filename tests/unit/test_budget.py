@@ -8,13 +8,18 @@ from sklearn.linear_model import Lasso as SklearnLasso
 
 from kernlets import (
     OMP,
+    BabelMeasure,
     BudgetKernelDL,
+    FeatureDistance,
     Lasso,
     Linear,
+    LinearDependence,
     Polynomial,
     ResidualClassifier,
     datasets,
+    load,
     options,
+    save,
 )
 from kernlets.updates.budget_rules import (
     Admission,
@@ -202,6 +207,60 @@ def test_cost_admits_what_is_badly_represented(half, X):
 def test_no_sample_is_stored_twice(X):
     twice = np.repeat(X[:20], 2, axis=0)
     assert len(learner(max_iter=3).fit(twice).anchors_) == 20
+
+
+@pytest.mark.parametrize("update", ["parameter", "feature"])
+@pytest.mark.parametrize("rule", [Admission, ReconstructionCost])
+def test_samples_are_stored_again_where_table_one_does(rule, update, X):
+    """With (22) alone a sample that is badly represented comes in on each pass."""
+    params = {"threshold": 0.0} if rule is ReconstructionCost else {}
+    rule = rule(n_first=8, repeats=True, **params)
+    found = learner(admission=rule, update=update, max_iter=2).fit(X[:20])
+    assert len(found.anchors_) == 40
+    assert len(np.unique(found.anchors_, axis=0)) == 20
+    assert np.isfinite(found.coefs_).all()
+
+
+def span_gap(K, row, own):
+    return own - row @ np.linalg.lstsq(K, row, rcond=None)[0]
+
+
+CRITERIA = {
+    "distance": (
+        FeatureDistance(2.0, n_first=8),
+        lambda K, row, own: (own + np.diag(K) - 2 * row).min() > 4.0,
+    ),
+    "babel": (
+        BabelMeasure(2.5, n_first=8),
+        lambda K, row, own: (np.abs(row) / np.sqrt(np.diag(K) * own)).sum() < 2.5,
+    ),
+    "dependence": (
+        LinearDependence(2.0, n_first=8),
+        lambda K, row, own: span_gap(K, row, own) > 2.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("loops", ["reference", "numba"])
+@pytest.mark.parametrize("name", CRITERIA)
+def test_further_criteria_of_admission(name, loops, X, tmp_path):
+    """Section III-A, sample by sample."""
+    rule, admits = CRITERIA[name]
+    with options(loops=loops):
+        stream, admitted = learner(admission=rule).partial_fit(X[:8]), []
+        for x in X[8:, None]:
+            Z = stream.anchors_
+            row, own = KERNEL(x, Z)[0], KERNEL.diag(x)[0]
+            stream.partial_fit(x)
+            admitted.append(len(stream.anchors_) > len(Z))
+            assert admitted[-1] == admits(KERNEL(Z), row, own)
+        assert 0 < sum(admitted) < len(admitted)
+        before = len(stream.anchors_)
+        assert len(stream.partial_fit(X).anchors_) == before  # none of them again
+    save(stream, tmp_path / "model")
+    assert load(tmp_path / "model").admission.threshold == rule.threshold
+    by_name = learner(admission=name)._admission()
+    assert type(by_name) is type(rule)
 
 
 # the budget
@@ -402,5 +461,9 @@ def test_bad_input(X):
         learner("precomputed").fit(X)
     with pytest.raises(ValueError, match="at most budget=100"):
         learner(init=np.ones((4, 3))).fit(X)
+    with pytest.raises(ValueError, match="'threshold'"):
+        learner(admission=FeatureDistance(-1.0)).fit(X)
+    with pytest.raises(ValueError, match="'repeats'"):
+        learner(admission=Admission(repeats="often")).fit(X)
     with pytest.raises(ValueError, match="no non-zero samples"):
         learner(Linear()).partial_fit(np.zeros((3, 6)))

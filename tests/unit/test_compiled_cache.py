@@ -9,7 +9,7 @@ import sys
 FITS = """
 import hashlib
 import numpy as np
-from kernlets import KSVD, OMP, KernelKSVD, Lasso
+from kernlets import DTW, GAK, KSVD, OMP, KernelKSVD, Lasso
 
 X = np.random.default_rng(0).standard_normal((80, 12))
 gaps = np.where(X < -1.5, np.nan, X)
@@ -23,6 +23,8 @@ learners = [
 for learner, rows in learners:
     weights = learner.fit(rows).dictionary_.weights
     print(hashlib.sha256(np.ascontiguousarray(weights).data).hexdigest())
+for kernel in (GAK(3.0), DTW(0.1)):
+    print(hashlib.sha256(kernel(X).data).hexdigest())
 """
 
 
@@ -39,5 +41,5 @@ def test_a_process_that_compiles_and_one_that_loads_agree(tmp_path):
         ).stdout.split()
         for _ in range(2)
     )
-    assert len(set(compiled)) == 5
+    assert len(set(compiled)) == 7
     assert compiled == loaded

@@ -16,11 +16,15 @@ import pytest
 from benchmarks.traffic import traffic
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
+from tests.structures import samples as objects
 
 from kernlets import (
+    DTW,
+    GAK,
     KSVD,
     MOD,
     RBF,
+    Clipped,
     FourierMap,
     KernelKSVD,
     NystroemMap,
@@ -30,6 +34,9 @@ from kernlets import (
     ReducedKernelDL,
     ResidualClassifier,
     RLSDictionary,
+    Spectrum,
+    Stein,
+    WeisfeilerLehman,
     options,
 )
 from kernlets.backend.arrays import is_dask
@@ -43,10 +50,11 @@ from kernlets.backend.rows import (
 )
 from kernlets.landmarks import SAMPLERS, choose
 from kernlets.landmarks.select import BY_BLOCKS
-from kernlets.maps import MAPS
+from kernlets.maps import MAPS, ConvolutionMap, CountMap
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
 da = pytest.importorskip("dask.array", reason="Dask is not installed")
+db = pytest.importorskip("dask.bag", reason="Dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="Dask is not installed")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")
 pandas = pytest.importorskip("pandas", reason="pandas is not installed")
@@ -626,6 +634,113 @@ def test_a_cluster_whose_workers_come_back(small_cluster, X):
         found = learner.set_params(callback=leave_for_a_while).fit(chunked(X))
     timers[0].join()
     np.testing.assert_array_equal(found.components_, expected)
+
+
+# Samples that are not rows
+
+STRUCTURED = {
+    "series": GAK(),
+    "strings": Spectrum(2),
+    "graphs": WeisfeilerLehman(2),
+    "matrices": Stein(0.5),
+}
+LABELS = np.array(["even", "odd"])[np.arange(24) % 2]
+
+
+def of_objects(kernel, landmarks="uniform"):
+    features = NystroemMap(kernel, landmarks, n_landmarks=8, random_state=0)
+    learner = MOD(3, 2, max_iter=2, random_state=0)
+    return make_pipeline(features, ResidualClassifier(learner))
+
+
+def object_rows(found):
+    """The same samples as a Dask array of objects, in chunks of unknown length."""
+    parts = [dask.delayed(array_of)(found[:9]), dask.delayed(array_of)(found[9:])]
+    chunks = [da.from_delayed(part, (np.nan,), dtype=object) for part in parts]
+    return da.concatenate(chunks, allow_unknown_chunksizes=True)
+
+
+def array_of(found):
+    array = np.empty(len(found), dtype=object)
+    array[:] = found
+    return array
+
+
+def test_bags_of_objects_on_a_cluster(client):
+    check_objects("series")
+
+
+@pytest.mark.parametrize("kind", STRUCTURED)
+def test_bags_of_objects(kind):
+    check_objects(kind)
+
+
+def check_objects(kind):
+    """Learned and predicted from bags and chunks of objects, as in memory."""
+    X, new = objects(kind, 24), objects(kind, 13, seed=5)
+    model = of_objects(STRUCTURED[kind]).fit(X, LABELS)
+    for bag in (db.from_sequence(new, npartitions=3), object_rows(new)):
+        assert_close(model[0].transform(bag).compute(), model[0].transform(new), 1e-12)
+        found = model.predict(bag)
+        assert is_dask(found) and found.shape == (13,)
+        np.testing.assert_array_equal(found.compute(), model.predict(new))
+    bag = db.from_sequence(X, npartitions=5)
+    again = clone(model).fit(bag, LABELS)
+    assert_close(again[0].projection_, model[0].projection_, 1e-12)
+    np.testing.assert_array_equal(again.predict(new), model.predict(new))
+    assert again.score(bag, LABELS) == model.score(X, LABELS)
+
+
+@pytest.mark.parametrize("landmarks", ["diagonal", "column-norm", "leverage"])
+def test_landmarks_of_objects_do_not_depend_on_where_they_are(landmarks):
+    X = objects("series", 24)
+    here = of_objects(GAK(), landmarks).fit(X, LABELS)[0]
+    there = of_objects(GAK(), landmarks).fit(db.from_sequence(X, npartitions=5), LABELS)
+    np.testing.assert_array_equal(there[0].landmark_indices_, here.landmark_indices_)
+    assert there[0].kernel_.sigma == here.kernel_.sigma
+
+
+def test_other_models_and_forms_of_objects():
+    X, new = objects("series", 24), objects("series", 13, seed=5)
+    bag = db.from_sequence([x.astype(np.float32) for x in new], npartitions=3)
+    few = {"n_nonzero_coefs": 2, "max_iter": 2, "random_state": 0}
+    exact = ResidualClassifier(KernelKSVD(GAK(2.0), 3, **few)).fit(X, LABELS)
+    np.testing.assert_array_equal(exact.predict(bag).compute(), exact.predict(new))
+    waves = ConvolutionMap(20, random_state=0).fit(X)
+    assert_close(waves.transform(bag).compute(), np.float32(waves.transform(new)))
+    words = objects("strings", 13)
+    counts = CountMap("spectrum:2").fit(words)
+    found = counts.transform(db.from_sequence(words, npartitions=3)).blocks[1].compute()
+    expected = counts.transform(words[5:10]).toarray()
+    np.testing.assert_array_equal(found.toarray(), expected)
+    clipped = NystroemMap(Clipped(DTW()), n_landmarks=8, random_state=0)
+    X = np.random.default_rng(0).standard_normal((30, 12))  # each row is a series
+    expected, rows = clone(clipped).fit(X).transform(X), chunked(X, 7, 5)
+    assert_close(clipped.fit(rows).transform(rows).compute(), expected)
+
+
+def test_float32_objects_give_float32_features():
+    X = [x.astype(np.float32) for x in objects("series", 24)]
+    bag = db.from_sequence(X, npartitions=5).filter(lambda x: len(x) > 6)
+    found = NystroemMap(GAK(2.0), n_landmarks=4).fit(bag).transform(bag)
+    assert found.dtype == np.float32 and found.compute().dtype == np.float32
+
+
+def test_bad_bags_are_refused():
+    X = objects("series", 24)
+    bag = db.from_sequence(X, npartitions=5)
+    for model in (NystroemMap("rbf"), MOD(3)):
+        with pytest.raises(TypeError, match="a Dask Bag is neither rows"):
+            model.fit(bag)
+    with pytest.raises(TypeError, match="a Dask Bag is neither rows"):
+        of_objects(GAK()).fit(bag, db.from_sequence(LABELS, npartitions=5))
+    with pytest.raises(TypeError, match="takes samples in memory"):
+        KernelKSVD(GAK(), 3).fit(bag)
+    X[14] = X[14] * np.nan
+    with pytest.raises(ValueError, match=r"series 4 is empty.*of a partition"):
+        NystroemMap(GAK()).fit(db.from_sequence(X, npartitions=5))
+    with pytest.raises(ValueError, match="X has 0 sample"):
+        NystroemMap(GAK()).fit(bag.filter(lambda _: False))
 
 
 def test_no_dask_input_no_dask_import():

@@ -24,7 +24,9 @@ from kernlets import (
     options,
 )
 from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
+from kernlets.lab.papers.written import exact_kernel_ksvd, kernel_omp
 from kernlets.pursuits import encode
+from kernlets.updates import KSVDUpdate
 
 PAIRS = [(KSVD, KernelKSVD, {}), (KSVD, KernelKSVD, {"update": "ksvd:exact=True"})]
 PAIRS += [(KSVD, KernelKSVD, {"update": "ksvd-parallel"}), (MOD, KernelMOD, {})]
@@ -243,6 +245,33 @@ def test_too_large_is_refused_with_advice(rng):
     assert "1000 samples" in str(info.value) and "memory" in str(info.value)
 
 
+@pytest.mark.parametrize("Kernelized", [KernelKSVD, KernelMOD])
+def test_random_combinations_of_all_samples_as_first_atoms(Kernelized, X):
+    """For the linear kernel they are random directions: the same path from there."""
+    coefs = np.random.default_rng(0).standard_normal((15, len(X)))
+    common = {"n_nonzero_coefs": 3, "max_iter": 4, "random_state": 0}
+    found = Kernelized("linear", 15, init="normal", **common).fit(X)
+    linear = {KernelKSVD: KSVD, KernelMOD: MOD}[Kernelized]
+    rng = np.random.default_rng(0)
+    rng.standard_normal(coefs.shape)  # what the start has drawn
+    expected = linear(15, init=coefs @ X, **{**common, "random_state": rng}).fit(X)
+    np.testing.assert_allclose(
+        found.history_["objective"], expected.history_["objective"], rtol=1e-8
+    )
+
+
+def test_equal_samples_are_as_likely_as_their_weight(X):
+    """w equal rows have √w times the coefficient of one, in distribution."""
+    weights = np.full(len(X), 1.0)
+    weights[:60] = 100.0
+    model = KernelKSVD("linear", 40, init="normal", n_nonzero_coefs=1, random_state=0)
+    start = model._first_dictionary(X @ X.T, np.random.default_rng(0), weights)
+    sizes = np.abs(start.coefs).mean(axis=0)
+    assert sizes[:60].mean() / sizes[60:].mean() == pytest.approx(10, rel=0.1)
+    norms = (start.coefs @ (X @ X.T) * start.coefs).sum(axis=1)
+    np.testing.assert_allclose(norms, 1)
+
+
 def test_bad_init(X):
     for bad in ([[1, 2]], [0.5, 1.0], [0, 500]):
         with pytest.raises(ValueError, match="init"):
@@ -273,3 +302,33 @@ def test_src_separates_with_kernels_and_torch(xp, rng):
     X = xp.asarray(circles + 0.05 * rng.standard_normal((200, 2)))
     model = SRCClassifier(RBF(0.3), n_nonzero_coefs=5).fit(X[:100], y[:100])
     assert (xp.to_numpy(model.predict(X[100:])) == y[100:]).mean() > 0.97
+
+
+def test_learning_as_written_follows_the_library(X):
+    """The slow form that speed-ups are measured against computes the same errors."""
+    kernel, coder = RBF(2.0), OMP(3)
+    rng = np.random.default_rng(0)
+    slow = exact_kernel_ksvd(kernel(X), 15, coder, 5, rng)
+    bare = KSVDUpdate(min_uses=0, max_coherence=2.0)
+
+    class Transposed(np.random.Generator):
+        """Draws the first coefficients as the slow form does: (N, m)."""
+
+        def standard_normal(self, size):
+            return super().standard_normal(size[::-1]).T
+
+    drawn = Transposed(np.random.PCG64(0))
+    fast = KernelKSVD(
+        kernel, 15, coder=coder, max_iter=5, init="normal", update=bare
+    ).set_params(random_state=drawn)
+    np.testing.assert_allclose(fast.fit(X).history_["objective"], slow, rtol=1e-9)
+
+
+def test_pursuit_of_the_table_is_omp_in_feature_space(X, rng):
+    K, A = RBF(2.0)(X), rng.standard_normal((len(X), 12))
+    A /= np.sqrt((A * (K @ A)).sum(axis=0))
+    new = rng.standard_normal((4, 8))
+    k_new = RBF(2.0)(new, X)
+    expected = OMP(3).solve(A.T @ K @ A, k_new @ A, np.ones(4)).toarray()
+    for code, k_z in zip(expected, k_new, strict=True):
+        np.testing.assert_allclose(kernel_omp(K, A, k_z, 3), code, atol=1e-9)

@@ -9,11 +9,13 @@ import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernlets import KSADClassifier, NystroemMap, datasets
-from kernlets.classifiers.ksad_codes import KSADCodes, soft
+from kernlets import KSADClassifier, Lasso, NystroemMap, datasets, load, save
+from kernlets.classifiers.ksad_codes import CodesThenAtoms, KSADCodes, soft
 from kernlets.classifiers.neighbors import count_votes, smallest
-from kernlets.classifiers.scatter import Scatter, fisher_directions
+from kernlets.classifiers.scatter import NormScatter, Scatter, fisher_directions
 from kernlets.datasets import unit_norm
+from kernlets.lab.papers.exhibits.common import Searched
+from kernlets.lab.papers.written import Fista
 from kernlets.updates.orthogonal import nearest_orthonormal, procrustes
 
 
@@ -61,24 +63,85 @@ def test_scatter_adds_up_over_blocks(rng):
     assert (parts[0] + parts[1]).ratio == pytest.approx(Scatter.of(Q, labels, 4).ratio)
 
 
+def central_differences(f, Q, h=1e-6):
+    slope = np.empty_like(Q)
+    for place in np.ndindex(*Q.shape):
+        up, down = Q.copy(), Q.copy()
+        up[place] += h
+        down[place] -= h
+        slope[place] = (f(up) - f(down)) / (2 * h)
+    return slope
+
+
 def test_gradient_of_the_ratio(rng):
     Q, labels = groups(rng, n=20, k=3)
     scale, shift = Scatter.of(Q, labels, 4).slope()
     gradient = scale[labels][:, None] * Q - shift[labels]
-    h = 1e-6
-    for i, j in np.ndindex(*Q.shape):
-        ratios = []
-        for sign in (1, -1):
-            moved = Q.copy()
-            moved[i, j] += sign * h
-            within, between = naive_traces(moved, labels)
-            ratios.append(within / between)
-        slope = (ratios[0] - ratios[1]) / (2 * h)
-        assert gradient[i, j] == pytest.approx(slope, rel=1e-5, abs=1e-9)
+
+    def ratio(moved):
+        within, between = naive_traces(moved, labels)
+        return within / between
+
+    expected = central_differences(ratio, Q)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-9)
+
+
+def naive_norm(Q, labels):
+    """‖Σ_c K_c (μ_c − μ)(μ_c − μ)ᵀ‖², entry by entry."""
+    total = np.zeros((Q.shape[1], Q.shape[1]))
+    for c in np.unique(labels):
+        offset = Q[labels == c].mean(axis=0) - Q.mean(axis=0)
+        total += (labels == c).sum() * np.outer(offset, offset)
+    return (total**2).sum()
+
+
+def test_printed_scatter_and_its_gradient(xp, rng):
+    Q, labels = groups(rng, n=20, k=3)
+    scatter = NormScatter.of(xp.asarray(Q), labels, 4)
+    assert scatter.between == pytest.approx(naive_norm(Q, labels))
+    scale, shift = (xp.to_numpy(part) for part in scatter.slope())
+    gradient = scale[labels][:, None] * Q - shift[labels]
+
+    def ratio(moved):
+        return naive_traces(moved, labels)[0] / naive_norm(moved, labels)
+
+    expected = central_differences(ratio, Q)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-9)
+
+
+def test_printed_scatter_decides_the_objective(digits):
+    X, y, *_ = digits
+    params = {"n_components": 20, "beta2": 5.0, "max_iter": 3, "random_state": 0}
+    model = KSADClassifier(**params, between="norm").fit(X, y)
+    F, Z = model.map_.transform(X), model.dictionary_.atoms
+    steps = CodesThenAtoms(KSADCodes(F, y, 0.1, 5.0, NormScatter), Z)
+    found = steps.step(lambda: None)["objective"]
+    Q, Z = steps._codes.codes, steps.atoms
+    ratio = naive_traces(Q, y)[0] / naive_norm(Q, y)
+    error = ((F - Q @ Z) ** 2).sum() + 0.1 * np.abs(Q).sum() + 5 * ratio
+    assert found == pytest.approx(error)
+    other = KSADClassifier(**params).fit(X, y)
+    assert model.history_["objective"] != other.history_["objective"]
+
+
+def test_new_codes_of_line_15_have_no_threshold(digits, tmp_path):
+    X, y, X_new, _ = digits
+    params = {"n_components": 20, "beta1": 0.3, "random_state": 0}
+    model = KSADClassifier(**params, threshold_new=False).fit(X, y)
+    corr = model.map_.transform(X_new) @ model.dictionary_.atoms.T
+    np.testing.assert_allclose(model.encode(X_new).toarray(), corr)
+    usual = KSADClassifier(**params).fit(X, y)
+    np.testing.assert_array_equal(model.codes_, usual.codes_)
+    np.testing.assert_allclose(usual.encode(X_new).toarray(), soft(corr, 0.15))
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X_new), model.predict(X_new))
 
 
 def test_classes_without_difference_do_no_harm(rng):
     Q = np.concatenate([np.eye(3), np.eye(3)])
+    scatter = NormScatter.of(Q, np.array([0, 0, 0, 1, 1, 1]), 2)
+    assert scatter.ratio == 0 and not np.any(scatter.slope()[1])
     scatter = Scatter.of(Q, np.array([0, 0, 0, 1, 1, 1]), 2)
     assert scatter.ratio == 0
     assert not np.any(scatter.slope()[0]) and not np.any(scatter.slope()[1])
@@ -184,6 +247,34 @@ def test_smallest(n, count, rng):
 
 # the classifier
 
+
+def test_fista_reaches_the_lasso(rng):
+    atoms = rng.standard_normal((12, 20))
+    X = rng.standard_normal((5, 20))
+    problem = atoms @ atoms.T, X @ atoms.T, (X**2).sum(axis=1)
+    expected = Lasso(alpha=2.0, tol=1e-12).solve(*problem).toarray()
+    found = Fista(alpha=2.0, max_iter=3000).solve(*problem).toarray()
+    assert np.count_nonzero(expected) < expected.size
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+    few = Fista(alpha=2.0, max_iter=3).solve(*problem).toarray()
+    assert np.abs(few - expected).max() > 1e-3
+
+
+def test_the_kernel_is_chosen_on_training_rows(digits):
+    X, y, X_new, _ = digits
+    asked = []
+
+    class Watched(KSADClassifier):
+        def fit(self, X, y):
+            asked.append((self.kernel, len(X)))
+            return super().fit(X, y)
+
+    grid = {"kernel": ["poly:2,coef0=1", "rbf:100"]}
+    model = Searched(Watched(dictionary="fisher", random_state=0), grid, 0, 150)
+    model.fit(X, y)
+    assert sorted({rows for _, rows in asked}) == [100, 500]  # folds, then all
+    assert model.model.kernel == asked[-1][0] in grid["kernel"]
+    assert len(model.predict(X_new)) == len(X_new)
 
 def test_orthogonal_atoms_have_no_say_in_the_labels(digits):
     """Without a threshold: k-NN on codes is k-NN on features, and here on samples."""
@@ -300,6 +391,8 @@ def test_precomputed_kernel(digits):
         ({"beta1": -1}, "beta1"),
         ({"shrinkage": 0}, "shrinkage"),
         ({"dictionary": "best"}, "dictionary"),
+        ({"between": "matrix"}, "between"),
+        ({"threshold_new": "no"}, "threshold_new"),
         ({"landmarks": "some"}, "landmarks='some'"),
     ],
     ids=str,

@@ -68,3 +68,25 @@ def test_distance_percentile(rng):
 def test_patches_larger_than_the_images_are_refused(images):
     with pytest.raises(ValueError, match=r"size=10.*1 to 9"):
         random_patches(images, 5, 10)
+
+
+def test_patches_in_colour_are_pieces_of_the_images(rng):
+    images = rng.integers(256, size=(3, 8, 9, 3)).astype(float)
+    found = random_patches(images, 40, 4, random_state=0)
+    assert found.shape == (40, 48)
+    grey = random_patches(images[..., 1], 40, 4, random_state=0)  # the same places
+    middle = found.reshape(40, 16, 3)[..., 1]
+    np.testing.assert_array_equal(middle, grey)
+    for raw, image in zip(images, normalized_contrast(images), strict=True):
+        scale = np.sqrt(raw.var() + 10)  # over all colours together
+        np.testing.assert_allclose(image, (raw - raw.mean()) / scale)
+    with pytest.raises(ValueError, match=r"images of \(8, 9\) pixels"):
+        random_patches(images, 5, 9)
+
+
+def test_grey_images_have_no_colour(shared_data):
+    with pytest.raises(ValueError, match="leave colour out"):
+        whitened_patches(5, name="digits", colour=True)
+    found = whitened_patches(400, size=3, random_state=0, colour=True)
+    assert found.shape == (400, 27)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)

@@ -27,7 +27,7 @@ from kernlets.learners.reduced import facing
 from kernlets.pursuits import encode
 from kernlets.updates import AnchorDescent, AnchoredUpdate
 from kernlets.updates.anchored import _widened
-from kernlets.updates.anchors import KernelTerm, LinearTerm
+from kernlets.updates.anchors import KernelTerm, LinearTerm, Objective, OnSpheres
 
 KERNELS = [RBF(1.5), Polynomial(3, coef0=1.0, scale=0.3)]
 COMPOSED = [Normalized(Polynomial(2, coef0=0.5)), 0.5 * RBF(2.0) + Linear()]
@@ -139,6 +139,104 @@ def test_published_steps_are_plain_gradient_steps(X, rng):
     np.testing.assert_allclose(found, D)
     with pytest.raises(ValueError, match="n_steps"):
         AnchorDescent(n_steps=0).run(term, X[:9])
+
+
+def test_step_of_the_mixed_term_is_the_printed_one(X, rng):
+    """d ← d − γ(g − e) with e = (Y − DX)Xᵀ: half of the gradient of eq. (8)."""
+    kernel, D, rate = KERNELS[0], X[:9] + 0.1, 1e-3
+    dictionary, rows, codes = trained(kernel, X, D, rng)
+    linear = LinearTerm(X, D, OMP(2), weight=1.0)
+    e = linear.cross - linear.codes_gram @ D
+    g = term_of(dictionary, codes).gradient(D)
+    for linear_rate, printed in ((rate / 2, g - e), (None, g - 2 * e)):
+        descent = AnchorDescent(1, rate, linear_rate=linear_rate)
+        update = AnchoredUpdate(
+            descent=descent, linear_weight=1.0, linear_coder=OMP(2)
+        )
+        coded = Coded(rows, codes)
+        moved = update._descended(dictionary, coded, descent)
+        np.testing.assert_allclose(moved.anchors, D - rate * printed, atol=1e-12)
+        error = linear.error(moved.anchors)  # of (8), whatever the rate
+        assert moved.linear_errors[-1] == pytest.approx(error)
+
+
+def test_guard_halves_steps_that_raise_the_objective(X, rng):
+    dictionary, _, codes = trained(KERNELS[0], X, X[:9], rng)
+    term, D = term_of(dictionary, codes), X[:9]
+    slope, start = term.gradient(D), term.value(D)
+    rate = 1e-3
+    while term.value(D - rate * slope) <= start:
+        rate *= 2
+    guarded = AnchorDescent(1, 4 * rate, guard=True).run(term, D)
+    assert term.value(guarded) <= start < term.value(D - 4 * rate * slope)
+    halved = [D - 4 * rate / 2**k * slope for k in range(12)]
+    lower = next(each for each in halved if term.value(each) <= start)
+    np.testing.assert_allclose(guarded, lower)
+    small = AnchorDescent(1, rate / 1024, guard=True).run(term, D)
+    np.testing.assert_allclose(small, D - rate / 1024 * slope)
+
+
+def test_guard_keeps_anchors_that_no_step_improves(X):
+    class Rising(Objective):
+        def value(self, anchors):
+            return float(np.abs(anchors - X[:3]).sum())  # least where it starts
+
+        def gradient(self, anchors):
+            return np.ones_like(anchors)
+
+    found = AnchorDescent(2, 0.5, guard=True).run(Rising(), X[:3])
+    np.testing.assert_array_equal(found, X[:3])
+
+
+def test_gradient_on_spheres_is_that_of_finite_differences(X, rng):
+    D = 2 * rng.standard_normal((5, 6))
+    dictionary, _, codes = trained(KERNELS[0], X, D, rng)
+    term = OnSpheres(term_of(dictionary, codes))
+    expected = central_differences(term.value, D)
+    np.testing.assert_allclose(term.gradient(D), expected, rtol=1e-6, atol=1e-6)
+    inside = (term.gradient(D) * D).sum(axis=1)
+    np.testing.assert_allclose(inside, 0, atol=1e-9)  # tangent
+
+
+@pytest.mark.parametrize("rate", [None, 1e-3], ids=["line search", "plain"])
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_anchors_of_norm_one_stay_so_and_improve(rate, weight, X):
+    descent = AnchorDescent(3, rate, unit_norm=True, guard=rate is not None)
+    model = ReducedKernelDL(
+        RBF(1.5),
+        8,
+        n_nonzero_coefs=2,
+        n_anchors=12,
+        optimize_anchors=descent,
+        linear_weight=weight,
+        random_state=0,
+    ).fit(X)
+    np.testing.assert_allclose(np.linalg.norm(model.anchors_, axis=1), 1)
+    assert model.history_["objective"][-1] < model.history_["objective"][0]
+
+
+def test_more_anchors_than_signals(X):
+    few = X[:20]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # not all of them are independent
+        learned = ReducedKernelDL.rkdl_d(RBF(2.0), n_anchors=30, random_state=0)
+        given = ReducedKernelDL(RBF(2.0), 5, anchors=X[:40], random_state=0)
+        assert len(learned.fit(few).anchors_) == 30
+        assert len(given.fit(few).anchors_) == 40
+    exact = ReducedKernelDL(RBF(2.0), 5, anchors=few, init=range(5), random_state=0)
+    more = ReducedKernelDL(RBF(2.0), 5, anchors=X, init=range(5), random_state=0)
+    paths = [model.fit(few).history_["objective"] for model in (exact, more)]
+    np.testing.assert_allclose(*paths, rtol=1e-6)  # φ of the signals spans them all
+
+
+def test_random_combinations_as_first_atoms(X):
+    model = ReducedKernelDL(
+        RBF(2.0), 6, n_anchors=10, init="normal", max_iter=1, random_state=0
+    ).fit(X)
+    assert model.coefs_.shape == (6, 10)
+    different = model.set_params(init="samples").fit(X).history_["objective"]
+    again = model.set_params(init="normal").fit(X).history_["objective"]
+    assert again != different
 
 
 def test_line_search_goes_down_whatever_the_unit_of_the_data(X, rng):
@@ -359,9 +457,10 @@ def test_named_methods_have_the_published_settings():
     assert (plain.anchors.n_components, plain.anchors.n_nonzero_coefs) == (50, 5)
     assert not plain.optimize_anchors and plain.random_state == 3
     moving = ReducedKernelDL.orkdl_d("rbf", rate=6e-4, n_components=10)
-    assert moving.optimize_anchors.get_params() == {"n_steps": 3, "rate": 6e-4}
+    assert repr(moving.optimize_anchors) == repr(AnchorDescent(3, 6e-4))
     assert moving.n_components == 10 and moving.linear_weight == 0
-    assert ReducedKernelDL.morkdl_d().linear_weight == 1
+    mixed = ReducedKernelDL.morkdl_d(rate=6e-4)
+    assert mixed.linear_weight == 1 and mixed.optimize_anchors.linear_rate == 3e-4
 
 
 def test_torch_moves_the_anchors_as_numpy_does(X):
@@ -405,6 +504,19 @@ def test_float32_moves_in_float32(X):
             "differentiable",
         ),
         ({"linear_weight": 1.0}, "optimize_anchors=True"),
+        ({"optimize_anchors": AnchorDescent(linear_rate=0.1)}, "set rate"),
+        ({"optimize_anchors": AnchorDescent(guard=True)}, "guard is about plain"),
+        (
+            {"optimize_anchors": AnchorDescent(rate=0.1, linear_rate=0.1)},
+            "set linear_weight",
+        ),
+        (
+            {
+                "optimize_anchors": AnchorDescent(rate=-1.0, linear_rate=0.1),
+                "linear_weight": 1.0,
+            },
+            "positive rate",
+        ),
         ({"anchors": "magic"}, "anchors"),
         ({"anchors": np.ones((4, 6)), "n_anchors": 5}, "n_anchors=5"),
         ({"anchors": np.ones((4, 5))}, "anchors has 5 columns"),

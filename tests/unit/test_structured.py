@@ -41,6 +41,8 @@ from kernlets import (
     options,
     save,
 )
+from kernlets.backend import ops
+from kernlets.backend.ops import Lanes, Series
 from kernlets.core import Kernel
 from kernlets.maps import AdditiveMap, ConvolutionMap, CountMap
 
@@ -94,6 +96,22 @@ def test_gak_of_long_series_neither_under_nor_overflows(loops, sigma, rng):
     np.testing.assert_allclose(np.diagonal(K), 1.0)
     with options(loops="reference"):
         np.testing.assert_allclose(K, GAK(sigma)(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("apart", [0.0, 2.0, 5.0, 30.0, 1e4, 1e100])
+@pytest.mark.parametrize("sigma", [0.5, 8.0, 1e200])
+@pytest.mark.parametrize("band", [0, 4])
+def test_logarithms_of_series_that_are_far_apart(channels, apart, sigma, band, rng):
+    """Sums from 1 down to where no float holds them: all as plain loops have them."""
+    X, Y = ([rng.normal(size=(n, channels)) for n in (1, 20, 33, 35)] for _ in "XY")
+    far = [y + apart for y in Y]
+    rate, geometric = 0.5 / sigma / sigma, band == 0
+    rows, columns = Series.of(X), Lanes.of(Series.of(far))
+    found = ops.log_gak(rows, columns, 0, 4, rate, band, geometric)
+    with options(loops="reference"), np.errstate(over="ignore"):
+        expected = ops.log_gak(rows, columns, 0, 4, rate, band, geometric)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
 def test_gak_of_very_long_series(rng):
@@ -251,8 +269,30 @@ WRONG = [
 
 @pytest.mark.parametrize("kernel", WRONG, ids=repr)
 def test_parameters_are_checked(kernel):
-    with pytest.raises(ValueError, match="must be a positive number"):
+    with pytest.raises(ValueError, match="must be a float in the range"):
         kernel(samples(kernel.takes, 3))
+
+
+def test_parameters_of_another_type_are_refused():
+    for kernel in (DTW(1.0, radius="x"), RandomWalk(None), MeanEmbedding(2)):
+        with pytest.raises(ValueError, match="parameter of"):
+            kernel.bound(samples(kernel.takes, 3))
+    with pytest.raises(ValueError, match="decay\\^n_steps overflows"):
+        RandomWalk(2, decay=1e300)(samples("graphs", 3))
+    with pytest.raises(ValueError, match="lower gamma"):
+        CrossCorrelation(1e300)(samples("series", 3))
+
+
+def test_no_samples_to_set_a_width_from():
+    with pytest.raises(ValueError, match="set from samples, and X has none"):
+        GAK().bound([])
+
+
+def test_samples_too_large_for_the_model():
+    narrow = [x.astype(np.float32) for x in samples("series", 9)]
+    model = NystroemMap(GAK(1.0), n_landmarks=3).fit(narrow)
+    with pytest.raises(ValueError, match="sample 1 is too large for float32"):
+        model.transform([narrow[0], narrow[1].astype(float) * 1e60])
 
 
 def test_one_step_series():
@@ -376,6 +416,13 @@ def test_bad_matrices_are_refused(X, message):
     for kernel in (LogEuclidean(1.0), Stein(0.5), AffineInvariant(1.0)):
         with pytest.raises(ValueError, match=message):
             kernel(X)
+
+
+def test_large_matrices():
+    with pytest.raises(ValueError, match="matrix 1 has entries up to"):
+        Stein()([np.eye(2), np.eye(2) * 1e200])
+    large = [x * 1e40 for x in samples("matrices", 4)]
+    np.testing.assert_array_equal(np.diagonal(Bures(0.3)(large)), 1.0)
 
 
 def test_bures_takes_singular_matrices_and_refuses_negative_ones():
@@ -511,7 +558,7 @@ def test_other_sequences_are_strings_too():
 
 
 def test_string_parameters_are_checked():
-    with pytest.raises(ValueError, match="k=0 must be at least 1"):
+    with pytest.raises(ValueError, match="'k' parameter of Spectrum must be an int"):
         Spectrum(0)(["a"])
     with pytest.raises(ValueError, match="g=2 must be at least k=3"):
         Gappy(3, 2)(["aaaa"])

@@ -15,6 +15,11 @@ def dask_rows() -> Any:
     return _load("dask_rows")
 
 
+def dask_objects() -> Any:
+    """Samples of a Dask collection that are not rows of numbers."""
+    return _load("dask_objects")
+
+
 def dask_labels() -> Any:
     """Rows of a Dask array by their labels."""
     return _load("dask_labels")

@@ -32,11 +32,11 @@ def split_rows(X: da.Array, y: Any) -> tuple[np.ndarray, list[da.Array]]:
         own, choose = labels, _places
         found = [_count_labels(part, ()) for part in own]
     classes = label_classes([values for values, _ in found])
-    chunks, width = first.X.to_delayed().ravel().tolist(), first.X.shape[1]
+    chunks, width = first.X.to_delayed().ravel().tolist(), first.X.shape[1:]
     pick = delayed(operator.getitem, pure=False)
 
     def members(label: Any) -> da.Array:
-        shapes = [(counts.get(label, 0), width) for _, counts in found]
+        shapes = [(counts.get(label, 0), *width) for _, counts in found]
         parts = [
             da.from_delayed(pick(chunk, choose(mine, label)), shape, first.X.dtype)
             for chunk, mine, shape in zip(chunks, own, shapes, strict=True)

@@ -39,6 +39,7 @@ from .dask_tasks import (
     sum_chunks,
 )
 from .reading import refuse_infinite, tell_rows
+from .samples import is_objects
 
 __all__ = [
     "as_rows",
@@ -59,6 +60,7 @@ def as_rows(X: Any, dtype: Any = None) -> da.Array:
     Chunks are converted to `dtype`, or to that in which such rows are computed, where
     they are made.
     """
+    _refuse_bag(X)
     stored = stored_dtype(X)
     if stored is not None and not isinstance(X, da.Array):
         # at once: pandas makes objects of columns of different kinds
@@ -88,10 +90,13 @@ def _holed(chunk: np.ndarray, _: Any) -> np.ndarray:
 
 
 def _check(chunk: np.ndarray, rows: slice | None = None) -> None:
+    if is_objects(chunk):
+        return  # checked when they were read
     refuse_infinite(chunk, rows, isinstance(chunk, Holed))
 
 
 def with_lengths(X: Any) -> da.Array:
+    _refuse_bag(X)
     if not isinstance(X, da.Array):
         with warnings.catch_warnings():  # text becomes objects, which is right
             warnings.filterwarnings("ignore", "Dask currently has limited support")
@@ -103,12 +108,28 @@ def with_lengths(X: Any) -> da.Array:
     return X
 
 
+def _refuse_bag(X: Any) -> None:
+    if not isinstance(X, da.Array) and not hasattr(X, "to_dask_array"):
+        raise TypeError(
+            f"a Dask {type(X).__name__} is neither rows of numbers nor labels: pass a "
+            "Dask array or dataframe, or what compute() gives"
+        )
+
+
 def map_rows(f: Callable[[Array], Array], X: da.Array, row_bytes: int) -> da.Array:
     """f over the chunks, as another Dask array: nothing is computed here."""
-    like = _on_host(f(to_device(as_float(np.ones((1, X.shape[1]), X.dtype)))))
+    like = _on_host(f(to_device(_one_row(X))))
     job = packed(partial(_map_chunk, f, row_bytes))
     first = origin(X)
-    return mapped(replace(first, maps=(*first.maps, job)), like)
+    return mapped(replace(first, maps=(*first.maps, job), sample=None), like)
+
+
+def _one_row(X: da.Array) -> np.ndarray:
+    """A row like those of X."""
+    if X.ndim > 1:
+        return as_float(np.ones((1, X.shape[1]), X.dtype))
+    sample = origin(X).sample
+    return np.empty(0, dtype=object) if sample is None else sample
 
 
 def _map_chunk(
@@ -172,7 +193,7 @@ def take_rows(X: da.Array, rows: np.ndarray) -> Array:
         for part, end, n in zip(parts, ends, X.chunks[0], strict=True)
     ]
     found = each_chunk(_take_from_chunk, X, wanted)
-    taken = np.concatenate(found) if found else np.empty((0, X.shape[1]))
+    taken = np.concatenate(found) if found else np.empty((0, *X.shape[1:]), X.dtype)
     gathered = np.empty_like(taken)
     gathered[order] = taken
     return to_device(gathered)
@@ -180,6 +201,6 @@ def take_rows(X: da.Array, rows: np.ndarray) -> Array:
 
 def _take_from_chunk(chunk: np.ndarray, rows: np.ndarray) -> np.ndarray:
     _check(chunk)
-    return as_float(chunk[rows])
+    return chunk[rows] if is_objects(chunk) else as_float(chunk[rows])
 
 

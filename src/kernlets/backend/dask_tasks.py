@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -48,12 +48,14 @@ LARGE_RECIPE = 10**6  # bytes; such a chunk was given by the client and is sent 
 class Origin:
     """The origin of rows on a cluster: chunks, and functions applied to each.
 
-    Parts of chunks (number of the chunk, its rows) where they are not whole ones.
+    Parts of chunks (number of the chunk, its rows) where they are not whole ones. Of
+    samples that are not rows of numbers, one, to find out what a function makes of it.
     """
 
     X: da.Array
     maps: tuple[Packed, ...] = ()
     parts: tuple[tuple[int, slice], ...] | None = None
+    sample: np.ndarray | None = None
 
     def pieces(self) -> Sequence[tuple[int, slice]]:
         if self.parts is not None:
@@ -69,7 +71,7 @@ class Origin:
             if first < last:
                 parts.append((i, slice(first, last)))
             begin += own.stop - own.start
-        return Origin(self.X, self.maps, tuple(parts))
+        return replace(self, parts=tuple(parts))
 
 
 @dataclass

@@ -45,7 +45,9 @@ TOUCHED = 2**21  # bytes that a system may map around a row of a file that is re
 
 def is_blocks(X: Any) -> bool:
     """Whether X is an iterable of row blocks rather than one array."""
-    if is_array(X) or isinstance(X, (str, bytes)) or hasattr(X, "__array__"):
+    if is_array(X) or is_dask(X) or isinstance(X, (str, bytes)):
+        return False
+    if hasattr(X, "__array__"):
         return False
     if isinstance(X, (list, tuple)):
         return len(X) > 0 and all(is_array(x) and x.ndim == 2 for x in X)
@@ -258,6 +260,17 @@ def spread_sample(X: Any, n_rows: int) -> Any:
     if n_rows >= X.shape[0] and not is_stored(X):
         return X
     return take_rows(X, spread_rows(X.shape[0], n_rows))
+
+
+def some_objects(X: Any) -> Any:
+    """X, or up to 2048 evenly spaced samples of a Dask array of objects."""
+    on_cluster = is_dask(X) and X.ndim == 1
+    return take_rows(X, spread_rows(X.shape[0])) if on_cluster else X
+
+
+def row_width(X: Any) -> int:
+    """The numbers in a row; 1 for samples that are not rows of numbers."""
+    return X.shape[1] if X.ndim > 1 else 1
 
 
 def joined(parts: list[Array]) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 from ..core import Array
 from .arrays import is_array, is_dask, is_torch, to_numpy, working_dtype
 
+LARGEST = 1e100  # entry of a matrix
 ASYMMETRY = 1e-6  # relative difference of a matrix from its transpose
 
 
@@ -52,6 +53,19 @@ def object_array(samples: list[Any]) -> np.ndarray:  # (n,)
     found = np.empty(len(samples), dtype=object)
     for i, sample in enumerate(samples):
         found[i] = sample
+    return found
+
+
+def as_type(samples: list[np.ndarray], dtype: np.dtype) -> list[np.ndarray]:
+    """Arrays of numbers in another type, or an error if it does not hold them."""
+    with np.errstate(over="ignore"):
+        found = [sample.astype(dtype, copy=False) for sample in samples]
+    for i, sample in enumerate(found):
+        if not np.isfinite(sample).all():
+            raise ValueError(
+                f"sample {i} is too large for {dtype}, the type of the model: scale it "
+                "as the samples of the fit, or fit with float64"
+            )
     return found
 
 
@@ -143,8 +157,14 @@ def as_matrices(X: Any) -> list[np.ndarray]:  # of (d, d)
             )
         if not np.isfinite(matrix).all():
             raise ValueError(f"matrix {i} has NaN or infinity: leave it out")
+        largest = float(np.abs(matrix).max())
+        if largest > LARGEST:
+            raise ValueError(
+                f"matrix {i} has entries up to {largest:.2g}, whose products overflow: "
+                "scale all matrices down"
+            )
         gap = np.abs(matrix - matrix.T).max()
-        if gap > ASYMMETRY * np.abs(matrix).max():
+        if gap > ASYMMETRY * largest:
             raise ValueError(
                 f"matrix {i} is not symmetric, entries differ by up to {gap:.2g}: "
                 "use (A + A.T) / 2 if that is meant"

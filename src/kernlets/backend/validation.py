@@ -7,7 +7,7 @@ another type become a source that converts them as they are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -34,7 +34,7 @@ from .arrays import (
     to_device,
     working_dtype,
 )
-from .cluster import dask_rows
+from .cluster import dask_objects, dask_rows
 from .lazy_rows import LazyRows, check_memory, is_elsewhere, is_stored
 from .masks import unmasked
 from .reading import HostRows, Incomplete, no_rows, refuse_infinite
@@ -319,6 +319,11 @@ def _check_dask(
     rows = _check_shape(dask_rows().as_rows(X, dtype), ensure_min_samples)
     check_features(estimator, X, reset)
     return rows
+
+
+def read_samples(X: Any, parse: Callable[[Any], np.ndarray], lazy: bool) -> Any:
+    """`parse` of X; with `lazy`, of each part of a Dask collection where it is made."""
+    return dask_objects().as_objects(X, parse) if lazy and is_dask(X) else parse(X)
 
 
 def _with_gaps(X: Any) -> Any:

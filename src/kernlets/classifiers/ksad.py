@@ -44,8 +44,9 @@ from ..updates.orthogonal import nearest_orthonormal
 from .ksad_codes import CodesThenAtoms, KSADCodes, soft
 from .labels import checked_labels, repeated_samples
 from .neighbors import count_votes
-from .scatter import Scatter, fisher_directions
+from .scatter import NormScatter, Scatter, fisher_directions
 
+BETWEEN = {"trace": Scatter, "norm": NormScatter}
 UNEVEN = 1e4  # times the typical κ(x, x): samples that outweigh all others
 
 
@@ -55,7 +56,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
     `NystroemMap` gives virtual samples Φ. Then codes Q and orthonormal atoms Z minimise
     K-SAD eq. (5),
 
-        ‖Φ − QZ‖² + beta1 ‖Q‖₁ + beta2 G(Q),    G = tr S_w / tr S_b,
+        ‖Φ − QZ‖² + beta1 ‖Q‖₁ + beta2 G(Q),    G = tr S_w / S_b,
 
     in turn: Q = T(ΦZᵀ − ½ beta2 ∇G(Q)) with the soft threshold T at ½ beta1, and Z
     solves an orthogonal Procrustes problem, eq. (6). A new sample gets the label of
@@ -88,6 +89,12 @@ class KSADClassifier(ClassifierMixin, Estimator):
         Share of the mean eigenvalue of S_w that is added to all (only "fisher").
     random_state : int, RandomState, Generator or None
         Seed of the landmarks and of the first atoms.
+    between : {"trace", "norm"}
+        The scatter S_b of the class means: the trace of Σ_c K_c(μ_c − μ)(μ_c − μ)ᵀ, or
+        the squared norm of that matrix, as the paper prints it (only "orthogonal").
+    threshold_new : bool
+        Whether codes of new samples are thresholded, as training codes are. With False
+        they are ΦZᵀ, line 15 of the paper's Algorithm 1 (only "orthogonal").
 
     Attributes
     ----------
@@ -117,6 +124,8 @@ class KSADClassifier(ClassifierMixin, Estimator):
     rows of Φ. So in the published classifier the dictionary influences the labels only
     through the threshold, which removes information. It is k-NN in feature space, and
     with a kernel that grows with xᵀy, on samples of unit norm, k-NN on the samples.
+    As printed, codes that are thresholded are compared with codes that are not; with
+    the trace the gradient of G is in the units of Q, with the norm it is not.
     With ``dictionary="fisher"`` the atoms do influence the labels.
 
     Examples
@@ -141,6 +150,8 @@ class KSADClassifier(ClassifierMixin, Estimator):
         "n_neighbors": [AT_LEAST_1],
         "shrinkage": [POSITIVE],
         "random_state": ["random_state", np.random.Generator],
+        "between": [StrOptions(set(BETWEEN))],
+        "threshold_new": ["boolean"],
     }
 
     _declared: ClassVar[Declared] = {
@@ -177,6 +188,8 @@ class KSADClassifier(ClassifierMixin, Estimator):
         n_neighbors: int = 1,
         shrinkage: float = 0.01,
         random_state: Any = None,
+        between: Literal["trace", "norm"] = "trace",
+        threshold_new: bool = True,
     ) -> None:
         self.kernel = kernel
         self.dictionary = dictionary
@@ -189,6 +202,8 @@ class KSADClassifier(ClassifierMixin, Estimator):
         self.n_neighbors = n_neighbors
         self.shrinkage = shrinkage
         self.random_state = random_state
+        self.between = between
+        self.threshold_new = threshold_new
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KSADClassifier:
         """Map the samples, learn the atoms and keep the codes.
@@ -246,7 +261,8 @@ class KSADClassifier(ClassifierMixin, Estimator):
     ) -> tuple[Array, Array]:
         """Learn atoms and codes in turn, K-SAD Algorithm 1, stage 2."""
         atoms = as_like(nearest_orthonormal(_first_atoms(F, rng)), F)
-        steps = CodesThenAtoms(KSADCodes(F, labels, self.beta1, self.beta2), atoms)
+        weights = self.beta1, self.beta2, BETWEEN[self.between]
+        steps = CodesThenAtoms(KSADCodes(F, labels, *weights), atoms)
         checkpoint = Checkpoint.of(self, samples=F, labels=labels, start=atoms)
         monitor = Monitor.of(self, measure="objective")
         self.history_, _ = iterate(steps, monitor, checkpoint)
@@ -290,7 +306,8 @@ class KSADClassifier(ClassifierMixin, Estimator):
         """Codes of virtual samples."""
         atoms = self.dictionary_.atoms
         if self.dictionary == "orthogonal":
-            return soft(matmul(F, atoms.T), self.beta1 / 2)
+            corr = matmul(F, atoms.T)
+            return soft(corr, self.beta1 / 2) if self.threshold_new else corr
         return directions(matmul(F - self.centre_, atoms.T))
 
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)

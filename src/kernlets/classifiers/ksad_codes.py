@@ -46,8 +46,15 @@ class CodeSums:
 class KSADCodes:
     """The codes Q of ‖Φ − QZ‖² + beta1‖Q‖₁ + beta2 G(Q), coded anew for each Z."""
 
-    def __init__(self, F: Array, labels: np.ndarray, beta1: float, beta2: float):
-        self.F, self.labels = F, labels
+    def __init__(
+        self,
+        F: Array,  # (n, k)
+        labels: np.ndarray,  # (n,)
+        beta1: float,
+        beta2: float,
+        kind: type[Scatter] = Scatter,
+    ) -> None:
+        self.F, self.labels, self.kind = F, labels, kind
         self.beta1, self.beta2 = beta1, beta2
         self.n_classes = int(labels.max()) + 1
         self.codes = empty(F.shape, like=F)
@@ -83,7 +90,7 @@ class KSADCodes:
     def resume(self, state: dict[str, Any], atoms: Array) -> tuple[Array, Scatter]:
         """Restore the codes of a `state`; return its atoms and scatter."""
         self.codes = fitting(state["codes"], self.codes)
-        scatter = Scatter(**state["scatter"])
+        scatter = self.kind(**state["scatter"])
         if check(scatter) != {"C": self.n_classes, "k": self.codes.shape[1]}:
             raise ValueError("it has sums over other classes")
         return fitting(state["atoms"], atoms), scatter
@@ -94,7 +101,7 @@ class KSADCodes:
         return CodeSums(
             cross=double(codes.T @ F),
             size=float(double(size).sum()),
-            scatter=Scatter.of(codes, self.labels[part], self.n_classes),
+            scatter=self.kind.of(codes, self.labels[part], self.n_classes),
         )
 
     def objective(self, sums: CodeSums, atoms: Array) -> float:

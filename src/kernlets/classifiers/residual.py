@@ -27,6 +27,7 @@ from ..backend.rows import (
     map_rows,
     over_blocks,
     over_rows,
+    row_width,
     spread_rows,
     with_columns,
 )
@@ -300,7 +301,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         X = check_samples(self, X, kernel, lazy=True, like=like, allow_nan=True)
         if isinstance(kernel, Precomputed):  # each class takes columns of the matrix
             return self._residuals(with_columns(X, type(self).__name__))
-        return over_rows(copy(self)._residuals, X, 4 * 8 * X.shape[-1])
+        return over_rows(copy(self)._residuals, X, 4 * 8 * row_width(X))
 
     def _residuals(self, X: Array) -> Array:  # (n, n_classes)
         by_matrix = isinstance(_fitted_kernel(self.learners_[0]), Precomputed)

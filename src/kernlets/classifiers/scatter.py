@@ -47,7 +47,7 @@ class Scatter:
         return cls(counts, sums[:, :columns], sums[:, columns])
 
     def __add__(self, other: Scatter) -> Scatter:
-        return Scatter(
+        return type(self)(
             self.counts + other.counts,
             self.sums + other.sums,
             self.energies + other.energies,
@@ -78,6 +78,11 @@ class Scatter:
         return float((self.counts * row_norms(self.offsets)).sum())
 
     @property
+    def pulls(self) -> Array:  # (C, k)
+        """Half of the gradient of `between` in a sample of each class."""
+        return self.offsets
+
+    @property
     def ratio(self) -> float:
         """G = tr S_w / tr S_b of K-SAD section III-B, 0 where all class means agree."""
         between = self.between
@@ -86,13 +91,32 @@ class Scatter:
     def slope(self) -> tuple[Array, Array]:  # (C,), (C, k)
         """s and t with ∂G/∂q = s_c q − t_c for a sample q of class c.
 
-        ∂G/∂q = 2(q − μ_c)/(K_c tr S_b) − 2 (tr S_w/tr S_b²)(μ_c − μ), and 0 where all
-        class means agree.
+        ∂G/∂q = 2(q − μ_c)/(K_c tr S_b) − (tr S_w/tr S_b²) ∂(tr S_b)/∂q, where the last
+        is 2(μ_c − μ), and 0 where all class means agree.
         """
         unit = 2 / (self.between or np.inf)
         scale = unit / self.counts
-        away = self.offsets * (unit * self.ratio)
+        away = self.pulls * (unit * self.ratio)
         return scale, scale[:, None] * self.means + away
+
+
+class NormScatter(Scatter):
+    """Scatter whose S_b is the squared norm ‖Σ_c K_c (μ_c − μ)(μ_c − μ)ᵀ‖², as printed.
+
+    The norm is that of all entries, as in the paper's other formulas with matrices.
+    """
+
+    @property
+    def between(self) -> float:
+        """S_b = Σ_cd K_c K_d ⟨μ_c − μ, μ_d − μ⟩²."""
+        products = self.offsets @ self.offsets.T
+        return float(self.counts @ products**2 @ self.counts)
+
+    @property
+    def pulls(self) -> Array:  # (C, k)
+        """2 B(μ_c − μ), where B is the matrix whose norm is taken."""
+        products = self.offsets @ self.offsets.T
+        return 2 * (products * self.counts) @ self.offsets
 
 
 def _with_energy(Q: Array) -> Array:  # (n, k + 1)

@@ -40,7 +40,7 @@ def reproduce(names: list[str], job: Job, out: Path) -> None:
     wanted = chosen(names)
     failed = _run(names, job, out)
     console = Console(soft_wrap=True, highlight=False, markup=False)
-    console.print(tables(wanted, Records(out).read(), job.scale))
+    console.print(tables(wanted, Records(out), job.scale))
     for path in show(out, job.scale, out / "pages"):
         console.print(f"wrote {path}")
     if failed:

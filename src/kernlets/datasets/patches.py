@@ -16,8 +16,9 @@ def whitened_patches(
     size: int = 7,
     random_state: RandomState = None,
     name: str = "stl10",
-) -> np.ndarray:  # (n_patches, size²)
-    """Grey patches from random places in the images, whitened and of unit length.
+    colour: bool = False,
+) -> np.ndarray:  # (n_patches, size²), with colour (n_patches, 3 size²)
+    """Patches from random places in the images, whitened and of unit length.
 
     Contrast is normalized per image, all patches are whitened together by their
     principal components, and each is divided by its length.
@@ -32,6 +33,8 @@ def whitened_patches(
         Seed of the places.
     name : str
         A data set of images.
+    colour : bool
+        Whether to keep the colours of the images instead of their mean.
 
     Examples
     --------
@@ -45,34 +48,47 @@ def whitened_patches(
     if shape is None:
         raise ValueError(f"name={name!r} has no images: use 'stl10' or 'mnist'")
     images = data.X_train.reshape(-1, *shape)
-    grey = images.mean(axis=-1) if len(shape) == 3 else images
-    rows = random_patches(normalized_contrast(grey), n_patches, size, random_state)
+    if colour and len(shape) < 3:
+        raise ValueError(
+            f"colour=True, but the images of name={name!r} are grey: use 'stl10', or "
+            "leave colour out"
+        )
+    images = images if colour or len(shape) < 3 else images.mean(axis=-1)
+    rows = random_patches(normalized_contrast(images), n_patches, size, random_state)
     return unit_norm(whitened(rows)).astype(np.float32)
 
 
-def normalized_contrast(images: np.ndarray) -> np.ndarray:  # (n, height, width)
-    """(I − mean(I)) / √(var(I) + 10) for each image, grey levels from 0 to 255."""
-    mean = images.mean(axis=(1, 2), keepdims=True)
-    variance = images.var(axis=(1, 2), keepdims=True)
+def normalized_contrast(images: np.ndarray) -> np.ndarray:  # (n, height, width, ...)
+    """(I − mean(I)) / √(var(I) + 10) for each image, levels from 0 to 255.
+
+    Mean and variance are over all pixels, and over all colours where there are some.
+    """
+    inside = tuple(range(1, images.ndim))
+    mean = images.mean(axis=inside, keepdims=True)
+    variance = images.var(axis=inside, keepdims=True)
     return (images - mean) / np.sqrt(variance + 10.0)
 
 
 def random_patches(
-    images: np.ndarray,  # (n, height, width)
+    images: np.ndarray,  # (n, height, width) or (n, height, width, colours)
     n_patches: int,
     size: int,
     random_state: RandomState = None,
-) -> np.ndarray:  # (n_patches, size²)
+) -> np.ndarray:  # (n_patches, size²), with colours that many times as long
     """Square patches at random places of random images, as rows."""
-    if not 1 <= size <= min(images.shape[1:]):
+    pixels = images.shape[1:3]
+    if not 1 <= size <= min(pixels):
         raise ValueError(
-            f"size={size} does not fit into images of {images.shape[1:]} pixels: pass "
-            f"1 to {min(images.shape[1:])}"
+            f"size={size} does not fit into images of {pixels} pixels: pass 1 to "
+            f"{min(pixels)}"
         )
     windows = sliding_window_view(images, (size, size), axis=(1, 2))
     rng = np.random.default_rng(random_state)
     places = tuple(rng.integers(limit, size=n_patches) for limit in windows.shape[:3])
-    return windows[places].reshape(n_patches, size * size)
+    found = windows[places]  # colours are in front of the rows and columns
+    if images.ndim > 3:
+        found = np.moveaxis(found, 1, -1)
+    return found.reshape(n_patches, -1)
 
 
 def whitened(X: np.ndarray) -> np.ndarray:  # (n, p)

@@ -36,6 +36,10 @@ class Rules(NamedTuple):
     patience: int  # atoms idle for longer than this start again; negative: never
     coherence: float  # γ of eq. (21)
     cost: float  # ε of eq. (22), negative for none
+    babel: float  # sum of the coherences, infinite for no bound
+    distance: float  # squared distance from the nearest anchor, negative for none
+    dependence: float  # squared distance from the anchors' span, negative for none
+    repeats: bool  # a sample may become an anchor again
     pruning: int  # ROW_NORM, ERROR or MERGE
     unit: bool  # keep atoms at unit norm
     tiny: float  # 1 − coherence at which two samples are one

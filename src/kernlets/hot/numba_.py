@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import intrinsic
 from scipy.linalg import solve_triangular
 
 from . import reference
@@ -652,3 +654,19 @@ def _mix_coefs(
         coefs[order, rows] = solve_triangular(
             earlier, right, lower=True, unit_diagonal=True, check_finite=False
         )
+
+
+@intrinsic
+def _as_bits(context: Any, number: Any) -> Any:
+    """The bits of a float."""
+    return types.int64(types.float64), _same_bits
+
+
+@intrinsic
+def _as_float(context: Any, bits: Any) -> Any:
+    """The float of some bits."""
+    return types.float64(types.int64), _same_bits
+
+
+def _same_bits(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.bitcast(args[0], context.get_value_type(signature.return_type))

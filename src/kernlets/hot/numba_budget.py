@@ -83,13 +83,14 @@ def _samples(stock, size, cross, energy, rates, rules, pursuit, scratch, noted):
     for i in range(len(cross)):
         own = energy[i]
         near = _nearness(stock, size, cross[i], own, row)
-        is_new = own > 0 and near < 1 - rules.tiny
+        is_new = own > 0 and (rules.repeats or near < 1 - rules.tiny)
         starting = is_new and size < len(stock.start)
         error, length = _coded(stock, size, own, pursuit, scratch)
         shrinkage = rules.penalty * np.trace(stock.gram)
         noted[0, i] = error
         noted[1, i] = (error + shrinkage) / 2 + pursuit.alpha * length
         admitted = is_new and near < rules.coherence and error > rules.cost
+        admitted = admitted and _differs(stock, size, row, own, rules)
         if starting or admitted:
             _append(stock, size, row, own, corr, first + i, rules.jitter)
             size += 1
@@ -121,6 +122,25 @@ def _nearness(stock, size, cross, own, row):
         row[a] = cross[stock.slots[a]]
         best = max(best, (row[a] / stock.matrix[a, a]) * (row[a] / own))
     return np.sqrt(best)
+
+
+@_jit
+def _differs(stock, size, row, own, rules):
+    """Whether the further criteria of section III-A admit a sample."""
+    total, gap = 0.0, np.inf
+    for a in range(size):
+        norm = stock.matrix[a, a]
+        total += abs(row[a]) / np.sqrt(norm) / np.sqrt(own)
+        gap = min(gap, own + norm - 2 * row[a])
+    if not (total < rules.babel and gap > rules.distance):
+        return False
+    if rules.dependence < 0:
+        return True
+    place, left = np.zeros(size), np.float64(own)
+    _project(stock, size, row, place)
+    for a in range(size):
+        left -= row[a] * place[a]
+    return left > rules.dependence
 
 
 @_jit

@@ -1,5 +1,10 @@
 """Numba twins of `series`: one series is aligned with eight at a time.
 
+M is filled by its diagonals i + j = d. A number needs the two diagonals before it and
+none beside it, so that all of a diagonal are computed by vector instructions. They
+stand by j, eight lanes next to each other; one series is turned round, so that its
+steps run along a diagonal as those of the others do.
+
 The global alignment kernel sums over up to (1 + √2)^(T + T') alignments. Divided by
 that number it never overflows, because the three moves then have weights that sum to
 1, and k is at most 1. So it is computed without logarithms; what underflows, below
@@ -12,18 +17,19 @@ import math
 
 import numpy as np
 
-from .lanes import LANES, Lanes, Series
-from .numba_ import _exact_jit, _jit
+from .lanes import LANES, Lanes, Series, aligned
+from .numba_ import _as_bits, _as_float, _exact_jit, _jit
+
+_aligned = _jit(aligned)
 
 GROWTH = math.log(1 + math.sqrt(2))
 BOTH, ONE = math.exp(-2 * GROWTH), math.exp(-GROWTH)  # weights of moves; sum 1
 TINY = 1e-300
-SMALL = 1e-100  # rows of M below this are scaled up
 LEAST = -600.0  # logarithm of sums, so divided, that are accurate
 
 LOG2E = 1 / math.log(2)
-MAGIC = 1.5 * 2.0**52  # a number to which x is added to round it
-LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+MAGIC = 1.5 * 2.0**52 + 1023  # what a number is added to, to round it
+LOWEST = 1000.0  # 2 to the minus this is below TINY
 
 
 def log_gak(
@@ -37,35 +43,32 @@ def log_gak(
 ) -> np.ndarray:
     """Logarithms of the global alignment kernel."""
     out = np.empty((len(rows.starts) - 1, n - first))
-    longest = int(columns.lengths.max(initial=0)) + 1
-    limit = max(int(rows.lengths.max(initial=0)), longest)
+    limit = int(max(rows.lengths.max(initial=0), columns.lengths.max(initial=0)))
     weights = np.ones(limit + 1)
     if band > 0:
         weights = np.maximum(0.0, 1 - np.arange(limit + 1) / band)
-    room = longest * LANES
     local = rate, 1.0 if geometric else 0.0
-    _log_gak(*rows, *columns, first, n, local, band, weights, room, out)
+    _log_gak(*rows, *columns, first, n, local, band, weights, out)
     return out
 
 
 @_jit
 def _log_gak(
-    values, starts, others, groups, lengths, first, n, local, band, weights, room, out
+    values, starts, others, groups, lengths, first, n, local, band, weights, out
 ):
-    before, now = np.empty(room), np.empty(room)
-    k, turn = np.empty(room), np.empty(room)
-    shift, found = np.empty(LANES), np.empty(LANES)
+    M, gaps, found = _room(lengths)
+    wide = _by_diagonal(weights)
     for i in range(len(starts) - 1):
         x = values[starts[i] : starts[i + 1]]
+        back = _turned(x)
         for g in range(first // LANES, (n + LANES - 1) // LANES):
             y = others[groups[g] : groups[g + 1]].reshape(x.shape[1], -1)
-            work = before, now, k, turn, shift
-            _gak_group(x, y, lengths[g], local, band, weights, work, found)
+            _gak_group(back, y, lengths[g], local, band, wide, M, gaps, found)
             for lane in range(LANES):
                 j = g * LANES + lane
                 if first <= j < n:
-                    length = lengths[g, lane]
-                    value = found[lane]
+                    total, length = found[lane], lengths[g, lane]
+                    value = math.log(total) if total > 0 else -np.inf
                     if not value > LEAST:
                         value = _log_gak_pair(x, y, lane, length, local, band, weights)
                     else:
@@ -74,165 +77,157 @@ def _log_gak(
 
 
 @_jit
-def _gak_group(x, y, lengths, local, band, weights, work, found):
-    """Logarithms of the sums divided by (1 + √2)^(T + T'), of eight lanes.
+def _room(lengths):
+    """Three diagonals of M, one of distances that are 0 at first, what is found."""
+    width = LANES * (lengths.max() + 2 if lengths.size else 0)
+    M, gaps = _aligned(3 * width).reshape(3, width), _aligned(width)
+    gaps[:] = 0.0
+    return M, gaps, np.empty(LANES)
 
-    Of each row only what the band allows is computed, and zeros are left beside it.
-    """
-    before, now, k, turn, shift = work
-    rate, geometric = local
-    size = y.shape[1] // LANES
-    _clear(before, 0, size + 1, 0.0)
-    for lane in range(LANES):
-        before[lane], shift[lane] = 1.0, 0.0
+
+@_jit
+def _by_diagonal(weights):
+    """Weights of |i - j| on even and on odd diagonals, repeated for each lane."""
+    middle = len(weights) // 2 + 1
+    count = 2 * middle + 1
+    wide = _aligned(2 * count * LANES).reshape(2, count * LANES)
+    for odd in range(2):
+        for place in range(count):
+            apart = abs(2 * (place - middle) + odd)
+            weight = weights[apart] if apart < len(weights) else 0.0
+            wide[odd, place * LANES : (place + 1) * LANES] = weight
+    return wide
+
+
+@_jit
+def _turned(x):
+    """A series, last step first, each step repeated for each lane."""
+    back = _aligned(x.size * LANES).reshape(x.shape[1], len(x) * LANES)
     for i in range(len(x)):
-        low, high = _limits(i, band - 1 if band > 0 else size + len(x), size)
-        first, last = low * LANES, high * LANES
-        _exponents(x[i], y, rate, k, first, last)
-        _exponential(k, turn, first, last)
-        if band > 0:
-            _weigh(k, weights, i, low, high)
-        _moves(before, k, turn, geometric, first, last)
-        _clear(now, low, low + 1, 0.0)
-        if _gak_row(now, k, turn, first, last) < SMALL:
-            _scale_up(now, shift, first, last + LANES)
-        _clear(now, high + 1, min(high + 2, size + 1), 0.0)
-        before, now = now, before
-    for lane in range(LANES):
-        inside = low < lengths[lane] <= high
-        total = before[lengths[lane] * LANES + lane] if inside else 0.0
-        found[lane] = math.log(total) - shift[lane] if total > 0 else -np.inf
+        for c in range(x.shape[1]):
+            place = (len(x) - 1 - i) * LANES
+            back[c, place : place + LANES] = x[i, c]
+    return back
 
 
 @_jit
-def _clear(row, low, high, value):
-    for s in range(low * LANES, high * LANES):
-        row[s] = value
+def _gak_group(back, y, lengths, local, band, wide, M, gaps, found):
+    """The sums divided by (1 + √2)^(T + T'), of eight lanes."""
+    steps, size = back.shape[1] // LANES, y.shape[1] // LANES
+    width = band - 1 if band > 0 else steps + size
+    _start(M, found, 1.0, 0.0)
+    for d in range(2, steps + size + 1):
+        low, high = _limits(d, width, steps, size)
+        if len(y) > 1:
+            _most_channels(back, y, d, low, high, gaps)
+        _gak_diagonal(back, y, gaps, wide, local, M, d, low, high)
+        _finish(M, lengths, d, steps, low, high, found, 0.0)
 
 
 @_jit
-def _limits(i, width, size):
-    """The steps from `low` to `high` that are at most `width` from step i."""
-    low = min(max(i - width, 0), size)
-    return low, max(low, min(i + width + 1, size))
+def _start(M, found, origin, empty):
+    """Diagonals 0 and 1, of which only M[0, 0] is the end of an alignment."""
+    M[0, :LANES], M[0, LANES : 2 * LANES] = origin, empty
+    M[1, : 2 * LANES], found[:] = empty, empty
 
 
 @_jit
-def _exponents(x, y, rate, k, begin, end):
-    """-rate · |x - y|² into k, for one step of x and some steps of all lanes.
+def _limits(d, width, steps, size):
+    """The j from `low` to before `high` on a diagonal, at most `width` from i."""
+    low = max(max(1, d - steps), (d - width + 1) // 2)
+    return low, max(low, min(min(size + 1, d), (d + width) // 2 + 1))
 
-    Here and below, parts of arrays are cut out first: loops that begin at 0 are those
-    that the compiler turns into vector instructions.
+
+@_jit
+def _finish(M, lengths, d, steps, low, high, found, empty):
+    """Keep the last number of lanes that end on a diagonal; what is beside is `empty`.
+
+    The next two diagonals read no further than one place beside this one.
     """
-    k, first, step = k[begin:end], y[0][begin:end], x[0]
-    for s in range(len(k)):
-        gap = step - first[s]
-        k[s] = -rate * (gap * gap)
-    for c in range(1, len(x)):
-        other, step = y[c][begin:end], x[c]
-        for s in range(len(k)):
-            gap = step - other[s]
-            k[s] -= rate * (gap * gap)
-
-
-@_jit
-def _weigh(k, weights, i, low, high):
-    for j in range(low, high):
-        weight, part = weights[abs(i - j)], k[j * LANES : (j + 1) * LANES]
-        for lane in range(LANES):
-            part[lane] *= weight
-
-
-@_jit
-def _moves(before, k, turn, geometric, begin, end):
-    """What comes from the row before into `turn`, the weight of this row into k.
-
-    The weight of a step is e/(2 - e) if `geometric` is 1, and e if it is 0.
-    """
-    k, turn = k[begin:end], turn[begin:end]
-    left, down = before[begin:end], before[begin + LANES : end + LANES]
-    for s in range(len(k)):
-        e = k[s]
-        e = e / (1.0 + geometric * (1.0 - e))
-        value = e * (BOTH * left[s] + ONE * down[s])
-        turn[s] = value if value > TINY else 0.0
-        k[s] = ONE * e
-
-
-@_jit
-def _gak_row(now, k, turn, begin, end):
-    """One row of M of eight lanes; the least of the lanes' maxima."""
-    k, turn, now = k[begin:end], turn[begin:end], now[begin : end + LANES]
-    a = b = c = d = e = f = g = h = 0.0
-    ta = tb = tc = td = te = tf = tg = th = 0.0
-    for s in range(0, len(k), LANES):
-        a = turn[s] + k[s] * a
-        b = turn[s + 1] + k[s + 1] * b
-        c = turn[s + 2] + k[s + 2] * c
-        d = turn[s + 3] + k[s + 3] * d
-        e = turn[s + 4] + k[s + 4] * e
-        f = turn[s + 5] + k[s + 5] * f
-        g = turn[s + 6] + k[s + 6] * g
-        h = turn[s + 7] + k[s + 7] * h
-        ta = a if a > ta else ta
-        tb = b if b > tb else tb
-        tc = c if c > tc else tc
-        td = d if d > td else td
-        te = e if e > te else te
-        tf = f if f > tf else tf
-        tg = g if g > tg else tg
-        th = h if h > th else th
-        now[s + 8], now[s + 9], now[s + 10], now[s + 11] = a, b, c, d
-        now[s + 12], now[s + 13], now[s + 14], now[s + 15] = e, f, g, h
-    return min(min(min(ta, tb), min(tc, td)), min(min(te, tf), min(tg, th)))
-
-
-@_jit
-def _scale_up(row, shift, begin, end):
-    """Bring the largest number of each lane near 1."""
+    row, end = d % 3, d - steps
     for lane in range(LANES):
-        top = 0.0
-        for s in range(begin + lane, end, LANES):
-            top = max(top, row[s])
-        if 0 < top < SMALL:
-            exponent = -math.frexp(top)[1]
-            factor = math.ldexp(1.0, exponent)
-            for s in range(begin + lane, end, LANES):
-                row[s] *= factor
-            shift[lane] += exponent / LOG2E
+        M[row, (low - 1) * LANES + lane] = M[row, high * LANES + lane] = empty
+        if lengths[lane] == end and low <= end < high:
+            found[lane] = M[row, end * LANES + lane]
+
+
+@_jit
+def _places(steps, d, low):
+    """Where a diagonal begins: the steps of x; those of y and of M before; in M.
+
+    Numbers without a sign: an index that may be negative, and so be meant from the
+    end, keeps the compiler from using vector instructions.
+    """
+    return (
+        np.uint64((steps - d + low) * LANES),
+        np.uint64((low - 1) * LANES),
+        np.uint64(low * LANES),
+    )
+
+
+@_jit
+def _rows(d):
+    """Where in M are the diagonal before the last, the last and this one."""
+    return np.uint64((d - 2) % 3), np.uint64((d - 1) % 3), np.uint64(d % 3)
+
+
+@_jit
+def _most_channels(back, y, d, low, high, gaps):
+    """|xᵢ - yⱼ|² along a diagonal, without the last channel."""
+    start, left, _ = _places(back.shape[1] // LANES, d, low)
+    n = np.uint64((high - low) * LANES)
+    for s in range(n):
+        gaps[s] = 0.0
+    for c in range(np.uint64(len(y) - 1)):
+        for s in range(n):
+            gap = back[c, start + s] - y[c, left + s]
+            gaps[s] += gap * gap
 
 
 @_exact_jit
-def _exponential(x, t, begin, end):
-    """exp of numbers up to 0, in place, within 1e-14 of itself.
+def _gak_diagonal(back, y, gaps, wide, local, M, d, low, high):
+    """One diagonal of M; the weight of a step is e/(2 - e) if it is geometric, or e.
 
-    exp(x) = 2ᵐ exp(r), m = round(x log₂ e). Adding 1.5 · 2⁵² rounds, and leaves m in
-    the last bits, from where a shift brings it into the exponent.
+    With `TINY` added no number is subnormal, which would be slow.
     """
-    x, t = x[begin:end], t[begin:end]
-    bits = t.view(np.int64)
-    for s in range(len(x)):
-        v = x[s] if x[s] > -690.0 else -690.0
-        whole = v * LOG2E + MAGIC
-        t[s] = whole
-        m = whole - MAGIC
-        r = (v - m * LN2_HIGH) - m * LN2_LOW
-        p = 2.505210838544172e-08
-        p = p * r + 2.755731922398589e-07
-        p = p * r + 2.7557319223985893e-06
-        p = p * r + 2.48015873015873e-05
-        p = p * r + 1.984126984126984e-04
-        p = p * r + 1.388888888888889e-03
-        p = p * r + 8.333333333333333e-03
-        p = p * r + 4.1666666666666664e-02
-        p = p * r + 1.6666666666666666e-01
-        p = p * r + 0.5
-        p = p * r + 1.0
-        x[s] = p * r + 1.0
-    for s in range(len(x)):
-        bits[s] = (bits[s] + 1023) << 52
-    for s in range(len(x)):
-        x[s] *= t[s]
+    start, left, here = _places(back.shape[1] // LANES, d, low)
+    before, last, now = _rows(d)
+    middle, odd = wide.shape[1] // LANES // 2, np.uint64(d % 2)
+    place = np.uint64((low - (d + 1) // 2 + middle) * LANES)
+    c, rate, geometric = np.uint64(len(y) - 1), local[0] * LOG2E, local[1]
+    cap = min(LOWEST / rate, 1e300)
+    for s in range(np.uint64((high - low) * LANES)):
+        gap = back[c, start + s] - y[c, left + s]
+        gap = gap * gap + gaps[s]
+        gap = gap if gap < cap else cap
+        e = wide[odd, place + s] * _power_of_2(gap, -rate)
+        e = e / (1.0 + geometric * (1.0 - e))
+        sums = ONE * (M[last, left + s] + M[last, here + s])
+        M[now, here + s] = e * (BOTH * M[before, left + s] + sums) + TINY
+
+
+@_exact_jit
+def _power_of_2(a, b):
+    """2^(a·b), within 1e-15 of itself if a·b is from -1000 to 0.
+
+    It is 2ᵐ 2ʳ, m the nearest whole number. Adding 1.5 · 2⁵² + 1023 rounds, and leaves
+    m + 1023 in the last bits, from where a shift brings it into the exponent. The
+    polynomial is the Chebyshev fit of 2ʳ for |r| up to ½.
+    """
+    whole = a * b + MAGIC
+    r = a * b - (whole - MAGIC)
+    p = 7.072585949269223e-09
+    p = p * r + 1.0208690299958306e-07
+    p = p * r + 1.321544258792169e-06
+    p = p * r + 1.5252657260200837e-05
+    p = p * r + 0.0001540353044173605
+    p = p * r + 0.0013333558230164974
+    p = p * r + 0.009618129107606888
+    p = p * r + 0.05550410866444772
+    p = p * r + 0.24022650695910097
+    p = p * r + 0.69314718055995
+    p = p * r + 1.0
+    return p * _as_float(_as_bits(whole) << 52)
 
 
 @_jit
@@ -267,78 +262,70 @@ def _log_gak_pair(x, y, lane, length, local, band, weights):
 def dtw(rows: Series, columns: Lanes, first: int, n: int, radius: int) -> np.ndarray:
     """Squared DTW distances."""
     out = np.empty((len(rows.starts) - 1, n - first))
-    longest = int(columns.lengths.max(initial=0)) + 1
-    _dtw(*rows, *columns, first, n, radius, longest, out)
+    _dtw(*rows, *columns, first, n, radius, out)
     return out
 
 
 @_jit
-def _dtw(values, starts, others, groups, lengths, first, n, radius, longest, out):
-    room = longest * LANES
-    before, now, costs = np.empty(room), np.empty(room), np.empty(room)
+def _dtw(values, starts, others, groups, lengths, first, n, radius, out):
+    M, gaps, found = _room(lengths)
     for i in range(len(starts) - 1):
         x = values[starts[i] : starts[i + 1]]
+        back = _turned(x)
         for g in range(first // LANES, (n + LANES - 1) // LANES):
             y = others[groups[g] : groups[g + 1]].reshape(x.shape[1], -1)
-            ends = _dtw_group(x, y, lengths[g], radius, before, now, costs)
+            _dtw_group(back, y, lengths[g], radius, M, gaps, found)
             for lane in range(LANES):
                 j = g * LANES + lane
                 if first <= j < n:
-                    out[i, j - first] = ends[lengths[g, lane] * LANES + lane]
+                    out[i, j - first] = found[lane]
 
 
 @_jit
-def _dtw_group(x, y, lengths, radius, before, now, costs):
-    """The last row of M of eight lanes; infinite where the band does not reach."""
-    size = y.shape[1] // LANES
-    width = size + len(x)
-    if radius >= 0:
-        width = radius
-        for lane in range(LANES):
-            width = max(width, abs(len(x) - lengths[lane]) if lengths[lane] > 0 else 0)
-    _clear(before, 0, size + 1, np.inf)
-    _clear(now, 0, size + 1, np.inf)
+def _dtw_group(back, y, lengths, radius, M, gaps, found):
+    """The least sums of eight lanes."""
+    steps, size = back.shape[1] // LANES, y.shape[1] // LANES
+    width = _widest(steps, lengths, radius) if radius >= 0 else steps + size
+    cut = width > radius >= 0
+    _start(M, found, 0.0, np.inf)
+    for d in range(2, steps + size + 1):
+        low, high = _limits(d, width, steps, size)
+        if cut or len(y) > 1:
+            _most_channels(back, y, d, low, high, gaps)
+        if cut:
+            _cut_band(gaps, d, steps, lengths, radius, low, high)
+        _dtw_diagonal(back, y, gaps, M, d, low, high)
+        _finish(M, lengths, d, steps, low, high, found, np.inf)
+
+
+@_jit
+def _widest(steps, lengths, radius):
+    """The widest band of the lanes."""
+    width = radius
     for lane in range(LANES):
-        before[lane] = 0.0
-    for i in range(len(x)):
-        low, high = _limits(i, width, size)
-        _exponents(x[i], y, -1.0, costs, low * LANES, high * LANES)
-        if radius >= 0:
-            _cut_band(costs, i, len(x), lengths, radius, low, high)
-        _clear(now, low, low + 1, np.inf)
-        _dtw_row(before, now, costs, low * LANES, high * LANES)
-        _clear(now, high + 1, min(high + 2, size + 1), np.inf)
-        before, now = now, before
-    return before
+        width = max(width, abs(steps - lengths[lane]) if lengths[lane] > 0 else 0)
+    return width
 
 
 @_jit
-def _cut_band(costs, i, length, lengths, radius, low, high):
+def _cut_band(gaps, d, steps, lengths, radius, low, high):
     """Lanes whose series are nearly as long as x have a narrower band."""
     for lane in range(LANES):
-        allowed = max(radius, abs(length - lengths[lane]))
+        allowed = max(radius, abs(steps - lengths[lane]))
         for j in range(low, high):
-            if abs(i - j) > allowed:
-                costs[j * LANES + lane] = np.inf
+            if abs(d - 2 * j) > allowed:
+                gaps[(j - low) * LANES + lane] = np.inf
 
 
-@_jit
-def _dtw_row(before, now, costs, begin, end):
-    """One row of M of eight lanes: what comes from the row before, then along it."""
-    costs, now = costs[begin:end], now[begin : end + LANES]
-    lefts, downs = before[begin:end], before[begin + LANES : end + LANES]
-    for s in range(len(costs)):
-        left, down = lefts[s], downs[s]
-        now[s + LANES] = left if left < down else down
-    a = b = c = d = e = f = g = h = np.inf
-    for s in range(0, len(costs), LANES):
-        a = (a if a < now[s + 8] else now[s + 8]) + costs[s]
-        b = (b if b < now[s + 9] else now[s + 9]) + costs[s + 1]
-        c = (c if c < now[s + 10] else now[s + 10]) + costs[s + 2]
-        d = (d if d < now[s + 11] else now[s + 11]) + costs[s + 3]
-        e = (e if e < now[s + 12] else now[s + 12]) + costs[s + 4]
-        f = (f if f < now[s + 13] else now[s + 13]) + costs[s + 5]
-        g = (g if g < now[s + 14] else now[s + 14]) + costs[s + 6]
-        h = (h if h < now[s + 15] else now[s + 15]) + costs[s + 7]
-        now[s + 8], now[s + 9], now[s + 10], now[s + 11] = a, b, c, d
-        now[s + 12], now[s + 13], now[s + 14], now[s + 15] = e, f, g, h
+@_exact_jit
+def _dtw_diagonal(back, y, gaps, M, d, low, high):
+    """One diagonal of M."""
+    start, left, here = _places(back.shape[1] // LANES, d, low)
+    before, last, now = _rows(d)
+    c = np.uint64(len(y) - 1)
+    for s in range(np.uint64((high - low) * LANES)):
+        least = M[before, left + s]
+        least = M[last, left + s] if M[last, left + s] < least else least
+        least = M[last, here + s] if M[last, here + s] < least else least
+        gap = back[c, start + s] - y[c, left + s]
+        M[now, here + s] = gap * gap + gaps[s] + least

@@ -29,7 +29,7 @@ def budget_stream(
     for i, own in enumerate(energy):
         row = cross[i, stock.slots[: used.size]]
         near = used.nearness(row, own)
-        is_new = own > 0 and near < 1 - rules.tiny
+        is_new = own > 0 and (rules.repeats or near < 1 - rules.tiny)
         starting = is_new and used.size < len(stock.start)
         corr = row @ used.coefs
         codes = _coded(stock.gram, corr, own, pursuit)
@@ -37,6 +37,7 @@ def budget_stream(
         shrinkage = rules.penalty * np.trace(stock.gram)
         costs[i] = (errors[i] + shrinkage) / 2 + pursuit.alpha * np.abs(codes).sum()
         admitted = is_new and near < rules.coherence and errors[i] > rules.cost
+        admitted = admitted and used.differs(row, own)
         if starting or admitted:
             used.append(row, own, cross.shape[1] - len(cross) + i)
             row, n_admitted = np.append(row, own), n_admitted + 1
@@ -82,6 +83,16 @@ class _UsedPart:
         """The largest coherence with an anchor, eq. (21)."""
         shared = np.abs(row) / np.sqrt(np.diagonal(self.matrix)) / np.sqrt(own)
         return shared.max(initial=0)
+
+    def differs(self, row: np.ndarray, own: float) -> bool:
+        """Whether the further criteria of section III-A admit a sample."""
+        norms = np.diagonal(self.matrix)
+        total = (np.abs(row) / np.sqrt(norms) / np.sqrt(own)).sum()
+        gap = (own + norms - 2 * row).min(initial=np.inf)
+        if not (total < self.rules.babel and gap > self.rules.distance):
+            return False
+        left = self.rules.dependence
+        return left < 0 or own - row @ self._projected(row) > left
 
     def append(self, row: np.ndarray, own: float, slot: int) -> None:
         """One more anchor with coefficients 0: one row of the kernel matrix."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..backend.arrays import is_array, to_device
 from ..backend.samples import object_array
-from ..backend.validation import check_features, check_rows, is_table
+from ..backend.validation import check_features, check_rows, is_table, read_samples
 from ..core import Array, Kernel
 from .samples import as_samples
 from .user_kernels import Precomputed, not_square
@@ -36,8 +37,9 @@ def check_samples(
     if kernel is not None and are_objects(X, kernel):
         if kernel.takes == "any":
             return as_sequence(X)
-        size = ensure_min_samples
-        return _checked_objects(estimator, X, kernel.takes, reset, size, like)
+        parse = partial(as_samples, kernel.takes, like=like)
+        samples = read_samples(X, parse, lazy)
+        return _checked_objects(estimator, samples, reset, ensure_min_samples)
     X = check_rows(
         estimator,
         X,
@@ -66,18 +68,12 @@ def are_objects(X: Any, kernel: Kernel) -> bool:
 
 
 def _checked_objects(
-    estimator: Any,
-    X: Any,
-    kind: str,
-    reset: bool,
-    ensure_min_samples: int,
-    like: Array | None,
-) -> np.ndarray:  # (n,)
-    """Samples of one kind; for scikit-learn they are one column of objects."""
-    samples = as_samples(kind, X, like)
-    if len(samples) < ensure_min_samples:
+    estimator: Any, samples: Any, reset: bool, ensure_min_samples: int
+) -> Any:  # (n,)
+    """Enough samples; for scikit-learn they are one column of objects."""
+    if samples.shape[0] < ensure_min_samples:
         raise ValueError(
-            f"X has {len(samples)} sample(s), a minimum of {ensure_min_samples} is "
+            f"X has {samples.shape[0]} sample(s), a minimum of {ensure_min_samples} is "
             f"required by {type(estimator).__name__}"
         )
     check_features(estimator, np.empty((1, 1)), reset)

@@ -12,6 +12,7 @@ from ..backend.samples import (
     as_matrices,
     as_series,
     as_strings,
+    as_type,
     listed,
     object_array,
 )
@@ -41,5 +42,5 @@ def as_samples(kind: str, X: Any, like: Array | None = None) -> np.ndarray:  # (
     """
     found = PARSERS[kind](listed(kind, X))
     if like is not None and found and isinstance(found[0], np.ndarray):
-        found = [sample.astype(like.dtype, copy=False) for sample in found]
+        found = as_type(found, like.dtype)
     return object_array(found)

@@ -248,7 +248,12 @@ class CrossCorrelation(Structured):
 
     def prepared(self, samples: np.ndarray) -> Units:
         units = [_unit(sample.astype(np.float64)) for sample in samples]
-        energies = [self._own_sum(x) for x in units]
+        with np.errstate(over="ignore"):
+            energies = [self._own_sum(x) for x in units]
+        if not all(np.isfinite(energy).all() for energy in energies):
+            raise ValueError(
+                f"CrossCorrelation: exp(γ c) overflows: lower gamma={self.gamma!r}"
+            )
         return Units(units, np.concatenate(energies) if energies else np.empty(0))
 
     def _own_sum(self, x: np.ndarray) -> np.ndarray:  # (1,)

@@ -22,6 +22,7 @@ from .pairs import squared_distances
 from .structured import Structured
 
 SOME_MATRICES = 100  # matrices whose distances set a width
+ROUNDING = 1e-14  # of a distance beside the traces of which it is the difference
 SINGULAR = 1e-12  # least eigenvalue that a matrix may have, as a share of the largest
 
 
@@ -276,7 +277,8 @@ class Bures(_Distance):
         traces = np.add.outer(left.numbers[rows], right.numbers[columns])
         pairs = _eigenvalues(left.roots[rows], right.matrices[columns])
         common = [np.sqrt(np.maximum(values, 0.0)).sum(axis=1) for values in pairs]
-        return traces - 2 * np.stack(common)
+        found = traces - 2 * np.stack(common)
+        return np.where(found > ROUNDING * traces, found, 0.0)
 
 
 def _eigenvalues(left: np.ndarray, right: np.ndarray) -> Any:

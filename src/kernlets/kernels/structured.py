@@ -71,12 +71,20 @@ class Structured(Kernel):
         return typed(finite(self, self.own(self.prepared(samples))), samples)
 
     def bound(self, X: Array) -> Kernel:
+        self._validate_params()
         if not self.unset:
             return self
-        return reset(self, **self.defaults(self.samples(X)))
+        samples = self.samples(X)
+        if not len(samples):
+            raise ValueError(
+                f"{type(self).__name__}: what is None is set from samples, and X has "
+                "none"
+            )
+        return reset(self, **self.defaults(samples))
 
     def samples(self, X: Any) -> np.ndarray:  # (n,)
-        """X as an array of checked samples."""
+        """X as an array of checked samples; the parameters are checked, too."""
+        self._validate_params()
         return as_samples(self.takes, X)
 
 

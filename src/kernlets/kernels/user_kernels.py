@@ -14,6 +14,7 @@ from ..backend.arrays import (
     as_float,
     as_like,
     holds_floats,
+    index_like,
     is_array,
 )
 from ..backend.rows import row_diagonal
@@ -190,3 +191,8 @@ def floats_like(values: Any, X: Any) -> Array:
     if holds_floats(X):
         return as_like(values, as_float(X[:0]))
     return as_float(np.asarray(values))
+
+
+def known_by_index(kernel: Kernel, X: Array) -> bool:
+    """Whether samples are only indices into a precomputed matrix, without vectors."""
+    return X.ndim > 1 and kernel.take(X, index_like([0], X)).ndim == 1

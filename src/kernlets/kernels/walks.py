@@ -5,6 +5,7 @@ Graphs are those of `graph_kernels`. `CountMap` gives the features as a sparse m
 
 from __future__ import annotations
 
+from math import log10
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from .counting import Counting, mixed
 from .family import positive
 from .graphs import Graph
 
+LARGEST_POWER = 100  # of ten, of a weight of walks
 MAX_WALKS = 2_000_000  # different walks of one graph that are followed
 
 
@@ -57,6 +59,11 @@ class RandomWalk(Counting):
 
     def parts(self, sample: Graph) -> tuple[np.ndarray, np.ndarray]:
         decay = positive(self, "decay")
+        if int(self.n_steps) * log10(decay) > LARGEST_POWER:
+            raise ValueError(
+                f"RandomWalk: decay^n_steps overflows: lower decay={decay:g} (it is "
+                f"usually below 1) or n_steps={self.n_steps!r}"
+            )
         labels, edges = mixed(sample.labels), _by_start(sample.edges)
         ends, walks, counts = np.arange(len(labels)), labels, np.ones(len(labels))
         found, weights = [walks], [counts]

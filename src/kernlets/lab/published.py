@@ -2,7 +2,9 @@
 
 A number is known by paper, place (table or figure), row and column (`at`). `source`
 says where it stands: in a ``table``, in the ``text``, or only in a ``figure``, that is
-read off a curve or taken from the authors' own file of it. Places that end in
+read off a curve or taken from the authors' own file of it. What is printed may be off
+by half a unit of its last digit, what was read from a figure by a whole one, or by
+what the column ``reading`` says. Places that end in
 ``-seconds`` are the times beside a table; ``table3-copied`` are rows that a paper took
 from another one.
 """
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -30,9 +32,22 @@ class Published:
     value: float
     source: str = "table"
     note: str = ""
+    allowance: float = 0.0  # by which rounding or reading may be off
 
     def __str__(self) -> str:
         return f"{self.value:g}"
+
+    def over(self, other: Published) -> Published:
+        """The ratio to another number of the paper, in place of this one."""
+        value = self.value / other.value
+        parts = (each.allowance / abs(each.value) for each in (self, other))
+        note = f"{self} / {other}"
+        return replace(self, value=value, allowance=abs(value) * sum(parts), note=note)
+
+    @property
+    def identity(self) -> tuple[str, str, str, Any]:
+        """What makes it one number, wherever it is shown."""
+        return self.paper, self.place, self.row, self.at
 
 
 def number(paper: str, place: str, row: str, at: Any = None) -> Published:
@@ -74,9 +89,14 @@ def as_place(text: str) -> Any:
 def _all() -> dict[tuple[str, str, str, Any], Published]:
     with files(__package__).joinpath("published.csv").open(encoding="utf-8") as file:
         found = [_read(line) for line in csv.DictReader(file)]
-    return {(each.paper, each.place, each.row, each.at): each for each in found}
+    return {each.identity: each for each in found}
 
 
 def _read(line: dict[str, str]) -> Published:
-    typed = {"at": as_place(line["at"]), "value": float(line["value"])}
-    return Published(**{**line, **typed})
+    read = line.pop("reading")
+    unit = 10.0 ** -len(line["value"].partition(".")[2])
+    usual = unit if line["source"] == "figure" else unit / 2
+    return Published(
+        **{**line, "at": as_place(line["at"]), "value": float(line["value"])},
+        allowance=float(read or usual),
+    )

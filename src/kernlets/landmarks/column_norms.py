@@ -9,6 +9,7 @@ import numpy as np
 from ..backend.arrays import double, index_like, row_norms, to_numpy
 from ..backend.rows import in_memory, map_rows
 from ..core import Array, Kernel
+from ..kernels.user_kernels import known_by_index
 from .weighted import draw_rows, host_weights
 
 MAX_EXACT = 8192  # samples up to which all columns are evaluated
@@ -57,7 +58,7 @@ class ColumnNorms:
         cls, kernel: Kernel, X: Array, rng: np.random.Generator, squared: bool
     ) -> ColumnNorms:
         n = X.shape[0]
-        is_known = kernel.take(X, index_like([0], X)).ndim == 1  # nothing to evaluate
+        is_known = known_by_index(kernel, X)  # nothing to evaluate
         numbers = np.arange(n)
         if n > MAX_EXACT and not is_known:
             numbers = np.sort(rng.choice(n, N_COLUMNS, replace=False))

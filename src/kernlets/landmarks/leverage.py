@@ -22,6 +22,7 @@ from ..backend.arrays import (
 )
 from ..backend.rows import map_rows, take_rows
 from ..core import Array, Kernel
+from ..kernels.user_kernels import known_by_index
 from .weighted import draw_rows
 
 MAX_PILOT = 2048
@@ -71,7 +72,7 @@ def _scorer(
     """A function that computes the scores of a block of rows."""
     share, sample = len(pilot) / X.shape[0], take_rows(X, pilot)
     # a precomputed kernel knows samples by their numbers in the whole matrix
-    is_known = kernel.take(X, index_like([0], X)).ndim == 1
+    is_known = known_by_index(kernel, X)
     columns = kernel.take(X, index_like(pilot, X)) if is_known else sample
     products = kernel(sample, columns)
     gram = double(products)

@@ -38,6 +38,7 @@ from ..backend.rows import (
 )
 from ..core import Array, Kernel
 from ..fields import Declared, Either, Floats, Indices, Nothing, Samples
+from ..kernels.user_kernels import known_by_index
 from .block_sample import BlockSample, Sample
 from .column_norms import column_norm
 from .kmeans import kmeans
@@ -178,7 +179,8 @@ def _take_share(
     sampler: Sampler, kernel: Kernel, chunk: np.ndarray, share: tuple[int, int]
 ) -> tuple[Array, np.ndarray | None]:
     m, seed = share
-    return _taker(sampler, kernel, np.random.default_rng(seed))(as_float(chunk), m)
+    rows = as_float(chunk) if chunk.ndim > 1 else chunk
+    return _taker(sampler, kernel, np.random.default_rng(seed))(rows, m)
 
 
 def find_sampler(landmarks: str | Sampler) -> Sampler:
@@ -208,11 +210,6 @@ def count(n_landmarks: int | float | None, n: int) -> int:
     if isinstance(n_landmarks, Integral):
         return clipped("n_landmarks", int(n_landmarks), n, "samples")
     return _at_most(n_landmarks, n)
-
-
-def known_by_index(kernel: Kernel, X: Array) -> bool:
-    """Whether samples are only indices into a precomputed matrix, without vectors."""
-    return X.ndim > 1 and kernel.take(X, index_like([0], X)).ndim == 1
 
 
 def _is_sampler(landmarks: Any) -> bool:

@@ -22,7 +22,7 @@ from ..backend.arrays import (
 )
 from ..backend.lazy_rows import is_elsewhere
 from ..backend.random import row_uniforms
-from ..backend.rows import sum_rows
+from ..backend.rows import row_width, sum_rows
 from ..backend.scale import all_finite, power_of_two, quiet
 from ..backend.sparse_rows import column_sums
 from ..core import Array, Kernel
@@ -61,7 +61,7 @@ def draw_rows(
     weigh = weigh if numbered else partial(_unnumbered, weigh)
     if not is_elsewhere(X):
         return draw(host_weights(weigh(X, 0)), m, rng, replace)
-    row_bytes = 4 * 8 * X.shape[1]
+    row_bytes = 4 * 8 * row_width(X)
     if replace:
         parts = sum_rows(partial(_weights_of_block, weigh), X, row_bytes, numbered=True)
         return draw(np.concatenate(parts), m, rng, replace)

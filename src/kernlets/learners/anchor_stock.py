@@ -119,7 +119,8 @@ class AnchorStock:
         matrix, coefs = _grown(self.matrix, (c, c)), _grown(self.coefs, (c, m))
         products = matrix @ coefs
         inverse, slots = double(matrix[:0, :0]), np.zeros(c, dtype=np.int64)
-        if rules.pruning == ops.ERROR or (rules.feature_space and rules.learn_rejected):
+        projects = rules.feature_space and rules.learn_rejected
+        if projects or rules.pruning == ops.ERROR or rules.dependence >= 0:
             inverse = _grown(self._inverse(rules.jitter), (c, c))
         slots[:size] = np.arange(size)
         return ops.Stock(

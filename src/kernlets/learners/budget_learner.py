@@ -32,8 +32,8 @@ from ..kernels.complete import completed_rows, filled_over
 from ..kernels.definite import check_kernel
 from ..persistence.checkpoint import Checkpoint, fitting
 from ..pursuits import OMP, Lasso
+from ..updates.admission import ADMISSIONS
 from ..updates.budget_rules import (
-    ADMISSIONS,
     PRUNINGS,
     Admission,
     StochasticGradient,
@@ -81,9 +81,11 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         Coefficients of the first anchors: 0.1 times standard normal, or the given ones.
     budget : int
         Largest number of anchors.
-    admission : {"all", "coherence", "cost"} or Admission
+    admission : {"all", "coherence", "cost", "distance", "babel", "dependence"} or rule
         Which samples may become anchors: all, ``Coherence(0.8)``,
-        ``ReconstructionCost(1.2)``. The same sample is never stored twice.
+        ``ReconstructionCost(1.2)``, ``FeatureDistance(0.6)``, ``BabelMeasure(10)``,
+        ``LinearDependence(0.1)``. A sample is not stored twice, unless the first or
+        the third of these rules is given with ``repeats=True``.
     update : {"parameter", "feature"} or StochasticGradient
         The space of the gradient step; an object also sets its length and more.
     pruning : {"row-norm", "error", "merge"}

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.arrays import diagonal, index_like, namespace, to_numpy
+from ..backend.arrays import as_like, diagonal, index_like, namespace, to_numpy
 from ..backend.block_loop import stacked_rows
 from ..backend.clipping import SAMPLES, clipped
 from ..backend.constraints import StrOptions
@@ -48,7 +48,7 @@ class KernelLearner(KernelAtoms, BatchLearner):
         **BatchLearner._parameter_constraints,
         "kernel": [str, Kernel, callable],
         **PACE,
-        "init": [StrOptions({"samples"}), "array-like"],
+        "init": [StrOptions({"samples", "normal"}), "array-like"],
     }
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelLearner:
@@ -91,6 +91,8 @@ class KernelLearner(KernelAtoms, BatchLearner):
         often = None if weights is None else weights[usable]
         n_usable = n_weighted(often, len(usable))
         n_atoms = self._n_atoms(n_usable, n_usable)
+        if self.init == "normal":
+            return _mixed_dictionary(matrix, n_atoms, rng, weights)
         most = len(usable) if often is None else n_drawable(often)
         n_atoms = clipped("n_components", n_atoms, most, SAMPLES)
         chosen = usable[draw_rows(len(usable), n_atoms, rng, often)]
@@ -99,7 +101,7 @@ class KernelLearner(KernelAtoms, BatchLearner):
     def _given_dictionary(self, matrix: Array) -> GramDictionary:
         """Atoms from `init`, given as row numbers of training samples."""
         wanted = self.n_components or max(np.size(self.init), 1)
-        rows = given_rows(self.init, wanted, matrix.shape[0], "'samples'")
+        rows = given_rows(self.init, wanted, matrix.shape[0], "'samples', 'normal'")
         return GramDictionary.of_samples(matrix, index_like(rows, matrix))
 
     def _checked(self, X: Any) -> Array:
@@ -115,6 +117,16 @@ class KernelLearner(KernelAtoms, BatchLearner):
     def __sklearn_tags__(self) -> Any:
         kernel = resolve(self.kernel)
         return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)
+
+
+def _mixed_dictionary(
+    matrix: Array, n_atoms: int, rng: np.random.Generator, weights: Weights
+) -> GramDictionary:
+    """Random combinations of all samples; w equal ones add up to √w times one."""
+    coefs = rng.standard_normal((n_atoms, matrix.shape[0]))
+    if weights is not None:
+        coefs = coefs * np.sqrt(weights)
+    return GramDictionary.of_coefs(matrix, as_like(coefs, matrix))
 
 
 def kernel_matrix(kernel: Kernel, X: Array, who: str) -> Array:  # (N, N)
@@ -163,8 +175,10 @@ class KernelKSVD(KernelLearner):
         As in `KSVD`.
     warm_up, exchange, tol, n_init, steady
         As in `KSVD`.
-    init : "samples" or array of row numbers
-        The training samples that serve as first atoms: random ones, or those given.
+    init : {"samples", "normal"} or array of row numbers
+        The training samples that serve as first atoms: random ones, or those given;
+        with "normal" the first atoms are random combinations of all samples, as
+        coefficients drawn from a normal distribution give them.
     update : str or AtomUpdate
         As in `KSVD`.
 

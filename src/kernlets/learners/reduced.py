@@ -29,7 +29,7 @@ from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, StrOptions
 from ..backend.fill import at_hand
 from ..backend.random import generator
 from ..backend.rows import map_rows
-from ..backend.scale import typical_length
+from ..backend.scale import typical_length, unit_rows
 from ..backend.validation import check_rows
 from ..backend.weights import (
     Weights,
@@ -71,19 +71,21 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         A kernel on rows of numbers; it must be differentiable if the anchors move.
     n_components, n_nonzero_coefs, coder, max_iter
         As in `KSVD`.
-    init : {"samples", "anchors"} or array of row numbers
-        The first atoms: training samples projected on the span of the anchors, or
-        some of the anchors themselves.
+    init : {"samples", "anchors", "normal"} or array of row numbers
+        The first atoms: training samples projected on the span of the anchors, some of
+        the anchors themselves, or random combinations of all of them.
     anchors : {"dictionary", "kmeans", "samples"}, linear learner or array (n, p)
         The first anchors. "dictionary" takes atoms of `KSVD`, scales them to the
         typical norm of the samples and flips them towards their mean, where κ is
         larger. Atoms of a learner given as an object are used unchanged.
     n_anchors : int, optional
         Number of anchors. Default: twice the number of atoms, but at least 50 and at
-        most one per sample.
+        most one per sample. An array, or a learner that starts at random
+        (``KSVD(n, init="normal")``, as in `rkdl_d`), may give more than one per sample.
     optimize_anchors : bool or AnchorDescent
         Whether to move the anchors after each update of the atoms: True for three steps
-        of L-BFGS, ``AnchorDescent(n_steps=3, rate=5e-4)`` for plain steps as published.
+        of L-BFGS, ``AnchorDescent(n_steps=3, rate=5e-4)`` for plain steps as published;
+        there are also a guard against steps that diverge, and anchors of norm 1.
     linear_weight : float
         Weight λ of the linear term, which keeps the anchors a dictionary of the
         samples. Its codes have as many non-zeros as those of the learner in `anchors`,
@@ -125,7 +127,7 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BatchLearner._parameter_constraints,
         "kernel": [str, Kernel, callable],
-        "init": [StrOptions({"samples", "anchors"}), "array-like"],
+        "init": [StrOptions({"samples", "anchors", "normal"}), "array-like"],
         "anchors": [StrOptions({"dictionary", *DRAWN}), BaseEstimator, "array-like"],
         "n_anchors": [AT_LEAST_1, None],
         "optimize_anchors": ["boolean", AnchorDescent],
@@ -195,10 +197,21 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
 
     @classmethod
     def morkdl_d(
-        cls, kernel: Any = "rbf", rate: float = 5e-4, **params: Any
+        cls,
+        kernel: Any = "rbf",
+        rate: float = 5e-4,
+        linear_rate: float | None = None,
+        **params: Any,
     ) -> ReducedKernelDL:
-        """MORKDL-D as published, section III-C: `orkdl_d` with a linear term, λ = 1."""
-        return cls.orkdl_d(kernel, rate, **{"linear_weight": 1.0, **params})
+        """MORKDL-D as published, section III-C: `orkdl_d` with a linear term, λ = 1.
+
+        The step is that printed, g − (Y − DX)Xᵀ. It is half as long in the linear term
+        as the gradient of eq. (8), which is ``linear_rate=rate``.
+        """
+        linear_rate = rate / 2 if linear_rate is None else linear_rate
+        descent = AnchorDescent(n_steps=3, rate=rate, linear_rate=linear_rate)
+        mixed = {"linear_weight": 1.0, "optimize_anchors": descent}
+        return cls.rkdl_d(kernel, **{**mixed, **params})
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ReducedKernelDL:
         """Learn anchors and a dictionary for φ of the rows of X; y is ignored.
@@ -243,6 +256,21 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
                 f"linear_weight={self.linear_weight} acts only on anchors that move: "
                 "set optimize_anchors=True"
             )
+        descent = self._descent()
+        if descent is None:
+            return
+        descent.check()
+        if descent.linear_rate is not None and not self.linear_weight:
+            raise ValueError(
+                f"linear_rate={descent.linear_rate} is that of the linear term, and "
+                "there is none: set linear_weight, or leave linear_rate out"
+            )
+
+    def _descent(self) -> AnchorDescent | None:
+        """How the anchors move; None if they stay."""
+        if isinstance(self.optimize_anchors, AnchorDescent):
+            return self.optimize_anchors
+        return AnchorDescent() if self.optimize_anchors else None
 
     def _first_dictionary(
         self, X: Array, rng: np.random.Generator, weights: Weights = None
@@ -251,10 +279,11 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         n_usable = _n_usable(weights, to_numpy(energies > 0))
         n_atoms = self._checked_n_atoms(n_usable, X.shape[1])
         anchors = self._first_anchors(X, n_atoms, rng, weights)
-        chosen = self._first_anchor_atoms(n_atoms, len(anchors), rng)
-        coefs = as_like(np.eye(len(anchors))[chosen], anchors)
+        if getattr(self._descent(), "unit_norm", False):
+            anchors = unit_rows(anchors)
+        coefs = as_like(self._first_coefs(n_atoms, len(anchors), rng), anchors)
         start = AnchoredDictionary.spanned(self.kernel_, X, energies, anchors, coefs)
-        if len(chosen) == 0:
+        if len(coefs) == 0:
             rows = self._first_rows(start, n_atoms, rng, weights)
             start = start.with_weights(start.features[index_like(rows, X)])
         return start.unit()
@@ -265,15 +294,18 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         n_atoms = self._n_atoms(n_usable, n_features)
         return clipped("n_components", n_atoms, n_usable, SAMPLES)
 
-    def _first_anchor_atoms(
+    def _first_coefs(
         self, n_atoms: int, n_anchors: int, rng: np.random.Generator
-    ) -> np.ndarray:
-        """Indices of the anchors that become the first atoms; none if samples do."""
-        if not isinstance(self.init, str) or self.init != "anchors":
-            return np.arange(0)
+    ) -> np.ndarray:  # (m, n)
+        """The first atoms over the anchors; none if they are samples."""
+        named = self.init if isinstance(self.init, str) else ""
+        if named == "normal":
+            return rng.standard_normal((n_atoms, n_anchors))
+        if named != "anchors":
+            return np.empty((0, n_anchors))
         of_what = "anchors, which init='anchors' starts from"
         n_atoms = clipped("n_components", n_atoms, n_anchors, of_what)
-        return rng.choice(n_anchors, n_atoms, replace=False)
+        return np.eye(n_anchors)[rng.choice(n_anchors, n_atoms, replace=False)]
 
     def _first_rows(
         self,
@@ -285,7 +317,8 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         """Row numbers of the training samples that become the first atoms."""
         if not isinstance(self.init, str):
             n_samples = len(start.features)
-            return given_rows(self.init, n_atoms, n_samples, "'samples', 'anchors'")
+            names = "'samples', 'anchors', 'normal'"
+            return given_rows(self.init, n_atoms, n_samples, names)
         inside = to_numpy(row_norms(start.features))
         rounding = 10 * eps(start.features) * to_numpy(start.energies)
         usable = np.flatnonzero(inside > rounding)
@@ -344,13 +377,13 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         return learner.fit(X) if weights is None else learner.fit(X, None, weights)
 
     def _atom_update(self) -> AtomUpdate:
-        descent = self.optimize_anchors
-        if isinstance(descent, (bool, np.bool_)):
-            descent = AnchorDescent() if descent else None
         width = getattr(self.anchors, "n_nonzero_coefs", None)
         coder = None if width is None else OMP(width)
         return AnchoredUpdate(
-            self.restrict, descent, linear_weight=self.linear_weight, linear_coder=coder
+            self.restrict,
+            self._descent(),
+            linear_weight=self.linear_weight,
+            linear_coder=coder,
         )
 
     def _note_mixed(self, trained: AnchoredDictionary, weights: Weights) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..backend.constraints import AT_LEAST_1
 from ..backend.estimator import Estimator
 from ..backend.ops import Series, Waves
 from ..backend.random import generator
+from ..backend.rows import over_rows
 from ..backend.samples import floats_of
 from ..backend.threads import parallel
 from ..fields import Declared, Floats, Indices, Size
@@ -94,10 +96,13 @@ class ConvolutionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         self.weights_ = _weights(rng, samples[0].shape[1], self.lengths_)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:  # (n, 2 n_waves)
-        """The features of the series in X."""
+    def transform(self, X: Any) -> Any:  # (n, 2 n_waves)
+        """The features of the series in X, a Dask array if X is a Dask collection."""
         check_is_fitted(self)
-        samples = check_samples(self, X, GAK())
+        samples = check_samples(self, X, GAK(), lazy=True)
+        return over_rows(copy(self)._features, samples, 16 * len(self.biases_))
+
+    def _features(self, samples: np.ndarray) -> np.ndarray:  # (n,) -> (n, 2 n_waves)
         self._check_channels(samples)
         out = np.empty((len(samples), 2 * len(self.biases_)), floats_of(samples).dtype)
 
@@ -118,7 +123,8 @@ class ConvolutionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         )
 
     def _check_channels(self, samples: np.ndarray) -> None:
-        known, given = self.weights_.shape[1], samples[0].shape[1]
+        known = self.weights_.shape[1]
+        given = samples[0].shape[1] if len(samples) else known
         if known != given:
             raise ValueError(
                 f"series have {given} channels, but {known} in the fit: samples are "

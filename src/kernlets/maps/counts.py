@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..backend.constraints import AT_LEAST_1
 from ..backend.estimator import Estimator
+from ..backend.rows import over_rows
 from ..backend.samples import floats_of
 from ..core import Kernel
 from ..fields import Declared, Digests, Part, Size
@@ -81,10 +83,16 @@ class CountMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             )
         return self
 
-    def transform(self, X: Any) -> sparse.csr_array:  # (n, m)
-        """The counts of the parts of each sample, as a CSR matrix."""
+    def transform(self, X: Any) -> Any:  # (n, m)
+        """The counts of the parts of each sample, as a CSR matrix.
+
+        For a Dask collection the result is a Dask array whose chunks are such matrices.
+        """
         check_is_fitted(self)
-        samples = check_samples(self, X, self.kernel_)
+        samples = check_samples(self, X, self.kernel_, lazy=True)
+        return over_rows(copy(self)._counts, samples)
+
+    def _counts(self, samples: np.ndarray) -> sparse.csr_array:  # (n,) -> (n, m)
         found = self.kernel_.counts(samples).matrix(self.vocabulary_)
         return found.astype(floats_of(samples).dtype, copy=False)
 

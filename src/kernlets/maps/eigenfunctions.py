@@ -15,8 +15,9 @@ from ..backend.rows import is_blocks, rows_in_room, sum_rows
 from ..backend.scale import least_energy, lengths
 from ..backend.threads import serial_blas
 from ..core import Array, Kernel
+from ..kernels.user_kernels import known_by_index
 from ..landmarks.block_sample import BlockSample
-from ..landmarks.select import choose, known_by_index
+from ..landmarks.select import choose
 
 CUT = 1e-9  # singular values of B below this share of the largest are dropped
 

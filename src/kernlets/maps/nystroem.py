@@ -20,7 +20,7 @@ from ..backend.constraints import AT_LEAST_1, SHARE, Interval, StrOptions
 from ..backend.fill import at_hand
 from ..backend.masks import has_gaps
 from ..backend.random import generator
-from ..backend.rows import map_rows, spread_rows, sum_rows, take_rows
+from ..backend.rows import map_rows, some_objects, spread_rows, sum_rows, take_rows
 from ..backend.samples import floats_of
 from ..backend.scale import quiet
 from ..backend.validation import check_rows
@@ -35,9 +35,8 @@ from ..kernels.check_samples import (
 )
 from ..kernels.complete import completed_rows
 from ..kernels.definite import rounding
-from ..kernels.user_kernels import not_square
+from ..kernels.user_kernels import known_by_index, not_square
 from ..landmarks import Landmarks, choose
-from ..landmarks.select import known_by_index
 from .base import LandmarkMap
 from .factor import (
     check_definite,
@@ -203,7 +202,7 @@ class NystroemMap(LandmarkMap):
         if self.truncation == "samples":
             _refuse_iterator(X, "truncation='samples'")
         head, rows = self._first_rows(X)
-        self.kernel_ = resolve(self.kernel).bound(head)
+        self.kernel_ = resolve(self.kernel).bound(some_objects(head))
         _check_square(self.kernel_, head)
         rng = generator(self.random_state)
         found = choose(self.landmarks, self.kernel_, rows, self.n_landmarks, rng)
@@ -284,7 +283,7 @@ class NystroemMap(LandmarkMap):
         kernel = resolve(self.kernel) if reset else self.kernel_
         if not takes_rows(kernel) and are_objects(X, kernel):
             like = None if reset else self._model_array
-            return check_samples(self, X, kernel, reset=reset, like=like)
+            return check_samples(self, X, kernel, reset=reset, lazy=True, like=like)
         if not (reset and at_hand(X) and resolve(self.kernel).restrictable):
             return super()._rows(X, reset)
         keys: dict[str, Any] = {"accept_sparse": self._accept_sparse, "lazy": True}

@@ -4,6 +4,7 @@ from .. import _added
 from ..backend.names import build
 from ..backend.renamed import warn_renamed
 from ..core import AtomUpdate
+from .admission import BabelMeasure, FeatureDistance, LinearDependence
 from .anchored import AnchoredUpdate
 from .anchors import AnchorDescent
 from .budget_rules import (
@@ -39,10 +40,13 @@ __all__ = [
     "Admission",
     "AnchorDescent",
     "AnchoredUpdate",
+    "BabelMeasure",
     "Coherence",
     "CoordinateUpdate",
     "DecayingStep",
+    "FeatureDistance",
     "KSVDUpdate",
+    "LinearDependence",
     "MODUpdate",
     "OrthogonalUpdate",
     "ParallelKSVDUpdate",

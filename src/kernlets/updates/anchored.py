@@ -117,7 +117,7 @@ class AnchoredUpdate(KSVDUpdate):
         mixing = coded.codes.toarray() @ dictionary.coefs
         known = dictionary.kernel, samples, dictionary.energies
         kernel = KernelTerm(*known, mixing, coded.weights)
-        linear = self._linear_term(samples, start, coded.weights)
+        linear = self._linear_term(samples, start, coded.weights, descent)
         objective = kernel if linear is None else Mixed(kernel, linear)
         moved = dictionary.with_anchors(descent.run(objective, start))
         if linear is None:
@@ -126,13 +126,18 @@ class AnchoredUpdate(KSVDUpdate):
         return replace(moved, linear_errors=noted)
 
     def _linear_term(
-        self, samples: Array, anchors: Array, weights: np.ndarray | None
+        self,
+        samples: Array,
+        anchors: Array,
+        weights: np.ndarray | None,
+        descent: AnchorDescent,
     ) -> LinearTerm | None:
         if not self.linear_weight:
             return None
         width = max(1, min(5, samples.shape[1] // 4, len(anchors)))
         coder = OMP(width) if self.linear_coder is None else self.linear_coder
-        return LinearTerm(samples, anchors, coder, self.linear_weight, weights)
+        weight = self.linear_weight * descent.linear_share
+        return LinearTerm(samples, anchors, coder, weight, weights)
 
 
 def _widened(codes: SparseCodes) -> SparseCodes:

@@ -23,13 +23,14 @@ from ..backend.arrays import (
     namespace,
     to_numpy,
 )
-from ..backend.constraints import AT_LEAST_1
+from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE
 from ..backend.rows import sum_rows
-from ..backend.scale import lengths, power_of_two, typical_length
+from ..backend.scale import lengths, power_of_two, typical_length, unit_rows
 from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import ExplicitDictionary
 from ..pursuits.coded_sums import code_and_sum
 
+HALVINGS = 30  # of a guarded step, after which the anchors stay where they are
 
 class Objective(ABC):
     """A function of the anchors that falls as they improve."""
@@ -119,9 +120,7 @@ class LinearTerm(Objective):
         weight: float,
         counts: np.ndarray | None = None,
     ) -> None:
-        xp = namespace(anchors)
-        norms = lengths(anchors)
-        norms = xp.where(norms > 0, norms, 1.0)[:, None]
+        norms = _norms(anchors)
         units = ExplicitDictionary(anchors / norms)
         sums = code_and_sum(units, coder, samples, counts)
         self.codes_gram = sums.codes_gram / norms / norms.T  # XᵀX
@@ -168,6 +167,17 @@ class AnchorDescent(BaseEstimator):
     rate : float, optional
         Length γ of plain gradient steps D ← D − γ ∂f/∂D as published. Without it the
         steps are those of L-BFGS with a line search, so f never rises.
+    linear_rate : float, optional
+        Length of the plain steps along the gradient of the linear term, λ‖Y − X D‖² of
+        RKDL eq. (8). By default it is `rate`, and the steps are those of the gradient
+        of (8). The step as printed, along (Y − DX)Xᵀ, lacks the factor 2 of that
+        gradient: it is ``linear_rate=rate / 2``.
+    guard : bool
+        Whether a plain step that would raise f is halved until it does not. Published
+        steps have no guard, and diverge if the rate is too large for the data.
+    unit_norm : bool
+        Whether the anchors keep norm 1, as (8) asks: plain steps are followed by a
+        projection, and a line search moves on the spheres.
 
     Examples
     --------
@@ -181,25 +191,106 @@ class AnchorDescent(BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_steps": [AT_LEAST_1],
         "rate": [Real, None],
+        "linear_rate": [NOT_NEGATIVE, None],
+        "guard": ["boolean"],
+        "unit_norm": ["boolean"],
     }
 
-    def __init__(self, n_steps: int = 3, rate: float | None = None) -> None:
+    def __init__(
+        self,
+        n_steps: int = 3,
+        rate: float | None = None,
+        *,
+        linear_rate: float | None = None,
+        guard: bool = False,
+        unit_norm: bool = False,
+    ) -> None:
         self.n_steps = n_steps
         self.rate = rate
+        self.linear_rate = linear_rate
+        self.guard = guard
+        self.unit_norm = unit_norm
+
+    @property
+    def linear_share(self) -> float:
+        """What the linear term counts for in the function that is descended."""
+        self.check()
+        if self.linear_rate is None or self.rate is None:
+            return 1.0
+        return float(self.linear_rate) / float(self.rate)
 
     def run(self, objective: Objective, anchors: Array) -> Array:  # (n, p)
         """The anchors after `n_steps` descent steps."""
+        self.check()
+        if self.rate is None:
+            return self._searched(objective, anchors)
+        for _ in range(self.n_steps):
+            anchors = self._stepped(objective, anchors, float(self.rate))
+        return anchors
+
+    def check(self) -> None:
+        """Refuse parameters that exclude each other."""
         if not self.n_steps >= 1:
             raise ValueError(
                 f"AnchorDescent: n_steps={self.n_steps!r} must be 1 or more"
             )
-        if self.rate is None:
-            return _line_searched(objective, anchors, int(self.n_steps))
-        xp, least = namespace(anchors), objective.least
-        for _ in range(self.n_steps):
-            anchors = anchors - float(self.rate) * objective.gradient(anchors)
-            anchors = anchors if least is None else xp.clip(anchors, least, None)
+        plain = {"linear_rate": self.linear_rate, "guard": self.guard}
+        if self.rate is None and (given := [k for k, v in plain.items() if v]):
+            raise ValueError(
+                f"AnchorDescent: {given[0]} is about plain steps and needs a rate: set "
+                f"rate, or leave {given[0]} out, since a line search needs none"
+            )
+        if self.linear_rate is not None and not (self.rate or 0) > 0:
+            raise ValueError(
+                f"AnchorDescent: linear_rate needs a positive rate, not {self.rate!r}"
+            )
+
+    def _searched(self, objective: Objective, anchors: Array) -> Array:
+        objective = OnSpheres(objective) if self.unit_norm else objective
+        moved = _line_searched(objective, anchors, int(self.n_steps))
+        return unit_rows(moved) if self.unit_norm else moved
+
+    def _stepped(self, objective: Objective, anchors: Array, rate: float) -> Array:
+        slope = objective.gradient(anchors)
+        moved = self._admitted(anchors - rate * slope, objective.least)
+        if not self.guard:
+            return moved
+        before = objective.value(anchors)
+        for _ in range(HALVINGS):
+            if objective.value(moved) <= before:  # false if it is not a number
+                return moved
+            rate /= 2
+            moved = self._admitted(anchors - rate * slope, objective.least)
         return anchors
+
+    def _admitted(self, anchors: Array, least: float | None) -> Array:
+        """The anchors where they may be."""
+        if least is not None:
+            anchors = namespace(anchors).clip(anchors, least, None)
+        return unit_rows(anchors) if self.unit_norm else anchors
+
+
+class OnSpheres(Objective):
+    """f of the anchors divided by their norms: its gradient is tangent to spheres."""
+
+    def __init__(self, objective: Objective) -> None:
+        self.objective = objective
+        self.least = objective.least
+
+    def value(self, anchors: Array) -> float:
+        return self.objective.value(unit_rows(anchors))
+
+    def gradient(self, anchors: Array) -> Array:
+        units = unit_rows(anchors)
+        slope = self.objective.gradient(units)
+        along = (slope * units).sum(axis=1)[:, None]
+        return (slope - along * units) / _norms(anchors)
+
+
+def _norms(anchors: Array) -> Array:  # (n, 1)
+    """Norms of the rows, 1 for those that are zero."""
+    norms = lengths(anchors)
+    return namespace(anchors).where(norms > 0, norms, 1.0)[:, None]
 
 
 def _line_searched(objective: Objective, anchors: Array, n_steps: int) -> Array:

@@ -176,17 +176,33 @@ class Admission(BaseEstimator):
     n_first : int
         Number of first samples that are always admitted; the first atoms are random
         combinations of them.
+    repeats : bool
+        Whether a sample that is an anchor already becomes one again, as in Table I of
+        the paper, read literally, with a criterion that does not prevent it.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"n_first": [AT_LEAST_1]}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_first": [AT_LEAST_1],
+        "repeats": ["boolean"],
+    }
+    repeats: bool = False  # of criteria that never admit a sample again
 
-    def __init__(self, n_first: int = 20) -> None:
+    def __init__(self, n_first: int = 20, repeats: bool = False) -> None:
         self.n_first = n_first
+        self.repeats = repeats
 
     def rules(self) -> dict[str, Any]:
         """The entries of `hot.budget.Rules` that this rule sets."""
         self._validate_params()
-        return {"coherence": 1.0, "cost": -1.0}
+        repeats = bool(self.repeats)
+        return {
+            "coherence": np.inf if repeats else 1.0,
+            "cost": -1.0,
+            "babel": np.inf,
+            "distance": -np.inf,
+            "dependence": -1.0,
+            "repeats": repeats,
+        }
 
 
 class Coherence(Admission):
@@ -210,7 +226,7 @@ class Coherence(Admission):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Admission._parameter_constraints,
+        "n_first": [AT_LEAST_1],
         "threshold": [Interval(Real, 0, 1, closed="both")],
     }
 
@@ -230,10 +246,13 @@ class ReconstructionCost(Admission):
     threshold : float
         ε.
     half : bool
-        Whether to compare ½‖φ(x) − Dα‖², the cost in eq. (16), instead. Only this gives
-        the published numbers of anchors.
+        Whether to compare ½‖φ(x) − Dα‖², the cost in eq. (16), instead. It is nearer to
+        the published numbers of anchors, which also depend on the scale of the pixels:
+        the paper does not state it, and they change several times as fast.
     n_first : int
         Number of first samples that are always admitted.
+    repeats : bool
+        As in `Admission`: eq. (22) alone does not prevent it.
 
     Examples
     --------
@@ -252,17 +271,20 @@ class ReconstructionCost(Admission):
     }
 
     def __init__(
-        self, threshold: float = 1.2, half: bool = False, *, n_first: int = 20
+        self,
+        threshold: float = 1.2,
+        half: bool = False,
+        *,
+        n_first: int = 20,
+        repeats: bool = False,
     ) -> None:
         self.threshold = threshold
         self.half = half
         self.n_first = n_first
+        self.repeats = repeats
 
     def rules(self) -> dict[str, Any]:
         return {**super().rules(), "cost": float(self.threshold) * (1 + self.half)}
-
-
-ADMISSIONS = {"all": Admission, "coherence": Coherence, "cost": ReconstructionCost}
 
 
 def pursuit_of(coder: Any, like: Array) -> ops.Pursuit:

@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
         failed.extend([record] if record.error else [])
 
     run(wanted, job, out, report)
-    print(tables(wanted, Records(out).read(), job.scale))
+    print(tables(wanted, Records(out), job.scale))
     return 1 if failed else 0
 
 

@@ -1,68 +1,31 @@
-"""Our numbers beside the published ones, each with a verdict.
+"""Our numbers beside the published ones: an exhibit with all that was measured for it.
 
-A verdict is "reproduced" if our mean is within the metric's tolerance of the published
-number, or within two standard errors of the difference of the two means: 2 s √(1/n +
-1/r) with the standard deviation s over our n seeds and the r runs of the paper.
-Otherwise it is "better" or "worse". It is "not comparable" where the paper's data,
-machine or text do not allow a comparison, for a reason that the exhibit states, and
-where the problem is smaller than the paper's.
+How verdicts are reached is in `judge`, what they are about in `verdicts`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from statistics import fmean, stdev
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
-from ..published import Published, as_place
-from .points import Missing, Points
+from .points import Points, points_of, shown_records
 from .records import Record
-from .spec import SCALES, Derived, Exhibit, Metric
+from .settings import Sessions, Setting, made_with, no_timing, one_device
+from .spec import SCALES, Exhibit
+from .verdicts import (
+    Context,
+    Judged,
+    Row,
+    judged_claims,
+    judged_derived,
+    judged_rows,
+)
 
 COLUMNS = 12  # that a table may have
-VERDICTS = ("reproduced", "better", "worse", "not comparable")
-
-
-@dataclass(frozen=True)
-class Row:
-    """One published number and ours; either may be missing."""
-
-    series: str
-    x: Any
-    metric: Metric
-    published: Published | None
-    values: tuple[float, ...]
-    verdict: str = ""
-    why: str = ""
-
-    @property
-    def mean(self) -> float | None:
-        return fmean(self.values) if self.values else None
-
-    @property
-    def printed(self) -> float | None:
-        """The published number itself."""
-        return None if self.published is None else self.published.value
-
-    @property
-    def spread(self) -> float | None:
-        """Standard deviation over seeds; None for a single one."""
-        return stdev(self.values) if len(self.values) > 1 else None
-
-    @property
-    def difference(self) -> float | None:
-        mean, printed = self.mean, self.printed
-        return None if mean is None or printed is None else mean - printed
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A claim of the paper and whether it holds here; None if it was not measured."""
-
-    text: str
-    holds: bool | None
+NO_SESSIONS: Sessions = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -76,6 +39,7 @@ class Findings:
     rows: tuple[Row, ...]  # one per curve and place
     derived: tuple[Row, ...]  # numbers computed from those
     claims: tuple[Judged, ...]
+    made: Mapping[str, Setting]  # what the runs were made with, by session
 
     @property
     def compared(self) -> list[Row]:
@@ -103,18 +67,23 @@ class Findings:
 
     @property
     def verdicts(self) -> Counter[str]:
-        """How often each verdict was given, claims included."""
-        found = Counter(row.verdict for row in self.compared if row.verdict)
-        holding = [claim.holds for claim in self.claims]
-        found["reproduced"] += holding.count(True)
-        found["worse"] += holding.count(False)
-        return +found
+        """How often each verdict was given to a number or a claim.
+
+        One that is shown several times is counted where it is declared to be.
+        """
+        counted = [row.verdict for row in self.compared if row.counted]
+        return Counter([*counted, *(c.verdict for c in self.claims if c.counted)])
 
     @property
     def skipped(self) -> list[str]:
         """The reasons why runs were not made."""
         reasons = (r.skipped or r.error for r in self.records if not r.done)
         return sorted(set(reasons))
+
+    @property
+    def settings(self) -> list[Setting]:
+        """What its runs were made with."""
+        return _kinds(self.records, self.made)
 
     @property
     def seconds(self) -> float:
@@ -131,119 +100,74 @@ class Findings:
         return sum(study.repeats(c, self.scale) for c in study.cases(self.scale))
 
 
-def findings(exhibit: Exhibit, records: Iterable[Record], scale: str) -> Findings:
-    """Compare an exhibit with the records of its study at one scale."""
-    own = tuple(
-        record
-        for record in records
-        if record.cell.study == exhibit.study.name and record.cell.scale == scale
+def findings(
+    exhibit: Exhibit,
+    records: Iterable[Record],
+    scale: str,
+    sessions: Sessions = NO_SESSIONS,
+) -> Findings:
+    """Compare an exhibit with the records of its study at one scale.
+
+    Without the sessions that the records name, seconds are not judged.
+    """
+    records = tuple(records)
+    own = shown_records(exhibit, records, scale)
+    made = made_with(own, sessions)
+    if exhibit.metric.timing:
+        own = one_device(own, made)
+    points, kinds = points_of(exhibit, own), _kinds(own, made)
+    context = Context(
+        exhibit,
+        points,
+        _beside(exhibit, records, scale),
+        "" if exhibit.study.comparable(scale) else f"problem of scale {scale}",
+        no_timing(kinds),
+        " and ".join(map(str, kinds)),
+        _exact(exhibit, scale),
     )
-    own = tuple(sorted(own, key=_order(exhibit, scale)))
-    points = points_of(exhibit, own)
-    smaller = "" if exhibit.study.comparable(scale) else f"problem of scale {scale}"
-    rows = tuple(_rows(exhibit, points, smaller))
-    derived = tuple(_derived(exhibit, points, smaller))
-    claims = tuple(
-        Judged(claim.text, None if smaller else _holds(claim, points))
-        for claim in exhibit.claims
+    return Findings(
+        exhibit,
+        scale,
+        own,
+        points,
+        tuple(judged_rows(context)),
+        tuple(judged_derived(context)),
+        tuple(judged_claims(context)),
+        made,
     )
-    return Findings(exhibit, scale, own, points, rows, derived, claims)
+
+
+def _kinds(records: Iterable[Record], made: Mapping[str, Setting]) -> list[Setting]:
+    """The distinct settings of some runs; none if that of one is unknown."""
+    names = {record.session for record in records if record.done}
+    known = [setting for name, setting in made.items() if name in names]
+    return list(dict.fromkeys(known)) if names <= made.keys() else []
+
+
+def _beside(
+    exhibit: Exhibit, records: Iterable[Record], scale: str
+) -> Mapping[str, Points]:
+    """Points of the exhibits that claims and derived numbers look up, by name."""
+    wanted = [each.beside for each in exhibit.claims]
+    wanted += [each.beside for each in exhibit.derived]
+    return {
+        each.name: points_of(each, shown_records(each, records, scale))
+        for each in wanted
+        if each is not None
+    }
+
+
+def _exact(exhibit: Exhibit, scale: str) -> frozenset[str]:
+    """Curves whose runs draw no random numbers: one of each is made, of others more."""
+    study, many = exhibit.study, exhibit.study.seeds[scale] > 1
+    return frozenset(
+        str(case.get(exhibit.series, exhibit.series))
+        for case in study.cases(scale)
+        if many and study.repeats(case, scale) == 1
+    )
 
 
 def largest_scale(records: Iterable[Record]) -> str | None:
     """The largest scale at which there are runs."""
     present = {record.cell.scale for record in records}
     return next((scale for scale in reversed(SCALES) if scale in present), None)
-
-
-def _order(exhibit: Exhibit, scale: str) -> Any:
-    """By the grid, then by seed: independent of the order in which runs ended."""
-    cases = exhibit.study.cases(scale)
-    last = len(cases)
-
-    def place(record: Record) -> tuple[int, int]:
-        case = record.cell.case
-        return cases.index(case) if case in cases else last, record.cell.seed
-
-    return place
-
-
-def points_of(exhibit: Exhibit, records: Iterable[Record]) -> Points:
-    """The values that the exhibit shows."""
-    found: dict[tuple[str, Any], dict[int, Any]] = {}
-    for record in records:
-        case = record.cell.case
-        wanted = all(case.get(key) == v for key, v in exhibit.where.items())
-        if not (record.done and wanted and exhibit.value in record.values):
-            continue
-        series = str(case.get(exhibit.series, exhibit.series))
-        value = record.values[exhibit.value]
-        for x, y in _spread_out(value, exhibit, case):
-            found.setdefault((series, x), {})[record.cell.seed] = y
-    return Points(found)
-
-
-def _spread_out(value: Any, exhibit: Exhibit, case: Any) -> Iterator[tuple[Any, Any]]:
-    if exhibit.x is not None or exhibit.axes.kind == "images":
-        yield case.get(exhibit.x), value
-    elif isinstance(value, dict):
-        yield from ((as_place(x), y) for x, y in value.items())
-    elif isinstance(value, list):
-        yield from enumerate(value, start=1)
-    else:
-        yield None, value
-
-
-def _rows(exhibit: Exhibit, points: Points, smaller: str) -> Iterator[Row]:
-    if exhibit.axes.kind == "images":
-        return
-    unmeasured = [place for place in exhibit.published if place not in set(points)]
-    for series, x in (*points, *unmeasured):
-        published = exhibit.published.get((series, x))
-        values = tuple(points.at(series, x).values()) if (series, x) in points else ()
-        why = exhibit.not_comparable or _reason(exhibit, series, x) or smaller
-        row = Row(series, x, exhibit.metric, published, values)
-        yield _judged(row, why, exhibit.runs)
-
-
-def _reason(exhibit: Exhibit, series: str, x: Any) -> str:
-    return exhibit.incomparable.get(series) or exhibit.incomparable.get(x, "")
-
-
-def _derived(exhibit: Exhibit, points: Points, smaller: str) -> Iterator[Row]:
-    for each in exhibit.derived:
-        values = _computed(each, points)
-        row = Row(each.label, None, each.metric, each.published, values)
-        yield _judged(row, each.not_comparable or smaller, exhibit.runs)
-
-
-def _computed(derived: Derived, points: Points) -> tuple[float, ...]:
-    try:
-        return tuple(derived.compute(points))
-    except Missing:
-        return ()
-
-
-def _judged(row: Row, why: str, runs: int) -> Row:
-    if row.difference is None or row.printed is None:
-        return row
-    if why:
-        verdict = "not comparable"
-    else:
-        verdict = _verdict(row, row.difference, row.printed, runs)
-    return replace(row, verdict=verdict, why=why)
-
-
-def _verdict(row: Row, difference: float, published: float, runs: int) -> str:
-    noise = 2 * (row.spread or 0.0) * (1 / len(row.values) + 1 / runs) ** 0.5
-    if abs(difference) <= max(row.metric.allowed(published), noise):
-        return "reproduced"
-    ahead = difference > 0 if row.metric.better == "higher" else difference < 0
-    return "better" if ahead else "worse"
-
-
-def _holds(claim: Any, points: Points) -> bool | None:
-    try:
-        return bool(claim.holds(points))
-    except Missing:
-        return None

@@ -11,17 +11,37 @@ from ..bench.html import write_file
 from ..bench.tables import Table
 from .catalogue import PAPERS
 from .figures import draw
-from .findings import VERDICTS, Findings, Row
-from .text import HEADER, cells, held, matrix, verdict_of
+from .findings import Findings
+from .text import HEADER, anchor, cells, claim_cells, matrix, verdict_of
+from .unreproduced import UNREPRODUCED, unreproduced_page
+from .verdicts import VERDICTS, Row
 
 RULE = (
-    "A number is *reproduced* if our mean is within the tolerance stated with the "
-    "experiment, or within two standard errors of the difference between the two "
-    "means: 2·s·√(1/n + 1/r), s the standard deviation over our n seeds, r the runs "
-    "the paper averages. Otherwise it is *better* or *worse*. It is *not comparable* "
-    "where the paper's data, machine or text do not allow a comparison; each such row "
-    "says why. Claims of the papers count as reproduced if they hold and as worse if "
-    "they do not."
+    "**How numbers are judged.** Our mean over n seeds is compared with the published "
+    "one by the 95 % interval of their difference (Student's t, standard error "
+    "s·√(1/n + 1/r), s the standard deviation over our seeds, r the runs that the "
+    "paper averages, one where it does not say), widened by the rounding of a printed "
+    "number or by what can be read from a figure; both are stated in the line. A "
+    "number is *reproduced* if that interval includes zero. It is *undecided* if the "
+    "interval is wider than the effect that the paper reports, or if there are fewer "
+    "than three seeds. Otherwise a number of the paper's own method is *better* or "
+    "*worse*; one of a rival, or without a good side, is a *mismatch*. A number is "
+    "*calibrated*, and confirms nothing, if a parameter that the paper leaves open was "
+    "fitted to it; *not comparable* if its data, machine or text do not allow a "
+    "comparison, for the reason given. Of 95 % intervals one in twenty misses by "
+    "chance.\n\n"
+    "**How claims are judged.** A claim is a mean over seeds, as a rule of a "
+    "difference or ratio of two methods with the same seed, that the paper puts above "
+    "or below a bound. It *holds* if the interval of every part is on that side, "
+    "*fails* if that of one is on the other (corrected for their number), and is "
+    "*undecided* otherwise. The line shows the least favourable part, its mean and the "
+    "interval of this mean.\n\n"
+    "**What is counted.** Each published number and each claim once, however many "
+    "readings and figures show it. Of two readings of a text the one counts that the "
+    "authors' program has, or that numbers which are set aside as calibrated show, or "
+    "else the printed one; the other lines say where their number is counted. Seconds "
+    "are judged only if they were taken by one process alone, and those of different "
+    "devices are never in one column."
 )
 INDEX, FIGURES = "README.md", "figures"
 Sessions = dict[str, dict[str, Any]]
@@ -37,7 +57,10 @@ def write_pages(found: Sequence[Findings], sessions: Sessions, folder: Path) -> 
 
 def pages(found: Sequence[Findings], sessions: Sessions) -> dict[str, bytes]:
     """All files by name: the index, a page per paper, and the figures."""
-    files = {INDEX: index_page(found).encode()}
+    files = {
+        INDEX: index_page(found).encode(),
+        UNREPRODUCED: unreproduced_page(found).encode(),
+    }
     for each in found:
         files |= {f"{FIGURES}/{name}": data for name, data in draw(each).items()}
     for paper in PAPERS:
@@ -52,7 +75,7 @@ def index_page(found: Sequence[Findings]) -> str:
     header = ("experiment", "what", *VERDICTS)
     body = [_index_row(each) for each in found]
     sums = [sum(each.verdicts[name] for each in found) for name in VERDICTS]
-    total = ("**all**", "", *(f"**{count}**" for count in sums))
+    total = ("**all**", "", *(f"**{count}**" if count else "" for count in sums))
     return "\n".join(
         [
             "# The papers' experiments",
@@ -64,6 +87,8 @@ def index_page(found: Sequence[Findings]) -> str:
             "report`, those in the repository by `make pages`.",
             "",
             Table(header, [*body, total]).filled().markdown(),
+            "",
+            f"[What we could not reproduce, and why we believe ours]({UNREPRODUCED})",
             "",
             RULE,
             "",
@@ -78,11 +103,6 @@ def _index_row(found: Findings) -> tuple[str, ...]:
     if not found.points:
         title += f" ({'; '.join(found.skipped) or 'not run'})"
     return f"[{name}]({paper}.md#{anchor(found)})", title, *counts
-
-
-def anchor(found: Findings) -> str:
-    """Where the heading of an exhibit is on its page."""
-    return found.exhibit.name.replace("/", "-").replace(".", "-")
 
 
 def paper_page(paper: str, found: Sequence[Findings], sessions: Sessions) -> str:
@@ -119,14 +139,11 @@ def _section(found: Findings) -> Iterator[str]:
 
 
 def measure(found: Findings) -> str:
-    """What the numbers are, and how far apart two of them may be to count as equal."""
+    """What the numbers are, which side is better, and what seconds were taken with."""
     metric = found.exhibit.metric
-    way = f"Shown: {metric.label}, {metric.better} is better"
-    if not metric.tolerance:
-        return f"{way}."
-    share = f"{100 * metric.tolerance:g} %"
-    same = share if metric.relative else f"{metric.tolerance:g}"
-    return f"{way}; the same up to {same}."
+    way = f", {metric.better} is better" if metric.better else ""
+    made = "; ".join(map(str, found.settings)) if metric.timing else ""
+    return f"Shown: {metric.label}{f' ({made})' if made else ''}{way}."
 
 
 def _compared(found: Findings, row: Row) -> tuple[str, ...]:
@@ -135,8 +152,8 @@ def _compared(found: Findings, row: Row) -> tuple[str, ...]:
 
 def _claims(found: Findings) -> Iterator[str]:
     if found.claims:
-        rows = [(claim.text, held(claim.holds)) for claim in found.claims]
-        yield Table(("claim of the paper", "here"), rows).markdown()
+        rows = [claim_cells(claim) for claim in found.claims]
+        yield Table(("claim of the paper", *HEADER[1:]), rows).filled().markdown()
         yield ""
 
 

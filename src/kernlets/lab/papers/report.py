@@ -19,21 +19,18 @@ from ..bench.html import (
 )
 from .catalogue import PAPERS
 from .figures import chart, image
-from .findings import VERDICTS, Findings
-from .pages import RULE, Sessions, anchor, measure
-from .text import cells, extra, held, matrix, verdict_of
+from .findings import Findings
+from .pages import RULE, Sessions, measure
+from .text import HEADER, anchor, cells, claim_cells, extra, matrix, verdict_of
+from .verdicts import VERDICTS
 
 FILE_NAME = "report.html"
 COLUMNS = (
     ("experiment", None),
     ("curve or claim", "text"),
-    ("place", None),
-    ("published", None),
-    ("ours", None),
-    ("±", None),
-    ("seeds", None),
-    ("difference", None),
-    ("verdict", "text"),
+    ("place or part", None),
+    *((name, None) for name in HEADER[2:-2]),
+    *((name, "text") for name in HEADER[-2:]),
 )
 
 
@@ -50,12 +47,16 @@ def report_page(found: Sequence[Findings], sessions: Sessions) -> Html:
         "Every table and figure of five papers on kernel dictionary learning, run "
         "again with kernlets and compared with the published numbers.",
         _headline(found),
-        section("Experiments", _index(found), paragraph(RULE.replace("*", ""))),
+        section("Experiments", _index(found), *_rules()),
         section("All compared numbers", *_all_rows(found)),
         *sections,
         _made_with(sessions),
         interactive=True,
     )
+
+
+def _rules() -> Iterator[Html]:
+    yield from map(paragraph, RULE.replace("*", "").split("\n\n"))
 
 
 def _headline(found: Sequence[Findings]) -> Html:
@@ -109,27 +110,25 @@ def _select(name: str, values: Sequence[str]) -> Html:
 
 def _compared(found: Findings) -> Iterator[Html]:
     for row in found.compared:
-        series, *plain, _ = cells(row)
-        yield _line(found, series, plain, row.verdict, row.why)
+        yield _line(found, cells(row), row.verdict)
 
 
 def _claimed(found: Findings) -> Iterator[Html]:
-    verdicts = {True: "reproduced", False: "worse", None: ""}
     for claim in found.claims:
-        yield _line(found, claim.text, [""] * 6, verdicts[claim.holds], "")
+        yield _line(found, claim_cells(claim), claim.verdict)
 
 
-def _line(
-    found: Findings, what: str, plain: Sequence[str], verdict: str, why: str
-) -> Html:
+def _line(found: Findings, line: Sequence[str], verdict: str) -> Html:
+    what, *plain, rule, said = line
     link = tag("a", found.exhibit.name, href=f"#{anchor(found)}")
-    badge = tag("span", verdict or "not measured", class_=f"verdict {verdict}".strip())
+    badge = tag("span", verdict, class_=f"verdict {verdict}")
     return tag(
         "tr",
         tag("th", link, scope="row"),
         tag("td", what, class_="text"),
         *(tag("td", text) for text in plain),
-        tag("td", badge, f" {why}", class_="text"),
+        tag("td", rule, class_="text"),
+        tag("td", badge, said.removeprefix(verdict), class_="text"),
         data_paper=found.exhibit.paper,
         data_verdict=verdict,
     )
@@ -181,8 +180,8 @@ def _table(found: Findings) -> Html:
 def _claims(found: Findings) -> Html:
     if not found.claims:
         return Html()
-    rows = [(claim.text, held(claim.holds)) for claim in found.claims]
-    return table(("claim of the paper", "here"), rows)
+    rows = [claim_cells(claim) for claim in found.claims]
+    return table(("claim of the paper", *HEADER[1:]), rows)
 
 
 def _deviations(found: Findings) -> Html:

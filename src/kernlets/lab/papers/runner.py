@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -20,7 +20,8 @@ from ..bench.records import session
 from ..bench.skip import Skip
 from ..bench.timing import timed
 from .catalogue import studies
-from .records import Cell, Record, Records
+from .records import Cell, Key, Record, Records
+from .settings import made_with
 from .spec import SCALES, Case, Exhibit, Study
 from .workers import over_processes
 
@@ -68,10 +69,16 @@ def _count(study: Study, case: Case, job: Job) -> int:
 
 
 def run(exhibits: Iterable[Exhibit], job: Job, folder: Any, report: Report) -> None:
-    """Make those runs of some exhibits that are not in the folder yet."""
+    """Make those runs of some exhibits that are not in the folder yet.
+
+    One process alone also makes those again whose seconds are a result and were taken
+    with several processes side by side.
+    """
     began, records = time.monotonic(), Records(folder)
-    known = {record.cell.key for record in records.read() if record.done}
     chosen = {exhibit.study.name: exhibit.study for exhibit in exhibits}
+    crowded = _crowded(records, chosen) if job.jobs == 1 else set()
+    done = {record.cell.key for record in records.read() if record.done}
+    known = done - crowded
     todo = [cell for cell in cells(chosen.values(), job) if cell.key not in known]
     name = _open_session(records, {study.paper for study in chosen.values()}, job)
     deadline = None if job.time_limit is None else began + job.time_limit
@@ -79,6 +86,15 @@ def run(exhibits: Iterable[Exhibit], job: Job, folder: Any, report: Report) -> N
         record = replace(record, session=name)
         records.add(record)
         report(record, count, len(todo))
+
+
+def _crowded(records: Records, chosen: Mapping[str, Study]) -> set[Key]:
+    """Runs that were to be timed, but not alone."""
+    timed = {name for name, study in chosen.items() if study.warm}
+    known = [record for record in records.read() if record.cell.study in timed]
+    made = made_with(known, records.sessions())
+    aside = {name for name, setting in made.items() if setting.processes > 1}
+    return {record.cell.key for record in known if record.session in aside}
 
 
 def _open_session(records: Records, papers: set[str], job: Job) -> str:

@@ -31,7 +31,10 @@ def all_findings(records: Records, scale: str | None) -> list[Findings]:
     """Every exhibit that has runs at the scale."""
     known = records.read()
     scale = scale or largest_scale(known) or "full"
-    judged = (findings(exhibit, known, scale) for exhibit in exhibits().values())
+    sessions = records.sessions()
+    judged = (
+        findings(exhibit, known, scale, sessions) for exhibit in exhibits().values()
+    )
     found = [each for each in judged if each.records]
     if not found:
         raise ValueError(

@@ -7,16 +7,18 @@ The experiments themselves are in `exhibits/`, the published numbers in
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, ClassVar, NamedTuple
+from math import inf
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from ..bench.skip import Skip
 from ..published import Published
-from .points import Points
 
 SCALES = ("smoke", "small", "full")
+EVERY = "every number"
+Reasons = Mapping[Any, str]  # by curve and place, by either, or of `EVERY` number
 Case = dict[str, Any]  # one point of a grid, JSON values only
 Sizes = Mapping[str, Any]  # how large the problem is at one scale
 Values = dict[str, Any]  # what a run measured: numbers, lists and mappings of numbers
@@ -34,7 +36,8 @@ class Study(ABC):
     """Shorter axes of the grid at a scale: {"smoke": {"percent": (20,)}}."""
     sizes: ClassVar[Mapping[str, Sizes]]
     """Sizes of the problem at each scale; "full" is the paper's."""
-    seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 2, "full": 5}
+    seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 2, "full": 10}
+    """In full as many as the paper or ten, if more, where a run takes a minute."""
     warm: ClassVar[bool] = False
     """Whether seconds are a result: each process then makes a first run to warm up."""
 
@@ -82,41 +85,82 @@ class Unavailable(Study):
 
 @dataclass(frozen=True)
 class Metric:
-    """A kind of numbers: its name, which direction is better, and when two are equal.
+    """A kind of numbers: its name, and which side is a success, if any is.
 
-    Two numbers count as the same up to `tolerance`, an absolute difference or
-    (``relative``) a share of the published one. It covers what the paper leaves open;
-    the verdict adds the spread over seeds.
+    `timing` says that they depend on the machine: they are judged only if they were
+    taken with one process on one kind of device.
     """
 
     label: str
-    better: str = "higher"  # or "lower"
-    tolerance: float = 0.0
-    relative: bool = False
+    better: str = "higher"  # or "lower", or "": a number without a good side
     digits: int = 2
-
-    def allowed(self, published: float) -> float:
-        return self.tolerance * abs(published) if self.relative else self.tolerance
+    timing: bool = False
 
     def written(self, value: float) -> str:
         return f"{value:.{self.digits}f}"
 
 
+class Decider(NamedTuple):
+    """Why we believe our numbers where they differ: the experiment that decides.
+
+    The text has no measured numbers; those of `shown`, curves and places of the same
+    exhibit or of the one named `beside`, are written under it from the records.
+    """
+
+    text: str
+    shown: tuple[tuple[str, Any], ...] = ()
+    beside: str = ""
+
+
 class Derived(NamedTuple):
-    """A number that the paper states about its curves, and how ours is computed."""
+    """A number that the paper states about its curves, and how ours is computed.
+
+    `compute` gets the points of the exhibit, and those of `beside`, another exhibit,
+    where there is one. A `label` may be a key of the exhibit's `incomparable`,
+    `calibrated`, `repeats`, `proposed` and `deciders`, as a curve may.
+    """
 
     label: str
     published: Published | None
-    compute: Callable[[Points], list[float]]  # one value per seed, or one
+    compute: Callable[..., list[float]]  # one value per seed
     metric: Metric
-    not_comparable: str = ""
+    span: float | None = None  # how large the effect is that the paper sees in it
+    beside: Exhibit | None = None
 
 
-class Claim(NamedTuple):
-    """A statement of the paper without a number, and whether it holds in our runs."""
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper as a mean that is at least or at most a bound.
+
+    `parts` gives, from the points of the exhibit (and those of `beside`, another
+    exhibit, where there is one), the numbers that the statement is about: for each
+    part of it a name and one number *per seed*, as a rule the paired difference or
+    ratio of two curves with the same seed; `claims` has the common ones::
+
+        Claim(
+            "LKDL improves FDDL",
+            lead(("FDDL + LKDL", None), ("FDDL", None)),
+            at_least=0.0,
+        )
+
+    The bounds are the paper's own; "improves" is ``at_least=0.0``. The claim holds if
+    the interval of every part is between the bounds, fails if that of one is outside,
+    and is undecided otherwise, as it is with one seed.
+    """
 
     text: str
-    holds: Callable[[Points], bool]
+    parts: Callable[..., Mapping[str, Sequence[float]]]
+    at_least: float = -inf
+    at_most: float = inf
+    beside: Exhibit | None = None
+    timing: bool = False
+    digits: int = 2
+    repeats: str = ""  # where it is counted, if elsewhere, or why it is not at all
+    decider: Decider | None = None
+
+    def __post_init__(self) -> None:
+        if self.at_least == -inf and self.at_most == inf:
+            raise ValueError(f"claim {self.text!r} has no bound: set at_least, at_most")
 
 
 @dataclass(frozen=True)
@@ -150,15 +194,35 @@ class Exhibit:
     where: Mapping[str, Any] = field(default_factory=dict)  # only these cases
     published: Mapping[tuple[str, Any], Published] = field(default_factory=dict)
     runs: int = 1  # that the paper averages over
+    proposed: tuple[str, ...] = ()
+    """The paper's own methods: only there may a number be better, not a mismatch."""
     deviations: tuple[str, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)  # of a series, beside it
-    not_comparable: str = ""
-    incomparable: Mapping[Any, str] = field(default_factory=dict)  # series or x: why
+    incomparable: Reasons = field(default_factory=dict)
+    """Numbers that no run of ours can be compared with, and why."""
+    calibrated: Reasons = field(default_factory=dict)
+    """Numbers that a parameter was fitted to, which cannot confirm it, and which."""
+    repeats: Reasons = field(default_factory=dict)
+    """Numbers that are counted elsewhere, and where."""
+    deciders: Mapping[Any, Decider] = field(default_factory=dict)
     derived: tuple[Derived, ...] = ()
     claims: tuple[Claim, ...] = ()
     also: tuple[str, ...] = ()  # further values of the study, shown without verdict
+    seconds: tuple[str, ...] = ()  # the same for times, a column for each device
+    effect: float | None = None
+    """How far apart the paper's own numbers are that it draws a conclusion from; where
+    it is not given, those at the same place. A wider interval decides nothing."""
     axes: Axes = Axes()
 
     @property
     def paper(self) -> str:
         return self.name.partition("/")[0]
+
+
+Found = TypeVar("Found")
+
+
+def entry(table: Mapping[Any, Found], series: str, x: Any) -> Found | None:
+    """What a table says of a number: by curve and place, by either, or of all."""
+    keys = ((series, x), series, x, EVERY)
+    return next((table[key] for key in keys if key in table), None)

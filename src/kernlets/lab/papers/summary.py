@@ -8,18 +8,21 @@ from typing import Any
 
 from ..bench.tables import Table
 from .catalogue import PAPERS
-from .findings import VERDICTS, Findings, Row
-from .text import number, place, spread
+from .findings import Findings
+from .judge import BETTER, FAILS, HOLDS, MISMATCH, REPRODUCED, UNDECIDED, WORSE
+from .text import number, place, spread, verdict_of
+from .verdicts import CALIBRATED, NOT_COMPARABLE, NOT_MEASURED, VERDICTS, Row
 
 
 def exhibit_table(found: Findings) -> str:
     """A row per curve: published and ours at each place where a number is published.
 
     Where none is, ours at some places. Numbers that are computed from the curves
-    follow in a table of their own.
+    follow in a table of their own, then the counts of the verdicts.
     """
     tables = [_curves(found).filled(), _derived(found)]
-    return "\n\n".join(table.markdown() for table in tables if table.rows)
+    shown = [table.markdown() for table in tables if table.rows]
+    return "\n\n".join([*shown, f"Verdicts: {verdict_of(found)}."])
 
 
 def _curves(found: Findings) -> Table:
@@ -67,18 +70,30 @@ def _pair(row: Row) -> tuple[str, str]:
 def papers_table(found: Sequence[Findings], folder: str) -> str:
     """How often each verdict was given, paper by paper, and in all."""
     counts = {paper: _counts(found, paper) for paper in PAPERS}
-    total = sum(counts.values(), Counter())
-    compared = sum(total[name] for name in VERDICTS[:3])
-    text = (
-        f"Of {compared} comparable numbers and claims {total['reproduced']} are "
-        f"reproduced, {total['better']} came out better and {total['worse']} worse; "
-        f"{total['not comparable']} cannot be compared, and each says why:"
-    )
     rows = [
-        [f"[{title}]({folder}/{paper}.md)", *_shown(counts[paper])]
+        [f"[{title.partition(' (')[0]}]({folder}/{paper}.md)", *_shown(counts[paper])]
         for paper, title in PAPERS.items()
     ]
-    return f"{text}\n\n{Table(['paper', *VERDICTS], rows).markdown()}"
+    table = Table(["paper", *VERDICTS], rows).filled()
+    return f"{_in_words(sum(counts.values(), Counter()))}\n\n{table.markdown()}"
+
+
+def _in_words(total: Counter[str]) -> str:
+    kept, lost = total[REPRODUCED] + total[HOLDS], total[WORSE] + total[FAILS]
+    judged = kept + lost + total[BETTER] + total[MISMATCH] + total[UNDECIDED]
+    return (
+        f"Of {judged} numbers and claims that can be judged, each counted once, {kept} "
+        f"are reproduced or hold, {total[BETTER]} came out better, {lost} worse or "
+        f"fail, {total[MISMATCH]} (of rivals, or without a good side) do not match, "
+        f"and {total[UNDECIDED]} are undecided with the seeds that were run. Apart "
+        f"from these, {total[CALIBRATED]} numbers were used to settle what the papers "
+        f"leave open, and {total[NOT_COMPARABLE]} cannot be compared; each line says "
+        f"why.{_unmeasured(total[NOT_MEASURED])}"
+    )
+
+
+def _unmeasured(count: int) -> str:
+    return f" For {count} there are no runs in the records yet." if count else ""
 
 
 def _counts(found: Sequence[Findings], paper: str) -> Counter[str]:

@@ -6,11 +6,24 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..bench.tables import Table
-from .findings import VERDICTS, Findings, Row, findings
-from .records import Record
+from .findings import Findings, findings
+from .judge import UNDECIDED, Interval
+from .records import Record, Records
 from .spec import Exhibit
+from .verdicts import VERDICTS, Judged, Row, bounds
 
-HEADER = ("", "", "published", "ours", "±", "seeds", "difference", "verdict")
+HEADER = (
+    "",
+    "",
+    "published",
+    "ours",
+    "±",
+    "seeds",
+    "difference",
+    "95 % interval",
+    "rule",
+    "verdict",
+)
 
 
 def line_of(record: Record) -> str:
@@ -22,26 +35,26 @@ def line_of(record: Record) -> str:
     return f"{record.cell.title}: {record.seconds:.1f} s"
 
 
-def tables(wanted: Iterable[Exhibit], records: list[Record], scale: str) -> str:
+def tables(wanted: Iterable[Exhibit], records: Records, scale: str) -> str:
     """All exhibits, one after another."""
-    found = (findings(exhibit, records, scale) for exhibit in wanted)
+    known, sessions = records.read(), records.sessions()
+    found = (findings(exhibit, known, scale, sessions) for exhibit in wanted)
     return "\n\n".join(_section(each) for each in found)
 
 
 def _section(found: Findings) -> str:
     exhibit = found.exhibit
     title = f"{exhibit.name}: {exhibit.title} ({exhibit.metric.label})"
-    claims = [f"{held(claim.holds)}: {claim.text}" for claim in found.claims]
-    reasons = [f"left out: {reason}" for reason in found.skipped]
     some = [row for row in found.rows if row.x in found.few_places]
-    shown = found.compared or some
-    table = Table(HEADER, [cells(row) for row in shown]).filled()
-    lines = [table.text()] if table.rows else []
-    return "\n".join([title, *lines, *claims, *reasons, verdict_of(found)])
+    numbers = Table(HEADER, [cells(row) for row in found.compared or some]).filled()
+    claims = Table(HEADER, [claim_cells(claim) for claim in found.claims]).filled()
+    shown = [table.text() for table in (numbers, claims) if table.rows]
+    reasons = [f"left out: {reason}" for reason in found.skipped]
+    return "\n".join([title, *shown, *reasons, verdict_of(found)])
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """The entries of a row, as text."""
+    """The entries of a number's line, as text."""
     return (
         row.series,
         place(row.x),
@@ -49,27 +62,65 @@ def cells(row: Row) -> tuple[str, ...]:
         number(row, row.mean),
         number(row, row.spread),
         str(len(row.values) or ""),
-        signed(row),
-        verdict_text(row),
+        signed(row.difference, row.metric.digits),
+        between(row.interval, row.metric.digits),
+        row.rule,
+        verdict_text(row.verdict, row.why, len(row.values)),
     )
 
 
-def verdict_text(row: Row) -> str:
-    """The verdict with its reason, or that nothing was measured."""
-    if not row.values:
-        return "not measured"
-    return f"{row.verdict}: {row.why}" if row.why and row.verdict else row.verdict
+def claim_cells(judged: Judged) -> tuple[str, ...]:
+    """The entries of a claim's line: the part that decides, and the bound on it."""
+    claim, found = judged.claim, judged.found
+    seeds = 0 if found is None else found.seeds
+    why = "; ".join(filter(None, (judged.why, claim.repeats)))
+    verdict = verdict_text(judged.verdict, why, seeds)
+    if found is None:
+        return claim.text, "", bounds(claim), *[""] * 6, verdict
+    bound = min((claim.at_least, claim.at_most), key=lambda at: abs(at - found.mean))
+    return (
+        claim.text,
+        found.part,
+        bounds(claim),
+        f"{found.mean:.{claim.digits}f}",
+        "",
+        str(found.seeds),
+        signed(found.mean - bound, claim.digits),
+        between(found.interval, claim.digits),
+        judged.rule,
+        verdict,
+    )
+
+
+def verdict_text(verdict: str, why: str, seeds: int) -> str:
+    """The verdict with the number of seeds if they are too few, and the reason."""
+    said = verdict
+    if verdict == UNDECIDED:
+        said += f" at {seeds} {'seed' if seeds == 1 else 'seeds'}"
+    return f"{said}: {why}" if why else said
 
 
 def matrix(found: Findings) -> Iterator[tuple[str, ...]]:
     """Everything that was measured: a header, then a line for each curve."""
-    also, places = found.exhibit.also, found.few_places
+    also, places, timed = found.exhibit.also, found.few_places, _timed(found)
     names = [place(x) or "any" for x in places]
-    yield "ours", *([found.exhibit.metric.label] if places == [None] else names), *also
+    heads = [f"{key}, s ({', '.join(on)})" for key, _, on in timed]
+    first = [found.exhibit.metric.label] if places == [None] else names
+    yield "ours", *first, *also, *heads
     for series in found.points.series:
         curve = found.curve(series)
         numbers = (spread(curve[x]) if x in curve else "" for x in places)
-        yield series, *numbers, *(extra(found, series, key) for key in also)
+        more = (extra(found, series, key) for key in also)
+        seconds = (extra(found, series, key, device) for key, device, _ in timed)
+        yield series, *numbers, *more, *seconds
+
+
+def _timed(found: Findings) -> list[tuple[str, str, list[str]]]:
+    """Columns of seconds: what, on which device, and in which settings."""
+    devices: dict[str, list[str]] = {}
+    for setting in found.settings:
+        devices.setdefault(setting.device, []).append(str(setting))
+    return [(key, *each) for key in found.exhibit.seconds for each in devices.items()]
 
 
 def spread(row: Row) -> str:
@@ -78,15 +129,21 @@ def spread(row: Row) -> str:
     return number(row, row.mean) + deviation
 
 
-def extra(found: Findings, series: str, key: str) -> str:
-    """Mean of a further value over all runs of a curve."""
+def extra(found: Findings, series: str, key: str, device: str = "") -> str:
+    """Mean of a further value over all runs of a curve, or of those on a device."""
     name = found.exhibit.series
     values = [
         record.values[key]
         for record in found.records
         if key in record.values and str(record.cell.case.get(name, name)) == series
+        if not device or _device(found, record) == device
     ]
     return f"{sum(values) / len(values):.3g}" if values else ""
+
+
+def _device(found: Findings, record: Record) -> str:
+    setting = found.made.get(record.session)
+    return "" if setting is None else setting.device
 
 
 def place(x: Any) -> str:
@@ -97,14 +154,17 @@ def number(row: Row, value: float | None) -> str:
     return "" if value is None else row.metric.written(value)
 
 
-def signed(row: Row) -> str:
-    """The difference with its sign."""
-    value = row.difference
-    return "" if value is None else f"{value:+.{row.metric.digits}f}"
+def signed(value: float | None, digits: int) -> str:
+    """A difference with its sign."""
+    return "" if value is None else f"{value:+.{digits}f}"
 
 
-def held(holds: bool | None) -> str:
-    return {True: "holds", False: "does not hold", None: "not measured"}[holds]
+def between(interval: Interval | None, digits: int) -> str:
+    """Both ends of an interval, with their signs."""
+    if interval is None:
+        return ""
+    low, high = (signed(end, digits) for end in interval)
+    return f"{low} to {high}"
 
 
 def verdict_of(found: Findings) -> str:
@@ -112,3 +172,8 @@ def verdict_of(found: Findings) -> str:
     counts = found.verdicts
     parts = [f"{counts[name]} {name}" for name in VERDICTS if counts[name]]
     return ", ".join(parts) or "nothing to compare"
+
+
+def anchor(found: Findings) -> str:
+    """Where the heading of an exhibit is on its page."""
+    return found.exhibit.name.replace("/", "-").replace(".", "-")

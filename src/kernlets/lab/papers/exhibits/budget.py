@@ -14,9 +14,21 @@ from ....classifiers import ResidualClassifier
 from ....learners import BudgetKernelDL
 from ....updates.budget_rules import Admission, Coherence, ReconstructionCost
 from ...published import number, numbers
+from ..claims import Parts, highest_at, lead, rises
 from ..data import Images, digit_images
-from ..points import Points
-from ..spec import Axes, Case, Claim, Exhibit, Metric, Sizes, Study, Values
+from ..points import Missing, Points
+from ..spec import (
+    EVERY,
+    Axes,
+    Case,
+    Claim,
+    Decider,
+    Exhibit,
+    Metric,
+    Sizes,
+    Study,
+    Values,
+)
 
 KERNEL = "poly:4,coef0=1"
 SIZES: Mapping[str, Sizes] = {
@@ -55,7 +67,7 @@ class Budget(Study):
     """Macro precision of ten dictionaries that learn from passes over the images."""
 
     sizes = SIZES
-    seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 1, "full": 3}
+    seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 1, "full": 10}
 
     def cost(self, case: Case) -> float:
         return 10 + case.get("budget", 250) / 2
@@ -132,6 +144,8 @@ class Thresholds(Budget):
 
 
 HALF, PRINTED = "half the cost", "the cost as printed"
+AGAIN = "half the cost, samples stored again"
+IN_FEATURES = "half the cost, feature space"
 
 
 class Costs(Budget):
@@ -144,8 +158,18 @@ class Costs(Budget):
     }
     fewer: ClassVar[Any] = {"smoke": {"threshold": (0.0, 1.2)}}
 
+    def cases(self, scale: str) -> list[Case]:
+        """Two more readings at the best of the published thresholds."""
+        more = [{"method": name, "threshold": 1.2} for name in (AGAIN, IN_FEATURES)]
+        return [*super().cases(scale), *more]
+
     def admission(self, case: Case) -> Admission:
-        return ReconstructionCost(case["threshold"], half=case["method"] == HALF)
+        method = case["method"]
+        how = {"half": method != PRINTED, "repeats": method == AGAIN}
+        return ReconstructionCost(case["threshold"], **how)
+
+    def changes(self, case: Case) -> dict[str, Any]:
+        return {"update": "feature"} if case["method"] == IN_FEATURES else {}
 
 
 BOTH = "γ = 0.8"
@@ -164,15 +188,20 @@ class Evolution(Budget):
         return Coherence(0.8)
 
 
-PRECISION = Metric("macro precision", tolerance=0.005, digits=4)
-ANCHORS = Metric("anchors", "lower", tolerance=0.1, relative=True, digits=0)
+PRECISION = Metric("macro precision", digits=4)
+ANCHORS = Metric("anchors", better="", digits=0)
+SCALE_FITTED = (
+    "the scale of the pixels is not stated and was fitted to the numbers of anchors"
+)
 PROTOCOL = (
     "250 images of each digit streamed 200 times, 50 atoms, λ = 0.05, μ = 0.1, ρ = "
     "0.01/(1 + n/1000) up to n = 2000, parameter space; 4649 test images"
 )
 DEVIATIONS = (
-    "κ = (xᵀy + 1)⁴ on pixels in [-1, 1] divided by 16: identified from the published "
-    "numbers of anchors, the text says 'fourth-order polynomial'.",
+    "κ = (xᵀy + 1)⁴ on pixels in [-1, 1] divided by 16: fitted to the published "
+    "numbers of anchors, which are not counted for that; the text says 'fourth-order "
+    "polynomial' and states no scale. The numbers of anchors change several times as "
+    "fast as that scale.",
     "Samples that are not admitted still move the coefficients; Table I of the paper, "
     "read literally, would stop learning after the first pass.",
     "A step that would not lower the cost of its sample is shortened: without this "
@@ -181,11 +210,8 @@ DEVIATIONS = (
     "never go.",
 )
 FIXED: dict[str, Any] = {"protocol": PROTOCOL}
-
-
-def _grows(points: Points) -> bool:
-    few = [points.mean(PRUNED, budget) for budget in (25, 50, 100, 250)]
-    return few == sorted(few)
+PRUNED_50, DRAWN_50 = (number("budget", "fig1", row, 50) for row in (PRUNED, DRAWN))
+EFFECT = PRUNED_50.value - DRAWN_50.value  # the smaller of two that the text points out
 
 
 FIG1 = Exhibit(
@@ -195,15 +221,44 @@ FIG1 = Exhibit(
     value="precision",
     x="budget",
     metric=PRECISION,
+    effect=EFFECT,
     published={k: v for k, v in numbers("budget", "fig1").items() if k[0] == PRUNED},
+    proposed=(PRUNED,),
+    repeats=dict.fromkeys((25, 50), "counted in budget/random-set"),
     deviations=(
         *DEVIATIONS,
         f"The value at 100 is read as '{number('budget', 'fig1', PRUNED, 100).note}'.",
     ),
     notes={FEATURE: "the anchor whose loss changes the atoms least goes"},
     axes=Axes(x_label="budget"),
-    claims=(Claim("precision grows with the budget (25, 50, 100, 250)", _grows),),
+    claims=(
+        Claim(
+            "precision grows with the budget, from each to the next",
+            rises(PRUNED, Budgets.grid["budget"]),
+            at_least=0.0,
+            digits=4,
+        ),
+    ),
     **FIXED,
+)
+
+
+def _beats_random(budget: int) -> Claim:
+    return Claim(
+        f"pruning beats a random set with {budget} anchors",
+        lead((PRUNED, budget), (DRAWN, budget)),
+        at_least=0.0,
+        digits=4,
+    )
+
+
+RANDOM_DRAWS = Decider(
+    "A random set depends on the draw alone, and the paper shows one; ours is a mean "
+    "over draws and over streams. Here samples that are not admitted still move the "
+    "coefficients, in the random set as under pruning; in `python -m benchmarks "
+    "budget` the row 'rejected skipped' shows how much is lost without. The paper's "
+    "random set may have been trained in that way, which its text does not say.",
+    ((DRAWN, 25), (DRAWN, 50), (PRUNED, 25), (PRUNED, 50)),
 )
 RANDOM = Exhibit(
     name="budget/random-set",
@@ -212,36 +267,18 @@ RANDOM = Exhibit(
     value="precision",
     x="budget",
     metric=PRECISION,
+    effect=EFFECT,
     published={k: v for k, v in numbers("budget", "fig1").items() if k[1] != 100},
+    proposed=(PRUNED,),
+    deciders={DRAWN: RANDOM_DRAWS},
     deviations=DEVIATIONS,
     axes=Axes(kind="none"),
     claims=(
-        Claim(
-            "pruning beats a random set with 25 anchors",
-            lambda p: p.mean(PRUNED, 25) > p.mean(DRAWN, 25),
-        ),
-        Claim(
-            "pruning beats a random set with 50 anchors",
-            lambda p: p.mean(PRUNED, 50) > p.mean(DRAWN, 50),
-        ),
+        _beats_random(25),
+        _beats_random(50),
     ),
     **FIXED,
 )
-
-
-def _best_at(series: str, wanted: float) -> Any:
-    def holds(points: Points) -> bool:
-        places = points.places(series)
-        return max(places, key=lambda x: points.mean(series, x)) == wanted
-
-    return holds
-
-
-def _best_inside(points: Points) -> bool:
-    places = points.places(HALF)
-    return max(places, key=lambda x: points.mean(HALF, x)) > 0
-
-
 FIG2A = Exhibit(
     name="budget/fig2a",
     title="Precision against the coherence threshold γ",
@@ -249,9 +286,18 @@ FIG2A = Exhibit(
     value="precision",
     x="threshold",
     metric=PRECISION,
+    effect=EFFECT,
     deviations=(*DEVIATIONS, "The published curve is not available as numbers."),
     axes=Axes(x_label="γ"),
-    claims=(Claim("γ = 0.8 is best", _best_at("coherence", 0.8)),),
+    claims=(
+        Claim("γ = 0.8 is best", highest_at("coherence", 0.8), at_least=0.0, digits=4),
+        Claim(
+            "precision improves as γ increases (from the least to 0.8)",
+            lead(("coherence", 0.8), ("coherence", 0.3)),
+            at_least=0.0,
+            digits=4,
+        ),
+    ),
     **FIXED,
 )
 FIG2B = Exhibit(
@@ -262,10 +308,20 @@ FIG2B = Exhibit(
     series="threshold",
     metric=ANCHORS,
     published=numbers("budget", "fig2b"),
+    calibrated={EVERY: SCALE_FITTED},
     deviations=(*DEVIATIONS, "Other 250 images of each digit than the authors'."),
     axes=Axes(x_label="digit"),
     **FIXED,
 )
+
+
+def _cost_or_coherence(points: Points, coherence: Points) -> Parts:
+    """The best of one criterion minus that of the other, on the same images."""
+    pairs = points.pairs_with(coherence, (HALF, 1.2), ("coherence", 0.8))
+    return {"ε = 1.2 − γ = 0.8": [a - b for a, b in pairs]}
+
+
+AS_HALF = "counted with half the cost, which is nearer to the anchors"
 FIG3A = Exhibit(
     name="budget/fig3a",
     title="Precision against the threshold ε on the reconstruction cost",
@@ -273,14 +329,49 @@ FIG3A = Exhibit(
     value="precision",
     x="threshold",
     metric=PRECISION,
-    published=numbers("budget", "fig3a", {"reconstruction cost": (HALF, PRINTED)}),
+    effect=EFFECT,
+    published=numbers(
+        "budget", "fig3a", {"reconstruction cost": (HALF, PRINTED, AGAIN, IN_FEATURES)}
+    ),
+    proposed=(HALF, PRINTED, AGAIN, IN_FEATURES),
+    repeats=dict.fromkeys((PRINTED, AGAIN, IN_FEATURES), AS_HALF),
+    notes={
+        AGAIN: "Table I with (22) has no check for samples that are anchors already",
+        IN_FEATURES: "eq. (15) instead of (19) and (20)",
+    },
     deviations=(
         *DEVIATIONS,
         "The published numbers of anchors fit half of the cost in eq. (22): both "
         "readings are shown.",
     ),
     axes=Axes(x_label="ε"),
-    claims=(Claim("the best ε is above zero (half the cost)", _best_inside),),
+    claims=(
+        Claim(
+            "the best ε is not zero: ε = 1.2 is more precise (half the cost)",
+            lead((HALF, 1.2), (HALF, 0.0)),
+            at_least=0.0,
+            digits=4,
+        ),
+        Claim(
+            "ε = 1.2 is best (half the cost)",
+            highest_at(HALF, 1.2),
+            at_least=0.0,
+            digits=4,
+        ),
+        Claim(
+            "a larger ε lowers the precision (from 1.2 to the largest, half the cost)",
+            lead((HALF, 1.2), (HALF, 5.0)),
+            at_least=0.0,
+            digits=4,
+        ),
+        Claim(
+            "the cost is a slightly better criterion than coherence (ε = 1.2, γ = 0.8)",
+            _cost_or_coherence,
+            at_least=0.0,
+            beside=FIG2A,
+            digits=4,
+        ),
+    ),
     **FIXED,
 )
 FIG3B = Exhibit(
@@ -292,17 +383,32 @@ FIG3B = Exhibit(
     where={"method": HALF},
     metric=ANCHORS,
     published=numbers("budget", "fig3b"),
+    calibrated={EVERY: SCALE_FITTED},
     deviations=(*DEVIATIONS, "Other 250 images of each digit than the authors'."),
     axes=Axes(x_label="digit"),
     **FIXED,
 )
 
 
-def _converges(points: Points) -> bool:
-    """Whether the last passes cost what those before do, and less than the first."""
-    costs = [points.mean(BOTH, x) for x in points.places(BOTH)]
-    last, before = np.mean(costs[-20:]), np.mean(costs[-40:-20])
-    return bool(abs(last / before - 1) < 0.02 and last < costs[0])
+def _last_passes(points: Points) -> Parts:
+    """Cost of the last 20 passes over that of the 20 before, in percent, minus 100."""
+    last, before = (_costs(points, *ends) for ends in ((-20, None), (-40, -20)))
+    change = 100 * (last / before - 1)
+    return {"last 20 passes over the 20 before, %": change.tolist()}
+
+
+def _falls(points: Points) -> Parts:
+    """How far the cost of the last 20 passes is below that of the first."""
+    fall = _costs(points, 0, 1) - _costs(points, -20, None)
+    return {"first pass − last 20": fall.tolist()}
+
+
+def _costs(points: Points, start: int, stop: int | None) -> np.ndarray:
+    """Mean over some passes, seed by seed."""
+    passes = points.places(BOTH)[start:stop]
+    if not passes:
+        raise Missing("so many passes")
+    return np.mean([list(points.at(BOTH, x).values()) for x in passes], axis=0)
 
 
 FIG4 = Exhibit(
@@ -317,7 +423,15 @@ FIG4 = Exhibit(
         "of single samples, and not available as numbers.",
     ),
     axes=Axes(x_label="pass"),
-    claims=(Claim("the cost converges (2 % over the last 20 passes)", _converges),),
+    claims=(
+        Claim("the cost falls", _falls, at_least=0.0, digits=3),
+        Claim(
+            "the cost converges (2 %, a bound of ours: the paper has none)",
+            _last_passes,
+            at_least=-2.0,
+            at_most=2.0,
+        ),
+    ),
     **FIXED,
 )
 

@@ -101,7 +101,7 @@ class MnistMaps(Maps):
         "small": {"features": (64, 256)},
     }
     sizes = MNIST
-    seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 1, "full": 3}
+    seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 1, "full": 20}
     q, share = 11, 0.03
 
     def cost(self, case: Case) -> float:

@@ -15,9 +15,10 @@ from ....learners import Forgetting, RLSDictionary
 from ....maps import NystroemMap
 from ...bench.timing import timed
 from ...published import numbers
+from ..claims import lead
 from ..data import Images, digit_images
 from ..spec import Axes, Case, Claim, Exhibit, Sizes, Study, Values
-from .common import accuracy, percent_correct
+from .common import ACCURACY, percent_correct
 from .lkdl_studies import MNIST, features
 
 BATCHES = 9
@@ -34,7 +35,7 @@ class Shifted(Study):
         "method": (RLS, MAPPED, RLS + FORGETTING, MAPPED + FORGETTING)
     }
     sizes = MNIST
-    seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 1, "full": 2}
+    seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 1, "full": 10}
 
     def cost(self, case: Case) -> float:
         return 500.0 if MAPPED in case["method"] else 200.0
@@ -93,23 +94,26 @@ TABLE2 = Exhibit(
     title="RLS-DLA on the extended MNIST, with and without LKDL",
     study=Shifted(),
     value="accuracy",
-    metric=accuracy(0.15),
+    metric=ACCURACY,
     protocol="540 000 images (nine shifts by at most one pixel) in 9 mixed batches, "
     "own mean removed, unit norm; 700 atoms per digit, 11 non-zeros, one pass; (xᵀy)², "
     "coreset landmarks from all batches, c = 9000, k = 784",
     published=numbers(
         "lkdl", "table2", {name: (name, name + FORGETTING) for name in (RLS, MAPPED)}
     ),
+    proposed=(MAPPED, MAPPED + FORGETTING),
+    repeats={name + FORGETTING: "counted with λ = 1" for name in (RLS, MAPPED)},
     deviations=(
         "The forgetting factor is not stated: λ = 1, and 0.99 rising to 1 over half of "
         "the stream.",
         "Samples are coded in blocks of 256 with the same atoms.",
     ),
-    also=("virtual", "training", "test"),
+    seconds=("virtual", "training", "test"),
     claims=(
         Claim(
-            "LKDL improves RLS-DLA by almost a point (0.6 or more)",
-            lambda p: p.mean(MAPPED) > p.mean(RLS) + 0.6,
+            "LKDL improves RLS-DLA by almost a point (0.9)",
+            lead((MAPPED, None), (RLS, None)),
+            at_least=0.9,
         ),
     ),
     axes=Axes(kind="none"),
