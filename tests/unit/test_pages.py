@@ -39,8 +39,6 @@ COINCIDENCES = {
     "README.md: 96.9": "measured by the demonstration",
     "README.md: 97.2": "measured by the demonstration",
     "README.md: 97.9": "measured by the demonstration",
-    "docs/missing-values.md: 93.2": "of `python -m benchmarks missing`",
-    "docs/missing-values.md: 93.7": "of `python -m benchmarks missing`",
     "tests/papers/test_lkdl.py: 98.1": "a bound on our own accuracy",
     "tests/unit/test_datasets.py: 0.0142": "an independent reference",
 }
