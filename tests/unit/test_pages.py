@@ -33,7 +33,6 @@ COINCIDENCES = {
     "benchmarks/budget.py: 0.965": "an independent reference, of another budget",
     "benchmarks/recovery.py: 0.965": "a target for our own recovery",
     "README.md: 62.1": "measured by the demonstration",
-    "README.md: 87.2": "measured by the demonstration",
     "README.md: 88.7": "measured by the demonstration",
     "README.md: 89.1": "measured by the demonstration",
     "README.md: 96.9": "measured by the demonstration",
