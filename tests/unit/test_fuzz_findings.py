@@ -292,3 +292,10 @@ def test_k_sad_where_most_virtual_samples_are_zero():
     atoms, codes = model._orthogonal(F, np.arange(12) % 2, np.random.default_rng(0))
     np.testing.assert_allclose(atoms @ atoms.T, np.eye(3), atol=1e-12)
     assert codes.shape == (12, 3)
+
+
+def test_samples_that_are_all_zero_have_no_random_combination():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="there are no"):
+            KernelMOD("linear", 2, init="normal", random_state=0).fit(np.zeros((5, 3)))

@@ -789,3 +789,15 @@ def test_additive_features_of_bad_rows():
     model = AdditiveMap().fit([[1.0], [2.0]])
     with pytest.raises(ValueError, match="negative values"):
         model.transform([[-1.0]])
+
+
+@pytest.mark.parametrize("band", [1, 2, 3, 8])
+@pytest.mark.parametrize("kind", ["GAK", "DTW"])
+def test_narrow_bands_and_series_of_very_different_lengths(rng, kind, band):
+    lengths = [1, 2, 3, 7, 8, 9, 30, 31, 64, 5]
+    series = [rng.standard_normal((n, 2)) for n in lengths]
+    kernel = GAK(2.0, triangular=band) if kind == "GAK" else DTW(1.0, radius=band)
+    found = kernel(series)
+    with options(loops="reference"):
+        expected = kernel(series)
+    np.testing.assert_allclose(found, expected, atol=1e-10)

@@ -133,8 +133,11 @@ def _start(M, found, origin, empty):
 
 @_jit
 def _limits(d, width, steps, size):
-    """The j from `low` to before `high` on a diagonal, at most `width` from i."""
-    low = max(max(1, d - steps), (d - width + 1) // 2)
+    """The j from `low` to before `high` on a diagonal, at most `width` from i.
+
+    Beyond the end of a band both are the first place past the end of y.
+    """
+    low = min(max(max(1, d - steps), (d - width + 1) // 2), size + 1)
     return low, max(low, min(min(size + 1, d), (d + width) // 2 + 1))
 
 

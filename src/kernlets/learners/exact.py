@@ -91,9 +91,10 @@ class KernelLearner(KernelAtoms, BatchLearner):
         often = None if weights is None else weights[usable]
         n_usable = n_weighted(often, len(usable))
         n_atoms = self._n_atoms(n_usable, n_usable)
-        if self.init == "normal":
-            return _mixed_dictionary(matrix, n_atoms, rng, weights)
         most = len(usable) if often is None else n_drawable(often)
+        if self.init == "normal":
+            clipped("n_components", 1, most, SAMPLES)  # is there a sample at all?
+            return _mixed_dictionary(matrix, n_atoms, rng, weights)
         n_atoms = clipped("n_components", n_atoms, most, SAMPLES)
         chosen = usable[draw_rows(len(usable), n_atoms, rng, often)]
         return GramDictionary.of_samples(matrix, index_like(chosen, matrix))

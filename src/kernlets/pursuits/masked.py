@@ -40,29 +40,27 @@ def incomplete_codes(
     block = split(X)
     parts = alike(to_numpy(block.known))
     codes = _Filled(block, dictionary.n_atoms)
-    apart = _pursued_apart(dictionary, coder, parts)
+    seen = [part for part in parts if len(part.features)]
+    limit = _pursued_apart(dictionary, coder)
+    apart = [part.rows for part in seen if len(part.rows) < limit]
     with quiet():
-        for part in parts:
-            if part.rows[0] not in apart and len(part.features):
+        for part in seen if len(apart) < len(seen) else ():
+            if len(part.rows) >= limit:
                 rest = _restricted_codes(dictionary, coder, block.rows, part)
                 codes.put(part.rows, rest)
-        if len(apart):
-            rows = np.array(sorted(apart))
+        if apart:
+            rows = np.sort(np.concatenate(apart))
             codes.put(rows, _row_codes(dictionary, coder, block, rows))
     return refuse_unbounded(codes.result())
 
 
-def _pursued_apart(
-    dictionary: Dictionary, coder: SparseCoder, parts: list[Alike]
-) -> set[int]:
-    """Rows that the pursuit on supports takes, because few others have their mask."""
+def _pursued_apart(dictionary: Dictionary, coder: SparseCoder) -> float:
+    """The pursuit on supports takes rows if fewer than this number have their mask."""
     plain = type(coder) is OMP and not getattr(coder, "positive", False)
     if not plain or dictionary.linear_atoms is None:
-        return set()
+        return 0
     m = dictionary.n_atoms
-    worth = m / coder.width(m)  # a Gram matrix costs as much as so many pursuits
-    few = [part.rows for part in parts if len(part.rows) < worth and len(part.features)]
-    return set(np.concatenate(few).tolist()) if few else set()
+    return m / coder.width(m)  # a Gram matrix costs as much as so many pursuits
 
 
 def _row_codes(
