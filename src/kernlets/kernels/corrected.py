@@ -241,8 +241,11 @@ def _digest(sample: Any) -> int:
     parts = [sample] if isinstance(sample, (str, np.ndarray)) else _fields(sample)
     sha = hashlib.blake2b(digest_size=8)
     for part in parts:
-        numbers = part.encode() if isinstance(part, str) else np.float64(part).tobytes()
-        sha.update(f"{np.shape(part)}".encode() + numbers)
+        if isinstance(part, str):  # it may have halves of characters
+            content = part.encode("utf-8", "surrogatepass")
+        else:
+            content = np.float64(part).tobytes()
+        sha.update(f"{np.shape(part)}".encode() + content)
     return int.from_bytes(sha.digest(), "big")
 
 

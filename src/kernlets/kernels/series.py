@@ -363,4 +363,5 @@ def median_distance(samples: np.ndarray) -> float:
 def typical(squares: np.ndarray) -> float:
     """The median of squared distances that are not 0, or 1."""
     known = squares[np.isfinite(squares) & (squares > 0)]
-    return float(np.median(known)) if len(known) else 1.0
+    # the median of an even number of them adds two, which may overflow
+    return float(2 * np.median(known / 2)) if len(known) else 1.0
