@@ -41,21 +41,21 @@ def incomplete_codes(
     parts = alike(to_numpy(block.known))
     codes = _Filled(block, dictionary.n_atoms)
     seen = [part for part in parts if len(part.features)]
-    limit = _pursued_apart(dictionary, coder)
-    apart = [part.rows for part in seen if len(part.rows) < limit]
+    enough = _rows_for_a_gram(dictionary, coder)
+    apart = [part.rows for part in seen if len(part.rows) < enough]
+    together = [part for part in seen if len(part.rows) >= enough]
     with quiet():
-        for part in seen if len(apart) < len(seen) else ():
-            if len(part.rows) >= limit:
-                rest = _restricted_codes(dictionary, coder, block.rows, part)
-                codes.put(part.rows, rest)
+        for part in together:
+            rest = _restricted_codes(dictionary, coder, block.rows, part)
+            codes.put(part.rows, rest)
         if apart:
             rows = np.sort(np.concatenate(apart))
             codes.put(rows, _row_codes(dictionary, coder, block, rows))
     return refuse_unbounded(codes.result())
 
 
-def _pursued_apart(dictionary: Dictionary, coder: SparseCoder) -> float:
-    """The pursuit on supports takes rows if fewer than this number have their mask."""
+def _rows_for_a_gram(dictionary: Dictionary, coder: SparseCoder) -> float:
+    """Rows with one mask that are worth a Gram matrix; fewer are pursued apart."""
     plain = type(coder) is OMP and not getattr(coder, "positive", False)
     if not plain or dictionary.linear_atoms is None:
         return 0
