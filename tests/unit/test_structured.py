@@ -389,6 +389,12 @@ def test_stein_of_large_and_of_small_matrices(scale, rng):
     np.testing.assert_allclose(Stein(0.5)(X / scale), expected, rtol=1e-9)
 
 
+def test_equal_matrices_are_equal_for_any_theta(rng):
+    factors = rng.normal(size=(40, 6, 8))
+    X = factors @ factors.swapaxes(1, 2)
+    np.testing.assert_array_equal(Stein(1e300)(X, X.copy()), np.eye(40))
+
+
 def test_where_stein_is_definite(rng):
     assert all(Stein(theta).psd for theta in (None, 0.5, 1, 9.5))
     assert not Stein(0.3).psd
