@@ -21,6 +21,7 @@ from kernlets import (
     Forgetting,
     Lasso,
     OnlineDictionary,
+    Ridge,
     RLSDictionary,
     StreamOutlierDetector,
     Threshold,
@@ -206,6 +207,7 @@ class Maker:
             OMP(1 if self.is_tame else draw.pick([1, 2])),
             OMP(tol=draw.power(-12, 1)),
             Lasso(draw.power(-4, 1), positive=draw.chance(0.3), max_iter=50),
+            Ridge(draw.power(-12, 3)),
             Threshold(draw.power(-3, 1), kind=draw.pick(["soft", "hard"])),
         ]
         return draw.pick(coders[:-1] if self.is_tame else coders)

@@ -33,7 +33,7 @@ _HOMES = {
         "NystroemMap IKAMap FourierMap FastfoodMap HybridMap PolynomialSketchMap "
         "UnitNorm Standardize"
     ),
-    "pursuits": "OMP Lasso Threshold",
+    "pursuits": "OMP Lasso Ridge Threshold",
     "dictionaries": "ExplicitDictionary KernelDictionary",
     "updates": (
         "AnchorDescent BabelMeasure Coherence FeatureDistance LinearDependence "

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from kernlets import OMP, Lasso, Threshold
+from kernlets import OMP, Lasso, Ridge, Threshold
 from kernlets.backend.block_loop import slices
 from kernlets.config import options
 from kernlets.dictionaries import ExplicitDictionary
@@ -27,6 +27,7 @@ MORE = [
     OMP(5, positive=True),
     OMP(6, tol=2.0, positive=True),
     Lasso(0.2, positive=True, tol=1e-10, max_iter=10**5),
+    Ridge(3.0),
     Threshold(0.3),
     Threshold(0.3, kind="hard"),
     Threshold(kind="top-k", n_nonzero_coefs=3),
@@ -125,6 +126,7 @@ def test_thresholds_are_exact_for_orthonormal_atoms(xp, rng):
         (OMP(2, tol=-1), "tol"),
         (Lasso(-1), "alpha"),
         (Lasso(float("nan")), "alpha"),
+        (Ridge(0), "alpha"),
         (Threshold(-1), "alpha"),
         (Threshold(kind="top-k", n_nonzero_coefs=30), "n_nonzero_coefs"),
         (Threshold(kind="top-k"), "n_nonzero_coefs"),

@@ -47,7 +47,8 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         Non-zeros of the default coder `OMP`. Default: 30, but at most half of the
         training samples.
     coder : str or SparseCoder, optional
-        Another pursuit, e.g. "lasso:0.01" as in the original method.
+        Another pursuit, e.g. "lasso:0.01" as in the original method, or "ridge:0.1",
+        the collaborative representation: all samples take part, and it is faster.
 
     Attributes
     ----------

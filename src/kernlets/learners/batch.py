@@ -139,8 +139,8 @@ class KSVD(LinearLearner):
         Non-zeros per sample of the default coder, `OMP`. Default: 5, but at most a
         quarter of the features. More than there are atoms are clipped with a warning.
     coder : str or SparseCoder, optional
-        Another pursuit: `OMP`, `Lasso` or `Threshold`, or a name with parameters such
-        as "lasso:0.1".
+        Another pursuit: `OMP`, `Lasso`, `Ridge` or `Threshold`, or a name with
+        parameters such as "lasso:0.1".
     max_iter : int
         Number of iterations, each of coding and of updating the atoms.
     init : {"samples", "kmeans", "svd", "normal"} or array of shape (m, p)

@@ -11,11 +11,13 @@ from ..core import SparseCoder
 from .encode import encode
 from .lasso import Lasso
 from .omp import OMP
+from .ridge import Ridge
 from .threshold import Threshold
 
 CODERS = {
     "omp": OMP,
     "lasso": Lasso,
+    "ridge": Ridge,
     "threshold": Threshold,
     **_added("pursuits"),
 }
@@ -30,6 +32,7 @@ __all__ = [
     "CODERS",
     "OMP",
     "Lasso",
+    "Ridge",
     "Threshold",
     "at_most_all",
     "encode",

@@ -23,6 +23,7 @@ from ..core import UNUSED, Array, Dictionary, SparseCoder, SparseCodes
 from .bookkeeping import pack, refuse_unbounded, squared_residual, widened
 from .lasso import Lasso
 from .omp import OMP
+from .ridge import Ridge
 from .threshold import Threshold
 
 ROUNDS = 200  # of thresholding, at most
@@ -123,9 +124,9 @@ def _(coder: OMP, gram: Array, corr: Array, energy: Array, share: float) -> Spar
 
 @restricted_solve.register
 def _(
-    coder: Lasso, gram: Array, corr: Array, energy: Array, share: float
+    coder: Lasso | Ridge, gram: Array, corr: Array, energy: Array, share: float
 ) -> SparseCodes:
-    """½‖x_o − D_oγ‖²/share + alpha‖γ‖₁: the error is estimated for all features."""
+    """½‖x_o − D_oγ‖²/share + penalty: the error is estimated for all features."""
     weaker = clone(coder).set_params(alpha=coder.alpha * share)
     return weaker.solve(gram, corr, energy)
 
