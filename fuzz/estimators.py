@@ -50,8 +50,12 @@ class Rows:
         return self.held.name not in ("lists", "tuples")
 
     def dense(self) -> np.ndarray:
-        """The same numbers in the plainest array."""
+        """The same numbers in the plainest array of the type that is computed in."""
         values = self.matrix.values
+        if str(getattr(self.held.rows, "dtype", "")) == "torch.bfloat16":
+            values = self.held.rows.float().numpy()  # rounded
+        elif values.dtype.name == "float16" and self.has_type:
+            values = values.astype(np.float32)
         keeps = values.dtype.name in ("float32", "float64") and self.has_type
         values = values.astype(values.dtype.newbyteorder("=") if keeps else np.float64)
         return np.ascontiguousarray(values)
@@ -167,7 +171,8 @@ class Case:
             gram = as_array(dictionary.gram())
             oracle.check_finite(gram, self._call("dictionary_"))
             is_zero = not self.rows.matrix.values.any()
-            has_norms = _has_unit_atoms(final) and not is_zero
+            scaled = final is not self.estimator  # no kernel matrix any more, if it was
+            has_norms = _has_unit_atoms(final, scaled) and not is_zero
             if has_norms and not np.allclose(np.diag(gram), 1, atol=1e-3):
                 norms = np.sqrt(np.abs(np.diag(gram)))
                 raise Wrong("norm of atoms", self._call("fit"), f"norms {norms[:8]}")
@@ -363,11 +368,14 @@ def _final(estimator: Any) -> Any:
     return estimator[-1] if hasattr(estimator, "steps") else estimator
 
 
-def _has_unit_atoms(final: Any) -> bool:
+def _has_unit_atoms(final: Any, scaled: bool) -> bool:
     """Learners promise it, but `BudgetKernelDL` with a lasso penalises its atoms."""
+    kernel = getattr(final, "kernel_", None)
+    if scaled and isinstance(kernel, kernlets.Precomputed):
+        return False
     is_budget = type(final).__name__ == "BudgetKernelDL"
     is_learner = type(final) in table("learners").values()
-    is_definite = getattr(getattr(final, "kernel_", None), "psd", True)
+    is_definite = getattr(kernel, "psd", True)
     has_norm = not (is_budget and final.n_nonzero_coefs is None)
     return is_learner and has_norm and is_definite
 

@@ -294,7 +294,14 @@ class GramDictionary(Dictionary):
     def of_coefs(cls, matrix: Array, coefs: Array) -> GramDictionary:  # (N, N), (m, N)
         """Atoms Σᵢ coefs[j, i] φ(xᵢ), divided by their norms."""
         products = matmul(coefs, matrix)
-        norms = namespace(matrix).sqrt((coefs * products).sum(axis=1))[:, None]
+        energies = (coefs * products).sum(axis=1)
+        if not bool((energies > 0).all()):
+            raise ValueError(
+                "init='normal' mixes all samples, and a mixture has no positive "
+                "squared norm: the kernel is not positive semi-definite, or too large; "
+                "use init='samples' or another kernel"
+            )
+        norms = namespace(matrix).sqrt(energies)[:, None]
         return cls(matrix, coefs / norms, products / norms)
 
     @property

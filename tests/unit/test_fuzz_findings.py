@@ -25,6 +25,7 @@ from kernlets import (
     OrthogonalDictionary,
     ReducedKernelDL,
     ResidualClassifier,
+    RLSDictionary,
     Standardize,
     Threshold,
     UnitNorm,
@@ -33,6 +34,7 @@ from kernlets import (
 from kernlets.backend.pipelines import takes_gaps
 from kernlets.backend.sparse_rows import _sparse_variance
 from kernlets.classifiers.neighbors import count_votes
+from kernlets.dictionaries import GramDictionary
 from kernlets.learners.first_atoms import from_svd
 from kernlets.preimage import over_landmarks
 
@@ -299,3 +301,38 @@ def test_samples_that_are_all_zero_have_no_random_combination():
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match="there are no"):
             KernelMOD("linear", 2, init="normal", random_state=0).fit(np.zeros((5, 3)))
+
+
+def test_the_fourth_power_of_large_samples(rng):
+    X = rng.standard_normal((30, 4)) * 1e90
+    model = KSADClassifier("linear", between="norm", max_iter=2, random_state=0)
+    with pytest.raises(ValueError, match="UnitNorm"):
+        model.fit(X, np.arange(30) % 2)
+
+
+def test_mixtures_without_a_norm():
+    zero = np.array([[1.0, -1.0], [-1.0, 1.0]])  # φ(x₁) = −φ(x₂)
+    with pytest.raises(ValueError, match="init='samples'"):
+        GramDictionary.of_coefs(zero, np.ones((1, 2)))
+
+
+def test_recursion_after_a_huge_row(rng):
+    X = rng.standard_normal((60, 16))
+    X[7] *= 1e9
+    for seed in range(8):
+        model = RLSDictionary(8, batch_size=1, max_iter=3, random_state=seed).fit(X)
+        assert np.isfinite(model.components_).all()
+
+
+def test_a_penalty_beyond_float32():
+    gram, corr = np.eye(3, dtype="f4"), np.ones((1, 3), "f4")
+    codes = Lasso(1e300).solve(gram, corr, np.full(1, 3, "f4"))
+    assert codes.toarray().tolist() == [[0, 0, 0]]
+
+
+def test_fewer_samples_near_the_anchors_than_atoms():
+    far = np.array([[0.0, 0.0], [0.1, 0.0], [1e3, 0.0]])
+    model = ReducedKernelDL("rbf:1", 3, anchors=far[:2], n_nonzero_coefs=1, max_iter=2)
+    with pytest.warns(UserWarning, match="n_components=3 is more than the 2"):
+        model.fit(far)
+    assert model.dictionary_.n_atoms == 2

@@ -198,6 +198,14 @@ def diagonal(M: Array) -> Array:  # (n,)
     return M.diagonal() if is_torch(M) else np.diagonal(M)
 
 
+def factored(M: Array) -> Array | None:  # (n, n)
+    """The Cholesky factor, or None if the matrix is not positive definite."""
+    try:
+        return namespace(M).linalg.cholesky(M)
+    except (np.linalg.LinAlgError, RuntimeError):  # NumPy's, torch's
+        return None
+
+
 def row_norms(X: Array) -> Array:  # (n,)
     """Squared Euclidean norms of the rows, dense or CSR."""
     if sparse.issparse(X):

@@ -20,6 +20,7 @@ from ..backend.arrays import (
     row_norms,
 )
 from ..backend.rows import sum_rows
+from ..backend.scale import quiet
 from ..core import Array
 from ..fields import Declared, Floats
 
@@ -110,7 +111,14 @@ class NormScatter(Scatter):
     def between(self) -> float:
         """S_b = Σ_cd K_c K_d ⟨μ_c − μ, μ_d − μ⟩²."""
         products = self.offsets @ self.offsets.T
-        return float(self.counts @ products**2 @ self.counts)
+        with quiet():
+            found = float(self.counts @ products**2 @ self.counts)
+        if not found < np.inf:
+            raise ValueError(
+                "between='norm' has the fourth power of the samples, which overflows: "
+                "scale them, e.g. with UnitNorm, or set between='trace'"
+            )
+        return found
 
     @property
     def pulls(self) -> Array:  # (C, k)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..backend import ops
-from ..backend.arrays import diagonal, double, move_like, namespace
+from ..backend.arrays import diagonal, double, factored, move_like, namespace
 from ..backend.codes import codes_times
 from ..backend.scale import lengths
 from ..core import Array, SparseCodes
@@ -71,13 +71,15 @@ class Recursion(NamedTuple):
         forgotten = _forget(self.covariance, float(later[0]), self.prior)
         seen = root[:, None] * codes_times(codes, forgotten)  # (n, m)  Γ̃C'
         spread = root[:, None] * codes_times(codes, seen.T)  # (n, n)  Γ̃C'Γ̃ᵀ
+        lower = None
         if float(xp.max(xp.abs(diagonal(spread)))) < STEEP:
-            eye = move_like(np.eye(len(codes)), X)
-            inverse = xp.linalg.inv(xp.linalg.cholesky(eye + spread))
+            lower = factored(move_like(np.eye(len(codes)), X) + spread)
+        if lower is None:  # or differences of large numbers have left C' not positive
+            gain, covariance = _by_roots(forgotten, double(codes.toarray()), root)
+        else:
+            inverse = xp.linalg.inv(lower)
             V = inverse @ seen
             gain, covariance = V.T @ (inverse * root), forgotten - V.T @ V
-        else:
-            gain, covariance = _by_roots(forgotten, double(codes.toarray()), root)
         residual = ops.subtract_codes(X, codes.indices, codes.values, self.atoms)
         atoms = self.atoms + xp.astype(gain, X.dtype) @ residual
         # forgetting would amplify an asymmetry due to rounding

@@ -323,12 +323,9 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         rounding = 10 * eps(start.features) * to_numpy(start.energies)
         usable = np.flatnonzero(inside > rounding)
         often = None if weights is None else weights[usable]
-        if n_atoms > (len(usable) if often is None else n_drawable(often)):
-            raise ValueError(
-                f"n_components={n_atoms} atoms cannot be drawn from the {len(usable)} "
-                "samples with a part in the span of φ(anchors): lower n_components, "
-                "raise n_anchors or use a wider kernel"
-            )
+        most = len(usable) if often is None else n_drawable(often)
+        of_what = "samples with a part in the span of φ(anchors)"
+        n_atoms = clipped("n_components", n_atoms, most, of_what)
         return usable[draw_rows(len(usable), n_atoms, rng, often)]
 
     def _first_anchors(

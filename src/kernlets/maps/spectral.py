@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..backend.arrays import as_like, double, empty, eps, namespace
+from ..backend.arrays import as_like, diagonal, double, empty, eps, factored, namespace
 from ..backend.products import matmul
 from ..backend.threads import threads_if_large
 from ..core import Array
@@ -126,12 +126,10 @@ def _unit(Y: Array) -> Array:  # (c, b)
 
 def _cholesky(gram: Array) -> Array | None:  # (b, b)
     """The Cholesky factor, or None if the matrix is ill-conditioned."""
-    xp = namespace(gram)
-    try:
-        lower = xp.linalg.cholesky(gram)
-    except (np.linalg.LinAlgError, RuntimeError):  # NumPy's, torch's
+    lower = factored(gram)
+    if lower is None:
         return None
-    pivots = xp.linalg.diagonal(lower)
+    xp, pivots = namespace(gram), diagonal(lower)
     return lower if float(xp.min(pivots)) > ILL * float(xp.max(pivots)) else None
 
 

@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from ..backend import ops
+from ..backend.arrays import namespace
 from ..backend.constraints import AT_LEAST_0, NOT_NEGATIVE
 from ..core import Array, SparseCoder, SparseCodes
 from .bookkeeping import pack, refuse_unbounded, squared_residual
@@ -58,8 +59,8 @@ class Lasso(SparseCoder):
     def solve(self, gram: Array, corr: Array, energy: Array) -> SparseCodes:
         if not self.alpha >= 0:
             raise ValueError(f"alpha={self.alpha!r} must be at least 0")
-        codes = ops.lasso(
-            gram, corr, self.alpha, self.positive, self.max_iter, self.tol
-        )
+        most = float(namespace(corr).finfo(corr.dtype).max)
+        weight = min(float(self.alpha), most)  # a larger one has the same codes: none
+        codes = ops.lasso(gram, corr, weight, self.positive, self.max_iter, self.tol)
         residual = squared_residual(gram, corr, energy, codes)
         return refuse_unbounded(pack(codes, residual))
