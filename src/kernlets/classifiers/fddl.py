@@ -269,8 +269,9 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         gram = atoms @ atoms.T + as_like(gamma * np.eye(len(atoms)), atoms)
         energy = row_norms(X) + gamma * (mean @ mean)
         codes = self.coder_.solve(gram, X @ atoms.T + gamma * mean, energy)
-        sizes = namespace(codes.values).abs(codes.values).sum(1)
-        return codes.residual + self.lambda1 * sizes
+        xp = namespace(codes.values)
+        weight = min(self.lambda1, float(xp.finfo(X.dtype).max))
+        return codes.residual + weight * xp.abs(codes.values).sum(1)
 
     def _global(self) -> Callable[[Array], Array]:
         """‖x − γ^c D_c‖² + gamma ‖γ − μ_c‖², with codes over all atoms."""
