@@ -410,6 +410,17 @@ def test_seconds_count_only_if_taken_alone(session, verdicts, why):
         assert found.rows[0].rule.endswith("; cpu, 2 threads")
 
 
+def test_seconds_of_a_crowd_are_left_out_where_some_were_taken_alone():
+    crowd = runs("ours", 1, around(500.0), "crowd")
+    alone = runs("ours", 1, around(90.0)[:3], "alone")
+    others = [run for run in crowd if run.cell.seed > 2]
+    found = judged(exhibit(metric=TIMED), alone, others)
+    assert found.rows[0].values == tuple(around(90.0)[:3])
+    assert found.rows[0].rule.endswith("; cpu, 2 threads")
+    scores = judged(exhibit(), alone, others)  # whose spread is no matter of seconds
+    assert len(scores.rows[0].values) == 5
+
+
 def test_seconds_of_two_devices_are_never_in_one_column():
     groups = (
         runs("ours", 1, around(90.0)),

@@ -13,7 +13,7 @@ from typing import Any
 
 from .points import Points, points_of, shown_records
 from .records import Record
-from .settings import Sessions, Setting, made_with, no_timing, one_device
+from .settings import Sessions, Setting, made_with, no_timing, timed_alike
 from .spec import SCALES, Exhibit
 from .verdicts import (
     Context,
@@ -114,7 +114,7 @@ def findings(
     own = shown_records(exhibit, records, scale)
     made = made_with(own, sessions)
     if exhibit.metric.timing:
-        own = one_device(own, made)
+        own = timed_alike(own, made)
     points, kinds = points_of(exhibit, own), _kinds(own, made)
     context = Context(
         exhibit,

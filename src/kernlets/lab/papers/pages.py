@@ -40,8 +40,9 @@ RULE = (
     "readings and figures show it. Of two readings of a text the one counts that the "
     "authors' program has, or that numbers which are set aside as calibrated show, or "
     "else the printed one; the other lines say where their number is counted. Seconds "
-    "are judged only if they were taken by one process alone, and those of different "
-    "devices are never in one column."
+    "are judged only if they were taken by one process alone: runs that were made side "
+    "by side count for accuracy, not for seconds, and those of different devices are "
+    "never in one column."
 )
 INDEX, FIGURES = "README.md", "figures"
 Sessions = dict[str, dict[str, Any]]

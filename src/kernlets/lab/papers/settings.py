@@ -30,16 +30,21 @@ def made_with(records: Iterable[Record], sessions: Sessions) -> dict[str, Settin
     return {name: _setting(sessions[name]) for name in names if name in sessions}
 
 
-def one_device(
+def timed_alike(
     records: Sequence[Record], made: Mapping[str, Setting]
 ) -> tuple[Record, ...]:
-    """The runs of the device with most of them: seconds of two are never one mean."""
+    """Of timed runs those made alone, if any were, on the device with most of them.
+
+    Seconds of a crowd, or of two devices, are never part of one mean.
+    """
     known = [record for record in records if record.session in made]
-    devices = Counter(made[record.session].device for record in known)
-    if len(devices) < 2:
-        return tuple(records)
+    alone = [record for record in known if made[record.session].processes == 1]
+    chosen = alone or known
+    devices = Counter(made[record.session].device for record in chosen)
+    if len(devices) < 2 and len(chosen) == len(known):
+        return tuple(records)  # also those of unknown sessions, which forbid a verdict
     ((most, _),) = devices.most_common(1)
-    return tuple(r for r in known if made[r.session].device == most)
+    return tuple(r for r in chosen if made[r.session].device == most)
 
 
 def _setting(session: Mapping[str, Any]) -> Setting:

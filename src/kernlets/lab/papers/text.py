@@ -9,6 +9,7 @@ from ..bench.tables import Table
 from .findings import Findings, findings
 from .judge import UNDECIDED, Interval
 from .records import Record, Records
+from .settings import Setting
 from .spec import Exhibit
 from .verdicts import VERDICTS, Judged, Row, bounds
 
@@ -104,23 +105,20 @@ def matrix(found: Findings) -> Iterator[tuple[str, ...]]:
     """Everything that was measured: a header, then a line for each curve."""
     also, places, timed = found.exhibit.also, found.few_places, _timed(found)
     names = [place(x) or "any" for x in places]
-    heads = [f"{key}, s ({', '.join(on)})" for key, _, on in timed]
+    heads = [f"{key}, s ({setting})" for key, setting in timed]
     first = [found.exhibit.metric.label] if places == [None] else names
     yield "ours", *first, *also, *heads
     for series in found.points.series:
         curve = found.curve(series)
         numbers = (spread(curve[x]) if x in curve else "" for x in places)
         more = (extra(found, series, key) for key in also)
-        seconds = (extra(found, series, key, device) for key, device, _ in timed)
+        seconds = (extra(found, series, *each) for each in timed)
         yield series, *numbers, *more, *seconds
 
 
-def _timed(found: Findings) -> list[tuple[str, str, list[str]]]:
-    """Columns of seconds: what, on which device, and in which settings."""
-    devices: dict[str, list[str]] = {}
-    for setting in found.settings:
-        devices.setdefault(setting.device, []).append(str(setting))
-    return [(key, *each) for key in found.exhibit.seconds for each in devices.items()]
+def _timed(found: Findings) -> list[tuple[str, Setting]]:
+    """Columns of seconds: what, and in which setting."""
+    return [(key, each) for key in found.exhibit.seconds for each in found.settings]
 
 
 def spread(row: Row) -> str:
@@ -129,21 +127,18 @@ def spread(row: Row) -> str:
     return number(row, row.mean) + deviation
 
 
-def extra(found: Findings, series: str, key: str, device: str = "") -> str:
-    """Mean of a further value over all runs of a curve, or of those on a device."""
+def extra(
+    found: Findings, series: str, key: str, setting: Setting | None = None
+) -> str:
+    """Mean of a further value over all runs of a curve, or of those in a setting."""
     name = found.exhibit.series
     values = [
         record.values[key]
         for record in found.records
         if key in record.values and str(record.cell.case.get(name, name)) == series
-        if not device or _device(found, record) == device
+        if setting is None or found.made.get(record.session) == setting
     ]
     return f"{sum(values) / len(values):.3g}" if values else ""
-
-
-def _device(found: Findings, record: Record) -> str:
-    setting = found.made.get(record.session)
-    return "" if setting is None else setting.device
 
 
 def place(x: Any) -> str:
