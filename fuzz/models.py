@@ -201,6 +201,7 @@ class Maker:
         return self.draw.count(1, max(2, self.n))
 
     def _coder(self) -> Any:
+        """A pursuit; the last two are not for every learner."""
         draw = self.draw
         coders = [
             None,
@@ -210,7 +211,7 @@ class Maker:
             Ridge(draw.power(-12, 3)),
             Threshold(draw.power(-3, 1), kind=draw.pick(["soft", "hard"])),
         ]
-        return draw.pick(coders[:-1] if self.is_tame else coders)
+        return draw.pick(coders[:-2] if self.is_tame else coders)
 
     def _kernel(self) -> Any:
         found = table("kernels").items()

@@ -125,7 +125,7 @@ ODD: dict[str, dict[str, Callable[[Any], Any]]] = {
         **NUMBERS,
         "not symmetric": lambda x: x + np.triu(np.ones(x.shape), 1) * abs(x).max(),
         "negative": lambda x: -x,
-        "singular": lambda x: np.outer(x[0], x[0]),
+        "singular": lambda x: np.outer(x[0], x[0] / np.abs(x[0]).max()),
     },
     "strings": {
         **ANYTHING,

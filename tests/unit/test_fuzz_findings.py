@@ -11,21 +11,32 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
 from kernlets import (
+    DTW,
     KSVD,
+    AffineInvariant,
     BudgetKernelDL,
+    Bures,
+    Clipped,
     DictionaryOutlierDetector,
     DKSVDClassifier,
+    FDDLClassifier,
     FourierMap,
     IKAMap,
     KernelKSVD,
     KernelMOD,
     KSADClassifier,
     Lasso,
+    LocalAlignment,
+    LogEuclidean,
+    MeanEmbedding,
     NystroemMap,
     OrthogonalDictionary,
     ReducedKernelDL,
     ResidualClassifier,
     RLSDictionary,
+    Shifted,
+    Squared,
+    SRCClassifier,
     Standardize,
     Threshold,
     UnitNorm,
@@ -36,6 +47,8 @@ from kernlets.backend.sparse_rows import _sparse_variance
 from kernlets.classifiers.neighbors import count_votes
 from kernlets.dictionaries import GramDictionary
 from kernlets.learners.first_atoms import from_svd
+from kernlets.learners.recursive_state import Recursion
+from kernlets.maps import ConvolutionMap
 from kernlets.preimage import over_landmarks
 
 
@@ -336,3 +349,70 @@ def test_fewer_samples_near_the_anchors_than_atoms():
     with pytest.warns(UserWarning, match="n_components=3 is more than the 2"):
         model.fit(far)
     assert model.dictionary_.n_atoms == 2
+
+
+@pytest.mark.parametrize("kernel", [LogEuclidean, AffineInvariant, Bures])
+def test_equal_matrices_have_no_distance(kernel, rng):
+    roots = rng.standard_normal((6, 3, 9))
+    matrices = roots @ roots.swapaxes(1, 2)
+    matrices[5] = matrices[0]
+    K = kernel(1e300)(matrices, matrices.copy())
+    np.testing.assert_array_equal(np.diag(K), 1.0)
+    assert K[0, 5] == K[5, 0] == 1.0 and K[0, 1] == 0.0
+    assert kernel().bound(matrices[:1])(matrices[:1]) == 1.0  # also for the width
+
+
+def test_bures_distances_of_tiny_matrices(rng):
+    roots = rng.standard_normal((4, 3, 9))
+    matrices, tiny = roots @ roots.swapaxes(1, 2), 2.0**-540
+    ordinary = Bures(1.0)(matrices)
+    scaled = Bures(1.0 / tiny)(matrices * tiny)
+    np.testing.assert_allclose(scaled, ordinary, rtol=1e-12)
+
+
+@pytest.mark.parametrize("remedy", [Clipped, Squared, Shifted])
+def test_remedies_for_no_samples(remedy):
+    assert remedy(LocalAlignment())([]).shape == (0, 0)
+
+
+def test_no_bags_set_no_width():
+    assert MeanEmbedding()([]).shape == (0, 0)
+    assert MeanEmbedding().bound([])([]).shape == (0, 0)
+
+
+def test_convolutions_that_overflow():
+    series = [np.array([1.7e308, -1.7e308] * 8), np.ones(16)]
+    with pytest.raises(ValueError, match="z_normalize"):
+        ConvolutionMap(20, random_state=0).fit_transform(series)
+
+
+def test_an_atom_that_the_samples_cancel_out():
+    state = Recursion(np.array([[0.0], [2.0]]), np.eye(2))
+    found = state.normalized(np.array([[-1.0], [1.0]]))
+    assert found.atoms.tolist() == [[-1.0], [1.0]]
+    assert found.covariance.tolist() == [[1.0, 0.0], [0.0, 0.25]]
+
+
+def test_a_weight_that_is_a_number_of_numpy(rng):
+    model = FDDLClassifier(2, lambda1=np.float32(0.5), max_iter=1, random_state=0)
+    X = rng.standard_normal((8, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(model.fit(X, np.arange(8) % 2).decision_function(X)).all()
+
+
+def test_widths_that_overflow_the_distances_of_series():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        K = DTW(1e300)([np.array([0.0, 1e100]), np.zeros(2)])
+    assert K.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_thresholds_of_rows_with_gaps_that_grow_without_bound(rng):
+    X = rng.standard_normal((20, 5)).astype("f4")
+    model = SRCClassifier(coder=Threshold(0.006)).fit(X, np.arange(20) % 2)
+    X[3, 2] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="codes are not finite"):
+            model.decision_function(X)

@@ -108,7 +108,7 @@ def test_unit_norms_change_the_units_of_the_codes_only(rng):
     X, codes = rng.standard_normal((30, 12)), random_codes(rng, 30, 8)
     scaled = SparseCodes(codes.indices, codes.values * norms[codes.indices], 8)
     plain = state.after(X, codes, np.ones(30)).atoms
-    unit = state.normalized().after(X, scaled, np.ones(30)).atoms
+    unit = state.normalized(state.atoms).after(X, scaled, np.ones(30)).atoms
     np.testing.assert_allclose(unit * norms[:, None], plain, rtol=1e-9, atol=1e-12)
 
 

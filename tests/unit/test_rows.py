@@ -55,10 +55,10 @@ def test_blocks_obey_the_memory_option(memory, row_bytes):
 def test_threads_give_way_to_memory_before_blocks_do():
     """Other block shapes round differently: they change last."""
     plans = []
-    for memory in ("1GB", "30MB", "20MB", "9MB"):
+    for memory in ("1GB", "15MB", "10MB", "4.5MB"):
         with options(memory=memory, n_threads=2):
             plans.append(BlockPlan.of(10_000))
-    assert [plan.rows for plan in plans] == [BLOCK_ROWS] * 2 + [512, 256]
+    assert [plan.rows for plan in plans] == [BLOCK_ROWS] * 2 + [256, 128]
     assert [plan.at_once for plan in plans] == [2, 1, 1, 1]
 
 

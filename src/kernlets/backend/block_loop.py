@@ -26,7 +26,7 @@ from .threads import parallel
 
 Result = TypeVar("Result")
 
-BLOCK_ROWS = 1024  # large enough for matrix products, small enough for the caches
+BLOCK_ROWS = 512  # many for matrix products, few enough to occupy several threads
 GPU_SHARE = 64  # a block with all that is derived from it takes this part of a GPU
 READERS = 3  # blocks from the host at once: some are read while a GPU works on one
 BLOCKS = 2 * READERS  # half of what a call may take on a GPU is for sums and results

@@ -270,7 +270,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         energy = row_norms(X) + gamma * (mean @ mean)
         codes = self.coder_.solve(gram, X @ atoms.T + gamma * mean, energy)
         xp = namespace(codes.values)
-        weight = min(self.lambda1, float(xp.finfo(X.dtype).max))
+        weight = min(float(self.lambda1), float(xp.finfo(X.dtype).max))
         return codes.residual + weight * xp.abs(codes.values).sum(1)
 
     def _global(self) -> Callable[[Array], Array]:

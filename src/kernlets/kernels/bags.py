@@ -72,6 +72,8 @@ class MeanEmbedding(Structured):
     def bound(self, X: Any) -> Kernel:
         inner = self._inner()
         vectors = self.prepared(self.samples(X)).vectors
+        if not len(vectors):
+            return self
         bound = inner.bound(vectors[spread_rows(len(vectors), SOME_VECTORS)])
         return self if bound is self.kernel else type(self)(bound)
 

@@ -132,7 +132,7 @@ class Clipped(_Projected):
 
     def projection(self, W: np.ndarray) -> np.ndarray:
         values, vectors = np.linalg.eigh(W)
-        kept = values > rounding(W) * max(values[-1], 0.0)
+        kept = values > rounding(W) * values.max(initial=0.0)
         return vectors[:, kept] / np.sqrt(values[kept])
 
 
@@ -212,8 +212,8 @@ class Shifted(_Corrected):
         digests = _digests(some)
         once = np.sort(np.unique(digests, return_index=True)[1])
         W = to_numpy(double(kernel(some)))[np.ix_(once, once)]
-        lowest = float(np.linalg.eigvalsh((W + W.T) / 2)[0])
-        return type(self)(kernel, max(0.0, -lowest) * (1 + 1e-9))
+        lowest = float(np.linalg.eigvalsh((W + W.T) / 2).min(initial=0.0))
+        return type(self)(kernel, -lowest * (1 + 1e-9))
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
         bound: Any = self.bound(X)

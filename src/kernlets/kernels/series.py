@@ -18,6 +18,7 @@ from ..backend import ops
 from ..backend.constraints import AT_LEAST_0, POSITIVE
 from ..backend.ops import Lanes, Series
 from ..backend.rows import spread_rows
+from ..backend.scale import quiet
 from ..backend.threads import parallel
 from ..core import Array
 from .family import positive
@@ -196,7 +197,8 @@ class DTW(Alignment):
     ) -> np.ndarray:
         _check_channels(left, right)
         squares = self._squares(part(left.series, rows), right.lanes, columns)
-        squares *= -(1.0 if self.gamma is None else positive(self, "gamma"))
+        with quiet():  # exp(-∞) is meant
+            squares *= -(1.0 if self.gamma is None else positive(self, "gamma"))
         return np.exp(squares)
 
     def _squares(self, rows: Series, columns: Lanes, which: slice) -> np.ndarray:

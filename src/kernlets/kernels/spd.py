@@ -17,6 +17,7 @@ from ..backend import ops
 from ..backend.constraints import POSITIVE
 from ..backend.ops import LANES
 from ..backend.rows import spread_rows
+from ..backend.scale import power_of_two, quiet
 from .family import positive
 from .pairs import squared_distances
 from .structured import Structured
@@ -54,7 +55,7 @@ class _Distance(Structured):
     def defaults(self, samples: np.ndarray) -> dict[str, Any]:
         some = self.prepared(samples[spread_rows(len(samples), SOME_MATRICES)])
         everything = slice(0, len(some.matrices))
-        squares = self.squares(some, some, everything, everything)
+        squares = self._exact_squares(some, some, everything, everything)
         known = squares[squares > 0]
         return {"gamma": 1.0 / float(np.median(known)) if len(known) else 1.0}
 
@@ -68,8 +69,16 @@ class _Distance(Structured):
         self, left: Matrices, right: Matrices, rows: slice, columns: slice
     ) -> np.ndarray:
         _check_sizes(left, right)
+        with quiet():  # exp(-∞) is meant
+            return np.exp(-self._rate * self._exact_squares(left, right, rows, columns))
+
+    def _exact_squares(
+        self, left: Matrices, right: Matrices, rows: slice, columns: slice
+    ) -> np.ndarray:
+        """d², which is 0, not rounding, for equal matrices, whatever γ makes of it."""
         squares = np.maximum(self.squares(left, right, rows, columns), 0.0)
-        return np.exp(-self._rate * squares)
+        squares[_equal(left.matrices[rows], right.matrices[columns])] = 0.0
+        return squares
 
     def own(self, prepared: Matrices) -> np.ndarray:  # (n,)
         return np.ones(len(prepared.matrices))
@@ -266,22 +275,39 @@ class Bures(_Distance):
 
     def prepared(self, samples: np.ndarray) -> Matrices:
         matrices = _stacked(samples)
-        values, vectors = np.linalg.eigh(matrices)
+        traces = np.trace(matrices, axis1=1, axis2=2)
+        values, vectors = np.linalg.eigh(matrices / _units(traces))
         worst = values[:, :1] < -SINGULAR * np.abs(values[:, -1:])
         if worst.any():
             raise _not_definite(self, int(np.flatnonzero(worst)[0]), "negative")
         roots = np.sqrt(np.maximum(values, 0.0))
         halves = (vectors * roots[:, None, :]) @ vectors.swapaxes(1, 2)
-        return Matrices(matrices, halves, np.trace(matrices, axis1=1, axis2=2))
+        return Matrices(matrices, halves, traces)
 
     def squares(
         self, left: Matrices, right: Matrices, rows: slice, columns: slice
     ) -> np.ndarray:
-        traces = np.add.outer(left.numbers[rows], right.numbers[columns])
-        pairs = _eigenvalues(left.roots[rows], right.matrices[columns])
+        ours, theirs = left.numbers[rows], right.numbers[columns]
+        unit = _units(theirs)
+        pairs = _eigenvalues(left.roots[rows], right.matrices[columns] / unit)
         common = [np.sqrt(np.maximum(values, 0.0)).sum(axis=1) for values in pairs]
-        found = traces - 2 * np.stack(common)
+        size = np.multiply.outer(*(np.sqrt(_units(x)[:, 0, 0]) for x in (ours, theirs)))
+        traces = np.add.outer(ours, theirs)
+        found = traces - 2 * np.stack(common) * size
         return np.where(found > ROUNDING * traces, found, 0.0)
+
+
+def _units(traces: np.ndarray) -> np.ndarray:  # (n,) -> (n, 1, 1)
+    """Powers of two to divide matrices by: products of tiny ones would vanish."""
+    return power_of_two(traces)[:, None, None]
+
+
+def _equal(left: np.ndarray, right: np.ndarray) -> np.ndarray:  # (n, d, d), (m, d, d)
+    """Which matrices are the same number by number: (n, m)."""
+    same = left[:, :1, 0] == right[:, 0, 0]
+    for i in np.flatnonzero(same.any(axis=1)):
+        same[i, same[i]] = (right[same[i]] == left[i]).all(axis=(1, 2))
+    return same
 
 
 def _eigenvalues(left: np.ndarray, right: np.ndarray) -> Any:

@@ -85,14 +85,18 @@ class Recursion(NamedTuple):
         # forgetting would amplify an asymmetry due to rounding
         return Recursion(atoms, (covariance + covariance.T) / 2, self.prior)
 
-    def normalized(self) -> Recursion:
-        """The state with atoms of unit norm and C for codes scaled to match."""
+    def normalized(self, former: Array) -> Recursion:
+        """The state with atoms of unit norm and C for codes scaled to match.
+
+        An atom that the samples cancel out becomes what it was before.
+        """
         xp = namespace(self.atoms)
-        norms = lengths(self.atoms)
+        norms = lengths(self.atoms)[:, None]
+        atoms = xp.where(norms > 0, self.atoms, former)
         norms = xp.where(norms > 0, norms, xp.ones_like(norms))
         scale = 1 / double(norms)
-        covariance = self.covariance * (scale[:, None] * scale)
-        return Recursion(self.atoms / norms[:, None], covariance, self.prior)
+        covariance = self.covariance * (scale * scale.T)
+        return Recursion(atoms / norms, covariance, self.prior)
 
     def replaced(self, places: Array, atoms: Array) -> Recursion:
         """The state with new atoms at some places, about which nothing is known yet."""

@@ -136,7 +136,7 @@ class RLSDictionary(StreamLearner):
             codes = encode(self.dictionary_, self.coder_, X)
             X = completed(self.dictionary_, codes, X)
             after = self._state().after(X, codes, factors, weights)
-            self._take(after.normalized())
+            self._take(after.normalized(self.dictionary_.atoms))
             seen = summarize_codes(X, codes, weights)
             return seen._replace(uses=np.floor(seen.uses).astype(np.int64))
 

@@ -16,6 +16,7 @@ from ..backend.ops import Series, Waves
 from ..backend.random import generator
 from ..backend.rows import over_rows
 from ..backend.samples import floats_of
+from ..backend.scale import all_finite, quiet
 from ..backend.threads import parallel
 from ..fields import Declared, Floats, Indices, Size
 from ..kernels.check_samples import check_samples, describe_input
@@ -110,7 +111,13 @@ class ConvolutionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
             some = Series.of(list(samples[start : start + AT_ONCE]))
             out[start : start + AT_ONCE] = ops.convolve(some, self._waves())
 
-        parallel(work, range(0, len(samples), AT_ONCE))
+        with quiet():
+            parallel(work, range(0, len(samples), AT_ONCE))
+        if not all_finite(out):
+            raise ValueError(
+                f"convolutions of these series overflow in {out.dtype}: scale them, "
+                "e.g. with kernlets.datasets.z_normalize"
+            )
         return out
 
     def _waves(self) -> Waves:

@@ -9,6 +9,7 @@ supports: no sample has a Gram matrix of its own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import singledispatch
 
@@ -140,8 +141,14 @@ def _(
     With all features and orthonormal atoms G is the identity, and the first round is
     the last. The threshold is for the estimated error, as in `Lasso`.
     """
-    xp, shrink = namespace(corr), coder.restricted(share)
-    codes = shrink(corr)
+    with quiet():  # codes may grow without bound; their residual is refused
+        codes = _at_rest(coder.restricted(share), gram, corr)
+    return refuse_unbounded(pack(codes, squared_residual(gram, corr, energy, codes)))
+
+
+def _at_rest(shrink: Callable[[Array], Array], gram: Array, corr: Array) -> Array:
+    """The codes that thresholds leave as they are, or those after many rounds."""
+    xp, codes = namespace(corr), shrink(corr)
     moving = xp.ones_like(corr[:, :1]) > 0
     for _ in range(ROUNDS):  # each sample until it rests, whatever the others do
         new = xp.where(moving, shrink(codes + corr - codes @ gram), codes)
@@ -150,7 +157,7 @@ def _(
         moving = moved > REST * size
         if not bool(xp.any(moving)):
             break
-    return pack(codes, squared_residual(gram, corr, energy, codes))
+    return codes
 
 
 def _of_slots(scale: Array, indices: Array) -> Array:  # (m,), (n, w) -> (n, w)
