@@ -9,7 +9,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from tests.structures import samples
 
 from kernlets import (
     DTW,
@@ -38,6 +37,7 @@ from kernlets import (
 from kernlets.kernels import KERNELS
 from kernlets.kernels.definite import rounding
 from kernlets.landmarks.select import NEED_VECTORS, SAMPLERS
+from tests.structures import samples
 
 REGISTERED = [kind() for kind in KERNELS.values() if kind.takes not in ("rows", "any")]
 MORE = [

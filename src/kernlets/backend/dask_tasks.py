@@ -180,13 +180,14 @@ def keep_rows(X: da.Array) -> Iterator[da.Array]:
 
 def current_client() -> Any:
     """The client that computations go to, None for Dask's own threads."""
-    distributed = sys.modules.get("distributed")
-    if distributed is None:
+    # it may not be there, or not yet: another thread imports it
+    get_client = getattr(sys.modules.get("distributed"), "get_client", None)
+    if get_client is None:
         return None
     if dask.config.get("scheduler", "dask.distributed") != "dask.distributed":
         return None
     try:
-        return distributed.get_client()
+        return get_client()
     except ValueError:
         return None
 

@@ -325,6 +325,11 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         often = None if weights is None else weights[usable]
         most = len(usable) if often is None else n_drawable(often)
         of_what = "samples with a part in the span of φ(anchors)"
+        if not most:
+            raise ValueError(
+                f"there are no {of_what}: raise n_anchors, use a wider kernel or scale "
+                "the samples, e.g. with StandardScaler"
+            )
         n_atoms = clipped("n_components", n_atoms, most, of_what)
         return usable[draw_rows(len(usable), n_atoms, rng, often)]
 

@@ -1,0 +1,1 @@
+"""A package, so that no `tests` that another library installs is found instead."""
