@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .reference import ALTERNATIONS, NOISE, UNUSED
 
+FEW_CODES = 10**6  # entries up to which the lasso of a GPU's rows runs on the host
 
 def omp(
     gram: Tensor,  # (m, m)
@@ -96,12 +97,17 @@ def lasso(
     max_iter: int,
     tol: float,
 ) -> Tensor:
-    """Coordinate descent: by the compiled loop in host memory, in step on a GPU."""
-    if not corr.is_cuda:
+    """Coordinate descent: by the compiled loop in host memory, in step on a GPU.
+
+    On a GPU each atom of a pass is a few calls, however many samples there are. Where
+    these are not many, the loop on the host has long ended by then.
+    """
+    if not corr.is_cuda or corr.numel() < FEW_CODES:
         from .numba_ import lasso as compiled
 
-        host = gram.detach().numpy(), corr.detach().numpy()
-        return torch.from_numpy(compiled(*host, alpha, positive, max_iter, tol))
+        host = [each.detach().cpu().numpy() for each in (gram, corr)]
+        codes = compiled(*host, alpha, positive, max_iter, tol)
+        return torch.from_numpy(codes).to(corr.device)
     return _lasso_in_step(gram, corr, alpha, positive, max_iter, tol)
 
 
