@@ -13,7 +13,9 @@ from sklearn.pipeline import make_pipeline
 from kernlets import (
     DTW,
     KSVD,
+    RBF,
     AffineInvariant,
+    AutoDictionaryClassifier,
     BudgetKernelDL,
     Bures,
     Clipped,
@@ -35,17 +37,22 @@ from kernlets import (
     ResidualClassifier,
     RLSDictionary,
     Shifted,
+    SoftDTW,
     Squared,
     SRCClassifier,
     Standardize,
     Threshold,
     UnitNorm,
+    WeisfeilerLehman,
     options,
 )
 from kernlets.backend.pipelines import takes_gaps
 from kernlets.backend.sparse_rows import _sparse_variance
 from kernlets.classifiers.neighbors import count_votes
 from kernlets.dictionaries import GramDictionary
+from kernlets.hot import numba_series
+from kernlets.hot import series as plain_series
+from kernlets.hot.lanes import Lanes, Series
 from kernlets.learners.first_atoms import from_svd
 from kernlets.learners.recursive_state import Recursion
 from kernlets.maps import ConvolutionMap
@@ -416,3 +423,60 @@ def test_thresholds_of_rows_with_gaps_that_grow_without_bound(rng):
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match="codes are not finite"):
             model.decision_function(X)
+
+
+def test_bands_of_series_after_a_group_with_a_longer_one(rng):
+    """Eight series are aligned at a time; the first eight need another band."""
+    lengths = [7, 7, 30, *[7] * 17]
+    series = [rng.standard_normal((n, 1)) for n in lengths]
+    packed = Series.of(series)
+    found = numba_series.dtw(packed, Lanes.of(packed), 0, 20, 2)
+    expected = plain_series.dtw(packed, Lanes.of(packed), 0, 20, 2)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_atoms_of_samples_that_are_alike(rng):
+    """What is left beside the atom of their mean is rounding, and no direction."""
+    X = 1.0 + 1e-5 * rng.standard_normal((60, 5)).astype("f4")
+    for seed in range(8):
+        model = KernelKSVD(
+            "rbf:0.5", 3, coder=Lasso(0.002), max_iter=2, random_state=seed
+        )
+        atoms = model.fit(X).dictionary_
+        norms = np.diag(
+            atoms.coefs.astype(float) @ RBF(0.5)(X.astype(float)) @ atoms.coefs.T
+        )
+        np.testing.assert_allclose(norms, 1.0, atol=0.1)
+
+
+def test_singular_vectors_have_the_same_signs_everywhere(rng):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    X = rng.standard_normal((40, 6))
+    draw = np.random.default_rng(0)
+    first = from_svd(X, 4, draw)
+    assert (first.max(axis=1) >= -first.min(axis=1)).all()
+    np.testing.assert_allclose(from_svd(torch.as_tensor(X), 4, draw), first, atol=1e-9)
+
+
+def test_families_that_are_no_list():
+    model = AutoDictionaryClassifier(families=np.array(3))
+    with pytest.raises(ValueError, match="families has 3"):
+        model.fit(np.eye(6), np.arange(6) % 2)
+
+
+def test_weights_beyond_the_numbers_of_the_samples(rng):
+    X = rng.standard_normal((12, 3)).astype("f4")
+    with pytest.raises(ValueError, match="lambda2=1e\\+300"):
+        FDDLClassifier(2, lambda2=1e300, random_state=0).fit(X, np.arange(12) % 2)
+
+
+def test_soft_alignments_of_huge_series_with_a_huge_width():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        K = SoftDTW(1e300, 1e240)([np.array([0.0, 1e123]), np.zeros(2)])
+    assert K.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_edges_of_graphs_are_real_numbers():
+    with pytest.raises(ValueError, match="cannot be read"):
+        WeisfeilerLehman()([np.array([[0, 1j], [-1j, 0]])])

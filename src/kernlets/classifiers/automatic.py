@@ -197,13 +197,14 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         if self.families is None:
             names = FAMILIES.items()
             return [n for n, each in names if self.robust or not each.for_damage]
-        unknown = [name for name in self.families if name not in FAMILIES]
-        if unknown or not len(self.families):
+        given = np.atleast_1d(np.asarray(self.families, dtype=object)).tolist()
+        unknown = [name for name in given if name not in list(FAMILIES)]
+        if unknown or not given:
             what = repr(unknown[0]) if unknown else "nothing"
             raise ValueError(
                 f"families has {what}: choose from {', '.join(map(repr, FAMILIES))}"
             )
-        return list(self.families)
+        return given
 
     def _watch(self, state: dict[str, Any]) -> Any:
         """Record the progress of the search, and report it."""

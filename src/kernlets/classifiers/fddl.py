@@ -205,6 +205,12 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         fast.
         """
         penalties = Penalties(self.lambda1, self.lambda2, self.eta, X.shape[0])
+        largest = float(namespace(X).finfo(X.dtype).max) ** 0.5
+        if not self.lambda2 * (1 + self.eta) <= largest:
+            raise ValueError(
+                f"lambda2={self.lambda2:g}, eta={self.eta:g} are too large for numbers "
+                f"of {X.dtype}: the weights of the paper are below 1"
+            )
         layout = Layout.of(counts, sizes)
         places = list(zip(layout.rows, layout.columns, strict=True))
         alone = [

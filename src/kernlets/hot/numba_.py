@@ -545,7 +545,7 @@ def _gram_sweep(
 ):
     starts, places = users_of
     (m, n), width = products.shape, values.shape[1]
-    noise = reference.NOISE * np.finfo(matrix.dtype).eps
+    eps = np.finfo(matrix.dtype).eps
     new, inner = np.empty(n, matrix.dtype), np.empty(m, matrix.dtype)
     for j in order:
         users = places[starts[j] : starts[j + 1]]
@@ -558,11 +558,13 @@ def _gram_sweep(
                     mixed[indices[i, v]] += use[i, w] * values[i, v]
         _atom_products(new, matrix, products, use, users, width, mixed)
         energy = _inner_products(inner, new, products, gram, use, users, width, mixed)
-        own = 0.0
+        own, together = 0.0, 0.0
         for place in users:
             i, w = place // width, place % width
             own += use[i, w] * use[i, w] * matrix[i, i]
-        if not energy > noise * own:  # the atom stays
+            together += abs(use[i, w]) * np.sqrt(max(matrix[i, i], 0))
+        noise = reference.NOISE * own + reference.ALIKE * together * together
+        if not energy > eps * noise:  # the atom stays
             for k in range(m):
                 mixed[k] = 0
             for place in users:

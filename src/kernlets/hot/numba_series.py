@@ -299,6 +299,8 @@ def _dtw_group(back, y, lengths, radius, M, gaps, found):
             _cut_band(gaps, d, steps, lengths, radius, low, high)
         _dtw_diagonal(back, y, gaps, M, d, low, high)
         _finish(M, lengths, d, steps, low, high, found, np.inf)
+    if cut:
+        gaps[:] = 0.0  # the next group may have no narrower band
 
 
 @_jit

@@ -16,6 +16,7 @@ from scipy.linalg import hadamard
 UNUSED = -1
 ALTERNATIONS = 10  # steps towards the best non-negative rank-one fit
 NOISE = 100  # times the rounding of the samples: a direction of less energy is none
+ALIKE = 10  # the same times that of their sum, which is far larger if they are alike
 
 
 def stop_level(energy: float, tol: float, eps: float) -> float:
@@ -242,7 +243,7 @@ def gram_sweep(
         atom_coefs[rows] += use
         inner = products[:, rows] @ use - gram @ mixed
         energy = use @ atom_products[rows] - mixed @ inner
-        if not energy > NOISE * eps * (use**2 @ matrix[rows, rows]):
+        if not energy > eps * _noise(use, matrix[rows, rows]):
             continue
         scale = 1 / np.sqrt(energy)
         products[j], coefs[j] = scale * atom_products, scale * atom_coefs
@@ -250,6 +251,12 @@ def gram_sweep(
         gram[j, j] = 1
         fresh = products[j, rows] - others @ gram[j]
         values[rows, slots] = np.maximum(fresh, 0) if positive else fresh
+
+
+def _noise(use: np.ndarray, energies: np.ndarray) -> float:
+    """How many times the rounding an atom has to have for a direction."""
+    together = np.abs(use) @ np.sqrt(np.maximum(energies, 0))
+    return NOISE * (use**2 @ energies) + ALIKE * together**2
 
 
 def spread(indices: np.ndarray, values: np.ndarray, m: int) -> np.ndarray:  # (n, m)

@@ -9,7 +9,7 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from .reference import ALTERNATIONS, NOISE, UNUSED
+from .reference import ALIKE, ALTERNATIONS, NOISE, UNUSED
 
 FEW_CODES = 10**6  # entries up to which the lasso of a GPU's rows runs on the host
 
@@ -105,7 +105,7 @@ def lasso(
     if not corr.is_cuda or corr.numel() < FEW_CODES:
         from .numba_ import lasso as compiled
 
-        host = [each.detach().cpu().numpy() for each in (gram, corr)]
+        host = gram.detach().cpu().numpy(), corr.detach().cpu().numpy()
         codes = compiled(*host, alpha, positive, max_iter, tol)
         return torch.from_numpy(codes).to(corr.device)
     return _lasso_in_step(gram, corr, alpha, positive, max_iter, tol)
@@ -287,7 +287,9 @@ def gram_sweep(
         atom_coefs[rows] += use
         inner = products[:, rows] @ use - gram @ mixed
         energy = use @ atom_products[rows] - mixed @ inner
-        if not energy > NOISE * eps * (use**2 @ matrix[rows, rows]):
+        energies = matrix[rows, rows]
+        together = use.abs() @ energies.clamp(min=0).sqrt()
+        if not energy > eps * (NOISE * (use**2 @ energies) + ALIKE * together**2):
             continue
         scale = energy.rsqrt()
         products[j], coefs[j] = scale * atom_products, scale * atom_coefs

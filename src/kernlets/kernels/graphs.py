@@ -143,7 +143,8 @@ def _from_matrix(adjacency: Any, labels: Any, i: int) -> Graph:
     try:
         matrix = sparse.coo_array(adjacency)
         square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
-        values = np.asarray(matrix.data, dtype=np.float64)
+        square = square and not np.iscomplexobj(matrix.data)
+        values = np.asarray(matrix.data.real, dtype=np.float64)
     except (TypeError, ValueError):
         square = False
     if not square:

@@ -10,6 +10,7 @@ from ..backend import ops
 from ..backend.constraints import POSITIVE
 from ..backend.ops import Lanes, Series
 from ..backend.rows import spread_rows
+from ..backend.scale import quiet
 from .family import positive
 from .series import SOME_SERIES, AllAlignments, Packed, median_distance, typical
 from .structured import symmetric_tiles
@@ -78,7 +79,9 @@ class SoftDTW(AllAlignments):
     def finished(self, K: np.ndarray, left: Packed, right: Packed) -> np.ndarray:
         gamma = 1.0 if self.gamma is None else positive(self, "gamma")
         K = self.normalized(K, left, right)
-        K *= gamma * self._beta
+        with quiet():  # exp(-∞) is meant
+            K *= self._beta
+            K *= gamma
         return np.exp(K, out=K)
 
     def logs(self, rows: Series, columns: Lanes, which: slice) -> np.ndarray:

@@ -167,11 +167,18 @@ def from_svd(
     values, vectors = xp.linalg.eigh(gram)
     rank = int((values > values[-1] * (X.shape[1] * 1e-6)).sum())
     n_vectors = min(rank, n_components)
-    leading = xp.flip(vectors, axis=1)[:, :n_vectors].T
+    leading = _largest_positive(xp.flip(vectors, axis=1)[:, :n_vectors].T)
     if n_vectors == n_components:
         return leading
     rest = from_samples(X, n_components - n_vectors, rng, weights, n_vectors)
     return xp.concat([leading, rest])
+
+
+def _largest_positive(vectors: Array) -> Array:  # (m, p)
+    """The vectors or their opposites: which of them a library finds is arbitrary."""
+    xp = namespace(vectors)
+    high, low = xp.max(vectors, axis=1), -xp.min(vectors, axis=1)
+    return xp.where((high >= low)[:, None], vectors, -vectors)
 
 
 def _gram(X: Any, weights: Weights) -> Array:  # (n, p) -> (p, p)
