@@ -13,7 +13,6 @@ from sklearn.pipeline import make_pipeline
 from kernlets import (
     DTW,
     KSVD,
-    RBF,
     AffineInvariant,
     AutoDictionaryClassifier,
     BudgetKernelDL,
@@ -50,7 +49,7 @@ from kernlets.backend.pipelines import takes_gaps
 from kernlets.backend.sparse_rows import _sparse_variance
 from kernlets.classifiers.neighbors import count_votes
 from kernlets.dictionaries import GramDictionary
-from kernlets.hot import numba_series
+from kernlets.hot import numba_, numba_series, reference
 from kernlets.hot import series as plain_series
 from kernlets.hot.lanes import Lanes, Series
 from kernlets.learners.first_atoms import from_svd
@@ -435,18 +434,25 @@ def test_bands_of_series_after_a_group_with_a_longer_one(rng):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_atoms_of_samples_that_are_alike(rng):
+@pytest.mark.parametrize("home", [reference, numba_])
+@pytest.mark.parametrize("n", [60, 500])
+def test_atoms_of_samples_that_are_alike(home, n):
     """What is left beside the atom of their mean is rounding, and no direction."""
-    X = 1.0 + 1e-5 * rng.standard_normal((60, 5)).astype("f4")
     for seed in range(8):
-        model = KernelKSVD(
-            "rbf:0.5", 3, coder=Lasso(0.002), max_iter=2, random_state=seed
-        )
-        atoms = model.fit(X).dictionary_
-        norms = np.diag(
-            atoms.coefs.astype(float) @ RBF(0.5)(X.astype(float)) @ atoms.coefs.T
-        )
-        np.testing.assert_allclose(norms, 1.0, atol=0.1)
+        rng = np.random.default_rng(seed)
+        K = 1 - 1e-7 * np.abs(rng.standard_normal((n, n)))
+        K = np.minimum(K, K.T).astype("f4")
+        np.fill_diagonal(K, 1)
+        coefs = np.zeros((2, n), "f4")
+        coefs[0], coefs[1, 0] = 1 / n, 1
+        products = coefs @ K
+        values = np.ones((n, 2), "f4")
+        values[:, 1] = 1e-4 * (1 + 0.3 * rng.standard_normal(n))
+        places, order = np.tile(np.arange(2, dtype=np.int32), (n, 1)), np.array([1])
+        gram = products @ coefs.T
+        home.gram_sweep(K, coefs, products, gram, places, values, order, False)
+        atom = coefs[1].astype(float)
+        assert abs(atom @ K.astype(float) @ atom - 1) < 0.1
 
 
 def test_singular_vectors_have_the_same_signs_everywhere(rng):

@@ -563,7 +563,8 @@ def _gram_sweep(
             i, w = place // width, place % width
             own += use[i, w] * use[i, w] * matrix[i, i]
             together += abs(use[i, w]) * np.sqrt(max(matrix[i, i], 0))
-        noise = reference.NOISE * own + reference.ALIKE * together * together
+        together *= together * np.sqrt(len(users))
+        noise = reference.NOISE * own + reference.ALIKE * together
         if not energy > eps * noise:  # the atom stays
             for k in range(m):
                 mixed[k] = 0

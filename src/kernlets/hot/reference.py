@@ -16,7 +16,7 @@ from scipy.linalg import hadamard
 UNUSED = -1
 ALTERNATIONS = 10  # steps towards the best non-negative rank-one fit
 NOISE = 100  # times the rounding of the samples: a direction of less energy is none
-ALIKE = 10  # the same times that of their sum, which is far larger if they are alike
+ALIKE = 2  # the same for sums of samples that are alike, times the root of their number
 
 
 def stop_level(energy: float, tol: float, eps: float) -> float:
@@ -256,7 +256,7 @@ def gram_sweep(
 def _noise(use: np.ndarray, energies: np.ndarray) -> float:
     """How many times the rounding an atom has to have for a direction."""
     together = np.abs(use) @ np.sqrt(np.maximum(energies, 0))
-    return NOISE * (use**2 @ energies) + ALIKE * together**2
+    return NOISE * (use**2 @ energies) + ALIKE * len(use) ** 0.5 * together**2
 
 
 def spread(indices: np.ndarray, values: np.ndarray, m: int) -> np.ndarray:  # (n, m)

@@ -289,7 +289,8 @@ def gram_sweep(
         energy = use @ atom_products[rows] - mixed @ inner
         energies = matrix[rows, rows]
         together = use.abs() @ energies.clamp(min=0).sqrt()
-        if not energy > eps * (NOISE * (use**2 @ energies) + ALIKE * together**2):
+        noise = ALIKE * len(use) ** 0.5 * together**2 + NOISE * (use**2 @ energies)
+        if not energy > eps * noise:
             continue
         scale = energy.rsqrt()
         products[j], coefs[j] = scale * atom_products, scale * atom_coefs
