@@ -386,6 +386,8 @@ def _rounding_of_norms(dictionary: Any) -> np.ndarray | float:
     """Σ |coef| √κ(z, z) of an atom is far above its norm if large parts cancel."""
     if not isinstance(dictionary, KernelDictionary):
         return 0.0
+    if isinstance(dictionary.kernel, kernlets.Precomputed):
+        return 0.0  # anchors are numbers of samples, whose matrix is not here
     coefs = np.abs(as_array(dictionary.coefs))
     energies = as_array(dictionary.kernel.diag(dictionary.anchors))
     sizes = coefs @ np.sqrt(np.abs(energies))

@@ -175,10 +175,12 @@ def test_blocks_on_a_gpu_take_a_sixth_of_the_option_at_most(monkeypatch):
     assert BlockPlan.of(9200, rows).rows == 10**9 // 10**4  # caches suffice
 
 
-def test_a_full_gpu_is_an_error_with_advice():
+def test_full_memory_is_an_error_with_advice():
     advice = r"options\(device_memory"
     with pytest.raises(MemoryError, match=advice), room.told_when_full():
         raise RuntimeError("CUDA out of memory. Tried to allocate 70.00 GiB. GPU 0 …")
+    with pytest.raises(MemoryError, match="in blocks"), room.told_when_full():
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried …")
     with pytest.raises(RuntimeError, match="another"), room.told_when_full():
         raise RuntimeError("another error")
 

@@ -45,10 +45,16 @@ def gpu_size(X: Any) -> int:
 
 @contextmanager
 def told_when_full() -> Iterator[None]:
-    """A block of code in which a GPU that is full is an error with advice."""
+    """A block of code in which memory that torch cannot get is an error with advice."""
     try:
         yield
     except RuntimeError as error:  # torch's error is one; torch may not be loaded
+        if "can't allocate memory" in str(error):
+            raise MemoryError(
+                f"tensors do not fit into memory ({str(error).partition(': ')[2]}): "
+                "lower the number of atoms, landmarks or features, or pass a NumPy "
+                "array or a memory map, whose rows are worked on in blocks"
+            ) from error
         if "out of memory" not in str(error):
             raise
         reason = str(error).partition(". ")[0]
