@@ -32,6 +32,7 @@ from kernlets import (
     MeanEmbedding,
     NystroemMap,
     OrthogonalDictionary,
+    PyramidMatch,
     ReducedKernelDL,
     ResidualClassifier,
     RLSDictionary,
@@ -486,3 +487,10 @@ def test_soft_alignments_of_huge_series_with_a_huge_width():
 def test_edges_of_graphs_are_real_numbers():
     with pytest.raises(ValueError, match="cannot be read"):
         WeisfeilerLehman()([np.array([[0, 1j], [-1j, 0]])])
+
+
+def test_cells_that_overflow():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="widen the cells"):
+            PyramidMatch(width=0.3)([np.full((2, 1), 1.7e308), np.ones((2, 1))])

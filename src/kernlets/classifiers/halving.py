@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..backend.arrays import to_numpy
+from ..backend.scale import quiet
 from ..config import options
 from .clock import Clock
 from .families import Design, Features
@@ -250,8 +251,9 @@ class Search:
         held_out = validation_rows(
             self.X[split.valid], self.spread, self.robust, self.seed
         )
-        for step in steps:
-            held_out = [step.transform(rows) for rows in held_out]
+        with quiet():  # of rows that overflow the trial fails
+            for step in steps:
+                held_out = [step.transform(rows) for rows in held_out]
         kernel = self.rates.kernel(space)
         y, truth = self.y[split.train], self.y[split.valid]
         return Features(kernel, space, X, y, held_out, truth, self.seed)

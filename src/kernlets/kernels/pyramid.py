@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..backend.constraints import AT_LEAST_1, POSITIVE
+from ..backend.scale import quiet
 from .counting import Counting, chained, mixed
 from .family import positive
 
@@ -68,7 +69,8 @@ class PyramidMatch(Counting):
         min(a, b) = Σₜ [a ≥ t][b ≥ t].
         """
         width = 1.0 if self.width is None else positive(self, "width")
-        cells = np.floor(sample.astype(np.float64) / width)
+        with quiet():  # what overflows is refused
+            cells = np.floor(sample.astype(np.float64) / width)
         if np.abs(cells).max() > LARGEST_CELL:
             raise ValueError(
                 f"PyramidMatch: width={width:g} is too small for vectors as large as "

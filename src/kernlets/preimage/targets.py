@@ -115,9 +115,10 @@ def as_targets(kernel: Kernel, anchors: Any, coefs: Any) -> Targets:
             "anchors: it needs one column for each"
         )
     kernel = kernel.bound(anchors)
-    products = map_rows(
-        lambda rows: kernel(rows, anchors) @ coefs.T, anchors, 8 * sum(coefs.shape)
-    )
+    with quiet():  # products that overflow have no pre-image, and are refused
+        products = map_rows(
+            lambda rows: kernel(rows, anchors) @ coefs.T, anchors, 8 * sum(coefs.shape)
+        )
     return Targets(kernel, anchors, coefs, products.T)
 
 
