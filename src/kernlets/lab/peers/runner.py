@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable
 from statistics import median
 
@@ -16,7 +15,6 @@ from .spec import SEED, Benchmark, Case, Figures, Method, Target, label
 
 Log = Callable[[str], None]
 QUICK_REPEATS = 2
-REST = 0.2  # seconds in which the threads of the method before stop waiting for work
 
 
 def run(
@@ -96,7 +94,6 @@ def _interleaved(
             if turn < (method.repeats or repeats):
                 log(f"{method.name}: run {turn + 1}")
                 gc.collect()  # so that no method is timed with the garbage of another
-                time.sleep(REST)
                 result, seconds = timed(method.run)
                 runs[method.name].append((seconds, method.figures(result)))
     return runs
