@@ -22,7 +22,16 @@ import numpy as np
 import pytest
 from sklearn.base import is_classifier
 
-from kernlets import KSVD, MOD, NystroemMap, ResidualClassifier, options, registry
+from kernlets import (
+    KSVD,
+    MOD,
+    KSADClassifier,
+    NystroemMap,
+    ResidualClassifier,
+    SRCClassifier,
+    options,
+    registry,
+)
 from kernlets.backend import block_loop, room
 from kernlets.backend.block_loop import BlockPlan
 from kernlets.backend.renamed import UNSET
@@ -162,6 +171,19 @@ def test_classes_on_disk_share_the_memory(tmp_path, monkeypatch):
         assert most == expected
     with options(memory="70KB"), pytest.raises(MemoryError, match="space to work in"):
         model.fit(X, y)
+
+
+def test_a_model_of_tensors_reads_rows_on_disk_in_blocks(tmp_path):
+    pytest.importorskip("torch", reason="torch is not installed")
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 30)).astype(np.float32)  # 240 kB
+    np.save(tmp_path / "X.npy", X)
+    stored, y = np.load(tmp_path / "X.npy", mmap_mode="r"), np.arange(100) % 4
+    for model in (KSADClassifier(n_components=8), SRCClassifier("rbf", 3)):
+        with options(device="cpu"):
+            expected = model.fit(X[:100], y).predict(X)
+        with options(device="cpu", memory="200KB"):
+            np.testing.assert_array_equal(model.predict(stored), expected)
 
 
 def test_blocks_on_a_gpu_take_a_sixth_of_the_option_at_most(monkeypatch):

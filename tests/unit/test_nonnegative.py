@@ -10,7 +10,7 @@ from kernlets.core import Coded
 from kernlets.dictionaries import ExplicitDictionary, GramDictionary
 from kernlets.pursuits import encode
 from kernlets.pursuits.coded_sums import statistics
-from kernlets.updates import KSVDUpdate, ParallelKSVDUpdate
+from kernlets.updates import KSVDUpdate, ParallelKSVDUpdate, sweeps
 from kernlets.updates.sweeps import gauss_seidel, nonnegative, positive_sweeps
 
 CODER = OMP(3, positive=True)
@@ -104,8 +104,8 @@ def test_positive_sweeps_end_at_non_negative_least_squares(rng, xp):
     start = np.abs(rng.standard_normal((5, 7)))
     best = np.stack([nnls(codes, column)[0] for column in X.T], axis=1)
     errors = []
-    for sweeps in (0, 1, 2, 5, 400):
-        found = positive_sweeps(*map(xp.asarray, (*sums, start)), sweeps)
+    for count in (0, 1, 2, 5, 400):
+        found = positive_sweeps(*map(xp.asarray, (*sums, start)), count)
         errors.append(((X - codes @ xp.to_numpy(found)) ** 2).sum())
     assert (np.diff(errors) < 0).all()
     assert (best == 0).any()
@@ -121,6 +121,21 @@ def test_positive_sweeps_are_plain_ones_where_nothing_is_negative(rng, xp):
         for sweep in (gauss_seidel, positive_sweeps)
     ]
     np.testing.assert_allclose(*both, atol=1e-12)
+
+
+@pytest.mark.parametrize("whole", [False, True])  # as on a GPU, where there is one
+@pytest.mark.parametrize("columns", [5, 40])  # fewer and more than the atoms
+def test_a_sweep_moves_atom_by_atom(rng, monkeypatch, whole, columns):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    monkeypatch.setattr(sweeps, "gpu_of", lambda gram: gram.device if whole else None)
+    codes, X = rng.standard_normal((90, 12)), rng.standard_normal((90, columns))
+    gram, cross = codes.T @ codes, codes.T @ X
+    start = rng.standard_normal((12, columns))
+    expected = start.copy()
+    for j in [*range(12), *reversed(range(12))]:
+        expected[j] += (cross[j] - gram[j] @ expected) / gram[j, j]
+    found = gauss_seidel(*map(torch.asarray, (gram, cross, start)), 2)
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-10)
 
 
 @pytest.mark.parametrize("update", ["ksvd", "ksvd:exact=True", "ksvd-parallel"])

@@ -6,6 +6,7 @@ the few that the standard lacks. `validation.py` decides which input is accepted
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -25,6 +26,7 @@ from ..core import Array, CodeArrays, SparseCodes
 FLOATS = (np.float64, np.float32)
 SQUARES = 2**22  # entries that torch squares at once
 COPIERS = 8  # threads that copy rows into page-locked memory
+PIECE = 2**24  # bytes that are moved to a GPU at once
 _loading = threading.Lock()
 
 
@@ -235,19 +237,36 @@ def to_device(X: Array, streamed: bool = False) -> Array:
     """X on the device named in the options, if one is named.
 
     Memory maps stay on disk; their blocks are moved one by one. A streamed block goes
-    through page-locked memory on a separate stream, while others are processed.
+    through page-locked memory on a separate stream, while others are processed; a large
+    array in memory piece by piece.
     """
     skip = options.device is None or not isinstance(X, np.ndarray)
     if skip or isinstance(X, np.memmap) or X.dtype == object:
         return X
     import torch
 
-    if not (streamed and is_gpu(options.device)):
+    if not is_gpu(options.device):
         return torch.as_tensor(_writeable(X), device=options.device)
+    if not streamed:
+        return _in_pieces(X)
     stream = torch.cuda.Stream(options.device)
     with torch.cuda.stream(stream):
         moved = _page_locked(X).to(options.device, non_blocking=True)
     stream.synchronize()
+    return moved
+
+
+def _in_pieces(X: np.ndarray) -> Any:
+    """X on the GPU; one piece is on its way while the next is copied."""
+    import torch
+
+    if X.nbytes <= PIECE or not X.flags.c_contiguous:
+        return torch.as_tensor(_writeable(X), device=options.device)
+    rows = max(1, PIECE // X[:1].nbytes)
+    moved = torch.empty(X.shape, dtype=_tensor_dtype(X), device=options.device)
+    for begin in range(0, len(X), rows):
+        piece = slice(begin, begin + rows)
+        moved[piece].copy_(_page_locked(X[piece]), non_blocking=True)
     return moved
 
 
@@ -258,14 +277,27 @@ def _page_locked(X: np.ndarray) -> Any:
     """
     import torch
 
-    dtype = torch.as_tensor(np.empty(0, X.dtype)).dtype
-    copy = torch.empty(X.shape, dtype=dtype, pin_memory=True)
+    copy = torch.empty(X.shape, dtype=_tensor_dtype(X), pin_memory=True)
     n_threads = min(options.n_threads, COPIERS)
     cuts = np.linspace(0, len(X), n_threads + 1).astype(int).tolist()
     parts = [slice(*cut) for cut in pairwise(cuts)]
-    with ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(lambda part: np.copyto(copy.numpy()[part], X[part]), parts))
+    copied = _copiers(os.getpid()).map(
+        lambda part: np.copyto(copy.numpy()[part], X[part]), parts
+    )
+    list(copied)
     return copy
+
+
+@lru_cache(maxsize=1)
+def _copiers(pid: int) -> ThreadPoolExecutor:
+    """Threads that copy; `pid` makes a forked child build its own."""
+    return ThreadPoolExecutor(COPIERS, "kernlets-copy")
+
+
+def _tensor_dtype(X: np.ndarray) -> Any:
+    import torch
+
+    return torch.as_tensor(np.empty(0, X.dtype)).dtype
 
 
 def check_device(device: str | None) -> str | None:

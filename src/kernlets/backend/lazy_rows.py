@@ -11,9 +11,10 @@ import numpy as np
 from ..core import Array
 from .arrays import as_float, is_dask
 from .block_loop import source_bytes, stacked_rows
-from .room import room
+from .room import gpu_of, room
 
 COPIES = 3  # arrays as large as the rows, for those who learn from all rows at once
+ON_GPU = 4  # parts of the rows that are learned from at once
 
 class LazyRows:
     """The rows f(source[i]), computed whenever they are read.
@@ -104,10 +105,12 @@ def check_memory(X: Any, who: str) -> None:
 
 
 def fit_together(X: Any, share: float) -> int | None:
-    """How many parts of rows on disk, with space to work in, fit into memory.
+    """How many parts of the rows to learn from at once; None if there is no limit.
 
-    `share` is that of the largest part. None if X is in memory already.
+    Parts of rows on disk, of which `share` is the largest, must fit into memory with
+    space to work in. Of those on a GPU, `ON_GPU` keep it busy, and more threads only
+    wait for each other.
     """
-    if not is_stored(X):
-        return None
-    return max(1, int(room(X) // (COPIES * share * X.nbytes)))
+    if is_stored(X):
+        return max(1, int(room(X) // (COPIES * share * X.nbytes)))
+    return None if gpu_of(X) is None else ON_GPU

@@ -299,7 +299,8 @@ class KSADClassifier(ClassifierMixin, Estimator):
     def _new_codes(self, X: Any) -> Array:  # (n, m)
         check_is_fitted(self)
         atoms = self.dictionary_.atoms
-        X = check_samples(self, X, resolve(self.kernel), like=atoms, allow_nan=True)
+        how: dict[str, Any] = {"by_blocks": True, "like": atoms, "allow_nan": True}
+        X = check_samples(self, X, resolve(self.kernel), **how)
         return self._codes(self.map_.transform(X))
 
     def _codes(self, F: Array) -> Array:  # (n, k) -> (n, m)

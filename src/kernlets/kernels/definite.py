@@ -6,13 +6,17 @@ of their rows, because residuals need a feature space.
 
 from __future__ import annotations
 
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
+
+import numpy as np
 
 from ..backend.arrays import (
     as_like,
+    diagonal,
     double,
     eps,
+    factored,
     holds_floats,
     index_like,
     namespace,
@@ -25,6 +29,7 @@ from .user_kernels import Precomputed, length, not_square
 CORNER = 500  # rows of a matrix that are compared with its columns
 ASYMMETRY = 1e-4  # relative difference beyond which they are not the same
 SAMPLE = 200  # samples whose kernel matrix a learner checks
+BEYOND_ROUNDING = 100  # times the tolerance, from where on a value is not rounding
 
 
 def rounding(W: Array, rows: Array | None = None) -> float:
@@ -52,7 +57,7 @@ def refuse_negative(
     lowest: float, largest: float, tolerance: float, where: str = "the landmarks"
 ) -> None:
     """Raise if the lowest eigenvalue of a kernel matrix is negative beyond rounding."""
-    if lowest < -100 * tolerance * max(largest, -lowest):
+    if lowest < -BEYOND_ROUNDING * tolerance * max(largest, -lowest):
         raise ValueError(
             f"kernel is not positive semi-definite: its matrix on {where} has "
             f"eigenvalues from {lowest:.3g} to {largest:.3g}; use a kernel such as RBF "
@@ -83,9 +88,26 @@ def check_matrix(
     some = index_like(spread_rows(matrix.shape[0], SAMPLE), matrix)
     W = matrix[some][:, some]
     check_symmetric(W)
-    values = namespace(W).linalg.eigvalsh(double(W))
     seen, tolerance = f"{W.shape[0]} samples", rounding(W, rows)
+    wide = double(W)
+    if _is_clearly_definite(wide, tolerance):
+        return
+    values = namespace(W).linalg.eigvalsh(wide)
     refuse_negative(float(values[0]), float(values[-1]), tolerance, seen)
+
+
+def _is_clearly_definite(W: Array, tolerance: float) -> bool:
+    """Whether a Cholesky factor shows that `refuse_negative` would pass.
+
+    The largest diagonal entry is a lower bound of the largest eigenvalue. On a GPU a
+    factor takes a tenth of the time of eigenvalues.
+    """
+    xp = namespace(W)
+    shift = BEYOND_ROUNDING * tolerance * float(xp.max(diagonal(W)))
+    places = index_like(np.arange(W.shape[0]), W)
+    shifted = xp.asarray(W, copy=True)
+    shifted[places, places] += shift
+    return 0 < shift < inf and factored(shifted) is not None
 
 
 def check_kernel(kernel: Kernel, X: Any) -> None:

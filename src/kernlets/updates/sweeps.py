@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def gauss_seidel(
     places = index_like(np.arange(len(gram)), gram)
     gram[places, places] = 1.0  # also of atoms without codes: no zero to divide by
     whole = gpu_of(gram) is not None
-    turns = _whole_turns(gram) if whole else [_forward(gram), _backward(gram)]
+    turns = _whole_turns(gram, start.shape[1]) if whole else _turns(gram, BLOCK)
     out = xp.asarray(start, copy=True)
 
     def swept(columns: slice) -> None:
@@ -105,7 +105,7 @@ class _Part(NamedTuple):
 
 
 class _Whole(NamedTuple):
-    """All atoms, for a GPU: one solution of a triangle instead of many small steps."""
+    """All atoms, for a GPU: a triangle is solved, without a matrix for its inverse."""
 
     atoms: slice
     gram: Array  # of which one triangle is read
@@ -116,19 +116,31 @@ class _Whole(NamedTuple):
         return solve(self.gram, gap, upper=self.is_backward)
 
 
-def _whole_turns(gram: Array) -> list[list[_Whole]]:
+def _whole_turns(gram: Array, columns: int) -> list[list[Any]]:
+    """One part with all atoms; the inverse pays where atoms have many columns."""
+    m = gram.shape[0]
+    if columns > m:
+        return _turns(gram, m)
     return [[_Whole(slice(None), gram, backward)] for backward in (False, True)]
 
 
-def _forward(gram: Array) -> list[_Part]:
-    """Parts from the first atoms to the last; an atom sees those before it moved."""
-    xp, parts = namespace(gram), []
-    for begin in range(0, gram.shape[0], BLOCK):
-        atoms = slice(begin, begin + BLOCK)
-        parts.append(_Part(atoms, xp.linalg.inv(xp.tril(gram[atoms, atoms]))))
-    return parts
+def _turns(gram: Array, block: int) -> list[list[_Part]]:
+    """Parts from the first atoms to the last, and back; the matrix is symmetric.
+
+    An atom sees those before it moved.
+    """
+    parts = []
+    for begin in range(0, gram.shape[0], block):
+        atoms = slice(begin, begin + block)
+        parts.append(_Part(atoms, _inverse_triangle(gram[atoms, atoms])))
+    backward = [_Part(atoms, inverse.T) for atoms, inverse in reversed(parts)]
+    return [parts, backward]
 
 
-def _backward(gram: Array) -> list[_Part]:
-    """Parts from the last atoms to the first; the matrix is symmetric."""
-    return [_Part(atoms, inverse.T) for atoms, inverse in reversed(_forward(gram))]
+def _inverse_triangle(gram: Array) -> Array:  # (b, b)
+    """The inverse of the lower triangle."""
+    xp = namespace(gram)
+    if not is_torch(gram):
+        return xp.linalg.inv(xp.tril(gram))
+    unit = xp.eye(len(gram), dtype=gram.dtype, device=gram.device)
+    return xp.linalg.solve_triangular(gram, unit, upper=False)
