@@ -18,6 +18,7 @@ from ..published import Published
 
 SCALES = ("smoke", "small", "full")
 EVERY = "every number"
+LONG = ((60, 5), (300, 3))  # runs of more seconds than these get fewer seeds
 Reasons = Mapping[Any, str]  # by curve and place, by either, or of `EVERY` number
 Case = dict[str, Any]  # one point of a grid, JSON values only
 Sizes = Mapping[str, Any]  # how large the problem is at one scale
@@ -37,7 +38,7 @@ class Study(ABC):
     sizes: ClassVar[Mapping[str, Sizes]]
     """Sizes of the problem at each scale; "full" is the paper's."""
     seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 2, "full": 10}
-    """In full as many as the paper or ten, if more, where a run takes a minute."""
+    """In full as many as the paper or ten, if more; fewer where runs take long."""
     warm: ClassVar[bool] = False
     """Whether seconds are a result: each process then makes a first run to warm up."""
 
@@ -53,7 +54,8 @@ class Study(ABC):
 
     def repeats(self, case: Case, scale: str) -> int:
         """Number of seeds of a case; methods without random numbers need only one."""
-        return self.seeds[scale]
+        fewer = [few for limit, few in LONG if self.cost(case) > limit]
+        return min([self.seeds[scale], *fewer])
 
     def cost(self, case: Case) -> float:
         """Rough number of seconds that a run takes on one core at full scale."""

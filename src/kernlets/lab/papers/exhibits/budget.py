@@ -70,7 +70,7 @@ class Budget(Study):
     seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 1, "full": 10}
 
     def cost(self, case: Case) -> float:
-        return 10 + case.get("budget", 250) / 2
+        return 20 + case.get("budget", 250) / 4
 
     def admission(self, case: Case) -> Admission:
         """Which samples may become anchors."""
@@ -139,6 +139,9 @@ class Thresholds(Budget):
     }
     fewer: ClassVar[Any] = {"smoke": {"threshold": (0.5, 0.8)}}
 
+    def cost(self, case: Case) -> float:
+        return 40.0 if case["threshold"] < 0.7 else 90.0  # fewer anchors
+
     def admission(self, case: Case) -> Admission:
         return Coherence(case["threshold"])
 
@@ -162,6 +165,10 @@ class Costs(Budget):
         """Two more readings at the best of the published thresholds."""
         more = [{"method": name, "threshold": 1.2} for name in (AGAIN, IN_FEATURES)]
         return [*super().cases(scale), *more]
+
+    def cost(self, case: Case) -> float:
+        few = 3.0 if case["method"] == HALF else 5.0
+        return 40.0 if case["threshold"] >= few else 90.0
 
     def admission(self, case: Case) -> Admission:
         method = case["method"]

@@ -38,7 +38,7 @@ class Shifted(Study):
     seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 1, "full": 10}
 
     def cost(self, case: Case) -> float:
-        return 500.0 if MAPPED in case["method"] else 200.0
+        return 300.0 if MAPPED in case["method"] else 200.0
 
     def measure(self, case: Case, seed: int, sizes: Sizes) -> Values:
         raw = digit_images("mnist", sizes)

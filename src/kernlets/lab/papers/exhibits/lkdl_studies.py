@@ -309,8 +309,10 @@ class Growing(Study):
     def cost(self, case: Case) -> float:
         if case["method"] == AS_WRITTEN:
             return 20.0
-        each = {"K-SVD": 0.4, "LKDL": 1.0, "KKSVD": 1.5}[case["method"]]
-        return 20 + each * case["samples"] / 1000
+        first, each = {"K-SVD": (5, 0.1), "LKDL": (20, 0.35), "KKSVD": (5, 1)}[
+            case["method"]
+        ]
+        return first + each * case["samples"] / 1000
 
     def measure(self, case: Case, seed: int, sizes: Sizes) -> Values:
         data = unit_digits("mnist", sizes)

@@ -42,11 +42,6 @@ class Fisher(Study):
     }
     seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 1, "full": 10}
 
-    def repeats(self, case: Case, scale: str) -> int:
-        """Three seeds where a run takes many minutes."""
-        found = super().repeats(case, scale)
-        return min(3, found) if case["method"].startswith(MANY) else found
-
     def cost(self, case: Case) -> float:
         return 600.0 if case["method"].startswith(MANY) else 30.0
 
