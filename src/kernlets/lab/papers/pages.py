@@ -42,7 +42,10 @@ RULE = (
     "else the printed one; the other lines say where their number is counted. Seconds "
     "are judged only if they were taken by one process alone: runs that were made side "
     "by side count for accuracy, not for seconds, and those of different devices are "
-    "never in one column."
+    "never in one column.\n\n"
+    "**How many seeds.** As many as the paper averages, and at least ten; five where a "
+    "run takes more than a minute of one core, three where it takes more than five, "
+    "and one for methods without random numbers."
 )
 INDEX, FIGURES = "README.md", "figures"
 Sessions = dict[str, dict[str, Any]]
