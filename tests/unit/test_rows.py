@@ -187,6 +187,57 @@ def test_errors_come_through_and_blas_is_restored():
     assert blas_threads() == before
 
 
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+def test_the_first_error_is_that_of_the_first_item(n_threads):
+    late = threading.Event()
+
+    def fail(i):
+        if i == 2:  # fails after a later item where there are threads
+            late.wait(0.2)
+        if i >= 2:
+            late.set()
+            raise KeyError(i)
+
+    with options(n_threads=n_threads), pytest.raises(KeyError, match="2"):
+        parallel(fail, range(50))
+
+
+def test_the_caller_works_while_others_keep_the_pool_busy():
+    begun, done = threading.Barrier(4), threading.Event()
+
+    def hold(_):
+        begun.wait(10)
+        return done.wait(10)
+
+    def rival():
+        with options(n_threads=3):
+            parallel(hold, range(3))
+
+    thread = threading.Thread(target=rival)
+    thread.start()
+    begun.wait(10)  # two of three threads of the pool, and the rival itself
+    try:
+        with options(n_threads=3):
+            assert parallel(lambda i: i * i, range(5)) == [0, 1, 4, 9, 16]
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_an_interrupted_caller_lets_no_more_items_be_taken():
+    main, taken = threading.get_ident(), []
+
+    def work(i):
+        taken.append(i)
+        if threading.get_ident() == main:
+            raise KeyboardInterrupt
+        threading.Event().wait(0.05)
+
+    with options(n_threads=2), pytest.raises(KeyboardInterrupt):
+        parallel(work, range(100))
+    assert len(taken) < 50
+
+
 def test_serial_blas_counts_its_users():
     before = blas_threads()
     with serial_blas:
