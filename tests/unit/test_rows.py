@@ -23,6 +23,7 @@ from kernlets import (
     options,
 )
 from kernlets.backend.block_loop import BLOCK_ROWS, BlockPlan, slices
+from kernlets.backend.products import cross, matmul, outer_products
 from kernlets.backend.rows import map_rows, sum_rows
 from kernlets.backend.threads import parallel, serial_blas
 from kernlets.config import parse_bytes
@@ -326,3 +327,22 @@ def test_the_way_back_from_blocks(kind, model, rng):
         source = iter(blocks) if kind == "iterator" else Blocks(lambda: iter(blocks))
         found = np.concatenate(list(model.inverse_transform(model.transform(source))))
     np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+@pytest.mark.rounding
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [300, 1300])  # one tile, several
+def test_tiled_products_do_not_depend_on_threads(n, dtype, rng):
+    A, B = (rng.standard_normal((n, k)).astype(dtype) for k in (40, 30))
+    M = rng.standard_normal((40, 30)).astype(dtype)
+
+    def products(n_threads):
+        with options(n_threads=n_threads), serial_blas:
+            return matmul(A, M), matmul(M.T, A.T), cross(A, B), outer_products(A)
+
+    tolerance = 100 * np.finfo(dtype).eps
+    plain = A @ M, (A @ M).T, A.T @ B, A @ A.T
+    for found, expected in zip(products(1), plain, strict=True):
+        np.testing.assert_allclose(found, expected, atol=tolerance * np.sqrt(n))
+    for found, expected in zip(products(3), products(1), strict=True):
+        np.testing.assert_array_equal(found, expected)

@@ -11,7 +11,7 @@ from scipy import sparse
 from ..core import Array
 from .threads import parallel
 
-TILE = 1024  # rows or columns of a result that one thread works on
+TILE = 512  # rows or columns that one thread works on: few enough to share them out
 
 
 def matmul(A: Array, B: Array) -> Array:  # (n, k), (k, m) -> (n, m)
