@@ -8,9 +8,17 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from kernlets import RBF, Linear, NystroemMap, Polynomial, Precomputed, Sigmoid
+from kernlets import (
+    RBF,
+    Linear,
+    NystroemMap,
+    Polynomial,
+    Precomputed,
+    Sigmoid,
+    options,
+)
 from kernlets.landmarks import SAMPLERS
-from kernlets.maps.spectral import block_size, leading_eigenpairs
+from kernlets.maps.spectral import _krylov, block_size, leading_eigenpairs
 
 KERNELS = [RBF(sigma=1.5), Polynomial(2), Polynomial(3, coef0=1.0), Linear()]
 
@@ -182,16 +190,41 @@ def test_randomized_solver_is_the_full_one(dtype, rng):
     np.testing.assert_allclose(fast.eigenvalues_, full.eigenvalues_, rtol=1e-3)
 
 
-def test_leading_eigenpairs_of_a_slow_spectrum(rng):
+@pytest.mark.parametrize(("decay", "least"), [(1.0, 0.999), (0.1, 0.95)])
+def test_leading_eigenpairs_of_a_slow_spectrum(decay, least, rng):
     c, k = 500, 30
-    values = 1.0 / np.arange(1, c + 1)  # no gap anywhere
+    values = np.arange(1, c + 1) ** -decay  # no gap anywhere
     Q = np.linalg.qr(rng.standard_normal((c, c)))[0]
     W = (Q * values) @ Q.T
     found = leading_eigenpairs(W, k, rng)
-    assert 0.999 * values[:k].sum() < found.values.sum() <= values[:k].sum() + 1e-12
+    assert least * values[:k].sum() < found.values.sum() <= values[:k].sum() + 1e-12
     np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(k), atol=1e-12)
     ritz = np.diag(found.vectors.T @ W @ found.vectors)
     np.testing.assert_allclose(ritz, found.values, atol=1e-12)
+
+
+@pytest.mark.rounding
+@pytest.mark.parametrize("fall", [0.5, 0.97])  # of the eigenvalues, in float32
+def test_krylov_space_is_orthonormal_and_its_projection_block_tridiagonal(fall, rng):
+    c, block = 1200, 40
+    Q = np.linalg.qr(rng.standard_normal((c, c)))[0]
+    W = ((Q * fall ** np.arange(c)) @ Q.T).astype(np.float32)
+    basis, projected = _krylov(W, block, rng)
+    gram = basis.T.astype(np.float64) @ basis
+    np.testing.assert_allclose(gram, np.eye(len(gram)), atol=5e-6)
+    np.testing.assert_allclose(projected, basis.T @ W @ basis, atol=5e-6)
+
+
+def test_leading_eigenpairs_do_not_depend_on_threads(rng):
+    A = rng.standard_normal((2100, 80)).astype(np.float32)
+    found = []
+    for n_threads in (1, 2, 3):
+        with options(n_threads=n_threads):
+            W = Linear()(A)
+            found.append(leading_eigenpairs(W, 30, np.random.default_rng(0)))
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.values, found[0].values)
+        np.testing.assert_array_equal(other.vectors, found[0].vectors)
 
 
 @pytest.mark.rounding

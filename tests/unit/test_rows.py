@@ -23,6 +23,7 @@ from kernlets import (
     options,
 )
 from kernlets.backend.block_loop import BLOCK_ROWS, BlockPlan, slices
+from kernlets.backend.products import cross, matmul, outer_products
 from kernlets.backend.rows import map_rows, sum_rows
 from kernlets.backend.threads import parallel, serial_blas
 from kernlets.config import parse_bytes
@@ -187,6 +188,57 @@ def test_errors_come_through_and_blas_is_restored():
     assert blas_threads() == before
 
 
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+def test_the_first_error_is_that_of_the_first_item(n_threads):
+    late = threading.Event()
+
+    def fail(i):
+        if i == 2:  # fails after a later item where there are threads
+            late.wait(0.2)
+        if i >= 2:
+            late.set()
+            raise KeyError(i)
+
+    with options(n_threads=n_threads), pytest.raises(KeyError, match="2"):
+        parallel(fail, range(50))
+
+
+def test_the_caller_works_while_others_keep_the_pool_busy():
+    begun, done = threading.Barrier(4), threading.Event()
+
+    def hold(_):
+        begun.wait(10)
+        return done.wait(10)
+
+    def rival():
+        with options(n_threads=3):
+            parallel(hold, range(3))
+
+    thread = threading.Thread(target=rival)
+    thread.start()
+    begun.wait(10)  # two of three threads of the pool, and the rival itself
+    try:
+        with options(n_threads=3):
+            assert parallel(lambda i: i * i, range(5)) == [0, 1, 4, 9, 16]
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_an_interrupted_caller_lets_no_more_items_be_taken():
+    main, taken = threading.get_ident(), []
+
+    def work(i):
+        taken.append(i)
+        if threading.get_ident() == main:
+            raise KeyboardInterrupt
+        threading.Event().wait(0.05)
+
+    with options(n_threads=2), pytest.raises(KeyboardInterrupt):
+        parallel(work, range(100))
+    assert len(taken) < 50
+
+
 def test_serial_blas_counts_its_users():
     before = blas_threads()
     with serial_blas:
@@ -275,3 +327,22 @@ def test_the_way_back_from_blocks(kind, model, rng):
         source = iter(blocks) if kind == "iterator" else Blocks(lambda: iter(blocks))
         found = np.concatenate(list(model.inverse_transform(model.transform(source))))
     np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+@pytest.mark.rounding
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [300, 1300])  # one tile, several
+def test_tiled_products_do_not_depend_on_threads(n, dtype, rng):
+    A, B = (rng.standard_normal((n, k)).astype(dtype) for k in (40, 30))
+    M = rng.standard_normal((40, 30)).astype(dtype)
+
+    def products(n_threads):
+        with options(n_threads=n_threads), serial_blas:
+            return matmul(A, M), matmul(M.T, A.T), cross(A, B), outer_products(A)
+
+    tolerance = 100 * np.finfo(dtype).eps
+    plain = A @ M, (A @ M).T, A.T @ B, A @ A.T
+    for found, expected in zip(products(1), plain, strict=True):
+        np.testing.assert_allclose(found, expected, atol=tolerance * np.sqrt(n))
+    for found, expected in zip(products(3), products(1), strict=True):
+        np.testing.assert_array_equal(found, expected)

@@ -11,7 +11,7 @@ from scipy import sparse
 from ..core import Array
 from .threads import parallel
 
-TILE = 1024  # rows or columns of a result that one thread works on
+TILE = 512  # rows or columns that one thread works on: few enough to share them out
 
 
 def matmul(A: Array, B: Array) -> Array:  # (n, k), (k, m) -> (n, m)
@@ -22,13 +22,16 @@ def matmul(A: Array, B: Array) -> Array:  # (n, k), (k, m) -> (n, m)
     if A.shape[0] >= B.shape[1]:
         parallel(lambda rows: np.matmul(A[rows], B, out=out[rows]), _tiles(len(A)))
     else:
-        tiles = _tiles(B.shape[1])
-        parallel(lambda columns: _columns(A, B, out, columns), tiles)
+        parallel(lambda j: np.matmul(A, B[:, j], out=out[:, j]), _tiles(B.shape[1]))
     return out
 
 
-def _columns(A: np.ndarray, B: np.ndarray, out: np.ndarray, columns: slice) -> None:
-    out[:, columns] = A @ B[:, columns]
+def cross(A: Array, B: Array) -> Array:  # (n, k), (n, m) -> (k, m)
+    """A.T @ B, a sum over tiles of rows."""
+    if not (_is_dense(A) and _is_dense(B)) or A.shape[0] <= TILE:
+        return A.T @ B
+    parts = parallel(lambda rows: A[rows].T @ B[rows], _tiles(len(A)))
+    return sum(parts[1:], parts[0])
 
 
 def outer_products(X: Array) -> Array:  # (n, k) -> (n, n)

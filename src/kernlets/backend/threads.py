@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ..config import options
 
@@ -122,7 +122,7 @@ def _limit_this_thread() -> None:
 
 
 def is_inside() -> bool:
-    """Whether this is a thread of the pool, or one that such a thread waits for."""
+    """Whether this thread works on a piece, or another one that does waits for it."""
     return getattr(_inside, "yes", False)
 
 
@@ -154,13 +154,60 @@ def parallel(
 def _on_threads(
     f: Callable[[Item], Result], items: list[Item], n_threads: int
 ) -> list[Result]:
-    context = contextvars.copy_context()
-    gate = threading.Semaphore(n_threads)
-
-    def run(item: Item) -> Result:
-        with gate, marked_inside():
-            return context.copy().run(f, item)
-
+    """The caller works, too: it need not be woken, nor wait for each result."""
+    queue = _Queue(f, items)
     # few at once get a small pool: on a GPU every thread holds memory of its own
     size = n_threads if n_threads <= FEW else options.n_threads
-    return list(_pool(size, os.getpid()).map(run, items))
+    pool, n_helpers = _pool(size, os.getpid()), min(n_threads, len(items)) - 1
+    helpers = [pool.submit(queue.work) for _ in range(n_helpers)]
+    try:
+        queue.work()
+    finally:
+        queue.close()
+    for helper in helpers:
+        if not helper.cancel():  # it has begun
+            helper.result()
+    return queue.results()
+
+
+class _Queue(Generic[Item, Result]):
+    """Items that several threads take in turn, in their order.
+
+    After an error no more are taken. All items before it have been, so that the first
+    error in the order of the items does not depend on the number of threads.
+    """
+
+    def __init__(self, f: Callable[[Item], Result], items: list[Item]) -> None:
+        self._f = f
+        self._context = contextvars.copy_context()
+        self._lock = threading.Lock()
+        self._left = list(enumerate(items))[::-1]
+        self._results: dict[int, Result] = {}
+        self._errors: dict[int, Exception] = {}
+
+    def work(self) -> None:
+        """Work on items until none is left."""
+        with marked_inside():
+            while (job := self._take()) is not None:
+                place, item = job
+                try:
+                    run = self._context.copy().run
+                    self._results[place] = run(self._f, item)
+                except Exception as error:
+                    self._errors[place] = error
+                    self.close()
+
+    def _take(self) -> tuple[int, Item] | None:
+        with self._lock:
+            return self._left.pop() if self._left else None
+
+    def close(self) -> None:
+        """Let no more items be taken."""
+        with self._lock:
+            self._left.clear()
+
+    def results(self) -> list[Result]:
+        """All results, or the first error."""
+        if self._errors:
+            raise self._errors[min(self._errors)]
+        return [self._results[place] for place in range(len(self._results))]

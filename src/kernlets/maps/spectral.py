@@ -11,8 +11,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..backend.arrays import as_like, diagonal, double, empty, eps, factored, namespace
-from ..backend.products import matmul
+from ..backend.arrays import (
+    as_like,
+    diagonal,
+    double,
+    empty,
+    eps,
+    factored,
+    namespace,
+    zeros,
+)
+from ..backend.products import cross, matmul
 from ..backend.threads import threads_if_large
 from ..core import Array
 
@@ -45,16 +54,16 @@ def leading_eigenpairs(W: Array, k: int, rng: np.random.Generator) -> Spectrum:
     Musco and Musco, "Randomized block Krylov methods", 2015.
 
     For a positive semi-definite W the captured trace never exceeds that of the exact
-    pairs; on slowly decaying spectra it is less than 0.1 % below.
+    pairs. It is less than 0.1 % below where eigenvalues fall like 1/i, and some
+    per cent where they hardly fall, so that there is little to gain by the exact ones.
     """
     block = block_size(k)
     if DEPTH * block >= W.shape[0]:
         return _first(all_eigenpairs(W), k)
-    basis, image = _krylov(W, block, rng)
+    basis, projected = _krylov(W, block, rng)
     if not _is_orthonormal(basis, rng):
         return _first(all_eigenpairs(W), k)
-    projected = double(basis.T @ image)
-    values, vectors = _eigh((projected + projected.T) / 2)
+    values, vectors = _eigh(projected)
     ritz = matmul(basis, as_like(vectors[:, :k], basis))
     return Spectrum(values[:k], ritz, float(values[-1]))
 
@@ -83,31 +92,43 @@ def _eigh(A: Array) -> tuple[Array, Array]:
 
 def _krylov(
     W: Array, block: int, rng: np.random.Generator
-) -> tuple[Array, Array]:  # (c, d), (c, d)
-    """An orthonormal basis of the block Krylov space, and W times it."""
-    xp, c = namespace(W), W.shape[0]
-    basis, image = (empty((c, DEPTH * block), like=W) for _ in range(2))
+) -> tuple[Array, Array]:  # (c, d), (d, d)
+    """An orthonormal basis B of the block Krylov space, and BᵀWB in float64.
+
+    W times a block lies in the span of the blocks up to the next one, so that BᵀWB is
+    block tridiagonal: the two latest blocks have all of it that is new.
+    """
+    c, d = W.shape[0], DEPTH * block
+    basis, projected = empty((c, d), like=W), zeros((d, d), like=double(W[:0]))
     Y, largest = _random(c, block, W, rng), 0.0
-    for start in range(0, DEPTH * block, block):
+    for start in range(0, d, block):
         now = slice(start, start + block)
+        latest = slice(max(0, start - block), start + block)
         basis[:, now] = _orthonormal(Y, basis[:, :start])
-        image[:, now] = matmul(W, basis[:, now])
+        Y = matmul(W, basis[:, now])
+        within = cross(basis[:, latest], Y)
+        projected[latest, now], projected[now, latest] = within, within.T
+        largest = max(largest, float(Y.max()), -float(Y.min()))
+        Y -= matmul(basis[:, latest], within)
         # at low rank only rounding errors remain; replace them by random numbers
-        largest = max(largest, float(xp.max(xp.abs(image[:, now]))))
-        scale = eps(W) * largest or 1.0
-        Y = image[:, now] + scale * _random(c, block, W, rng)
-    return basis, image
+        Y += (eps(W) * largest or 1.0) * _random(c, block, W, rng)
+    return basis, projected
 
 
 def _random(c: int, block: int, like: Array, rng: np.random.Generator) -> Array:
-    return as_like(rng.standard_normal((c, block), dtype=np.float32), like)
+    """Random numbers between -0.5 and 0.5, six times as fast as normal ones."""
+    numbers = rng.random((c, block), dtype=np.float32)
+    numbers -= 0.5
+    return as_like(numbers, like)
 
 
 def _orthonormal(Y: Array, basis: Array) -> Array:  # (c, b), (c, d) -> (c, b)
-    """Y made orthogonal to the basis and then orthonormal; twice is enough."""
-    for _ in range(2):
-        Y = _unit(Y - matmul(basis, basis.T @ Y))
-    return Y
+    """Y made orthonormal, then orthogonal to the basis and orthonormal again.
+
+    Y is orthogonal to the basis but for rounding errors, so that once is enough.
+    """
+    Y = _unit(Y)
+    return _unit(Y - matmul(basis, cross(basis, Y)))
 
 
 def _unit(Y: Array) -> Array:  # (c, b)
@@ -118,10 +139,10 @@ def _unit(Y: Array) -> Array:  # (c, b)
     """
     xp = namespace(Y)
     wide = double(Y)
-    lower = _cholesky(wide.T @ wide)
+    lower = _cholesky(cross(wide, wide))
     if lower is None:
         return as_like(xp.linalg.qr(wide)[0], Y)
-    return Y @ as_like(xp.linalg.inv(lower).T, Y)
+    return matmul(Y, as_like(xp.linalg.inv(lower).T, Y))
 
 
 def _cholesky(gram: Array) -> Array | None:  # (b, b)
