@@ -7,17 +7,23 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 from kernlets import (
     DTW,
     KSVD,
+    OMP,
+    RBF,
     AffineInvariant,
     AutoDictionaryClassifier,
     BudgetKernelDL,
     Bures,
     Clipped,
+    DictionaryImputer,
     DictionaryOutlierDetector,
     DKSVDClassifier,
     FDDLClassifier,
@@ -27,10 +33,12 @@ from kernlets import (
     KernelMOD,
     KSADClassifier,
     Lasso,
+    LCKSVDClassifier,
     LocalAlignment,
     LogEuclidean,
     MeanEmbedding,
     NystroemMap,
+    OnlineDictionary,
     OrthogonalDictionary,
     PyramidMatch,
     ReducedKernelDL,
@@ -41,13 +49,18 @@ from kernlets import (
     Squared,
     SRCClassifier,
     Standardize,
+    Stein,
     Threshold,
     UnitNorm,
     WeisfeilerLehman,
     options,
 )
+from kernlets.backend.estimator import Estimator
+from kernlets.backend.lazy_rows import LazyRows
 from kernlets.backend.pipelines import takes_gaps
+from kernlets.backend.rows import collected
 from kernlets.backend.sparse_rows import _sparse_variance
+from kernlets.backend.threads import parallel
 from kernlets.classifiers.neighbors import count_votes
 from kernlets.dictionaries import GramDictionary
 from kernlets.hot import numba_, numba_series, reference
@@ -494,3 +507,14 @@ def test_cells_that_overflow():
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match="widen the cells"):
             PyramidMatch(width=0.3)([np.full((2, 1), 1.7e308), np.ones((2, 1))])
+
+
+@pytest.mark.parametrize("loops", ["reference", "numba"])
+@pytest.mark.parametrize("scale", [1e-164, 1e90])
+def test_stein_divergences_of_tiny_and_huge_matrices(loops, scale, rng):
+    factors = rng.standard_normal((9, 6, 4))
+    matrices = factors.swapaxes(1, 2) @ factors
+    with options(loops=loops):
+        found = Stein(0.5)(list(matrices * scale))
+        np.testing.assert_allclose(found, Stein(0.5)(list(matrices)), rtol=1e-9)
+        np.testing.assert_array_equal(np.diag(Stein(1e6)(list(matrices * scale))), 1)
