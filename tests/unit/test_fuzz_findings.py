@@ -518,3 +518,9 @@ def test_stein_divergences_of_tiny_and_huge_matrices(loops, scale, rng):
         found = Stein(0.5)(list(matrices * scale))
         np.testing.assert_allclose(found, Stein(0.5)(list(matrices)), rtol=1e-9)
         np.testing.assert_array_equal(np.diag(Stein(1e6)(list(matrices * scale))), 1)
+
+
+def test_lazy_rows_are_collected(rng, tmp_path):
+    np.save(tmp_path / "rows.npy", rng.standard_normal((50, 4)))
+    rows = LazyRows(np.load(tmp_path / "rows.npy", mmap_mode="r"), sparse.csr_array)
+    assert collected(rows).toarray().shape == (50, 4)

@@ -223,7 +223,9 @@ def select_rows(X: Any, rows: np.ndarray) -> Any:
 
 
 def collected(values: Any) -> Any:
-    """Values in memory: those on a cluster are computed."""
+    """Values in memory: those on a cluster are computed, and `LazyRows` are read."""
+    if isinstance(values, LazyRows):
+        return values[:]
     return values.compute() if is_dask(values) else values
 
 
