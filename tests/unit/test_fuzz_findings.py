@@ -509,6 +509,52 @@ def test_cells_that_overflow():
             PyramidMatch(width=0.3)([np.full((2, 1), 1.7e308), np.ones((2, 1))])
 
 
+def test_sums_of_a_stream_that_overflow_are_refused_and_not_kept(rng, tmp_path):
+    rows = rng.standard_normal((40, 5)).astype(np.float32) * np.float32(6e17)
+    np.save(tmp_path / "rows.npy", rows)
+    X = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    model = OnlineDictionary(3, n_nonzero_coefs=1, random_state=0).partial_fit(X)
+    before = model.statistics_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(ValueError, match="sums over the samples overflow"):
+            for _ in range(40):
+                before = model.statistics_
+                model.partial_fit(X)
+    assert model.statistics_ is before and np.isfinite(before.codes_gram).all()
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_estimators_are_silent_where_numbers_overflow(n_threads):
+    class Overflowing(Estimator):
+        def fit(self, X, y=None):
+            parts = [np.float32(1e30), X, -X]
+            with np.errstate():  # threads have settings of their own
+                return parallel(np.square, parts), np.square(X), X / (X - X)
+
+    X = np.full((2, 2), 1e30, np.float32)
+    with options(n_threads=n_threads), warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        Overflowing().fit(X)
+        with np.errstate(all="raise"):
+            Overflowing().fit(X)
+            with pytest.raises(FloatingPointError):
+                np.square(X)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_a_matrix_that_lapack_gives_up_is_refused_with_advice(library):
+    linalg = pytest.importorskip(library, reason=f"{library} is not installed").linalg
+    singular = pytest.importorskip(library).zeros((2, 2))
+
+    class Singular(Estimator):
+        def fit(self, X, y=None):
+            return linalg.inv(singular)
+
+    with pytest.raises(ValueError, match=r"cannot be factored .*ingular"):
+        Singular().fit(None)
+
+
 @pytest.mark.parametrize("loops", ["reference", "numba"])
 @pytest.mark.parametrize("scale", [1e-164, 1e90])
 def test_stein_divergences_of_tiny_and_huge_matrices(loops, scale, rng):

@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from ..config import options
+from .scale import quiet
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -145,7 +146,7 @@ def parallel(
     """
     items = list(items)
     n_threads = min(options.n_threads, at_once or options.n_threads)
-    with serial_blas:
+    with serial_blas, quiet():
         if len(items) < 2 or n_threads < 2 or is_inside():
             return [f(item) for item in items]
         return _on_threads(f, items, n_threads)
@@ -158,7 +159,7 @@ def _on_threads(
     gate = threading.Semaphore(n_threads)
 
     def run(item: Item) -> Result:
-        with gate, marked_inside():
+        with gate, marked_inside(), quiet():  # NumPy 1 is told in each thread
             return context.copy().run(f, item)
 
     # few at once get a small pool: on a GPU every thread holds memory of its own
