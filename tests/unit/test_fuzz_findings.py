@@ -570,3 +570,15 @@ def test_lazy_rows_are_collected(rng, tmp_path):
     np.save(tmp_path / "rows.npy", rng.standard_normal((50, 4)))
     rows = LazyRows(np.load(tmp_path / "rows.npy", mmap_mode="r"), sparse.csr_array)
     assert collected(rows).toarray().shape == (50, 4)
+
+
+@pytest.mark.parametrize("loops", ["reference", "numba"])
+def test_the_inverse_over_dependent_anchors_stays_finite(loops, rng):
+    line = 500 * rng.standard_normal((60, 1)) * rng.standard_normal(5)
+    model = BudgetKernelDL("rbf:1000", 3, pruning="merge", update="feature")
+    with options(loops=loops):
+        model.set_params(max_iter=1, random_state=0).fit(line)
+    stock = model.stock_
+    jittered = stock.matrix + 1.5e-8 * np.eye(len(stock))
+    error = jittered @ stock.inverse @ np.ones(len(stock)) - 1
+    assert len(stock) > 15 and np.abs(error).max() < 0.01
