@@ -509,6 +509,40 @@ def test_cells_that_overflow():
             PyramidMatch(width=0.3)([np.full((2, 1), 1.7e308), np.ones((2, 1))])
 
 
+@pytest.mark.parametrize("learner", [KSVD(), OrthogonalDictionary(), RLSDictionary()])
+@pytest.mark.parametrize("init", [np.array(3), [[1.0], [1.0, 2.0]], []])
+def test_first_atoms_that_are_no_rows(learner, init, rng):
+    with pytest.raises(ValueError, match=r"array|inhomogeneous"):
+        clone(learner).set_params(init=init).fit(rng.standard_normal((20, 3)))
+
+
+def test_coefficients_of_first_anchors_that_are_no_rows(rng):
+    for init in (np.array(3), np.empty((0, 4))):
+        with pytest.raises(ValueError, match="a row for each of the first anchors"):
+            BudgetKernelDL("rbf:1", init=init).fit(rng.standard_normal((20, 3)))
+
+
+def test_row_numbers_in_a_tensor_or_in_lists_of_unequal_length(rng):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    X, whole = rng.standard_normal((20, 3)), torch.tensor([2, 5])
+    for learner in (ReducedKernelDL("rbf:1", n_anchors=3), KernelKSVD("rbf:1")):
+        learner.set_params(n_nonzero_coefs=1, max_iter=1, random_state=0)
+        assert clone(learner).set_params(init=whole).fit(X).dictionary_.n_atoms == 2
+        for init in (torch.tensor(3), [[1], [1, 2]]):
+            with pytest.raises(ValueError, match="init must be"):
+                clone(learner).set_params(init=init).fit(X)
+
+
+def test_a_kernel_matrix_on_disk_is_looked_at(rng, tmp_path):
+    K = np.eye(300)
+    K[7, 11] = K[11, 7] = np.nan  # not among the samples whose eigenvalues are found
+    np.save(tmp_path / "matrix.npy", K)
+    matrix = np.load(tmp_path / "matrix.npy", mmap_mode="r")
+    for model in (SRCClassifier("precomputed"), KernelKSVD("precomputed", 3)):
+        with pytest.raises(ValueError, match="NaN or infinity"):
+            model.fit(matrix, np.arange(300) % 2)
+
+
 def test_sums_of_a_stream_that_overflow_are_refused_and_not_kept(rng, tmp_path):
     rows = rng.standard_normal((40, 5)).astype(np.float32) * np.float32(6e17)
     np.save(tmp_path / "rows.npy", rows)
@@ -582,3 +616,46 @@ def test_the_inverse_over_dependent_anchors_stays_finite(loops, rng):
     jittered = stock.matrix + 1.5e-8 * np.eye(len(stock))
     error = jittered @ stock.inverse @ np.ones(len(stock)) - 1
     assert len(stock) > 15 and np.abs(error).max() < 0.01
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        KSVD(10**30),
+        FourierMap(n_components=10**30),
+        DKSVDClassifier(10**30),
+        BudgetKernelDL(budget=10**30),
+        KSVD(3, n_init=10**30),
+    ],
+)
+def test_counts_beyond_all_arrays(estimator, rng):
+    with pytest.raises(ValueError, match=r"up to 2\^40"):
+        estimator.fit(rng.standard_normal((30, 4)), np.arange(30) % 2)
+
+
+@pytest.mark.parametrize("part", [RBF(), OMP(1), KSVD, SVC(), StandardScaler()])
+def test_learners_that_are_none(part, rng):
+    X, y = rng.standard_normal((30, 4)), np.arange(30) % 2
+    for model in (ResidualClassifier, DictionaryOutlierDetector, DictionaryImputer):
+        with pytest.raises(ValueError, match="'learner' parameter"):
+            model(part).fit(X, y)
+    with pytest.raises(ValueError, match=r"anchors"):
+        ReducedKernelDL("rbf:1", 3, anchors=part).fit(X)
+
+
+def test_landmarks_that_are_none(rng):
+    X = rng.standard_normal((30, 4))
+    with pytest.raises(ValueError, match="is a kernel, not a sampler"):
+        NystroemMap("rbf:1", landmarks=RBF()).fit(X)
+    with pytest.raises(ValueError, match="points of equal length"):
+        NystroemMap("rbf:1", landmarks=[[1.0], [1.0, 2.0]]).fit(X)
+    with pytest.raises(TypeError, match="returned a int"):
+        NystroemMap("rbf:1", landmarks=lambda *_: 3).fit(X)
+
+
+def test_weights_and_rates_at_the_ends_of_their_range(rng):
+    X, y = rng.standard_normal((30, 4)), np.arange(30) % 2
+    model = LCKSVDClassifier(9, alpha=10**30, max_iter=1, random_state=0).fit(X, y)
+    assert np.isfinite(model.components_).all()
+    with pytest.raises(ValueError, match="needs at least inf calibration rows"):
+        DictionaryOutlierDetector(alpha=1e-320).fit(X)
