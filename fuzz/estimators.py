@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import kernlets
+from kernlets import fields
 from kernlets.backend.pipelines import takes_gaps
 from kernlets.dictionaries import KernelDictionary
 from kernlets.registry import table
@@ -134,10 +135,10 @@ class Case:
             self._check_validity(self.rows, "fit")
 
     def _is_large_sketch(self, error: Exception) -> bool:
-        """Whether a kernel overflows on a sketch, which may square long rows."""
+        """Whether powers overflow on a sketch, which may square long rows."""
         steps = [step for _, step in getattr(self.estimator, "steps", [])]
         has_sketch = any(isinstance(one, kernlets.PolynomialSketchMap) for one in steps)
-        return has_sketch and "overflows on these data" in str(error)
+        return has_sketch and "overflow" in str(error)
 
     def _check_validity(self, rows: Rows, method: str) -> None:
         if not rows.matrix.is_valid and rows.held.name != "odd shape":
@@ -165,7 +166,8 @@ class Case:
     # ------------------------------------------------------------ what was fitted
 
     def check_fitted(self) -> None:
-        """Atoms of unit norm where that is promised, finite histories, all classes."""
+        """Finite numbers everywhere, atoms of unit norm where that is promised."""
+        self._check_declared()
         final = _final(self.estimator)
         dictionary = getattr(final, "dictionary_", None)
         if dictionary is not None and hasattr(dictionary, "gram"):
@@ -181,6 +183,16 @@ class Case:
         for name, values in getattr(final, "history_", {}).items():
             call = self._call(f"history_[{name}]")
             oracle.check_finite(np.asarray(values, float), call)
+
+    def _check_declared(self) -> None:
+        """Fitted attributes of finite numbers; not all labels fit into files."""
+        for _, step in getattr(self.estimator, "steps", [("", self.estimator)]):
+            try:
+                fields.check(step)
+            except fields.Misfit as error:
+                if "not finite" in str(error):
+                    call = f"{type(step).__name__}.fit"
+                    raise Wrong("attributes", call, str(error)) from error
 
     def use(self) -> None:
         """Some methods on the same or other rows, some of them twice."""
