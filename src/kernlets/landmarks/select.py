@@ -13,13 +13,11 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from ..backend.arrays import (
     as_float,
     check_points,
     index_like,
-    is_array,
     is_dask,
     namespace,
     to_device,
@@ -243,7 +241,7 @@ def _check_vectors(sampler: Sampler, kernel: Kernel, X: Array) -> None:
 
 def _landmarks(kernel: Kernel, X: Array, chosen: Array) -> Landmarks:
     """Landmarks from the indices or points that a sampler returned."""
-    if not is_array(chosen) and not sparse.issparse(chosen):
+    if not hasattr(chosen, "ndim"):
         raise TypeError(
             f"the function given as landmarks returned a {type(chosen).__name__}: it "
             "must return an array of indices of rows of X, or of points"

@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..backend.arrays import as_like, diagonal, index_like, namespace, to_numpy
-from ..backend.block_loop import map_blocks, stacked_rows
+from ..backend.block_loop import stacked_rows
 from ..backend.clipping import SAMPLES, clipped
 from ..backend.constraints import StrOptions
 from ..backend.fill import at_hand
-from ..backend.lazy_rows import is_stored
 from ..backend.random import generator
 from ..backend.room import room
+from ..backend.rows import look_through
 from ..backend.weights import (
     Weights,
     at_least_one,
@@ -137,8 +137,7 @@ def kernel_matrix(kernel: Kernel, X: Array, who: str) -> Array:  # (N, N)
     itemsize = X.dtype.itemsize if X.dtype.itemsize in (4, 8) and X.ndim > 1 else 8
     _refuse_large(n, itemsize, room(X), who)
     if isinstance(kernel, Precomputed):
-        if is_stored(X):  # rows on disk are checked as they are read
-            map_blocks(lambda block: None, X, n * itemsize)
+        look_through(X)
         check_matrix(kernel, X)
         return namespace(X).asarray(X, copy=False)
     Y = kernel.take(X, index_like(np.arange(n), X)) if X.ndim == 1 else X
