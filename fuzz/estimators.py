@@ -14,7 +14,6 @@ from scipy import sparse
 from sklearn.base import clone
 
 import kernlets
-from kernlets import fields
 from kernlets.backend.pipelines import takes_gaps
 from kernlets.dictionaries import KernelDictionary
 from kernlets.registry import table
@@ -167,7 +166,7 @@ class Case:
 
     def check_fitted(self) -> None:
         """Finite numbers everywhere, atoms of unit norm where that is promised."""
-        self._check_declared()
+        oracle.check_numbers(self.estimator)
         final = _final(self.estimator)
         dictionary = getattr(final, "dictionary_", None)
         if dictionary is not None and hasattr(dictionary, "gram"):
@@ -183,16 +182,6 @@ class Case:
         for name, values in getattr(final, "history_", {}).items():
             call = self._call(f"history_[{name}]")
             oracle.check_finite(np.asarray(values, float), call)
-
-    def _check_declared(self) -> None:
-        """Fitted attributes of finite numbers; not all labels fit into files."""
-        for _, step in getattr(self.estimator, "steps", [("", self.estimator)]):
-            try:
-                fields.check(step)
-            except fields.Misfit as error:
-                if "not finite" in str(error):
-                    call = f"{type(step).__name__}.fit"
-                    raise Wrong("attributes", call, str(error)) from error
 
     def use(self) -> None:
         """Some methods on the same or other rows, some of them twice."""
