@@ -134,10 +134,10 @@ class Case:
             self._check_validity(self.rows, "fit")
 
     def _is_large_sketch(self, error: Exception) -> bool:
-        """Whether a kernel overflows on a sketch, which may square long rows."""
+        """Whether powers overflow on a sketch, which may square long rows."""
         steps = [step for _, step in getattr(self.estimator, "steps", [])]
         has_sketch = any(isinstance(one, kernlets.PolynomialSketchMap) for one in steps)
-        return has_sketch and "overflows on these data" in str(error)
+        return has_sketch and "overflow" in str(error)
 
     def _check_validity(self, rows: Rows, method: str) -> None:
         if not rows.matrix.is_valid and rows.held.name != "odd shape":
@@ -165,7 +165,8 @@ class Case:
     # ------------------------------------------------------------ what was fitted
 
     def check_fitted(self) -> None:
-        """Atoms of unit norm where that is promised, finite histories, all classes."""
+        """Finite numbers everywhere, atoms of unit norm where that is promised."""
+        oracle.check_numbers(self.estimator)
         final = _final(self.estimator)
         dictionary = getattr(final, "dictionary_", None)
         if dictionary is not None and hasattr(dictionary, "gram"):

@@ -22,6 +22,8 @@ import numpy as np
 import sklearn
 
 import kernlets
+from kernlets import fields
+from kernlets.backend.pipelines import steps_of
 
 LIBRARY = Path(kernlets.__file__).parent
 CHECKS = [Path(sklearn.__file__).parent / part for part in ("utils", "metrics")]
@@ -157,6 +159,20 @@ def watched_warnings() -> Iterator[list[Finding]]:
 def check_finite(values: np.ndarray, call: str) -> None:
     if values.dtype.kind in "fc" and not np.isfinite(values).all():
         raise Wrong("not finite", call, f"{call} is not finite: {values.ravel()[:6]}")
+
+
+def check_numbers(model: Any) -> None:
+    """Finite numbers in all that a fitted model keeps; some of it may not fit a file.
+
+    Estimators compute in silence, so that an overflow is heard of only here.
+    """
+    for step in steps_of(model):
+        try:
+            fields.check(step)
+        except fields.Misfit as error:
+            if "not finite" in str(error):
+                call = f"{type(step).__name__}.fit"
+                raise Wrong("attributes", call, str(error)) from error
 
 
 def check_shape(values: np.ndarray, shape: tuple[int | None, ...], call: str) -> None:

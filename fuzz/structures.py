@@ -102,6 +102,7 @@ def _use_model(
     note(f"model: {text_of(model, 300)}")
     y = np.arange(given.n) % 2
     _refusing("fit", given, model, lambda: model.fit(given.samples, y))
+    oracle.check_numbers(model)
     kernel = getattr(model, "kernel", None) or kernlets.GAK()
     other = given if draw.chance(0.5) else draw_objects(draw, kernel.takes)
     for name in ANSWERS:

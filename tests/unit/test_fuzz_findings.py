@@ -7,17 +7,23 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 from kernlets import (
     DTW,
     KSVD,
+    OMP,
+    RBF,
     AffineInvariant,
     AutoDictionaryClassifier,
     BudgetKernelDL,
     Bures,
     Clipped,
+    DictionaryImputer,
     DictionaryOutlierDetector,
     DKSVDClassifier,
     FDDLClassifier,
@@ -27,10 +33,12 @@ from kernlets import (
     KernelMOD,
     KSADClassifier,
     Lasso,
+    LCKSVDClassifier,
     LocalAlignment,
     LogEuclidean,
     MeanEmbedding,
     NystroemMap,
+    OnlineDictionary,
     OrthogonalDictionary,
     PyramidMatch,
     ReducedKernelDL,
@@ -41,13 +49,18 @@ from kernlets import (
     Squared,
     SRCClassifier,
     Standardize,
+    Stein,
     Threshold,
     UnitNorm,
     WeisfeilerLehman,
     options,
 )
+from kernlets.backend.estimator import Estimator
+from kernlets.backend.lazy_rows import LazyRows
 from kernlets.backend.pipelines import takes_gaps
+from kernlets.backend.rows import collected
 from kernlets.backend.sparse_rows import _sparse_variance
+from kernlets.backend.threads import parallel
 from kernlets.classifiers.neighbors import count_votes
 from kernlets.dictionaries import GramDictionary
 from kernlets.hot import numba_, numba_series, reference
@@ -494,3 +507,155 @@ def test_cells_that_overflow():
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match="widen the cells"):
             PyramidMatch(width=0.3)([np.full((2, 1), 1.7e308), np.ones((2, 1))])
+
+
+@pytest.mark.parametrize("learner", [KSVD(), OrthogonalDictionary(), RLSDictionary()])
+@pytest.mark.parametrize("init", [np.array(3), [[1.0], [1.0, 2.0]], []])
+def test_first_atoms_that_are_no_rows(learner, init, rng):
+    with pytest.raises(ValueError, match=r"array|inhomogeneous"):
+        clone(learner).set_params(init=init).fit(rng.standard_normal((20, 3)))
+
+
+def test_coefficients_of_first_anchors_that_are_no_rows(rng):
+    for init in (np.array(3), np.empty((0, 4))):
+        with pytest.raises(ValueError, match="a row for each of the first anchors"):
+            BudgetKernelDL("rbf:1", init=init).fit(rng.standard_normal((20, 3)))
+
+
+def test_row_numbers_in_a_tensor_or_in_lists_of_unequal_length(rng):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    X, whole = rng.standard_normal((20, 3)), torch.tensor([2, 5])
+    for learner in (ReducedKernelDL("rbf:1", n_anchors=3), KernelKSVD("rbf:1")):
+        learner.set_params(n_nonzero_coefs=1, max_iter=1, random_state=0)
+        assert clone(learner).set_params(init=whole).fit(X).dictionary_.n_atoms == 2
+        for init in (torch.tensor(3), [[1], [1, 2]]):
+            with pytest.raises(ValueError, match="init must be"):
+                clone(learner).set_params(init=init).fit(X)
+
+
+def test_a_kernel_matrix_on_disk_is_looked_at(rng, tmp_path):
+    K = np.eye(300)
+    K[7, 11] = K[11, 7] = np.nan  # not among the samples whose eigenvalues are found
+    np.save(tmp_path / "matrix.npy", K)
+    matrix = np.load(tmp_path / "matrix.npy", mmap_mode="r")
+    for model in (SRCClassifier("precomputed"), KernelKSVD("precomputed", 3)):
+        with pytest.raises(ValueError, match="NaN or infinity"):
+            model.fit(matrix, np.arange(300) % 2)
+
+
+def test_sums_of_a_stream_that_overflow_are_refused_and_not_kept(rng, tmp_path):
+    rows = rng.standard_normal((40, 5)).astype(np.float32) * np.float32(6e17)
+    np.save(tmp_path / "rows.npy", rows)
+    X = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    model = OnlineDictionary(3, n_nonzero_coefs=1, random_state=0).partial_fit(X)
+    before = model.statistics_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(ValueError, match="sums over the samples overflow"):
+            for _ in range(40):
+                before = model.statistics_
+                model.partial_fit(X)
+    assert model.statistics_ is before and np.isfinite(before.codes_gram).all()
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_estimators_are_silent_where_numbers_overflow(n_threads):
+    class Overflowing(Estimator):
+        def fit(self, X, y=None):
+            parts = [np.float32(1e30), X, -X]
+            with np.errstate():  # threads have settings of their own
+                return parallel(np.square, parts), np.square(X), X / (X - X)
+
+    X = np.full((2, 2), 1e30, np.float32)
+    with options(n_threads=n_threads), warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        Overflowing().fit(X)
+        with np.errstate(all="raise"):
+            Overflowing().fit(X)
+            with pytest.raises(FloatingPointError):
+                np.square(X)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_a_matrix_that_lapack_gives_up_is_refused_with_advice(library):
+    linalg = pytest.importorskip(library, reason=f"{library} is not installed").linalg
+    singular = pytest.importorskip(library).zeros((2, 2))
+
+    class Singular(Estimator):
+        def fit(self, X, y=None):
+            return linalg.inv(singular)
+
+    with pytest.raises(ValueError, match=r"cannot be factored .*ingular"):
+        Singular().fit(None)
+
+
+@pytest.mark.parametrize("loops", ["reference", "numba"])
+@pytest.mark.parametrize("scale", [1e-164, 1e90])
+def test_stein_divergences_of_tiny_and_huge_matrices(loops, scale, rng):
+    factors = rng.standard_normal((9, 6, 4))
+    matrices = factors.swapaxes(1, 2) @ factors
+    with options(loops=loops):
+        found = Stein(0.5)(list(matrices * scale))
+        np.testing.assert_allclose(found, Stein(0.5)(list(matrices)), rtol=1e-9)
+        np.testing.assert_array_equal(np.diag(Stein(1e6)(list(matrices * scale))), 1)
+
+
+def test_lazy_rows_are_collected(rng, tmp_path):
+    np.save(tmp_path / "rows.npy", rng.standard_normal((50, 4)))
+    rows = LazyRows(np.load(tmp_path / "rows.npy", mmap_mode="r"), sparse.csr_array)
+    assert collected(rows).toarray().shape == (50, 4)
+
+
+@pytest.mark.parametrize("loops", ["reference", "numba"])
+def test_the_inverse_over_dependent_anchors_stays_finite(loops, rng):
+    line = 500 * rng.standard_normal((60, 1)) * rng.standard_normal(5)
+    model = BudgetKernelDL("rbf:1000", 3, pruning="merge", update="feature")
+    with options(loops=loops):
+        model.set_params(max_iter=1, random_state=0).fit(line)
+    stock = model.stock_
+    jittered = stock.matrix + 1.5e-8 * np.eye(len(stock))
+    error = jittered @ stock.inverse @ np.ones(len(stock)) - 1
+    assert len(stock) > 15 and np.abs(error).max() < 0.01
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        KSVD(10**30),
+        FourierMap(n_components=10**30),
+        DKSVDClassifier(10**30),
+        BudgetKernelDL(budget=10**30),
+        KSVD(3, n_init=10**30),
+    ],
+)
+def test_counts_beyond_all_arrays(estimator, rng):
+    with pytest.raises(ValueError, match=r"up to 2\^40"):
+        estimator.fit(rng.standard_normal((30, 4)), np.arange(30) % 2)
+
+
+@pytest.mark.parametrize("part", [RBF(), OMP(1), KSVD, SVC(), StandardScaler()])
+def test_learners_that_are_none(part, rng):
+    X, y = rng.standard_normal((30, 4)), np.arange(30) % 2
+    for model in (ResidualClassifier, DictionaryOutlierDetector, DictionaryImputer):
+        with pytest.raises(ValueError, match="'learner' parameter"):
+            model(part).fit(X, y)
+    with pytest.raises(ValueError, match=r"anchors"):
+        ReducedKernelDL("rbf:1", 3, anchors=part).fit(X)
+
+
+def test_landmarks_that_are_none(rng):
+    X = rng.standard_normal((30, 4))
+    with pytest.raises(ValueError, match="is a kernel, not a sampler"):
+        NystroemMap("rbf:1", landmarks=RBF()).fit(X)
+    with pytest.raises(ValueError, match="points of equal length"):
+        NystroemMap("rbf:1", landmarks=[[1.0], [1.0, 2.0]]).fit(X)
+    with pytest.raises(TypeError, match="returned a int"):
+        NystroemMap("rbf:1", landmarks=lambda *_: 3).fit(X)
+
+
+def test_weights_and_rates_at_the_ends_of_their_range(rng):
+    X, y = rng.standard_normal((30, 4)), np.arange(30) % 2
+    model = LCKSVDClassifier(9, alpha=10**30, max_iter=1, random_state=0).fit(X, y)
+    assert np.isfinite(model.components_).all()
+    with pytest.raises(ValueError, match="needs at least inf calibration rows"):
+        DictionaryOutlierDetector(alpha=1e-320).fit(X)

@@ -107,7 +107,11 @@ def test_warnings_about_numbers_are_findings() -> None:
 
 
 def test_wrong_results_are_findings() -> None:
+    broken = KSVD(2, max_iter=1, random_state=0).fit(np.eye(4))
+    oracle.check_numbers(broken)
+    broken.dictionary_.atoms[0, 0] = np.inf
     bad = [
+        lambda: oracle.check_numbers(broken),
         lambda: oracle.check_finite(np.array([1, np.nan]), "f"),
         lambda: oracle.check_shape(np.ones((2, 3)), (3, None), "f"),
         lambda: oracle.check_type(np.ones(2), np.dtype("float32"), "f"),

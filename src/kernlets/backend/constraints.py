@@ -11,18 +11,37 @@ from typing import Any
 
 from sklearn.utils import _param_validation
 from sklearn.utils._param_validation import (
+    HasMethods,
     Options,
     StrOptions,
     validate_parameter_constraints,
 )
 
+from .pipelines import last_step
+
+MOST = 2**40  # counts above are refused: arrays of that length do not exist
+
 
 class Interval(_param_validation.Interval):
-    """scikit-learn's interval of numbers, without True and False."""
+    """scikit-learn's interval of numbers, without True and False and endless counts."""
 
     def is_satisfied_by(self, val: Any) -> bool:
         is_flag = isinstance(val, bool) or type(val).__name__ == "bool"  # NumPy's too
-        return not is_flag and super().is_satisfied_by(val)
+        is_endless = isinstance(val, Integral) and int(val) > MOST
+        is_endless = is_endless and self.type is Integral
+        return not (is_flag or is_endless) and super().is_satisfied_by(val)
+
+    def __str__(self) -> str:
+        limit = ", up to 2^40" if self.type is Integral and self.right is None else ""
+        return super().__str__() + limit
+
+
+class Final(HasMethods):
+    """An estimator with these methods, or a pipeline whose last step has them."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        final = last_step(val)
+        return not isinstance(final, type) and super().is_satisfied_by(final)
 
 
 AT_LEAST_1 = Interval(Integral, 1, None, closed="left")
@@ -31,13 +50,19 @@ POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 SHARE = Interval(Real, 0, 1, closed="right")
 """Above 0, at most 1."""
+LEARNER = Final(["fit", "reconstruction_error"])
+"""A dictionary learner, or a pipeline that ends in one."""
+TRANSFORMER = Final(["fit", "transform"])
+"""An estimator that needs no labels, not a kernel or a coder."""
 
 __all__ = [
     "AT_LEAST_0",
     "AT_LEAST_1",
+    "LEARNER",
     "NOT_NEGATIVE",
     "POSITIVE",
     "SHARE",
+    "TRANSFORMER",
     "Interval",
     "Options",
     "StrOptions",

@@ -18,8 +18,8 @@ import dask
 import numpy as np
 
 from ..config import options
-from .room import told_when_full
-from .threads import serial_blas
+from .scale import quiet
+from .work import at_work
 
 SENT = ("memory", "device_memory", "block_rows", "loops", "device")
 CACHE_SHARE = 3  # a worker caches chunks up to this part of its memory
@@ -50,7 +50,7 @@ class Under:
 
     def __call__(self, *args: Any) -> Any:
         """One thread, because Dask runs as many tasks at once as there are cores."""
-        with options.here(n_threads=1, **self.settings), serial_blas, told_when_full():
+        with options.here(n_threads=1, **self.settings), at_work():
             return self.f(*args)
 
 
@@ -67,7 +67,8 @@ def packed(f: Callable[..., Any]) -> Packed:
 
 
 def added(parts: list[Any]) -> Any:
-    return reduce(add, parts)
+    with quiet():  # who uses a sum looks at it
+        return reduce(add, parts)
 
 
 def same(value: Any) -> Any:

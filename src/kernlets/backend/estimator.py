@@ -13,8 +13,7 @@ from sklearn.base import BaseEstimator
 from ..config import options
 from .callbacks import CallbackSupportMixin, has_callbacks, told_fit
 from .notebook import portrait
-from .room import told_when_full
-from .threads import serial_blas
+from .work import at_work
 
 METHODS = (
     "fit",
@@ -50,7 +49,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
       adopts the sender's options.
     * scikit-learn's callbacks, set by `set_callbacks`, are told of each fit.
     * A notebook shows a fitted one with its atoms and its history.
-    * A GPU without memory left is a MemoryError that says what to do.
+    * A GPU without memory left is a MemoryError that says what to do, and a matrix that
+      cannot be factored a ValueError. NumPy does not warn of numbers that overflow on
+      the way: results are looked at.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -100,7 +101,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
 
 def _on_own_threads(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method with BLAS on one thread while it runs, and advice on a full GPU.
+    """The method with BLAS on one thread while it runs, and errors that give advice.
 
     Callbacks are told of a fit.
     """
@@ -108,7 +109,7 @@ def _on_own_threads(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def limited(*args: Any, **kwargs: Any) -> Any:
-        with serial_blas, told_when_full():
+        with at_work():
             if tells and has_callbacks(args[0]):
                 return told_fit(args[0], method, *args[1:], **kwargs)
             return method(*args, **kwargs)

@@ -30,7 +30,7 @@ from .arrays import (
     to_device,
     to_numpy,
 )
-from .block_loop import slices, stacked_rows, sum_blocks
+from .block_loop import map_blocks, slices, stacked_rows, sum_blocks
 from .cluster import dask_rows
 from .lazy_rows import LazyRows, check_memory, is_elsewhere, is_stored
 from .reading import read_rows
@@ -223,8 +223,16 @@ def select_rows(X: Any, rows: np.ndarray) -> Any:
 
 
 def collected(values: Any) -> Any:
-    """Values in memory: those on a cluster are computed."""
+    """Values in memory: those on a cluster are computed, and `LazyRows` are read."""
+    if isinstance(values, LazyRows):
+        return values[:]
     return values.compute() if is_dask(values) else values
+
+
+def look_through(X: Any) -> None:
+    """Refuse NaN in rows on disk, for those who use them without reading blocks."""
+    if is_stored(X):
+        map_blocks(lambda block: None, X, 8 * X.shape[1])
 
 
 def with_columns(X: Any, who: str) -> Any:

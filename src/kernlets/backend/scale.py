@@ -90,7 +90,7 @@ def unit_rows(X: Array) -> Array:  # (n, p)
 
 def quiet() -> np.errstate:
     """Suppress NumPy's warnings where the result is checked anyway."""
-    return np.errstate(over="ignore", invalid="ignore")
+    return np.errstate(all="ignore")
 
 
 def refuse_large_sums(sums: Array, what: str) -> None:

@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from ..config import options
+from .scale import quiet
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -145,7 +146,7 @@ def parallel(
     """
     items = list(items)
     n_threads = min(options.n_threads, at_once or options.n_threads)
-    with serial_blas:
+    with serial_blas, quiet():
         if len(items) < 2 or n_threads < 2 or is_inside():
             return [f(item) for item in items]
         return _on_threads(f, items, n_threads)
@@ -187,7 +188,7 @@ class _Queue(Generic[Item, Result]):
 
     def work(self) -> None:
         """Work on items until none is left."""
-        with marked_inside():
+        with marked_inside(), quiet():  # NumPy 1 is told in each thread
             while (job := self._take()) is not None:
                 place, item = job
                 try:

@@ -304,7 +304,7 @@ class LCKSVDClassifier(JointKSVD):
 
     def _label_weights(self, sizes: np.ndarray) -> np.ndarray:
         beta = self.beta if self.variant == 2 else 0.0
-        return self.alpha * sizes + beta
+        return float(self.alpha) * sizes + float(beta)
 
     def _keep_classifier(
         self, X: Array, H: Array, scaled: Array, root: Array, weights: Weights

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import as_like, namespace, to_numpy
 from ..backend.block_loop import whole_groups
 from ..backend.callbacks import part_of
+from ..backend.constraints import LEARNER
 from ..backend.estimator import Estimator
 from ..backend.fill import at_hand
 from ..backend.labels import label_classes, label_values
@@ -127,7 +128,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "learner": [BaseEstimator, None],
+        "learner": [LEARNER, None],
         "random_state": ["random_state", np.random.Generator],
     }
 

@@ -211,26 +211,31 @@ def _add_outer(rows, n, left, right, factor):
 
 @_jit
 def _append(stock, size, row, own, corr, slot, jitter):
-    if len(stock.inverse):
-        _grow_inverse(stock.inverse, size, row, own, jitter)
+    spoiled = len(stock.inverse) > 0
+    if spoiled:
+        spoiled = _grow_inverse(stock.inverse, size, row, own, jitter)
     for a in range(size):
         stock.matrix[size, a] = stock.matrix[a, size] = row[a]
     stock.matrix[size, size] = row[size] = own
     stock.products[size] = corr
     stock.slots[size] = slot
+    if spoiled:
+        _settle_inverse(stock, size + 1, np.float64(jitter))
 
 
 @_jit
 def _grow_inverse(inverse, size, row, own, jitter):
+    """One more row and column; whether what is left of it shows an error before."""
     reached = np.zeros(len(inverse))
     left = np.float64(own) * (1 + np.float64(jitter))
     for a in range(size):
         for b in range(size):
             reached[a] += inverse[a, b] * row[b]
         left -= reached[a] * row[a]
-    left = max(left, np.float64(own) * np.float64(jitter))
+    least = np.float64(own) * np.float64(jitter)
     reached[size] = -1
-    _add_outer(inverse, size + 1, reached, reached, 1 / left)
+    _add_outer(inverse, size + 1, reached, reached, 1 / max(left, least))
+    return not left >= least
 
 
 @_jit

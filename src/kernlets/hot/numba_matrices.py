@@ -42,17 +42,21 @@ def _half_sum(a, b, work):
 
 @_jit
 def _factor(work, pivots, scaled):
-    """S = L D Lᵀ, column after column; D goes to `pivots`, L below the diagonal."""
+    """S = L D Lᵀ, column after column; D goes to `pivots`, a column of L to `scaled`.
+
+    Entries of S are not multiplied with each other: those of tiny matrices vanish then.
+    """
     d = len(pivots)
     for c in range(d):
         for lane in range(LANES):
             pivots[c, lane] = work[c, c, lane]
             scaled[c, lane] = 1.0 / work[c, c, lane]
         for r in range(c + 1, d):
+            for lane in range(LANES):
+                scaled[r, lane] = work[r, c, lane] * scaled[c, lane]
             for s in range(c + 1, r + 1):
                 for lane in range(LANES):
-                    part = work[r, c, lane] * work[s, c, lane]
-                    work[r, s, lane] -= part * scaled[c, lane]
+                    work[r, s, lane] -= scaled[r, lane] * work[s, c, lane]
 
 
 @_jit

@@ -97,13 +97,16 @@ class _UsedPart:
     def append(self, row: np.ndarray, own: float, slot: int) -> None:
         """One more anchor with coefficients 0: one row of the kernel matrix."""
         new, stock = self.size, self.stock
-        if len(stock.inverse):
-            self._grow_inverse(row.astype(np.float64), own)
+        spoiled = len(stock.inverse) > 0
+        if spoiled:
+            spoiled = self._grow_inverse(row.astype(np.float64), own)
         stock.matrix[new, :new] = stock.matrix[:new, new] = row
         stock.matrix[new, new] = own
         stock.products[new] = row @ self.coefs
         stock.slots[new] = slot
         self._resize(new + 1)
+        if spoiled:
+            self.settle_inverse()
 
     def begin(self) -> None:
         """The newest of the first anchors gets its coefficients."""
@@ -258,12 +261,17 @@ class _UsedPart:
             inverted = np.linalg.inv(jittered * unit * unit[:, None])
             self.inverse[:] = inverted * unit * unit[:, None]
 
-    def _grow_inverse(self, row: np.ndarray, own: float) -> None:
-        """The inverse with one more row and column, by the Schur complement."""
+    def _grow_inverse(self, row: np.ndarray, own: float) -> bool:
+        """The inverse with one more row and column, by the Schur complement.
+
+        That of an exact inverse is at least the jitter; whether this one is not.
+        """
         inverse, new = self.stock.inverse, self.size
         reached = self.inverse @ row
         left = own * (1 + self.rules.jitter) - reached @ row
+        is_spoiled = not left >= own * self.rules.jitter
         left = max(left, own * self.rules.jitter)
         self.inverse += np.outer(reached, reached) / left
         inverse[new, :new] = inverse[:new, new] = -reached / left
         inverse[new, new] = 1 / left
+        return is_spoiled

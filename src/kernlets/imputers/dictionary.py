@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, to_numpy
-from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE
+from ..backend.constraints import AT_LEAST_1, LEARNER, NOT_NEGATIVE
 from ..backend.estimator import Estimator
 from ..backend.masks import filled
 from ..backend.rows import map_rows
@@ -104,7 +104,7 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     _fills_gaps = True  # nothing is missing in what it returns
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "learner": [BaseEstimator, None],
+        "learner": [LEARNER, None],
         "kernel": [str, Kernel, callable, None],
         "n_neighbors": [AT_LEAST_1],
         "ridge": [NOT_NEGATIVE],

@@ -185,6 +185,10 @@ def _take_share(
 
 def find_sampler(landmarks: str | Sampler) -> Sampler:
     """The sampler of this name; a function is returned unchanged."""
+    if isinstance(landmarks, Kernel):
+        raise ValueError(
+            f"landmarks={landmarks!r} is a kernel, not a sampler: pass it as kernel"
+        )
     if callable(landmarks):
         return landmarks
     if landmarks in SAMPLERS:
@@ -237,6 +241,11 @@ def _check_vectors(sampler: Sampler, kernel: Kernel, X: Array) -> None:
 
 def _landmarks(kernel: Kernel, X: Array, chosen: Array) -> Landmarks:
     """Landmarks from the indices or points that a sampler returned."""
+    if not hasattr(chosen, "ndim"):
+        raise TypeError(
+            f"the function given as landmarks returned a {type(chosen).__name__}: it "
+            "must return an array of indices of rows of X, or of points"
+        )
     if chosen.ndim == 1:
         return _from_indices(kernel, X, np.sort(to_numpy(chosen)))
     if known_by_index(kernel, X):
@@ -273,7 +282,13 @@ def _given(
 
 
 def _checked_values(landmarks: Any, n_landmarks: int | float | None) -> np.ndarray:
-    values = to_numpy(landmarks)
+    try:
+        values = to_numpy(landmarks)
+    except ValueError as error:
+        raise ValueError(
+            "landmarks must be points of equal length, or whole numbers (indices of "
+            f"rows of X): {error}"
+        ) from error
     is_indices = values.ndim == 1 and np.issubdtype(values.dtype, np.integer)
     if not (is_indices or values.ndim == 2) or not len(values):
         raise ValueError(

@@ -297,8 +297,9 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
                 "init must be numbers, one row for each of the first anchors, not "
                 f"{type(self.init).__name__}: pass an array, or leave init out"
             ) from error
-        wanted = n_atoms or start.shape[-1]
-        if start.ndim != 2 or start.shape[1] != wanted or len(start) > self.budget:
+        wanted = n_atoms or (start.shape[1] if start.ndim == 2 else 1)
+        fits = start.ndim == 2 and start.shape[1] == wanted
+        if not fits or not 0 < len(start) <= self.budget:
             raise ValueError(
                 f"init of shape {start.shape} must have a row for each of the first "
                 f"anchors, at most budget={self.budget}, and {wanted} columns"

@@ -18,6 +18,7 @@ from ..backend.constraints import StrOptions
 from ..backend.fill import at_hand
 from ..backend.random import generator
 from ..backend.room import room
+from ..backend.rows import look_through
 from ..backend.weights import (
     Weights,
     at_least_one,
@@ -35,7 +36,7 @@ from ..kernels.complete import completed_rows
 from ..kernels.definite import check_matrix, refuse_negative_energy
 from ..updates import MODUpdate
 from .batch import BatchLearner, ksvd_update
-from .first_atoms import given_rows
+from .first_atoms import given_rows, n_given
 from .kernel_atoms import KernelAtoms
 from .race import starting_points
 from .warm_up import PACE
@@ -101,7 +102,7 @@ class KernelLearner(KernelAtoms, BatchLearner):
 
     def _given_dictionary(self, matrix: Array) -> GramDictionary:
         """Atoms from `init`, given as row numbers of training samples."""
-        wanted = self.n_components or max(np.size(self.init), 1)
+        wanted = self.n_components or n_given(self.init)
         rows = given_rows(self.init, wanted, matrix.shape[0], "'samples', 'normal'")
         return GramDictionary.of_samples(matrix, index_like(rows, matrix))
 
@@ -136,6 +137,7 @@ def kernel_matrix(kernel: Kernel, X: Array, who: str) -> Array:  # (N, N)
     itemsize = X.dtype.itemsize if X.dtype.itemsize in (4, 8) and X.ndim > 1 else 8
     _refuse_large(n, itemsize, room(X), who)
     if isinstance(kernel, Precomputed):
+        look_through(X)
         check_matrix(kernel, X)
         return namespace(X).asarray(X, copy=False)
     Y = kernel.take(X, index_like(np.arange(n), X)) if X.ndim == 1 else X

@@ -40,19 +40,32 @@ def start_atoms(
     weights: Weights = None,
 ) -> Array:  # (m, p)
     """Unit-norm atoms from ``init``: a name in `STARTS` or an array of atoms."""
-    if not is_elsewhere(X):  # of rows elsewhere blocks are looked at as they are coded
-        check_range(X)
     if isinstance(init, str):
-        atoms = STARTS[init](X, n_components, rng, weights)
-    else:
-        atoms = check_points(init, _first_row(X), "init")
-        if atoms.shape[0] != n_components:
-            raise ValueError(
-                f"init has {atoms.shape[0]} atoms but n_components={n_components}: "
-                "make them equal or leave n_components out"
-            )
-    norms = lengths(atoms)
-    if not bool((norms > 0).all()):
+        _check_at_hand(X)
+        return _normalized(STARTS[init](X, n_components, rng, weights))
+    atoms = given_atoms(init, X)
+    if atoms.shape[0] != n_components:
+        raise ValueError(
+            f"init has {atoms.shape[0]} atoms but n_components={n_components}: "
+            "make them equal or leave n_components out"
+        )
+    return atoms
+
+
+def given_atoms(init: Any, X: Any) -> Array:  # (m, p)
+    """Unit-norm atoms from an array, as many as it has."""
+    _check_at_hand(X)
+    return _normalized(check_points(init, _first_row(X), "init"))
+
+
+def _check_at_hand(X: Any) -> None:
+    """`check_range`; rows elsewhere are looked at block by block as they are coded."""
+    if not is_elsewhere(X):
+        check_range(X)
+
+
+def _normalized(atoms: Array) -> Array:  # (m, p)
+    if not bool((lengths(atoms) > 0).all()):
         raise ValueError("init has an atom that is zero: remove it")
     return unit_rows(atoms)
 
@@ -210,7 +223,7 @@ STARTS: dict[str, Callable[[Any, int, np.random.Generator, Weights], Array]] = {
 
 def given_rows(init: Any, n_atoms: int, n_samples: int, names: str) -> np.ndarray:
     """`init` as row numbers of the training samples that become the first atoms."""
-    rows = np.asarray(init)
+    rows = _numbers(init)
     whole = rows.shape == (n_atoms,) and rows.dtype.kind in "iu"
     if not whole or rows.min() < 0 or rows.max() >= n_samples:
         raise ValueError(
@@ -218,3 +231,16 @@ def given_rows(init: Any, n_atoms: int, n_samples: int, names: str) -> np.ndarra
             f"below {n_samples}"
         )
     return rows
+
+
+def n_given(init: Any) -> int:
+    """How many atoms `init` names; `given_rows` refuses what are no row numbers."""
+    return max(_numbers(init).size, 1)
+
+
+def _numbers(init: Any) -> np.ndarray:
+    """An array; an empty one of lists that are not equally long."""
+    try:
+        return to_numpy(init)
+    except ValueError:
+        return np.empty(0)

@@ -22,7 +22,7 @@ from ..core import Array
 from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Part
 from .base import DictionaryLearner, over_codes
-from .first_atoms import STARTS, Usable, start_atoms
+from .first_atoms import STARTS, Usable, given_atoms, start_atoms
 from .race import starting_points
 
 
@@ -101,14 +101,13 @@ class LinearAtoms(DictionaryLearner):
     ) -> ExplicitDictionary:
         """The dictionary before the first iteration."""
         X = mean_filled_rows(X)
-        if self.n_components is None and not isinstance(self.init, str):
-            n_atoms = len(self.init)
-        else:
-            # count the usable rows, which is a pass over X, only if it is needed
-            count = self.n_components is None
-            n_usable = Usable.find(X).count(weights) if count else X.shape[0]
-            n_atoms = self._n_atoms(n_usable, X.shape[1])
         # rows of a memory map are still on the host here
+        if self.n_components is None and not isinstance(self.init, str):
+            return ExplicitDictionary(to_device(given_atoms(self.init, X)))
+        # count the usable rows, which is a pass over X, only if it is needed
+        count = self.n_components is None
+        n_usable = Usable.find(X).count(weights) if count else X.shape[0]
+        n_atoms = self._n_atoms(n_usable, X.shape[1])
         atoms = start_atoms(self.init, X, n_atoms, rng, weights)
         return ExplicitDictionary(to_device(atoms))
 

@@ -9,10 +9,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import namespace
+from ..backend.scale import quiet
 from ..backend.weights import Weights, checked_weights
 from ..core import Array, AtomUpdate, SparseCoder, Statistics
 from ..fields import Conditions, Declared, Either, Nothing, Part
-from ..pursuits.coded_sums import code_and_sum, without_atoms
+from ..pursuits.coded_sums import code_and_sum, finite_sums, without_atoms
 from ..updates import resolve_update
 from .forgetting import Forgetting
 from .stream import StreamLearner
@@ -167,7 +168,9 @@ class OnlineDictionary(StreamLearner):
     def _learn_sums(self, batch: Statistics, factors: np.ndarray) -> Statistics:
         new = batch.fade(1.0)
         if self.statistics_ is not None:
-            new = self.statistics_.fade(float(factors.prod())) + new
+            with quiet():  # sums are looked at
+                new = self.statistics_.fade(float(factors.prod())) + new
+            new = finite_sums(new)
         self.statistics_ = new
         draws = np.random.default_rng(self.n_samples_seen_)
         step = self._atom_update().step(self.dictionary_, new, draws)

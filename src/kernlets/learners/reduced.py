@@ -25,7 +25,7 @@ from ..backend.arrays import (
     to_numpy,
 )
 from ..backend.clipping import SAMPLES, clipped
-from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, StrOptions
+from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, TRANSFORMER, StrOptions
 from ..backend.fill import at_hand
 from ..backend.random import generator
 from ..backend.rows import map_rows
@@ -50,7 +50,7 @@ from ..preimage.targets import admitted
 from ..pursuits import OMP
 from ..updates import AnchorDescent, AnchoredUpdate
 from .batch import KSVD, BatchLearner
-from .first_atoms import STARTS, given_rows, nonzero_rows
+from .first_atoms import STARTS, given_rows, n_given, nonzero_rows
 from .kernel_atoms import KernelAtoms
 
 DRAWN = ("kmeans", "samples")  # names of `STARTS` that serve as anchors
@@ -128,7 +128,7 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         **BatchLearner._parameter_constraints,
         "kernel": [str, Kernel, callable],
         "init": [StrOptions({"samples", "anchors", "normal"}), "array-like"],
-        "anchors": [StrOptions({"dictionary", *DRAWN}), BaseEstimator, "array-like"],
+        "anchors": [StrOptions({"dictionary", *DRAWN}), TRANSFORMER, "array-like"],
         "n_anchors": [AT_LEAST_1, None],
         "optimize_anchors": ["boolean", AnchorDescent],
         "linear_weight": [NOT_NEGATIVE],
@@ -290,7 +290,7 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
 
     def _checked_n_atoms(self, n_usable: int, n_features: int) -> int:
         if self.n_components is None and not isinstance(self.init, str):
-            return max(np.size(self.init), 1)
+            return n_given(self.init)
         n_atoms = self._n_atoms(n_usable, n_features)
         return clipped("n_components", n_atoms, n_usable, SAMPLES)
 
@@ -374,9 +374,15 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
     def _learned(
         self, learner: Any, X: Array, rng: np.random.Generator, weights: Weights
     ) -> Any:
-        if learner.random_state is None:
+        if getattr(learner, "random_state", 0) is None:
             learner.set_params(random_state=int(rng.integers(2**31)))
-        return learner.fit(X) if weights is None else learner.fit(X, None, weights)
+        learner.fit(X) if weights is None else learner.fit(X, None, weights)
+        if not hasattr(learner, "components_"):
+            raise ValueError(
+                f"anchors={learner!r} learns no rows of numbers: pass a linear learner "
+                "such as KSVD"
+            )
+        return learner
 
     def _atom_update(self) -> AtomUpdate:
         width = getattr(self.anchors, "n_nonzero_coefs", None)

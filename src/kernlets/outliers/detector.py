@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import index_like, to_numpy
-from ..backend.constraints import Interval, StrOptions
+from ..backend.constraints import LEARNER, Interval, StrOptions
 from ..backend.fill import at_hand
 from ..backend.pipelines import last_step
 from ..backend.random import generator
@@ -124,7 +124,7 @@ class DictionaryOutlierDetector(OutlierDetector):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "learner": [BaseEstimator, None],
+        "learner": [LEARNER, None],
         "contamination": [
             Interval(Real, 0, 0.5, closed="right"),
             StrOptions({"auto"}),

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import index_like, namespace, to_numpy
-from ..backend.constraints import AT_LEAST_1, Interval
+from ..backend.constraints import AT_LEAST_1, LEARNER, Interval
 from ..backend.pipelines import before_last, last_step
 from ..backend.random import generator
 from ..backend.reading import apply_rows, read_rows
@@ -130,7 +130,7 @@ class StreamOutlierDetector(OutlierDetector):
     _takes_nan = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "learner": [BaseEstimator, None],
+        "learner": [LEARNER, None],
         "alpha": [Interval(Real, 0, 1, closed="neither")],
         "window": [Interval(Integral, 2 * RARE, None, closed="left")],
         "batch_size": [AT_LEAST_1],

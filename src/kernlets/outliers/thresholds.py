@@ -67,7 +67,8 @@ def conformal_threshold(scores: np.ndarray, alpha: float) -> float:
     """
     place = _conformal_place(len(scores), alpha)
     if place > len(scores):
-        needed = ceil(1 / alpha - 1 - 1e-9)
+        needed = 1 / alpha - 1 - 1e-9
+        needed = needed if needed == inf else ceil(needed)
         raise ValueError(
             f"alpha={alpha} needs at least {needed} calibration rows, but there are "
             f"{len(scores)} (half of the rows): pass more rows or a larger alpha"

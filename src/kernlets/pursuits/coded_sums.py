@@ -120,12 +120,18 @@ def code_and_sum(
     with quiet():
         codes_gram = astype(total.codes_gram, dtype, copy=False)
         cross = astype(total.cross, dtype, copy=False)
-    if not (all_finite(codes_gram) and all_finite(cross)):
+    return finite_sums(replace(total, codes_gram=codes_gram, cross=cross))
+
+
+def finite_sums(total: Statistics) -> Statistics:
+    """The sums, or an error if they overflow."""
+    if not (all_finite(total.codes_gram) and all_finite(total.cross)):
+        dtype = total.cross.dtype
         raise ValueError(
             f"sums over the samples overflow in {dtype}: scale the samples, e.g. with "
-            f"UnitNorm or StandardScaler{or_wider(dictionary.weights.dtype)}"
+            f"UnitNorm or StandardScaler{or_wider(dtype)}"
         )
-    return replace(total, codes_gram=codes_gram, cross=cross)
+    return total
 
 
 def without_atoms(
