@@ -189,6 +189,14 @@ def test_seeds_are_those_asked_for(known_toy, tmp_path):
     assert len(runner.cells([Toy()], Job("full"))) == 4 * 2 * 3
 
 
+@pytest.mark.parametrize(("seconds", "seeds"), [(60, 10), (61, 5), (301, 3)])
+def test_long_runs_get_fewer_seeds(monkeypatch, seconds, seeds):
+    monkeypatch.setattr(Toy, "seeds", {"full": 10, "smoke": 1})
+    monkeypatch.setattr(Toy, "cost", lambda study, case: seconds)
+    case = Toy().cases("full")[0]
+    assert [Toy().repeats(case, scale) for scale in ("full", "smoke")] == [seeds, 1]
+
+
 def test_the_time_limit_stops_and_the_next_run_goes_on(known_toy, tmp_path):
     assert run_toy(tmp_path, time_limit=0.0) == []
     assert len(run_toy(tmp_path)) == 4
