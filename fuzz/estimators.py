@@ -29,7 +29,7 @@ from .values import Matrix, draw_matrix
 Note = Callable[[str], Any]
 METHODS = (
     *["transform", "predict", "predict_proba", "decision_function", "score_samples"],
-    *["reconstruction_error", "score", "inverse_transform"],
+    *["reconstruction_error", "score", "inverse_transform", "residuals"],
 )
 SAME_FIT = ("array", "Fortran order", "strided", "read-only", "memory map", "torch")
 
