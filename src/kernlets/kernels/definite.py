@@ -99,8 +99,8 @@ def check_matrix(
 def _is_clearly_definite(W: Array, tolerance: float) -> bool:
     """Whether a Cholesky factor shows that `refuse_negative` would pass.
 
-    The largest diagonal entry is a lower bound of the largest eigenvalue. On a GPU a
-    factor takes a tenth of the time of eigenvalues.
+    The largest diagonal entry is a lower bound of the largest eigenvalue. Eigenvalues
+    are slow on a GPU, and needed only where there is no factor.
     """
     xp = namespace(W)
     shift = BEYOND_ROUNDING * tolerance * float(xp.max(diagonal(W)))
