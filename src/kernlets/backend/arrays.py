@@ -208,6 +208,15 @@ def factored(M: Array) -> Array | None:  # (n, n)
         return None
 
 
+def inverse_triangle(M: Array) -> Array:  # (n, n)
+    """The inverse of the lower triangle."""
+    xp = namespace(M)
+    if not is_torch(M):
+        return xp.linalg.inv(xp.tril(M))
+    unit = xp.eye(len(M), dtype=M.dtype, device=M.device)
+    return xp.linalg.solve_triangular(M, unit, upper=False)
+
+
 def row_norms(X: Array) -> Array:  # (n,)
     """Squared Euclidean norms of the rows, dense or CSR."""
     if sparse.issparse(X):

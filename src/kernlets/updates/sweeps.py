@@ -11,6 +11,7 @@ from ..backend.arrays import (
     diagonal,
     double,
     index_like,
+    inverse_triangle,
     is_torch,
     namespace,
     to_numpy,
@@ -132,15 +133,6 @@ def _turns(gram: Array, block: int) -> list[list[_Part]]:
     parts = []
     for begin in range(0, gram.shape[0], block):
         atoms = slice(begin, begin + block)
-        parts.append(_Part(atoms, _inverse_triangle(gram[atoms, atoms])))
+        parts.append(_Part(atoms, inverse_triangle(gram[atoms, atoms])))
     backward = [_Part(atoms, inverse.T) for atoms, inverse in reversed(parts)]
     return [parts, backward]
-
-
-def _inverse_triangle(gram: Array) -> Array:  # (b, b)
-    """The inverse of the lower triangle."""
-    xp = namespace(gram)
-    if not is_torch(gram):
-        return xp.linalg.inv(xp.tril(gram))
-    unit = xp.eye(len(gram), dtype=gram.dtype, device=gram.device)
-    return xp.linalg.solve_triangular(gram, unit, upper=False)
