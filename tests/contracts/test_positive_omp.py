@@ -125,6 +125,20 @@ def test_what_is_no_number_is_empty(home, rng, dtype, value, where):  # noqa: F8
         np.testing.assert_array_equal(np.delete(ours, 3, 0), np.delete(theirs, 3, 0))
 
 
+@pytest.mark.rounding
+@pytest.mark.parametrize("width", [3, 5, 7])
+def test_rounding_does_not_depend_on_where_arrays_are(rng, width):
+    X, atoms = problem(rng, n=12)
+    expected = ops.omp(*products(X, atoms), width, 0.0, True)
+    kept = []  # so that work spaces come to lie elsewhere, and next to others
+    for _ in range(300):
+        kept.append([np.empty(size) for size in rng.integers(1, 12, 3)])
+        kept = kept[len(kept) // 2 :] if rng.random() < 0.2 else kept
+        found = ops.omp(*products(X, atoms), width, 0.0, True)
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
 @pytest.mark.parametrize("value", [*NASTY, 0.0, 1e30, 1e-30])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_it_ends_whatever_the_gram_matrix(home, rng, dtype, value):  # noqa: F811

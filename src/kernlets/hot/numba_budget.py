@@ -224,13 +224,21 @@ def _append(stock, size, row, own, corr, slot, jitter):
 
 
 @_jit
+def _inner(matrix, a, x, size):
+    """Row a times x: a sum of its own, since one in memory rounds by the addresses."""
+    total = 0.0
+    for b in range(size):
+        total += matrix[a, b] * x[b]
+    return total
+
+
+@_jit
 def _grow_inverse(inverse, size, row, own, jitter):
     """One more row and column; whether what is left of it shows an error before."""
     reached = np.zeros(len(inverse))
     left = np.float64(own) * (1 + np.float64(jitter))
     for a in range(size):
-        for b in range(size):
-            reached[a] += inverse[a, b] * row[b]
+        reached[a] = _inner(inverse, a, row, size)
         left -= reached[a] * row[a]
     least = np.float64(own) * np.float64(jitter)
     reached[size] = -1
@@ -248,12 +256,10 @@ def _settle_inverse(stock, size, jitter):
         own[a] = jittered[a, a]
         jittered[a, a] += jitter * own[a]
     for a in range(size):
-        for b in range(size):
-            found[a] += inverse[a, b] * own[b]
+        found[a] = _inner(inverse, a, own, size)
     gap = -own
     for a in range(size):
-        for b in range(size):
-            gap[a] += jittered[a, b] * found[b]
+        gap[a] += _inner(jittered, a, found, size)
     finite = _peak(jittered.reshape(-1)) < np.inf
     if not finite or _peak(gap) <= SPOILED * _peak(own):
         return
@@ -399,12 +405,9 @@ def _project(stock, size, row, inside):
     left = row[:size].astype(np.float64)
     for _ in range(2):
         for a in range(size):
-            for b in range(size):
-                inside[a] += stock.inverse[a, b] * left[b]
+            inside[a] += _inner(stock.inverse, a, left, size)
         for a in range(size):
-            left[a] = row[a]
-            for b in range(size):
-                left[a] -= stock.matrix[a, b] * inside[b]
+            left[a] = row[a] - _inner(stock.matrix, a, inside, size)
 
 
 @_jit

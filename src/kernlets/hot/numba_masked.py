@@ -218,9 +218,10 @@ def _sweep(residual, known, atoms, values, order, users, starts, width):
                     residual[i, f] += g * atoms[j, f]
                     atom[f] += g * residual[i, f]
                     power[f] += g * g
-        norm = zero
         for f in range(p):
             atom[f] /= power[f]
+        norm = zero
+        for f in range(p):  # apart: a sum beside a write rounds by the addresses
             norm += atom[f] * atom[f]
         moves = norm > 0
         for f in range(p):

@@ -62,6 +62,7 @@ def _positive_samples(
             error, tries = energy[i], tries + 1
             for s in range(t):
                 coefs[s] = values[i, s]
+            for s in range(t):  # apart: a sum beside a write rounds by the addresses
                 error -= parts[s] * parts[s]
             error = max(error, 0.0)
             finite &= error < np.inf
