@@ -215,6 +215,7 @@ def test_krylov_space_is_orthonormal_and_its_projection_block_tridiagonal(fall, 
     np.testing.assert_allclose(projected, basis.T @ W @ basis, atol=5e-6)
 
 
+@pytest.mark.rounding
 def test_leading_eigenpairs_do_not_depend_on_threads(rng):
     A = rng.standard_normal((2100, 80)).astype(np.float32)
     found = []
