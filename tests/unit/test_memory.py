@@ -151,15 +151,17 @@ def test_classes_on_disk_share_the_memory(tmp_path, monkeypatch):
     np.save(tmp_path / "X.npy", rng.standard_normal((400, 30)))  # 96 kB
     X, y = np.load(tmp_path / "X.npy", mmap_mode="r"), np.arange(400) % 4
     model = ResidualClassifier(KSVD(3, 2, max_iter=1, random_state=0))
-    at_work, most, lock = 0, 0, threading.Lock()
+    at_work, most, expected, changed = 0, 0, 0, threading.Condition()
 
     def fitted(learner, X, weights):
         nonlocal at_work, most
-        with lock:
+        with changed:
             at_work += 1
             most = max(most, at_work)
-        time.sleep(0.05)
-        with lock:
+            changed.notify_all()
+            changed.wait_for(lambda: most >= expected, timeout=60)
+        time.sleep(0.05)  # one more would come now
+        with changed:
             at_work -= 1
         return learner.fit(X)
 

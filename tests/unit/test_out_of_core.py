@@ -492,7 +492,6 @@ def test_command_line_on_parquet(X, y, parquet, tmp_path):
 
 def test_command_line_on_a_cluster(X, y, parquet, tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr("kernlets.backend.dask_files.PATIENCE", "0.5s")
     np.save(tmp_path / "Xy.npy", np.column_stack([X, y]))
     here, there = tmp_path / "here", tmp_path / "there"
     data, label = tmp_path / "Xy.npy", ("--label", "8")
@@ -516,7 +515,8 @@ def test_command_line_on_a_cluster(X, y, parquet, tmp_path, monkeypatch):
     run("transform", there, data, *label, "-o", tmp_path / "local.npz")
     codes, local = (sparse.load_npz(tmp_path / f"{k}.npz") for k in ("codes", "local"))
     np.testing.assert_allclose(codes.toarray(), local.toarray(), atol=1e-12)
+    monkeypatch.setattr("kernlets.backend.dask_files.PATIENCE", 0.5)
     done = CliRunner().invoke(
         app, ["score", str(here), str(data), "--scheduler", "tcp://127.0.0.1:1"]
     )
-    assert done.exit_code == 1 and "there is no answer" in done.output
+    assert done.exit_code == 1 and "after 0.5 s; give an address" in done.output

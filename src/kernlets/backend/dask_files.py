@@ -11,7 +11,7 @@ import dask.array as da
 import numpy as np
 
 CHUNK_BYTES = 64 * 2**20
-PATIENCE = "10s"  # seconds to wait for a scheduler
+PATIENCE = 10.0  # seconds to wait for a scheduler
 
 
 def open_npy(path: Path) -> da.Array:  # (n, p)
@@ -48,9 +48,10 @@ def connect(scheduler: str) -> Iterator[Any]:
     try:
         client = Client(scheduler, timeout=PATIENCE)
     except (OSError, ValueError) as error:
+        reason = str(error) or f"no answer within {PATIENCE:g} s"
         raise ValueError(
-            f"--scheduler {scheduler}: there is no answer ({error}); give an address "
-            "such as tcp://host:8786, or local"
+            f"--scheduler {scheduler}: {reason}; give an address such as "
+            "tcp://host:8786, or local"
         ) from error
     with client:
         yield client
