@@ -15,6 +15,7 @@ from ..backend.constraints import AT_LEAST_1, POSITIVE, Interval
 from ..backend.estimator import Estimator
 from ..backend.rows import map_rows
 from ..backend.scale import unit_rows
+from ..backend.threads import parallel
 from ..backend.validation import check_rows
 from ..core import Array
 from ..fields import Declared, Floats, Indices, Maybe, Number, Size, Whole
@@ -210,8 +211,10 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
 
         def marked(block: Array) -> Array:
             rows = to_numpy(block).copy()
-            for row in rows:
-                row[self._gross(row, sets, mean)] = np.nan
+            # blocks from a GPU come one by one, to a host with several cores
+            gross = parallel(lambda row: self._gross(row, sets, mean), rows)
+            for row, where in zip(rows, gross, strict=True):
+                row[where] = np.nan
             return as_like(rows, self.mean_)
 
         return map_rows(marked, X, 8 * X.shape[1] + WORKING_BYTES)
