@@ -130,6 +130,23 @@ def test_blas_has_one_thread_inside_any_thread(n_threads, data):
     assert blas_threads() == before
 
 
+class Voter:
+    """A mixin, whose methods are not those of the estimator itself."""
+
+    def predict(self, X):
+        return blas_threads()
+
+
+class SpyWithVotes(Voter, KSVD):
+    pass
+
+
+def test_blas_has_one_thread_in_methods_of_mixins(data):
+    before = blas_threads()
+    assert SpyWithVotes().predict(data[0]) == [1] * len(before)
+    assert blas_threads() == before
+
+
 def test_the_last_thread_to_leave_restores_blas():
     before, entered, leave = blas_threads(), threading.Event(), threading.Event()
 

@@ -659,3 +659,50 @@ def test_weights_and_rates_at_the_ends_of_their_range(rng):
     assert np.isfinite(model.components_).all()
     with pytest.raises(ValueError, match="needs at least inf calibration rows"):
         DictionaryOutlierDetector(alpha=1e-320).fit(X)
+
+
+@pytest.mark.parametrize("dictionary", ["orthogonal", "fisher"])
+def test_virtual_samples_of_k_sad_that_do_not_fit_into_memory(
+    dictionary, rng, tmp_path
+):
+    X, y = rng.standard_normal((600, 3)), np.arange(600) % 3
+    X += 3 * y[:, None]
+    np.save(tmp_path / "X.npy", X)
+    stored = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = KSADClassifier("rbf:2", dictionary, n_components=40, random_state=0)
+    expected = model.fit(X, y).predict_proba(X)
+    with options(memory="60KB"):  # and 192 kB of virtual samples
+        assert isinstance(model.map_.transform(stored), LazyRows)
+        found = clone(model).fit(stored, y)
+        shares, codes = found.predict_proba(stored), found.encode(stored)
+    atoms = found.dictionary_.atoms, model.dictionary_.atoms
+    np.testing.assert_allclose(*atoms, atol=1e-9)
+    np.testing.assert_allclose(shares, expected, atol=1e-12)
+    np.testing.assert_allclose(codes.toarray(), model.encode(X).toarray(), atol=1e-9)
+
+
+def on_a_cluster(codes):
+    da = pytest.importorskip("dask.array", reason="Dask is not installed")
+    return da.from_array(codes, chunks=(10, -1))
+
+
+@pytest.mark.parametrize("held", [np.asarray, sparse.csr_array, on_a_cluster])
+@pytest.mark.parametrize("model", [KSVD(3), KernelKSVD("rbf:1", 3)], ids=repr)
+def test_codes_that_nothing_can_be_made_of(model, held, rng):
+    fitted = clone(model).fit(rng.standard_normal((30, 4)).astype(np.float32))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        for value in (np.nan, np.inf, np.finfo(float).max):
+            with pytest.raises(ValueError, match=r"contains? NaN or infinity"):
+                np.asarray(fitted.inverse_transform(held(np.full((20, 3), value))))
+        with pytest.raises(ValueError, match="each of the 3 atoms"):
+            np.asarray(fitted.inverse_transform(held(np.ones((20, 4)))))
+
+
+def test_numbers_on_a_cluster_that_are_too_large_for_the_model(rng):
+    fitted = KSVD(3).fit(rng.standard_normal((30, 4)).astype(np.float32))
+    rows = on_a_cluster(np.full((20, 4), np.finfo(float).max))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(ValueError, match="too large for float32"):
+            fitted.transform(rows).compute()

@@ -41,6 +41,7 @@ ROWS, WIDTH, MEMORY = 60_000, 400, 16  # 96 MB in float32; MB
 LIMIT = 1.25 * MEMORY + 50
 QUICK = {"max_iter": 1, "random_state": 0, "n_components": 6, "n_landmarks": 40}
 QUICK |= {"max_candidates": 2, "n_atoms_per_class": 6}
+WIDE = {"n_components": 150, "n_landmarks": 200}  # features and codes exceed MEMORY
 GPU_ROWS, GPU_WIDTH, GPU_MEMORY = 5000, 10_000, 100  # 200 MB in float32; MB
 WHOLE = {  # defined by all samples or codes at once
     "AutoDictionaryClassifier",
@@ -65,7 +66,8 @@ PROGRAM = """
     from sklearn.base import is_classifier
 
     warnings.simplefilter("ignore")
-    path, quick, memory = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
+    path, memory = sys.argv[1], int(sys.argv[2])
+    quick, wide = json.loads(sys.argv[3]), json.loads(sys.argv[4])
 
     def status(name):  # MB
         with open("/proc/self/status") as lines:
@@ -84,17 +86,18 @@ PROGRAM = """
         own = result.nbytes / 1e6 if isinstance(result, np.ndarray) else 0.0
         return status("VmHWM") - before - own, result
 
-    def made(Estimator):
+    def made(Estimator, given=quick):
         params = Estimator().get_params()
         known = [name for name, value in params.items() if value is not UNSET]
-        return Estimator(**{k: v for k, v in quick.items() if k in known})
+        return Estimator(**{k: v for k, v in given.items() if k in known})
 
     X = np.load(path, mmap_mode="r")
     y = np.arange(len(X)) % 3
     few, some = np.array(X[:300]), X[:3000]
     for Estimator in registry.estimators():
         labels = y if is_classifier(Estimator()) else None
-        small = made(Estimator).fit(few, None if labels is None else y[:300])
+        small = made(Estimator, quick | wide)
+        small.fit(few, None if labels is None else y[:300])
         names = ("transform", "predict", "decision_function")
         methods = [name for name in names if hasattr(small, name)]
         for warm in (few, some):  # compile before anything is measured
@@ -120,7 +123,7 @@ def peaks(tmp_path_factory):
     X.flush()
     del X
     command = [sys.executable, "-c", textwrap.dedent(PROGRAM), path]
-    command += [json.dumps(QUICK), str(MEMORY)]
+    command += [str(MEMORY), json.dumps(QUICK), json.dumps(WIDE)]
     run = subprocess.run(command, capture_output=True, text=True)
     path.unlink()
     assert run.returncode == 0, run.stderr

@@ -40,6 +40,7 @@ from .dask_tasks import (
 )
 from .reading import refuse_infinite, tell_rows
 from .samples import is_objects
+from .scale import quiet
 
 __all__ = [
     "as_rows",
@@ -70,7 +71,14 @@ def as_rows(X: Any, dtype: Any = None) -> da.Array:
     computed = computed if dtype is None else dtype
     if X.ndim == 2 and len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
-    return X if X.dtype == computed else X.astype(computed)
+    if X.dtype == computed:
+        return X
+    return da.map_blocks(_cast, X, computed, dtype=computed)
+
+
+def _cast(chunk: np.ndarray, dtype: Any) -> np.ndarray:
+    with quiet():  # what overflows is refused when it is used
+        return chunk.astype(dtype)
 
 
 class Holed(np.ndarray):

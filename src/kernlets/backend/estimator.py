@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import wraps
-from inspect import isfunction
+from inspect import getattr_static, isfunction
+from types import FunctionType
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -38,6 +39,7 @@ FITS = ("fit", "partial_fit")
 """Those of which callbacks are told."""
 
 _SENDER = "_sender_options"
+_LIMITED = "_on_own_threads"
 
 
 class Estimator(CallbackSupportMixin, BaseEstimator):
@@ -57,8 +59,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for name in METHODS:
-            if isfunction(vars(cls).get(name)):
-                setattr(cls, name, _on_own_threads(vars(cls)[name]))
+            method = getattr_static(cls, name, None)  # its own, or of a mixin
+            if isfunction(method) and _is_free(method):
+                setattr(cls, name, _on_own_threads(method))
 
     _doc_link_module = "kernlets"
 
@@ -100,6 +103,12 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         super().__setstate__(state)
 
 
+def _is_free(method: FunctionType) -> bool:
+    """Whether a method is not limited yet; scikit-learn's only call others."""
+    is_ours = not method.__module__.startswith("sklearn.")
+    return is_ours and not getattr(method, _LIMITED, False)
+
+
 def _on_own_threads(method: Callable[..., Any]) -> Callable[..., Any]:
     """The method with BLAS on one thread while it runs, and errors that give advice.
 
@@ -114,4 +123,5 @@ def _on_own_threads(method: Callable[..., Any]) -> Callable[..., Any]:
                 return told_fit(args[0], method, *args[1:], **kwargs)
             return method(*args, **kwargs)
 
+    setattr(limited, _LIMITED, True)
     return limited

@@ -15,9 +15,9 @@ from ..backend.arrays import as_like, move_like, namespace, row_norms, to_numpy
 from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, SHARE, StrOptions
 from ..backend.estimator import Estimator
 from ..backend.fill import at_hand
-from ..backend.products import matmul
 from ..backend.random import generator
 from ..backend.renamed import warn_renamed
+from ..backend.rows import collected, map_rows
 from ..core import Array, Kernel, SparseCodes
 from ..dictionaries import ExplicitDictionary, KernelDictionary
 from ..fields import (
@@ -44,7 +44,7 @@ from ..updates.orthogonal import nearest_orthonormal
 from .ksad_codes import CodesThenAtoms, KSADCodes, soft
 from .labels import checked_labels, repeated_samples
 from .neighbors import count_votes
-from .scatter import NormScatter, Scatter, fisher_directions
+from .scatter import NormScatter, Scatter, fisher_directions, scatter_of_rows
 
 BETWEEN = {"trace": Scatter, "norm": NormScatter}
 UNEVEN = 1e4  # times the typical κ(x, x): samples that outweigh all others
@@ -273,9 +273,9 @@ class KSADClassifier(ClassifierMixin, Estimator):
     ) -> tuple[Array, Array]:
         """The atoms that separate classes best, and the directions of their codes."""
         n_classes = int(labels.max()) + 1
-        began, scatter = time.perf_counter(), Scatter.of(F, labels, n_classes)
+        began, scatter = time.perf_counter(), scatter_of_rows(F, labels, n_classes)
         # the mean of the class means, so that a large class is not at the centre
-        self.centre_ = as_like(namespace(F).mean(scatter.means, axis=0), F)
+        self.centre_ = as_like(scatter.means.mean(0), F)
         atoms, criterion = fisher_directions(F, scatter, self.shrinkage)
         if not criterion > 0:
             raise ValueError(
@@ -285,37 +285,44 @@ class KSADClassifier(ClassifierMixin, Estimator):
             )
         seconds = time.perf_counter() - began
         self.history_ = {"objective": [1 / criterion], "seconds": [seconds]}
-        return atoms, directions(matmul(F - self.centre_, atoms.T))
+        return atoms, collected(self._coded(F, atoms))
 
     def encode(self, X: Any) -> SparseCodes:
         """Sparse codes of new samples, in the form compared with training codes."""
-        return pack(self._new_codes(X), None)
+        return pack(collected(self._new_codes(X)), None)
 
     def codes(self, X: Any) -> Array:  # (n, m)
         """The codes of `encode` as a dense array; the method is deprecated."""
         warn_renamed("codes(X)", "encode(X).toarray()")
-        return self._new_codes(X)
+        return collected(self._new_codes(X))
 
-    def _new_codes(self, X: Any) -> Array:  # (n, m)
+    def _new_codes(self, X: Any) -> Any:  # (n, m)
         check_is_fitted(self)
         atoms = self.dictionary_.atoms
         how: dict[str, Any] = {"by_blocks": True, "like": atoms, "allow_nan": True}
         X = check_samples(self, X, resolve(self.kernel), **how)
         return self._codes(self.map_.transform(X))
 
-    def _codes(self, F: Array) -> Array:  # (n, k) -> (n, m)
+    def _codes(self, F: Any) -> Any:  # (n, k) -> (n, m)
         """Codes of virtual samples."""
-        atoms = self.dictionary_.atoms
-        if self.dictionary == "orthogonal":
-            corr = matmul(F, atoms.T)
+        return self._coded(F, self.dictionary_.atoms)
+
+    def _coded(self, F: Any, atoms: Array) -> Any:  # (n, k), (m, k) -> (n, m)
+        """Codes over these atoms; of rows on disk they are read when needed, too."""
+
+        def coded(block: Array) -> Array:
+            if self.dictionary == "fisher":
+                return directions((block - self.centre_) @ atoms.T)
+            corr = block @ atoms.T
             return soft(corr, self.beta1 / 2) if self.threshold_new else corr
-        return directions(matmul(F - self.centre_, atoms.T))
+
+        return map_rows(coded, F, 2 * sum(atoms.shape) * atoms.dtype.itemsize)
 
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
         """The share of the neighbours' votes for each class."""
         codes = self._new_codes(X)
         votes = count_votes(codes, self.codes_, self.code_classes_, self.n_neighbors)
-        return votes / self.n_neighbors
+        return collected(votes) / self.n_neighbors
 
     def predict(self, X: Any) -> Array:  # (n,)
         """The label with the most votes among the nearest training codes."""
@@ -360,4 +367,4 @@ def _first_atoms(F: Array, rng: np.random.Generator) -> Array:  # (n, k) -> (k, 
         warnings.simplefilter("ignore", UserWarning)  # none of the k atoms is left out
         start = start_atoms("samples", F, F.shape[1], rng)
     missing = rng.standard_normal((F.shape[1] - start.shape[0], F.shape[1]))
-    return namespace(F).concat([start, as_like(missing, start)])
+    return namespace(start).concat([start, as_like(missing, start)])

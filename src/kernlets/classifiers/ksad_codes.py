@@ -58,7 +58,7 @@ class KSADCodes:
         self.beta1, self.beta2 = beta1, beta2
         self.n_classes = int(labels.max()) + 1
         self.codes = empty(F.shape, like=F)
-        self._energy = float(double(row_norms(F)).sum())
+        self._energy = float(sum_rows(_energy, F, 8 * F.shape[1]))
 
     def code(
         self,
@@ -140,6 +140,10 @@ class CodesThenAtoms(Alternation):
 
     def resume(self, state: dict[str, Any]) -> None:
         self.atoms, self.scatter = self._codes.resume(state, self.atoms)
+
+
+def _energy(rows: Array) -> Array:
+    return double(row_norms(rows)).sum()
 
 
 def soft(values: Array, threshold: float) -> Array:

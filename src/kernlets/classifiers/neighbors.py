@@ -5,6 +5,8 @@ scikit-learn's neighbours need host memory, but codes may be on a GPU.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..backend.arrays import empty, index_like, namespace, row_norms
@@ -15,13 +17,13 @@ from ..core import Array
 
 
 def count_votes(
-    Q: Array,  # (n, k)
+    Q: Any,  # (n, k)
     points: Array,  # (N, k)
     labels: np.ndarray,  # (N,) integers from 0
     n_neighbors: int,
 ) -> Array:  # (n, C)
     """For each row of Q, the number of nearest points with each label."""
-    xp, place = namespace(Q), index_like(labels, Q)
+    xp, place = namespace(points), index_like(labels, points)
     n_classes = int(labels.max()) + 1
     wide = xp.concat([points * -2, row_norms(points)[:, None]], axis=1).T
 

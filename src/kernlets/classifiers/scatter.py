@@ -8,7 +8,7 @@ class. Labels are whole numbers from 0 here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -132,8 +132,17 @@ def _with_energy(Q: Array) -> Array:  # (n, k + 1)
     return namespace(wide).concat([wide, row_norms(wide)[:, None]], axis=1)
 
 
+def scatter_of_rows(F: Any, labels: np.ndarray, n_classes: int) -> Scatter:
+    """`Scatter.of`, with rows that may be on disk."""
+
+    def part(block: Array, first: int) -> Scatter:
+        return Scatter.of(block, labels[first : first + block.shape[0]], n_classes)
+
+    return sum_rows(part, F, 16 * F.shape[1], numbered=True)
+
+
 def fisher_directions(
-    F: Array,  # (n, k)
+    F: Any,  # (n, k)
     scatter: Scatter,
     shrinkage: float,
 ) -> tuple[Array, float]:  # (d, k)
@@ -143,7 +152,7 @@ def fisher_directions(
     on the diagonal, and B the weighted offsets of the class means: the rows of
     Λ^(-1/2) Vᵀ B S_w⁻¹, where B S_w⁻¹ Bᵀ = V Λ Vᵀ. At most one less than classes.
     """
-    xp, (n, k) = namespace(F), F.shape
+    xp, (n, k) = namespace(scatter.sums), F.shape
     total = sum_rows(lambda block: double(block.T @ block), F, 4 * k)
     inside = (total - (scatter.sums.T / scatter.counts) @ scatter.sums) / n
     level = max(0.0, float(xp.linalg.trace(inside)) / k)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import is_dask, to_device
-from ..backend.codes import dense_codes
+from ..backend.codes import decoded
 from ..backend.constraints import StrOptions
 from ..backend.fill import mean_filled_rows
 from ..backend.random import generator
@@ -122,8 +122,4 @@ class LinearAtoms(DictionaryLearner):
 
     def inverse_transform(self, codes: Any) -> Array:  # (n, p)
         """Reconstruct samples from codes: codes · atoms."""
-        return over_codes(_reconstructed, codes, self.components_)
-
-
-def _reconstructed(atoms: Array, codes: Any) -> Array:  # (m, p), (n, m) -> (n, p)
-    return dense_codes(codes, atoms) @ atoms
+        return over_codes(decoded, codes, self.components_)
