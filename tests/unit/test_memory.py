@@ -26,6 +26,7 @@ from kernlets import (
     KSVD,
     MOD,
     KSADClassifier,
+    LCKSVDClassifier,
     NystroemMap,
     ResidualClassifier,
     SRCClassifier,
@@ -34,6 +35,7 @@ from kernlets import (
 )
 from kernlets.backend import block_loop, room
 from kernlets.backend.block_loop import BlockPlan
+from kernlets.backend.lazy_rows import LazyRows
 from kernlets.backend.renamed import UNSET
 from kernlets.classifiers import residual
 
@@ -137,6 +139,17 @@ def test_peaks_stay_within_the_option(name, peaks):
     if name in WHOLE:
         assert "memory option" in found.pop("fit")
     assert found and all(peak <= LIMIT for peak in found.values()), found
+
+
+def test_codes_of_classifiers_that_do_not_fit_are_made_when_read(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((2000, 6)), np.arange(2000) % 4
+    np.save(tmp_path / "X.npy", X)
+    model = LCKSVDClassifier(10, max_iter=1, random_state=0).fit(X[:400], y[:400])
+    with options(memory="400KB"):  # and 640 kB of codes
+        codes = model.transform(np.load(tmp_path / "X.npy", mmap_mode="r"))
+    assert isinstance(codes, LazyRows) and codes.shape == (2000, 40)
+    np.testing.assert_array_equal(codes[:], model.transform(X))
 
 
 def test_an_option_for_the_host_and_one_for_gpus():

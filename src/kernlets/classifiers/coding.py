@@ -20,6 +20,7 @@ from ..core import Array, SparseCoder, SparseCodes
 from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, History, Indices, Maybe, Part, Whole
 from ..kernels.complete import completed_rows
+from ..learners.base import codes_of_rows
 from ..pursuits import encode
 from .labels import prior_residuals
 
@@ -75,8 +76,13 @@ class CodingClassifier(
         return completed_rows(X)
 
     def transform(self, X: Any) -> Array:  # (n, m)
-        """Discriminative codes of the rows of X over all atoms, dense."""
-        return self.encode(X).toarray()
+        """Discriminative codes of the rows of X over all atoms, dense.
+
+        The result is `LazyRows` for a memory map whose codes do not fit into the memory
+        option.
+        """
+        check_is_fitted(self)
+        return codes_of_rows(self.dictionary_, self.coder_, self._new_rows(X))
 
     @property
     def _n_features_out(self) -> int:

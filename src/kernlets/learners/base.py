@@ -157,10 +157,8 @@ class DictionaryLearner(
         check_is_fitted(self)
         if self.sparse_output and is_one_array(X):
             return self.encode(X).tocsr()
-        coded = partial(_coded, self.dictionary_, self.coder_, self.sparse_output)
-        row_bytes = 2 * self.dictionary_.row_bytes
-        with whole_groups(self.coder_):
-            return map_rows(coded, self._new_rows(X), row_bytes)
+        parts = self.dictionary_, self.coder_
+        return codes_of_rows(*parts, self._new_rows(X), self.sparse_output)
 
     def reconstruction_error(self, X: Any, per_sample: bool = False) -> Any:
         """Mean squared residual ‖x − Dγ‖² of the rows of X, or one per sample."""
@@ -205,6 +203,15 @@ def _error_sums(dictionary: Dictionary, coder: SparseCoder, X: Array) -> np.ndar
     return np.array([residual.sum(dtype=np.float64), len(residual)])
 
 
+
+
+def codes_of_rows(
+    dictionary: Dictionary, coder: SparseCoder, X: Any, sparse_output: bool = False
+) -> Any:  # (n, m)
+    """Codes wherever the rows are, and `LazyRows` where they do not fit into memory."""
+    coded = partial(_coded, dictionary, coder, sparse_output)
+    with whole_groups(coder):
+        return map_rows(coded, X, 2 * dictionary.row_bytes)
 
 
 def over_codes(f: Callable[..., Array], codes: Any, weights: Array) -> Any:
