@@ -141,14 +141,15 @@ def test_peaks_stay_within_the_option(name, peaks):
     assert found and all(peak <= LIMIT for peak in found.values()), found
 
 
+@pytest.mark.rounding
 def test_codes_of_classifiers_that_do_not_fit_are_made_when_read(tmp_path):
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((2000, 6)), np.arange(2000) % 4
+    X, y = rng.standard_normal((20_000, 6)), np.arange(20_000) % 4
     np.save(tmp_path / "X.npy", X)
     model = LCKSVDClassifier(10, max_iter=1, random_state=0).fit(X[:400], y[:400])
-    with options(memory="400KB"):  # and 640 kB of codes
+    with options(memory="4MB"):  # and 6.4 MB of codes; blocks of 512 rows fit
         codes = model.transform(np.load(tmp_path / "X.npy", mmap_mode="r"))
-    assert isinstance(codes, LazyRows) and codes.shape == (2000, 40)
+    assert isinstance(codes, LazyRows) and codes.shape == (20_000, 40)
     np.testing.assert_array_equal(codes[:], model.transform(X))
 
 

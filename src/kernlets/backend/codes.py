@@ -11,7 +11,7 @@ from scipy import sparse
 from ..core import Array, SparseCodes
 from . import ops
 from .arrays import as_like, double, is_torch, to_numpy
-from .scale import all_finite, quiet
+from .scale import all_finite
 from .sparse_rows import as_dense
 
 
@@ -67,15 +67,13 @@ def summable(codes: SparseCodes) -> SparseCodes:
 
 def decoded(weights: Array, codes: Any) -> Array:  # (m, r), (n, m) -> (n, r)
     """codes · weights of a user's codes, which must be finite numbers for m atoms."""
-    with quiet():
-        matrix = _matrix(codes, weights)
+    matrix = _matrix(codes, weights)
     if matrix.ndim != 2 or matrix.shape[1] != weights.shape[0]:
         raise ValueError(
             f"codes have the shape {tuple(matrix.shape)}, but a column is needed for "
             f"each of the {weights.shape[0]} atoms: pass what transform returns"
         )
-    with quiet():
-        product = as_like(matrix @ weights, weights)
+    product = as_like(matrix @ weights, weights)
     if not all_finite(product):
         raise ValueError(
             f"codes contain NaN or infinity, or numbers too large for {weights.dtype}: "
