@@ -3,11 +3,11 @@
     python -m tests.pins write pins.npz      # before the change
     python -m tests.pins compare pins.npz    # after it; ends with 1 if a number moved
 
-Every small model of `contracts/models.py` and every default of a registered estimator is
-fitted to the same rows, in float64 and float32, complete and with missing values, and
-every kernel and coder answers for them, on one thread. The first figure of a line
-is the largest difference relative to the largest number. Processor time of small fits and
-of predictions for one row is printed beside it; it is not compared.
+Every small model of `contracts/models.py` and every default of a registered estimator
+is fitted to the same rows, in float64 and float32, complete and with missing values, and
+every kernel and coder answers for them, on one thread. The first figure of a line is the
+largest difference relative to the largest number. Processor times of small fits and of
+predictions for one row are printed below; they are not compared.
 """
 
 from __future__ import annotations
@@ -97,25 +97,31 @@ def seconds(job: Callable[[], Any]) -> float:
 
 
 def pin_estimators(pins: dict[str, np.ndarray]) -> None:
-    y = models.labels()
     for dtype in (np.float64, np.float32):
         for missing in (False, True):
             X = rows(dtype, missing)
             for name, model in estimators():
                 key = f"{name} | {np.dtype(dtype)}{' missing' * missing}"
-                labels = y if is_classifier(model) else None
-                fitted = attempt(lambda m=model, b=labels: clone(m).fit(X, b))
-                if isinstance(fitted, str):
-                    pins[key] = np.array(fitted)
-                    continue
-                told = attempt(lambda m=fitted: dict(answers(m, X)))
-                told = {"answers": np.array(told)} if isinstance(told, str) else told
-                pins |= {f"{key} | {what}": value for what, value in told.items()}
-                if dtype is np.float64 and not missing:
-                    fit = seconds(lambda m=model, b=labels: clone(m).fit(X, b))
-                    one = seconds(lambda m=fitted: models.answer(m, X[:1]))
-                    pins[f"{key} | seconds of fit"] = np.array(fit)
-                    pins[f"{key} | seconds of one row"] = np.array(one)
+                pin_estimator(pins, key, model, X)
+
+
+def pin_estimator(
+    pins: dict[str, np.ndarray], key: str, model: Any, X: np.ndarray
+) -> None:
+    y = models.labels() if is_classifier(model) else None
+    fitted = attempt(lambda: clone(model).fit(X, y))
+    if isinstance(fitted, str):
+        pins[key] = np.array(fitted)
+        return
+    results = attempt(lambda: dict(answers(fitted, X)))
+    if isinstance(results, str):
+        results = {"answers": np.array(results)}
+    pins |= {f"{key} | {name}": value for name, value in results.items()}
+    if key.endswith("float64"):
+        fit = seconds(lambda: clone(model).fit(X, y))
+        one_row = seconds(lambda: models.answer(fitted, X[:1]))
+        pins[f"{key} | seconds of fit"] = np.array(fit)
+        pins[f"{key} | seconds of one row"] = np.array(one_row)
 
 
 def pin_kernels(pins: dict[str, np.ndarray]) -> None:
@@ -148,7 +154,7 @@ def collect() -> dict[str, np.ndarray]:
 
 
 def difference(a: np.ndarray, b: np.ndarray) -> float:
-    """The largest difference relative to the largest number; infinite for other kinds."""
+    """The largest difference relative to the largest number, or infinity."""
     if a.shape != b.shape or a.dtype.kind != b.dtype.kind:
         return np.inf
     if a.dtype.kind not in "fc":
@@ -163,7 +169,7 @@ def difference(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def compare(old: dict[str, np.ndarray], new: dict[str, np.ndarray]) -> bool:
-    """Print what moved; whether nothing did."""
+    """Print what moved, and return whether nothing did."""
     same = True
     for key in sorted(set(old) | set(new)):
         if "seconds" in key:
