@@ -3,11 +3,11 @@
     python -m tests.pins write pins.npz      # before the change
     python -m tests.pins compare pins.npz    # after it; ends with 1 if a number moved
 
-Every small model of `contracts/models.py` and every default of a registered estimator
-is fitted to the same rows, in float64 and float32, complete and with missing values, and
-every kernel and coder answers for them, on one thread. The first figure of a line is the
-largest difference relative to the largest number. Processor times of small fits and of
-predictions for one row are printed below; they are not compared.
+Every small model of `contracts/models.py` and every default of a registered
+estimator is fitted to the same rows, in float64 and float32, complete and with missing
+values, and every kernel and coder answers for them, on one thread. The first figure
+of a line is the largest difference relative to the largest number. Processor times of
+small fits and of predictions for one row are printed below; they are not compared.
 """
 
 from __future__ import annotations
