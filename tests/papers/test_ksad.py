@@ -8,7 +8,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from kernlets import KSADClassifier, datasets
 from kernlets.datasets import unit_norm
-from kernlets.lab.published import number
+from papers.published import number
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("shared_data")]
 

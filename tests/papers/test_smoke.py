@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from kernlets.cli import app
-from kernlets.lab.papers.catalogue import exhibits
-from kernlets.lab.papers.findings import findings
-from kernlets.lab.papers.records import Records
-from kernlets.lab.papers.spec import Unavailable
+from papers.catalogue import exhibits
+from papers.findings import findings
+from papers.records import Records
+from papers.spec import Unavailable
 
 pytestmark = pytest.mark.usefixtures("shared_data")
 

@@ -354,21 +354,9 @@ def test_list_shows_everything_registered() -> None:
     assert "rbf" not in ok(run("list", "pursuits"))
 
 
-def test_demo_passes_its_options_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[Any] = []
-    monkeypatch.setattr(
-        "kernlets.cli.lab_commands.run_demo", lambda *args: calls.append(args)
-    )
-    ok(run("demo", "--quick", "--out", tmp_path))
-    ok(run("demo", "--open"))
-    assert calls == [(tmp_path, True, False), (Path("."), False, True)]
-
-
 def test_version_and_help() -> None:
     assert ok(run("--version")) == f"kernlets {__version__}\n"
-    for command in ("fit", "predict", "score", "transform", "info", "list", "demo"):
+    for command in ("fit", "predict", "score", "transform", "info", "list"):
         assert command in ok(run("--help"))
         assert "Usage" in ok(run(command, "--help"))
     shown = " ".join(ok(run("fit", "--help")).replace("│", " ").split())

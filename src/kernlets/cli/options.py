@@ -328,7 +328,3 @@ Mask = Annotated[
 ForcePicture = Annotated[
     bool, typer.Option("--force", help="replace a picture that is read")
 ]
-
-DemoOut = Annotated[
-    Path, typer.Option(help="folder for kernlets-demo.html, or an .html file")
-]
