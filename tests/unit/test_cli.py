@@ -330,11 +330,7 @@ def test_export(folder: Path, tmp_path: Path) -> None:
 def test_export_refuses_what_it_cannot_write(folder: Path, tmp_path: Path) -> None:
     model = folder / "digits.model"
     told = error("export", model, "-o", tmp_path / "digits.pkl", code=2)
-    assert "must end in .onnx or .html" in told
-    options = {"digits.onnx": ("--data", "x.csv"), "d.html": ("--dtype", "float32")}
-    for name, option in options.items():
-        told = error("export", model, "-o", tmp_path / name, *option, code=2)
-        assert "only" in told
+    assert "must end in .onnx" in told
     pytest.importorskip("onnx", reason="onnx is not installed")
     learner = KSVD(4, coder="lasso:0.1", max_iter=1).fit(np.eye(9))
     save(learner, tmp_path / "lasso.model")
@@ -415,7 +411,7 @@ def test_the_commands_of_the_documentation(
         ok(run(*command))
     written = {path.name for path in tmp_path.iterdir()}
     assert written >= {"labels.csv", "proba.csv", "codes.npz", "scores.csv"}
-    assert written >= {"digits.onnx", "draw.html"}
+    assert "digits.onnx" in written
 
 
 # ----------------------------------------------------------------- bad commands

@@ -282,30 +282,17 @@ def export(
     model: o.Model,
     output: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
-            help=".onnx, for any runtime of ONNX, or .html, a page to draw pictures on",
-        ),
+        typer.Option("--output", "-o", help=".onnx, for any runtime of ONNX"),
     ],
-    data: Annotated[
-        Path | None,
-        typer.Option(help="pictures that the page begins with", show_default="none"),
-    ] = None,
     dtype: Annotated[
         o.Precision | None,
         typer.Option(help="of all numbers", show_default="that of the model"),
     ] = None,
-    label: o.Label = None,
-    key: o.Key = None,
-    size: o.Size = None,
-    header: o.Header = None,
     force: o.Force = False,
 ) -> None:
     """Write MODEL as a file that runs without Python."""
     commands = load_commands()
-    rows = None if data is None else commands.Source(data, label, key, size, header)
-    commands.export_model(model, output, rows, dtype and dtype.value, force)
+    commands.export_model(model, output, dtype and dtype.value, force)
 
 
 @app.command("list")

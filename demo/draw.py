@@ -1,35 +1,38 @@
-"""`to_page`: a classifier of pictures as a page to draw on, which needs no server.
+"""``python -m demo.draw``: digits that one draws are recognised in the browser.
 
+`to_page` writes a classifier of pictures as a page to draw on, which needs no server.
 The page runs the graph that an ONNX file would hold: `run.js` knows its operations,
 `draw.js` is the page, `draw.html` its frame.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 from base64 import b64encode
-from importlib.resources import files
 from math import isqrt
 from pathlib import Path
 from string import Template
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import to_numpy
-from ..backend.atomic import atomic_write
-from ..backend.pipelines import last_step, steps_of
-from ..classifiers import ResidualClassifier
-from ..core import Dictionary
-from ..dictionaries import ExplicitDictionary, KernelDictionary
-from ..maps import NystroemMap, UnitNorm
-from .deciders import scored
-from .errors import refusal
-from .files import precision
-from .graph import Graph
-from .parts import before_last
+from kernlets import KSVD, datasets
+from kernlets.backend.arrays import to_numpy
+from kernlets.backend.atomic import atomic_write
+from kernlets.backend.pipelines import last_step, steps_of
+from kernlets.classifiers import ResidualClassifier
+from kernlets.core import Dictionary
+from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
+from kernlets.export.deciders import scored
+from kernlets.export.errors import refusal
+from kernlets.export.files import precision
+from kernlets.export.graph import Graph
+from kernlets.export.parts import before_last
+from kernlets.maps import NystroemMap, UnitNorm
 
 EXAMPLES = 10  # pictures to start from
 DIGITS = 3  # of the pixels of pictures
@@ -73,17 +76,6 @@ def to_page(
         Their labels: one picture of each class is taken then.
     title : str
         The heading of the page.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from kernlets import KSVD, ResidualClassifier, datasets, to_page
-    >>> digits = datasets.load("digits")
-    >>> model = ResidualClassifier(KSVD(20, n_nonzero_coefs=4, random_state=0))
-    >>> model = model.fit(digits.X_train, digits.y_train)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     to_page(model, Path(folder) / "draw.html", digits.X_test, digits.y_test)
     """
     check_is_fitted(model)
     side, graph = _side(model.n_features_in_), _graph(model)
@@ -116,7 +108,7 @@ def to_page(
 
 
 def _own_file(name: str) -> str:
-    return files(__package__).joinpath(name).read_text("utf-8")
+    return Path(__file__).with_name(name).read_text("utf-8")
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:
@@ -219,3 +211,32 @@ def _packed(graph: Graph) -> dict[str, Any]:
             for name, array in graph.constants.items()
         },
     }
+
+
+# ------------------------------------------------------------------------ digits
+
+
+def write_digits_page(path: str | Path) -> None:
+    """Write the page for digits, each with a dictionary in a polynomial space."""
+    digits = datasets.load("digits")
+    model = make_pipeline(
+        UnitNorm(),
+        NystroemMap(
+            "poly:2,coef0=1", n_landmarks=200, n_components=100, random_state=0
+        ),
+        ResidualClassifier(KSVD(30, n_nonzero_coefs=5, random_state=0)),
+    )
+    model.fit(digits.X_train, digits.y_train)
+    to_page(model, path, digits.X_test, digits.y_test)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m demo.draw", description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("draw.html"), help="the page")
+    asked = parser.parse_args(arguments)
+    write_digits_page(asked.out)
+    print(f"wrote {asked.out}")
+
+
+if __name__ == "__main__":
+    main()

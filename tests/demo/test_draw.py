@@ -13,6 +13,8 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from chromium import Chromium, find_chromium
+from demo import draw as page
+from demo.draw import to_page
 from kernlets import (
     KSVD,
     FourierMap,
@@ -25,9 +27,8 @@ from kernlets import (
     Standardize,
     UnitNorm,
     datasets,
-    to_page,
 )
-from kernlets.export import ExportError, page
+from kernlets.export import ExportError
 
 DIGITS = datasets.load("digits")
 LEARNER = KSVD(20, n_nonzero_coefs=4, max_iter=5, random_state=0)
@@ -242,3 +243,10 @@ def test_rows_that_are_shifted_need_examples(tmp_path):
     with pytest.raises(ValueError, match="examples are needed"):
         to_page(model, tmp_path / "draw.html")
     assert embedded(written(tmp_path, model))["ink"] == DIGITS.X_test[:10].max()
+
+
+def test_the_command_writes_the_page_for_digits(tmp_path, capsys):
+    page.main(["--out", str(tmp_path / "d.html")])
+    assert str(tmp_path / "d.html") in capsys.readouterr().out
+    data = embedded(tmp_path / "d.html")
+    assert data["side"] == 8 and data["labels"] == [str(digit) for digit in range(10)]
