@@ -11,7 +11,7 @@ import numpy as np
 
 from papers.published import number, numbers
 
-from .harness.skip import load_data
+from .data import load_data
 from .harness.timing import timed
 from .peers.spec import Benchmark, Case, Figures, Target
 from .splits import OnSplits, Problem, Split

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .harness.skip import load_data
+from .data import load_data
 from .peers.spec import SEED, Benchmark, Case, Target
 from .splits import OnSplits, Problem, Split
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .harness.skip import load_data
+from .data import load_data
 from .peers.spec import SEED
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from papers.exhibits import ksad_studies as paper
 from papers.published import number
 
-from .harness.skip import load_data
+from .data import load_data
 from .peers.spec import Benchmark, Case, Figures, Target
 from .splits import OnSplits, Problem
 

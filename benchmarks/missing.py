@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .harness.skip import load_data
+from .data import load_data
 from .peers.spec import Benchmark, Case, Figures, Method, Target
 
 WIDTH = 0.75  # of the blur of USPS, as in LKDL's images

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernlets.datasets.locations import find
 
-from .harness.skip import load_data
+from .data import load_data
 from .peers.spec import Benchmark, Case, Figures, Method, Target
 from .pictures import set12
 

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .harness.skip import Skip, load_data, require
+from .data import load_data
+from .harness.skip import Skip, require
 from .peers.spec import Benchmark, Case, Figures, Method
 
 SETS = (

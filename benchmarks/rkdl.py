@@ -14,7 +14,7 @@ import numpy as np
 
 from papers.published import number
 
-from .harness.skip import load_data
+from .data import load_data
 from .peers.spec import Benchmark, Case, Figures, Method, Target
 
 ROUNDS = 5

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .harness.skip import load_data
+from .data import load_data
 from .harness.timing import timed
 from .peers.spec import Benchmark, Case, Figures, Target
 from .splits import OnSplits, Problem, Split

@@ -10,8 +10,8 @@ import numpy as np
 
 from papers.published import number, numbers
 
+from .data import load_data
 from .harness.memory import forget_peak, peak
-from .harness.skip import load_data
 from .harness.timing import Stopwatch
 from .peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 

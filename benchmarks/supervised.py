@@ -9,7 +9,7 @@ import numpy as np
 
 from papers.published import numbers
 
-from .harness.skip import load_data
+from .data import load_data
 from .peers.spec import Benchmark, Case, Figures, Target
 from .splits import OnSplits, Problem
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernlets import datasets
 from kernlets.datasets import Dataset, DatasetNotFoundError, unit_norm
 from kernlets.datasets.base import Split
 
+from .datasets import load
 from .spec import Sizes
 
 
@@ -50,17 +50,17 @@ def _unit(name: str, sizes: tuple[tuple[str, Any], ...]) -> Images:
 def _digits(name: str, smoke: bool, options: tuple[tuple[str, Any], ...]) -> Dataset:
     """A set of digits; a smoke test falls back on those bundled with scikit-learn."""
     try:
-        return datasets.load(name, download=False, **dict(options))
+        return load(name, **dict(options))
     except DatasetNotFoundError:
         if not smoke:
             raise
-        return datasets.load("digits", **dict(options))
+        return load("digits", **dict(options))
 
 
 @lru_cache(maxsize=2)
 def loaded(name: str) -> Dataset:
     """A set that must be in the data folder."""
-    return datasets.load(name, download=False)
+    return load(name)
 
 
 def split_of(name: str, per_class: int, seed: int, sizes: Sizes) -> Split:
@@ -72,6 +72,14 @@ def split_of(name: str, per_class: int, seed: int, sizes: Sizes) -> Split:
         keep = data.y_train < classes
         data = Dataset(name, data.X_train[keep], data.y_train[keep])
     return data.split(per_class, random_state=seed)
+
+
+def photographs(colour: bool) -> np.ndarray:  # (n, height, width), colour: (..., 3)
+    """The sample of STL-10, with levels from 0 to 255."""
+    data = load("stl10", white=255.0, dtype=np.float64)
+    assert data.image_shape is not None
+    images = data.X_train.reshape(-1, *data.image_shape)
+    return images if colour else images.mean(axis=-1)
 
 
 def subset(X: np.ndarray, count: int | None, seed: int) -> np.ndarray:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import importlib
 from types import ModuleType
-from typing import Any
-
-from kernlets import datasets
 
 
 class Skip(Exception):
@@ -19,11 +16,3 @@ def require(module: str, remedy: str = "pip install 'kernlets[bench]'") -> Modul
         return importlib.import_module(module)
     except ImportError as error:
         raise Skip(f"needs the module {module}: {remedy}") from error
-
-
-def load_data(name: str, **options: Any) -> datasets.Dataset:
-    """A data set from the data folder, or `Skip` where it is not there."""
-    try:
-        return datasets.load(name, download=False, **options)
-    except datasets.DatasetNotFoundError as error:
-        raise Skip(f"{name} is not in the folder named by KERNLETS_DATA") from error

@@ -16,6 +16,7 @@ from kernlets.landmarks import uniform
 from kernlets.maps import IKAMap, NystroemMap
 
 from ..claims import Parts, below, together
+from ..data import photographs
 from ..points import Place, Points, by_seed
 from ..published import number
 from ..spec import (
@@ -51,7 +52,7 @@ class Patches(NamedTuple):
 @lru_cache(maxsize=2)  # grey and in colour
 def patches(count: int, tests: int, colour: bool) -> Patches:
     """80 % of the patches to learn from, pairs of some others to measure with."""
-    X = whitened_patches(count, random_state=0, colour=colour)
+    X = whitened_patches(photographs(colour), count, random_state=0)
     train, test = X[: int(0.8 * count)], X[int(0.8 * count) :][:tests]
     variance = distance_percentile(train, 10, random_state=0)
     kernel = RBF(sigma=float(np.sqrt(variance)))
