@@ -258,7 +258,7 @@ def test_every_registered_sampler(name: str, folder: Path, tmp_path: Path) -> No
 def test_a_map_in_front_of_another_learner(folder: Path, tmp_path: Path) -> None:
     model = tmp_path / "m"
     options = ["--method", "MOD", "--map", "nystroem", "--kernel", "rbf:0.5"]
-    ok(run("fit", folder / "train.npz", "-m", model, *options, "--no-normalize"))
+    ok(run("fit", folder / "train.npz", "-m", model, *options, "--scale", "none"))
     steps = load(model).named_steps
     assert list(steps) == ["nystroemmap", "residualclassifier"]
     assert steps["nystroemmap"].kernel.sigma == 0.5

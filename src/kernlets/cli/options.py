@@ -23,20 +23,6 @@ class Scale(str, Enum):
     none = "none"
 
 
-def scaling(scale: Scale, normalize: bool | None) -> Scale:
-    """What --scale says, or the older --normalize and --no-normalize."""
-    if normalize is None:
-        return scale
-    meant = Scale.unit if normalize else Scale.none
-    if scale not in (Scale.auto, meant):
-        raise typer.BadParameter(
-            f"--scale {scale.value} and --normalize say different things: leave the "
-            "latter out",
-            param_hint="--scale",
-        )
-    return meant
-
-
 def _size(text: str) -> tuple[int, int]:
     height, width = text.lower().split("x")
     return int(height), int(width)
@@ -268,14 +254,6 @@ Scaling = Annotated[
         help="first of all. standard: each column to mean 0 and variance 1, for "
         "tables; unit: each row to unit norm, for images and histograms; auto looks "
         "at the rows, and leaves those for outlier detectors alone",
-    ),
-]
-Normalize = Annotated[
-    bool | None,
-    typer.Option(
-        "--normalize/--no-normalize",
-        help="the same as --scale unit and --scale none",
-        show_default=False,
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="seed of all random choices")]
