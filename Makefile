@@ -10,7 +10,7 @@ ORDER ?=
 SEED ?= 0
 MINUTES ?= 20
 CORES := Haswell Sandybridge Nehalem
-OLDEST := tests/contracts tests/unit
+OLDEST := $(addprefix tests/,contracts unit papers benchmarks demo)
 SMOKE := $(addprefix tests/unit/test_,import.py versions.py vocabulary.py kernels.py \
     project.py)
 BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
@@ -35,7 +35,7 @@ help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 17
 
 demo: .venv/.plot ## install and run the demonstration on handwritten digits
-	@$(BIN)/kernlets demo
+	@$(BIN)/python -m demo
 
 test: .venv/.test ## install what the tests need, lint, check types, run the fast tests
 	$(BIN)/ruff check .
@@ -58,10 +58,10 @@ fuzz: .venv/.test ## attack the library with random cases (SEED=0 MINUTES=20)
 	$(BIN)/python -m fuzz --seed $(SEED) --minutes $(MINUTES) --jobs $(JOBS)
 
 reproduce: .venv/.plot ## run the experiments of the papers in full (hours on two cores)
-	$(BIN)/kernlets reproduce all --scale full --jobs $(JOBS) --out reproduction
+	$(BIN)/python -m papers all --scale full --jobs $(JOBS) --out reproduction
 
 pages: .venv/.plot ## write the pages in docs from the records in the repository
-	$(BIN)/python -m kernlets.lab.pages
+	$(BIN)/python -m benchmarks.pages
 
 # All pages are read each time (-E), since pages that are not give no warnings. Examples
 # that have not changed are not run again.
@@ -84,7 +84,7 @@ dist: .venv/.dev ## build wheel and sdist, and test both in clean environments
 	$(BIN)/python -m build -q --outdir dist
 	$(PYTHON) -m venv build/dist/wheel && $(PYTHON) -m venv build/dist/sdist
 	build/dist/wheel/$(notdir $(BIN))/python -m pip install -qq dist/*.whl
-	cd build/dist && wheel/$(notdir $(BIN))/kernlets demo --quick --out demo.html
+	cd build/dist && wheel/$(notdir $(BIN))/python ../../.ci/try_wheel.py
 	mkdir build/dist/source && tar xf dist/*.tar.gz -C build/dist/source --strip 1
 	build/dist/sdist/$(notdir $(BIN))/python -m pip install -qq build/dist/source pytest pandas
 	cd build/dist/source && ../sdist/$(notdir $(BIN))/python -m pytest -q $(SMOKE)

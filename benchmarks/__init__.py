@@ -1,9 +1,13 @@
 """Benchmarks of kernlets beside its peers: ``python -m benchmarks [names...]``.
 
-One file per benchmark: problem, methods, parameter grid, targets. What measures them
-is in `kernlets.lab`: `peers.spec` holds the contracts, `peers.runner` makes the runs,
-`bench` takes seconds and memory and writes records and tables. Nothing heavy is
-imported here, so that `__main__` can set the number of threads first.
+One file per benchmark: problem, methods, parameter grid, targets. `peers.spec` holds
+their contracts, and `peers.runner` makes the runs. `harness` takes seconds and memory
+and writes records, tables and pages; the papers' experiments and the demonstration use
+it, too. ``python -m benchmarks.speed`` measures the library beside its matrix products,
+and ``python -m benchmarks.pages`` writes the pages in ``docs`` from the records.
+
+Nothing heavy is imported here, so that `__main__` can set the number of threads first,
+and a fresh process that measures memory loads little.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kernlets.lab.peers.spec import Benchmark
+    from .peers.spec import Benchmark
 
 NAMES = (
     "omp",

@@ -6,9 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from kernlets.lab.bench.threads import limit_threads
-
 from . import NAMES, load
+from .harness.threads import limit_threads
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -49,12 +48,12 @@ def _log(message: str) -> None:
 
 def _run(name: str, arguments: argparse.Namespace) -> None:
     """Run one benchmark, show its tables, and write them where asked."""
-    from kernlets.lab.bench.html import write_page
-    from kernlets.lab.bench.marks import filled
-    from kernlets.lab.bench.records import JsonLines
-    from kernlets.lab.peers.records import last_results
-    from kernlets.lab.peers.runner import run
-    from kernlets.lab.peers.tables import markdown, skipped, tables
+    from .harness.html import write_page
+    from .harness.marks import filled
+    from .harness.records import JsonLines
+    from .peers.records import last_results
+    from .peers.runner import run
+    from .peers.tables import markdown, skipped, tables
 
     store = JsonLines(arguments.out)
     which = {"resume": arguments.resume, "part": arguments.part}

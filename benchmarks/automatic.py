@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.bench.skip import load_data
-from kernlets.lab.peers.spec import Benchmark, Case, Target
-
+from .data import load_data
+from .peers.spec import Benchmark, Case, Target
 from .splits import OnSplits, Problem, Split
 
 SECONDS = float(os.environ.get("KERNLETS_SEARCH_SECONDS", "60"))

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.bench.skip import load_data
-from kernlets.lab.bench.timing import timed
-from kernlets.lab.peers.spec import Benchmark, Case, Figures, Target
-from kernlets.lab.published import number, numbers
+from papers.published import number, numbers
 
+from .data import load_data
+from .harness.timing import timed
+from .peers.spec import Benchmark, Case, Figures, Target
 from .splits import OnSplits, Problem, Split
 
 ROWS, RANDOM, HALF = "row norm", "random anchors", "ε = 1.2, half the cost"
@@ -65,7 +65,7 @@ def rules(method: str, budget: int) -> dict[str, Any]:
 
 def load_splits(case: Case) -> Iterator[Split]:
     """Both parts pooled and halved at random; of one half some of each class."""
-    from kernlets.lab.papers.exhibits.budget import halves
+    from papers.exhibits.budget import halves
 
     data = load_data(case["data"])
     X = np.concatenate([data.X_train, data.X_test]).astype(np.float64)
@@ -80,7 +80,7 @@ def load_splits(case: Case) -> Iterator[Split]:
 class Kernlets(OnSplits):
     def model(self, seed: int) -> Any:
         from kernlets import BudgetKernelDL, ResidualClassifier
-        from kernlets.lab.papers.exhibits.budget import KERNEL
+        from papers.exhibits.budget import KERNEL
 
         case = self.case
         parameters = {

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.bench.timing import timed
-from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
+from .harness.timing import timed
+from .peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 
 BLOCK = 1000
 N_FEATURES, ATOMS = 64, 50

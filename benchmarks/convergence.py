@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernlets.lab.bench.skip import require
-from kernlets.lab.bench.timing import timed
-from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
-
+from .harness.skip import require
+from .harness.timing import timed
 from .ksvd import NOISE, KSVDLearning, Problem
+from .peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 
 
 class Limited(NamedTuple):

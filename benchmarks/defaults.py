@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.bench.skip import load_data
-from kernlets.lab.peers.spec import SEED, Benchmark, Case, Target
-
+from .data import load_data
+from .peers.spec import SEED, Benchmark, Case, Target
 from .splits import OnSplits, Problem, Split
 
 IMAGES = {"digits": None, "usps": None, "mnist": 10_000, "orl": 5}  # training rows

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernlets.lab.bench.skip import load_data
-from kernlets.lab.peers.spec import SEED
+from .data import load_data
+from .peers.spec import SEED
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.bench.skip import Skip, require
-from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
-
 from .digits import load_digits
+from .harness.skip import Skip, require
+from .peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.bench.skip import require
-from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
+from .harness.skip import require
+from .peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 
 ROWS = 500  # on which the error of the kernel matrix is computed
 

@@ -25,9 +25,10 @@ import torch
 from kernlets import KSVD, OMP, NystroemMap, OnlineDictionary, options
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.hot.rows_omp import rows_omp
-from kernlets.lab.bench.records import write_json
-from kernlets.lab.bench.timing import timed, timed_median
 from kernlets.pursuits import encode
+
+from .harness.records import write_json
+from .harness.timing import timed, timed_median
 
 GIB = 2**30
 #: rows, features, atoms, non-zeros, and the seconds and GiB that are aimed at

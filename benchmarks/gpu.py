@@ -35,9 +35,10 @@ from kernlets.backend.arrays import to_numpy
 from kernlets.datasets import shifted, unit_norm
 from kernlets.datasets.shifts import SHIFTS
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.lab.bench.records import write_json
-from kernlets.lab.bench.timing import Stopwatch, timed_median
 from kernlets.pursuits import encode
+
+from .harness.records import write_json
+from .harness.timing import Stopwatch, timed_median
 
 LEARNING = {"max_iter": 2, "update": "ksvd-parallel", "random_state": 0}
 

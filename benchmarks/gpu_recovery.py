@@ -28,11 +28,11 @@ from scipy import sparse
 
 from kernlets import KSVD, OMP, metrics, options
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.lab.bench.records import write_json
-from kernlets.lab.bench.timing import Stopwatch
 from kernlets.pursuits import encode
 from kernlets.updates import ParallelKSVDUpdate
 
+from .harness.records import write_json
+from .harness.timing import Stopwatch
 from .recovery import FOUND, N_TEST, unit_rows
 
 WARM_UP = 0.6  # of all iterations

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernlets.lab.bench.skip import Skip, require
-from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
-
+from .harness.skip import Skip, require
+from .peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 from .pictures import decibel, nearness, some_pictures
 
 PATCH = 7  # of scikit-learn, as in its example

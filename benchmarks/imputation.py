@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.peers.spec import Benchmark, Case, Figures, Method, Target
+from .peers.spec import Benchmark, Case, Figures, Method, Target
 
 TABLES = ("iris", "wine", "breast_cancer", "diabetes", "digits")
 WIDE = 40  # features from which IterativeImputer gets few rounds and predictors

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernlets.lab.bench.skip import require
-from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
-
+from .harness.skip import require
+from .peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 from .pictures import decibel, nearness, some_pictures
 
 TEXT = "sparse atoms of a picture, found again in its other parts 0123456789"

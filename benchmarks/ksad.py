@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.bench.skip import load_data
-from kernlets.lab.papers.exhibits import ksad_studies as paper
-from kernlets.lab.peers.spec import Benchmark, Case, Figures, Target
-from kernlets.lab.published import number
+from papers.exhibits import ksad_studies as paper
+from papers.published import number
 
+from .data import load_data
+from .peers.spec import Benchmark, Case, Figures, Target
 from .splits import OnSplits, Problem
 
 PLACES = {"orl": ("table2", "orl"), "yaleb": ("table2", "yaleb"), "mnist": ("table3",)}

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.bench.skip import require
-from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
+from .harness.skip import require
+from .peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 
 NOISE = 0.1  # per entry, relative to the size of an entry of the clean signals
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.bench.skip import Skip, require
-from kernlets.lab.bench.timing import Stopwatch
-from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
-from kernlets.lab.published import number
+from papers.published import number
 
 from .digits import Digits, load_digits
+from .harness.skip import Skip, require
+from .harness.timing import Stopwatch
+from .peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 
 BLOCK_ROWS = 2000  # of the products measured alone
 PUBLISHED = number("lkdl", "fig3a", "LKDL", 60_000).value / 100

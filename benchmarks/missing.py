@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernlets.lab.bench.skip import load_data
-from kernlets.lab.peers.spec import Benchmark, Case, Figures, Method, Target
+from .data import load_data
+from .peers.spec import Benchmark, Case, Figures, Method, Target
 
 WIDTH = 0.75  # of the blur of USPS, as in LKDL's images
 HELD_OUT = 0.2  # of the training images, to choose settings on

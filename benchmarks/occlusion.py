@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from kernlets.datasets.locations import find
-from kernlets.lab.bench.skip import load_data
-from kernlets.lab.peers.spec import Benchmark, Case, Figures, Method, Target
 
+from .data import load_data
+from .peers.spec import Benchmark, Case, Figures, Method, Target
 from .pictures import set12
 
 SEEDS = range(100, 103)  # GrossErrorMask was designed on other draws, 0 to 9

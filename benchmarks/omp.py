@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernlets.lab.bench.skip import require
-from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
+from .harness.skip import require
+from .peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 
 SUBSET = 2000  # rows for scikit-learn, which would need minutes for all
 JOBS = 2

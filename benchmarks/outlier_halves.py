@@ -5,10 +5,9 @@ from __future__ import annotations
 from statistics import mean
 from typing import Any
 
-from kernlets.lab.peers.spec import Benchmark, Case, Figures, Method
-
 from .outliers import ALL, NORMAL, SETS, Problem, detected, judged
 from .outliers import BENCHMARK as OUTLIERS
+from .peers.spec import Benchmark, Case, Figures, Method
 
 SIZES = ((96, 8), (96, 16), (96, 32), (48, 64), (24, 256), (12, 512))
 HALVES = {"ADBench": (SETS[::2], SETS[1::2]), "toy": (("toy",), ("toy",))}

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernlets.lab.bench.skip import Skip, load_data, require
-from kernlets.lab.peers.spec import Benchmark, Case, Figures, Method
+from .data import load_data
+from .harness.skip import Skip, require
+from .peers.spec import Benchmark, Case, Figures, Method
 
 SETS = (
     "annthyroid",

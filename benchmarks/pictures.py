@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from kernlets.lab.bench.skip import Skip
-from kernlets.lab.peers.spec import Figures
+from .harness.skip import Skip
+from .peers.spec import Figures
 
 NAMES = (
     "cameraman house peppers starfish monarch airplane parrot "

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.peers.spec import Benchmark, Case, Figures, Method, Target
+from .peers.spec import Benchmark, Case, Figures, Method, Target
 
 FOUND = 0.99  # cosine from which an atom counts as found, as in the paper of K-SVD
 N_TEST = 1000

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.bench.skip import load_data
-from kernlets.lab.peers.spec import Benchmark, Case, Figures, Method, Target
-from kernlets.lab.published import number
+from papers.published import number
+
+from .data import load_data
+from .peers.spec import Benchmark, Case, Figures, Method, Target
 
 ROUNDS = 5
 SIZES = {"n_components": 20, "n_nonzero_coefs": 4}

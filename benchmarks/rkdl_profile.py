@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
-
+from .peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 from .rkdl import SIZES, Problem, kernel, published, signals
 from .rkdl_scale import Exact, Reduced, ReducedGiven
 
@@ -80,7 +79,7 @@ class Written(Exact):
 
     def run(self) -> float:
         from kernlets import OMP
-        from kernlets.lab.papers.written import exact_kernel_ksvd
+        from papers.written import exact_kernel_ksvd
 
         coder, rng = OMP(SIZES["n_nonzero_coefs"]), np.random.default_rng(SEED)
         sizes = SIZES["n_components"], coder, ITERATIONS, rng

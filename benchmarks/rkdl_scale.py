@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernlets.lab.bench.skip import Skip
-from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
-from kernlets.lab.published import numbers
+from papers.published import numbers
 
 from .digits import load_digits
+from .harness.skip import Skip
+from .peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 from .rkdl import SIZES, Problem, kernel
 
 EXACT_ROWS = 16_000  # above, the kernel matrix alone is over a gigabyte

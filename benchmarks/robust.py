@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.bench.skip import load_data
-from kernlets.lab.bench.timing import timed
-from kernlets.lab.peers.spec import Benchmark, Case, Figures, Target
-
+from .data import load_data
+from .harness.timing import timed
+from .peers.spec import Benchmark, Case, Figures, Target
 from .splits import OnSplits, Problem, Split
 
 SECONDS = float(os.environ.get("KERNLETS_SEARCH_SECONDS", "60"))

@@ -18,11 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.bench.memory import watched
-from kernlets.lab.bench.skip import require
-from kernlets.lab.bench.timing import timed
-from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
-
+from .harness.memory import watched
+from .harness.skip import require
+from .harness.timing import timed
+from .peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 from .traffic import traffic
 
 FEATURES = 100

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.bench.timing import timed
-from kernlets.lab.peers.spec import Case, Figures, Method
+from .harness.timing import timed
+from .peers.spec import Case, Figures, Method
 
 Split = tuple[np.ndarray, ...]  # X_train, X_test, y_train, y_test
 

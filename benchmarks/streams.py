@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.bench.memory import forget_peak, peak
-from kernlets.lab.bench.skip import load_data
-from kernlets.lab.bench.timing import Stopwatch
-from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
-from kernlets.lab.published import number, numbers
+from papers.published import number, numbers
+
+from .data import load_data
+from .harness.memory import forget_peak, peak
+from .harness.timing import Stopwatch
+from .peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 
 BATCHES = 9
 BLOCK_ROWS = 10_000  # rows of a batch that are mapped and learned from at a time

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernlets.lab.bench.skip import Skip, require
-from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
+from .harness.skip import Skip, require
+from .peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 
 CORNER = 60  # rows of the matrix on which methods are compared with plain loops
 GAMMA, THETA = 0.1, 0.5

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.bench.skip import Skip, require
-from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
+from .harness.skip import Skip, require
+from .peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 
 WIDTHS = (0.1, 0.2, 0.5, 1.0, 2.0)  # multiples of Cuturi's σ
 RIDGES = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0)  # squared norms of an atom

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.bench.memory import forget_peak, peak
-from kernlets.lab.peers.spec import SEED, Benchmark, Case, Figures, Method, Target
+from .harness.memory import forget_peak, peak
+from .peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 
 MB = 1e6
 STEPS = 150

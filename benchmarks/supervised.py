@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.lab.bench.skip import load_data
-from kernlets.lab.peers.spec import Benchmark, Case, Figures, Target
-from kernlets.lab.published import numbers
+from papers.published import numbers
 
+from .data import load_data
+from .peers.spec import Benchmark, Case, Figures, Target
 from .splits import OnSplits, Problem
 
 FDDL = "simplified FDDL, 300 atoms"

@@ -14,6 +14,7 @@ from pathlib import Path
 import kernlets
 
 sys.path.insert(0, str(Path(__file__).parent / "_site"))
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the page to draw on is in `demo`
 
 project = "kernlets"
 author = "kernlets developers"

@@ -2,7 +2,7 @@
 Holes in pictures: unknown, not zero
 ====================================
 
-A digit, a face and a photograph with holes. What is missing is NaN, each picture is
+Digits and a photograph with holes. What is missing is NaN, each picture is
 coded over what is left of it, and ``inverse_transform(transform(X))`` fills the holes.
 Beside it is what a dictionary makes of the same pictures when holes count as black.
 Run with ``python examples/plot_missing.py``.
@@ -40,22 +40,18 @@ for name, found in (("zero-filled", black), ("masked", restored(learner, holed))
     print(f"digits, {name}: error {np.square(found - clean)[gaps].mean():.4f}")
 
 # %%
-# Faces: a square is covered, and `DictionaryImputer` codes what is left of a face over
-# the faces nearest to it. Without the file of faces, digits stand in for them.
+# Another digit: a rectangle is covered, and `DictionaryImputer` codes what is left over
+# the digits nearest to it.
 
-try:
-    faces = datasets.load("orl", dtype=float)
-    shape = (28, 23)
-    X = faces.X_train.reshape(-1, 28, 4, 23, 4).mean(axis=(2, 4)).reshape(-1, 644)
-except (FileNotFoundError, OSError, ValueError):
-    X, shape = digits.X_train[:300], (8, 8)
-face = X[3].copy().reshape(shape)
-face[shape[0] // 3 : shape[0] // 2, shape[1] // 4 : -shape[1] // 4] = np.nan
+X = digits.X_train[:300]
+covered = X[3].copy().reshape(8, 8)
+covered[2:4, 2:-2] = np.nan
 others = np.delete(X, 3, axis=0)
-found = DictionaryImputer().fit(others).transform(face.reshape(1, -1))[0]
+found = DictionaryImputer().fit(others).transform(covered.reshape(1, -1))[0]
 black = KSVD(60, n_nonzero_coefs=10, max_iter=5, random_state=0).fit(others)
-dark = black.inverse_transform(black.transform(np.nan_to_num(face).reshape(1, -1)))[0]
-pictures["face"] = [X[3], face.ravel(), dark, found]
+dark = black.transform(np.nan_to_num(covered).reshape(1, -1))
+dark = black.inverse_transform(dark)[0]
+pictures["covered digit"] = [X[3], covered.ravel(), dark, found]
 
 # %%
 # A photograph: two thirds of the pixels are lost, and nothing else is known. The
@@ -80,7 +76,7 @@ for name, image in (("zero-filled", flat), ("masked", pictures["photograph"][3])
 # %%
 # From left to right: the picture, what was given, holes as zeros, holes as unknown.
 
-shapes = {"digit": (8, 8), "face": shape, "photograph": photo.shape}
+shapes = {"digit": (8, 8), "covered digit": (8, 8), "photograph": photo.shape}
 titles = ("picture", "with holes", "zero-filled", "restored")
 figure, axes = plt.subplots(3, 4, figsize=(7, 5.5), layout="constrained")
 for line, (name, images) in zip(axes, pictures.items(), strict=True):

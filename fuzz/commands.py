@@ -160,7 +160,7 @@ class Line:
             "--device": ["cpu", "cuda:99", "abacus"],
         }
         often = {"--method": 0.5, "--iterations": 0.6, "--atoms": 0.5}
-        flags = self.draw.some(["--unsupervised", "--no-normalize", "--quiet"], 0.2)
+        flags = self.draw.some(["--unsupervised", "--scale=none", "--quiet"], 0.2)
         flags += self.draw.some(["--resume"], 0.03) + self.draw.some(["--force"], 0.1)
         flags += ["-m", self._output([".model", ""], data)]
         return [data, *self._reading(), *self._options(values, often, 0.1), *flags]

@@ -52,7 +52,7 @@ _HOMES = {
     "outliers": "DictionaryOutlierDetector StreamOutlierDetector",
     "imputers": "DictionaryImputer GrossErrorMask",
     "persistence": "save load",
-    "export": "to_onnx to_page",
+    "export": "to_onnx",
     "config": "options",
     "backend.rows": "Blocks",
     "backend.masks": "mark_missing",

@@ -2,7 +2,7 @@
 
 Every function takes an optional `ax`, draws on it and returns it. Matplotlib is in the
 extra ``plot`` and is imported only when new axes are needed; no other module of the
-library imports it. The HTML report draws its own charts (`kernlets.lab.bench.charts`).
+library imports it.
 """
 
 from __future__ import annotations

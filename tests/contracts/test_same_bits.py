@@ -21,7 +21,6 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from threadpoolctl import threadpool_info
 
 from kernlets import KSVD, options, registry
-from kernlets.backend.renamed import UNSET
 from kernlets.backend.threads import SMALL, serial_blas
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -48,9 +47,8 @@ def data():
 def quick(Estimator: type) -> BaseEstimator:
     """With few iterations and atoms, where it has such parameters."""
     estimator = Estimator()
-    known = estimator.get_params()
-    current = {k for k, v in known.items() if v is not UNSET}
-    return estimator.set_params(**{k: v for k, v in QUICK.items() if k in current})
+    params = estimator.get_params()
+    return estimator.set_params(**{k: v for k, v in QUICK.items() if k in params})
 
 
 def results(estimator: BaseEstimator, X, y) -> list[np.ndarray]:

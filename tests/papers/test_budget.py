@@ -10,9 +10,9 @@ import pytest
 from sklearn.metrics import precision_score
 
 from kernlets import BudgetKernelDL, ResidualClassifier
-from kernlets.lab.papers.exhibits.budget import KERNEL, stream
-from kernlets.lab.published import numbers
 from kernlets.updates import Coherence, StochasticGradient
+from papers.exhibits.budget import KERNEL, stream
+from papers.published import numbers
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("shared_data")]
 SPLITS = range(3)

@@ -13,6 +13,7 @@ from sklearn.cluster import MiniBatchKMeans
 from kernlets import RBF, IKAMap, NystroemMap
 from kernlets.datasets import distance_percentile, unit_norm, whitened_patches
 from kernlets.landmarks import uniform
+from papers.data import photographs
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +42,7 @@ class Patches:
     """Training and test patches, and the kernel of the paper."""
 
     def __init__(self) -> None:
-        X = whitened_patches(100_000, random_state=0)
+        X = whitened_patches(photographs(colour=False), 100_000, random_state=0)
         self.train, self.test = X[:80_000], X[80_000:83_000]
         variance = distance_percentile(self.train, 10, random_state=0)
         self.kernel = RBF(sigma=float(np.sqrt(variance)))

@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernlets import KSADClassifier, datasets
+from kernlets import KSADClassifier
 from kernlets.datasets import unit_norm
-from kernlets.lab.published import number
+from papers.datasets import load
+from papers.published import number
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("shared_data")]
 
 
 def faces(name, n_train, seed, centred=False):
     """Unit-norm rows of one split, without the mean training image if `centred`."""
-    split = datasets.load(name).split(n_train, random_state=seed)
+    split = load(name).split(n_train, random_state=seed)
     mean = split.X_train.mean(axis=0) if centred else 0.0
     X, X_test = unit_norm(split.X_train - mean), unit_norm(split.X_test - mean)
     return X, X_test, split.y_train, split.y_test
@@ -90,7 +91,7 @@ def test_yaleb_fisher_atoms():
     ids=["published", "fisher"],
 )
 def test_mnist(params, at_least):
-    data = datasets.load("mnist")
+    data = load("mnist")
     X, X_test = unit_norm(data.X_train), unit_norm(data.X_test)
     model = KSADClassifier(**params, random_state=0)
     score = accuracy(model, X, X_test, data.y_train, data.y_test)

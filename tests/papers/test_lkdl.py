@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 
 from kernlets import KSVD, KernelKSVD, NystroemMap, ResidualClassifier, datasets
 from kernlets.datasets.preprocess import unit_norm
-from kernlets.lab.published import numbers
+from papers.published import numbers
 
 from .usps import accuracies, kernel_ksvd, ksvd, lkdl
 

@@ -18,7 +18,7 @@ from kernlets import (
     NystroemMap,
     ResidualClassifier,
 )
-from kernlets.lab.published import numbers
+from papers.published import numbers
 
 from .usps import ATOMS, ITERATIONS, accuracies
 

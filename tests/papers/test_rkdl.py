@@ -11,6 +11,7 @@ import pytest
 
 from kernlets import RBF, AnchorDescent, KernelKSVD, ReducedKernelDL, datasets
 from kernlets.updates import KSVDUpdate
+from papers.datasets import load
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +39,7 @@ EXACT = {"mnist": 8.04, "cifar": 3.35}
 @pytest.fixture(scope="module")
 def signals(shared_data):
     """Digit 4 of MNIST and the airplanes of CIFAR-10, unit norm."""
-    mnist, planes = datasets.load("mnist"), datasets.load("cifar10-airplane")
+    mnist, planes = load("mnist"), load("cifar10-airplane")
     return {
         "mnist": datasets.unit_norm(mnist.X_train[mnist.y_train == 4]),
         "cifar": datasets.unit_norm(planes.X_train),

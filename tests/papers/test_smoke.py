@@ -1,4 +1,4 @@
-"""Every experiment of every paper, tiny, through the public command.
+"""Every experiment of every paper, tiny, through the command.
 
 One test per paper, so that they run side by side. What the numbers should be is in the
 other files of this folder; here: that all runs are made, and all is written.
@@ -9,29 +9,28 @@ from __future__ import annotations
 import re
 
 import pytest
-from typer.testing import CliRunner
 
-from kernlets.cli import app
-from kernlets.lab.papers.catalogue import exhibits
-from kernlets.lab.papers.findings import findings
-from kernlets.lab.papers.records import Records
-from kernlets.lab.papers.spec import Unavailable
+from papers.__main__ import main
+from papers.catalogue import exhibits
+from papers.findings import findings
+from papers.records import Records
+from papers.spec import Unavailable
 
 pytestmark = pytest.mark.usefixtures("shared_data")
 
 
 @pytest.mark.parametrize("paper", dict.fromkeys(e.paper for e in exhibits().values()))
-def test_smoke(paper, tmp_path):
-    arguments = ["reproduce", paper, "--scale", "smoke", "--out", str(tmp_path)]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
+def test_smoke(paper, tmp_path, capsys):
+    code = main([paper, "--scale", "smoke", "--out", str(tmp_path)])
+    output = capsys.readouterr().out
+    assert code == 0, output
     records = Records(tmp_path).read()
     shown = [each for each in exhibits().values() if each.paper == paper]
     report = (tmp_path / "report.html").read_text()
     page = (tmp_path / "pages" / f"{paper}.md").read_text()
     for exhibit in shown:
         check_exhibit(exhibit, records)
-        assert exhibit.name in result.output
+        assert exhibit.name in output
         assert f"{exhibit.name}: " in report and f"## {exhibit.name}: " in page
     for figure in re.findall(r"\]\((figures/.*?)\)", page):
         assert (tmp_path / "pages" / figure).stat().st_size > 1000

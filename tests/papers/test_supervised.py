@@ -14,9 +14,9 @@ from kernlets import (
     FDDLClassifier,
     LCKSVDClassifier,
     NystroemMap,
-    datasets,
 )
 from kernlets.datasets import unit_norm
+from papers.datasets import load
 
 from .usps import accuracies
 
@@ -27,7 +27,7 @@ def faces(name, n_train, seeds, build, prepare=unit_norm):
     """Mean accuracy in percent over random splits."""
     scores = []
     for seed in seeds:
-        X, X_test, y, y_test = datasets.load(name).split(n_train, random_state=seed)
+        X, X_test, y, y_test = load(name).split(n_train, random_state=seed)
         model = build(seed).fit(prepare(X), y)
         scores.append(100 * model.score(prepare(X_test), y_test))
     print(name, build(0), np.mean(scores), np.std(scores))

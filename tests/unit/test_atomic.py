@@ -213,14 +213,12 @@ def test_which_parts_are_abandoned(tmp_path: Path) -> None:
         part_of(tmp_path / "b.csv", here, os.getpid(), 0),
         tmp_path / ".a[1].csv.mine.part",
         tmp_path / ".a[1].csv.part",
+        tmp_path / ".a[1].csv.0123abcd.part",  # without a host and a process
     ]
-    gone = [
-        part_of(path, here, os.getpid(), 0),  # a number that was used before
-        part_of(path, here, 2**30, 0),  # no process has it
-        part_of(path, elsewhere, 8, 2 * day),
-        tmp_path / ".a[1].csv.0123abcd.part",
-    ]
-    for part in (kept[-2], kept[-1], gone[-1]):
+    part_of(path, here, os.getpid(), 0)  # a number that was used before
+    part_of(path, here, 2**30, 0)  # no process has it
+    part_of(path, elsewhere, 8, 2 * day)
+    for part in kept[-3:]:
         part.touch()
         os.utime(part, (time.time() - 2 * day,) * 2)
     remove_abandoned(path)

@@ -23,7 +23,7 @@ from typer.testing import CliRunner, Result
 from kernlets import KSVD, NystroemMap, SRCClassifier, load, registry, save
 from kernlets.cli import app, targets
 
-FIT = ["--method", "ksvd", "--atoms", "8", "--no-normalize"]
+FIT = ["--method", "ksvd", "--atoms", "8", "--scale", "none"]
 NAMES = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
@@ -192,7 +192,7 @@ def test_columns_of_files_larger_than_memory(
     if files["plain"].suffix == ".csv":
         pytest.skip("text is read whole")
     small = ["--memory", "10kB"]
-    fit = ["--method", "mod", "--atoms", "8", "--no-normalize", "--label", "species"]
+    fit = ["--method", "mod", "--atoms", "8", "--scale", "none", "--label", "species"]
     ok("fit", files["plain"], "-m", tmp_path / "m", *fit, *small)
     assert list(load(tmp_path / "m").feature_names_in_) == NAMES
     expected = ok("predict", tmp_path / "m", files["bare"])

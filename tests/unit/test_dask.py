@@ -13,11 +13,10 @@ import time
 
 import numpy as np
 import pytest
-from benchmarks.traffic import traffic
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
-from tests.structures import samples as objects
 
+from benchmarks.traffic import traffic
 from kernlets import (
     DTW,
     GAK,
@@ -51,6 +50,7 @@ from kernlets.backend.rows import (
 from kernlets.landmarks import SAMPLERS, choose
 from kernlets.landmarks.select import BY_BLOCKS
 from kernlets.maps import MAPS, ConvolutionMap, CountMap
+from tests.structures import samples as objects
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
 da = pytest.importorskip("dask.array", reason="Dask is not installed")

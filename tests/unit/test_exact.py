@@ -24,9 +24,9 @@ from kernlets import (
     options,
 )
 from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
-from kernlets.lab.papers.written import exact_kernel_ksvd, kernel_omp
 from kernlets.pursuits import encode
 from kernlets.updates import KSVDUpdate
+from papers.written import exact_kernel_ksvd, kernel_omp
 
 PAIRS = [(KSVD, KernelKSVD, {}), (KSVD, KernelKSVD, {"update": "ksvd:exact=True"})]
 PAIRS += [(KSVD, KernelKSVD, {"update": "ksvd-parallel"}), (MOD, KernelMOD, {})]

@@ -12,14 +12,11 @@ import time
 import traceback
 import tracemalloc
 from collections.abc import Callable, Iterator
-from inspect import signature
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import numpy as np
 import pytest
-import sklearn
 from typer.testing import CliRunner
 
 import victim
@@ -53,7 +50,6 @@ from kernlets.persistence.checkpoint import Checkpoint
 from kernlets.persistence.parameters import constraints_of
 
 SEED = 20250712
-OLD_FILES = Path(__file__).parents[1] / "data" / "models-0.1.0.zip"
 
 
 @pytest.fixture
@@ -174,48 +170,6 @@ def test_an_attribute_that_could_not_be_loaded_is_not_saved(path: Path) -> None:
     with pytest.raises(PersistenceError, match="KSVD has no attribute 'note_'"):
         save(model, path)
     assert not path.exists()
-
-
-# ---------------------------------------------------------------------- old files
-
-
-def old_files() -> dict[str, bytes]:
-    """Files of this format that version 0.1.0 wrote before anything was declared."""
-    with ZipFile(OLD_FILES) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-@pytest.mark.parametrize("name", old_files())
-def test_old_files_still_load(name: str, path: Path) -> None:
-    data = old_files()[name]
-    path.write_bytes(data)
-    before = Draft.of(data)
-    if "sklearn" in json.dumps(before.tree):
-        written = before.metadata["sklearn_version"]
-        if written != sklearn.__version__:
-            pytest.skip(f"has parts of scikit-learn {written}, which may have changed")
-    save(load(path), path)
-    after = Draft.of(path.read_bytes())
-    _drop_new_parameters(after.tree, before.tree)
-    assert after.tree == before.tree
-    assert after.arrays.keys() == before.arrays.keys()
-    for key, array in before.arrays.items():
-        np.testing.assert_array_equal(after.arrays[key], array)
-
-
-def _drop_new_parameters(after: Any, before: Any) -> None:
-    """Remove the parameters that classes did not have yet, if they are at defaults."""
-    if isinstance(before, list):
-        for pair in zip(after, before, strict=True):
-            _drop_new_parameters(*pair)
-    if not isinstance(before, dict):
-        return
-    if before.get("@") == "estimator":
-        known = signature(registry.storable()[before["class"]]).parameters
-        for name in after["params"].keys() - before["params"].keys():
-            assert after["params"].pop(name) == known[name].default
-    for name, value in before.items():
-        _drop_new_parameters(after[name], value)
 
 
 # ----------------------------------------------------------------- what it may take

@@ -14,9 +14,9 @@ from kernlets.classifiers.ksad_codes import CodesThenAtoms, KSADCodes, soft
 from kernlets.classifiers.neighbors import count_votes, smallest
 from kernlets.classifiers.scatter import NormScatter, Scatter, fisher_directions
 from kernlets.datasets import unit_norm
-from kernlets.lab.papers.exhibits.common import Searched
-from kernlets.lab.papers.written import Fista
 from kernlets.updates.orthogonal import nearest_orthonormal, procrustes
+from papers.exhibits.common import Searched
+from papers.written import Fista
 
 
 def groups(rng, n=60, k=7, n_classes=4):

@@ -36,7 +36,6 @@ from kernlets import (
 from kernlets.backend import block_loop, room
 from kernlets.backend.block_loop import BlockPlan
 from kernlets.backend.lazy_rows import LazyRows
-from kernlets.backend.renamed import UNSET
 from kernlets.classifiers import residual
 
 ROWS, WIDTH, MEMORY = 60_000, 400, 16  # 96 MB in float32; MB
@@ -64,7 +63,6 @@ PROGRAM = """
     import gc, json, sys, warnings
     import numpy as np
     from kernlets import options, registry
-    from kernlets.backend.renamed import UNSET
     from sklearn.base import is_classifier
 
     warnings.simplefilter("ignore")
@@ -90,8 +88,7 @@ PROGRAM = """
 
     def made(Estimator, given=quick):
         params = Estimator().get_params()
-        known = [name for name, value in params.items() if value is not UNSET]
-        return Estimator(**{k: v for k, v in given.items() if k in known})
+        return Estimator(**{k: v for k, v in given.items() if k in params})
 
     X = np.load(path, mmap_mode="r")
     y = np.arange(len(X)) % 3
@@ -246,8 +243,7 @@ def wide_rows(tmp_path_factory):
 
 def quickly(Estimator):
     params = Estimator().get_params()
-    known = [name for name, value in params.items() if value is not UNSET]
-    return Estimator(**{name: QUICK[name] for name in QUICK if name in known})
+    return Estimator(**{name: QUICK[name] for name in QUICK if name in params})
 
 
 def gpu_peak(gpu, job):

@@ -1,4 +1,4 @@
-"""Patches of images as the IKA experiments use them."""
+"""Patches of images as the IKA paper uses them."""
 
 from __future__ import annotations
 
@@ -44,16 +44,12 @@ def test_whitening_without_variance(rng):
     np.testing.assert_allclose(np.linalg.norm(found, axis=0)[0], 0, atol=1e-10)
 
 
-def test_prepared_patches():
-    found = whitened_patches(200, size=5, random_state=0, name="digits")
+def test_prepared_patches(images):
+    found = whitened_patches(images, 200, size=5, random_state=0)
     assert found.shape == (200, 25) and found.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)
-    again = whitened_patches(200, size=5, random_state=0, name="digits")
+    again = whitened_patches(images, 200, size=5, random_state=0)
     np.testing.assert_array_equal(found, again)
-
-
-def test_colour_images_become_grey(shared_data):
-    assert whitened_patches(300, size=7, random_state=0).shape == (300, 49)
 
 
 def test_distance_percentile(rng):
@@ -84,9 +80,13 @@ def test_patches_in_colour_are_pieces_of_the_images(rng):
         random_patches(images, 5, 9)
 
 
-def test_grey_images_have_no_colour(shared_data):
-    with pytest.raises(ValueError, match="leave colour out"):
-        whitened_patches(5, name="digits", colour=True)
-    found = whitened_patches(400, size=3, random_state=0, colour=True)
+def test_prepared_patches_in_colour(rng):
+    images = rng.integers(256, size=(3, 9, 10, 3))
+    found = whitened_patches(images, 400, size=3, random_state=0)
     assert found.shape == (400, 27)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)
+
+
+def test_rows_are_refused_where_images_are_needed(rng):
+    with pytest.raises(ValueError, match=r"images have the shape \(5, 64\): pass"):
+        whitened_patches(rng.random((5, 64)))

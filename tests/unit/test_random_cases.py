@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from fuzz import case, oracle, pool, report
 from fuzz.draw import Draw
 from fuzz.pool import Plan, Tally
 from fuzz.values import draw_matrix
-
 from kernlets import KSVD
 
 ROOT = Path(__file__).parents[2]

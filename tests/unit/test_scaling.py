@@ -124,9 +124,7 @@ def steps(tmp_path, *options):
         ([], "standardize", "Laplacian()"),
         (["--scale", "standard"], "standardize", "Laplacian()"),
         (["--scale", "unit"], "unitnorm", "Polynomial(coef0=1)"),
-        (["--normalize"], "unitnorm", "Polynomial(coef0=1)"),
         (["--scale", "none"], "nystroemmap", "Laplacian()"),
-        (["--no-normalize"], "nystroemmap", "Laplacian()"),
         (["--kernel", "poly:3"], "standardize", "Polynomial(degree=3)"),
         (["--kernel", "chi2"], "unitnorm", "Chi2()"),
         (["--map", "fourier"], "standardize", "rbf"),
@@ -140,13 +138,9 @@ def test_scale_and_kernel_go_together(options, first, kernel, tmp_path):
     assert kernels == kernel
 
 
-def test_contradictions_and_detectors(tmp_path):
-    X = load_wine().data
-    np.save(tmp_path / "x.npy", X)
+def test_detectors_scale_by_themselves(tmp_path):
+    np.save(tmp_path / "x.npy", load_wine().data)
     command = ["fit", str(tmp_path / "x.npy"), "-m", str(tmp_path / "m")]
-    both = [*command, "--scale", "standard", "--normalize"]
-    result = CliRunner().invoke(app, both)
-    assert result.exit_code == 2 and "different" in result.output
     said = run(*command, "--method", "outliers")
     assert "none (the detector has its own" in said
     assert type(load(tmp_path / "m")).__name__ == "DictionaryOutlierDetector"

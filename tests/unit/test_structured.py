@@ -9,7 +9,6 @@ from math import exp, log
 import numpy as np
 import pytest
 from scipy import linalg, sparse
-from tests.structures import samples
 
 from kernlets import (
     DTW,
@@ -45,6 +44,7 @@ from kernlets.backend import ops
 from kernlets.backend.ops import Lanes, Series
 from kernlets.core import Kernel
 from kernlets.maps import AdditiveMap, ConvolutionMap, CountMap
+from tests.structures import samples
 
 
 def naive(function, X, Y):

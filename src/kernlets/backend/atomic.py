@@ -14,8 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-# host, process, random number; version 0.1 wrote only the last
-PART = re.compile(r"\.(?:([0-9a-f]{8})-(\d+)-)?[0-9a-f]{8}\.part")
+# host, process, random number
+PART = re.compile(r"\.([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\.part")
 LONG_NAME = 200  # bytes; file systems allow 255, and names of parts are longer
 DAY = 86400  # age in seconds at which a part of an unknown process is removed
 

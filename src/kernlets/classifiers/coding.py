@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.base import (
     ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
@@ -14,11 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..backend.estimator import Estimator
 from ..backend.fill import at_hand
-from ..backend.renamed import renamed_parameter
 from ..backend.validation import check_rows
 from ..core import Array, SparseCoder, SparseCodes
 from ..dictionaries import ExplicitDictionary
-from ..fields import Declared, History, Indices, Maybe, Part, Whole
+from ..fields import Declared, History, Indices, Part, Whole
 from ..kernels.complete import completed_rows
 from ..learners.base import codes_of_rows
 from ..pursuits import encode
@@ -34,7 +32,7 @@ class CodingClassifier(
         "dictionary_": Part(ExplicitDictionary, m="m", p="p"),
         "coder_": Part(SparseCoder),
         "atom_classes_": Indices("m", below="C"),
-        "class_count_": Maybe(Indices("C")),  # early files have none
+        "class_count_": Indices("C"),
         "history_": History(),
         "n_iter_": Whole(),
     }
@@ -48,10 +46,6 @@ class CodingClassifier(
         check_is_fitted(self)
         return self.dictionary_.atoms
 
-    def _n_wanted(self) -> int | None:
-        """`n_atoms_per_class`, whose former name is `n_components`."""
-        return renamed_parameter(self, "n_atoms_per_class", "n_components")
-
     def encode(self, X: Any) -> SparseCodes:
         """Sparse codes of the rows of X over all atoms."""
         check_is_fitted(self)
@@ -64,8 +58,7 @@ class CodingClassifier(
 
     def _known_by_prior(self, residuals: Array, X: Array) -> Array:  # (n, C)
         """The residuals, of rows without an observed value by the sizes of classes."""
-        counts = getattr(self, "class_count_", np.ones(len(self.classes_), np.int64))
-        return prior_residuals(residuals, X, counts)
+        return prior_residuals(residuals, X, self.class_count_)
 
     def _training_rows(self, X: Any) -> Array:
         """Checked samples to learn from, filled in where they have gaps."""

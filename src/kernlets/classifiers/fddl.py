@@ -13,7 +13,6 @@ from ..backend.arrays import as_like, empty, index_like, namespace, row_norms
 from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
 from ..backend.masks import has_gaps
 from ..backend.random import generator
-from ..backend.renamed import UNSET
 from ..backend.rows import map_rows
 from ..backend.scale import quiet
 from ..backend.threads import parallel
@@ -80,8 +79,6 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         Seed of the k-means clusters that give the first atoms.
     verbose, callback
         As in `KSVD`.
-    n_components : int
-        Former name of `n_atoms_per_class`; using it warns.
 
     Attributes
     ----------
@@ -132,7 +129,6 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callback": [Callable, None],
-        "n_components": [AT_LEAST_1, None, StrOptions({UNSET})],
     }
 
     _declared: ClassVar[Declared] = {"class_means_": Floats("C", "m")}
@@ -157,7 +153,6 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         random_state: Any = None,
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
-        n_components: Any = UNSET,
     ) -> None:
         self.n_atoms_per_class = n_atoms_per_class
         self.lambda1 = lambda1
@@ -170,7 +165,6 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
-        self.n_components = n_components
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FDDLClassifier:
         """Learn the atoms of all classes from labelled rows.
@@ -185,7 +179,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         self.class_count_ = np.bincount(labels)
         order = np.argsort(labels, kind="stable")
         X, labels = X[index_like(order, X)], labels[order]
-        given = self._n_wanted(), half_of_samples, X, labels, self.classes_
+        given = self.n_atoms_per_class, half_of_samples, X, labels, self.classes_
         sizes = class_sizes(*given)
         self.atom_classes_ = np.repeat(np.arange(len(sizes)), sizes)
         rng = generator(self.random_state)

@@ -16,7 +16,6 @@ from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, SHARE, Str
 from ..backend.estimator import Estimator
 from ..backend.fill import at_hand
 from ..backend.random import generator
-from ..backend.renamed import warn_renamed
 from ..backend.rows import collected, map_rows
 from ..core import Array, Kernel, SparseCodes
 from ..dictionaries import ExplicitDictionary, KernelDictionary
@@ -290,11 +289,6 @@ class KSADClassifier(ClassifierMixin, Estimator):
     def encode(self, X: Any) -> SparseCodes:
         """Sparse codes of new samples, in the form compared with training codes."""
         return pack(collected(self._new_codes(X)), None)
-
-    def codes(self, X: Any) -> Array:  # (n, m)
-        """The codes of `encode` as a dense array; the method is deprecated."""
-        warn_renamed("codes(X)", "encode(X).toarray()")
-        return collected(self._new_codes(X))
 
     def _new_codes(self, X: Any) -> Any:  # (n, m)
         check_is_fitted(self)

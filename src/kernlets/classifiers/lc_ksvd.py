@@ -26,10 +26,8 @@ from ..backend.constraints import (
     NOT_NEGATIVE,
     POSITIVE,
     Options,
-    StrOptions,
 )
 from ..backend.random import generator
-from ..backend.renamed import UNSET
 from ..backend.rows import map_rows
 from ..backend.scale import least_energy, lengths
 from ..backend.weights import (
@@ -71,7 +69,6 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
         "callback": [Callable, None],
-        "n_components": [AT_LEAST_1, None, StrOptions({UNSET})],
     }
 
     _declared: ClassVar[Declared] = {
@@ -98,7 +95,7 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         self.classes_, labels = np.unique(labels, return_inverse=True)
         self.class_count_ = np.rint(np.bincount(labels, weights)).astype(np.int64)
         rng = generator(self.random_state)
-        given = self._n_wanted(), equal_shares, X, labels, self.classes_
+        given = self.n_atoms_per_class, equal_shares, X, labels, self.classes_
         sizes = class_sizes(*given, weights)
         self.atom_classes_ = np.repeat(np.arange(len(sizes)), sizes)
         n_atoms = len(self.atom_classes_)
@@ -223,8 +220,6 @@ class LCKSVDClassifier(JointKSVD):
         Seed of the first atoms.
     verbose, callback
         As in `KSVD`.
-    n_components : int
-        Former name of `n_atoms_per_class`; using it warns.
 
     Attributes
     ----------
@@ -288,7 +283,6 @@ class LCKSVDClassifier(JointKSVD):
         random_state: Any = None,
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
-        n_components: Any = UNSET,
     ) -> None:
         self.n_atoms_per_class = n_atoms_per_class
         self.n_nonzero_coefs = n_nonzero_coefs
@@ -300,7 +294,6 @@ class LCKSVDClassifier(JointKSVD):
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
-        self.n_components = n_components
 
     def _label_weights(self, sizes: np.ndarray) -> np.ndarray:
         beta = self.beta if self.variant == 2 else 0.0
@@ -340,7 +333,7 @@ class DKSVDClassifier(JointKSVD):
         norm.
     tau : float
         Ridge of the first Θ.
-    max_iter, random_state, verbose, callback, n_components
+    max_iter, random_state, verbose, callback
         As in `LCKSVDClassifier`.
 
     Attributes
@@ -373,7 +366,6 @@ class DKSVDClassifier(JointKSVD):
         random_state: Any = None,
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
-        n_components: Any = UNSET,
     ) -> None:
         self.n_atoms_per_class = n_atoms_per_class
         self.n_nonzero_coefs = n_nonzero_coefs
@@ -383,7 +375,6 @@ class DKSVDClassifier(JointKSVD):
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
-        self.n_components = n_components
 
     def _label_weights(self, sizes: np.ndarray) -> np.ndarray:
         return np.full(len(sizes), float(self.beta))

@@ -16,7 +16,7 @@ from ..backend.masks import alike, has_gaps, split
 from ..backend.rows import map_rows
 from ..core import Array, Kernel, SparseCoder, SparseCodes
 from ..dictionaries import KernelDictionary
-from ..fields import Declared, Indices, Maybe, Part
+from ..fields import Declared, Indices, Part
 from ..kernels import resolve
 from ..kernels.check_samples import check_samples, describe_input
 from ..kernels.complete import completed_rows
@@ -85,7 +85,7 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         "kernel_": Part(Kernel),
         "dictionary_": Part(KernelDictionary, m="m", p="p"),
         "atom_classes_": Indices("m", below="C"),
-        "atom_rows_": Maybe(Indices("m")),  # files of version 0.1.0 have none
+        "atom_rows_": Indices("m"),
         "coder_": Part(SparseCoder),
     }
 

@@ -1,7 +1,7 @@
 """The commands: their signatures and help.
 
-What they do is in `commands.py` and `lab_commands.py`. Nothing heavy is imported
-before a command runs, so that ``--help`` is quick.
+What they do is in `commands.py`. Nothing heavy is imported before a command runs, so
+that ``--help`` is quick.
 """
 
 from __future__ import annotations
@@ -28,13 +28,6 @@ def load_commands() -> Any:
     from . import commands
 
     return commands
-
-
-def load_lab_commands() -> Any:
-    """What the commands of the laboratory do."""
-    from . import lab_commands
-
-    return lab_commands
 
 
 def _show_version(wanted: bool) -> None:
@@ -77,7 +70,6 @@ def fit(
     sparsity: o.Sparsity = None,
     iterations: o.Iterations = None,
     scale: o.Scaling = o.Scale.auto,
-    normalize: o.Normalize = None,
     seed: o.Seed = 0,
     set_: o.Setting = None,
     key: o.Key = None,
@@ -109,7 +101,7 @@ def fit(
         atoms=atoms,
         sparsity=sparsity,
         iterations=iterations,
-        scale=o.scaling(scale, normalize),
+        scale=scale,
         seed=seed,
         settings=tuple(set_ or ()),
         search=search,
@@ -289,30 +281,17 @@ def export(
     model: o.Model,
     output: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
-            help=".onnx, for any runtime of ONNX, or .html, a page to draw pictures on",
-        ),
+        typer.Option("--output", "-o", help=".onnx, for any runtime of ONNX"),
     ],
-    data: Annotated[
-        Path | None,
-        typer.Option(help="pictures that the page begins with", show_default="none"),
-    ] = None,
     dtype: Annotated[
         o.Precision | None,
         typer.Option(help="of all numbers", show_default="that of the model"),
     ] = None,
-    label: o.Label = None,
-    key: o.Key = None,
-    size: o.Size = None,
-    header: o.Header = None,
     force: o.Force = False,
 ) -> None:
     """Write MODEL as a file that runs without Python."""
     commands = load_commands()
-    rows = None if data is None else commands.Source(data, label, key, size, header)
-    commands.export_model(model, output, rows, dtype and dtype.value, force)
+    commands.export_model(model, output, dtype and dtype.value, force)
 
 
 @app.command("list")
@@ -325,87 +304,3 @@ def list_(
     """List kernels, landmark samplers, maps, pursuits, learners, classifiers, ..."""
     commands = load_commands()
     commands.show_tables(kind)
-
-
-@app.command()
-def bench(
-    device: o.Device = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="also write a JSON file")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="small sizes, to try it")
-    ] = False,
-    threads: o.Threads = None,
-) -> None:
-    """Measure this machine: seconds of each job beside its matrix products alone."""
-    commands = load_lab_commands()
-    with commands.session(None, threads):
-        commands.show_bench(device, quick, output)
-
-
-@app.command()
-def reproduce(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[NAMES]...",
-            help="all, a paper such as lkdl, or an experiment such as lkdl/fig1a; "
-            "the list if absent",
-        ),
-    ] = None,
-    scale: Annotated[
-        str, typer.Option(help="smoke (seconds), small (minutes) or full (the paper's)")
-    ] = "smoke",
-    out: Annotated[
-        Path, typer.Option(help="folder for results; runs it holds are not repeated")
-    ] = Path("reproduction"),
-    seeds: Annotated[
-        int | None, typer.Option(min=1, help="of each case; the paper's if absent")
-    ] = None,
-    device: o.Device = None,
-    jobs: Annotated[int, typer.Option(min=1, help="processes side by side")] = 1,
-    threads: o.Threads = None,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(min=0, help="seconds after which to stop; repeat it to go on"),
-    ] = None,
-) -> None:
-    """Run the papers' experiments and compare with the published numbers."""
-    commands = load_lab_commands()
-    if not names:
-        commands.list_experiments()
-        return
-    job = commands.Job(scale, seeds, device, jobs, threads, time_limit)
-    commands.run_experiments(names, job, out)
-
-
-@app.command()
-def report(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="folder that `reproduce` wrote")
-    ],
-    scale: Annotated[
-        str | None, typer.Option(help="of the runs to show; the largest if absent")
-    ] = None,
-    pages: Annotated[
-        Path | None, typer.Option(help="also write Markdown pages with figures here")
-    ] = None,
-) -> None:
-    """Write an HTML report of experiments, from the results in DIR."""
-    commands = load_lab_commands()
-    commands.write_report(folder, scale, pages)
-
-
-@app.command()
-def demo(
-    out: o.DemoOut = Path("."),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="fewer samples and settings")
-    ] = False,
-    open_browser: Annotated[
-        bool, typer.Option("--open", help="show the report in a browser")
-    ] = False,
-) -> None:
-    """Linear and kernel dictionaries on handwritten digits, compared."""
-    load_lab_commands().run_demo(out, quick, open_browser)

@@ -1,7 +1,6 @@
 """What the commands on data and models do, loaded when the first of them runs.
 
-``kernlets --help`` and completion in a shell need none of it. Commands of the
-laboratory are in `lab_commands.py`.
+``kernlets --help`` and completion in a shell need none of it.
 """
 
 from __future__ import annotations

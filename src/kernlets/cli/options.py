@@ -23,20 +23,6 @@ class Scale(str, Enum):
     none = "none"
 
 
-def scaling(scale: Scale, normalize: bool | None) -> Scale:
-    """What --scale says, or the older --normalize and --no-normalize."""
-    if normalize is None:
-        return scale
-    meant = Scale.unit if normalize else Scale.none
-    if scale not in (Scale.auto, meant):
-        raise typer.BadParameter(
-            f"--scale {scale.value} and --normalize say different things: leave the "
-            "latter out",
-            param_hint="--scale",
-        )
-    return meant
-
-
 def _size(text: str) -> tuple[int, int]:
     height, width = text.lower().split("x")
     return int(height), int(width)
@@ -270,14 +256,6 @@ Scaling = Annotated[
         "at the rows, and leaves those for outlier detectors alone",
     ),
 ]
-Normalize = Annotated[
-    bool | None,
-    typer.Option(
-        "--normalize/--no-normalize",
-        help="the same as --scale unit and --scale none",
-        show_default=False,
-    ),
-]
 Seed = Annotated[int, typer.Option(min=0, help="seed of all random choices")]
 Setting = Annotated[
     list[str] | None,
@@ -327,8 +305,4 @@ Mask = Annotated[
 ]
 ForcePicture = Annotated[
     bool, typer.Option("--force", help="replace a picture that is read")
-]
-
-DemoOut = Annotated[
-    Path, typer.Option(help="folder for kernlets-demo.html, or an .html file")
 ]

@@ -1,16 +1,15 @@
-"""Data sets of the papers, readers for the user's own files, and image corruption.
+"""Sets of digits, readers for the user's own files, and image corruption.
 
-`load(name)` returns a :class:`Dataset`, and `available()` lists the names that can be
-loaded on this machine. `read_table(path)` reads a user's file, and `open_rows(path)`
-opens one that is larger than memory. `preprocess` and `corrupt` prepare rows as in the
-papers' protocols.
+`load(name)` returns a :class:`Dataset`. `read_table(path)` reads a user's file, and
+`open_rows(path)` opens one that is larger than memory. `preprocess` and `corrupt`
+prepare rows as in the papers' protocols.
 """
 
 from __future__ import annotations
 
 from kernlets.datasets import corrupt, preprocess
 from kernlets.datasets.base import Dataset
-from kernlets.datasets.catalogue import available, load
+from kernlets.datasets.catalogue import load
 from kernlets.datasets.locations import DatasetNotFoundError
 from kernlets.datasets.patches import distance_percentile, whitened_patches
 from kernlets.datasets.preprocess import remove_mean_and_normalize, unit_norm
@@ -25,7 +24,6 @@ __all__ = [
     "Dataset",
     "DatasetNotFoundError",
     "Table",
-    "available",
     "corrupt",
     "covariances",
     "distance_percentile",

@@ -1,9 +1,8 @@
-"""The named data sets: what each file holds and how `load` prepares it."""
+"""Three sets of digits: what each file holds and how `load` prepares it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,32 +57,7 @@ CATALOGUE: dict[str, Entry] = {
         (28, 28),
         openml=OpenML(554, 60000, _MNIST_TEST, _mnist_from_openml),
     ),
-    "orl": Entry(
-        "orl.npz", "ORL faces, 40 subjects x 10 images, 112x92 pixels", (112, 92)
-    ),
-    "yaleb": Entry(
-        "yaleb_images.npz", "Extended Yale B, 2414 faces of 48x42 pixels", (48, 42)
-    ),
-    "yaleb-features": Entry(
-        "yaleb_features.npz",
-        "Extended Yale B, 504 random-face features (a substitute for LC-KSVD's file)",
-    ),
-    "ar": Entry(
-        "ar_features.npz",
-        "AR faces without occlusion, 300 eigenface features (a substitute)",
-    ),
-    "ar-540": Entry(
-        "ar_randomfaces540.npz",
-        "AR faces without occlusion, 540 random-face features (a substitute)",
-    ),
-    "cifar10-airplane": Entry(
-        "cifar10_airplane.npz", "CIFAR-10 airplanes, 5000 grey of 32x32", (32, 32)
-    ),
-    "stl10": Entry(
-        "stl10_sample.npz", "STL-10, a sample of 256 RGB images, 96x96", (96, 96, 3)
-    ),
 }
-ADBENCH = "adbench/"
 IMAGE_OPTIONS = ("white", "smooth")
 
 
@@ -98,14 +72,14 @@ def load(
 
     Parameters
     ----------
-    name : str
-        A key of `available()`, including "adbench/<set>" (there label 1 = anomaly).
+    name : {"digits", "usps", "mnist"}
+        The set.
     download : bool
         Whether the network may be used.
     dtype : dtype
         Type of the rows.
     **options
-        For images only. `white`: grey level of white, where black is 0 (default 1; 2
+        `white`: grey level of white, where black is 0 (default 1; 2
         for usps, the range of the original files, in which the papers state noise
         levels). `smooth`: width in pixels of a Gaussian blur with zeros around the
         image; LKDL's USPS protocol is ``load("usps", smooth=0.75)``.
@@ -120,7 +94,22 @@ def load(
     >>> datasets.load("digits").X_test.shape
     (899, 64)
     """
-    entry = _entry(name)
+    if name not in CATALOGUE:
+        raise ValueError(
+            f"name={name!r} is not a known data set: {guess(name, CATALOGUE)}"
+            f"choose from {', '.join(CATALOGUE)}"
+        )
+    return load_entry(name, CATALOGUE[name], download, dtype, **options)
+
+
+def load_entry(
+    name: str,
+    entry: Entry,
+    download: bool = True,
+    dtype: Any = np.float32,
+    **options: Any,
+) -> Dataset:
+    """The data set that an entry describes; `load` says what the arguments are."""
     _check_options(name, entry, options)
     arrays = _arrays(name, entry, download)
     X = {
@@ -136,52 +125,6 @@ def load(
         _labels(arrays.get("y_test")),
         entry.image_shape,
         entry.description,
-    )
-
-
-def available() -> dict[str, str]:
-    """Names that can be loaded on this machine, each with its origin.
-
-    Returns
-    -------
-    dict
-        Name to path, "scikit-learn" or "OpenML (download)".
-
-    Examples
-    --------
-    >>> from kernlets import datasets
-    >>> datasets.available()["digits"]
-    'scikit-learn'
-    """
-    found = {name: _origin(name, entry) for name, entry in CATALOGUE.items()}
-    for path in locations.find(f"{ADBENCH}*.npz"):
-        found.setdefault(_adbench_name(path), str(path))
-    return {name: origin for name, origin in found.items() if origin}
-
-
-def _origin(name: str, entry: Entry) -> str:
-    if not entry.pattern:
-        return "scikit-learn"
-    path = next(locations.find(entry.pattern), None)
-    if path is not None:
-        return str(path)
-    return "OpenML (download)" if entry.openml else ""
-
-
-def _adbench_name(path: Path) -> str:
-    """The name of an ADBench file, which begins with a number: 45_wine.npz."""
-    return ADBENCH + path.stem.split("_", 1)[-1]
-
-
-def _entry(name: str) -> Entry:
-    if name in CATALOGUE:
-        return CATALOGUE[name]
-    if name.startswith(ADBENCH):
-        pattern = f"{ADBENCH}*_{name.removeprefix(ADBENCH)}.npz"
-        return Entry(pattern, f"ADBench's {name.removeprefix(ADBENCH)}, 1 = anomaly")
-    raise ValueError(
-        f"name={name!r} is not a known data set: {guess(name, CATALOGUE)}"
-        f"choose from {', '.join(CATALOGUE)}, adbench/<set>"
     )
 
 

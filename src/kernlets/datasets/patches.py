@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from kernlets.datasets.catalogue import load
 from kernlets.datasets.preprocess import unit_norm
 
 RandomState = int | np.random.Generator | None
 
 
 def whitened_patches(
+    images: Any,  # (n, height, width) or (n, height, width, colours)
     n_patches: int = 100_000,
     size: int = 7,
     random_state: RandomState = None,
-    name: str = "stl10",
-    colour: bool = False,
-) -> np.ndarray:  # (n_patches, size²), with colour (n_patches, 3 size²)
+) -> np.ndarray:  # (n_patches, size²), with colours that many times as long
     """Patches from random places in the images, whitened and of unit length.
 
     Contrast is normalized per image, all patches are whitened together by their
@@ -25,35 +25,28 @@ def whitened_patches(
 
     Parameters
     ----------
+    images : array (n, height, width) or (n, height, width, colours)
+        Pictures of one size, with levels from 0 to 255.
     n_patches : int
         Number of patches.
     size : int
         Height and width of a patch in pixels.
     random_state : int, Generator or None
         Seed of the places.
-    name : str
-        A data set of images.
-    colour : bool
-        Whether to keep the colours of the images instead of their mean.
 
     Examples
     --------
     >>> from kernlets import datasets
-    >>> patches = datasets.whitened_patches(50, size=4, random_state=0, name="digits")
-    >>> patches.shape
+    >>> digits = 255 * datasets.load("digits").X_train.reshape(-1, 8, 8)
+    >>> datasets.whitened_patches(digits, 50, size=4, random_state=0).shape
     (50, 16)
     """
-    data = load(name, white=255.0, dtype=np.float64)
-    shape = data.image_shape
-    if shape is None:
-        raise ValueError(f"name={name!r} has no images: use 'stl10' or 'mnist'")
-    images = data.X_train.reshape(-1, *shape)
-    if colour and len(shape) < 3:
+    images = np.asarray(images, dtype=np.float64)
+    if images.ndim not in (3, 4):
         raise ValueError(
-            f"colour=True, but the images of name={name!r} are grey: use 'stl10', or "
-            "leave colour out"
+            f"images have the shape {images.shape}: pass an array (n, height, width) "
+            "or (n, height, width, colours)"
         )
-    images = images if colour or len(shape) < 3 else images.mean(axis=-1)
     rows = random_patches(normalized_contrast(images), n_patches, size, random_state)
     return unit_norm(whitened(rows)).astype(np.float32)
 

@@ -1,4 +1,4 @@
-"""The atoms that come with the library; `lab/patch_atoms.py` has learned them."""
+"""The atoms that come with the library; `benchmarks/patch_atoms.py` learns them."""
 
 from __future__ import annotations
 

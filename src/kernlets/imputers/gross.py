@@ -18,7 +18,7 @@ from ..backend.scale import unit_rows
 from ..backend.threads import parallel
 from ..backend.validation import check_rows
 from ..core import Array
-from ..fields import Declared, Floats, Indices, Maybe, Number, Size, Whole
+from ..fields import Declared, Floats, Indices, Number, Size, Whole
 from ..kernels.complete import completed_rows
 from ..learners.first_atoms import nonzero_rows
 
@@ -130,7 +130,7 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
     _declared: ClassVar[Declared] = {
         "n_features_in_": Size("p"),
         "samples_": Floats("m", "p"),
-        "groups_": Maybe(Indices("m")),  # files of version 0.1.0 have none
+        "groups_": Indices("m"),
         "mean_": Floats("p"),
         "level_": Number(least=0),
         "n_iter_": Whole(),
@@ -182,8 +182,7 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
     def _sets(self) -> list[_Atoms]:
         """The samples that rows are coded over together: all, or those of a class."""
         samples = to_numpy(self.samples_)
-        groups = getattr(self, "groups_", np.zeros(len(samples), dtype=np.intp))
-        parts = (samples[groups == g] for g in np.unique(groups))
+        parts = (samples[self.groups_ == g] for g in np.unique(self.groups_))
         return [_Atoms(part, self.ridge) for part in parts]
 
     def _own_level(self) -> float:

@@ -12,7 +12,7 @@ from ..backend.reading import apply_rows
 from ..backend.scale import power_of_two, typical_length
 from ..backend.weights import Weights
 from ..core import Array, SparseCoder
-from ..fields import Declared, Floats, Maybe, Number
+from ..fields import Declared, Floats, Number
 from ..pursuits import encode
 from ..pursuits.coded_sums import CodeSummary, completed, summarize_codes
 from .forgetting import Forgetting
@@ -87,10 +87,9 @@ class RLSDictionary(StreamLearner):
 
     _declared: ClassVar[Declared] = {
         "covariance_": Floats("m", "m", like="float64"),
-        # files of version 0.1.0 have none
-        "prior_": Maybe(Number(least=np.finfo(float).tiny)),
+        "prior_": Number(least=np.finfo(float).tiny),
     }
-    prior_: float = 1.0
+    prior_: float
 
     def __init__(
         self,

@@ -30,8 +30,7 @@ def represented(detector: Any, X: Array) -> Represented:
         return _by_dictionaries(detector, X)
     if not hasattr(detector, "reference_"):
         raise ValueError(
-            "this detector was fitted by an earlier version, which kept no normal rows "
-            "to compare with: fit it again"
+            "this detector holds no normal rows to compare with: fit it again"
         )
     return _by_learner(detector, X)
 

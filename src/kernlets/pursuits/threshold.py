@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal
 
 from ..backend.arrays import namespace
 from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, StrOptions
-from ..backend.renamed import warn_renamed
 from ..core import Array, SparseCoder, SparseCodes
 from .bookkeeping import pack, refuse_unbounded, squared_residual
 
@@ -99,9 +98,6 @@ class Threshold(SparseCoder):
     def _count(self, n_atoms: int) -> int:
         """Number of coefficients that "top-k" keeps."""
         count = self.n_nonzero_coefs
-        if count is None and self.alpha >= 1:
-            warn_renamed("alpha with kind='top-k'", "n_nonzero_coefs", stacklevel=5)
-            count = int(self.alpha)
         if count is None or not 1 <= count <= n_atoms:
             raise ValueError(
                 f"n_nonzero_coefs={count!r} is the number of coefficients that "

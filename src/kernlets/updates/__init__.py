@@ -2,7 +2,6 @@
 
 from .. import _added
 from ..backend.names import build
-from ..backend.renamed import warn_renamed
 from ..core import AtomUpdate
 from .admission import BabelMeasure, FeatureDistance, LinearDependence
 from .anchored import AnchoredUpdate
@@ -26,13 +25,6 @@ UPDATES = {
     "coordinate": CoordinateUpdate,
     "orthogonal": OrthogonalUpdate,
     **_added("updates"),
-}
-
-#: Former names of updates.
-RENAMED = {
-    "approximate": "ksvd",
-    "exact": "ksvd:exact=True",
-    "parallel": "ksvd-parallel",
 }
 
 __all__ = [
@@ -64,6 +56,4 @@ def resolve_update(spec: str | AtomUpdate) -> AtomUpdate:
     """
     if not isinstance(spec, str):
         return spec
-    if spec in RENAMED:
-        warn_renamed(f"update={spec!r}", repr(RENAMED[spec]), stacklevel=4)
-    return build("update", RENAMED.get(spec, spec), UPDATES)
+    return build("update", spec, UPDATES)

@@ -1,0 +1,2 @@
+"""Measurements beside peer libraries: contracts, runs and tables.
+"""

@@ -1,8 +1,0 @@
-"""The papers' experiments, run again and compared with the published numbers.
-
-A `Study` is a grid of runs, an `Exhibit` one table or figure of a paper (`spec.py`);
-both are listed per paper in `exhibits/`. `runner.py` makes the runs and keeps one line
-of JSON for each (`records.py`); `findings.py` compares; `figures.py`, `pages.py` and
-`report.py` show. ``python -m kernlets.lab.papers`` makes the runs where neither a
-terminal library nor a plotting library is installed.
-"""
