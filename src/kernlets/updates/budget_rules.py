@@ -287,13 +287,13 @@ class ReconstructionCost(Admission):
         return {**super().rules(), "cost": float(self.threshold) * (1 + self.half)}
 
 
-def pursuit_of(coder: Any, like: Array) -> ops.Pursuit:
+def pursuit_of(coder: Any, like: Array) -> ops.BudgetPursuit:
     """Convert a coder for the hot operation; `like` has one column per atom."""
     if isinstance(coder, OMP):
         n_nonzero, tol = coder.width(like.shape[1]), float(coder.tol or 0)
-        return ops.Pursuit(n_nonzero, 0.0, False, 0, tol)
+        return ops.BudgetPursuit(n_nonzero, 0.0, False, 0, tol)
     tol = max(float(coder.tol), 4 * eps(like))
-    return ops.Pursuit(
+    return ops.BudgetPursuit(
         0, float(coder.alpha), bool(coder.positive), int(coder.max_iter), tol
     )
 
