@@ -357,7 +357,7 @@ def budget_problem(rng, dtype, pruning, width):
         tiny=100 * tiny,
         jitter=tiny**0.5,
     )
-    pursuit = ops.Pursuit(width, 0.05 * (width == 0), False, 5000, 8 * tiny)
+    pursuit = ops.BudgetPursuit(width, 0.05 * (width == 0), False, 5000, 8 * tiny)
     return (X @ X.T + 1) ** 3, stock, rules, pursuit
 
 

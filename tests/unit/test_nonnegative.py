@@ -11,7 +11,7 @@ from kernlets.dictionaries import ExplicitDictionary, GramDictionary
 from kernlets.pursuits import encode
 from kernlets.pursuits.coded_sums import statistics
 from kernlets.updates import KSVDUpdate, ParallelKSVDUpdate, sweeps
-from kernlets.updates.sweeps import gauss_seidel, nonnegative, positive_sweeps
+from kernlets.updates.sweeps import clip_negative, gauss_seidel, positive_sweeps
 
 CODER = OMP(3, positive=True)
 KEEP = {"min_uses": 0, "max_coherence": 2.0}
@@ -170,7 +170,7 @@ def test_statistics_and_samples_that_take_places(rng):
 
 
 def test_nonnegative_turns_what_is_all_negative():
-    atoms = nonnegative(np.array([[3.0, -1.0], [-3.0, -4.0]]))
+    atoms = clip_negative(np.array([[3.0, -1.0], [-3.0, -4.0]]))
     np.testing.assert_allclose(atoms, [[1, 0], [0.6, 0.8]])
 
 

@@ -14,7 +14,7 @@ from kernlets import (
     save,
 )
 from kernlets.outliers import PatchOutlierDetector
-from kernlets.outliers.patches import spread_scores
+from kernlets.outliers.patches import average_scores
 
 
 def stripes(rng, shape=(48, 40), channels=()):
@@ -118,7 +118,7 @@ def test_patches_are_made_a_few_at_a_time(rng, monkeypatch):
 
 
 def test_overlaps_are_averaged():
-    found = spread_scores(np.array([1.0, 3.0]), [np.array([0, 2])], (4,), (6,))
+    found = average_scores(np.array([1.0, 3.0]), [np.array([0, 2])], (4,), (6,))
     np.testing.assert_array_equal(found, [1, 1, 2, 2, 3, 3])
 
 

@@ -26,7 +26,7 @@ from kernlets.kernels import Normalized
 from kernlets.learners.reduced import facing
 from kernlets.pursuits import encode
 from kernlets.updates import AnchorDescent, AnchoredUpdate
-from kernlets.updates.anchored import _widened
+from kernlets.updates.anchored import _with_all_slots
 from kernlets.updates.anchors import KernelTerm, LinearTerm, Objective, OnSpheres
 
 KERNELS = [RBF(1.5), Polynomial(3, coef0=1.0, scale=0.3)]
@@ -542,7 +542,7 @@ def test_saved_and_loaded(tmp_path, X):
 
 def test_codes_of_all_atoms_keep_their_values(rng):
     codes = SparseCodes(np.array([[2, 0], [1, -1]]), np.array([[3.0, 4], [5, 0]]), 4)
-    wide = _widened(codes)
+    wide = _with_all_slots(codes)
     np.testing.assert_array_equal(wide.toarray(), codes.toarray())
     assert wide.width == 4
 

@@ -22,7 +22,7 @@ from kernlets.learners.iterate import CodeAndUpdate
 from kernlets.learners.warm_up import at_rest, exchanges, grown
 from kernlets.pursuits import encode
 from kernlets.pursuits.coded_sums import statistics
-from kernlets.updates.exchange import exchanged
+from kernlets.updates.exchange import exchange_atoms
 
 LEARNERS = [KSVD(12), KSVD(12, update="ksvd-parallel"), MOD(12)]
 LEARNERS += [KernelKSVD("poly:2", 12), KernelMOD("poly:2", 12)]
@@ -107,11 +107,11 @@ def test_atoms_of_least_value_are_exchanged(needs, rng, xp):
     coded = Coded(xp.asarray(X), codes)
     if needs == "statistics":
         coded = statistics(dictionary, coded.X, codes)
-    found = xp.to_numpy(exchanged(dictionary, coded, 1).atoms)
+    found = xp.to_numpy(exchange_atoms(dictionary, coded, 1).atoms)
     moved = np.flatnonzero((found != atoms).any(axis=1))
     assert len(moved) == 1 and moved[0] in (1, 2)
     np.testing.assert_allclose(found[moved[0]], X[30] / np.linalg.norm(X[30]))
-    known = exchanged(dictionary.with_weights(xp.asarray(found)), coded, 1).atoms
+    known = exchange_atoms(dictionary.with_weights(xp.asarray(found)), coded, 1).atoms
     assert (xp.to_numpy(known) != X[30] / np.linalg.norm(X[30])).any(axis=1).sum() >= 2
 
 
@@ -120,7 +120,7 @@ def test_nothing_is_exchanged_where_all_is_explained(rng):
     X = np.repeat(atoms, 5, axis=0)
     dictionary = ExplicitDictionary(atoms)
     coded = Coded(X, encode(dictionary, OMP(1), X))
-    assert exchanged(dictionary, coded, 2) is dictionary
+    assert exchange_atoms(dictionary, coded, 2) is dictionary
 
 
 def test_exchanges_leave_time_to_settle():

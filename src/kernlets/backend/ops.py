@@ -14,7 +14,7 @@ from typing import Any
 from ..config import options
 from ..core import Array
 from ..hot.budget import ERROR as ERROR
-from ..hot.budget import Outcome, Pursuit, Rules, Stock
+from ..hot.budget import BudgetOutcome, BudgetPursuit, Rules, Stock
 from ..hot.lanes import LANES as LANES
 from ..hot.lanes import Lanes as Lanes
 from ..hot.lanes import Series as Series
@@ -248,8 +248,8 @@ def budget_stream(
     energy: Array,  # (n,)
     rates: Array,  # (n,)
     rules: Rules,
-    pursuit: Pursuit,
-) -> Outcome:
+    pursuit: BudgetPursuit,
+) -> BudgetOutcome:
     """A dictionary on a budget learns from a block, sample by sample."""
     learn = implementation("budget_stream", cross)
     return learn(stock, size, cross, energy, rates, rules, pursuit)

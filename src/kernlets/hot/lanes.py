@@ -1,8 +1,8 @@
-"""Samples side by side: the layout in which loops compare one sample with eight.
+"""The layout of series in which loops compare one series with eight at a time.
 
-Numbers of eight samples stand next to each other, so that a processor computes eight
-comparisons at a time. Each comparison is computed by itself, in the same order of
-operations wherever its sample stands.
+Numbers of eight series are interleaved, so that vector instructions compute eight
+comparisons at once. A comparison has the same order of operations in every lane, so
+that its result does not depend on the series beside it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Series(NamedTuple):
 
     @classmethod
     def of(cls, samples: list[np.ndarray]) -> Series:
-        """From arrays (T, c)."""
+        """Join arrays (T, c)."""
         if not samples:
             return cls(np.empty((0, 1)), np.zeros(1, np.int64))
         lengths = [len(sample) for sample in samples]
@@ -37,7 +37,7 @@ class Series(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """The same series in groups of eight, as long as the longest of their group."""
+    """Series in groups of eight, padded to the longest of their group."""
 
     values: np.ndarray  # (total,) float64, each group (c, T, LANES)
     starts: np.ndarray  # (groups + 1,) where each group begins
@@ -45,33 +45,33 @@ class Lanes(NamedTuple):
 
     @classmethod
     def of(cls, series: Series) -> Lanes:
-        """Groups of neighbours; sort series by length before to save work."""
+        """Group consecutive series; if they are sorted by length, padding is short."""
         n_groups = -(-len(series.lengths) // LANES)
         lengths = np.zeros((n_groups, LANES), dtype=np.int64)
         lengths.ravel()[: len(series.lengths)] = series.lengths
-        width = series.values.shape[1]
+        n_channels = series.values.shape[1]
         longest = lengths.max(axis=1, initial=0)
-        starts = np.concatenate([[0], np.cumsum(longest * width * LANES)])
-        values = aligned(int(starts[-1]))
+        starts = np.concatenate([[0], np.cumsum(longest * n_channels * LANES)])
+        values = allocate_aligned(int(starts[-1]))
         values[:] = PAD
         for i, (begin, end) in enumerate(pairwise(series.starts)):
             group, lane = divmod(i, LANES)
-            part = values[starts[group] : starts[group + 1]]
-            part = part.reshape(width, longest[group], LANES)
-            part[:, : end - begin, lane] = series.values[begin:end].T
+            group_values = values[starts[group] : starts[group + 1]]
+            group_values = group_values.reshape(n_channels, longest[group], LANES)
+            group_values[:, : end - begin, lane] = series.values[begin:end].T
         return cls(values, starts.astype(np.int64), lengths)
 
     def sample(self, j: int) -> np.ndarray:  # (T, c)
-        """One of the series."""
+        """Return series j."""
         group, lane = divmod(j, LANES)
-        part = self.values[self.starts[group] : self.starts[group + 1]]
+        group_values = self.values[self.starts[group] : self.starts[group + 1]]
         length = self.lengths[group]
-        part = part.reshape(-1, length.max(), LANES)
-        return part[:, : length[lane], lane].T
+        group_values = group_values.reshape(-1, length.max(), LANES)
+        return group_values[:, : length[lane], lane].T
 
 
-def aligned(n: int) -> np.ndarray:  # (n,) float64, not set
-    """Room whose groups of eight are one line of the processor's cache each."""
-    room = np.empty(n + LANES)
-    begin = -(room.ctypes.data // room.itemsize) % LANES
-    return room[begin : begin + n]
+def allocate_aligned(n: int) -> np.ndarray:  # (n,) float64, not set
+    """An array in which each group of eight numbers is one cache line."""
+    buffer = np.empty(n + LANES)
+    begin = -(buffer.ctypes.data // buffer.itemsize) % LANES
+    return buffer[begin : begin + n]

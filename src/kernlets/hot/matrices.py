@@ -16,6 +16,6 @@ def stein(
     """log det((A + B)/2) for all matrices A and those from `first` to n."""
     out = np.empty((len(rows), n - first))
     for j in range(first, n):
-        other = columns[j // LANES, :, :, j % LANES]
-        out[:, j - first] = np.linalg.slogdet((rows + other) / 2)[1]
+        B = columns[j // LANES, :, :, j % LANES]
+        out[:, j - first] = np.linalg.slogdet((rows + B) / 2)[1]
     return out

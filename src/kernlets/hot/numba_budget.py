@@ -1,4 +1,4 @@
-"""Numba twin of `reference_budget`; see there for what is computed and why.
+"""Numba twin of `reference_budget`, which has the formulas.
 
 Matrices are multiplied at their full capacity, where unused rows are zero, so that
 BLAS gets contiguous arrays and nothing is copied.
@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .budget import ERROR, MERGE, SPOILED, Outcome, Pursuit, Rules, Stock
+from .budget import ERROR, MERGE, SPOILED, BudgetOutcome, BudgetPursuit, Rules, Stock
 from .numba_ import _jit, _lasso_samples, _omp_samples, _peak, work_space
 
 
 class _Scratch(NamedTuple):
-    """Room for one sample and its code."""
+    """Work arrays for one sample and its code."""
 
     row: np.ndarray  # (c,) κ(anchors, x), zero past the anchors
     corr: np.ndarray  # (1, m) Dᵀφ(x)
@@ -30,7 +30,7 @@ class _Scratch(NamedTuple):
     values: np.ndarray
 
     @classmethod
-    def of(cls, stock: Stock, pursuit: Pursuit) -> _Scratch:
+    def of(cls, stock: Stock, pursuit: BudgetPursuit) -> _Scratch:
         (c, m), kind = stock.coefs.shape, stock.coefs.dtype
         width = max(pursuit.width, 1)
         return cls(
@@ -52,60 +52,64 @@ def budget_stream(
     energy: np.ndarray,
     rates: np.ndarray,
     rules: Rules,
-    pursuit: Pursuit,
-) -> Outcome:
+    pursuit: BudgetPursuit,
+) -> BudgetOutcome:
     """Learn from a block of samples; changes the stock in place."""
     kind = energy.dtype.type
-    noted = np.zeros((2, len(energy)), kind)
+    errors_and_costs = np.zeros((2, len(energy)), kind)
     counts = _samples(
         stock,
         size,
         np.ascontiguousarray(cross),
         energy,
         rates,
-        _typed(rules, kind),
-        _typed(pursuit, kind),
+        _cast_floats(rules, kind),
+        _cast_floats(pursuit, kind),
         _Scratch.of(stock, pursuit),
-        noted,
+        errors_and_costs,
     )
-    return Outcome(*counts, *noted)
+    return BudgetOutcome(*counts, *errors_and_costs)
 
 
-def _typed(numbers, kind):
-    """The same with floats in the precision of the samples."""
+def _cast_floats(numbers, kind):
+    """Convert the floats of a tuple to the precision of the samples."""
     return type(numbers)(*[kind(x) if isinstance(x, float) else x for x in numbers])
 
 
 @_jit
-def _samples(stock, size, cross, energy, rates, rules, pursuit, scratch, noted):
+def _samples(
+    stock, size, cross, energy, rates, rules, pursuit, scratch, errors_and_costs
+):
     row, corr = scratch.row, scratch.corr[0]
     first, n_admitted, n_unstable = cross.shape[1] - len(cross), 0, 0
     for i in range(len(cross)):
-        own = energy[i]
-        near = _nearness(stock, size, cross[i], own, row)
-        is_new = own > 0 and (rules.repeats or near < 1 - rules.tiny)
-        starting = is_new and size < len(stock.start)
-        error, length = _coded(stock, size, own, pursuit, scratch)
+        k_xx = energy[i]
+        coherence = _largest_coherence(stock, size, cross[i], k_xx, row)
+        is_new = k_xx > 0 and (rules.repeats or coherence < 1 - rules.tiny)
+        is_first = is_new and size < len(stock.start)
+        error, alpha1 = _code_sample(stock, size, k_xx, pursuit, scratch)
         shrinkage = rules.penalty * np.trace(stock.gram)
-        noted[0, i] = error
-        noted[1, i] = (error + shrinkage) / 2 + pursuit.alpha * length
-        admitted = is_new and near < rules.coherence and error > rules.cost
-        admitted = admitted and _differs(stock, size, row, own, rules)
-        if starting or admitted:
-            _append(stock, size, row, own, corr, first + i, rules.jitter)
+        errors_and_costs[0, i] = error
+        errors_and_costs[1, i] = (error + shrinkage) / 2 + pursuit.alpha * alpha1
+        is_admitted = is_new and coherence < rules.coherence and error > rules.cost
+        is_admitted = is_admitted and _meets_further_criteria(
+            stock, size, row, k_xx, rules
+        )
+        if is_first or is_admitted:
+            _append(stock, size, row, k_xx, corr, first + i, rules.jitter)
             size += 1
             n_admitted += 1
-        if starting:
+        if is_first:
             _begin(stock, size)
-        elif admitted or rules.learn_rejected:
-            n_unstable += _step(stock, size, admitted, rates[i], rules, scratch)
+        elif is_admitted or rules.learn_rejected:
+            n_unstable += _step(stock, size, is_admitted, rates[i], rules, scratch)
         _count_idle(stock.idle, scratch.codes[0])
-        if admitted and not starting and 0 <= rules.patience < stock.idle.max():
+        if is_admitted and not is_first and 0 <= rules.patience < stock.idle.max():
             _revive(stock, size, np.argmax(stock.idle), rules.patience)
         if size > rules.budget:
             if len(stock.inverse):
-                _settle_inverse(stock, size, np.float64(rules.jitter))
-            worst, share = _least(stock, size, rules.pruning)
+                _repair_inverse(stock, size, np.float64(rules.jitter))
+            worst, share = _choose_removal(stock, size, rules.pruning)
             _prune(stock, size, worst, share)
             size -= 1
         if rules.unit:
@@ -114,62 +118,62 @@ def _samples(stock, size, cross, energy, rates, rules, pursuit, scratch, noted):
 
 
 @_jit
-def _nearness(stock, size, cross, own, row):
-    """κ(anchors, x) into `row`; the largest coherence with an anchor."""
-    best = 0.0
+def _largest_coherence(stock, size, cross, k_xx, row):
+    """Write κ(anchors, x) to `row`; return the largest coherence with an anchor."""
+    largest = 0.0
     row[:] = 0
     for a in range(size):
         row[a] = cross[stock.slots[a]]
-        best = max(best, (row[a] / stock.matrix[a, a]) * (row[a] / own))
-    return np.sqrt(best)
+        largest = max(largest, (row[a] / stock.matrix[a, a]) * (row[a] / k_xx))
+    return np.sqrt(largest)
 
 
 @_jit
-def _differs(stock, size, row, own, rules):
+def _meets_further_criteria(stock, size, row, k_xx, rules):
     """Whether the further criteria of section III-A admit a sample."""
-    total, gap = 0.0, np.inf
+    babel, distance = 0.0, np.inf
     for a in range(size):
         norm = stock.matrix[a, a]
-        total += abs(row[a]) / np.sqrt(norm) / np.sqrt(own)
-        gap = min(gap, own + norm - 2 * row[a])
-    if not (total < rules.babel and gap > rules.distance):
+        babel += abs(row[a]) / np.sqrt(norm) / np.sqrt(k_xx)
+        distance = min(distance, k_xx + norm - 2 * row[a])
+    if not (babel < rules.babel and distance > rules.distance):
         return False
     if rules.dependence < 0:
         return True
-    place, left = np.zeros(size), np.float64(own)
-    _project(stock, size, row, place)
+    coords, distance2 = np.zeros(size), np.float64(k_xx)
+    _project(stock, size, row, coords)
     for a in range(size):
-        left -= row[a] * place[a]
-    return left > rules.dependence
+        distance2 -= row[a] * coords[a]
+    return distance2 > rules.dependence
 
 
 @_jit
-def _coded(stock, size, own, pursuit, scratch):
-    """The code of the sample in the scratch; its squared error and ‖α‖₁."""
+def _code_sample(stock, size, k_xx, pursuit, scratch):
+    """Write the code to the scratch; return its squared error and ‖α‖₁."""
     corr, code, explained = scratch.corr[0], scratch.codes[0], scratch.explained
     _combine(scratch.row, stock.coefs, size, corr)
     code[:] = 0
     if pursuit.width == 0:
         alpha, tol = pursuit.alpha, pursuit.tol
-        left, n = scratch.corr.copy(), pursuit.max_iter
+        corr_residual, n = scratch.corr.copy(), pursuit.max_iter
         _lasso_samples(
-            stock.gram, left, alpha, pursuit.positive, n, tol, scratch.codes
+            stock.gram, corr_residual, alpha, pursuit.positive, n, tol, scratch.codes
         )
     else:
-        _omp_code(stock.gram, own, pursuit, scratch)
+        _omp_code(stock.gram, k_xx, pursuit, scratch)
     _combine(code, stock.gram, len(code), explained)
-    error, length = own, 0.0
+    error, alpha1 = k_xx, 0.0
     for j in range(len(code)):
         error -= code[j] * (2 * corr[j] - explained[j])
-        length += abs(code[j])
-    return max(error, 0.0), length
+        alpha1 += abs(code[j])
+    return max(error, 0.0), alpha1
 
 
 @_jit
-def _omp_code(gram, own, pursuit, scratch):
+def _omp_code(gram, k_xx, pursuit, scratch):
     eps = np.finfo(gram.dtype).eps
     mask = np.iinfo(scratch.bits.dtype).max
-    scratch.energy[0] = own
+    scratch.energy[0] = k_xx
     _omp_samples(
         gram,
         scratch.corr,
@@ -190,14 +194,14 @@ def _omp_code(gram, own, pursuit, scratch):
 
 
 @_jit
-def _combine(weights, rows, n, out):
-    """out = Σ weightsₐ rowsₐ over the first n; zeros are skipped."""
-    out[:] = 0
+def _combine(weights, rows, n, total):
+    """total = Σ weightsₐ rowsₐ over the first n; zeros are skipped."""
+    total[:] = 0
     for a in range(n):
         weight, row = weights[a], rows[a]
         if weight != 0:
-            for j in range(len(out)):
-                out[j] += weight * row[j]
+            for j in range(len(total)):
+                total[j] += weight * row[j]
 
 
 @_jit
@@ -210,22 +214,22 @@ def _add_outer(rows, n, left, right, factor):
 
 
 @_jit
-def _append(stock, size, row, own, corr, slot, jitter):
-    spoiled = len(stock.inverse) > 0
-    if spoiled:
-        spoiled = _grow_inverse(stock.inverse, size, row, own, jitter)
+def _append(stock, size, row, k_xx, corr, slot, jitter):
+    needs_repair = len(stock.inverse) > 0
+    if needs_repair:
+        needs_repair = _grow_inverse(stock.inverse, size, row, k_xx, jitter)
     for a in range(size):
         stock.matrix[size, a] = stock.matrix[a, size] = row[a]
-    stock.matrix[size, size] = row[size] = own
+    stock.matrix[size, size] = row[size] = k_xx
     stock.products[size] = corr
     stock.slots[size] = slot
-    if spoiled:
-        _settle_inverse(stock, size + 1, np.float64(jitter))
+    if needs_repair:
+        _repair_inverse(stock, size + 1, np.float64(jitter))
 
 
 @_jit
 def _inner(matrix, a, x, size):
-    """Row a times x: a sum of its own, since one in memory rounds by the addresses."""
+    """Row a times x. A sum in a register: one in memory would round by addresses."""
     total = 0.0
     for b in range(size):
         total += matrix[a, b] * x[b]
@@ -233,49 +237,49 @@ def _inner(matrix, a, x, size):
 
 
 @_jit
-def _grow_inverse(inverse, size, row, own, jitter):
-    """One more row and column; whether what is left of it shows an error before."""
-    reached = np.zeros(len(inverse))
-    left = np.float64(own) * (1 + np.float64(jitter))
+def _grow_inverse(inverse, size, row, k_xx, jitter):
+    """Append a row and a column; return whether the inverse was inaccurate before."""
+    coords = np.zeros(len(inverse))
+    schur = np.float64(k_xx) * (1 + np.float64(jitter))
     for a in range(size):
-        reached[a] = _inner(inverse, a, row, size)
-        left -= reached[a] * row[a]
-    least = np.float64(own) * np.float64(jitter)
-    reached[size] = -1
-    _add_outer(inverse, size + 1, reached, reached, 1 / max(left, least))
-    return not left >= least
+        coords[a] = _inner(inverse, a, row, size)
+        schur -= coords[a] * row[a]
+    least = np.float64(k_xx) * np.float64(jitter)
+    coords[size] = -1
+    _add_outer(inverse, size + 1, coords, coords, 1 / max(schur, least))
+    return not schur >= least
 
 
 @_jit
-def _settle_inverse(stock, size, jitter):
+def _repair_inverse(stock, size, jitter):
     """Invert again if updates have spoiled the inverse, as for a low-rank matrix."""
     inverse = stock.inverse
     jittered = stock.matrix[:size, :size].astype(np.float64)
-    own, found = np.zeros(size), np.zeros(size)
+    energies, product = np.zeros(size), np.zeros(size)
     for a in range(size):
-        own[a] = jittered[a, a]
-        jittered[a, a] += jitter * own[a]
+        energies[a] = jittered[a, a]
+        jittered[a, a] += jitter * energies[a]
     for a in range(size):
-        found[a] = _inner(inverse, a, own, size)
-    gap = -own
+        product[a] = _inner(inverse, a, energies, size)
+    residual = -energies
     for a in range(size):
-        gap[a] += _inner(jittered, a, found, size)
+        residual[a] += _inner(jittered, a, product, size)
     finite = _peak(jittered.reshape(-1)) < np.inf
-    if not finite or _peak(gap) <= SPOILED * _peak(own):
+    if not finite or _peak(residual) <= SPOILED * _peak(energies):
         return
-    unit = 1 / np.sqrt(own)
+    scale = 1 / np.sqrt(energies)
     for a in range(size):
         for b in range(size):
-            jittered[a, b] *= unit[a] * unit[b]
+            jittered[a, b] *= scale[a] * scale[b]
     inverted = np.linalg.inv(jittered)
     for a in range(size):
         for b in range(size):
-            inverse[a, b] = inverted[a, b] * unit[a] * unit[b]
+            inverse[a, b] = inverted[a, b] * scale[a] * scale[b]
 
 
 @_jit
 def _begin(stock, size):
-    """The newest of the first anchors gets its coefficients."""
+    """Set the coefficients of the newest anchor, one of the first anchors."""
     stock.coefs[size - 1] = stock.start[size - 1]
     np.dot(stock.matrix, stock.coefs, stock.products)
     np.dot(stock.coefs.T, stock.products, stock.gram)
@@ -289,14 +293,14 @@ def _count_idle(idle, code):
 
 @_jit
 def _revive(stock, size, atom, patience):
-    """The atom becomes the newest anchor, as long as atoms in use are."""
+    """Set the atom to the newest anchor, scaled to the mean norm of atoms in use."""
     last, total, n_used = size - 1, 0.0, 0
-    own = stock.matrix[last, last]
+    k_zz = stock.matrix[last, last]
     for j in range(len(stock.gram)):
         if stock.idle[j] <= patience:
             total += stock.gram[j, j]
             n_used += 1
-    scale = np.sqrt(total / (n_used * own)) if n_used else own / own
+    scale = np.sqrt(total / (n_used * k_zz)) if n_used else k_zz / k_zz
     stock.coefs[:, atom] = 0
     stock.coefs[last, atom] = scale
     for a in range(size):
@@ -307,196 +311,198 @@ def _revive(stock, size, atom, patience):
 
 
 @_jit
-def _step(stock, size, admitted, rate, rules, scratch):
-    """One gradient step on the cost of the sample; 1 if it was too long."""
+def _step(stock, size, is_admitted, rate, rules, scratch):
+    """One gradient step on the cost of the sample; return whether it was too long."""
     if not rules.feature_space:
         return _parameter_step(stock, size, rate, rules, scratch)
-    place = np.zeros(size)
-    if admitted:
-        place[size - 1] = 1
+    coords = np.zeros(size)
+    if is_admitted:
+        coords[size - 1] = 1
     else:
-        _project(stock, size, scratch.row, place)
-    inside = place.astype(scratch.row.dtype)
-    return _feature_step(stock, size, inside, rate, rules, scratch)
+        _project(stock, size, scratch.row, coords)
+    typed_coords = coords.astype(scratch.row.dtype)
+    return _feature_step(stock, size, typed_coords, rate, rules, scratch)
 
 
 @_jit
 def _parameter_step(stock, size, rate, rules, scratch):
     """Ω ← Ω − ρG, G = (KΩα − κ)αᵀ + μKΩ, eqs. (19) and (20)."""
-    row, code, penalty = scratch.row, scratch.codes[0], rules.penalty
-    slope = np.zeros_like(stock.products)
+    row, code, mu = scratch.row, scratch.codes[0], rules.penalty
+    G = np.zeros_like(stock.products)
     for a in range(size):
         error, products = -row[a], stock.products[a]
         for j in range(len(code)):
             error += products[j] * code[j]
         for j in range(len(code)):
-            slope[a, j] = error * code[j] + penalty * products[j]
-    lifted = np.dot(stock.matrix, slope)
-    square, bend = _bends(slope, lifted, size, code, penalty)
-    too_long = rate * bend > rules.reach * square
+            G[a, j] = error * code[j] + mu * products[j]
+    KG = np.dot(stock.matrix, G)
+    G2, curvature = _curvature(G, KG, size, code, mu)
+    too_long = rate * curvature > rules.reach * G2
     if too_long and rules.guard:
-        rate = rules.reach * square / bend
+        rate = rules.reach * G2 / curvature
     for a in range(size):
         for j in range(len(code)):
-            stock.coefs[a, j] -= rate * slope[a, j]
-            stock.products[a, j] -= rate * lifted[a, j]
+            stock.coefs[a, j] -= rate * G[a, j]
+            stock.products[a, j] -= rate * KG[a, j]
     np.dot(stock.coefs.T, stock.products, stock.gram)
     return too_long
 
 
 @_jit
-def _bends(slope, lifted, size, code, penalty):
+def _curvature(G, KG, size, code, mu):
     """‖G‖², and the second derivative of the cost of the sample along G."""
-    square, bend = 0.0, 0.0
+    G2, curvature = 0.0, 0.0
     for a in range(size):
-        along, above = 0.0, 0.0
+        G_alpha, KG_alpha = 0.0, 0.0
         for j in range(len(code)):
-            square += slope[a, j] * slope[a, j]
-            bend += penalty * slope[a, j] * lifted[a, j]
-            along += slope[a, j] * code[j]
-            above += lifted[a, j] * code[j]
-        bend += along * above
-    return square, bend
+            G2 += G[a, j] * G[a, j]
+            curvature += mu * G[a, j] * KG[a, j]
+            G_alpha += G[a, j] * code[j]
+            KG_alpha += KG[a, j] * code[j]
+        curvature += G_alpha * KG_alpha
+    return G2, curvature
 
 
 @_jit
-def _feature_step(stock, size, inside, rate, rules, scratch):
+def _feature_step(stock, size, coords, rate, rules, scratch):
     """D ← D − ρG, G = (Dα − φ(x))αᵀ + μD, eq. (15)."""
     row, code, explained = scratch.row, scratch.codes[0], scratch.explained
-    penalty, turn, m = rules.penalty, scratch.corr[0] - explained, len(code)
-    length, spent, shared, energy = 0.0, 0.0, 0.0, 0.0
+    mu, corr_residual, m = rules.penalty, scratch.corr[0] - explained, len(code)
+    error2, alpha2, cross_term, energy = 0.0, 0.0, 0.0, 0.0
     for a in range(size):
-        length += inside[a] * row[a]
+        error2 += coords[a] * row[a]
     for j in range(m):
-        length -= code[j] * (2 * turn[j] + explained[j])
-        spent += code[j] * code[j]
-        shared += 2 * penalty * code[j] * turn[j]
+        error2 -= code[j] * (2 * corr_residual[j] + explained[j])
+        alpha2 += code[j] * code[j]
+        cross_term += 2 * mu * code[j] * corr_residual[j]
         energy += code[j] * explained[j]
-    square = length * spent - shared + penalty**2 * np.trace(stock.gram)
-    bend = spent * (length * spent - shared) + penalty**2 * energy + penalty * square
-    too_long = rate * bend > rules.reach * square
+    G2 = error2 * alpha2 - cross_term + mu**2 * np.trace(stock.gram)
+    curvature = alpha2 * (error2 * alpha2 - cross_term) + mu**2 * energy + mu * G2
+    too_long = rate * curvature > rules.reach * G2
     if too_long and rules.guard:
-        rate = rules.reach * square / bend
-    keep = 1 - penalty * rate
+        rate = rules.reach * G2 / curvature
+    decay = 1 - mu * rate
     for a in range(size):
-        _blend(stock.coefs[a], inside[a], code, keep, rate)
-        _blend(stock.products[a], row[a], code, keep, rate)
+        _blend(stock.coefs[a], coords[a], code, decay, rate)
+        _blend(stock.products[a], row[a], code, decay, rate)
     for j in range(m):
         for k in range(m):
-            both = keep * (turn[j] * code[k] + turn[k] * code[j])
-            both += rate * length * code[j] * code[k]
-            stock.gram[j, k] = keep * keep * stock.gram[j, k] + rate * both
+            change = decay * (corr_residual[j] * code[k] + corr_residual[k] * code[j])
+            change += rate * error2 * code[j] * code[k]
+            stock.gram[j, k] = decay * decay * stock.gram[j, k] + rate * change
     return too_long
 
 
 @_jit
-def _blend(row, target, code, keep, rate):
+def _blend(row, target, code, decay, rate):
     """row ← keep · row + rate · (target − row·code) code."""
     error = target
     for j in range(len(code)):
         error -= row[j] * code[j]
     for j in range(len(code)):
-        row[j] = keep * row[j] + rate * error * code[j]
+        row[j] = decay * row[j] + rate * error * code[j]
 
 
 @_jit
-def _project(stock, size, row, inside):
-    """K⁺κ by the inverse, and once more for what the jitter has taken."""
-    left = row[:size].astype(np.float64)
+def _project(stock, size, row, coords):
+    """K⁺κ by the inverse; the second step corrects for the jitter."""
+    residual = row[:size].astype(np.float64)
     for _ in range(2):
         for a in range(size):
-            inside[a] += _inner(stock.inverse, a, left, size)
+            coords[a] += _inner(stock.inverse, a, residual, size)
         for a in range(size):
-            left[a] = row[a] - _inner(stock.matrix, a, inside, size)
+            residual[a] = row[a] - _inner(stock.matrix, a, coords, size)
 
 
 @_jit
-def _least(stock, size, pruning):
-    """Which anchor to remove, and how to write it over the others instead."""
-    share = np.zeros(len(stock.coefs), stock.coefs.dtype)
-    sizes = np.empty(size)
+def _choose_removal(stock, size, pruning):
+    """Choose an anchor to remove, and the weights of the others that replace it."""
+    weights = np.zeros(len(stock.coefs), stock.coefs.dtype)
+    row_norms2 = np.empty(size)
     for a in range(size):
-        sizes[a] = np.sum(stock.coefs[a] * stock.coefs[a])
+        row_norms2[a] = np.sum(stock.coefs[a] * stock.coefs[a])
     if pruning == ERROR:
         for a in range(size):
-            sizes[a] /= stock.inverse[a, a]
-        worst = np.argmin(sizes)
+            row_norms2[a] /= stock.inverse[a, a]
+        removed = np.argmin(row_norms2)
         for a in range(size):
-            share[a] = -stock.inverse[worst, a] / stock.inverse[worst, worst]
-        share[worst] = 0
-        return worst, share
+            weights[a] = -stock.inverse[removed, a] / stock.inverse[removed, removed]
+        weights[removed] = 0
+        return removed, weights
     if pruning == MERGE:
-        worst, other = _nearest_pair(stock.matrix, size, sizes)
-        share[other] = stock.matrix[worst, other] / stock.matrix[other, other]
-        return worst, share
-    return np.argmin(sizes), share
+        removed, other = _nearest_pair(stock.matrix, size, row_norms2)
+        weights[other] = stock.matrix[removed, other] / stock.matrix[other, other]
+        return removed, weights
+    return np.argmin(row_norms2), weights
 
 
 @_jit
-def _nearest_pair(matrix, size, sizes):
-    """The anchor that another one replaces with the least error, and that one."""
-    least, worst, other = np.inf, 0, 0
+def _nearest_pair(matrix, size, row_norms2):
+    """The anchor whose replacement by another has the least error, and the other."""
+    least, removed, other = np.inf, 0, 0
     for a in range(size):
         for b in range(size):
-            apart = matrix[a, a] - matrix[a, b] * matrix[a, b] / matrix[b, b]
-            loss = max(apart, 0) * sizes[a]
+            distance2 = matrix[a, a] - matrix[a, b] * matrix[a, b] / matrix[b, b]
+            loss = max(distance2, 0) * row_norms2[a]
             if a != b and loss < least:
-                least, worst, other = loss, a, b
-    return worst, other
+                least, removed, other = loss, a, b
+    return removed, other
 
 
 @_jit
-def _prune(stock, size, worst, share):
-    """φ of one anchor becomes a combination of the others, or nothing."""
-    part, turn = stock.coefs[worst].copy(), stock.products[worst].copy()
-    lost = stock.matrix[worst, :size].copy()
+def _prune(stock, size, removed, weights):
+    """Replace φ of one anchor by a combination of the others, or by 0."""
+    omega, change = stock.coefs[removed].copy(), stock.products[removed].copy()
+    residual = stock.matrix[removed, :size].copy()
     for b in range(size):
-        if share[b] != 0:
+        if weights[b] != 0:
             for a in range(size):
-                lost[a] -= share[b] * stock.matrix[b, a]
-            for j in range(len(turn)):
-                turn[j] -= share[b] * stock.products[b, j]
-    length = lost[worst]
+                residual[a] -= weights[b] * stock.matrix[b, a]
+            for j in range(len(change)):
+                change[j] -= weights[b] * stock.products[b, j]
+    error2 = residual[removed]
     for a in range(size):
-        length -= share[a] * lost[a]
-    _add_outer(stock.coefs, size, share, part, part.dtype.type(1))
-    _add_outer(stock.products, size, lost, part, part.dtype.type(-1))
-    for j in range(len(part)):
-        turn[j] -= length * part[j] / 2
-    _add_outer(stock.gram, len(part), part, turn, part.dtype.type(-1))
-    _add_outer(stock.gram, len(part), turn, part, part.dtype.type(-1))
+        error2 -= weights[a] * residual[a]
+    _add_outer(stock.coefs, size, weights, omega, omega.dtype.type(1))
+    _add_outer(stock.products, size, residual, omega, omega.dtype.type(-1))
+    for j in range(len(omega)):
+        change[j] -= error2 * omega[j] / 2
+    _add_outer(stock.gram, len(omega), omega, change, omega.dtype.type(-1))
+    _add_outer(stock.gram, len(omega), change, omega, omega.dtype.type(-1))
     if len(stock.inverse):
-        gone = stock.inverse[worst].copy()
-        _add_outer(stock.inverse, size, gone, gone, -1 / gone[worst])
-        _move(stock.inverse, worst, size - 1)
-    _drop(stock, worst, size - 1)
+        inverse_row = stock.inverse[removed].copy()
+        _add_outer(
+            stock.inverse, size, inverse_row, inverse_row, -1 / inverse_row[removed]
+        )
+        _move(stock.inverse, removed, size - 1)
+    _drop(stock, removed, size - 1)
 
 
 @_jit
-def _drop(stock, worst, last):
-    """The last anchor takes the place of the one that goes."""
-    stock.slots[worst] = stock.slots[last]
+def _drop(stock, removed, last):
+    """Move the last anchor to the row of the removed one."""
+    stock.slots[removed] = stock.slots[last]
     stock.slots[last] = 0
-    stock.coefs[worst] = stock.coefs[last]
-    stock.products[worst] = stock.products[last]
+    stock.coefs[removed] = stock.coefs[last]
+    stock.products[removed] = stock.products[last]
     stock.coefs[last] = 0
     stock.products[last] = 0
-    _move(stock.matrix, worst, last)
+    _move(stock.matrix, removed, last)
 
 
 @_jit
-def _move(square, worst, last):
+def _move(square, removed, last):
     for a in range(last + 1):
-        square[worst, a] = square[last, a]
+        square[removed, a] = square[last, a]
     for a in range(last + 1):
-        square[a, worst] = square[a, last]
+        square[a, removed] = square[a, last]
     for a in range(last + 1):
         square[last, a] = square[a, last] = 0
 
 
 @_jit
 def _normalize(stock, size):
-    """Atoms of unit norm."""
+    """Scale atoms to unit norm."""
     m = len(stock.gram)
     scale = np.ones(m, stock.gram.dtype)
     for j in range(m):

@@ -20,12 +20,12 @@ def stein(rows: np.ndarray, columns: np.ndarray, first: int, n: int) -> np.ndarr
 @_jit
 def _stein(rows, columns, first, n, out):
     d = rows.shape[1]
-    work, pivots = np.empty((d, d, LANES)), np.empty((d, LANES))
-    scaled = np.empty((d, LANES))
+    S, pivots = np.empty((d, d, LANES)), np.empty((d, LANES))
+    L_column = np.empty((d, LANES))
     for i in range(len(rows)):
         for g in range(first // LANES, (n + LANES - 1) // LANES):
-            _half_sum(rows[i], columns[g], work)
-            _factor(work, pivots, scaled)
+            _half_sum(rows[i], columns[g], S)
+            _factor(S, pivots, L_column)
             for lane in range(LANES):
                 j = g * LANES + lane
                 if first <= j < n:
@@ -33,35 +33,35 @@ def _stein(rows, columns, first, n, out):
 
 
 @_jit
-def _half_sum(a, b, work):
-    for r in range(len(a)):
+def _half_sum(A, B, S):
+    for r in range(len(A)):
         for c in range(r + 1):
             for lane in range(LANES):
-                work[r, c, lane] = 0.5 * (a[r, c] + b[r, c, lane])
+                S[r, c, lane] = 0.5 * (A[r, c] + B[r, c, lane])
 
 
 @_jit
-def _factor(work, pivots, scaled):
-    """S = L D Lᵀ, column after column; D goes to `pivots`, a column of L to `scaled`.
+def _factor(S, pivots, L_column):
+    """S = L D Lᵀ, column after column; D goes to `pivots`, a column of L to `L_column`.
 
-    Entries of S are not multiplied with each other: those of tiny matrices vanish then.
+    Products of two entries of S are avoided, because they underflow for tiny matrices.
     """
     d = len(pivots)
     for c in range(d):
         for lane in range(LANES):
-            pivots[c, lane] = work[c, c, lane]
-            scaled[c, lane] = 1.0 / work[c, c, lane]
+            pivots[c, lane] = S[c, c, lane]
+            L_column[c, lane] = 1.0 / S[c, c, lane]
         for r in range(c + 1, d):
             for lane in range(LANES):
-                scaled[r, lane] = work[r, c, lane] * scaled[c, lane]
+                L_column[r, lane] = S[r, c, lane] * L_column[c, lane]
             for s in range(c + 1, r + 1):
                 for lane in range(LANES):
-                    work[r, s, lane] -= scaled[r, lane] * work[s, c, lane]
+                    S[r, s, lane] -= L_column[r, lane] * S[s, c, lane]
 
 
 @_jit
 def _log_product(values):
-    """Σ log, with a few numbers multiplied before; they are neither huge nor tiny."""
+    """Σ log, by logarithms of partial products of about 1e-100 to 1e100."""
     total, product = 0.0, 1.0
     for value in values:
         product *= value

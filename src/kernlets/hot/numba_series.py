@@ -1,14 +1,15 @@
 """Numba twins of `series`: one series is aligned with eight at a time.
 
 M is filled by its diagonals i + j = d. A number needs the two diagonals before it and
-none beside it, so that all of a diagonal are computed by vector instructions. They
-stand by j, eight lanes next to each other; one series is turned round, so that its
-steps run along a diagonal as those of the others do.
+none beside it, so that vector instructions compute a whole diagonal. Its numbers are
+ordered by j, with eight lanes next to each other. The order of x is reversed, so that
+its steps run along a diagonal in the same direction as those of y.
 
 The global alignment kernel sums over up to (1 + √2)^(T + T') alignments. Divided by
 that number it never overflows, because the three moves then have weights that sum to
-1, and k is at most 1. So it is computed without logarithms; what underflows, below
-1e-300, matters only where the sum itself is as small, and there logarithms are used.
+1, and k is at most 1. So it is computed without logarithms. Numbers below 1e-300
+underflow; that matters only where the sum itself is as small, and there `_log_gak_pair`
+computes with logarithms.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ import math
 
 import numpy as np
 
-from .lanes import LANES, Lanes, Series, aligned
+from .lanes import LANES, Lanes, Series, allocate_aligned
 from .numba_ import _as_bits, _as_float, _exact_jit, _jit
 
-_aligned = _jit(aligned)
+_aligned = _jit(allocate_aligned)
 
 GROWTH = math.log(1 + math.sqrt(2))
 BOTH, ONE = math.exp(-2 * GROWTH), math.exp(-GROWTH)  # weights of moves; sum 1
 TINY = 1e-300
-LEAST = -600.0  # logarithm of sums, so divided, that are accurate
+LEAST = -600.0  # smallest logarithm of a divided sum that is accurate
 
 LOG2E = 1 / math.log(2)
-MAGIC = 1.5 * 2.0**52 + 1023  # what a number is added to, to round it
-LOWEST = 1000.0  # 2 to the minus this is below TINY
+MAGIC = 1.5 * 2.0**52 + 1023  # adding it to a number rounds the number
+LOWEST = 1000.0  # 2 to the power of minus this is below TINY
 
 
 def log_gak(
@@ -43,170 +44,172 @@ def log_gak(
 ) -> np.ndarray:
     """Logarithms of the global alignment kernel."""
     out = np.empty((len(rows.starts) - 1, n - first))
-    limit = int(max(rows.lengths.max(initial=0), columns.lengths.max(initial=0)))
-    weights = np.ones(limit + 1)
+    longest = int(max(rows.lengths.max(initial=0), columns.lengths.max(initial=0)))
+    weights = np.ones(longest + 1)
     if band > 0:
-        weights = np.maximum(0.0, 1 - np.arange(limit + 1) / band)
-    local = rate, 1.0 if geometric else 0.0
-    _log_gak(*rows, *columns, first, n, local, band, weights, out)
+        weights = np.maximum(0.0, 1 - np.arange(longest + 1) / band)
+    kappa = rate, 1.0 if geometric else 0.0  # parameters of the kernel of steps
+    _log_gak(*rows, *columns, first, n, kappa, band, weights, out)
     return out
 
 
 @_jit
 def _log_gak(
-    values, starts, others, groups, lengths, first, n, local, band, weights, out
+    x_values, x_starts, y_values, y_starts, lengths, first, n, kappa, band, weights, out
 ):
-    M, gaps, found = _room(lengths)
-    wide = _by_diagonal(weights)
-    for i in range(len(starts) - 1):
-        x = values[starts[i] : starts[i + 1]]
-        back = _turned(x)
+    M, partial_d2, totals = _work_arrays(lengths)
+    band_weights = _weights_by_diagonal(weights)
+    for i in range(len(x_starts) - 1):
+        x = x_values[x_starts[i] : x_starts[i + 1]]
+        x_rev = _reverse_and_repeat(x)
         for g in range(first // LANES, (n + LANES - 1) // LANES):
-            y = others[groups[g] : groups[g + 1]].reshape(x.shape[1], -1)
-            _gak_group(back, y, lengths[g], local, band, wide, M, gaps, found)
+            y = y_values[y_starts[g] : y_starts[g + 1]].reshape(x.shape[1], -1)
+            _gak_group(
+                x_rev, y, lengths[g], kappa, band, band_weights, M, partial_d2, totals
+            )
             for lane in range(LANES):
                 j = g * LANES + lane
                 if first <= j < n:
-                    total, length = found[lane], lengths[g, lane]
+                    total, length = totals[lane], lengths[g, lane]
                     value = math.log(total) if total > 0 else -np.inf
                     if not value > LEAST:
-                        value = _log_gak_pair(x, y, lane, length, local, band, weights)
+                        value = _log_gak_pair(x, y, lane, length, kappa, band, weights)
                     else:
                         value += GROWTH * (len(x) + length)
                     out[i, j - first] = value
 
 
 @_jit
-def _room(lengths):
-    """Three diagonals of M, one of distances that are 0 at first, what is found."""
-    width = LANES * (lengths.max() + 2 if lengths.size else 0)
-    M, gaps = _aligned(3 * width).reshape(3, width), _aligned(width)
-    gaps[:] = 0.0
-    return M, gaps, np.empty(LANES)
+def _work_arrays(lengths):
+    """Allocate three diagonals of M, one of squared distances (0) and the sums."""
+    size = LANES * (lengths.max() + 2 if lengths.size else 0)
+    M, partial_d2 = _aligned(3 * size).reshape(3, size), _aligned(size)
+    partial_d2[:] = 0.0
+    return M, partial_d2, np.empty(LANES)
 
 
 @_jit
-def _by_diagonal(weights):
+def _weights_by_diagonal(weights):
     """Weights of |i - j| on even and on odd diagonals, repeated for each lane."""
     middle = len(weights) // 2 + 1
     count = 2 * middle + 1
-    wide = _aligned(2 * count * LANES).reshape(2, count * LANES)
+    band_weights = _aligned(2 * count * LANES).reshape(2, count * LANES)
     for odd in range(2):
-        for place in range(count):
-            apart = abs(2 * (place - middle) + odd)
-            weight = weights[apart] if apart < len(weights) else 0.0
-            wide[odd, place * LANES : (place + 1) * LANES] = weight
-    return wide
+        for position in range(count):
+            lag = abs(2 * (position - middle) + odd)
+            weight = weights[lag] if lag < len(weights) else 0.0
+            band_weights[odd, position * LANES : (position + 1) * LANES] = weight
+    return band_weights
 
 
 @_jit
-def _turned(x):
-    """A series, last step first, each step repeated for each lane."""
-    back = _aligned(x.size * LANES).reshape(x.shape[1], len(x) * LANES)
+def _reverse_and_repeat(x):
+    """Reverse the steps of a series, and repeat each step for each lane."""
+    x_rev = _aligned(x.size * LANES).reshape(x.shape[1], len(x) * LANES)
     for i in range(len(x)):
         for c in range(x.shape[1]):
-            place = (len(x) - 1 - i) * LANES
-            back[c, place : place + LANES] = x[i, c]
-    return back
+            position = (len(x) - 1 - i) * LANES
+            x_rev[c, position : position + LANES] = x[i, c]
+    return x_rev
 
 
 @_jit
-def _gak_group(back, y, lengths, local, band, wide, M, gaps, found):
+def _gak_group(x_rev, y, lengths, kappa, band, band_weights, M, partial_d2, totals):
     """The sums divided by (1 + √2)^(T + T'), of eight lanes."""
-    steps, size = back.shape[1] // LANES, y.shape[1] // LANES
-    width = band - 1 if band > 0 else steps + size
-    _start(M, found, 1.0, 0.0)
-    for d in range(2, steps + size + 1):
-        low, high = _limits(d, width, steps, size)
+    x_steps, y_steps = x_rev.shape[1] // LANES, y.shape[1] // LANES
+    band_width = band - 1 if band > 0 else x_steps + y_steps
+    _start(M, totals, 1.0, 0.0)
+    for d in range(2, x_steps + y_steps + 1):
+        low, high = _limits(d, band_width, x_steps, y_steps)
         if len(y) > 1:
-            _most_channels(back, y, d, low, high, gaps)
-        _gak_diagonal(back, y, gaps, wide, local, M, d, low, high)
-        _finish(M, lengths, d, steps, low, high, found, 0.0)
+            _sum_channels(x_rev, y, d, low, high, partial_d2)
+        _gak_diagonal(x_rev, y, partial_d2, band_weights, kappa, M, d, low, high)
+        _finish(M, lengths, d, x_steps, low, high, totals, 0.0)
 
 
 @_jit
-def _start(M, found, origin, empty):
-    """Diagonals 0 and 1, of which only M[0, 0] is the end of an alignment."""
-    M[0, :LANES], M[0, LANES : 2 * LANES] = origin, empty
-    M[1, : 2 * LANES], found[:] = empty, empty
+def _start(M, totals, origin, outside):
+    """Set diagonals 0 and 1; only M[0, 0] is the end of an alignment."""
+    M[0, :LANES], M[0, LANES : 2 * LANES] = origin, outside
+    M[1, : 2 * LANES], totals[:] = outside, outside
 
 
 @_jit
-def _limits(d, width, steps, size):
-    """The j from `low` to before `high` on a diagonal, at most `width` from i.
+def _limits(d, band_width, x_steps, y_steps):
+    """The j from `low` to before `high` on a diagonal, at most `band_width` from i.
 
-    Beyond the end of a band both are the first place past the end of y.
+    Beyond the end of a band both are one past the last step of y.
     """
-    low = min(max(max(1, d - steps), (d - width + 1) // 2), size + 1)
-    return low, max(low, min(min(size + 1, d), (d + width) // 2 + 1))
+    low = min(max(max(1, d - x_steps), (d - band_width + 1) // 2), y_steps + 1)
+    return low, max(low, min(min(y_steps + 1, d), (d + band_width) // 2 + 1))
 
 
 @_jit
-def _finish(M, lengths, d, steps, low, high, found, empty):
-    """Keep the last number of lanes that end on a diagonal; what is beside is `empty`.
+def _finish(M, lengths, d, x_steps, low, high, totals, outside):
+    """Store the sums of lanes whose last step is on a diagonal, and set its borders.
 
-    The next two diagonals read no further than one place beside this one.
+    The next two diagonals read one number on either side of this one: `outside`.
     """
-    row, end = d % 3, d - steps
+    row, end = d % 3, d - x_steps
     for lane in range(LANES):
-        M[row, (low - 1) * LANES + lane] = M[row, high * LANES + lane] = empty
+        M[row, (low - 1) * LANES + lane] = M[row, high * LANES + lane] = outside
         if lengths[lane] == end and low <= end < high:
-            found[lane] = M[row, end * LANES + lane]
+            totals[lane] = M[row, end * LANES + lane]
 
 
 @_jit
-def _places(steps, d, low):
-    """Where a diagonal begins: the steps of x; those of y and of M before; in M.
+def _offsets(x_steps, d, low):
+    """Indices at which a diagonal begins: in x, in y and M[·, j - 1], in M[·, j].
 
-    Numbers without a sign: an index that may be negative, and so be meant from the
+    They are unsigned, because an index that may be negative, and then counts from the
     end, keeps the compiler from using vector instructions.
     """
     return (
-        np.uint64((steps - d + low) * LANES),
+        np.uint64((x_steps - d + low) * LANES),
         np.uint64((low - 1) * LANES),
         np.uint64(low * LANES),
     )
 
 
 @_jit
-def _rows(d):
-    """Where in M are the diagonal before the last, the last and this one."""
+def _diagonal_rows(d):
+    """Rows of M with the diagonals d - 2, d - 1 and d."""
     return np.uint64((d - 2) % 3), np.uint64((d - 1) % 3), np.uint64(d % 3)
 
 
 @_jit
-def _most_channels(back, y, d, low, high, gaps):
+def _sum_channels(x_rev, y, d, low, high, partial_d2):
     """|xᵢ - yⱼ|² along a diagonal, without the last channel."""
-    start, left, _ = _places(back.shape[1] // LANES, d, low)
+    x_start, y_start, _ = _offsets(x_rev.shape[1] // LANES, d, low)
     n = np.uint64((high - low) * LANES)
     for s in range(n):
-        gaps[s] = 0.0
+        partial_d2[s] = 0.0
     for c in range(np.uint64(len(y) - 1)):
         for s in range(n):
-            gap = back[c, start + s] - y[c, left + s]
-            gaps[s] += gap * gap
+            difference = x_rev[c, x_start + s] - y[c, y_start + s]
+            partial_d2[s] += difference * difference
 
 
 @_exact_jit
-def _gak_diagonal(back, y, gaps, wide, local, M, d, low, high):
+def _gak_diagonal(x_rev, y, partial_d2, band_weights, kappa, M, d, low, high):
     """One diagonal of M; the weight of a step is e/(2 - e) if it is geometric, or e.
 
     With `TINY` added no number is subnormal, which would be slow.
     """
-    start, left, here = _places(back.shape[1] // LANES, d, low)
-    before, last, now = _rows(d)
-    middle, odd = wide.shape[1] // LANES // 2, np.uint64(d % 2)
-    place = np.uint64((low - (d + 1) // 2 + middle) * LANES)
-    c, rate, geometric = np.uint64(len(y) - 1), local[0] * LOG2E, local[1]
+    x_start, y_start, m_start = _offsets(x_rev.shape[1] // LANES, d, low)
+    previous2, previous, current = _diagonal_rows(d)
+    middle, odd = band_weights.shape[1] // LANES // 2, np.uint64(d % 2)
+    w_start = np.uint64((low - (d + 1) // 2 + middle) * LANES)
+    c, rate, geometric = np.uint64(len(y) - 1), kappa[0] * LOG2E, kappa[1]
     cap = min(LOWEST / rate, 1e300)
     for s in range(np.uint64((high - low) * LANES)):
-        gap = back[c, start + s] - y[c, left + s]
-        gap = gap * gap + gaps[s]
-        gap = gap if gap < cap else cap
-        e = wide[odd, place + s] * _power_of_2(gap, -rate)
+        d2 = x_rev[c, x_start + s] - y[c, y_start + s]
+        d2 = d2 * d2 + partial_d2[s]
+        d2 = d2 if d2 < cap else cap
+        e = band_weights[odd, w_start + s] * _power_of_2(d2, -rate)
         e = e / (1.0 + geometric * (1.0 - e))
-        sums = ONE * (M[last, left + s] + M[last, here + s])
-        M[now, here + s] = e * (BOTH * M[before, left + s] + sums) + TINY
+        sums = ONE * (M[previous, y_start + s] + M[previous, m_start + s])
+        M[current, m_start + s] = e * (BOTH * M[previous2, y_start + s] + sums) + TINY
 
 
 @_exact_jit
@@ -217,8 +220,8 @@ def _power_of_2(a, b):
     m + 1023 in the last bits, from where a shift brings it into the exponent. The
     polynomial is the Chebyshev fit of 2ʳ for |r| up to ½.
     """
-    whole = a * b + MAGIC
-    r = a * b - (whole - MAGIC)
+    rounded = a * b + MAGIC
+    r = a * b - (rounded - MAGIC)
     p = 7.072585949269223e-09
     p = p * r + 1.0208690299958306e-07
     p = p * r + 1.321544258792169e-06
@@ -230,36 +233,36 @@ def _power_of_2(a, b):
     p = p * r + 0.24022650695910097
     p = p * r + 0.69314718055995
     p = p * r + 1.0
-    return p * _as_float(_as_bits(whole) << 52)
+    return p * _as_float(_as_bits(rounded) << 52)
 
 
 @_jit
-def _log_gak_pair(x, y, lane, length, local, band, weights):
-    """The same with logarithms, for sums that are too small otherwise."""
-    rate, geometric = local
-    before, now = np.full(length + 1, -np.inf), np.full(length + 1, -np.inf)
-    before[0] = 0.0
+def _log_gak_pair(x, y, lane, length, kappa, band, weights):
+    """Compute one sum by logarithms, for sums that would underflow."""
+    rate, geometric = kappa
+    previous, current = np.full(length + 1, -np.inf), np.full(length + 1, -np.inf)
+    previous[0] = 0.0
     for i in range(len(x)):
-        now[0] = -np.inf
+        current[0] = -np.inf
         for j in range(length):
             score = 0.0
             for c in range(x.shape[1]):
-                gap = x[i, c] - y[c, j * LANES + lane]
-                score -= gap * gap
+                difference = x[i, c] - y[c, j * LANES + lane]
+                score -= difference * difference
             score *= rate
             if band > 0:
                 weight = weights[abs(i - j)]
                 score = score + math.log(weight) if weight > 0 else -np.inf
-            top = max(before[j], before[j + 1], now[j])
+            top = max(previous[j], previous[j + 1], current[j])
             if top == -np.inf or score == -np.inf:
-                now[j + 1] = -np.inf
+                current[j + 1] = -np.inf
                 continue
-            total = math.exp(before[j] - top) + math.exp(before[j + 1] - top)
-            total += math.exp(now[j] - top)
+            total = math.exp(previous[j] - top) + math.exp(previous[j + 1] - top)
+            total += math.exp(current[j] - top)
             score -= math.log(1 + geometric * (1 - math.exp(score)))
-            now[j + 1] = top + math.log(total) + score
-        before, now = now, before
-    return before[length]
+            current[j + 1] = top + math.log(total) + score
+        previous, current = current, previous
+    return previous[length]
 
 
 def dtw(rows: Series, columns: Lanes, first: int, n: int, radius: int) -> np.ndarray:
@@ -270,67 +273,69 @@ def dtw(rows: Series, columns: Lanes, first: int, n: int, radius: int) -> np.nda
 
 
 @_jit
-def _dtw(values, starts, others, groups, lengths, first, n, radius, out):
-    M, gaps, found = _room(lengths)
-    for i in range(len(starts) - 1):
-        x = values[starts[i] : starts[i + 1]]
-        back = _turned(x)
+def _dtw(x_values, x_starts, y_values, y_starts, lengths, first, n, radius, out):
+    M, partial_d2, totals = _work_arrays(lengths)
+    for i in range(len(x_starts) - 1):
+        x = x_values[x_starts[i] : x_starts[i + 1]]
+        x_rev = _reverse_and_repeat(x)
         for g in range(first // LANES, (n + LANES - 1) // LANES):
-            y = others[groups[g] : groups[g + 1]].reshape(x.shape[1], -1)
-            _dtw_group(back, y, lengths[g], radius, M, gaps, found)
+            y = y_values[y_starts[g] : y_starts[g + 1]].reshape(x.shape[1], -1)
+            _dtw_group(x_rev, y, lengths[g], radius, M, partial_d2, totals)
             for lane in range(LANES):
                 j = g * LANES + lane
                 if first <= j < n:
-                    out[i, j - first] = found[lane]
+                    out[i, j - first] = totals[lane]
 
 
 @_jit
-def _dtw_group(back, y, lengths, radius, M, gaps, found):
+def _dtw_group(x_rev, y, lengths, radius, M, partial_d2, totals):
     """The least sums of eight lanes."""
-    steps, size = back.shape[1] // LANES, y.shape[1] // LANES
-    width = _widest(steps, lengths, radius) if radius >= 0 else steps + size
-    cut = width > radius >= 0
-    _start(M, found, 0.0, np.inf)
-    for d in range(2, steps + size + 1):
-        low, high = _limits(d, width, steps, size)
-        if cut or len(y) > 1:
-            _most_channels(back, y, d, low, high, gaps)
-        if cut:
-            _cut_band(gaps, d, steps, lengths, radius, low, high)
-        _dtw_diagonal(back, y, gaps, M, d, low, high)
-        _finish(M, lengths, d, steps, low, high, found, np.inf)
-    if cut:
-        gaps[:] = 0.0  # the next group may have no narrower band
+    x_steps, y_steps = x_rev.shape[1] // LANES, y.shape[1] // LANES
+    band_width = (
+        _widest_band(x_steps, lengths, radius) if radius >= 0 else x_steps + y_steps
+    )
+    cut_lanes = band_width > radius >= 0
+    _start(M, totals, 0.0, np.inf)
+    for d in range(2, x_steps + y_steps + 1):
+        low, high = _limits(d, band_width, x_steps, y_steps)
+        if cut_lanes or len(y) > 1:
+            _sum_channels(x_rev, y, d, low, high, partial_d2)
+        if cut_lanes:
+            _cut_band(partial_d2, d, x_steps, lengths, radius, low, high)
+        _dtw_diagonal(x_rev, y, partial_d2, M, d, low, high)
+        _finish(M, lengths, d, x_steps, low, high, totals, np.inf)
+    if cut_lanes:
+        partial_d2[:] = 0.0  # ∞ must not stay for the next group
 
 
 @_jit
-def _widest(steps, lengths, radius):
+def _widest_band(x_steps, lengths, radius):
     """The widest band of the lanes."""
-    width = radius
+    widest = radius
     for lane in range(LANES):
-        width = max(width, abs(steps - lengths[lane]) if lengths[lane] > 0 else 0)
-    return width
+        widest = max(widest, abs(x_steps - lengths[lane]) if lengths[lane] > 0 else 0)
+    return widest
 
 
 @_jit
-def _cut_band(gaps, d, steps, lengths, radius, low, high):
+def _cut_band(partial_d2, d, x_steps, lengths, radius, low, high):
     """Lanes whose series are nearly as long as x have a narrower band."""
     for lane in range(LANES):
-        allowed = max(radius, abs(steps - lengths[lane]))
+        allowed = max(radius, abs(x_steps - lengths[lane]))
         for j in range(low, high):
             if abs(d - 2 * j) > allowed:
-                gaps[(j - low) * LANES + lane] = np.inf
+                partial_d2[(j - low) * LANES + lane] = np.inf
 
 
 @_exact_jit
-def _dtw_diagonal(back, y, gaps, M, d, low, high):
+def _dtw_diagonal(x_rev, y, partial_d2, M, d, low, high):
     """One diagonal of M."""
-    start, left, here = _places(back.shape[1] // LANES, d, low)
-    before, last, now = _rows(d)
+    x_start, y_start, m_start = _offsets(x_rev.shape[1] // LANES, d, low)
+    previous2, previous, current = _diagonal_rows(d)
     c = np.uint64(len(y) - 1)
     for s in range(np.uint64((high - low) * LANES)):
-        least = M[before, left + s]
-        least = M[last, left + s] if M[last, left + s] < least else least
-        least = M[last, here + s] if M[last, here + s] < least else least
-        gap = back[c, start + s] - y[c, left + s]
-        M[now, here + s] = gap * gap + gaps[s] + least
+        least = M[previous2, y_start + s]
+        least = M[previous, y_start + s] if M[previous, y_start + s] < least else least
+        least = M[previous, m_start + s] if M[previous, m_start + s] < least else least
+        difference = x_rev[c, x_start + s] - y[c, y_start + s]
+        M[current, m_start + s] = difference * difference + partial_d2[s] + least

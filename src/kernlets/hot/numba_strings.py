@@ -9,7 +9,7 @@ import numpy as np
 from .lanes import Series
 from .numba_ import _jit
 
-LARGE, FACTOR = 1e150, 1e-150  # sums that are scaled, and by how much
+LARGE, FACTOR = 1e150, 1e-150  # sums above LARGE are multiplied by FACTOR
 
 
 def log_local(
@@ -30,12 +30,12 @@ def log_local(
 
 
 @_jit
-def _log_local(xs, starts, ys, ends, weights, room, out):
+def _log_local(x_codes, x_starts, y_codes, y_starts, weights, room, out):
     work = np.empty((3, room))
     for i in range(out.shape[0]):
-        x = xs[starts[i] : starts[i + 1]]
+        x = x_codes[x_starts[i] : x_starts[i + 1]]
         for j in range(out.shape[1]):
-            out[i, j] = _pair(x, ys[ends[j] : ends[j + 1]], weights, work)
+            out[i, j] = _pair(x, y_codes[y_starts[j] : y_starts[j + 1]], weights, work)
 
 
 @_jit
@@ -46,17 +46,17 @@ def _pair(x, y, weights, work):
     work[:, : len(y) + 1] = 0.0
     one, total, shift = 1.0, 0.0, 0.0
     for i in range(len(x)):
-        step, top = x[i], 0.0
-        before = one  # what ends at the character before, in both strings
+        character, largest = x[i], 0.0
+        diagonal = one  # the sum 1 + M + X + Y at i - 1, j - 1
         for j in range(1, len(y) + 1):
-            m = (match if step == y[j - 1] else mismatch) * before
-            before = one + M[j] + X[j] + Y[j]
+            m = (match if character == y[j - 1] else mismatch) * diagonal
+            diagonal = one + M[j] + X[j] + Y[j]
             X[j] = opened * M[j] + extended * X[j]
             Y[j] = opened * (M[j - 1] + X[j - 1]) + extended * Y[j - 1]
             M[j] = m
             total += m
-            top = max(top, max(m, max(X[j], Y[j])))
-        if max(top, total) > LARGE:
+            largest = max(largest, max(m, max(X[j], Y[j])))
+        if max(largest, total) > LARGE:
             for j in range(len(y) + 1):
                 M[j] *= FACTOR
                 X[j] *= FACTOR

@@ -38,12 +38,12 @@ def _convolve(values, starts, weights, lengths, gaps, padded, biases, sums, out)
 
 @_exact_jit
 def _add(row, x, offset, weight):
-    """row[t] += weight · x[t + offset], where there is such a step."""
+    """row[t] += weight · x[t + offset], for the t at which x has such a step."""
     begin, end = max(0, -offset), min(len(row), len(x) - offset)
     if begin < end:
-        part, steps = row[begin:end], x[begin + offset : end + offset]
-        for t in range(len(part)):
-            part[t] += weight * steps[t]
+        target, steps = row[begin:end], x[begin + offset : end + offset]
+        for t in range(len(target)):
+            target[t] += weight * steps[t]
 
 
 @_exact_jit

@@ -30,7 +30,7 @@ def log_gak(
     k = ωe/(2 - ωe), e = exp(-rate·|xᵢ - yⱼ|²), ω = max(0, 1 - |i - j|/band), or 1
     without a band (0). If it is not to be `geometric`, k = ωe: that is soft-DTW.
     """
-    return _each(_log_gak_pair, rows, columns, first, n, rate, band, geometric)
+    return _compare_all(_log_gak_pair, rows, columns, first, n, rate, band, geometric)
 
 
 def dtw(
@@ -40,22 +40,22 @@ def dtw(
 
     With a radius (-1: none), |i - j| is at most max(radius, |T - T'|).
     """
-    return _each(_dtw_pair, rows, columns, first, n, radius)
+    return _compare_all(_dtw_pair, rows, columns, first, n, radius)
 
 
-def _each(
+def _compare_all(
     pair: Callable[..., float],
     rows: Series,
     columns: Lanes,
     first: int,
     n: int,
-    *how: Any,
+    *parameters: Any,
 ) -> np.ndarray:
     out = np.empty((len(rows.lengths), n - first))
     for i, (begin, end) in enumerate(pairwise(rows.starts)):
         for j in range(first, n):
             x, y = rows.values[begin:end], columns.sample(j)
-            out[i, j - first] = pair(x, y, *how)
+            out[i, j - first] = pair(x, y, *parameters)
     return out
 
 
@@ -64,25 +64,25 @@ def _log_gak_pair(
 ) -> float:
     scores = -rate * ((x[:, None] - y) ** 2).sum(axis=2)
     if band > 0:
-        apart = np.abs(np.arange(len(x))[:, None] - np.arange(len(y)))
+        lag = np.abs(np.arange(len(x))[:, None] - np.arange(len(y)))
         with np.errstate(divide="ignore"):
-            scores += np.log(np.maximum(0.0, 1 - apart / band))
+            scores += np.log(np.maximum(0.0, 1 - lag / band))
     if geometric:
         scores -= np.log(2 - np.exp(scores))
     M = np.full((len(x) + 1, len(y) + 1), -np.inf)
     M[0, 0] = 0.0
     for i in range(len(x)):
         for j in range(len(y)):
-            before = np.logaddexp.reduce([M[i, j], M[i, j + 1], M[i + 1, j]])
-            M[i + 1, j + 1] = before + scores[i, j]
+            total = np.logaddexp.reduce([M[i, j], M[i, j + 1], M[i + 1, j]])
+            M[i + 1, j + 1] = total + scores[i, j]
     return float(M[-1, -1])
 
 
 def _dtw_pair(x: np.ndarray, y: np.ndarray, radius: int) -> float:
     costs = ((x[:, None] - y) ** 2).sum(axis=2)
     if radius >= 0:
-        apart = np.abs(np.arange(len(x))[:, None] - np.arange(len(y)))
-        costs[apart > max(radius, abs(len(x) - len(y)))] = np.inf
+        lag = np.abs(np.arange(len(x))[:, None] - np.arange(len(y)))
+        costs[lag > max(radius, abs(len(x) - len(y)))] = np.inf
     M = np.full((len(x) + 1, len(y) + 1), np.inf)
     M[0, 0] = 0.0
     for i in range(len(x)):

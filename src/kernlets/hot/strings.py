@@ -1,7 +1,7 @@
 """Local alignments of strings in plain NumPy: the specification of the compiled loop.
 
-M[i, j] sums over the alignments that end with xᵢ beside yⱼ; X and Y those that go on
-with characters of x, or of y, left out.
+M[i, j] sums over the alignments that end with xᵢ beside yⱼ; X and Y sum over those that
+end with a gap, where characters of x, or of y, are left out.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def log_local(
     Vert et al. (2004), equations 4 to 10: weights are exp(β score).
     """
     weights = match, mismatch, opened, extended
-    texts = [[each.values[a:b, 0] for a, b in pairwise(each.starts)]
-             for each in (rows, columns)]
-    found = [[_pair(x, y, *weights) for y in texts[1]] for x in texts[0]]
-    return np.array(found).reshape(len(texts[0]), len(texts[1]))
+    texts = [[side.values[a:b, 0] for a, b in pairwise(side.starts)]
+             for side in (rows, columns)]
+    logs = [[_pair(x, y, *weights) for y in texts[1]] for x in texts[0]]
+    return np.array(logs).reshape(len(texts[0]), len(texts[1]))
 
 
 def _pair(
@@ -47,9 +47,9 @@ def _pair(
     add = np.logaddexp.reduce
     for i in range(1, len(x) + 1):
         for j in range(1, len(y) + 1):
-            before = M[i - 1, j - 1], X[i - 1, j - 1], Y[i - 1, j - 1]
-            M[i, j] = scores[i - 1, j - 1] + add([0.0, *before])
+            diagonal = M[i - 1, j - 1], X[i - 1, j - 1], Y[i - 1, j - 1]
+            M[i, j] = scores[i - 1, j - 1] + add([0.0, *diagonal])
             X[i, j] = add([start + M[i - 1, j], longer + X[i - 1, j]])
-            left = start + M[i, j - 1], start + X[i, j - 1], longer + Y[i, j - 1]
-            Y[i, j] = add(left)
+            terms = start + M[i, j - 1], start + X[i, j - 1], longer + Y[i, j - 1]
+            Y[i, j] = add(terms)
     return float(add([0.0, *M.ravel()]))

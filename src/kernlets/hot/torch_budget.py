@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .budget import Outcome, Pursuit, Rules, Stock
+from .budget import BudgetOutcome, BudgetPursuit, Rules, Stock
 from .numba_budget import budget_stream as compiled
 
 
@@ -16,17 +16,19 @@ def budget_stream(
     energy: Tensor,
     rates: Tensor,
     rules: Rules,
-    pursuit: Pursuit,
-) -> Outcome:
-    """A dictionary on a budget learns from a block of samples.
+    pursuit: BudgetPursuit,
+) -> BudgetOutcome:
+    """Train a dictionary on a budget by a block of samples.
 
-    Each step waits for the one before and is small: the processor does them in a
-    fraction of the time in which a GPU could be told to.
+    Each step needs the one before and is small: the processor computes it in a
+    fraction of the time that a GPU needs to start one.
     """
-    host = Stock(*[part.cpu().numpy() for part in stock])
-    rows, own, steps = (part.cpu().numpy() for part in (cross, energy, rates))
-    done = compiled(host, size, rows, own, steps, rules, pursuit)
-    for part, result in zip(stock, host, strict=True):
-        part.copy_(torch.from_numpy(result))
-    noted = [torch.from_numpy(part).to(cross.device) for part in done[-2:]]
-    return Outcome(*done[:-2], *noted)
+    host = Stock(*[array.cpu().numpy() for array in stock])
+    rows, energies, steps = (array.cpu().numpy() for array in (cross, energy, rates))
+    outcome = compiled(host, size, rows, energies, steps, rules, pursuit)
+    for array, result in zip(stock, host, strict=True):
+        array.copy_(torch.from_numpy(result))
+    errors_and_costs = [
+        torch.from_numpy(array).to(cross.device) for array in outcome[-2:]
+    ]
+    return BudgetOutcome(*outcome[:-2], *errors_and_costs)

@@ -1,4 +1,4 @@
-"""torch twins of `masked`, batched over samples; see there for what is computed."""
+"""torch twins of `masked`, which has the formulas; batched over samples."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from .torch_ import _coefficients, _finite
 
 
 def masked_omp(
-    atoms: Tensor, X: Tensor, known: Tensor, width: int, tol: float
+    atoms: Tensor, X: Tensor, observed: Tensor, width: int, tol: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """All samples in step; the chosen atoms are made orthonormal where observed."""
+    """All samples take one atom per step; V is orthonormal where observed."""
     (n, p), eps = X.shape, torch.finfo(X.dtype).eps
-    seen = known.to(X.dtype)
-    scale = _inverse_norms(seen @ (atoms * atoms).T)
+    o = observed.to(X.dtype)
+    scale = _inverse_norms(o @ (atoms * atoms).T)
     indices = torch.full((n, width), UNUSED, dtype=torch.int64, device=X.device)
-    rows = X.new_zeros((n, width, p))
-    parts, factor = X.new_zeros((n, width)), X.new_zeros((n, width, width))
-    left, error = X.clone(), (X * X).sum(1)
-    stop = torch.maximum(4 * eps * error, tol * seen.mean(1))
+    V = X.new_zeros((n, width, p))
+    c, factor = X.new_zeros((n, width)), X.new_zeros((n, width, width))
+    residual, error = X.clone(), (X * X).sum(1)
+    stop = torch.maximum(4 * eps * error, tol * o.mean(1))
     live = torch.ones(n, dtype=torch.bool, device=X.device)
     for t in range(width):
-        corr = left @ atoms.T * scale
-        taken = corr.new_zeros((n, len(atoms) + 1), dtype=torch.bool)
-        taken.scatter_(1, indices[:, :t] % (len(atoms) + 1), True)
-        corr = corr.masked_fill(taken[:, :-1], 0)
+        corr = residual @ atoms.T * scale
+        is_chosen = corr.new_zeros((n, len(atoms) + 1), dtype=torch.bool)
+        is_chosen.scatter_(1, indices[:, :t] % (len(atoms) + 1), True)
+        corr = corr.masked_fill(is_chosen[:, :-1], 0)
         k = corr.abs().argmax(dim=1)
-        atom = atoms[k] * seen
-        own = (atom * atom).sum(1)
-        inside = torch.einsum("np,ntp->nt", atom, rows[:, :t])
-        norm = own - (inside * inside).sum(1)
+        atom = atoms[k] * o
+        energy = (atom * atom).sum(1)
+        projections = torch.einsum("np,ntp->nt", atom, V[:, :t])
+        nu2 = energy - (projections * projections).sum(1)
         value = corr.gather(1, k[:, None])[:, 0]
-        live &= (error > stop) & ~(norm <= 10 * eps * own) & (value != 0)
+        live &= (error > stop) & ~(nu2 <= 10 * eps * energy) & (value != 0)
         if not live.any():
             break
-        new = atom - torch.einsum("nt,ntp->np", inside, rows[:, :t])
-        root = torch.where(live, norm, 1).sqrt()
-        rows[:, t] = torch.where(live[:, None], new / root[:, None], 0)
-        parts[:, t] = (rows[:, t] * X).sum(1)
-        factor[:, t, :t], factor[:, t, t] = inside, root
-        left = left - parts[:, t, None] * rows[:, t]
-        error = torch.where(live, (left * left).sum(1), error)
+        v = atom - torch.einsum("nt,ntp->np", projections, V[:, :t])
+        nu = torch.where(live, nu2, 1).sqrt()
+        V[:, t] = torch.where(live[:, None], v / nu[:, None], 0)
+        c[:, t] = (V[:, t] * X).sum(1)
+        factor[:, t, :t], factor[:, t, t] = projections, nu
+        residual = residual - c[:, t, None] * V[:, t]
+        error = torch.where(live, (residual * residual).sum(1), error)
         indices[:, t] = torch.where(live, k, UNUSED)
-    return _finite(indices, _coefficients(factor, parts, indices), error)
+    return _finite(indices, _coefficients(factor, c, indices), error)
 
 
 def _inverse_norms(energy: Tensor) -> Tensor:  # (n, m)
@@ -55,26 +55,26 @@ def _inverse_norms(energy: Tensor) -> Tensor:  # (n, m)
 
 def masked_ksvd_sweep(
     residual: Tensor,
-    known: Tensor,
+    observed: Tensor,
     atoms: Tensor,
     indices: Tensor,
     values: Tensor,
     order: Tensor,
 ) -> None:
-    """One K-SVD pass over what was observed, atom by atom."""
+    """One K-SVD pass over the observed entries, atom by atom."""
     for j in order.tolist():
         rows, slots = (indices == j).nonzero(as_tuple=True)
         if len(rows) == 0:
             continue
-        seen, coefs = known[rows].to(atoms.dtype), values[rows, slots]
-        error = residual[rows] + torch.outer(coefs, atoms[j]) * seen
+        o, coefs = observed[rows].to(atoms.dtype), values[rows, slots]
+        error = residual[rows] + torch.outer(coefs, atoms[j]) * o
         hold = HOLD * (coefs @ coefs)
-        atom = (coefs @ error + hold * atoms[j]) / ((coefs * coefs) @ seen + hold)
+        atom = (coefs @ error + hold * atoms[j]) / ((coefs * coefs) @ o + hold)
         norm = (atom @ atom).sqrt()
         if not bool(norm > 0):
             continue
         atoms[j] = atom / norm
-        share = seen @ (atoms[j] * atoms[j])
-        some = torch.where(share > 0, share, 1)
-        values[rows, slots] = torch.where(share > 0, error @ atoms[j] / some, 0)
-        residual[rows] = error - torch.outer(values[rows, slots], atoms[j]) * seen
+        norm2 = o @ (atoms[j] * atoms[j])
+        divisor = torch.where(norm2 > 0, norm2, 1)
+        values[rows, slots] = torch.where(norm2 > 0, error @ atoms[j] / divisor, 0)
+        residual[rows] = error - torch.outer(values[rows, slots], atoms[j]) * o

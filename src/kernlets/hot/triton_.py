@@ -1,8 +1,8 @@
-"""Fused OMP for CUDA tensors, and the door to all that needs triton.
+"""Fused OMP for CUDA tensors; the other modules for triton are imported from here.
 
-One program codes one sample from the first correlation to the last coefficient. What
-the steps need stays in registers, the rows of the Gram matrix come from the L2 cache,
-and nothing but the codes is written.
+One program codes one sample from the first correlation to the last coefficient. The
+state of the sample stays in registers, the rows of the Gram matrix come from the L2
+cache, and only the codes are written.
 """
 
 from __future__ import annotations
@@ -80,57 +80,62 @@ def _omp_sample(
 ):
     i = tl.program_id(0).to(tl.int64)
     atom, slot = tl.arange(0, ATOMS), tl.arange(0, ROWS)
-    inside = atom < m
-    left = tl.load(corr + i * m + atom, mask=inside, other=0.0)
+    is_atom = atom < m
+    corr_residual = tl.load(corr + i * m + atom, mask=is_atom, other=0.0)
     error = tl.load(energy + i)
     stop = tl.maximum(tol, 4 * EPS * error)
-    rows = tl.zeros((ROWS, ATOMS), tl.float32)
-    factor = tl.zeros((ROWS, ROWS), tl.float32)
-    parts = tl.zeros((ROWS,), tl.float32)
+    V = tl.zeros((ROWS, ATOMS), tl.float32)
+    L = tl.zeros((ROWS, ROWS), tl.float32)
+    c = tl.zeros((ROWS,), tl.float32)
     support = tl.full((ROWS,), EMPTY, tl.int32)
-    live, free = error > stop, inside
+    live, free = error > stop, is_atom
     finite = error < INFINITY
     for t in range(WIDTH):
-        # NaN is the largest, what pads the atoms the smallest: k is always an atom
-        size = tl.where(left == left, tl.abs(left), INFINITY)
-        k = tl.argmax(tl.where(inside, size, -1.0), axis=0)
-        here = atom == k
-        value = tl.sum(tl.where(here, left, 0.0), axis=0)
-        seen = tl.sum(tl.where(here[None, :], rows, 0.0), axis=1)
-        row = tl.load(gram + k.to(tl.int64) * m + atom, mask=inside, other=0.0)
-        own = tl.sum(tl.where(here, row, 0.0), axis=0)
-        norm = own - tl.sum(seen * seen, axis=0)
-        independent = tl.where(norm <= 10 * EPS * own, 0, 1) != 0  # so is NaN
-        live = live & (error > stop) & independent & (value != 0.0)
-        inverse = tl.where(live, tl.rsqrt(tl.where(live, norm, 1.0)), 0.0)
-        new = (row - tl.sum(seen[:, None] * rows, axis=0)) * inverse
-        part = tl.where(live, value * inverse, 0.0)
-        finite = finite & (part * part < INFINITY)
+        # NaN counts as the largest and padding as the smallest: k is always an atom
+        magnitude = tl.where(
+            corr_residual == corr_residual, tl.abs(corr_residual), INFINITY
+        )
+        k = tl.argmax(tl.where(is_atom, magnitude, -1.0), axis=0)
+        is_k = atom == k
+        alpha_k = tl.sum(tl.where(is_k, corr_residual, 0.0), axis=0)
+        V_k = tl.sum(tl.where(is_k[None, :], V, 0.0), axis=1)
+        gram_row = tl.load(gram + k.to(tl.int64) * m + atom, mask=is_atom, other=0.0)
+        gram_kk = tl.sum(tl.where(is_k, gram_row, 0.0), axis=0)
+        nu2 = gram_kk - tl.sum(V_k * V_k, axis=0)
+        # NaN counts as independent
+        is_independent = tl.where(nu2 <= 10 * EPS * gram_kk, 0, 1) != 0
+        live = live & (error > stop) & is_independent & (alpha_k != 0.0)
+        inverse_nu = tl.where(live, tl.rsqrt(tl.where(live, nu2, 1.0)), 0.0)
+        v = (gram_row - tl.sum(V_k[:, None] * V, axis=0)) * inverse_nu
+        c_t = tl.where(live, alpha_k * inverse_nu, 0.0)
+        finite = finite & (c_t * c_t < INFINITY)
         free = free & (atom != k)
-        left = tl.where(free, left - part * new, 0.0)
-        now = slot == t
-        rows = tl.where(now[:, None], new[None, :], rows)
-        line = tl.where(slot == t, norm * inverse, seen)
-        factor = tl.where(now[:, None], line[None, :], factor)
-        parts = tl.where(now, part, parts)
-        support = tl.where(now, tl.where(live, k, EMPTY), support)
-        error = tl.maximum(error - part * part, 0.0)
-    coefs = tl.zeros((ROWS,), tl.float32)
+        corr_residual = tl.where(free, corr_residual - c_t * v, 0.0)
+        is_t = slot == t
+        V = tl.where(is_t[:, None], v[None, :], V)
+        L_row = tl.where(slot == t, nu2 * inverse_nu, V_k)
+        L = tl.where(is_t[:, None], L_row[None, :], L)
+        c = tl.where(is_t, c_t, c)
+        support = tl.where(is_t, tl.where(live, k, EMPTY), support)
+        error = tl.maximum(error - c_t * c_t, 0.0)
+    gamma = tl.zeros((ROWS,), tl.float32)
     for back in range(WIDTH):
         t = WIDTH - 1 - back
-        now = slot == t
-        column = tl.sum(tl.where(now[None, :], factor, 0.0), axis=1)  # L[:, t]
-        own = tl.sum(tl.where(now, column, 0.0), axis=0)
-        known = tl.sum(tl.where(slot > t, column * coefs, 0.0), axis=0)
-        wanted = tl.sum(tl.where(now, parts, 0.0), axis=0)
-        used = tl.sum(tl.where(now, support, 0), axis=0) != EMPTY
-        coef = tl.where(used, (wanted - known) / tl.where(used, own, 1.0), 0.0)
-        coefs = tl.where(now, coef, coefs)
-        finite = finite & (tl.abs(coef) < INFINITY)
+        is_t = slot == t
+        L_column = tl.sum(tl.where(is_t[None, :], L, 0.0), axis=1)  # L[:, t]
+        L_tt = tl.sum(tl.where(is_t, L_column, 0.0), axis=0)
+        explained = tl.sum(tl.where(slot > t, L_column * gamma, 0.0), axis=0)
+        rhs = tl.sum(tl.where(is_t, c, 0.0), axis=0)
+        is_used = tl.sum(tl.where(is_t, support, 0), axis=0) != EMPTY
+        gamma_t = tl.where(
+            is_used, (rhs - explained) / tl.where(is_used, L_tt, 1.0), 0.0
+        )
+        gamma = tl.where(is_t, gamma_t, gamma)
+        finite = finite & (tl.abs(gamma_t) < INFINITY)
     support = tl.where(finite, support, EMPTY)
-    coefs = tl.where(finite, coefs, 0.0)
+    gamma = tl.where(finite, gamma, 0.0)
     error = tl.where(finite, error, float("nan"))
-    keep = slot < WIDTH
-    tl.store(indices + i * WIDTH + slot, support.to(tl.int64), mask=keep)
-    tl.store(values + i * WIDTH + slot, coefs, mask=keep)
+    is_slot = slot < WIDTH
+    tl.store(indices + i * WIDTH + slot, support.to(tl.int64), mask=is_slot)
+    tl.store(values + i * WIDTH + slot, gamma, mask=is_slot)
     tl.store(residual + i, error)

@@ -1,4 +1,4 @@
-"""Sums of `torch_codes` for CUDA tensors; one program per atom goes over its users."""
+"""Sums of `torch_codes` for CUDA tensors; one program per atom reads its users."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ USERS, FEATURES = 16, 128  # sizes of the tiles
 def code_gram(
     indices: Tensor,  # (n, w)
     values: Tensor,  # (n, w)
-    places: Tensor,  # slots, ordered by atom
+    user_slots: Tensor,  # slots, ordered by atom
     starts: Tensor,  # (m + 1,) where each atom's slots begin
     m: int,
 ) -> Tensor:  # (m, m)
@@ -23,7 +23,7 @@ def code_gram(
     _add_pairs[(m,)](
         indices.contiguous(),
         values.contiguous(),
-        places,
+        user_slots,
         starts,
         gram,
         m,
@@ -38,7 +38,7 @@ def code_gram(
 def code_cross(
     values: Tensor,  # (n, w)
     X: Tensor,  # (n, p)
-    places: Tensor,
+    user_slots: Tensor,
     starts: Tensor,  # (m + 1,)
     m: int,
 ) -> Tensor:  # (m, p)
@@ -48,7 +48,7 @@ def code_cross(
     _add_rows[(m, triton.cdiv(p, FEATURES))](
         values.contiguous(),
         X.contiguous(),
-        places,
+        user_slots,
         starts,
         cross,
         p,
@@ -64,7 +64,7 @@ def code_cross(
 def _add_pairs(
     indices,
     values,
-    places,
+    user_slots,
     starts,
     gram,
     m,
@@ -76,21 +76,21 @@ def _add_pairs(
     begin, end = tl.load(starts + j), tl.load(starts + j + 1)
     user, slot = tl.arange(0, USERS), tl.arange(0, SLOTS)
     for first in range(begin, end, USERS):
-        real = first + user < end
-        place = tl.load(places + first + user, mask=real, other=0)
-        own = tl.load(values + place, mask=real, other=0.0)
-        at = (place // WIDTH * WIDTH)[:, None] + slot[None, :]
-        both = real[:, None] & (slot < WIDTH)[None, :]
-        atom = tl.load(indices + at, mask=both, other=-1)
-        value = tl.load(values + at, mask=both, other=0.0)
-        tl.atomic_add(gram + j * m + atom, own[:, None] * value, mask=atom >= 0)
+        is_user = first + user < end
+        user_slot = tl.load(user_slots + first + user, mask=is_user, other=0)
+        value_j = tl.load(values + user_slot, mask=is_user, other=0.0)
+        address = (user_slot // WIDTH * WIDTH)[:, None] + slot[None, :]
+        mask = is_user[:, None] & (slot < WIDTH)[None, :]
+        atom = tl.load(indices + address, mask=mask, other=-1)
+        value = tl.load(values + address, mask=mask, other=0.0)
+        tl.atomic_add(gram + j * m + atom, value_j[:, None] * value, mask=atom >= 0)
 
 
 @triton.jit
 def _add_rows(
     values,
     X,
-    places,
+    user_slots,
     starts,
     cross,
     p,
@@ -100,15 +100,17 @@ def _add_rows(
 ):
     j = tl.program_id(0).to(tl.int64)
     column = tl.program_id(1) * FEATURES + tl.arange(0, FEATURES)
-    inside = column < p
+    is_column = column < p
     begin, end = tl.load(starts + j), tl.load(starts + j + 1)
     user = tl.arange(0, USERS)
     total = tl.zeros((FEATURES,), tl.float32)
     for first in range(begin, end, USERS):
-        real = first + user < end
-        place = tl.load(places + first + user, mask=real, other=0)
-        own = tl.load(values + place, mask=real, other=0.0)
-        at = (place // WIDTH)[:, None] * p + column[None, :]
-        both = real[:, None] & inside[None, :]
-        total += tl.sum(tl.load(X + at, mask=both, other=0.0) * own[:, None], axis=0)
-    tl.store(cross + j * p + column, total, mask=inside)
+        is_user = first + user < end
+        user_slot = tl.load(user_slots + first + user, mask=is_user, other=0)
+        value_j = tl.load(values + user_slot, mask=is_user, other=0.0)
+        address = (user_slot // WIDTH)[:, None] * p + column[None, :]
+        mask = is_user[:, None] & is_column[None, :]
+        total += tl.sum(
+            tl.load(X + address, mask=mask, other=0.0) * value_j[:, None], axis=0
+        )
+    tl.store(cross + j * p + column, total, mask=is_column)

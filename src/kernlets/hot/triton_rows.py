@@ -1,8 +1,8 @@
 """A step of `torch_rows` for CUDA tensors in two kernels.
 
-The first finds the atom with the largest correlation among those that a product in
-half precision leaves in question, the second takes it into the support. One program
-works on one sample; atoms are read from the L2 cache, tile by tile.
+The first finds the atom with the largest correlation among the candidates of a product
+in half precision; the second adds it to the support. One program works on one sample;
+atoms are read from the L2 cache, tile by tile.
 """
 
 from __future__ import annotations
@@ -44,34 +44,34 @@ def _features(atoms: Tensor) -> int:
 
 @contextmanager
 def full_sums() -> Iterator[None]:
-    """Products in half precision are summed in float32, as the bound assumes."""
+    """Make products in half precision sum in float32, as the bound assumes."""
     settings = torch.backends.cuda.matmul
-    before = settings.allow_fp16_reduced_precision_reduction
+    previous = settings.allow_fp16_reduced_precision_reduction
     settings.allow_fp16_reduced_precision_reduction = False
     try:
         yield
     finally:
-        settings.allow_fp16_reduced_precision_reduction = before
+        settings.allow_fp16_reduced_precision_reduction = previous
 
 
 class Steps:
-    """What the steps need beside the state of a `torch_rows.Pursuit`."""
+    """Arrays that the steps need besides the state of a `torch_rows.Pursuit`."""
 
     def __init__(self, atoms: Tensor, pursuit: Any) -> None:
         self.atoms = atoms.contiguous()
         peak = self.atoms.norm(dim=1).amax().clamp(min=torch.finfo(torch.float32).tiny)
         self.half_atoms = (self.atoms / peak).half()
-        self.half = self.halved(pursuit.residual)
+        self.half = self.as_half(pursuit.residual)
         self.bound = rounding_bound(atoms.shape[1])
 
     @staticmethod
-    def halved(residual: Tensor) -> Tensor:
-        """Residuals of unit norm in half precision."""
+    def as_half(residual: Tensor) -> Tensor:
+        """Convert residuals to unit norm in half precision."""
         norm = residual.norm(dim=1, keepdim=True)
         return (residual / norm.where(norm > 0, 1)).half()
 
     def take(self, pursuit: Any, t: int) -> None:
-        """Every sample in `pursuit.rows` takes an atom as its t-th."""
+        """Add a t-th atom to the support of every sample in `pursuit.rows`."""
         rows = pursuit.rows
         winner = self.winners(pursuit, pursuit.indices[rows, :t], signed=False)
         width = pursuit.indices.shape[1]
@@ -97,15 +97,15 @@ class Steps:
         )
 
     def winners(self, pursuit: Any, support: Tensor, signed: bool) -> Tensor:
-        """The atom with the largest correlation for each sample that goes on."""
+        """The atom with the largest correlation for each sample in `pursuit.rows`."""
         rows, (m, p) = pursuit.rows, self.atoms.shape
         half = self.half if len(rows) == len(self.half) else self.half[rows]
         with full_sums():
             scores = half @ self.half_atoms.T
-        if support.shape[1]:  # an empty slot is as the first, which may be empty too
+        if support.shape[1]:  # empty slots repeat slot 0, which may itself be empty
             first = support[:, :1]
-            known = support.where(support >= 0, first.clamp(min=0))
-            scores.scatter_(1, known, scores.gather(1, known).where(first < 0, 0))
+            columns = support.where(support >= 0, first.clamp(min=0))
+            scores.scatter_(1, columns, scores.gather(1, columns).where(first < 0, 0))
         winner = torch.empty_like(rows)
         _find_largest[(len(rows),)](
             scores,
@@ -138,40 +138,40 @@ def _find_largest(
     ATOMS: tl.constexpr,
     FEATURES: tl.constexpr,
 ):
-    place = tl.program_id(0).to(tl.int64)
-    row = tl.load(rows + place)
-    tile, feature = tl.arange(0, ATOMS), tl.arange(0, FEATURES)
+    program = tl.program_id(0).to(tl.int64)
+    row = tl.load(rows + program)
+    offset, feature = tl.arange(0, ATOMS), tl.arange(0, FEATURES)
     top = tl.full((ATOMS,), -1.0, tl.float32)
     for begin in range(0, m, ATOMS):
-        inside = begin + tile < m
-        score = tl.load(scores + place * m + begin + tile, mask=inside, other=0.0)
+        is_atom = begin + offset < m
+        score = tl.load(scores + program * m + begin + offset, mask=is_atom, other=0.0)
         score = score.to(tl.float32)
         top = tl.maximum(top, score if SIGNED else tl.abs(score))
     least = tl.max(top, axis=0) - margin
-    best, most = tl.zeros((), tl.int64), tl.full((), -float("inf"), tl.float32)
+    best, largest = tl.zeros((), tl.int64), tl.full((), -float("inf"), tl.float32)
     for begin in range(0, m, ATOMS):
-        inside = begin + tile < m
-        score = tl.load(scores + place * m + begin + tile, mask=inside, other=0.0)
+        is_atom = begin + offset < m
+        score = tl.load(scores + program * m + begin + offset, mask=is_atom, other=0.0)
         score = score.to(tl.float32)
-        possible = inside & ((score if SIGNED else tl.abs(score)) >= least)
-        number = tl.sum(possible.to(tl.int32), axis=0)
-        while number > 0:
-            j = tl.min(tl.where(possible, tile, ATOMS), axis=0)
+        possible = is_atom & ((score if SIGNED else tl.abs(score)) >= least)
+        n_possible = tl.sum(possible.to(tl.int32), axis=0)
+        while n_possible > 0:
+            j = tl.min(tl.where(possible, offset, ATOMS), axis=0)
             atom = (begin + j).to(tl.int64)
             products = tl.zeros((FEATURES,), tl.float32)
             for first in range(0, p, FEATURES):
                 column = first + feature
-                real = column < p
-                left = tl.load(residual + row * p + column, mask=real, other=0.0)
-                right = tl.load(atoms + atom * p + column, mask=real, other=0.0)
-                products += left * right
-            size = tl.sum(products, axis=0)
-            size = size if SIGNED else tl.abs(size)
-            best = tl.where(size > most, atom, best)
-            most = tl.maximum(most, size)
-            possible = possible & (tile != j)
-            number -= 1
-    tl.store(winner + place, best)
+                is_feature = column < p
+                r = tl.load(residual + row * p + column, mask=is_feature, other=0.0)
+                d = tl.load(atoms + atom * p + column, mask=is_feature, other=0.0)
+                products += r * d
+            product = tl.sum(products, axis=0)
+            product = product if SIGNED else tl.abs(product)
+            best = tl.where(product > largest, atom, best)
+            largest = tl.maximum(largest, product)
+            possible = possible & (offset != j)
+            n_possible -= 1
+    tl.store(winner + program, best)
 
 
 @triton.jit
@@ -183,7 +183,7 @@ def _take_atom(
     winner,
     indices,
     inverse,
-    parts,
+    c,
     error,
     p,
     t,
@@ -193,58 +193,64 @@ def _take_atom(
     EPS: tl.constexpr,
     EMPTY: tl.constexpr,
 ):
-    place = tl.program_id(0).to(tl.int64)
-    row, k = tl.load(rows + place), tl.load(winner + place)
+    program = tl.program_id(0).to(tl.int64)
+    row, k = tl.load(rows + program), tl.load(winner + program)
     slot, feature = tl.arange(0, ROWS), tl.arange(0, FEATURES)
-    known = slot < t
-    others = tl.load(indices + row * WIDTH + slot, mask=known, other=0)
+    is_support = slot < t
+    support = tl.load(indices + row * WIDTH + slot, mask=is_support, other=0)
     inner = tl.zeros((ROWS,), tl.float32)
     squares = tl.zeros((FEATURES,), tl.float32)
     products = tl.zeros((FEATURES,), tl.float32)
     for first in range(0, p, FEATURES):
         column = first + feature
-        real = column < p
-        atom = tl.load(atoms + k * p + column, mask=real, other=0.0)
-        left = tl.load(residual + row * p + column, mask=real, other=0.0)
-        both = known[:, None] & real[None, :]
-        place_of = others[:, None] * p + column[None, :]
-        inner += tl.sum(tl.load(atoms + place_of, mask=both, other=0.0) * atom, axis=1)
+        is_feature = column < p
+        atom = tl.load(atoms + k * p + column, mask=is_feature, other=0.0)
+        r = tl.load(residual + row * p + column, mask=is_feature, other=0.0)
+        mask = is_support[:, None] & is_feature[None, :]
+        address = support[:, None] * p + column[None, :]
+        inner += tl.sum(tl.load(atoms + address, mask=mask, other=0.0) * atom, axis=1)
         squares += atom * atom
-        products += left * atom
-    own, value = tl.sum(squares, axis=0), tl.sum(products, axis=0)
-    square = row * WIDTH * WIDTH + slot[:, None] * WIDTH + slot[None, :]
-    filled = known[:, None] & known[None, :]
-    lower = tl.load(inverse + square, mask=filled, other=0.0)
-    seen = tl.sum(lower * inner[None, :], axis=1)
-    norm = own - tl.sum(seen * seen, axis=0)
-    going = (norm > 10 * EPS * own) & (value != 0.0)
-    scale = tl.where(going, tl.rsqrt(tl.where(going, norm, 1.0)), 0.0)
-    line = -scale * tl.sum(seen[:, None] * lower, axis=0)
-    line = tl.where(slot == t, scale, line)
-    part = value * scale
-    used = slot <= t
-    tl.store(inverse + row * WIDTH * WIDTH + t * WIDTH + slot, line, mask=used)
-    tl.store(parts + row * WIDTH + t, part)
-    tl.store(indices + row * WIDTH + t, tl.where(going, k, EMPTY))
-    tl.store(error + row, tl.maximum(tl.load(error + row) - part * part, 0.0))
-    others = tl.where(slot == t, k, others)
-    shift = line * part
-    total = tl.zeros((FEATURES,), tl.float32)
+        products += r * atom
+    energy_k, value = tl.sum(squares, axis=0), tl.sum(products, axis=0)
+    address_L = row * WIDTH * WIDTH + slot[:, None] * WIDTH + slot[None, :]
+    is_filled = is_support[:, None] & is_support[None, :]
+    lower = tl.load(inverse + address_L, mask=is_filled, other=0.0)
+    projections = tl.sum(lower * inner[None, :], axis=1)
+    nu2 = energy_k - tl.sum(projections * projections, axis=0)
+    is_live = (nu2 > 10 * EPS * energy_k) & (value != 0.0)
+    scale = tl.where(is_live, tl.rsqrt(tl.where(is_live, nu2, 1.0)), 0.0)
+    inverse_row = -scale * tl.sum(projections[:, None] * lower, axis=0)
+    inverse_row = tl.where(slot == t, scale, inverse_row)
+    c_t = value * scale
+    is_used = slot <= t
+    tl.store(
+        inverse + row * WIDTH * WIDTH + t * WIDTH + slot, inverse_row, mask=is_used
+    )
+    tl.store(c + row * WIDTH + t, c_t)
+    tl.store(indices + row * WIDTH + t, tl.where(is_live, k, EMPTY))
+    tl.store(error + row, tl.maximum(tl.load(error + row) - c_t * c_t, 0.0))
+    support = tl.where(slot == t, k, support)
+    shift = inverse_row * c_t
+    new_squares = tl.zeros((FEATURES,), tl.float32)
     for first in range(0, p, FEATURES):
         column = first + feature
-        real = column < p
-        both = used[:, None] & real[None, :]
-        place_of = others[:, None] * p + column[None, :]
-        block = tl.load(atoms + place_of, mask=both, other=0.0)
-        left = tl.load(residual + row * p + column, mask=real, other=0.0)
-        left -= tl.sum(shift[:, None] * block, axis=0)
-        tl.store(residual + row * p + column, left, mask=real)
-        total += left * left
-    energy = tl.sum(total, axis=0)
-    unit = tl.where(energy > 0.0, tl.rsqrt(tl.where(energy > 0.0, energy, 1.0)), 0.0)
+        is_feature = column < p
+        mask = is_used[:, None] & is_feature[None, :]
+        address = support[:, None] * p + column[None, :]
+        block = tl.load(atoms + address, mask=mask, other=0.0)
+        r = tl.load(residual + row * p + column, mask=is_feature, other=0.0)
+        r -= tl.sum(shift[:, None] * block, axis=0)
+        tl.store(residual + row * p + column, r, mask=is_feature)
+        new_squares += r * r
+    error2 = tl.sum(new_squares, axis=0)
+    inverse_norm = tl.where(
+        error2 > 0.0, tl.rsqrt(tl.where(error2 > 0.0, error2, 1.0)), 0.0
+    )
     tl.debug_barrier()
     for first in range(0, p, FEATURES):
         column = first + feature
-        real = column < p
-        left = tl.load(residual + row * p + column, mask=real, other=0.0)
-        tl.store(half + row * p + column, (left * unit).to(tl.float16), mask=real)
+        is_feature = column < p
+        r = tl.load(residual + row * p + column, mask=is_feature, other=0.0)
+        tl.store(
+            half + row * p + column, (r * inverse_norm).to(tl.float16), mask=is_feature
+        )

@@ -25,13 +25,13 @@ class Waves(NamedTuple):
 
 
 def convolve(series: Series, waves: Waves) -> np.ndarray:  # (n, 2 k)
-    """Of bias + Σ wₗ x[t + l · gap]: the share of positive values, and the largest.
+    """The share of positive values, and the largest, of bias + Σ wₗ x[t + l · gap].
 
-    A series that is shorter than a wave is continued with zeros in any case.
+    A series that is shorter than a wave is always continued with zeros.
     """
     samples = [series.values[a:b] for a, b in pairwise(series.starts)]
-    found = [[_pair(x, *wave) for wave in zip(*waves, strict=True)] for x in samples]
-    return np.array(found).reshape(len(samples), -1)
+    features = [[_pair(x, *wave) for wave in zip(*waves, strict=True)] for x in samples]
+    return np.array(features).reshape(len(samples), -1)
 
 
 def _pair(
@@ -44,10 +44,10 @@ def _pair(
 ) -> tuple[float, float]:
     span = (length - 1) * gap
     margin = span // 2 if padded or len(x) <= span else 0
-    wide = np.pad(x, ((margin, margin + span % 2), (0, 0)))
+    padded_x = np.pad(x, ((margin, margin + span % 2), (0, 0)))
     n = len(x) + 2 * margin - span
     sums = [
-        bias + sum(weights[:, k] @ wide[t + k * gap] for k in range(length))
+        bias + sum(weights[:, k] @ padded_x[t + k * gap] for k in range(length))
         for t in range(n)
     ]
     return float(np.mean(np.array(sums) > 0)), float(max(sums))

@@ -31,7 +31,7 @@ from ..fields import (
     Whole,
 )
 from ..kernels import resolve
-from ..kernels.complete import fill_in, observed_moments, refined, usual_kernel
+from ..kernels.complete import fill_in, observed_moments, refine, usual_kernel
 from ..learners.base import DictionaryLearner
 
 WORKING_COPIES = 8  # of a row while it is filled in
@@ -196,7 +196,7 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         start = filled(rows, rows.dtype.type(0))
         own = np.arange(len(rows))
         step = partial(self._step, rows, own)
-        known, changes = refined(rows, start, step, self.max_iter, self.tol)
+        known, changes = refine(rows, start, step, self.max_iter, self.tol)
         self.changes_, self.n_iter_ = np.array(changes), len(changes)
         size = float(np.square(known, dtype=np.float64).mean())
         self.converged_ = changes[-1] <= self.tol**2 * size

@@ -30,10 +30,10 @@ class AdditiveChi2(Identity, Histogram):
     def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)
         return feature_sums(X, Y, harmonic)
 
-    def own(self, X: Array) -> Array:  # (n,)
+    def self_pairs(self, X: Array) -> Array:  # (n,)
         return X.sum(1)
 
-    def spread(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
+    def weighted_gradient(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
         """The derivative of 2xy/(x + y) is 2 (y/(x + y))²."""
 
         def derivative(x: Array, y: Array) -> Array:

@@ -15,20 +15,20 @@ from ..core import Kernel
 from .radial import RBF
 from .structured import Structured
 
-SOME_VECTORS = 5000  # vectors that set open parameters of the inner kernel
-VALUES_AT_ONCE = 2**21  # numbers of the inner kernel in memory of one thread
+SOME_VECTORS = 5000  # vectors from which parameters of the inner kernel are set
+VALUES_AT_ONCE = 2**21  # values of the inner kernel that one thread holds in memory
 
 
 @dataclass(frozen=True)
 class Bags:
-    """The vectors of all bags, and where each bag begins."""
+    """The vectors of all bags one after another, and the start of each bag."""
 
     vectors: np.ndarray  # (total, p)
     starts: np.ndarray  # (n + 1,)
 
-    def part(self, some: slice) -> tuple[np.ndarray, np.ndarray]:
-        """The vectors of some bags, and the sizes of these."""
-        starts = self.starts[some.start : some.stop + 1]
+    def select(self, bags: slice) -> tuple[np.ndarray, np.ndarray]:
+        """Return the vectors of consecutive bags, and the sizes of these bags."""
+        starts = self.starts[bags.start : bags.stop + 1]
         return self.vectors[starts[0] : starts[-1]], np.diff(starts)
 
 
@@ -71,13 +71,13 @@ class MeanEmbedding(Structured):
 
     def bound(self, X: Any) -> Kernel:
         inner = self._inner()
-        vectors = self.prepared(self.samples(X)).vectors
+        vectors = self.prepare(self.samples(X)).vectors
         if not len(vectors):
             return self
         bound = inner.bound(vectors[spread_rows(len(vectors), SOME_VECTORS)])
         return self if bound is self.kernel else type(self)(bound)
 
-    def prepared(self, samples: np.ndarray) -> Bags:
+    def prepare(self, samples: np.ndarray) -> Bags:
         sizes = [len(bag) for bag in samples]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         if not len(samples):
@@ -86,36 +86,40 @@ class MeanEmbedding(Structured):
 
     def tile(self, left: Bags, right: Bags, rows: slice, columns: slice) -> np.ndarray:
         kernel = self._inner()
-        mine, sizes = left.part(rows)
-        K = np.empty((len(sizes), columns.stop - columns.start))
-        for some in _within(right, columns, VALUES_AT_ONCE // max(1, len(mine))):
-            vectors, others = right.part(some)
-            sums = np.add.reduceat(kernel(mine, vectors), _begins(sizes), axis=0)
-            sums = np.add.reduceat(sums, _begins(others), axis=1)
-            place = slice(some.start - columns.start, some.stop - columns.start)
-            K[:, place] = sums / sizes[:, None] / others
+        row_vectors, row_sizes = left.select(rows)
+        K = np.empty((len(row_sizes), columns.stop - columns.start))
+        for run in _split_bags(
+            right, columns, VALUES_AT_ONCE // max(1, len(row_vectors))
+        ):
+            column_vectors, column_sizes = right.select(run)
+            sums = np.add.reduceat(
+                kernel(row_vectors, column_vectors), _first_vectors(row_sizes), axis=0
+            )
+            sums = np.add.reduceat(sums, _first_vectors(column_sizes), axis=1)
+            target = slice(run.start - columns.start, run.stop - columns.start)
+            K[:, target] = sums / row_sizes[:, None] / column_sizes
         return K
 
-    def own(self, prepared: Bags) -> np.ndarray:  # (n,)
+    def energies(self, prepared: Bags) -> np.ndarray:  # (n,)
         numbers = range(len(prepared.starts) - 1)
         kernel = self._inner()
-        bags = (prepared.part(slice(i, i + 1))[0] for i in numbers)
+        bags = (prepared.select(slice(i, i + 1))[0] for i in numbers)
         return np.array([kernel(bag).mean() for bag in bags])
 
     def _inner(self) -> Kernel:
         return RBF() if self.kernel is None else self.kernel
 
 
-def _begins(sizes: np.ndarray) -> np.ndarray:
+def _first_vectors(sizes: np.ndarray) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(sizes)[:-1]])
 
 
-def _within(bags: Bags, columns: slice, limit: int) -> list[slice]:
-    """Consecutive bags with at most `limit` vectors, or one bag."""
-    found, start = [], columns.start
+def _split_bags(bags: Bags, columns: slice, limit: int) -> list[slice]:
+    """Split bags into runs of at most `limit` vectors, or of one bag that has more."""
+    runs, start = [], columns.start
     while start < columns.stop:
-        last = int(np.searchsorted(bags.starts, bags.starts[start] + limit, "right"))
-        stop = min(max(last - 1, start + 1), columns.stop)
-        found.append(slice(start, stop))
+        beyond = int(np.searchsorted(bags.starts, bags.starts[start] + limit, "right"))
+        stop = min(max(beyond - 1, start + 1), columns.stop)
+        runs.append(slice(start, stop))
         start = stop
-    return found
+    return runs

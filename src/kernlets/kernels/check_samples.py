@@ -39,7 +39,7 @@ def check_samples(
             return as_sequence(X)
         parse = partial(as_samples, kernel.takes, like=like)
         samples = read_samples(X, parse, lazy)
-        return _checked_objects(estimator, samples, reset, ensure_min_samples)
+        return _check_objects(estimator, samples, reset, ensure_min_samples)
     X = check_rows(
         estimator,
         X,
@@ -67,10 +67,10 @@ def are_objects(X: Any, kernel: Kernel) -> bool:
     return not takes_rows(kernel) and (kernel.takes != "any" or not is_table(X))
 
 
-def _checked_objects(
+def _check_objects(
     estimator: Any, samples: Any, reset: bool, ensure_min_samples: int
 ) -> Any:  # (n,)
-    """Enough samples; for scikit-learn they are one column of objects."""
+    """Check the number of samples, which scikit-learn sees as a column of objects."""
     if samples.shape[0] < ensure_min_samples:
         raise ValueError(
             f"X has {samples.shape[0]} sample(s), a minimum of {ensure_min_samples} is "
@@ -81,14 +81,14 @@ def _checked_objects(
 
 
 def takes_gaps(kernel: Kernel | None) -> bool:
-    """Whether a kernel, or none for linear atoms, is defined on a part of a row."""
+    """Whether a kernel, or none for linear atoms, is defined on rows with NaN."""
     return kernel is None or kernel.restrictable
 
 
 def describe_input(tags: Any, kernel: Kernel | None, allow_nan: bool = False) -> Any:
     """Add to an estimator's scikit-learn tags which samples its kernel takes.
 
-    With `allow_nan` samples may have gaps, where the kernel is defined on them.
+    With `allow_nan` samples may have NaN if the kernel is defined on them.
     """
     tags.input_tags.pairwise = isinstance(kernel, Precomputed)
     tags.input_tags.two_d_array = kernel is None or kernel.takes in ("rows", "any")

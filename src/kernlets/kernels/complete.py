@@ -30,29 +30,32 @@ NEIGHBORS, RIDGE, ROUNDS, TOL = 60, 0.3, 20, 0.05  # of `DictionaryImputer` by d
 
 
 def completed_rows(X: Any) -> Any:
-    """Rows filled in over each other, if all are in memory and have gaps; else X."""
+    """Fill in missing entries of rows in memory from the other rows.
+
+    Rows that are not in memory, and rows without missing entries, are returned as X.
+    """
     if not at_hand(X) or not has_gaps(X):
         return X
     rows = to_numpy(X)
     mean, scale = observed_moments(rows)
     rows = (rows - mean) / scale
     step = partial(_round, rows, usual_kernel(rows.shape[1]))
-    known, _ = refined(rows, filled(rows, rows.dtype.type(0)), step, ROUNDS, TOL)
-    return filled(X, as_like(known * scale + mean, X))
+    complete_rows, _ = refine(rows, filled(rows, rows.dtype.type(0)), step, ROUNDS, TOL)
+    return filled(X, as_like(complete_rows * scale + mean, X))
 
 
 def filled_over(X: Array, samples: Array) -> Array:  # (n, p), (N, p) -> (n, p)
-    """Rows with their gaps filled in over complete samples; rows without any stay.
+    """Fill in missing entries of rows from complete samples.
 
-    Features are centred and scaled as they are among the samples.
+    Features are centred and scaled by the moments of the samples.
     """
     if not has_gaps(X):
         return X
-    rows, known = to_numpy(X), to_numpy(samples)
-    mean, scale = observed_moments(known)
-    rows, known = (rows - mean) / scale, (known - mean) / scale
-    found = fill_in(rows, known, usual_kernel(X.shape[1]), NEIGHBORS, RIDGE)
-    return filled(X, as_like(found * scale + mean, X))
+    rows, reference = to_numpy(X), to_numpy(samples)
+    mean, scale = observed_moments(reference)
+    rows, reference = (rows - mean) / scale, (reference - mean) / scale
+    complete_rows = fill_in(rows, reference, usual_kernel(X.shape[1]), NEIGHBORS, RIDGE)
+    return filled(X, as_like(complete_rows * scale + mean, X))
 
 
 def _round(rows: np.ndarray, kernel: Kernel, samples: np.ndarray) -> np.ndarray:
@@ -65,13 +68,13 @@ def usual_kernel(p: int) -> Kernel:
 
 
 def observed_moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # (p,), (p,)
-    """Mean and deviation of what was observed; the latter is 1 of constant columns."""
+    """Mean and deviation of the observed entries; constant columns get deviation 1."""
     mean = column_means(X).astype(X.dtype)
     centred = filled(X - mean, X.dtype.type(0))
     counts = np.maximum((~np.isnan(X)).sum(axis=0), 1)
-    spread = np.sqrt(np.square(centred, dtype=np.float64).sum(axis=0) / counts)
-    varies = spread > 10 * np.finfo(X.dtype).eps * np.abs(mean)
-    return mean, np.where(varies, spread, 1.0).astype(X.dtype)
+    deviation = np.sqrt(np.square(centred, dtype=np.float64).sum(axis=0) / counts)
+    varies = deviation > 10 * np.finfo(X.dtype).eps * np.abs(mean)
+    return mean, np.where(varies, deviation, 1.0).astype(X.dtype)
 
 
 def fill_in(
@@ -80,77 +83,87 @@ def fill_in(
     kernel: Kernel,
     n_neighbors: int,
     ridge: float,
-    own: np.ndarray | None = None,  # (n,) rows of X among the samples, not to be used
+    self_indices: np.ndarray | None = None,  # (n,) in samples, not neighbours
 ) -> np.ndarray:  # (n, p)
-    """The rows with their missing entries filled in; those of empty rows by means."""
+    """Fill in the missing entries of X; rows without observed entries get means."""
     if not has_gaps(X):
         return X
-    out = X.copy()
-    gaps = np.flatnonzero(np.isnan(X).any(axis=1))
-    count = min(n_neighbors, len(samples) - (own is not None))
-    if count == 0:  # a single row has no others: the means, which are 0 here
+    complete_rows = X.copy()
+    incomplete = np.flatnonzero(np.isnan(X).any(axis=1))
+    count = min(n_neighbors, len(samples) - (self_indices is not None))
+    if count == 0:  # a single row has no neighbours; the means are 0 here
         return filled(X, X.dtype.type(0))
 
-    def work(rows: np.ndarray) -> None:
-        near = neighbors(X[rows], samples, count, None if own is None else own[rows])
-        for i, places in zip(rows, near, strict=True):
-            out[i] = _filled_row(X[i], samples[places], kernel, ridge)
+    def fill_piece(rows: np.ndarray) -> None:
+        near = neighbors(
+            X[rows],
+            samples,
+            count,
+            None if self_indices is None else self_indices[rows],
+        )
+        for i, indices in zip(rows, near, strict=True):
+            complete_rows[i] = _fill_row(X[i], samples[indices], kernel, ridge)
 
-    parallel(work, [gaps[i : i + PIECE] for i in range(0, len(gaps), PIECE)])
-    return out
+    parallel(
+        fill_piece,
+        [incomplete[i : i + PIECE] for i in range(0, len(incomplete), PIECE)],
+    )
+    return complete_rows
 
 
 def neighbors(
-    X: np.ndarray, samples: np.ndarray, count: int, own: np.ndarray | None
+    X: np.ndarray, samples: np.ndarray, count: int, self_indices: np.ndarray | None
 ) -> np.ndarray:  # (n, count)
-    """Samples in the order of their distance over what was observed of each row."""
-    rows, known = split(X)
-    distances = known.astype(X.dtype) @ (samples * samples).T - 2 * rows @ samples.T
-    if own is not None:
-        distances[np.arange(len(X)), own] = np.inf
+    """Indices of the samples nearest to each row over its observed entries."""
+    zero_filled, observed = split(X)
+    distances = (
+        observed.astype(X.dtype) @ (samples * samples).T - 2 * zero_filled @ samples.T
+    )
+    if self_indices is not None:
+        distances[np.arange(len(X)), self_indices] = np.inf
     if count < len(samples):
         return np.argpartition(distances, count - 1, axis=1)[:, :count]
     return np.broadcast_to(np.arange(len(samples)), (len(X), len(samples)))
 
 
-def _filled_row(
+def _fill_row(
     x: np.ndarray, near: np.ndarray, kernel: Kernel, ridge: float
 ) -> np.ndarray:  # (p,)
-    seen = ~np.isnan(x)
+    o = ~np.isnan(x)
     mean = near.mean(axis=0)
-    around = near - mean
-    if not seen.any():
+    deviations = near - mean
+    if not o.any():
         return mean.astype(x.dtype)
-    smaller = kernel.restricted(float(seen.mean()))
-    points = np.ascontiguousarray(around[:, seen], dtype=np.float64)
-    K = smaller(points)
+    kernel_o = kernel.restricted(float(o.mean()))
+    points = np.ascontiguousarray(deviations[:, o], dtype=np.float64)
+    K = kernel_o(points)
     level = ridge * float(np.diagonal(K).mean()) + np.finfo(np.float64).tiny
-    right = smaller((x[seen] - mean[seen])[None].astype(np.float64), points)[0]
-    code = np.linalg.solve(K + level * np.eye(len(K)), right)
-    return np.where(seen, x, mean + code @ around).astype(x.dtype)
+    k_x = kernel_o((x[o] - mean[o])[None].astype(np.float64), points)[0]
+    code = np.linalg.solve(K + level * np.eye(len(K)), k_x)
+    return np.where(o, x, mean + code @ deviations).astype(x.dtype)
 
 
-def refined(
+def refine(
     X: np.ndarray,  # (n, p) with NaN
     start: np.ndarray,  # (n, p) complete
     step: Callable[[np.ndarray], np.ndarray],
     max_iter: int,
     tol: float,
 ) -> tuple[np.ndarray, list[float]]:
-    """Rows filled in again and again, each time over the rows as filled in before.
+    """Repeat a step that fills in missing entries from the rows of the last pass.
 
-    Returns them, and the mean squared change of the missing entries in each pass. It
-    ends where that is at most tol² times their mean square.
+    Returns the rows and the mean squared change of the missing entries in each pass.
+    The loop ends when that is at most tol² times their mean square.
     """
-    known, changes = start, []
-    gaps = np.isnan(X)
-    if not gaps.any():
-        return known, [0.0]
+    rows, changes = start, []
+    is_missing = np.isnan(X)
+    if not is_missing.any():
+        return rows, [0.0]
     for _ in range(max_iter):
-        before, known = known, step(known)
-        change = float(np.square(known - before, dtype=np.float64)[gaps].mean())
-        size = float(np.square(known, dtype=np.float64)[gaps].mean())
+        previous, rows = rows, step(rows)
+        change = float(np.square(rows - previous, dtype=np.float64)[is_missing].mean())
+        size = float(np.square(rows, dtype=np.float64)[is_missing].mean())
         changes.append(change)
         if change <= tol * tol * size:
             break
-    return known, changes
+    return rows, changes

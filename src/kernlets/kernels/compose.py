@@ -62,7 +62,7 @@ class _Pair(Kernel):
     @property
     def takes(self) -> str:  # type: ignore[override]
         """The kind of samples that both take; a constant takes any."""
-        kinds = {part.takes for part in (self.first, self.second)} - {"any"}
+        kinds = {kernel.takes for kernel in (self.first, self.second)} - {"any"}
         if len(kinds) > 1:
             raise ValueError(
                 f"{self.first!r} takes {self.first.takes} and {self.second!r} takes "
@@ -71,16 +71,16 @@ class _Pair(Kernel):
         return kinds.pop() if kinds else "any"
 
     def restricted(self, share: float) -> Kernel:
-        """Both kernels, scaled alike: a factor of one only would change the sum."""
-        parts = (_stretched(part, share) for part in (self.first, self.second))
-        return type(self)(*parts)
+        """Scale both kernels alike; scaling only one of them would change the sum."""
+        kernels = (_stretch(kernel, share) for kernel in (self.first, self.second))
+        return type(self)(*kernels)
 
     @abstractmethod
     def combine(self, a: Array, b: Array) -> Array:
         """Combine the values of both kernels; may overwrite the NumPy array `a`."""
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
-        first, second = _owned(self.first, X, Y), self.second(X, Y)
+        first, second = _writable_matrix(self.first, X, Y), self.second(X, Y)
         with no_overflow(self, first.dtype):
             return finite(self, self.combine(first, second))
 
@@ -95,8 +95,8 @@ class _Pair(Kernel):
         return self if unchanged else type(self)(first, second)
 
     def take(self, X: Array, indices: Array) -> Array:
-        part = self.second if isinstance(self.first, Constant) else self.first
-        return part.take(X, indices)
+        kernel = self.second if isinstance(self.first, Constant) else self.first
+        return kernel.take(X, indices)
 
 
 class Sum(_Pair):
@@ -116,8 +116,8 @@ class Product(_Pair):
         return times(a, b)
 
     def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
-        pulled = self.first.pull(X, Y, W * self.second(X, Y))
-        return pulled + self.second.pull(X, Y, W * self.first(X, Y))
+        gradient = self.first.pull(X, Y, W * self.second(X, Y))
+        return gradient + self.second.pull(X, Y, W * self.first(X, Y))
 
 
 class Constant(Kernel):
@@ -143,10 +143,10 @@ class Constant(Kernel):
         self.value = value
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
-        return self._filled(X, (length(X), length(X if Y is None else Y)))
+        return self._constant_array(X, (length(X), length(X if Y is None else Y)))
 
     def diag(self, X: Array) -> Array:  # (n,)
-        return self._filled(X, (length(X),))
+        return self._constant_array(X, (length(X),))
 
     def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
         return namespace(X).zeros_like(as_float(X))
@@ -154,7 +154,7 @@ class Constant(Kernel):
     def restricted(self, share: float) -> Kernel:
         return self
 
-    def _filled(self, X: Array, shape: tuple[int, ...]) -> Array:
+    def _constant_array(self, X: Array, shape: tuple[int, ...]) -> Array:
         if not 0 <= self.value < np.inf:
             raise ValueError(
                 f"Constant: value={self.value!r} must be 0 or a positive number, or "
@@ -212,7 +212,7 @@ class Normalized(Kernel):
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
         left = self._inverse_norms(X)
         right = left if Y is None else self._inverse_norms(Y)
-        return times(times(_owned(self.kernel, X, Y), left[:, None]), right)
+        return times(times(_writable_matrix(self.kernel, X, Y), left[:, None]), right)
 
     def diag(self, X: Array) -> Array:  # (n,)
         norms = self.kernel.diag(X)
@@ -221,9 +221,9 @@ class Normalized(Kernel):
     def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
         """With a = κ(x, x), κ̃ = κ/√(a b): ∂κ̃ = ∂κ/√(a b) - κ̃ ∂a/(2a)."""
         left, right = self._inverse_norms(X), self._inverse_norms(Y)
-        pulled = self.kernel.pull(X, Y, W * left[:, None] * right)
+        gradient = self.kernel.pull(X, Y, W * left[:, None] * right)
         shares = namespace(W).vecdot(W, self(X, Y)) * left * left
-        return pulled - shares[:, None] * self._half_energy_gradient(X)
+        return gradient - shares[:, None] * self._half_energy_gradient(X)
 
     def bound(self, X: Array) -> Kernel:
         kernel = self.kernel.bound(X)
@@ -252,14 +252,14 @@ class Normalized(Kernel):
         return map_rows(block, X, row_bytes=8 * X.shape[1])
 
 
-def _stretched(kernel: Kernel, share: float) -> Kernel:
-    """A kernel of the observed features at the scale of all."""
+def _stretch(kernel: Kernel, share: float) -> Kernel:
+    """Return a kernel of the observed features with the scale of all features."""
     if isinstance(kernel, Family):
-        return kernel.stretched(share)
+        return kernel.stretch(share)
     return kernel.restricted(share)
 
 
-def _owned(kernel: Kernel, X: Array, Y: Array | None) -> Array:  # (n, m)
+def _writable_matrix(kernel: Kernel, X: Array, Y: Array | None) -> Array:  # (n, m)
     """Kernel values in an array that the caller may overwrite.
 
     Kernels outside this package may return an array that they still use, so theirs

@@ -45,8 +45,8 @@ class _Corrected(Kernel):
     def take(self, X: Array, indices: Array) -> Array:
         return self.kernel.take(X, indices)
 
-    def _some(self, kernel: Kernel, X: Any) -> Array:
-        """Samples that stand for all of X."""
+    def _reference_samples(self, kernel: Kernel, X: Any) -> Array:
+        """Choose samples of X, evenly spaced, on which the kernel is corrected."""
         X = kernel.samples(X) if hasattr(kernel, "samples") else X
         return kernel.take(*in_memory(X, spread_rows(length(X), REFERENCE)))
 
@@ -65,7 +65,7 @@ class _Projected(_Corrected):
 
     @property
     def unset(self) -> bool:
-        """Whether there are no reference samples yet."""
+        """Whether the reference samples are None and will be chosen from the data."""
         return self.reference is None
 
     @abstractmethod
@@ -76,13 +76,13 @@ class _Projected(_Corrected):
         if not self.unset:
             return self
         kernel = self.kernel.bound(X)
-        return type(self)(kernel, self._some(kernel, X))
+        return type(self)(kernel, self._reference_samples(kernel, X))
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
         bound: Any = self.bound(X)
-        left = bound._features(X)
-        right = left if Y is None or Y is X else bound._features(Y)
-        return left @ right.T
+        X_features = bound._features(X)
+        Y_features = X_features if Y is None or Y is X else bound._features(Y)
+        return X_features @ Y_features.T
 
     def diag(self, X: Array) -> Array:  # (n,)
         bound: Any = self.bound(X)
@@ -96,12 +96,12 @@ class _Projected(_Corrected):
     def _factor(self) -> np.ndarray:  # (r, k)
         """P, computed once for these reference samples."""
         with _lock:
-            kept = _factors.get(self)
-            if kept is None or kept[0] is not self.reference:
+            entry = _factors.get(self)
+            if entry is None or entry[0] is not self.reference:
                 W = double(self.kernel(self.reference))
-                kept = self.reference, self.projection(to_numpy((W + W.T) / 2))
-                _factors[self] = kept
-        return kept[1]
+                entry = self.reference, self.projection(to_numpy((W + W.T) / 2))
+                _factors[self] = entry
+        return entry[1]
 
 
 class Clipped(_Projected):
@@ -132,8 +132,8 @@ class Clipped(_Projected):
 
     def projection(self, W: np.ndarray) -> np.ndarray:
         values, vectors = np.linalg.eigh(W)
-        kept = values > rounding(W) * values.max(initial=0.0)
-        return vectors[:, kept] / np.sqrt(values[kept])
+        is_positive = values > rounding(W) * values.max(initial=0.0)
+        return vectors[:, is_positive] / np.sqrt(values[is_positive])
 
 
 class Squared(_Projected):
@@ -201,51 +201,51 @@ class Shifted(_Corrected):
 
     @property
     def unset(self) -> bool:
-        """Whether the shift is not known yet."""
+        """Whether the shift is None and will be set from the data."""
         return self.shift is None
 
     def bound(self, X: Array) -> Kernel:
         if not self.unset:
             return self
         kernel = self.kernel.bound(X)
-        some = self._some(kernel, X)
-        digests = _digests(some)
-        once = np.sort(np.unique(digests, return_index=True)[1])
-        W = to_numpy(double(kernel(some)))[np.ix_(once, once)]
+        samples = self._reference_samples(kernel, X)
+        digests = _digests(samples)
+        first_indices = np.sort(np.unique(digests, return_index=True)[1])
+        W = to_numpy(double(kernel(samples)))[np.ix_(first_indices, first_indices)]
         lowest = float(np.linalg.eigvalsh((W + W.T) / 2).min(initial=0.0))
         return type(self)(kernel, -lowest * (1 + 1e-9))
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
         bound: Any = self.bound(X)
         K = bound.kernel(X, Y)
-        left = _digests(self._checked(X))
-        right = left if Y is None or Y is X else _digests(self._checked(Y))
-        same = as_like(left[:, None] == right, K)
-        return K + same * bound.shift
+        X_digests = _digests(self._as_samples(X))
+        Y_digests = X_digests if Y is None or Y is X else _digests(self._as_samples(Y))
+        is_equal = as_like(X_digests[:, None] == Y_digests, K)
+        return K + is_equal * bound.shift
 
     def diag(self, X: Array) -> Array:  # (n,)
         bound: Any = self.bound(X)
         return bound.kernel.diag(X) + bound.shift
 
-    def _checked(self, X: Any) -> Any:
+    def _as_samples(self, X: Any) -> Any:
         return self.kernel.samples(X) if hasattr(self.kernel, "samples") else X
 
 
 def _digests(X: Any) -> np.ndarray:  # (n,)
-    """A number for each sample, the same for samples that are equal."""
+    """Return a number for each sample that is the same for equal samples."""
     X = X if is_objects(X) else to_numpy(X)
     return np.array([_digest(sample) for sample in X], dtype=np.uint64)
 
 
 def _digest(sample: Any) -> int:
-    parts = [sample] if isinstance(sample, (str, np.ndarray)) else _fields(sample)
+    fields = [sample] if isinstance(sample, (str, np.ndarray)) else _fields(sample)
     sha = hashlib.blake2b(digest_size=8)
-    for part in parts:
-        if isinstance(part, str):  # it may have halves of characters
-            content = part.encode("utf-8", "surrogatepass")
+    for field in fields:
+        if isinstance(field, str):  # text may hold half a surrogate pair
+            content = field.encode("utf-8", "surrogatepass")
         else:
-            content = np.float64(part).tobytes()
-        sha.update(f"{np.shape(part)}".encode() + content)
+            content = np.float64(field).tobytes()
+        sha.update(f"{np.shape(field)}".encode() + content)
     return int.from_bytes(sha.digest(), "big")
 
 

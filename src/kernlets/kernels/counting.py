@@ -1,7 +1,7 @@
 """Kernels that count: strings and graphs as sparse vectors of small parts.
 
-A part (a substring, a neighbourhood, a path) is known by a digest of 64 bits, so that
-no vocabulary is needed: two different parts share a digest once in 10¹⁹ pairs.
+A part (a substring, a neighbourhood, a path) is represented by a digest of 64 bits, so
+that no vocabulary is stored: two different parts share a digest once in 10¹⁹ pairs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .structured import Structured, typed
+from .structured import Structured, as_sample_dtype
 
 _UNIT = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -27,27 +27,27 @@ class Counting(Structured):
 
     def counts(self, samples: np.ndarray) -> Counts:
         """The counts of all samples."""
-        return Counts.of([_added_up(*self.parts(sample)) for sample in samples])
+        return Counts.of([_sum_repeated(*self.parts(sample)) for sample in samples])
 
-    def prepared(self, samples: np.ndarray) -> Counts:
+    def prepare(self, samples: np.ndarray) -> Counts:
         return self.counts(samples)
 
     def __call__(self, X: Any, Y: Any = None) -> np.ndarray:  # (n, m)
         samples = self.samples(X)
-        left = self.prepared(samples)
-        right = left if Y is None or Y is X else self.prepared(self.samples(Y))
-        known = np.union1d(left.digests, right.digests)
-        rows, columns = left.matrix(known), right.matrix(known)
-        return typed((rows @ columns.T).toarray(), samples)
+        left = self.prepare(samples)
+        right = left if Y is None or Y is X else self.prepare(self.samples(Y))
+        vocabulary = np.union1d(left.digests, right.digests)
+        rows, columns = left.matrix(vocabulary), right.matrix(vocabulary)
+        return as_sample_dtype((rows @ columns.T).toarray(), samples)
 
     def tile(
         self, left: Counts, right: Counts, rows: slice, columns: slice
     ) -> np.ndarray:
-        known = np.union1d(left.digests, right.digests)
-        part = left.matrix(known)[rows] @ right.matrix(known)[columns].T
-        return np.asarray(part.toarray())
+        vocabulary = np.union1d(left.digests, right.digests)
+        products = left.matrix(vocabulary)[rows] @ right.matrix(vocabulary)[columns].T
+        return np.asarray(products.toarray())
 
-    def own(self, prepared: Counts) -> np.ndarray:  # (n,)
+    def energies(self, prepared: Counts) -> np.ndarray:  # (n,)
         squares = np.append(prepared.weights**2, 0.0)  # samples may have no parts
         sums = np.add.reduceat(squares, prepared.starts[:-1])
         return np.where(prepared.sizes > 0, sums, 0.0)
@@ -63,7 +63,7 @@ class Counts:
 
     @classmethod
     def of(cls, samples: list[tuple[np.ndarray, np.ndarray]]) -> Counts:
-        """From the digests and weights of each sample."""
+        """Join the digests and weights of all samples."""
         sizes = [len(digests) for digests, _ in samples]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         digests = [np.empty(0, np.uint64), *(digests for digests, _ in samples)]
@@ -74,37 +74,41 @@ class Counts:
     def sizes(self) -> np.ndarray:  # (n,)
         return np.diff(self.starts)
 
-    def matrix(self, known: np.ndarray) -> sparse.csr_array:  # (n, len(known))
-        """The counts of the parts in `known`, which is sorted; others are left out."""
-        shape = len(self.sizes), len(known)
-        if not len(known):
+    def matrix(
+        self, vocabulary: np.ndarray
+    ) -> sparse.csr_array:  # (n, len(vocabulary))
+        """The counts as a matrix with a column for each digest of the `vocabulary`."""
+        shape = len(self.sizes), len(vocabulary)
+        if not len(vocabulary):
             return sparse.csr_array(shape, dtype=np.float64)
-        places = np.minimum(np.searchsorted(known, self.digests), len(known) - 1)
-        found = known[places] == self.digests
-        starts = np.concatenate([[0], np.cumsum(found)])[self.starts]
-        parts = self.weights[found], places[found], starts
-        return sparse.csr_array(parts, shape=shape)
+        columns = np.minimum(
+            np.searchsorted(vocabulary, self.digests), len(vocabulary) - 1
+        )
+        is_listed = vocabulary[columns] == self.digests
+        starts = np.concatenate([[0], np.cumsum(is_listed)])[self.starts]
+        csr = self.weights[is_listed], columns[is_listed], starts
+        return sparse.csr_array(csr, shape=shape)
 
 
-def _added_up(
+def _sum_repeated(
     digests: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Each digest once, in order, with the sum of its weights."""
-    once, place = np.unique(digests, return_inverse=True)
-    return once, np.bincount(place, weights, minlength=len(once))
+    """Return the sorted distinct digests, and the sum of the weights of each."""
+    distinct, inverse = np.unique(digests, return_inverse=True)
+    return distinct, np.bincount(inverse, weights, minlength=len(distinct))
 
 
-def mixed(values: np.ndarray) -> np.ndarray:
-    """A digest of 64 bits of each number: the finaliser of SplitMix64."""
+def digest_numbers(values: np.ndarray) -> np.ndarray:
+    """Return a digest of 64 bits of each number, by the finaliser of SplitMix64."""
     z = np.asarray(values).astype(np.uint64) + _UNIT
     z = (z ^ (z >> np.uint64(30))) * _FIRST
     z = (z ^ (z >> np.uint64(27))) * _SECOND
     return z ^ (z >> np.uint64(31))
 
 
-def chained(columns: list[np.ndarray]) -> np.ndarray:
-    """A digest of each sequence of numbers, given as columns."""
-    digest = mixed(np.full(columns[0].shape, len(columns), dtype=np.uint64))
+def digest_sequences(columns: list[np.ndarray]) -> np.ndarray:
+    """Return a digest of each sequence of numbers; column t has the numbers at t."""
+    digest = digest_numbers(np.full(columns[0].shape, len(columns), dtype=np.uint64))
     for column in columns:
-        digest = mixed(digest ^ mixed(column))
+        digest = digest_numbers(digest ^ digest_numbers(column))
     return digest

@@ -27,15 +27,15 @@ from ..core import Array, Kernel
 from .user_kernels import Precomputed, length, not_square
 
 CORNER = 500  # rows of a matrix that are compared with its columns
-ASYMMETRY = 1e-4  # relative difference beyond which they are not the same
+ASYMMETRY = 1e-4  # relative difference from which on a matrix is not symmetric
 SAMPLE = 200  # samples whose kernel matrix a learner checks
-BEYOND_ROUNDING = 100  # times the tolerance, from where on a value is not rounding
+BEYOND_ROUNDING = 100  # values beyond so many tolerances are no rounding errors
 
 
 def rounding(W: Array, rows: Array | None = None) -> float:
     """Eigenvalues of W below this share of the largest are rounding errors.
 
-    Of W itself, or of the dtype of the rows if these have fewer digits than W.
+    They come from the dtype of W, or from that of the rows if it is less precise.
     """
     coarse = eps(W) if rows is None else eps(as_like(0.0, rows))
     return max(sqrt(W.shape[0]) * eps(W), 10 * eps(W), coarse)
@@ -45,11 +45,11 @@ def check_symmetric(W: Array) -> None:
     """Raise if a kernel is not symmetric, judged by a corner of its matrix."""
     xp = namespace(W)
     corner = W[:CORNER, :CORNER]
-    gap, size = xp.max(xp.abs(corner - corner.T)), xp.max(xp.abs(corner))
-    if float(gap) > ASYMMETRY * float(size):
+    worst, size = xp.max(xp.abs(corner - corner.T)), xp.max(xp.abs(corner))
+    if float(worst) > ASYMMETRY * float(size):
         raise ValueError(
             "kernel is not symmetric: κ(x, y) and κ(y, x) differ by up to "
-            f"{float(gap):.2g}; use (κ(x, y) + κ(y, x))/2, or check the precomputed X"
+            f"{float(worst):.2g}; use (κ(x, y) + κ(y, x))/2, or check the precomputed X"
         )
 
 
@@ -79,21 +79,21 @@ def check_matrix(
     matrix: Array,  # (n, n)
     rows: Array | None = None,  # the rows, if their dtype is coarser
 ) -> None:
-    """Raise if the matrix of some samples is not that of a kernel.
+    """Raise if a kernel matrix is not symmetric or not positive semi-definite.
 
-    Kernels that are known to be indefinite (``psd = False``) are left alone.
+    Kernels that say that they are indefinite (``psd = False``) are not checked.
     """
     if not getattr(kernel, "psd", True):
         return
-    some = index_like(spread_rows(matrix.shape[0], SAMPLE), matrix)
-    W = matrix[some][:, some]
+    indices = index_like(spread_rows(matrix.shape[0], SAMPLE), matrix)
+    W = matrix[indices][:, indices]
     check_symmetric(W)
-    seen, tolerance = f"{W.shape[0]} samples", rounding(W, rows)
-    wide = double(W)
-    if _is_clearly_definite(wide, tolerance):
+    where, tolerance = f"{W.shape[0]} samples", rounding(W, rows)
+    W64 = double(W)
+    if _is_clearly_definite(W64, tolerance):
         return
-    values = namespace(W).linalg.eigvalsh(wide)
-    refuse_negative(float(values[0]), float(values[-1]), tolerance, seen)
+    values = namespace(W).linalg.eigvalsh(W64)
+    refuse_negative(float(values[0]), float(values[-1]), tolerance, where)
 
 
 def _is_clearly_definite(W: Array, tolerance: float) -> bool:
@@ -104,33 +104,33 @@ def _is_clearly_definite(W: Array, tolerance: float) -> bool:
     """
     xp = namespace(W)
     shift = BEYOND_ROUNDING * tolerance * float(xp.max(diagonal(W)))
-    places = index_like(np.arange(W.shape[0]), W)
+    diagonal_indices = index_like(np.arange(W.shape[0]), W)
     shifted = xp.asarray(W, copy=True)
-    shifted[places, places] += shift
+    shifted[diagonal_indices, diagonal_indices] += shift
     return 0 < shift < inf and factored(shifted) is not None
 
 
 def check_kernel(kernel: Kernel, X: Any) -> None:
-    """`check_matrix` for at most `SAMPLE` rows of X, wherever these are.
+    """Call `check_matrix` for at most `SAMPLE` rows of X, in memory or on disk.
 
     In a stream of blocks, only the first block is checked.
     """
     if not getattr(kernel, "psd", True):
         return
     X, _ = first_block(X)
-    places = spread_rows(length(X), SAMPLE)
+    indices = spread_rows(length(X), SAMPLE)
     if isinstance(kernel, Precomputed):
         if X.shape[1] < length(X):
             raise ValueError(not_square(X))
-        rows = take_rows(X, places)
-        check_matrix(kernel, rows[:, index_like(places, rows)])
+        rows = take_rows(X, indices)
+        check_matrix(kernel, rows[:, index_like(indices, rows)])
     else:
-        _check_samples(kernel, kernel.take(*in_memory(X, places)))
+        _check_samples(kernel, kernel.take(*in_memory(X, indices)))
 
 
-def _check_samples(kernel: Kernel, some: Any) -> None:
-    """Rows of numbers are compared in float64, other samples as they are."""
-    if holds_floats(some):
-        check_matrix(kernel, kernel(double(some)), entries(some)[:0])
+def _check_samples(kernel: Kernel, samples: Any) -> None:
+    """Check the matrix of some samples; for rows of numbers it is made in float64."""
+    if holds_floats(samples):
+        check_matrix(kernel, kernel(double(samples)), entries(samples)[:0])
     else:
-        check_matrix(kernel, kernel(some))
+        check_matrix(kernel, kernel(samples))

@@ -24,10 +24,10 @@ class Dot(Family):
     def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)
         return products(X, Y)
 
-    def own(self, X: Array) -> Array:  # (n,)
+    def self_pairs(self, X: Array) -> Array:  # (n,)
         return row_norms(X)
 
-    def spread(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
+    def weighted_gradient(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
         """Σⱼ Vᵢⱼ yⱼ."""
         return V @ Y
 
@@ -85,9 +85,9 @@ class Polynomial(Dot):
         return power(self._base(s), self.degree)
 
     def slope(self, s: Array) -> Array:
-        raised = power(self._base(s), self.degree - 1)
-        raised *= self.degree * float(self.scale)
-        return raised
+        derivative = power(self._base(s), self.degree - 1)
+        derivative *= self.degree * float(self.scale)
+        return derivative
 
     def _base(self, s: Array) -> Array:
         self._check()
@@ -167,23 +167,23 @@ class Cosine(Identity):
 
     accept_sparse: ClassVar[bool] = True
 
-    def stretched(self, share: float) -> Kernel:
-        return self  # an angle has the same scale over some of the features
+    def stretch(self, share: float) -> Kernel:
+        return self  # the scale of an angle does not depend on the number of features
 
     def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)
-        unit = _unit_rows(X)
-        return products(unit, unit if Y is X else _unit_rows(Y))
+        U = _unit_rows(X)
+        return products(U, U if Y is X else _unit_rows(Y))
 
-    def own(self, X: Array) -> Array:  # (n,)
-        found = row_lengths(X)
-        return namespace(found).astype(found > 0, found.dtype)
+    def self_pairs(self, X: Array) -> Array:  # (n,)
+        lengths = row_lengths(X)
+        return namespace(lengths).astype(lengths > 0, lengths.dtype)
 
-    def spread(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
+    def weighted_gradient(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
         """(I - uᵢuᵢᵀ)/|xᵢ| · Σⱼ Vᵢⱼ yⱼ/|yⱼ|, with uᵢ = xᵢ/|xᵢ|."""
-        unit = _unit_rows(X)
-        pulled = V @ _unit_rows(Y)
-        along = namespace(X).vecdot(pulled, unit)
-        return (pulled - along[:, None] * unit) * _inverse_lengths(X)[:, None]
+        U = _unit_rows(X)
+        gradient = V @ _unit_rows(Y)
+        radial_part = namespace(X).vecdot(gradient, U)
+        return (gradient - radial_part[:, None] * U) * _inverse_lengths(X)[:, None]
 
 
 def _affine(s: Array, scale: float, offset: float) -> Array:
@@ -211,8 +211,8 @@ def power(s: Array, exponent: int) -> Array:
 
 def _inverse_lengths(X: Array) -> Array:  # (n,)
     """1/|xᵢ|, and 0 for zero rows."""
-    found = row_lengths(X)
-    return 1.0 / namespace(found).where(found > 0, found, np.inf)
+    lengths = row_lengths(X)
+    return 1.0 / namespace(lengths).where(lengths > 0, lengths, np.inf)
 
 
 def _unit_rows(X: Array) -> Array:  # (n, p)

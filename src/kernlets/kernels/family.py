@@ -43,7 +43,7 @@ class Family(Kernel):
     """Whether κ is finite wherever s is a number, so that blocks are not checked."""
     restrictable: ClassVar[bool] = True
     tamed_by: ClassVar[str] = ""
-    """What besides scaling the data keeps κ from overflowing; used in the error."""
+    """A remedy against overflow besides scaling the data, for the error message."""
 
     @abstractmethod
     def profile(self, s: Array) -> Array:
@@ -58,11 +58,11 @@ class Family(Kernel):
         """s(xᵢ, yⱼ) in a new array; Y is X itself for a symmetric matrix."""
 
     @abstractmethod
-    def own(self, X: Array) -> Array:  # (n,)
+    def self_pairs(self, X: Array) -> Array:  # (n,)
         """s(xᵢ, xᵢ) in a new array."""
 
     @abstractmethod
-    def spread(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
+    def weighted_gradient(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
         """Σⱼ Vᵢⱼ ∂s(xᵢ, yⱼ)/∂xᵢ."""
 
     @property
@@ -77,10 +77,10 @@ class Family(Kernel):
         κ = exp(−γ (p/|o|) ‖x_o − y_o‖²) for `RBF`. Where κ is homogeneous, like
         (x_oᵀy_o)^d, the scale would be the same for all pairs and is left out.
         """
-        return self if self.homogeneous else self.stretched(share)
+        return self if self.homogeneous else self.stretch(share)
 
-    def stretched(self, share: float) -> Kernel:
-        """profile(s/share), at the scale of all features."""
+    def stretch(self, share: float) -> Kernel:
+        """The kernel profile(s/share), which has the scale of all features."""
         return self if share == 1 else Stretched(self, 1 / share)
 
     @property
@@ -101,33 +101,35 @@ class Family(Kernel):
         return self.diag(X)
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
-        X, Y = self._both(X, Y)
-        kernel = self._ready(X)
+        X, Y = self._check_both(X, Y)
+        kernel = self._with_default_rate(X)
         with no_overflow(self, X.dtype):
             K = kernel.profile(kernel.pairs(X, Y))
         return K if self.bounded else finite(self, K)
 
     def diag(self, X: Array) -> Array:  # (n,)
         X = self._rows(X, "X")
-        kernel = self._ready(X)
+        kernel = self._with_default_rate(X)
         with no_overflow(self, X.dtype):
-            return finite(self, kernel.profile(kernel.own(X)))
+            return finite(self, kernel.profile(kernel.self_pairs(X)))
 
     def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
         refuse_sparse("gradients need dense rows; pass X.toarray(), Y.toarray()", X, Y)
-        X, Y = self._both(X, Y)
-        kernel = self._ready(X)
+        X, Y = self._check_both(X, Y)
+        kernel = self._with_default_rate(X)
         with no_overflow(self, X.dtype):
-            pulled = kernel.spread(X, Y, W * kernel.slope(kernel.pairs(X, Y)))
-        return finite(self, pulled)
+            gradient = kernel.weighted_gradient(
+                X, Y, W * kernel.slope(kernel.pairs(X, Y))
+            )
+        return finite(self, gradient)
 
     def bound(self, X: Array) -> Kernel:
         X = as_source(X)
         kernel = self.with_rate(self._default_rate(X)) if self.unset else self
 
         with no_overflow(self, X.dtype):
-            ranges = sum_rows(kernel._ranges, X, row_bytes=8 * X.shape[1])
-        n_large, n_usable, n_nonzero = ranges.tolist()
+            counts = sum_rows(kernel._row_counts, X, row_bytes=8 * X.shape[1])
+        n_large, n_usable, n_nonzero = counts.tolist()
         if n_large:
             raise _overflow(self, X.dtype)
         if n_nonzero and not n_usable:
@@ -137,20 +139,22 @@ class Family(Kernel):
             )
         return kernel
 
-    def _ranges(self, X: Array) -> np.ndarray:  # (3,)
-        """Rows whose sums may overflow, whose κ(x, x) has digits, that are not zero."""
+    def _row_counts(self, X: Array) -> np.ndarray:  # (3,)
+        """The numbers of rows whose sums may overflow, whose κ(x, x) is accurate and
+        that are not zero.
+        """
         extent, energy = self.extent(X), self.diag(X)
         info = namespace(extent).finfo(extent.dtype)
         large = ~(extent <= float(info.max) / HEADROOM)
         nonzero = abs(X).sum(1) > 0
         usable = abs(energy) > least_energy(energy)  # negative for some sigmoids
-        counted = large, usable, nonzero
-        return np.array([int(part.sum()) for part in counted])
+        masks = large, usable, nonzero
+        return np.array([int(mask.sum()) for mask in masks])
 
     def _default_rate(self, X: Array) -> float:
         """`default_rate`, or an error if s cannot be told from 0 in the dtype of X."""
-        rate, first = self.default_rate(X), as_float(take_rows(X, np.array([0])))
-        if not 0 < rate < 1 / least_energy(entries(first)):
+        rate, first_row = self.default_rate(X), as_float(take_rows(X, np.array([0])))
+        if not 0 < rate < 1 / least_energy(entries(first_row)):
             raise ValueError(
                 f"{self!r}: the samples hardly differ, so that distances between them "
                 "vanish or overflow in their dtype. Scale them, e.g. with "
@@ -158,21 +162,21 @@ class Family(Kernel):
             )
         return rate
 
-    def _ready(self, X: Array) -> Any:
+    def _with_default_rate(self, X: Array) -> Any:
         """A copy without unset parameters: rate 1/p, as in scikit-learn's functions."""
         return self.with_rate(1.0 / X.shape[1]) if self.unset else self
 
-    def _both(self, X: Array, Y: Array | None) -> tuple[Array, Array]:
+    def _check_both(self, X: Array, Y: Array | None) -> tuple[Array, Array]:
         rows = self._rows(X, "X")
         if Y is None or Y is X:
             return rows, rows
-        points = self._rows(Y, "Y")
-        if points.shape[1] != rows.shape[1]:
+        columns = self._rows(Y, "Y")
+        if columns.shape[1] != rows.shape[1]:
             raise ValueError(
-                f"X has {rows.shape[1]} features but Y has {points.shape[1]}; "
+                f"X has {rows.shape[1]} features but Y has {columns.shape[1]}; "
                 "pass two arrays with the same number of features"
             )
-        return rows, points
+        return rows, columns
 
     def _rows(self, X: Array, name: str) -> Array:
         X = float_rows(X, self.accept_sparse, type(self).__name__, name)
@@ -244,11 +248,11 @@ class Stretched(Family):
     def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)
         return self.kernel.pairs(X, Y)
 
-    def own(self, X: Array) -> Array:  # (n,)
-        return self.kernel.own(X)
+    def self_pairs(self, X: Array) -> Array:  # (n,)
+        return self.kernel.self_pairs(X)
 
-    def spread(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
-        return self.kernel.spread(X, Y, V)
+    def weighted_gradient(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
+        return self.kernel.weighted_gradient(X, Y, V)
 
 
 def decay(s: Array, rate: float = 1.0) -> Array:
@@ -263,11 +267,11 @@ def reset(kernel: Kernel, **params: Any) -> Kernel:
 
 def positive(kernel: Kernel, name: str, value: Any = None) -> float:
     """Return a kernel parameter as a float; raise if it is not finite and positive."""
-    given = getattr(kernel, name)
-    value = given if value is None else value
+    parameter = getattr(kernel, name)
+    value = parameter if value is None else value
     if not isinstance(value, Real) or not 0 < float(value) < np.inf:
         raise ValueError(
-            f"{type(kernel).__name__}: {name}={given!r} must be a positive number"
+            f"{type(kernel).__name__}: {name}={parameter!r} must be a positive number"
         )
     return float(value)
 

@@ -13,10 +13,10 @@ import numpy as np
 from scipy.sparse import csgraph
 
 from ..backend.constraints import AT_LEAST_0
-from .counting import Counting, chained, mixed
+from .counting import Counting, digest_numbers, digest_sequences
 from .graphs import Graph as Graph
 
-DIGITS = 9  # of lengths of paths that are compared
+DIGITS = 9  # lengths of paths are compared after rounding to so many decimals
 
 
 class WeisfeilerLehman(Counting):
@@ -52,21 +52,25 @@ class WeisfeilerLehman(Counting):
         self.n_iter = n_iter
 
     def parts(self, sample: Graph) -> tuple[np.ndarray, np.ndarray]:
-        labels = mixed(sample.labels)
-        found = [labels]
+        labels = digest_numbers(sample.labels)
+        label_rounds = [labels]
         for _ in range(int(self.n_iter)):
-            labels = _relabelled(labels, sample.edges)
-            found.append(labels)
-        digests = np.concatenate(found)
+            labels = _relabel(labels, sample.edges)
+            label_rounds.append(labels)
+        digests = np.concatenate(label_rounds)
         return digests, np.ones(len(digests))
 
 
-def _relabelled(labels: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Digests of each node's label with those around it, in whatever order."""
-    around = np.zeros(len(labels), dtype=np.uint64)
-    np.add.at(around, edges[:, 0], mixed(labels[edges[:, 1]] ^ np.uint64(0x5851F42D)))
+def _relabel(labels: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Return a digest of each node's label and its neighbours' labels, in any order."""
+    neighbor_sums = np.zeros(len(labels), dtype=np.uint64)
+    np.add.at(
+        neighbor_sums,
+        edges[:, 0],
+        digest_numbers(labels[edges[:, 1]] ^ np.uint64(0x5851F42D)),
+    )
     degrees = np.bincount(edges[:, 0], minlength=len(labels)).astype(np.uint64)
-    return chained([labels, degrees, around])
+    return digest_sequences([labels, degrees, neighbor_sums])
 
 
 class ShortestPath(Counting):
@@ -109,5 +113,5 @@ class ShortestPath(Counting):
         columns = [rounded]
         if self.with_labels:
             columns += [sample.labels[first], sample.labels[last]]
-        digests = chained(columns)
+        digests = digest_sequences(columns)
         return digests, np.ones(len(digests))

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from ..fields import Declared, Floats, Indices
 
-LARGEST_LABEL = 2**53 - 1  # labels are stored as whole numbers that floats hold
+LARGEST_LABEL = 2**53 - 1  # labels are integers that float64 represents exactly
 FORMS = (
     "an adjacency matrix, (adjacency, labels), a networkx graph, or GraKeL's "
     "[edges, labels]"
@@ -40,12 +40,12 @@ class Graph:
     def adjacency(self) -> sparse.csr_array:  # (n, n)
         """The lengths of the edges as a matrix."""
         # older versions of SciPy find shortest paths with short indices only
-        places = tuple(self.edges.astype(np.int32).T)
-        return sparse.csr_array((self.lengths, places), shape=(len(self), len(self)))
+        indices = tuple(self.edges.astype(np.int32).T)
+        return sparse.csr_array((self.lengths, indices), shape=(len(self), len(self)))
 
 
 def as_graph(sample: Any, i: int = 0) -> Graph:
-    """A graph from one of the forms that users have; nodes without labels get 0."""
+    """Convert one of the forms in `FORMS` to a graph; nodes without labels get 0."""
     if isinstance(sample, Graph):
         return sample
     if hasattr(sample, "get_edge_dictionary"):  # grakel.Graph
@@ -76,29 +76,31 @@ def _are_rows(head: Any) -> bool:
 
 
 def _from_networkx(graph: Any, i: int) -> Graph:
-    """The attribute ``label`` of nodes, and ``weight`` of edges."""
+    """Read the attribute ``label`` of nodes and ``weight`` of edges."""
     if graph.is_directed():
         raise ValueError(f"graph {i} is directed: pass graph.to_undirected()")
     data = dict(graph.nodes(data="label"))
-    given = [label for label in data.values() if label is not None]
-    if given and len(given) < len(data):
+    node_labels = [label for label in data.values() if label is not None]
+    if node_labels and len(node_labels) < len(data):
         raise ValueError(f"graph {i} has labels for some nodes only: label all or none")
-    labels = data if given else None
+    labels = data if node_labels else None
     edges = {(a, b): 1.0 if w is None else w for a, b, w in graph.edges(data="weight")}
     return _from_pairs(edges, list(data), labels, i)
 
 
 def _from_parts(edges: Any, labels: Any, i: int) -> Graph:
-    """A matrix or edges, with labels by node: a dict, a sequence, or none."""
+    """Build a graph from a matrix or edges; labels are a dict, a sequence or None."""
     if not isinstance(edges, (Mapping, set, frozenset)):
         return _from_matrix(edges, labels, i)
     pairs = _pairs(edges, i)
-    nodes = sorted({*(n for pair in pairs for n in pair), *_named(labels)}, key=_order)
+    nodes = sorted(
+        {*(n for pair in pairs for n in pair), *_labelled_nodes(labels)}, key=_order
+    )
     return _from_pairs(pairs, nodes, labels, i)
 
 
 def _pairs(edges: Any, i: int) -> dict[tuple[Any, Any], float]:
-    """Edges by their ends, from GraKeL's dicts, or pairs."""
+    """Convert GraKeL's dicts, or pairs of nodes, to a dict of pairs and lengths."""
     try:
         if not isinstance(edges, Mapping):
             return {(a, b): 1.0 for a, b in edges}
@@ -112,12 +114,12 @@ def _pairs(edges: Any, i: int) -> dict[tuple[Any, Any], float]:
         raise ValueError(f"graph {i} {problem}: pass {FORMS}") from None
 
 
-def _named(labels: Any) -> list[Any]:
+def _labelled_nodes(labels: Any) -> list[Any]:
     return list(labels) if isinstance(labels, Mapping) else []
 
 
 def _order(node: Any) -> tuple[str, Any]:
-    """Nodes of several types can be sorted, too."""
+    """A sort key for nodes, also for nodes of several types."""
     return (
         ("", int(node)) if isinstance(node, Integral) else (type(node).__name__, node)
     )
@@ -126,17 +128,17 @@ def _order(node: Any) -> tuple[str, Any]:
 def _from_pairs(
     pairs: dict[tuple[Any, Any], Any], nodes: list[Any], labels: Any, i: int
 ) -> Graph:
-    place = {node: k for k, node in enumerate(nodes)}
-    ends = np.array([(place[a], place[b]) for a, b in pairs], np.int64).reshape(-1, 2)
+    number = {node: k for k, node in enumerate(nodes)}
+    ends = np.array([(number[a], number[b]) for a, b in pairs], np.int64).reshape(-1, 2)
     lengths = np.array([float(w) for w in pairs.values()])
     if isinstance(labels, Mapping):
-        missing = [node for node in nodes if node not in labels]
-        if missing:
+        unlabelled = [node for node in nodes if node not in labels]
+        if unlabelled:
             raise ValueError(
-                f"graph {i} has no label for node {missing[0]!r}: label all or none"
+                f"graph {i} has no label for node {unlabelled[0]!r}: label all or none"
             )
         labels = [labels[node] for node in nodes]
-    return _built(len(nodes), ends, lengths, labels, i)
+    return _build_graph(len(nodes), ends, lengths, labels, i)
 
 
 def _from_matrix(adjacency: Any, labels: Any, i: int) -> Graph:
@@ -161,13 +163,13 @@ def _from_matrix(adjacency: Any, labels: Any, i: int) -> Graph:
     if isinstance(labels, Mapping):
         labels = [labels.get(k, labels.get(str(k))) for k in range(n)]
     ends = np.stack([matrix.row, matrix.col], axis=1).astype(np.int64)
-    return _built(n, ends[values != 0], values[values != 0], labels, i)
+    return _build_graph(n, ends[values != 0], values[values != 0], labels, i)
 
 
-def _built(
+def _build_graph(
     n: int, ends: np.ndarray, lengths: np.ndarray, labels: Any, i: int
 ) -> Graph:
-    """The graph with each edge in both directions, once, and without loops."""
+    """Build a graph that has each edge once in both directions, and no loops."""
     if n == 0:
         raise ValueError(f"graph {i} has no nodes: leave it out")
     if not np.isfinite(lengths).all() or (lengths <= 0).any():
@@ -175,21 +177,25 @@ def _built(
             f"graph {i} has edges whose length is not a positive number: pass an "
             "adjacency matrix of 0 and 1, or of positive lengths"
         )
-    both = np.concatenate([ends, ends[:, ::-1]])
-    length = np.concatenate([lengths, lengths])
-    apart = both[:, 0] != both[:, 1]
-    both, length = both[apart], length[apart]
-    _, first = np.unique(both[:, 0] * n + both[:, 1], return_index=True)
-    return Graph(_labels(labels, n, i), both[first].reshape(-1, 2), length[first])
+    directed = np.concatenate([ends, ends[:, ::-1]])
+    directed_lengths = np.concatenate([lengths, lengths])
+    is_no_loop = directed[:, 0] != directed[:, 1]
+    directed, directed_lengths = directed[is_no_loop], directed_lengths[is_no_loop]
+    _, first = np.unique(directed[:, 0] * n + directed[:, 1], return_index=True)
+    return Graph(
+        _label_numbers(labels, n, i),
+        directed[first].reshape(-1, 2),
+        directed_lengths[first],
+    )
 
 
-def _labels(labels: Any, n: int, i: int) -> np.ndarray:  # (n,)
+def _label_numbers(labels: Any, n: int, i: int) -> np.ndarray:  # (n,)
     if labels is None:
         return np.zeros(n, dtype=np.int64)
-    found = list(labels)
-    if len(found) != n:
-        raise ValueError(f"graph {i} has {n} nodes, but {len(found)} labels")
-    return np.array([_number(label, i) for label in found], dtype=np.int64)
+    node_labels = list(labels)
+    if len(node_labels) != n:
+        raise ValueError(f"graph {i} has {n} nodes, but {len(node_labels)} labels")
+    return np.array([_number(label, i) for label in node_labels], dtype=np.int64)
 
 
 def _number(label: Any, i: int) -> int:

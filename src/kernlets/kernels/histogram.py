@@ -57,10 +57,10 @@ class Chi2(Exponential, Histogram):
     def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)
         return feature_sums(X, Y, _chi2_term)
 
-    def own(self, X: Array) -> Array:  # (n,)
+    def self_pairs(self, X: Array) -> Array:  # (n,)
         return zeros((X.shape[0],), X)
 
-    def spread(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
+    def weighted_gradient(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
         """With r = (x - y)/(x + y), the derivative of r²·(x + y) is r(2 - r)."""
 
         def derivative(x: Array, y: Array) -> Array:
@@ -89,10 +89,10 @@ class Intersection(Identity, Histogram):
         s += 0.5 * Y.sum(1)
         return s
 
-    def own(self, X: Array) -> Array:  # (n,)
+    def self_pairs(self, X: Array) -> Array:  # (n,)
         return X.sum(1)
 
-    def spread(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
+    def weighted_gradient(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
         """Σⱼ Vᵢⱼ [x < y], and half where x = y."""
         sign = namespace(X).sign
         return feature_pull(X, Y, V, lambda x, y: 0.5 - 0.5 * sign(x - y))

@@ -13,7 +13,7 @@ from ..backend.constraints import NOT_NEGATIVE, POSITIVE
 from ..backend.ops import Series
 from ..backend.threads import parallel
 from .family import positive
-from .series import normalized_logs, part
+from .series import normalized_logs, slice_series
 from .strings import code_points
 from .structured import Structured
 
@@ -73,28 +73,30 @@ class LocalAlignment(Structured):
         self.gap_open = gap_open
         self.gap_extend = gap_extend
 
-    def prepared(self, samples: np.ndarray) -> Series:
+    def prepare(self, samples: np.ndarray) -> Series:
         codes = [code_points(sample)[:, None] for sample in samples]
         return Series.of(codes)
 
     def tile(
         self, left: Series, right: Series, rows: slice, columns: slice
     ) -> np.ndarray:
-        """log Σ, which `finished` normalises."""
-        return ops.log_local(part(left, rows), part(right, columns), *self._weights())
+        """The logarithms of Σ, which `finish` normalises."""
+        return ops.log_local(
+            slice_series(left, rows), slice_series(right, columns), *self._weights()
+        )
 
-    def finished(self, K: np.ndarray, left: Series, right: Series) -> np.ndarray:
-        mine = np.diagonal(K).copy() if right is left else self._own_logs(left)
-        others = mine if right is left else self._own_logs(right)
-        K = normalized_logs(K, mine, others)
+    def finish(self, K: np.ndarray, left: Series, right: Series) -> np.ndarray:
+        left_logs = np.diagonal(K).copy() if right is left else self._own_logs(left)
+        right_logs = left_logs if right is left else self._own_logs(right)
+        K = normalized_logs(K, left_logs, right_logs)
         return np.exp(np.minimum(K, 0.0, out=K), out=K)  # above 0 by rounding only
 
-    def own(self, prepared: Series) -> np.ndarray:  # (n,)
+    def energies(self, prepared: Series) -> np.ndarray:  # (n,)
         return np.ones(len(prepared.lengths))
 
     def _own_logs(self, strings: Series) -> np.ndarray:  # (n,)
         def log_of(i: int) -> float:
-            one = part(strings, slice(i, i + 1))
+            one = slice_series(strings, slice(i, i + 1))
             return float(ops.log_local(one, one, *self._weights())[0, 0])
 
         return np.array(parallel(log_of, range(len(strings.lengths))))

@@ -42,16 +42,16 @@ def squared_distances(
     """
     X, Y = centred(X, Y)
     same = Y is X
-    own_X = row_norms(X)
-    own_Y = own_X if same else row_norms(Y)
-    _refuse_overflow(own_X, own_Y)
+    norms_X = row_norms(X)
+    norms_Y = norms_X if same else row_norms(Y)
+    _refuse_overflow(norms_X, norms_Y)
     if same:
         s = products(X, X)
         s *= -2.0
     else:
         s = products(X, Y * -2.0)
-    s += own_X[:, None]
-    s += own_Y
+    s += norms_X[:, None]
+    s += norms_Y
     s = not_negative(s)  # rounding can make a distance slightly negative
     if same:
         zero_diagonal(s)
@@ -83,7 +83,7 @@ def feature_sums(
         return total
 
     def block(rows: Array) -> Array:
-        return xp.concat([tile(rows[part]) for part in tiles(rows, TILE_ROWS)])
+        return xp.concat([tile(rows[span]) for span in tiles(rows, TILE_ROWS)])
 
     return map_rows(block, X, row_bytes=Y.itemsize * Y.shape[0])
 

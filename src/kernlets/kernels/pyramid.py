@@ -8,10 +8,10 @@ import numpy as np
 
 from ..backend.constraints import AT_LEAST_1, POSITIVE
 from ..backend.scale import quiet
-from .counting import Counting, chained, mixed
+from .counting import Counting, digest_numbers, digest_sequences
 from .family import positive
 
-LARGEST_CELL = 2.0**52  # cells beyond have no number of their own
+LARGEST_CELL = 2.0**52  # larger numbers of cells are not exact in float64
 
 
 class PyramidMatch(Counting):
@@ -63,34 +63,41 @@ class PyramidMatch(Counting):
         return {"width": (widest or 1.0) / 2 ** (int(self.n_levels) - 1)}
 
     def parts(self, sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """One part for the first, the second, ... vector in a cell.
+        """A cell has one part for its first vector, one for its second, and so on.
 
-        So the product of two histograms becomes their intersection:
+        With these the product of two histograms becomes their intersection:
         min(a, b) = Σₜ [a ≥ t][b ≥ t].
         """
         width = 1.0 if self.width is None else positive(self, "width")
-        with quiet():  # what overflows is refused
+        with quiet():  # infinite cells are refused below
             cells = np.floor(sample.astype(np.float64) / width)
         if np.abs(cells).max() > LARGEST_CELL:
             raise ValueError(
                 f"PyramidMatch: width={width:g} is too small for vectors as large as "
                 f"{np.abs(sample).max():g}: scale them, or widen the cells"
             )
-        found = [self._level(cells, level) for level in range(int(self.n_levels))]
-        digests, weights = zip(*found, strict=True)
+        levels = [self._level(cells, level) for level in range(int(self.n_levels))]
+        digests, weights = zip(*levels, strict=True)
         return np.concatenate(digests), np.concatenate(weights)
 
     def _level(self, cells: np.ndarray, level: int) -> tuple[np.ndarray, np.ndarray]:
-        """With weights 2⁻ˡ of new matches, all matches of level l have 2⁻ˡ⁻¹."""
-        last = level == int(self.n_levels) - 1
-        places = np.floor(cells / 2.0**level).astype(np.int64)
-        digests = np.sort(chained([np.full(len(places), level), *places.T]))
-        weight = 2.0**-level if last else 2.0 ** -(level + 1)
-        return mixed(digests ^ mixed(_ranks(digests))), np.full(len(cells), weight**0.5)
+        """Return digests and weights of a level.
+
+        New matches have the weight 2⁻ˡ, so that all matches of level l have 2⁻ˡ⁻¹.
+        """
+        is_coarsest = level == int(self.n_levels) - 1
+        coarse_cells = np.floor(cells / 2.0**level).astype(np.int64)
+        digests = np.sort(
+            digest_sequences([np.full(len(coarse_cells), level), *coarse_cells.T])
+        )
+        weight = 2.0**-level if is_coarsest else 2.0 ** -(level + 1)
+        return digest_numbers(digests ^ digest_numbers(_ranks(digests))), np.full(
+            len(cells), weight**0.5
+        )
 
 
 def _ranks(digests: np.ndarray) -> np.ndarray:  # (k,)
     """0, 1, ... within each run of equal, sorted digests."""
-    places = np.arange(len(digests))
+    positions = np.arange(len(digests))
     starts = np.concatenate([[True], digests[1:] != digests[:-1]])
-    return places - np.maximum.accumulate(np.where(starts, places, 0))
+    return positions - np.maximum.accumulate(np.where(starts, positions, 0))

@@ -31,16 +31,16 @@ class Radial(Family):
     def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)
         return squared_distances(X, Y)
 
-    def own(self, X: Array) -> Array:  # (n,)
+    def self_pairs(self, X: Array) -> Array:  # (n,)
         return zeros((X.shape[0],), X)
 
-    def spread(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
+    def weighted_gradient(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
         """Σⱼ Vᵢⱼ · 2(xᵢ - yⱼ)."""
         X, Y = centred(X, Y)
-        pulled = X * V.sum(1)[:, None]
-        pulled -= V @ Y
-        pulled *= 2.0
-        return pulled
+        gradient = X * V.sum(1)[:, None]
+        gradient -= V @ Y
+        gradient *= 2.0
+        return gradient
 
     def extent(self, X: Array) -> Array:  # (n,)
         return row_norms(self._rows(X, "X"))
@@ -202,19 +202,19 @@ class RationalQuadratic(_LengthScale):
         self.alpha = alpha
 
     def profile(self, s: Array) -> Array:
-        return self._raised(s, 0.0)
+        return self._power(s, 0.0)
 
     def slope(self, s: Array) -> Array:
-        raised = self._raised(s, 1.0)
-        raised *= -self._rate
-        return raised
+        derivative = self._power(s, 1.0)
+        derivative *= -self._rate
+        return derivative
 
-    def _raised(self, s: Array, more: float) -> Array:
-        """(1 + s/(2αl²))^(-α - more)."""
+    def _power(self, s: Array, increment: float) -> Array:
+        """(1 + s/(2αl²))^(-α - increment)."""
         alpha = positive(self, "alpha")
         s *= self._rate / alpha
         s += 1.0
-        return power(s, -(alpha + more))
+        return power(s, -(alpha + increment))
 
 
 class Laplacian(Exponential):
@@ -261,10 +261,10 @@ class Laplacian(Exponential):
     def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)
         return l1_distances(X, Y)
 
-    def own(self, X: Array) -> Array:  # (n,)
+    def self_pairs(self, X: Array) -> Array:  # (n,)
         return zeros((X.shape[0],), X)
 
-    def spread(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
+    def weighted_gradient(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
         sign = namespace(X).sign
         return feature_pull(X, Y, V, lambda x, y: sign(x - y))
 

@@ -1,4 +1,4 @@
-"""Kernels from what users write: names such as ``"poly:2"``, functions, kernels.
+"""Resolve what users write, such as ``"poly:2"`` or a function, to a kernel.
 
 `KERNELS` lists the kernels that have a name. A kernel in a file of its own gets there
 through its line in `kernlets/__init__.py`.
@@ -65,8 +65,8 @@ def resolve(spec: Any, **params: Any) -> Kernel:
 def _from_string(spec: str, params: dict[str, Any]) -> Kernel:
     name, colon, arguments = spec.partition(":")
     spec = name.replace("-", "_") + colon + arguments
-    kind, given = parse("kernel", spec, KERNELS, SHORT)
-    return make(kind, _own_names(kind, {**given, **params}))
+    kind, parsed_params = parse("kernel", spec, KERNELS, SHORT)
+    return make(kind, _own_names(kind, {**parsed_params, **params}))
 
 
 def _own_names(kind: type[Kernel], params: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Samples of every kind that a kernel may take, in the one form that all code knows."""
+"""Convert samples of every kind that a kernel may take to one form of each kind."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def as_samples(kind: str, X: Any, like: Array | None = None) -> np.ndarray:  # (
     Numbers get the type of `like`, an array of a fitted model, or stay float32 if all
     of them are.
     """
-    found = PARSERS[kind](listed(kind, X))
-    if like is not None and found and isinstance(found[0], np.ndarray):
-        found = as_type(found, like.dtype)
-    return object_array(found)
+    parsed = PARSERS[kind](listed(kind, X))
+    if like is not None and parsed and isinstance(parsed[0], np.ndarray):
+        parsed = as_type(parsed, like.dtype)
+    return object_array(parsed)

@@ -26,8 +26,8 @@ from .pairs import squared_distances
 from .structured import Structured
 
 SOME_STEPS = 1000  # steps whose distances set a bandwidth
-SOME_SERIES = 100  # series whose distances do
-SHIFTS_AT_ONCE = 2**22  # correlations in memory of one thread
+SOME_SERIES = 100  # series whose distances set gamma
+SHIFTS_AT_ONCE = 2**22  # correlations that one thread holds in memory
 
 
 @dataclass(frozen=True)
@@ -47,17 +47,17 @@ class Alignment(Structured):
         samples = self.samples(X)
         order = _by_length(samples)
         if Y is None or Y is X:
-            return _restored(super().__call__(samples[order]), order, order)
-        others = self.samples(Y)
-        places = _by_length(others)
-        K = super().__call__(samples[order], others[places])
-        return _restored(K, order, places)
+            return _restore_order(super().__call__(samples[order]), order, order)
+        Y_samples = self.samples(Y)
+        Y_order = _by_length(Y_samples)
+        K = super().__call__(samples[order], Y_samples[Y_order])
+        return _restore_order(K, order, Y_order)
 
-    def prepared(self, samples: np.ndarray) -> Packed:
+    def prepare(self, samples: np.ndarray) -> Packed:
         series = Series.of(list(samples))
         return Packed(series, Lanes.of(series))
 
-    def own(self, prepared: Packed) -> np.ndarray:  # (n,)
+    def energies(self, prepared: Packed) -> np.ndarray:  # (n,)
         return np.ones(len(prepared.series.lengths))
 
 
@@ -66,28 +66,30 @@ class AllAlignments(Alignment):
 
     @abstractmethod
     def logs(self, rows: Series, columns: Lanes, which: slice) -> np.ndarray:
-        """Logarithms of the sums over alignments of some series with some others."""
+        """Logarithms of the sums over alignments of rows with columns[which]."""
 
     def tile(
         self, left: Packed, right: Packed, rows: slice, columns: slice
     ) -> np.ndarray:
-        """log k, which `finished` normalises."""
+        """The logarithms of k, which `finish` normalises."""
         _check_channels(left, right)
-        return self.logs(part(left.series, rows), right.lanes, columns)
+        return self.logs(slice_series(left.series, rows), right.lanes, columns)
 
-    def normalized(self, K: np.ndarray, left: Packed, right: Packed) -> np.ndarray:
-        """`normalized_logs` of what `tile` gave."""
-        mine = np.diagonal(K).copy() if right is left else self._own_logs(left.series)
-        others = mine if right is left else self._own_logs(right.series)
-        return normalized_logs(K, mine, others)
+    def normalize(self, K: np.ndarray, left: Packed, right: Packed) -> np.ndarray:
+        """Apply `normalized_logs` to the logarithms of all tiles."""
+        left_logs = (
+            np.diagonal(K).copy() if right is left else self._own_logs(left.series)
+        )
+        right_logs = left_logs if right is left else self._own_logs(right.series)
+        return normalized_logs(K, left_logs, right_logs)
 
     def _own_logs(self, series: Series) -> np.ndarray:  # (n,)
         numbers = range(len(series.lengths))
         return np.array(parallel(lambda i: self._own_log(series, i), numbers))
 
     def _own_log(self, series: Series, i: int) -> float:
-        one = part(series, slice(i, i + 1))
-        return float(self.logs(one, Lanes.of(one), slice(0, 1))[0, 0])
+        single = slice_series(series, slice(i, i + 1))
+        return float(self.logs(single, Lanes.of(single), slice(0, 1))[0, 0])
 
 
 class GAK(AllAlignments):
@@ -138,8 +140,8 @@ class GAK(AllAlignments):
         length = float(np.median([len(sample) for sample in samples]))
         return {"sigma": (median_distance(samples) or 1.0) * sqrt(length)}
 
-    def finished(self, K: np.ndarray, left: Packed, right: Packed) -> np.ndarray:
-        K = self.normalized(K, left, right)
+    def finish(self, K: np.ndarray, left: Packed, right: Packed) -> np.ndarray:
+        K = self.normalize(K, left, right)
         return np.exp(np.minimum(K, 0.0, out=K), out=K)  # above 0 by rounding only
 
     def logs(self, rows: Series, columns: Lanes, which: slice) -> np.ndarray:
@@ -187,16 +189,16 @@ class DTW(Alignment):
         return self.gamma is None
 
     def defaults(self, samples: np.ndarray) -> dict[str, Any]:
-        some = self.prepared(samples[spread_rows(len(samples), SOME_SERIES)])
-        n = len(some.series.lengths)
-        squares = self._squares(some.series, some.lanes, slice(0, n))
-        return {"gamma": 1.0 / typical(squares)}
+        sample = self.prepare(samples[spread_rows(len(samples), SOME_SERIES)])
+        n = len(sample.series.lengths)
+        squares = self._squares(sample.series, sample.lanes, slice(0, n))
+        return {"gamma": 1.0 / median_square(squares)}
 
     def tile(
         self, left: Packed, right: Packed, rows: slice, columns: slice
     ) -> np.ndarray:
         _check_channels(left, right)
-        squares = self._squares(part(left.series, rows), right.lanes, columns)
+        squares = self._squares(slice_series(left.series, rows), right.lanes, columns)
         with quiet():  # exp(-∞) is meant
             squares *= -(1.0 if self.gamma is None else positive(self, "gamma"))
         return np.exp(squares)
@@ -248,8 +250,8 @@ class CrossCorrelation(Structured):
     def __init__(self, gamma: float = 10.0) -> None:
         self.gamma = gamma
 
-    def prepared(self, samples: np.ndarray) -> Units:
-        units = [_unit(sample.astype(np.float64)) for sample in samples]
+    def prepare(self, samples: np.ndarray) -> Units:
+        units = [_unit_norm(sample.astype(np.float64)) for sample in samples]
         with np.errstate(over="ignore"):
             energies = [self._own_sum(x) for x in units]
         if not all(np.isfinite(energy).all() for energy in energies):
@@ -262,28 +264,28 @@ class CrossCorrelation(Structured):
         size = _fast_length([x], [x])
         return self._sums(_spectrum(x, size)[None], x, size)
 
-    def own(self, prepared: Units) -> np.ndarray:  # (n,)
+    def energies(self, prepared: Units) -> np.ndarray:  # (n,)
         return (prepared.energies > 0).astype(np.float64)
 
     def tile(
         self, left: Units, right: Units, rows: slice, columns: slice
     ) -> np.ndarray:
-        mine, others = left.samples[rows], right.samples[columns]
-        _check_widths([*mine[:1], *others[:1]])
-        K = np.empty((len(mine), len(others)))
-        size = _fast_length(mine, others)
-        width = mine[0].shape[1] if mine else 1
-        step = max(1, SHIFTS_AT_ONCE // (size * width))
-        for j in range(0, len(others), step):
-            part = np.stack([_spectrum(y, size) for y in others[j : j + step]])
-            for i, x in enumerate(mine):
-                K[i, j : j + step] = self._sums(part, x, size)
+        xs, ys = left.samples[rows], right.samples[columns]
+        _check_n_channels([*xs[:1], *ys[:1]])
+        K = np.empty((len(xs), len(ys)))
+        size = _fast_length(xs, ys)
+        n_channels = xs[0].shape[1] if xs else 1
+        step = max(1, SHIFTS_AT_ONCE // (size * n_channels))
+        for j in range(0, len(ys), step):
+            spectra = np.stack([_spectrum(y, size) for y in ys[j : j + step]])
+            for i, x in enumerate(xs):
+                K[i, j : j + step] = self._sums(spectra, x, size)
         left_norms, right_norms = left.energies[rows], right.energies[columns]
         return K * _inverse_roots(left_norms)[:, None] * _inverse_roots(right_norms)
 
-    def _sums(self, others: np.ndarray, x: np.ndarray, size: int) -> np.ndarray:
-        """Σ over shifts, of one series with many that are given by their spectra."""
-        products = (_spectrum(x, size) * others.conj()).sum(axis=1)
+    def _sums(self, spectra: np.ndarray, x: np.ndarray, size: int) -> np.ndarray:
+        """The sum over shifts of x with each of many series, given by their spectra."""
+        products = (_spectrum(x, size) * spectra.conj()).sum(axis=1)
         shifts = fft.irfft(products, size, axis=-1)
         return np.expm1(positive(self, "gamma") * shifts).sum(axis=-1)
 
@@ -292,13 +294,13 @@ def _spectrum(x: np.ndarray, size: int) -> np.ndarray:  # (c, size // 2 + 1)
     return fft.rfft(x.T, size, axis=-1)
 
 
-def _fast_length(mine: list[np.ndarray], others: list[np.ndarray]) -> int:
-    """A length at which no shift wraps around, and transforms are quick."""
-    longest = max((len(x) for x in mine), default=1)
-    return fft.next_fast_len(longest + max((len(y) for y in others), default=1), True)
+def _fast_length(xs: list[np.ndarray], ys: list[np.ndarray]) -> int:
+    """The length for fast transforms at which no shift of the series wraps around."""
+    longest = max((len(x) for x in xs), default=1)
+    return fft.next_fast_len(longest + max((len(y) for y in ys), default=1), True)
 
 
-def _unit(x: np.ndarray) -> np.ndarray:
+def _unit_norm(x: np.ndarray) -> np.ndarray:
     scale = np.abs(x).max()
     if scale == 0:
         return x
@@ -311,12 +313,12 @@ def _inverse_roots(energies: np.ndarray) -> np.ndarray:
 
 
 def _by_length(samples: np.ndarray) -> np.ndarray:
-    """Places of the series from the shortest on: groups of eight have few gaps then."""
+    """Indices of the series by length, so that groups of eight need little padding."""
     return np.argsort([len(sample) for sample in samples], kind="stable")
 
 
-def _restored(K: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """A matrix whose rows and columns were sorted, as it was before."""
+def _restore_order(K: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Undo the sorting of the rows and columns of a matrix."""
     out = np.empty_like(K)
     out[np.ix_(rows, columns)] = K
     return out
@@ -324,29 +326,29 @@ def _restored(K: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarra
 
 def normalized_logs(
     K: np.ndarray,  # (n, m), overwritten
-    mine: np.ndarray,  # (n,)
-    others: np.ndarray,  # (m,)
+    row_logs: np.ndarray,  # (n,)
+    column_logs: np.ndarray,  # (m,)
 ) -> np.ndarray:
     """log k(x, y) - ½ log k(x, x) - ½ log k(y, y)."""
-    K -= mine[:, None] / 2
-    K -= others / 2
+    K -= row_logs[:, None] / 2
+    K -= column_logs / 2
     return K
 
 
-def part(series: Series, rows: slice) -> Series:
-    """Some series, as a view."""
+def slice_series(series: Series, rows: slice) -> Series:
+    """Return consecutive series as a view."""
     starts = series.starts[rows.start : rows.stop + 1]
     return Series(series.values[starts[0] : starts[-1]], starts - starts[0])
 
 
 def _check_channels(left: Packed, right: Packed) -> None:
-    _check_widths([left.series.values[:1], right.series.values[:1]])
+    _check_n_channels([left.series.values[:1], right.series.values[:1]])
 
 
-def _check_widths(parts: list[np.ndarray]) -> None:
-    widths = {part.shape[1] for part in parts if len(part)}
-    if len(widths) > 1:
-        few, many = sorted(widths)[:2]
+def _check_n_channels(arrays: list[np.ndarray]) -> None:
+    counts = {values.shape[1] for values in arrays if len(values)}
+    if len(counts) > 1:
+        few, many = sorted(counts)[:2]
         raise ValueError(
             f"some series have {few} channels and others {many}: samples are arrays "
             "(steps, channels), or (steps,) for one channel"
@@ -354,16 +356,16 @@ def _check_widths(parts: list[np.ndarray]) -> None:
 
 
 def median_distance(samples: np.ndarray) -> float:
-    """The median distance of steps, evenly taken from all series."""
+    """The median distance of steps that are evenly spaced over all series."""
     steps = np.concatenate(list(samples)).astype(np.float64)
     steps = steps[spread_rows(len(steps), SOME_STEPS)]
     squares = squared_distances(steps, steps)
-    apart = squares[np.triu_indices(len(steps), 1)]
-    return float(np.median(np.sqrt(apart))) if len(apart) else 0.0
+    upper = squares[np.triu_indices(len(steps), 1)]
+    return float(np.median(np.sqrt(upper))) if len(upper) else 0.0
 
 
-def typical(squares: np.ndarray) -> float:
-    """The median of squared distances that are not 0, or 1."""
-    known = squares[np.isfinite(squares) & (squares > 0)]
-    # the median of an even number of them adds two, which may overflow
-    return float(2 * np.median(known / 2)) if len(known) else 1.0
+def median_square(squares: np.ndarray) -> float:
+    """The median of the positive squared distances, or 1 if there are none."""
+    positive_squares = squares[np.isfinite(squares) & (squares > 0)]
+    # the median of an even count adds two numbers, which may overflow
+    return float(2 * np.median(positive_squares / 2)) if len(positive_squares) else 1.0

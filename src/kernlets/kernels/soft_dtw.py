@@ -12,7 +12,7 @@ from ..backend.ops import Lanes, Series
 from ..backend.rows import spread_rows
 from ..backend.scale import quiet
 from .family import positive
-from .series import SOME_SERIES, AllAlignments, Packed, median_distance, typical
+from .series import SOME_SERIES, AllAlignments, Packed, median_distance, median_square
 from .structured import symmetric_tiles
 
 
@@ -66,19 +66,19 @@ class SoftDTW(AllAlignments):
         if smoothing is None:
             smoothing = median_distance(samples) ** 2 or 1.0
         if gamma is None:
-            some = samples[spread_rows(len(samples), SOME_SERIES)]
-            gamma = 1.0 / typical(type(self)(1.0, smoothing).divergences(some))
+            sample = samples[spread_rows(len(samples), SOME_SERIES)]
+            gamma = 1.0 / median_square(type(self)(1.0, smoothing).divergences(sample))
         return {"gamma": gamma, "smoothing": smoothing}
 
     def divergences(self, samples: np.ndarray) -> np.ndarray:  # (n, n)
         """D of checked samples with each other."""
-        packed = self.prepared(samples)
+        packed = self.prepare(samples)
         logs = symmetric_tiles(self.tile, packed, len(samples))
-        return -self._beta * self.normalized(logs, packed, packed)
+        return -self._beta * self.normalize(logs, packed, packed)
 
-    def finished(self, K: np.ndarray, left: Packed, right: Packed) -> np.ndarray:
+    def finish(self, K: np.ndarray, left: Packed, right: Packed) -> np.ndarray:
         gamma = 1.0 if self.gamma is None else positive(self, "gamma")
-        K = self.normalized(K, left, right)
+        K = self.normalize(K, left, right)
         with quiet():  # exp(-∞) is meant
             K *= self._beta
             K *= gamma

@@ -23,16 +23,16 @@ from .pairs import squared_distances
 from .structured import Structured
 
 SOME_MATRICES = 100  # matrices whose distances set a width
-ROUNDING = 1e-14  # of a distance beside the traces of which it is the difference
+ROUNDING = 1e-14  # squared distances below this share of the traces are set to 0
 SINGULAR = 1e-12  # least eigenvalue that a matrix may have, as a share of the largest
 
 
 @dataclass(frozen=True)
 class Matrices:
-    """Matrices with what is computed once of each."""
+    """Matrices with quantities that are computed once for each matrix."""
 
     matrices: np.ndarray  # (n, d, d) float64
-    roots: np.ndarray  # (n, d, d) what the kernel needs: logarithms, factors, roots
+    roots: np.ndarray  # (n, d, d) logarithms, Cholesky factors or roots, by kernel
     numbers: np.ndarray  # (n,) determinants or traces
     lanes: np.ndarray | None = None  # (groups, d, d, LANES)
 
@@ -53,34 +53,38 @@ class _Distance(Structured):
         return self.gamma is None
 
     def defaults(self, samples: np.ndarray) -> dict[str, Any]:
-        some = self.prepared(samples[spread_rows(len(samples), SOME_MATRICES)])
-        everything = slice(0, len(some.matrices))
-        squares = self._exact_squares(some, some, everything, everything)
-        known = squares[squares > 0]
-        return {"gamma": 1.0 / float(np.median(known)) if len(known) else 1.0}
+        sample = self.prepare(samples[spread_rows(len(samples), SOME_MATRICES)])
+        all_columns = slice(0, len(sample.matrices))
+        squares = self._exact_squares(sample, sample, all_columns, all_columns)
+        positive_squares = squares[squares > 0]
+        return {
+            "gamma": 1.0 / float(np.median(positive_squares))
+            if len(positive_squares)
+            else 1.0
+        }
 
     @abstractmethod
     def squares(
         self, left: Matrices, right: Matrices, rows: slice, columns: slice
     ) -> np.ndarray:
-        """d² of some matrices and some others."""
+        """d² of the matrices left[rows] and right[columns]."""
 
     def tile(
         self, left: Matrices, right: Matrices, rows: slice, columns: slice
     ) -> np.ndarray:
         _check_sizes(left, right)
-        with quiet():  # exp(-∞) is meant
+        with quiet():  # exp(-∞) = 0 is intended
             return np.exp(-self._rate * self._exact_squares(left, right, rows, columns))
 
     def _exact_squares(
         self, left: Matrices, right: Matrices, rows: slice, columns: slice
     ) -> np.ndarray:
-        """d², which is 0, not rounding, for equal matrices, whatever γ makes of it."""
+        """d², with exactly 0 for equal matrices instead of a rounding error."""
         squares = np.maximum(self.squares(left, right, rows, columns), 0.0)
         squares[_equal(left.matrices[rows], right.matrices[columns])] = 0.0
         return squares
 
-    def own(self, prepared: Matrices) -> np.ndarray:  # (n,)
+    def energies(self, prepared: Matrices) -> np.ndarray:  # (n,)
         return np.ones(len(prepared.matrices))
 
     @property
@@ -113,8 +117,8 @@ class LogEuclidean(_Distance):
     [[0.3679]]
     """
 
-    def prepared(self, samples: np.ndarray) -> Matrices:
-        matrices = _stacked(samples)
+    def prepare(self, samples: np.ndarray) -> Matrices:
+        matrices = _stack(samples)
         values, vectors = _definite_eigen(self, matrices)
         logs = (vectors * np.log(values)[:, None, :]) @ vectors.swapaxes(1, 2)
         return Matrices(matrices, logs, np.empty(0))
@@ -122,9 +126,11 @@ class LogEuclidean(_Distance):
     def squares(
         self, left: Matrices, right: Matrices, rows: slice, columns: slice
     ) -> np.ndarray:
-        mine, others = left.roots[rows], right.roots[columns]
-        size = mine.shape[1] ** 2
-        return squared_distances(mine.reshape(-1, size), others.reshape(-1, size))
+        left_logs, right_logs = left.roots[rows], right.roots[columns]
+        size = left_logs.shape[1] ** 2
+        return squared_distances(
+            left_logs.reshape(-1, size), right_logs.reshape(-1, size)
+        )
 
 
 class Stein(Structured):
@@ -170,15 +176,15 @@ class Stein(Structured):
         return self.theta is None
 
     def defaults(self, samples: np.ndarray) -> dict[str, Any]:
-        some = self.prepared(samples[spread_rows(len(samples), SOME_MATRICES)])
-        everything = slice(0, len(some.matrices))
-        S = self._divergences(some, some, everything, everything)
-        known = S[S > 0]
-        wanted = 1.0 / float(np.median(known)) if len(known) else 0.5
-        return {"theta": max(1, round(2 * wanted)) / 2}
+        sample = self.prepare(samples[spread_rows(len(samples), SOME_MATRICES)])
+        all_columns = slice(0, len(sample.matrices))
+        S = self._divergences(sample, sample, all_columns, all_columns)
+        positive_S = S[S > 0]
+        theta = 1.0 / float(np.median(positive_S)) if len(positive_S) else 0.5
+        return {"theta": max(1, round(2 * theta)) / 2}
 
-    def prepared(self, samples: np.ndarray) -> Matrices:
-        matrices = _stacked(samples)
+    def prepare(self, samples: np.ndarray) -> Matrices:
+        matrices = _stack(samples)
         factors = _cholesky(self, matrices)
         pivots = np.diagonal(factors, axis1=1, axis2=2)
         logs = 2 * np.log(pivots).sum(axis=1)
@@ -192,7 +198,7 @@ class Stein(Structured):
         S = self._divergences(left, right, rows, columns)
         return np.exp(-theta * S)
 
-    def own(self, prepared: Matrices) -> np.ndarray:  # (n,)
+    def energies(self, prepared: Matrices) -> np.ndarray:  # (n,)
         return np.ones(len(prepared.matrices))
 
     def _divergences(
@@ -200,12 +206,12 @@ class Stein(Structured):
     ) -> np.ndarray:
         ends = columns.start, columns.stop
         S = ops.stein(left.matrices[rows], right.lanes, *ends)
-        ours, theirs = left.numbers[rows, None], right.numbers[columns]
-        S -= ours / 2
-        S -= theirs / 2
+        left_logs, right_logs = left.numbers[rows, None], right.numbers[columns]
+        S -= left_logs / 2
+        S -= right_logs / 2
         rounding = 16 * left.matrices.shape[-1] * np.finfo(np.float64).eps
-        known = rounding * (1 + np.abs(ours) + np.abs(theirs)) < S
-        return np.where(known, S, 0.0)  # equal matrices are equal for any theta
+        is_significant = rounding * (1 + np.abs(left_logs) + np.abs(right_logs)) < S
+        return np.where(is_significant, S, 0.0)  # S of equal matrices must be exactly 0
 
 
 class AffineInvariant(_Distance):
@@ -232,8 +238,8 @@ class AffineInvariant(_Distance):
 
     psd: ClassVar[bool] = False
 
-    def prepared(self, samples: np.ndarray) -> Matrices:
-        matrices = _stacked(samples)
+    def prepare(self, samples: np.ndarray) -> Matrices:
+        matrices = _stack(samples)
         inverses = np.linalg.inv(_cholesky(self, matrices))
         return Matrices(matrices, inverses, np.empty(0))
 
@@ -273,13 +279,13 @@ class Bures(_Distance):
 
     psd: ClassVar[bool] = False
 
-    def prepared(self, samples: np.ndarray) -> Matrices:
-        matrices = _stacked(samples)
+    def prepare(self, samples: np.ndarray) -> Matrices:
+        matrices = _stack(samples)
         traces = np.trace(matrices, axis1=1, axis2=2)
         values, vectors = np.linalg.eigh(matrices / _units(traces))
-        worst = values[:, :1] < -SINGULAR * np.abs(values[:, -1:])
-        if worst.any():
-            raise _not_definite(self, int(np.flatnonzero(worst)[0]), "negative")
+        is_negative = values[:, :1] < -SINGULAR * np.abs(values[:, -1:])
+        if is_negative.any():
+            raise _not_definite(self, int(np.flatnonzero(is_negative)[0]), "negative")
         roots = np.sqrt(np.maximum(values, 0.0))
         halves = (vectors * roots[:, None, :]) @ vectors.swapaxes(1, 2)
         return Matrices(matrices, halves, traces)
@@ -287,23 +293,25 @@ class Bures(_Distance):
     def squares(
         self, left: Matrices, right: Matrices, rows: slice, columns: slice
     ) -> np.ndarray:
-        ours, theirs = left.numbers[rows], right.numbers[columns]
-        unit = _units(theirs)
+        left_traces, right_traces = left.numbers[rows], right.numbers[columns]
+        unit = _units(right_traces)
         pairs = _eigenvalues(left.roots[rows], right.matrices[columns] / unit)
         common = [np.sqrt(np.maximum(values, 0.0)).sum(axis=1) for values in pairs]
-        size = np.multiply.outer(*(np.sqrt(_units(x)[:, 0, 0]) for x in (ours, theirs)))
-        traces = np.add.outer(ours, theirs)
-        found = traces - 2 * np.stack(common) * size
-        return np.where(found > ROUNDING * traces, found, 0.0)
+        size = np.multiply.outer(
+            *(np.sqrt(_units(x)[:, 0, 0]) for x in (left_traces, right_traces))
+        )
+        traces = np.add.outer(left_traces, right_traces)
+        d2 = traces - 2 * np.stack(common) * size
+        return np.where(d2 > ROUNDING * traces, d2, 0.0)
 
 
 def _units(traces: np.ndarray) -> np.ndarray:  # (n,) -> (n, 1, 1)
-    """Powers of two to divide matrices by: products of tiny ones would vanish."""
+    """Powers of two that scale matrices, because products of tiny ones underflow."""
     return power_of_two(traces)[:, None, None]
 
 
 def _equal(left: np.ndarray, right: np.ndarray) -> np.ndarray:  # (n, d, d), (m, d, d)
-    """Which matrices are the same number by number: (n, m)."""
+    """Whether each two matrices have equal entries: (n, m)."""
     same = left[:, :1, 0] == right[:, 0, 0]
     for i in np.flatnonzero(same.any(axis=1)):
         same[i, same[i]] = (right[same[i]] == left[i]).all(axis=(1, 2))
@@ -317,7 +325,7 @@ def _eigenvalues(left: np.ndarray, right: np.ndarray) -> Any:
         yield np.linalg.eigvalsh((inner + inner.swapaxes(1, 2)) / 2)
 
 
-def _stacked(samples: np.ndarray) -> np.ndarray:  # (n, d, d)
+def _stack(samples: np.ndarray) -> np.ndarray:  # (n, d, d)
     if not len(samples):
         return np.empty((0, 1, 1))
     matrices = np.stack(list(samples)).astype(np.float64)
@@ -336,22 +344,22 @@ def _definite_eigen(
     kernel: Structured, matrices: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     values, vectors = np.linalg.eigh(matrices)
-    bad = np.flatnonzero(values[:, 0] <= SINGULAR * np.abs(values[:, -1]))
-    if len(bad):
-        raise _not_definite(kernel, int(bad[0]), "singular or negative")
+    singular = np.flatnonzero(values[:, 0] <= SINGULAR * np.abs(values[:, -1]))
+    if len(singular):
+        raise _not_definite(kernel, int(singular[0]), "singular or negative")
     return values, vectors
 
 
-def _not_definite(kernel: Structured, i: int, what: str) -> ValueError:
+def _not_definite(kernel: Structured, i: int, defect: str) -> ValueError:
     return ValueError(
-        f"matrix {i} is not positive definite, an eigenvalue is {what}: "
+        f"matrix {i} is not positive definite, an eigenvalue is {defect}: "
         f"{type(kernel).__name__} needs more samples per covariance than channels, or "
         "shrinkage, e.g. kernlets.datasets.covariances(..., shrinkage=0.1)"
     )
 
 
 def _in_lanes(matrices: np.ndarray) -> np.ndarray:  # (groups, d, d, LANES)
-    """Eight matrices side by side; the last are filled up with unit matrices."""
+    """Interleave groups of LANES matrices; unit matrices fill up the last group."""
     n, d = matrices.shape[:2]
     n_groups = -(-n // LANES)
     padded = np.empty((n_groups * LANES, d, d))

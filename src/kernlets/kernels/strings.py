@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..backend.constraints import AT_LEAST_0, AT_LEAST_1
-from .counting import Counting, chained
+from .counting import Counting, digest_sequences
 
-MAX_VARIANTS = 20_000  # neighbours of one substring, or its parts
+MAX_VARIANTS = 20_000  # largest number of neighbours or parts of one substring
 
 
 class _Substrings(Counting):
@@ -70,7 +70,7 @@ class Spectrum(_Substrings):
 
     def parts(self, sample: str) -> tuple[np.ndarray, np.ndarray]:
         windows = self._windows(sample, self._length())
-        return chained(list(windows.T)), np.ones(len(windows))
+        return digest_sequences(list(windows.T)), np.ones(len(windows))
 
 
 class Mismatch(_Substrings):
@@ -123,22 +123,22 @@ class Mismatch(_Substrings):
     def __call__(self, X: Any, Y: Any = None) -> np.ndarray:  # (n, m)
         if self.alphabet is not None:
             return super().__call__(X, Y)
-        both = [*self.samples(X), *([] if Y is None else self.samples(Y))]
-        known = type(self)(self.k, self.m, **self.defaults(np.array(both, object)))
-        return known(X, Y)
+        strings = [*self.samples(X), *([] if Y is None else self.samples(Y))]
+        kernel = type(self)(self.k, self.m, **self.defaults(np.array(strings, object)))
+        return kernel(X, Y)
 
     def parts(self, sample: str) -> tuple[np.ndarray, np.ndarray]:
         size = self._length()
         windows = self._windows(sample, size)
         letters = np.array([ord(c) for c in self._letters(sample)], dtype=np.uint32)
         self._check_variants(size, len(letters))
-        found, weights = [], []
+        digest_blocks, weight_blocks = [], []
         for changes in range(min(int(self.m), size) + 1):
-            for places in combinations(range(size), changes):
-                digests, kept = _variants(windows, places, letters)
-                found.append(digests)
-                weights.append(kept)
-        return np.concatenate(found), np.concatenate(weights)
+            for positions in combinations(range(size), changes):
+                digests, weights = _variants(windows, positions, letters)
+                digest_blocks.append(digests)
+                weight_blocks.append(weights)
+        return np.concatenate(digest_blocks), np.concatenate(weight_blocks)
 
     def _letters(self, sample: str) -> str:
         return "".join(sorted(set(sample))) if self.alphabet is None else self.alphabet
@@ -154,19 +154,21 @@ class Mismatch(_Substrings):
 
 def _variants(
     windows: np.ndarray,  # (n, k)
-    places: tuple[int, ...],
+    positions: tuple[int, ...],
     letters: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Digests of the windows with other letters at these places, and their weights."""
+    """Digests of the windows with other letters at these positions, and weights."""
     columns = [column[:, None] for column in windows.T]
-    words = list(product(letters, repeat=len(places)))
-    choices = np.array(words, dtype=np.uint32).reshape(len(words), len(places))
-    other = np.ones((len(windows), len(choices)), dtype=bool)
-    full = [np.broadcast_to(column, other.shape) for column in columns]
-    for number, place in enumerate(places):
-        full[place] = np.broadcast_to(choices[:, number], other.shape)
-        other &= choices[:, number] != columns[place]
-    return chained([column[other] for column in full]), np.ones(int(other.sum()))
+    words = list(product(letters, repeat=len(positions)))
+    choices = np.array(words, dtype=np.uint32).reshape(len(words), len(positions))
+    is_different = np.ones((len(windows), len(choices)), dtype=bool)
+    variants = [np.broadcast_to(column, is_different.shape) for column in columns]
+    for number, position in enumerate(positions):
+        variants[position] = np.broadcast_to(choices[:, number], is_different.shape)
+        is_different &= choices[:, number] != columns[position]
+    return digest_sequences([column[is_different] for column in variants]), np.ones(
+        int(is_different.sum())
+    )
 
 
 class Gappy(_Substrings):
@@ -210,10 +212,13 @@ class Gappy(_Substrings):
                 f"Gappy: g={self.g!r} must be at least k={size}, and not much more"
             )
         windows = self._windows(sample, int(self.g))
-        chosen = combinations(range(int(self.g)), size)
-        digests = [chained([windows[:, c] for c in places]) for places in chosen]
+        subsets = combinations(range(int(self.g)), size)
+        digests = [
+            digest_sequences([windows[:, c] for c in positions])
+            for positions in subsets
+        ]
         ordered = np.sort(np.stack(digests, axis=1), axis=1)  # (windows, subsets)
-        again = np.zeros(ordered.shape, dtype=bool)
-        again[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
-        found = ordered[~again]
-        return found, np.ones(len(found))
+        is_repeat = np.zeros(ordered.shape, dtype=bool)
+        is_repeat[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
+        distinct = ordered[~is_repeat]
+        return distinct, np.ones(len(distinct))

@@ -1,8 +1,8 @@
-"""What kernels of series, strings, graphs, matrices and bags share.
+"""Base class of kernels of series, strings, graphs, matrices and bags.
 
-A kernel says what it takes (`takes`), how samples are prepared once (`prepared`), and
-how a tile of the matrix is computed (`tile`). Each number depends on two samples only,
-so that threads, blocks and the order of samples change nothing.
+A subclass says which samples it takes (`takes`), converts samples once (`prepare`), and
+computes a tile of the matrix (`tile`). Each number depends on two samples only, so that
+threads, blocks and the order of samples change nothing.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Structured(Kernel):
     """Whether κ is positive semi-definite."""
 
     @abstractmethod
-    def prepared(self, samples: np.ndarray) -> Any:
-        """Checked samples in the form that `tile` and `own` take."""
+    def prepare(self, samples: np.ndarray) -> Any:
+        """Convert checked samples to the form that `tile` and `energies` take."""
 
     @abstractmethod
     def tile(self, left: Any, right: Any, rows: slice, columns: slice) -> np.ndarray:
-        """κ of some prepared samples with some others."""
+        """κ of the prepared samples left[rows] and right[columns]."""
 
     @abstractmethod
-    def own(self, prepared: Any) -> np.ndarray:  # (n,)
+    def energies(self, prepared: Any) -> np.ndarray:  # (n,)
         """κ(x, x) of prepared samples."""
 
     @property
@@ -51,24 +51,26 @@ class Structured(Kernel):
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
         samples = self.samples(X)
-        left = self.prepared(samples)
+        left = self.prepare(samples)
         if Y is None or Y is X:
             right, K = left, symmetric_tiles(self.tile, left, len(samples))
         else:
-            others = self.samples(Y)
-            right = self.prepared(others)
-            K = tiles(self.tile, left, right, len(samples), len(others))
-        return typed(finite(self, self.finished(K, left, right)), samples)
+            Y_samples = self.samples(Y)
+            right = self.prepare(Y_samples)
+            K = tiles(self.tile, left, right, len(samples), len(Y_samples))
+        return as_sample_dtype(finite(self, self.finish(K, left, right)), samples)
 
-    def finished(self, K: np.ndarray, left: Any, right: Any) -> np.ndarray:  # (n, m)
-        """κ from what `tile` gave, for what needs more than a tile."""
+    def finish(self, K: np.ndarray, left: Any, right: Any) -> np.ndarray:  # (n, m)
+        """Turn the matrix of all tiles into κ, where that needs more than one tile."""
         return K
 
     def diag(self, X: Array) -> Array:  # (n,)
         samples = self.samples(X)
         if not len(samples):
             return np.empty(0)
-        return typed(finite(self, self.own(self.prepared(samples))), samples)
+        return as_sample_dtype(
+            finite(self, self.energies(self.prepare(samples))), samples
+        )
 
     def bound(self, X: Array) -> Kernel:
         self._validate_params()
@@ -88,15 +90,17 @@ class Structured(Kernel):
         return as_samples(self.takes, X)
 
 
-def symmetric_tiles(tile: Callable[..., np.ndarray], both: Any, n: int) -> np.ndarray:
-    """The matrix of samples with themselves: tiles from the diagonal on, mirrored."""
+def symmetric_tiles(
+    tile: Callable[..., np.ndarray], prepared: Any, n: int
+) -> np.ndarray:
+    """Compute the upper triangle of a symmetric matrix by tiles, and mirror it."""
     K = np.empty((n, n))
 
     def work(rows: slice) -> None:
         columns = slice(rows.start, n)
-        K[rows, columns] = tile(both, both, rows, columns)
+        K[rows, columns] = tile(prepared, prepared, rows, columns)
 
-    parallel(work, _slices(n))
+    parallel(work, _tile_slices(n))
     lower = np.tril_indices(n, -1)
     K[lower] = K.T[lower]
     return K
@@ -105,21 +109,21 @@ def symmetric_tiles(tile: Callable[..., np.ndarray], both: Any, n: int) -> np.nd
 def tiles(
     tile: Callable[..., np.ndarray], left: Any, right: Any, n: int, m: int
 ) -> np.ndarray:
-    """The matrix of samples with others, some rows at a time."""
+    """Compute the matrix of two sets of samples, TILE_ROWS rows at a time."""
     K = np.empty((n, m))
 
     def work(rows: slice) -> None:
         K[rows] = tile(left, right, rows, slice(0, m))
 
-    parallel(work, _slices(n))
+    parallel(work, _tile_slices(n))
     return K
 
 
-def _slices(n: int) -> list[slice]:
+def _tile_slices(n: int) -> list[slice]:
     return [slice(i, min(i + TILE_ROWS, n)) for i in range(0, n, TILE_ROWS)]
 
 
-def typed(values: np.ndarray, samples: np.ndarray) -> np.ndarray:
-    """Values in the floating-point type of the samples."""
+def as_sample_dtype(values: np.ndarray, samples: np.ndarray) -> np.ndarray:
+    """Convert values to the floating-point type of the samples."""
     like = floats_of(samples) if is_objects(samples) else samples
     return values.astype(like.dtype, copy=False)

@@ -82,7 +82,7 @@ class Callable(Kernel):
             K = self._symmetric(X)
         else:
             K = [[float(self.function(x, y)) for y in Y] for x in X]
-        return self._checked(K, X, shape)
+        return self._check_values(K, X, shape)
 
     def diag(self, X: Array) -> Array:  # (n,)
         if self.diagonal is not None:
@@ -92,7 +92,7 @@ class Callable(Kernel):
         else:
             ones = (X[i : i + 1] for i in range(length(X)))
             values = [float(self.function(one, one)[0][0]) for one in ones]
-        return self._checked(values, X, (length(X),))
+        return self._check_values(values, X, (length(X),))
 
     def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
         gradient = super().pull if self.gradient is None else self.gradient
@@ -108,7 +108,7 @@ class Callable(Kernel):
                 K[i, j] = K[j, i] = float(self.function(x, X[j]))
         return K
 
-    def _checked(self, values: Any, X: Array, shape: tuple[int, ...]) -> Array:
+    def _check_values(self, values: Any, X: Array, shape: tuple[int, ...]) -> Array:
         values = floats_like(values, X)
         if tuple(values.shape) != shape:
             raise ValueError(
@@ -141,13 +141,13 @@ class Precomputed(Kernel):
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
         X = as_float(X if is_array(X) else np.asarray(X))
         if Y is None:
-            return _known(X)
+            return _refuse_non_finite(X)
         if len(getattr(Y, "shape", (0,))) != 1:
             raise ValueError(
                 "Precomputed: Y must be the indices of training samples, the columns "
                 f"of X; got an array of shape {tuple(Y.shape)}"
             )
-        return _known(X[:, Y])
+        return _refuse_non_finite(X[:, Y])
 
     def diag(self, X: Array) -> Array:  # (n,)
         if X.shape[0] != X.shape[1]:
@@ -157,14 +157,14 @@ class Precomputed(Kernel):
                 "diagonal. If it is needed for new samples, use a kernel function, "
                 "e.g. Callable"
             )
-        return _known(row_diagonal(X))
+        return _refuse_non_finite(row_diagonal(X))
 
     def take(self, X: Array, indices: Array) -> Array:
         return indices
 
 
-def _known(values: Array) -> Array:
-    """Part of a precomputed matrix, or an error if a number is missing."""
+def _refuse_non_finite(values: Array) -> Array:
+    """Return values of a precomputed matrix; raise if one is NaN or infinite."""
     if not all_finite(values):
         raise ValueError(
             "Precomputed: X contains NaN or infinity, which no kernel has: compute it "

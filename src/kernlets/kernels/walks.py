@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..backend.constraints import AT_LEAST_0, POSITIVE
-from .counting import Counting, mixed
+from .counting import Counting, digest_numbers
 from .family import positive
 from .graphs import Graph
 
-LARGEST_POWER = 100  # of ten, of a weight of walks
-MAX_WALKS = 2_000_000  # different walks of one graph that are followed
+LARGEST_POWER = 100  # largest power of ten that a weight of walks may have
+MAX_WALKS = 2_000_000  # largest number of different walks of one graph
 
 
 class RandomWalk(Counting):
@@ -64,39 +64,41 @@ class RandomWalk(Counting):
                 f"RandomWalk: decay^n_steps overflows: lower decay={decay:g} (it is "
                 f"usually below 1) or n_steps={self.n_steps!r}"
             )
-        labels, edges = mixed(sample.labels), _by_start(sample.edges)
+        labels, edges = digest_numbers(sample.labels), _sort_by_start(sample.edges)
         ends, walks, counts = np.arange(len(labels)), labels, np.ones(len(labels))
-        found, weights = [walks], [counts]
+        digest_blocks, weight_blocks = [walks], [counts]
         for step in range(1, int(self.n_steps) + 1):
-            ends, walks, counts = _one_step_more(ends, walks, counts, labels, edges)
-            found.append(walks)
-            weights.append(decay ** (step / 2) * counts)
-        return np.concatenate(found), np.concatenate(weights)
+            ends, walks, counts = _extend_walks(ends, walks, counts, labels, edges)
+            digest_blocks.append(walks)
+            weight_blocks.append(decay ** (step / 2) * counts)
+        return np.concatenate(digest_blocks), np.concatenate(weight_blocks)
 
 
-def _by_start(edges: np.ndarray) -> np.ndarray:  # (m, 2)
+def _sort_by_start(edges: np.ndarray) -> np.ndarray:  # (m, 2)
     return edges[np.argsort(edges[:, 0], kind="stable")]
 
 
-def _one_step_more(
+def _extend_walks(
     ends: np.ndarray,  # (w,) the last node of each walk
-    walks: np.ndarray,  # (w,) digests of the labels on its way
-    counts: np.ndarray,  # (w,) how many there are of it
+    walks: np.ndarray,  # (w,) digests of the labels along each walk
+    counts: np.ndarray,  # (w,) number of walks with this end and digest
     labels: np.ndarray,  # (n,)
     edges: np.ndarray,  # (m, 2)
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Walks that go one step on; those with equal ends and labels are counted."""
-    first = np.searchsorted(edges[:, 0], ends, "left")
-    ways = np.searchsorted(edges[:, 0], ends, "right") - first
-    if ways.sum() > MAX_WALKS:
+    """Extend walks by one step, and count those with equal ends and labels."""
+    first_edges = np.searchsorted(edges[:, 0], ends, "left")
+    n_ways = np.searchsorted(edges[:, 0], ends, "right") - first_edges
+    if n_ways.sum() > MAX_WALKS:
         raise ValueError(
             f"RandomWalk: a graph has more than {MAX_WALKS} walks with different "
             "labels: lower n_steps, or give fewer different labels"
         )
-    begin = np.repeat(first - np.cumsum(ways) + ways, ways)
-    heads = edges[begin + np.arange(len(begin)), 1]
-    longer = mixed(np.repeat(walks, ways) ^ mixed(labels[heads]))
-    pairs = np.stack([heads.astype(np.uint64), longer], axis=1)
-    once, place = np.unique(pairs, axis=0, return_inverse=True)
-    sums = np.bincount(place.ravel(), np.repeat(counts, ways), minlength=len(once))
-    return once[:, 0].astype(np.int64), once[:, 1], sums
+    offsets = np.repeat(first_edges - np.cumsum(n_ways) + n_ways, n_ways)
+    heads = edges[offsets + np.arange(len(offsets)), 1]
+    extended = digest_numbers(np.repeat(walks, n_ways) ^ digest_numbers(labels[heads]))
+    pairs = np.stack([heads.astype(np.uint64), extended], axis=1)
+    distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)
+    sums = np.bincount(
+        inverse.ravel(), np.repeat(counts, n_ways), minlength=len(distinct)
+    )
+    return distinct[:, 0].astype(np.int64), distinct[:, 1], sums

@@ -1,7 +1,7 @@
-"""Rows kept from blocks that are read once: mini-batch LKDL, LKDL section IV-E.
+"""A sample of rows from blocks that are read once: mini-batch LKDL, section IV-E.
 
-The pool decides how many landmarks each block gives and which earlier ones they
-replace. The sampler decides which rows of a block are taken.
+`BlockSample` decides how many landmarks each block gives and which earlier ones they
+replace. The sampler decides which rows of a block become landmarks.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Sample = Callable[[Array, int], tuple[Array, np.ndarray | None]]
 
 
 class BlockSample:
-    """A pool of `target(n)` rows of the n rows seen, with a fair share of each block.
+    """A sample of `target(n)` of the first n rows, with a fair share of each block.
 
-    When a block brings the number of rows to n, about b/n of the pool are taken from
-    its b rows, and they replace random other rows of the pool.
+    When a block of b rows brings the number of rows to n, about b/n of the sample come
+    from this block, and they replace random other rows of the sample.
     """
 
     def __init__(
@@ -40,30 +40,32 @@ class BlockSample:
     def add(self, block: Array) -> None:
         """Take landmarks from one more block."""
         n_take, n_keep = self._shares(block.shape[0])
-        kept = np.sort(self._rng.choice(len(self), n_keep, replace=False))
+        retained = np.sort(self._rng.choice(len(self), n_keep, replace=False))
         if n_take:
             rows, indices = self._sample(block, n_take)
         else:
             rows, indices = block[:0], np.empty(0, dtype=np.intp)
-        self._join(kept, rows, indices)
+        self._join(retained, rows, indices)
         self.n_seen += block.shape[0]
 
     def _shares(self, n_block: int) -> tuple[int, int]:
         """How many rows to take from a block of this size, and how many to keep."""
         n = self.n_seen + n_block
         size = self._target(n)
-        # rounded at random, so that blocks of a single row get their share, too
+        # random rounding, so that blocks of a single row get their share, too
         n_take = int(size * n_block / n + self._rng.random())
         n_keep = min(max(size - n_take, 0), len(self))
         return min(size - n_keep, n_block), n_keep
 
-    def _join(self, kept: np.ndarray, rows: Array, indices: np.ndarray | None) -> None:
+    def _join(
+        self, retained: np.ndarray, rows: Array, indices: np.ndarray | None
+    ) -> None:
         if self.rows is not None:
-            old = self.rows[index_like(kept, self.rows)]
-            rows = namespace(rows).concat([old, rows])
+            old_rows = self.rows[index_like(retained, self.rows)]
+            rows = namespace(rows).concat([old_rows, rows])
         self.rows = rows
         if indices is None or self.indices is None:
-            self.indices = None  # points that are not samples have no index
+            self.indices = None  # points of a sampler such as k-means are no rows of X
         else:
-            new = indices + self.n_seen
-            self.indices = np.concatenate([self.indices[kept], new])
+            new_indices = indices + self.n_seen
+            self.indices = np.concatenate([self.indices[retained], new_indices])

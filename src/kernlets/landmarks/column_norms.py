@@ -13,7 +13,7 @@ from ..kernels.user_kernels import known_by_index
 from .weighted import draw_rows, host_weights
 
 MAX_EXACT = 8192  # samples up to which all columns are evaluated
-N_COLUMNS = 2048  # that stand for all columns where there are more samples
+N_COLUMNS = 2048  # columns that are drawn where there are more samples
 
 
 def column_norm(
@@ -49,7 +49,7 @@ class ColumnNorms:
 
     kernel: Kernel
     columns: Array  # (s, p), or their numbers in a precomputed matrix
-    numbers: np.ndarray  # (s,) of the columns, in order
+    numbers: np.ndarray  # (s,) row numbers of the columns, ascending
     n: int
     squared: bool
 
@@ -58,11 +58,12 @@ class ColumnNorms:
         cls, kernel: Kernel, X: Array, rng: np.random.Generator, squared: bool
     ) -> ColumnNorms:
         n = X.shape[0]
-        is_known = known_by_index(kernel, X)  # nothing to evaluate
+        # a precomputed matrix needs no evaluations of a kernel
+        is_index_only = known_by_index(kernel, X)
         numbers = np.arange(n)
-        if n > MAX_EXACT and not is_known:
+        if n > MAX_EXACT and not is_index_only:
             numbers = np.sort(rng.choice(n, N_COLUMNS, replace=False))
-        source = (X, index_like(numbers, X)) if is_known else in_memory(X, numbers)
+        source = (X, index_like(numbers, X)) if is_index_only else in_memory(X, numbers)
         columns = kernel.take(*source)
         return cls(kernel, columns, numbers, n, squared)
 
@@ -70,15 +71,17 @@ class ColumnNorms:
         """Norms for the rows with the numbers `first`, `first` + 1, ..."""
         s = len(self.numbers)
         sums = host_weights(map_rows(self._sums, X, s * (8 + X.dtype.itemsize)))
-        squares = sums if s == self.n else self._estimated(sums, X, first)
+        squares = sums if s == self.n else self._estimate(sums, X, first)
         return squares if self.squared else np.sqrt(squares)
 
     def _sums(self, block: Array) -> Array:  # (b,)
         """Σ κ(x, xⱼ)² over the columns."""
         return row_norms(double(self.kernel(block, self.columns)))
 
-    def _estimated(self, sums: np.ndarray, X: Array, first: int) -> np.ndarray:
-        own = to_numpy(self.kernel.diag(X)).astype(np.float64) ** 2
-        inside = np.isin(first + np.arange(len(sums)), self.numbers)
-        others = np.maximum(sums - inside * own, 0.0)
-        return own + others * ((self.n - 1) / (len(self.numbers) - inside))
+    def _estimate(self, sums: np.ndarray, X: Array, first: int) -> np.ndarray:
+        own_squares = to_numpy(self.kernel.diag(X)).astype(np.float64) ** 2
+        is_column = np.isin(first + np.arange(len(sums)), self.numbers)
+        other_squares = np.maximum(sums - is_column * own_squares, 0.0)
+        return own_squares + other_squares * (
+            (self.n - 1) / (len(self.numbers) - is_column)
+        )

@@ -71,13 +71,14 @@ def _scorer(
 ) -> Callable[[Array], np.ndarray]:
     """A function that computes the scores of a block of rows."""
     share, sample = len(pilot) / X.shape[0], take_rows(X, pilot)
-    # a precomputed kernel knows samples by their numbers in the whole matrix
-    is_known = known_by_index(kernel, X)
-    columns = kernel.take(X, index_like(pilot, X)) if is_known else sample
+    # a precomputed kernel takes column indices of the whole matrix instead of rows
+    is_index_only = known_by_index(kernel, X)
+    columns = kernel.take(X, index_like(pilot, X)) if is_index_only else sample
     products = kernel(sample, columns)
     gram = double(products)
     values, vectors = namespace(gram).linalg.eigh(gram)
-    values = namespace(gram).clip(values, 0.0, None)  # of a kernel that is indefinite
+    # an indefinite kernel has negative eigenvalues
+    values = namespace(gram).clip(values, 0.0, None)
     if ridge is None:
         ridge = _tail(to_numpy(values), m, eps(products)) / share
     whitener = as_like(vectors / (values + ridge * share) ** 0.5, products)
@@ -87,12 +88,12 @@ def _scorer(
 def _scores(
     kernel: Kernel, columns: Array, whitener: Array, ridge: float, X: Array
 ) -> np.ndarray:  # (n,)
-    def explained(block: Array) -> Array:
+    def explain(block: Array) -> Array:
         return row_norms(kernel(block, columns) @ whitener)
 
     row_bytes = 2 * whitener.shape[0] * whitener.dtype.itemsize
-    known = to_numpy(map_rows(explained, X, row_bytes))
-    unexplained = to_numpy(double(kernel.diag(X))) - known
+    explained_energy = to_numpy(map_rows(explain, X, row_bytes))
+    unexplained = to_numpy(double(kernel.diag(X))) - explained_energy
     return np.clip(unexplained / ridge, 0.0, 1.0)
 
 
@@ -101,4 +102,4 @@ def _tail(values: np.ndarray, m: int, precision: float) -> float:
     q = max(1, min(m, len(values)) // 2)
     tail = float(np.maximum(values[: len(values) - q], 0.0).sum()) / q
     floor = len(values) * precision * max(float(values[-1]), 0.0)
-    return max(tail, floor) or 1.0  # of a kernel that is zero
+    return max(tail, floor) or 1.0  # the tail of a zero kernel is 0

@@ -46,11 +46,11 @@ def rpcholesky(
     factor = _Factor(kernel, X, m)
     block = block or min(max(m // 10, 1), 200)
     while len(factor.pivots) < m and not factor.is_complete():
-        proposed = factor.propose(block, rng)
-        gram = factor.gram(proposed)
-        kept, lower = _accept(gram, factor.floor, rng)
-        factor.extend(proposed[kept], lower)
-        factor.forget(proposed[gram.diagonal() <= factor.floor])
+        proposals = factor.propose(block, rng)
+        gram = factor.gram(proposals)
+        accepted, lower = _accept(gram, factor.floor, rng)
+        factor.extend(proposals[accepted], lower)
+        factor.forget(proposals[gram.diagonal() <= factor.floor])
     return np.array(factor.pivots, dtype=np.intp)
 
 
@@ -69,21 +69,21 @@ def _accept(
     floor: float,
     rng: np.random.Generator,
 ) -> tuple[list[int], np.ndarray]:  # (a,), (a, a)
-    """Which proposals are kept, and the Cholesky factor L of their residuals."""
-    left, before = gram.copy(), gram.diagonal()
-    kept: list[int] = []
+    """Choose the proposals that become pivots, with the Cholesky factor L of those."""
+    residual, d = gram.copy(), gram.diagonal()
+    accepted: list[int] = []
     columns = np.empty((len(gram), 0))
-    for i, luck in enumerate(rng.random(len(gram))):
-        if left[i, i] > floor and luck * before[i] < left[i, i]:
-            column = left[:, i] / np.sqrt(left[i, i])
-            left -= np.outer(column, column)
-            kept.append(i)
+    for i, u in enumerate(rng.random(len(gram))):
+        if residual[i, i] > floor and u * d[i] < residual[i, i]:
+            column = residual[:, i] / np.sqrt(residual[i, i])
+            residual -= np.outer(column, column)
+            accepted.append(i)
             columns = np.column_stack([columns, column])
-    return kept, np.tril(columns[kept])
+    return accepted, np.tril(columns[accepted])
 
 
 class _Factor:
-    """The growing factor F with K ≈ F Fᵀ, and the diagonal of what is left."""
+    """The growing factor F with K ≈ F Fᵀ, and the diagonal of the residual K − F Fᵀ."""
 
     def __init__(self, kernel: Kernel, X: Array, m: int) -> None:
         self._kernel, self._X = kernel, X
@@ -103,29 +103,29 @@ class _Factor:
 
     def gram(self, rows: np.ndarray) -> np.ndarray:  # (b, b)
         """(K − F Fᵀ) at these rows and columns."""
-        return to_numpy(double(self._left(index_like(rows, self._X), rows)))
+        return to_numpy(double(self._residual_matrix(index_like(rows, self._X), rows)))
 
     def extend(self, pivots: np.ndarray, lower: np.ndarray) -> None:
-        """Append the columns of new pivots, orthogonalised by L⁻ᵀ, while room lasts."""
+        """Append the columns of new pivots, orthogonalised by L⁻ᵀ, up to m columns."""
         if not len(pivots):
             return
         start = len(self.pivots)
         pivots = pivots[: self._F.shape[1] - start]
         lower = lower[: len(pivots), : len(pivots)]
         whitened = as_like(np.linalg.inv(lower).T, self._F)
-        new = matmul(self._left(slice(None), pivots), whitened)
+        new = matmul(self._residual_matrix(slice(None), pivots), whitened)
         self._F[:, start : start + len(pivots)] = new
         self.pivots += pivots.tolist()
         self.residual = np.maximum(self.residual - to_numpy(row_norms(new)), 0.0)
         self.forget(pivots)
 
     def forget(self, rows: np.ndarray) -> None:
-        """Draw these no more: they are pivots, or rounding is all they have left."""
+        """Never draw these rows again: pivots, or rows whose residual is rounding."""
         self.residual[rows] = 0.0
 
-    def _left(self, rows: Any, columns: np.ndarray) -> Array:
+    def _residual_matrix(self, rows: Any, columns: np.ndarray) -> Array:
         """(K − F Fᵀ) at these rows and columns."""
-        taken = index_like(columns, self._X)
+        indices = index_like(columns, self._X)
         F = self._F[:, : len(self.pivots)]
-        K = self._kernel(self._X[rows], self._kernel.take(self._X, taken))
-        return K - matmul(F[rows], F[taken].T)
+        K = self._kernel(self._X[rows], self._kernel.take(self._X, indices))
+        return K - matmul(F[rows], F[indices].T)

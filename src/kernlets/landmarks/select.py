@@ -57,7 +57,7 @@ SAMPLERS: dict[str, Sampler] = {
     "leverage": leverage,
     "rpcholesky": rpcholesky,
 }
-NEED_VECTORS = (kmeans, coreset)  # not for samples known by their kernel only
+NEED_VECTORS = (kmeans, coreset)  # these do not work with a precomputed kernel
 #: Samplers that need only a block of X in memory at a time.
 BY_BLOCKS = (uniform, diagonal, column_norm, coreset, leverage, kmeans)
 
@@ -75,8 +75,8 @@ class Landmarks:
         "probe": Either(Nothing(), Floats("n", "p")),
     }
 
-    rows: Array  # (c, p) as samples
-    points: Array  # the same as the second argument of the kernel
+    rows: Array  # (c, p) the samples
+    points: Array  # the samples, as the second argument of the kernel
     indices: np.ndarray | None  # (c,) rows of X; None for points that are not samples
     probe: Array | None = None  # (≤ 2048, p) rows of a stream, for error estimates
 
@@ -88,7 +88,7 @@ def choose(
     n_landmarks: int | float | None,
     rng: np.random.Generator,
 ) -> Landmarks:
-    """The landmarks that `landmarks` and `n_landmarks` ask for.
+    """Choose landmarks as `landmarks` and `n_landmarks` say.
 
     Parameters
     ----------
@@ -105,13 +105,13 @@ def choose(
         Count, fraction of the samples, or `default_count`.
     rng : Generator
     """
-    found = _choose(landmarks, kernel, X, n_landmarks, rng)
-    if found.rows.shape[0] == 0:
+    choice = _choose(landmarks, kernel, X, n_landmarks, rng)
+    if choice.rows.shape[0] == 0:
         raise ValueError(
             f"landmarks={landmarks!r} found no sample to choose, because the kernel "
             "is zero on X: check X for zero rows"
         )
-    return found
+    return choice
 
 
 def _choose(
@@ -124,13 +124,13 @@ def _choose(
     if is_blocks(X):
         return _from_stream(landmarks, kernel, X, n_landmarks, rng)
     if not _is_sampler(landmarks):
-        return _given(landmarks, kernel, X, n_landmarks)
+        return _user_landmarks(landmarks, kernel, X, n_landmarks)
     sampler = find_sampler(landmarks)
     m = count(n_landmarks, X.shape[0])
     _check_vectors(sampler, kernel, X)
     if is_elsewhere(X) and not _takes_blocks(sampler, kernel, X):
-        return _from_elsewhere(sampler, kernel, X, m, rng)
-    return _landmarks(kernel, X, sampler(kernel, X, m, rng))
+        return _from_outside_memory(sampler, kernel, X, m, rng)
+    return _as_landmarks(kernel, X, sampler(kernel, X, m, rng))
 
 
 def _takes_blocks(sampler: Sampler, kernel: Kernel, X: Any) -> bool:
@@ -140,39 +140,41 @@ def _takes_blocks(sampler: Sampler, kernel: Kernel, X: Any) -> bool:
     )
 
 
-def _from_elsewhere(
+def _from_outside_memory(
     sampler: Sampler, kernel: Kernel, X: Any, m: int, rng: np.random.Generator
 ) -> Landmarks:
-    """Landmarks by a sampler that needs rows in memory, of rows that are elsewhere."""
+    """Choose from rows on disk or in Dask by a sampler that needs rows in memory."""
     if is_dask(X):
         _refuse_matrix(kernel, X)
         return _from_chunks(sampler, kernel, X, m, rng)
     if X.size * as_float(X[:1]).dtype.itemsize > room(X) // 4:
         return _from_stream(sampler, kernel, _pieces(X), m, rng)
-    X = _loaded(X)
-    return _landmarks(kernel, X, sampler(kernel, X, m, rng))
+    X = _load(X)
+    return _as_landmarks(kernel, X, sampler(kernel, X, m, rng))
 
 
 def _from_chunks(
     sampler: Sampler, kernel: Kernel, X: Any, m: int, rng: np.random.Generator
 ) -> Landmarks:
-    """Each chunk of a Dask array gives its share, chosen where it is."""
+    """Let each chunk of a Dask array choose its share of landmarks on its worker."""
     sizes = np.array(X.chunks[0])
     ends = np.cumsum(sizes)
     shares = np.diff(np.round(ends * (m / ends[-1])).astype(int), prepend=0)
     seeds = rng.integers(2**62, size=len(sizes)).tolist()
-    wanted = [
+    share_and_seed = [
         (share, seed) if share else None
         for share, seed in zip(shares.tolist(), seeds, strict=True)
     ]
-    found = dask_rows().each_chunk(partial(_take_share, sampler, kernel), X, wanted)
+    chunk_choices = dask_rows().each_chunk(
+        partial(_take_share, sampler, kernel), X, share_and_seed
+    )
     begins = (ends - sizes)[shares > 0]
-    rows = to_device(np.concatenate([rows for rows, _ in found]))
-    indices = None
-    if all(places is not None for _, places in found):
-        pairs = zip(found, begins, strict=True)
-        indices = np.concatenate([places + begin for (_, places), begin in pairs])
-    return Landmarks(rows, rows, indices)
+    rows = to_device(np.concatenate([rows for rows, _ in chunk_choices]))
+    row_indices = None
+    if all(indices is not None for _, indices in chunk_choices):
+        pairs = zip(chunk_choices, begins, strict=True)
+        row_indices = np.concatenate([indices + begin for (_, indices), begin in pairs])
+    return Landmarks(rows, rows, row_indices)
 
 
 def _take_share(
@@ -239,22 +241,22 @@ def _check_vectors(sampler: Sampler, kernel: Kernel, X: Array) -> None:
         )
 
 
-def _landmarks(kernel: Kernel, X: Array, chosen: Array) -> Landmarks:
+def _as_landmarks(kernel: Kernel, X: Array, choice: Array) -> Landmarks:
     """Landmarks from the indices or points that a sampler returned."""
-    if not hasattr(chosen, "ndim"):
+    if not hasattr(choice, "ndim"):
         raise TypeError(
-            f"the function given as landmarks returned a {type(chosen).__name__}: it "
+            f"the function given as landmarks returned a {type(choice).__name__}: it "
             "must return an array of indices of rows of X, or of points"
         )
-    if chosen.ndim == 1:
-        return _from_indices(kernel, X, np.sort(to_numpy(chosen)))
+    if choice.ndim == 1:
+        return _from_indices(kernel, X, np.sort(to_numpy(choice)))
     if known_by_index(kernel, X):
         raise ValueError(
             "landmarks are points, but a precomputed kernel knows samples by their "
             "index only: give indices of rows of X"
         )
-    # a sampler may return X itself, which its owner may change later
-    points = namespace(chosen).asarray(chosen, copy=True)
+    # copied, because a sampler may return X itself, which the user may change
+    points = namespace(choice).asarray(choice, copy=True)
     return Landmarks(points, points, None)
 
 
@@ -265,14 +267,14 @@ def _from_indices(kernel: Kernel, X: Array, indices: np.ndarray) -> Landmarks:
     return Landmarks(rows, points, indices)
 
 
-def _given(
+def _user_landmarks(
     landmarks: Any, kernel: Kernel, X: Array, n_landmarks: int | float | None
 ) -> Landmarks:
-    """Landmarks that the user has chosen: indices of rows of X, or points."""
+    """Read landmarks that the user gave: indices of rows of X, or points."""
     values = _checked_values(landmarks, n_landmarks)
     if values.ndim == 2:
         points = check_points(values, no_rows(X), "landmarks")
-        return _landmarks(kernel, X, points)
+        return _as_landmarks(kernel, X, points)
     if values.min() < 0 or values.max() >= X.shape[0]:
         raise ValueError(
             f"landmarks has indices from {values.min()} to {values.max()}, but X has "
@@ -310,11 +312,11 @@ def _from_stream(
     n_landmarks: int | float | None,
     rng: np.random.Generator,
 ) -> Landmarks:
-    """Landmarks from blocks of rows that are read once."""
+    """Choose landmarks from blocks of rows that are read once."""
     blocks = _with_vectors(kernel, blocks)
     probe = BlockSample(_taker(uniform, kernel, rng), lambda n: min(n, PROBE_ROWS), rng)
     if not _is_sampler(landmarks):
-        return _given_beside(landmarks, n_landmarks, blocks, probe)
+        return _user_points_and_probe(landmarks, n_landmarks, blocks, probe)
     taker = _taker(find_sampler(landmarks), kernel, rng)
     pool = BlockSample(taker, partial(_at_most, n_landmarks), rng)
     for block in blocks:
@@ -324,13 +326,13 @@ def _from_stream(
     return Landmarks(pool.rows, pool.rows, pool.indices, probe.rows)
 
 
-def _given_beside(
+def _user_points_and_probe(
     landmarks: Any,
     n_landmarks: int | float | None,
     blocks: Iterable[Array],
     probe: BlockSample,
 ) -> Landmarks:
-    """Points that the user has chosen, with a probe drawn from the blocks."""
+    """Read points that the user gave, and draw a probe from the blocks."""
     values = _checked_values(landmarks, n_landmarks)
     if values.ndim == 1:
         raise ValueError(
@@ -344,11 +346,11 @@ def _given_beside(
 
 
 def _taker(sampler: Sampler, kernel: Kernel, rng: np.random.Generator) -> Sample:
-    """The sampler in the form that `Pool` takes: rows of a block and their indices."""
+    """The sampler in the form that `BlockSample` takes: it returns rows and indices."""
 
     def take(block: Array, m: int) -> tuple[Array, np.ndarray | None]:
-        found = _landmarks(kernel, block, sampler(kernel, block, m, rng))
-        return found.rows, found.indices
+        choice = _as_landmarks(kernel, block, sampler(kernel, block, m, rng))
+        return choice.rows, choice.indices
 
     return take
 
@@ -370,9 +372,9 @@ def _refuse_matrix(kernel: Kernel, X: Any) -> None:
 def _pieces(X: Any) -> Iterator[np.ndarray]:
     """Rows on disk in pieces of an eighth of the memory budget."""
     row_bytes = X.shape[1] * as_float(X[:1]).dtype.itemsize
-    return map(_loaded, row_batches(X, max(1, room(X) // (8 * row_bytes))))
+    return map(_load, row_batches(X, max(1, room(X) // (8 * row_bytes))))
 
 
-def _loaded(X: Any) -> np.ndarray:
-    """Rows on disk in memory, as finite floating-point numbers."""
+def _load(X: Any) -> np.ndarray:
+    """Read rows on disk into memory, as finite floating-point numbers."""
     return stacked_rows(as_float, X, row_bytes=8 * X.shape[1])

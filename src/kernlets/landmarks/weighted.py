@@ -43,7 +43,7 @@ def draw(
     if replace:
         share = weights / weights.sum() if weights.any() else None
         return np.unique(rng.choice(len(weights), m, p=share))
-    return First.of(weights, 0, m, _seed(rng)).rows
+    return First.of(weights, 0, m, _draw_seed(rng)).rows
 
 
 def draw_rows(
@@ -54,53 +54,56 @@ def draw_rows(
     replace: bool = False,
     numbered: bool = False,
 ) -> np.ndarray:  # (≤ m,)
-    """`draw` with the weights of the rows of X, wherever these are.
+    """Call `draw` with the weights of the rows of X, in memory, on disk or in Dask.
 
     With `numbered`, `weigh` gets the number of the first row of a block, too.
     """
-    weigh = weigh if numbered else partial(_unnumbered, weigh)
+    weigh = weigh if numbered else partial(_ignore_number, weigh)
     if not is_elsewhere(X):
         return draw(host_weights(weigh(X, 0)), m, rng, replace)
     row_bytes = 4 * 8 * row_width(X)
     if replace:
-        parts = sum_rows(partial(_weights_of_block, weigh), X, row_bytes, numbered=True)
-        return draw(np.concatenate(parts), m, rng, replace)
-    block = partial(_first_of_block, weigh, m, _seed(rng))
+        block_weights = sum_rows(
+            partial(_weights_of_block, weigh), X, row_bytes, numbered=True
+        )
+        return draw(np.concatenate(block_weights), m, rng, replace)
+    block = partial(_first_of_block, weigh, m, _draw_seed(rng))
     return sum_rows(block, X, row_bytes, numbered=True).rows
 
 
-def _unnumbered(weigh: Callable[[Array], Any], block: Array, first: int) -> Any:
+def _ignore_number(weigh: Callable[[Array], Any], block: Array, first: int) -> Any:
     return weigh(block)
 
 
 def _weights_of_block(
     weigh: Callable[..., Any], block: Array, first: int
 ) -> list[np.ndarray]:
-    """A list, so that those of several blocks add up."""
+    """Return a list, because the lists of several blocks are concatenated by +."""
     return [host_weights(weigh(block, first))]
 
 
 @dataclass(frozen=True)
 class First:
-    """The first m rows whose clocks ring; over blocks of rows they add up.
+    """The m rows drawn first, by the exponential clocks that simulate drawing.
 
-    Exponential clocks of rate w ring in the order of draws without replacement.
+    Clocks with rates w ring in the order of draws without replacement with weights w.
+    The m first rows of several blocks are added by ``+``.
     """
 
-    rows: np.ndarray  # (≤ m,) in the order of ringing
-    rings: np.ndarray  # (≤ m,) logarithm of the time, infinite for a rate of zero
-    luck: np.ndarray  # (≤ m,) order of those that never ring
+    rows: np.ndarray  # (≤ m,) in sampling order
+    rings: np.ndarray  # (≤ m,) log of the ringing time, infinite for zero weight
+    luck: np.ndarray  # (≤ m,) random order of the rows of zero weight
     m: int
 
     @classmethod
     def of(cls, weights: np.ndarray, first: int, m: int, seed: int) -> First:
-        """From the weights of the rows `first`, `first` + 1, ..."""
+        """Draw from the rows `first`, `first` + 1, ... by their weights."""
         n = len(weights)
-        with np.errstate(divide="ignore"):  # log 0 is what is meant
+        with np.errstate(divide="ignore"):  # log 0 = -∞ is intended
             clocks = np.log(-np.log1p(-row_uniforms(seed, first, n)))
             rings = np.where(weights > 0, clocks - np.log(weights), np.inf)
         rows = np.arange(first, first + n)
-        return cls(rows, rings, row_uniforms(seed + 1, first, n), m)._shortened()
+        return cls(rows, rings, row_uniforms(seed + 1, first, n), m)._cut_to_m()
 
     def __add__(self, other: First) -> First:
         both = First(
@@ -109,11 +112,11 @@ class First:
             np.concatenate([self.luck, other.luck]),
             self.m,
         )
-        return both._shortened()
+        return both._cut_to_m()
 
-    def _shortened(self) -> First:
-        kept = np.lexsort((self.luck, self.rings))[: self.m]
-        return First(self.rows[kept], self.rings[kept], self.luck[kept], self.m)
+    def _cut_to_m(self) -> First:
+        order = np.lexsort((self.luck, self.rings))[: self.m]
+        return First(self.rows[order], self.rings[order], self.luck[order], self.m)
 
 
 def _first_of_block(
@@ -122,7 +125,7 @@ def _first_of_block(
     return First.of(host_weights(weigh(block, first)), first, m, seed)
 
 
-def _seed(rng: np.random.Generator) -> int:
+def _draw_seed(rng: np.random.Generator) -> int:
     return int(rng.integers(2**62))
 
 
@@ -157,28 +160,29 @@ def coreset_weights(X: Array) -> np.ndarray:  # (n, p) -> (n,)
 
 def _mean_and_energy(X: Array) -> tuple[np.ndarray, float]:  # (p,)
     """μ and the mean of ‖x‖², in float64."""
-    with quiet():  # weights are looked at
+    with quiet():  # host_weights reports overflow
         sums = sum_rows(_sums, X, row_bytes=16 * X.shape[1])
     return sums[:-1] / X.shape[0], float(sums[-1]) / X.shape[0]
 
 
 def _sums(block: Array) -> np.ndarray:  # (p + 1,)
-    own = float(double(row_norms(block)).sum())
-    return np.append(column_sums(block), own)
+    energy = float(double(row_norms(block)).sum())
+    return np.append(column_sums(block), energy)
 
 
-def _off_mean(mean: np.ndarray, typical: float, X: Array) -> np.ndarray:  # (n,)
-    with quiet():  # weights are looked at
-        return host_weights(_off_mean_squares(mean, typical, X))
+def _off_mean(mean: np.ndarray, mean_energy: float, X: Array) -> np.ndarray:  # (n,)
+    with quiet():  # host_weights reports overflow
+        return host_weights(_off_mean_squares(mean, mean_energy, X))
 
 
-def _off_mean_squares(mean: np.ndarray, typical: float, X: Array) -> Array:  # (n,)
-    own, energy = row_norms(X), float(mean @ mean)
-    if energy <= (10 * eps(own)) ** 2 * typical:
-        return own  # centred data: what is left of the mean is rounding
-    unit = float(power_of_two(np.float64(energy) ** 0.5))  # lest squares overflow
-    along = X @ as_like(mean / unit, own)
-    return own - along * along / (energy / unit / unit)
+def _off_mean_squares(mean: np.ndarray, mean_energy: float, X: Array) -> Array:  # (n,)
+    energies, energy_of_mean = row_norms(X), float(mean @ mean)
+    if energy_of_mean <= (10 * eps(energies)) ** 2 * mean_energy:
+        return energies  # centred data: the mean is a rounding error
+    # scaled, so that squares do not overflow
+    scale = float(power_of_two(np.float64(energy_of_mean) ** 0.5))
+    projections = X @ as_like(mean / scale, energies)
+    return energies - projections * projections / (energy_of_mean / scale / scale)
 
 
 def host_weights(values: Any) -> np.ndarray:  # (n,)

@@ -84,8 +84,8 @@ class AnchorStock:
         X: Array,  # (n, p)
         steps: np.ndarray,  # (n,)
         rules: ops.Rules,
-        pursuit: ops.Pursuit,
-    ) -> tuple[AnchorStock, ops.Outcome]:
+        pursuit: ops.BudgetPursuit,
+    ) -> tuple[AnchorStock, ops.BudgetOutcome]:
         """The anchors and atoms after a block of samples, and a summary of the block.
 
         Samples that are far too large are skipped: one with a thousand times the usual
@@ -147,7 +147,9 @@ class AnchorStock:
         matrix = (matrix + move_like(np.eye(len(self)), matrix) * more) * units
         return xp.linalg.inv(matrix) * units
 
-    def _closed(self, stock: ops.Stock, done: ops.Outcome, pool: Array) -> AnchorStock:
+    def _closed(
+        self, stock: ops.Stock, done: ops.BudgetOutcome, pool: Array
+    ) -> AnchorStock:
         size = done.size
         kept = len(stock.inverse) > 0
         fresh = self.inverse.shape[0] != len(self) or self.age > MAX_AGE

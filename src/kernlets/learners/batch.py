@@ -15,7 +15,7 @@ from ..dictionaries import ExplicitDictionary
 from ..persistence.checkpoint import Checkpoint
 from ..pursuits import resolve_coder
 from ..updates import MODUpdate, resolve_update
-from ..updates.sweeps import nonnegative
+from ..updates.sweeps import clip_negative
 from .base import DictionaryLearner
 from .iterate import CodeAndUpdate, Monitor, iterate
 from .linear_atoms import LinearAtoms
@@ -258,7 +258,7 @@ class KSVD(LinearLearner):
         start = super()._first_dictionary(X, rng, weights)
         if not self.positive_atoms:
             return start
-        return start.with_weights(nonnegative(start.atoms))
+        return start.with_weights(clip_negative(start.atoms))
 
     def _atom_update(self) -> AtomUpdate:
         return ksvd_update(self.update, self.coder, self.positive_atoms)

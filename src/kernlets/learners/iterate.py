@@ -38,8 +38,8 @@ from ..core import (
 from ..persistence.checkpoint import Checkpoint, fitting, learned_fields
 from ..pursuits import encode
 from ..pursuits.coded_sums import code_and_sum
-from ..updates.exchange import exchanged
-from ..updates.sweeps import nonnegative
+from ..updates.exchange import exchange_atoms
+from ..updates.sweeps import clip_negative
 from .warm_up import Pace, at_rest, grown
 
 
@@ -271,9 +271,9 @@ class CodeAndUpdate(Alternation):
         """Other atoms if it is time, non-negative if those of the update are."""
         if not self.pace.exchanges(self.n_steps):
             return dictionary
-        dictionary = exchanged(dictionary, coded, self.pace.exchange)
+        dictionary = exchange_atoms(dictionary, coded, self.pace.exchange)
         if getattr(self.update, "positive_atoms", False):
-            dictionary = dictionary.with_weights(nonnegative(dictionary.weights))
+            dictionary = dictionary.with_weights(clip_negative(dictionary.weights))
         return dictionary
 
     def state(self) -> dict[str, Any]:

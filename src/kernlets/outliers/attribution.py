@@ -1,4 +1,4 @@
-"""What each feature adds to the score of a row, and what the row is compared with."""
+"""The contribution of each feature to a row's score, and normal rows to compare."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ..kernels.complete import NEIGHBORS, RIDGE, fill_in, usual_kernel
 from .sampled import SampledDictionaries
 
 
-class Represented(NamedTuple):
-    """Standardised rows beside what is normal."""
+class Attribution(NamedTuple):
+    """Standardised rows, their contributions, and normal values beside them."""
 
     rows: np.ndarray  # (n, p)
     contributions: np.ndarray  # (n, p)
@@ -24,8 +24,8 @@ class Represented(NamedTuple):
     numbers: np.ndarray  # (n,)
 
 
-def represented(detector: Any, X: Array) -> Represented:
-    """Standardised rows of a fitted detector, taken apart."""
+def attribute(detector: Any, X: Array) -> Attribution:
+    """Attribute the scores of standardised rows to their features."""
     if isinstance(detector.learner_, SampledDictionaries):
         return _by_dictionaries(detector, X)
     if not hasattr(detector, "reference_"):
@@ -35,33 +35,33 @@ def represented(detector: Any, X: Array) -> Represented:
     return _by_learner(detector, X)
 
 
-def _by_dictionaries(detector: Any, X: Array) -> Represented:
-    """Contributions are exact: distances are sums over features.
+def _by_dictionaries(detector: Any, X: Array) -> Attribution:
+    """Contributions of features are exact, because distances are sums over features.
 
-    Expected is the median of the nearest atoms over the dictionaries.
+    The expected row is the median of the nearest atoms over the dictionaries.
     """
     learner: SampledDictionaries = detector.learner_
     X = learner.completed(X)
-    contributions, places = (to_numpy(part) for part in learner.parts(X))
+    contributions, atom_indices = (to_numpy(array) for array in learner.parts(X))
     atoms = to_numpy(learner.rows_)
-    seeing = learner.views_ != 2
-    seeing = seeing if seeing.any() else ~seeing
-    expected = np.stack([np.median(atoms[i], axis=0) for i in places[:, seeing]])
+    is_raw = learner.views_ != 2
+    is_raw = is_raw if is_raw.any() else ~is_raw
+    expected = np.stack([np.median(atoms[i], axis=0) for i in atom_indices[:, is_raw]])
     scores = to_numpy(learner.errors(learner.rows_))
-    normal = np.flatnonzero(scores <= detector.threshold_)
-    normal = normal if len(normal) else np.arange(len(atoms))
+    normal_atoms = np.flatnonzero(scores <= detector.threshold_)
+    normal_atoms = normal_atoms if len(normal_atoms) else np.arange(len(atoms))
     rows = to_numpy(X)
-    near = normal[_nearest(rows, atoms[normal])]
+    near = normal_atoms[_nearest(rows, atoms[normal_atoms])]
     numbers = learner.row_numbers_[near]
-    return Represented(rows, contributions, expected, atoms[near], numbers)
+    return Attribution(rows, contributions, expected, atoms[near], numbers)
 
 
-def _by_learner(detector: Any, X: Array) -> Represented:
-    """The residual of a linear dictionary; otherwise what each feature changes.
+def _by_learner(detector: Any, X: Array) -> Attribution:
+    """Contributions are squared residuals if the dictionary is linear, else changes.
 
-    In the feature space of a kernel, or behind a map, a residual has no features: a
-    feature then counts by how much smaller the error is with its value in the nearest
-    normal row.
+    In the feature space of a kernel, or after a map, a residual has no features. The
+    contribution of a feature is then the decrease of the error when the feature gets
+    its value in the nearest normal row.
     """
     reference = to_numpy(detector.reference_)
     kernel = usual_kernel(X.shape[1])
@@ -75,29 +75,29 @@ def _by_learner(detector: Any, X: Array) -> Represented:
     if is_linear:
         codes = learner.transform(as_like(rows, detector.reference_))
         expected = to_numpy(learner.inverse_transform(codes))
-        return Represented(rows, (rows - expected) ** 2, expected, nearest, numbers)
+        return Attribution(rows, (rows - expected) ** 2, expected, nearest, numbers)
     pairs = zip(rows, nearest, strict=True)
     changes = np.stack([_changes(detector, x, z) for x, z in pairs])
-    return Represented(rows, changes, nearest, nearest, numbers)
+    return Attribution(rows, changes, nearest, nearest, numbers)
 
 
 def _changes(detector: Any, x: np.ndarray, normal: np.ndarray) -> np.ndarray:  # (p,)
-    """How much smaller the error is with each feature as in the normal row."""
-    others = np.tile(x, (len(x) + 1, 1))
-    np.fill_diagonal(others, normal)
-    errors = to_numpy(detector._learned_errors(as_like(others, detector.reference_)))
-    found = np.maximum(errors[-1] - errors[:-1], 0)
-    return found if found.any() else np.abs(x - normal)
+    """Decreases of the error when single features get the values of the normal row."""
+    variants = np.tile(x, (len(x) + 1, 1))
+    np.fill_diagonal(variants, normal)
+    errors = to_numpy(detector._learned_errors(as_like(variants, detector.reference_)))
+    reductions = np.maximum(errors[-1] - errors[:-1], 0)
+    return reductions if reductions.any() else np.abs(x - normal)
 
 
-def _nearest(rows: np.ndarray, others: np.ndarray) -> np.ndarray:  # (n,)
-    """The nearest of the others to each row, by the sum of absolute differences.
+def _nearest(rows: np.ndarray, candidates: np.ndarray) -> np.ndarray:  # (n,)
+    """The nearest candidate to each row, by the sum of absolute differences.
 
-    A row that is among them itself gets another one, if there is one that differs.
+    Candidates that are equal to the row are skipped, if any differs from it.
     """
-    return np.array([_nearest_other(np.abs(others - x).sum(axis=1)) for x in rows])
+    return np.array([_nearest_other(np.abs(candidates - x).sum(axis=1)) for x in rows])
 
 
 def _nearest_other(distances: np.ndarray) -> int:
-    elsewhere = np.where(distances > 0, distances, np.inf)
-    return int(elsewhere.argmin())
+    positive = np.where(distances > 0, distances, np.inf)
+    return int(positive.argmin())

@@ -1,6 +1,7 @@
-"""What all outlier detectors share: scores in two dialects, odds and reasons.
+"""Base class of outlier detectors: scores, labels, probabilities, explanations.
 
-`detector.py` learns from all rows at once, `stream.py` from rows as they come.
+Detectors in `detector.py` learn from all rows at once, those in `stream.py` from a
+stream.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ..backend.validation import check_rows
 from ..core import Array, Kernel
 from ..kernels import resolve
 from ..kernels.check_samples import takes_rows
-from .attribution import Represented, represented
+from .attribution import Attribution, attribute
 from .reasons import OutlierExplanation
 from .thresholds import ODDS, confidence
 
@@ -30,7 +31,7 @@ ERROR_COPIES = 4  # scoring a block needs this many arrays of its size
 
 
 class OutlierDetector(OutlierMixin, Estimator, ABC):
-    """Scores by a fitted `learner_` of rows scaled by `mean_` and `scale_`.
+    """A detector that scales rows by `mean_` and `scale_` and scores by `learner_`.
 
     A subclass defines `fit`, `score_samples` and `_training_scores`, and sets
     `threshold_` and `offset_`.
@@ -51,7 +52,7 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
 
     @abstractmethod
     def _training_scores(self) -> np.ndarray:  # (n,)
-        """Scores that new ones are compared with, in memory."""
+        """Scores of training rows, in memory, with which new scores are compared."""
 
     def decision_function(self, X: Any) -> Array:  # (n,)
         """`score_samples` shifted so that outliers are negative."""
@@ -109,8 +110,8 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
             )
         X = check_rows(self, X, like=self.mean_, allow_nan=self._takes_nan)
         scores = to_numpy(self._errors(X))
-        known = represented(self, self._standardized(X))
-        return [self._explanation(known, i, s) for i, s in enumerate(scores)]
+        attribution = attribute(self, self._standardize(X))
+        return [self._explanation(attribution, i, s) for i, s in enumerate(scores)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -120,25 +121,25 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
     # ------------------------------------------------------------------ learning
 
     def _kernel(self) -> Kernel | None:
-        """The kernel that meets the samples first, if they are not rows of numbers."""
+        """The kernel that takes the samples, if they are not rows of numbers."""
         steps = getattr(self.learner, "steps", [("", self.learner)])
         kernel = getattr(steps[0][1], "kernel", None)
         kernel = None if kernel is None else resolve(kernel)
         return None if takes_rows(kernel) else kernel
 
-    def _set_threshold(self, found: float) -> None:
-        self.threshold_, self.offset_ = found, -found
+    def _set_threshold(self, threshold: float) -> None:
+        self.threshold_, self.offset_ = threshold, -threshold
 
     # ------------------------------------------------------------------- scoring
 
-    def _standardized(self, X: Array) -> Array:
+    def _standardize(self, X: Array) -> Array:
         if is_objects(X) or not self.standardize:
             return X
         with quiet():
-            found = (X - self.mean_) / self.scale_
-            if bool(namespace(found).isinf(found).any()):  # a difference too large
-                found = X / self.scale_ - self.mean_ / self.scale_
-        return _bounded(found)
+            scaled = (X - self.mean_) / self.scale_
+            if bool(namespace(scaled).isinf(scaled).any()):  # X - mean overflows
+                scaled = X / self.scale_ - self.mean_ / self.scale_
+        return _clip(scaled)
 
     def _scores(self, X: Any) -> np.ndarray:  # (n,)
         return -to_numpy(self.score_samples(X))
@@ -147,7 +148,7 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
         """Scores of rows before standardisation, block by block."""
 
         def errors(block: Array) -> Array:
-            return self._learned_errors(self._standardized(block))
+            return self._learned_errors(self._standardize(block))
 
         return map_rows(errors, X, row_bytes=ERROR_COPIES * 8 * X.shape[-1])
 
@@ -157,23 +158,23 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
         return last_step(self.learner_).reconstruction_error(X, per_sample=True)
 
     def _explanation(
-        self, known: Represented, row: int, score: float
+        self, attribution: Attribution, row: int, score: float
     ) -> OutlierExplanation:
         lower = float(np.mean(self._training_scores() < score))
         return OutlierExplanation(
             float(score),
             self.threshold_,
             lower,
-            known.contributions[row],
-            self._restored(known.rows[row]),
-            self._restored(known.expected[row]),
-            self._restored(known.nearest[row]),
-            int(known.numbers[row]),
+            attribution.contributions[row],
+            self._in_original_units(attribution.rows[row]),
+            self._in_original_units(attribution.expected[row]),
+            self._in_original_units(attribution.nearest[row]),
+            int(attribution.numbers[row]),
             self._feature_names(),
         )
 
-    def _restored(self, row: np.ndarray) -> np.ndarray:  # (p,)
-        """A standardised row in its own units."""
+    def _in_original_units(self, row: np.ndarray) -> np.ndarray:  # (p,)
+        """Convert a standardised row to the original units."""
         if not self.standardize:
             return row
         return row * to_numpy(self.scale_) + to_numpy(self.mean_)
@@ -185,20 +186,20 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
         return tuple(f"x{j}" for j in range(self.n_features_in_))
 
 
-def seeded(learner: Any, seed: int) -> Any:
-    """A copy of a learner, with this seed if it has none of its own."""
+def with_seed(learner: Any, seed: int) -> Any:
+    """Copy a learner, and set this seed if its random_state is None."""
     learner = clone(learner)
-    last = last_step(learner)
-    if last.get_params(deep=False).get("random_state", seed) is None:
-        last.set_params(random_state=seed)
+    final = last_step(learner)
+    if final.get_params(deep=False).get("random_state", seed) is None:
+        final.set_params(random_state=seed)
     return learner
 
 
-def _bounded(X: Array) -> Array:  # (n, p)
-    """Standardised entries cut off where sums of their fourth powers overflow.
+def _clip(X: Array) -> Array:  # (n, p)
+    """Clip standardised entries so that sums of their fourth powers do not overflow.
 
-    They are as abnormal as can be anyway.
+    Clipped entries are extremely abnormal anyway.
     """
     xp = namespace(X)
-    most = float(xp.finfo(X.dtype).max) ** 0.2
-    return xp.clip(X, -most, most)
+    limit = float(xp.finfo(X.dtype).max) ** 0.2
+    return xp.clip(X, -limit, limit)

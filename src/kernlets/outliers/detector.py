@@ -38,7 +38,7 @@ from ..fields import (
 from ..kernels.check_samples import check_samples
 from ..kernels.complete import completed_rows
 from ..learners.base import DictionaryLearner
-from .base import OutlierDetector, seeded
+from .base import OutlierDetector, with_seed
 from .sampled import SampledDictionaries
 from .scaling import moments, robust_moments
 from .thresholds import (
@@ -179,7 +179,7 @@ class DictionaryOutlierDetector(OutlierDetector):
     def fit(self, X: Any, y: Any = None) -> DictionaryOutlierDetector:
         """Learn what is normal from the rows of X; y is ignored."""
         self._validate_params()
-        gaps = at_hand(X)
+        allow_nan = at_hand(X)
         X = check_samples(
             self,
             X,
@@ -187,15 +187,15 @@ class DictionaryOutlierDetector(OutlierDetector):
             reset=True,
             ensure_min_samples=2,
             by_blocks=True,
-            allow_nan=gaps,
+            allow_nan=allow_nan,
         )
         X = completed_rows(X)
         rng = generator(self.random_state)
         learning, calibration = self._split(X, rng)
-        whole = calibration is None  # rows that are all in memory are not copied then
-        rows = spread_sample(X, len(learning)) if whole else take_rows(X, learning)
+        takes_all = calibration is None  # then rows in memory need no copy
+        rows = spread_sample(X, len(learning)) if takes_all else take_rows(X, learning)
         self._measure_features(rows)
-        self._learn(self._standardized(rows), learning, rng)
+        self._learn(self._standardize(rows), learning, rng)
         self.decision_scores_ = self._errors(X)
         self._choose_threshold(calibration)
         return self
@@ -248,35 +248,35 @@ class DictionaryOutlierDetector(OutlierDetector):
         self.mean_, self.scale_ = measure(X)
 
     def _learn(
-        self, known: Array, numbers: np.ndarray, rng: np.random.Generator
+        self, scaled: Array, numbers: np.ndarray, rng: np.random.Generator
     ) -> None:
         seed = int(rng.integers(2**31))
         for name in ("reference_", "reference_rows_"):
             self.__dict__.pop(name, None)
         if self.learner is None:
-            self.learner_ = self._sampled(seed).fit(known)
+            self.learner_ = self._new_dictionaries(seed).fit(scaled)
             self.learner_.row_numbers_ = numbers[self.learner_.row_numbers_]
             return
-        learner = seeded(self.learner, seed)
-        self.learner_ = clone(learner).fit(known)
-        errors = to_numpy(self._learned_errors(known))
+        learner = with_seed(self.learner, seed)
+        self.learner_ = clone(learner).fit(scaled)
+        errors = to_numpy(self._learned_errors(scaled))
         usual = np.flatnonzero(errors <= self._usual(errors))
         if self._trims():
-            self.learner_ = learner.fit(known[index_like(usual, known)])
+            self.learner_ = learner.fit(scaled[index_like(usual, scaled)])
         usual = usual[spread_rows(len(usual), REFERENCE_ROWS)]
-        self.reference_ = known[index_like(usual, known)]
+        self.reference_ = scaled[index_like(usual, scaled)]
         self.reference_rows_ = numbers[usual]
 
     def _trims(self) -> bool:
         return not self.novelty if self.trim is None else self.trim
 
-    def _sampled(self, seed: int) -> SampledDictionaries:
+    def _new_dictionaries(self, seed: int) -> SampledDictionaries:
         sizes = ALL_NORMAL if self.novelty else AMONG_OUTLIERS
         trim = 0.3 if self._trims() else 0.0
         return SampledDictionaries(**sizes, trim=trim, random_state=seed)
 
     def _usual(self, errors: np.ndarray) -> float:
-        """The error up to which rows are taken for normal."""
+        """The error up to which rows count as normal."""
         share = 0.1 if isinstance(self.contamination, str) else self.contamination
         return share_threshold(errors, share)
 
@@ -286,13 +286,13 @@ class DictionaryOutlierDetector(OutlierDetector):
         if calibration is not None:
             rows = index_like(calibration, self.decision_scores_)
             self.calibration_scores_ = self.decision_scores_[rows]
-            found = conformal_threshold(scores[calibration], float(self.alpha or 0))
+            threshold = conformal_threshold(scores[calibration], float(self.alpha or 0))
         elif isinstance(self.contamination, str):
-            found = fence(scores)
+            threshold = fence(scores)
         else:
-            found = share_threshold(scores, self.contamination)
-        self._set_threshold(found)
-        self.labels_ = (scores > found).astype(int)
+            threshold = share_threshold(scores, self.contamination)
+        self._set_threshold(threshold)
+        self.labels_ = (scores > threshold).astype(int)
 
     # ------------------------------------------------------------------- scoring
 

@@ -1,4 +1,4 @@
-"""Where in an image or a series something is unusual: patches, and a map of scores."""
+"""Outliers within an image or a series: scores of patches, and a map of scores."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..backend.pixels import as_pixels, places, windows
 from ..backend.random import generator
 from ..backend.rows import map_rows
 from ..fields import Declared, Number, Part, Whole
-from .base import OutlierDetector, seeded
+from .base import OutlierDetector, with_seed
 from .detector import DictionaryOutlierDetector
 
 
 class PatchOutlierDetector(Estimator):
-    """Finds the places of an image or a series that are unlike the normal ones.
+    """Finds the positions in an image or a series that are unlike the normal ones.
 
     Overlapping patches of an image, or windows of a series, are the rows of an outlier
     detector. A pixel, or a step in time, gets the mean score of all patches that it is
@@ -100,8 +100,10 @@ class PatchOutlierDetector(Estimator):
         (steps, channels). NaN means unknown if the detector knows missing values.
         """
         self._validate_params()
-        several = isinstance(images, Sequence)
-        pictures = [self._checked(image) for image in (images if several else [images])]
+        is_list = isinstance(images, Sequence)
+        pictures = [
+            self._as_picture(image) for image in (images if is_list else [images])
+        ]
         channels = {picture.shape[-1] for picture in pictures}
         if len(channels) != 1:
             raise ValueError(
@@ -110,8 +112,8 @@ class PatchOutlierDetector(Estimator):
                 else f"images have {sorted(channels)} channels: pass those of one kind"
             )
         rng = generator(self.random_state)
-        each = -(-self.n_patches // len(pictures))
-        rows = np.concatenate([self._some_rows(p, each, rng) for p in pictures])
+        n_rows = -(-self.n_patches // len(pictures))
+        rows = np.concatenate([self._some_rows(p, n_rows, rng) for p in pictures])
         self.detector_ = self._new_detector(int(rng.integers(2**31))).fit(rows)
         self.threshold_ = -self.detector_.offset_
         (self.n_channels_,) = channels
@@ -123,26 +125,26 @@ class PatchOutlierDetector(Estimator):
         Large scores are abnormal; compare them with `threshold_`.
         """
         check_is_fitted(self)
-        picture = self._checked(image)
+        picture = self._as_picture(image)
         if picture.shape[-1] != self.n_channels_:
             raise ValueError(
                 f"image has {picture.shape[-1]} channels, and {self.n_channels_} were "
                 "learned"
             )
         shape, stride = self._shape(), self._stride()
-        full = picture.shape[: len(shape)]
-        sizes = zip(full, shape, strict=True)
-        at = [places(n - size, stride) for n, size in sizes]
-        grid = tuple(len(along) for along in at)
+        image_shape = picture.shape[: len(shape)]
+        sizes = zip(image_shape, shape, strict=True)
+        starts = [places(n - size, stride) for n, size in sizes]
+        grid = tuple(len(axis) for axis in starts)
 
         def score(numbers: np.ndarray) -> np.ndarray:  # (k,)
             steps = np.unravel_index(numbers, grid)
-            corners = [a[i] for a, i in zip(at, steps, strict=True)]
+            corners = [a[i] for a, i in zip(starts, steps, strict=True)]
             return self._scores(picture, tuple(corners))
 
         row_bytes = 4 * 8 * prod(shape) * self.n_channels_
         scores = map_rows(score, np.arange(prod(grid)), row_bytes)
-        return spread_scores(scores.reshape(grid), at, shape, full)
+        return average_scores(scores.reshape(grid), starts, shape, image_shape)
 
     # ------------------------------------------------------------------------ patches
 
@@ -166,12 +168,12 @@ class PatchOutlierDetector(Estimator):
             )
         return int(self.stride)
 
-    def _checked(self, image: Any) -> np.ndarray:  # (..., c)
-        """The pixels with an axis of channels, at least as many as a patch has."""
+    def _as_picture(self, image: Any) -> np.ndarray:  # (..., c)
+        """Return the pixels with an axis of channels; refuse images without patches."""
         pixels, shape = to_numpy(as_pixels(image)), self._shape()
         pixels = pixels[..., None] if pixels.ndim == len(shape) else pixels
-        enough = zip(pixels.shape, shape, strict=False)
-        if pixels.ndim != len(shape) + 1 or any(n < size for n, size in enough):
+        sizes = zip(pixels.shape, shape, strict=False)
+        if pixels.ndim != len(shape) + 1 or any(n < size for n, size in sizes):
             raise ValueError(
                 f"an image of shape {np.shape(image)} has no patches of {shape}: it "
                 f"must have {len(shape)} axes of at least that size, and may have one "
@@ -182,7 +184,7 @@ class PatchOutlierDetector(Estimator):
     def _some_rows(
         self, picture: np.ndarray, count: int, rng: np.random.Generator
     ) -> np.ndarray:  # (k, ·)
-        """Patches from distinct random places; all of them if there are no more."""
+        """Draw patches at distinct random positions; take all if there are few."""
         sizes = zip(picture.shape, self._shape(), strict=False)
         grid = tuple(n - size + 1 for n, size in sizes)
         n = prod(grid)
@@ -203,19 +205,19 @@ class PatchOutlierDetector(Estimator):
     def _new_detector(self, seed: int) -> Any:
         if self.detector is None:
             return DictionaryOutlierDetector(novelty=True, random_state=seed)
-        return seeded(self.detector, seed)
+        return with_seed(self.detector, seed)
 
 
-def spread_scores(
-    scores: np.ndarray,  # one for each patch, on the grid of patches
-    at: list[np.ndarray],  # where they begin along each axis
+def average_scores(
+    scores: np.ndarray,  # one per patch, on the grid of patches
+    starts: list[np.ndarray],  # first pixels of patches along each axis
     shape: tuple[int, ...],  # of a patch
-    full: tuple[int, ...],  # of the image
+    image_shape: tuple[int, ...],
 ) -> np.ndarray:
-    """At each pixel the mean score of all patches that it is in."""
-    total, count = np.zeros(full), np.zeros(full)
-    for offset in np.ndindex(*shape):  # one pixel of all patches: places are distinct
-        where = np.ix_(*(a + step for a, step in zip(at, offset, strict=True)))
-        total[where] += scores
-        count[where] += 1
+    """Compute at each pixel the mean score of all patches that contain it."""
+    total, count = np.zeros(image_shape), np.zeros(image_shape)
+    for offset in np.ndindex(*shape):  # this pixel of all patches: indices are distinct
+        pixels = np.ix_(*(a + step for a, step in zip(starts, offset, strict=True)))
+        total[pixels] += scores
+        count[pixels] += 1
     return total / count

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-SHOWN = 5  # features that the text names
+MAX_FEATURES = 5  # number of features that the text names
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,11 @@ class OutlierExplanation:
     rank : float
         The share of the training rows with a lower score.
     contributions : array (p,)
-        What each feature adds to the score.
+        The contribution of each feature to the score.
     values : array (p,)
-        The row, its gaps filled in.
+        The row with missing values filled in.
     expected : array (p,)
-        What the dictionaries represent the row by: values that would be usual.
+        Usual values: the representation of the row by the dictionaries.
     nearest : array (p,)
         The nearest normal training row.
     nearest_row : int
@@ -74,12 +74,12 @@ class OutlierExplanation:
         return "\n".join([self._verdict(), *self._features(), self._neighbour()])
 
     def brief(self, n_features: int = 3) -> str:
-        """The features that matter most, in one line."""
-        chosen = self.order[:n_features]
+        """Describe the features with the largest shares in one line."""
+        features = self.order[:n_features]
         return "; ".join(
             f"{self.names[j]}={self.values[j]:.4g} (usual {self.expected[j]:.4g}, "
             f"{100 * self.shares[j]:.0f} %)"
-            for j in chosen
+            for j in features
         )
 
     def _verdict(self) -> str:
@@ -95,11 +95,11 @@ class OutlierExplanation:
         lines = [
             f"  {self.names[j]} is {self.values[j]:.4g} where {self.expected[j]:.4g} "
             f"is usual: {100 * self.shares[j]:.0f} % of the score"
-            for j in self.order[:SHOWN]
+            for j in self.order[:MAX_FEATURES]
         ]
-        left = len(self.names) - len(lines)
-        rest = 1 - float(self.shares[self.order[:SHOWN]].sum())
-        more = [f"  {left} other features: {100 * rest:.0f} %"] if left > 0 else []
+        n_more = len(self.names) - len(lines)
+        share = 1 - float(self.shares[self.order[:MAX_FEATURES]].sum())
+        more = [f"  {n_more} other features: {100 * share:.0f} %"] if n_more > 0 else []
         return [*lines, *more]
 
     def _neighbour(self) -> str:

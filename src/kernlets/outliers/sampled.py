@@ -1,7 +1,7 @@
-"""Many small dictionaries of training rows, and how far a row is from their atoms.
+"""Many small dictionaries of training rows, and the distances of rows to their atoms.
 
-This module learns and scores. What a score means to a user (thresholds, probabilities,
-reasons) is in the other modules of this package.
+This module learns and scores. Other modules of this package turn scores into labels,
+probabilities and explanations.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from ..kernels.complete import NEIGHBORS, RIDGE, fill_in, usual_kernel
 #: How a dictionary sees the rows: all features, half of them, or all without the
 #: correlations between them.
 VIEWS = ("all", "half", "decorrelated")
-LEAST_UNIT = 1e-100  # share of the largest distance; below it quotients overflow
-UNIT_ROWS = 4096  # training rows that the unit of each dictionary is measured with
+LEAST_UNIT = 1e-100  # least unit, as a share of the largest distance
+UNIT_ROWS = 4096  # training rows from which the unit of each dictionary is computed
 MAX_DECORRELATED = 512  # features; beyond that, covariances are costly and unreliable
 SHRINKAGE = 0.05  # share of the mean variance that is added to every variance
 TRIM_ROUNDS = 3
@@ -38,9 +38,9 @@ FAR = 1e6  # robust deviations beyond which a value adds nothing to covariances
 
 @dataclass(frozen=True)
 class Member:
-    """One dictionary: which of the rows are its atoms, and what it sees of a row."""
+    """One dictionary: its atoms, and the features of rows that it uses."""
 
-    atoms: np.ndarray  # (m,) places in `SampledDictionaries.rows_`
+    atoms: np.ndarray  # (m,) indices into `SampledDictionaries.rows_`
     features: np.ndarray  # (q,)
     decorrelated: bool
     factor: float  # weight divided by unit
@@ -158,8 +158,8 @@ class SampledDictionaries(Estimator):
         rng = generator(self.random_state)
         self.n_features_in_ = int(X.shape[1])
         self._decorrelate(X)
-        everything = np.arange(X.shape[0])
-        self._draw(X, everything, rng)
+        all_rows = np.arange(X.shape[0])
+        self._draw(X, all_rows, rng)
         self._measure(X)
         if self.trim:
             self._draw(X, self._usual_rows(X), rng)
@@ -173,23 +173,25 @@ class SampledDictionaries(Estimator):
         return map_rows(score, X, row_bytes=self._row_bytes())
 
     def parts(self, X: Array) -> tuple[Array, Array]:  # (n, p), (n, t)
-        """What each feature adds to the scores, and the nearest atoms.
+        """The contributions of the features to the scores, and the nearest atoms.
 
-        The former sum up to `errors`, the latter are places in `rows_`.
+        Contributions of a row sum up to its `errors`; atoms are indices into `rows_`.
         """
         check_is_fitted(self)
         X = self.completed(X)
-        xp, own = namespace(X), self._own_atoms(X)
-        total, nearest = xp.zeros_like(X), []
-        for member, rows, atoms in self._seen(X):
-            gaps, places = self._gaps(member, rows, atoms, own)
-            nearest.append(places)
+        xp, self_atoms = namespace(X), self._self_atoms(X)
+        contributions, nearest = xp.zeros_like(X), []
+        for member, rows, atoms in self._iterate_views(X):
+            differences, atom_indices = self._nearest_differences(
+                member, rows, atoms, self_atoms
+            )
+            nearest.append(atom_indices)
             features = index_like(member.features, X)
-            total[:, features] += gaps * member.factor
-        return total, xp.stack(nearest, axis=1)
+            contributions[:, features] += differences * member.factor
+        return contributions, xp.stack(nearest, axis=1)
 
     def completed(self, X: Array) -> Array:
-        """Rows whose gaps are filled in over the nearest atoms."""
+        """Fill in missing entries of rows from the nearest atoms."""
         if not has_gaps(X):
             return X
         samples = to_numpy(self.rows_)
@@ -205,18 +207,18 @@ class SampledDictionaries(Estimator):
         return np.sort(np.argsort(scores, kind="stable")[:count])
 
     def _draw(self, X: Array, among: np.ndarray, rng: np.random.Generator) -> None:
-        """The atoms, from the rows with these numbers, and features of dictionaries."""
+        """Draw atoms from the rows numbered `among`, and features of dictionaries."""
         n, p = len(among), X.shape[1]
-        most = n // 2 if self.trim else n * 9 // 10
-        count = min(n, max(2, min(self.n_atoms, most)))
+        max_atoms = n // 2 if self.trim else n * 9 // 10
+        count = min(n, max(2, min(self.n_atoms, max_atoms)))
         drawn = [among[rng.permutation(n)[:count]] for _ in range(self.n_dictionaries)]
-        numbers, places = np.unique(np.array(drawn), return_inverse=True)
+        numbers, atom_indices = np.unique(np.array(drawn), return_inverse=True)
         self.row_numbers_ = numbers
         self.rows_ = X[index_like(numbers, X)]
-        self.atoms_ = places.reshape(self.n_dictionaries, count)
+        self.atoms_ = atom_indices.reshape(self.n_dictionaries, count)
         self.is_single_ = _singles(to_numpy(X), numbers)
-        usable = len(VIEWS) if hasattr(self, "whitening_") else len(VIEWS) - 1
-        self.views_ = np.arange(self.n_dictionaries) % usable
+        n_views = len(VIEWS) if hasattr(self, "whitening_") else len(VIEWS) - 1
+        self.views_ = np.arange(self.n_dictionaries) % n_views
         self.features_ = np.ones((self.n_dictionaries, p), dtype=np.int64)
         for t in np.flatnonzero(self.views_ == 1):
             self.features_[t, rng.permutation(p)[(p + 1) // 2 :]] = 0
@@ -227,44 +229,49 @@ class SampledDictionaries(Estimator):
         if not 2 <= X.shape[1] <= MAX_DECORRELATED:
             return
         rows = np.clip(to_numpy(double(spread_sample(X, 10 * UNIT_ROWS))), -FAR, FAR)
-        used, rounds = rows, TRIM_ROUNDS if self.trim else 1
+        usual, rounds = rows, TRIM_ROUNDS if self.trim else 1
         for _ in range(rounds):
-            whitening = _whitening(used)
-            lengths = np.square((rows - used.mean(axis=0)) @ whitening).sum(axis=1)
-            used = rows[lengths <= np.quantile(lengths, 1 - self.trim)]
+            whitening = _whitening(usual)
+            lengths = np.square((rows - usual.mean(axis=0)) @ whitening).sum(axis=1)
+            usual = rows[lengths <= np.quantile(lengths, 1 - self.trim)]
         self.whitening_ = as_like(whitening, X)
 
     def _measure(self, X: Array) -> None:
-        """Units: median distances, or means where those are 0; then weights."""
+        """Compute units (median distances, or means where those are 0) and weights."""
         sample = spread_sample(X, UNIT_ROWS)
         self.units_ = self.weights_ = np.ones(len(self.atoms_))
-        own = self._own_atoms(sample)
-        found = [
-            to_numpy(double(self._distances(member, rows, atoms, own)))
-            for member, rows, atoms in self._seen(sample)
+        self_atoms = self._self_atoms(sample)
+        distances = [
+            to_numpy(double(self._distances(member, rows, atoms, self_atoms)))
+            for member, rows, atoms in self._iterate_views(sample)
         ]
-        self.units_ = np.array([_unit(distances) for distances in found])
-        self._weigh(np.stack(found) / self.units_[:, None])
+        self.units_ = np.array([_typical_distance(values) for values in distances])
+        self._weigh(np.stack(distances) / self.units_[:, None])
 
     def _weigh(self, relative: np.ndarray) -> None:  # (t, n)
-        """Views get weights in inverse proportion to the spread of their scores."""
+        """Weigh views in inverse proportion to the deviation of their scores."""
         weights = np.empty(len(relative))
         for view in np.unique(self.views_):
             members = self.views_ == view
-            spread = float(relative[members].mean(axis=0).std()) or 1.0
-            weights[members] = 1 / (spread * members.sum())
+            deviation = float(relative[members].mean(axis=0).std()) or 1.0
+            weights[members] = 1 / (deviation * members.sum())
         self.weights_ = weights / weights.sum()
 
     # ------------------------------------------------------------------- scoring
 
     def _scorer(self) -> Callable[[Array], Array]:
-        keys = _keys(to_numpy(self.rows_), self.is_single_)
+        index_of = _index_by_key(to_numpy(self.rows_), self.is_single_)
 
         def score(block: Array) -> Array:  # (n,)
             block = self.completed(block)
-            own, total = _found(keys, block), namespace(block).zeros_like(block[:, 0])
-            for member, rows, atoms in self._seen(block):
-                total += self._distances(member, rows, atoms, own) * member.factor
+            self_atoms, total = (
+                _equal_atoms(index_of, block),
+                namespace(block).zeros_like(block[:, 0]),
+            )
+            for member, rows, atoms in self._iterate_views(block):
+                total += (
+                    self._distances(member, rows, atoms, self_atoms) * member.factor
+                )
             return total
 
         return score
@@ -272,17 +279,17 @@ class SampledDictionaries(Estimator):
     def _members(self) -> Iterator[Member]:
         factors = self.weights_ / self.units_
         tables = (self.atoms_, self.features_, self.views_, factors)
-        for atoms, seen, view, factor in zip(*tables, strict=True):
-            yield Member(atoms, np.flatnonzero(seen), bool(view == 2), float(factor))
+        for atoms, is_used, view, factor in zip(*tables, strict=True):
+            yield Member(atoms, np.flatnonzero(is_used), bool(view == 2), float(factor))
 
-    def _seen(self, X: Array) -> Iterator[tuple[Member, Array, Array]]:
-        """Each dictionary, what it sees of the rows, and its atoms seen likewise."""
-        free = None
+    def _iterate_views(self, X: Array) -> Iterator[tuple[Member, Array, Array]]:
+        """Each dictionary, with the features of rows and of atoms that it uses."""
+        decorrelated = None
         if hasattr(self, "whitening_"):
-            free = X @ self.whitening_, self.rows_ @ self.whitening_
+            decorrelated = X @ self.whitening_, self.rows_ @ self.whitening_
         for member in self._members():
-            if member.decorrelated and free is not None:
-                rows, atoms = free
+            if member.decorrelated and decorrelated is not None:
+                rows, atoms = decorrelated
             else:
                 rows, atoms = X, self.rows_
             atoms = atoms[index_like(member.atoms, X)]
@@ -292,23 +299,25 @@ class SampledDictionaries(Estimator):
             yield member, rows, atoms
 
     def _distances(
-        self, member: Member, rows: Array, atoms: Array, own: np.ndarray
+        self, member: Member, rows: Array, atoms: Array, self_atoms: np.ndarray
     ) -> Array:  # (n,)
         """‖x − z‖₁ for the nearest atom z that is not the row itself."""
         xp = namespace(rows)
-        return xp.min(_others(ops.l1_distances(rows, atoms), member, own), axis=1)
+        return xp.min(
+            _mask_self(ops.l1_distances(rows, atoms), member, self_atoms), axis=1
+        )
 
-    def _gaps(
-        self, member: Member, rows: Array, atoms: Array, own: np.ndarray
+    def _nearest_differences(
+        self, member: Member, rows: Array, atoms: Array, self_atoms: np.ndarray
     ) -> tuple[Array, Array]:  # (n, q), (n,)
         """|x − z| feature by feature for the nearest atom z, and its place."""
         xp = namespace(rows)
-        distances = _others(ops.l1_distances(rows, atoms), member, own)
+        distances = _mask_self(ops.l1_distances(rows, atoms), member, self_atoms)
         nearest = xp.argmin(distances, axis=1)
         return xp.abs(rows - atoms[nearest]), index_like(member.atoms, rows)[nearest]
 
-    def _own_atoms(self, X: Array) -> np.ndarray:  # (n,)
-        return _found(_keys(to_numpy(self.rows_), self.is_single_), X)
+    def _self_atoms(self, X: Array) -> np.ndarray:  # (n,)
+        return _equal_atoms(_index_by_key(to_numpy(self.rows_), self.is_single_), X)
 
     def _row_bytes(self) -> int:
         return 8 * (4 * self.n_features_in_ + 2 * self.atoms_.shape[1])
@@ -322,16 +331,18 @@ def _whitening(rows: np.ndarray) -> np.ndarray:  # (n, p) -> (p, p)
     return (vectors / np.sqrt(np.maximum(values, 0) + level)) @ vectors.T
 
 
-def _others(distances: Array, member: Member, own: np.ndarray) -> Array:
-    """Distances, infinite from a row to itself."""
-    if not (own >= 0).any():
+def _mask_self(distances: Array, member: Member, self_atoms: np.ndarray) -> Array:
+    """Set the distance from a row to the equal atom to infinity."""
+    if not (self_atoms >= 0).any():
         return distances
-    is_own = index_like(own, distances)[:, None] == index_like(member.atoms, distances)
-    return namespace(distances).where(is_own, float("inf"), distances)
+    is_self = index_like(self_atoms, distances)[:, None] == index_like(
+        member.atoms, distances
+    )
+    return namespace(distances).where(is_self, float("inf"), distances)
 
 
 def _singles(rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:  # (r,)
-    """1 for those of the rows that no other row is equal to."""
+    """1 for each of the numbered rows that equals no other row."""
     counts = dict.fromkeys((_key(rows[i]) for i in numbers), 0)
     for key in map(_key, rows):
         if key in counts:
@@ -339,8 +350,8 @@ def _singles(rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:  # (r,)
     return np.array([counts[_key(rows[i])] == 1 for i in numbers]).astype(np.int64)
 
 
-def _keys(rows: np.ndarray, is_single: np.ndarray) -> dict[bytes, int]:
-    """Places of the rows that have no equal."""
+def _index_by_key(rows: np.ndarray, is_single: np.ndarray) -> dict[bytes, int]:
+    """Indices of the rows that equal no other row, by the bytes of a row."""
     return {_key(rows[i]): int(i) for i in np.flatnonzero(is_single)}
 
 
@@ -348,13 +359,15 @@ def _key(row: np.ndarray) -> bytes:
     return (row + 0.0).tobytes()  # -0.0 equals 0.0
 
 
-def _found(keys: dict[bytes, int], X: Array) -> np.ndarray:  # (n,)
-    """The place of the atom that equals each row, -1 where none does."""
-    return np.array([keys.get(_key(row), -1) for row in to_numpy(X)], dtype=np.int64)
+def _equal_atoms(index_of: dict[bytes, int], X: Array) -> np.ndarray:  # (n,)
+    """The index of the atom that equals each row, or -1."""
+    return np.array(
+        [index_of.get(_key(row), -1) for row in to_numpy(X)], dtype=np.int64
+    )
 
 
-def _unit(distances: np.ndarray) -> float:
-    """The median, or the mean where most are zero beside the largest."""
+def _typical_distance(distances: np.ndarray) -> float:
+    """The median of the distances, or the mean if the median is almost zero."""
     least = LEAST_UNIT * float(distances.max())
-    found = (float(each) for each in (np.median(distances), distances.mean()))
-    return next((each for each in found if each > least), 1.0)
+    candidates = (float(value) for value in (np.median(distances), distances.mean()))
+    return next((value for value in candidates if value > least), 1.0)

@@ -1,4 +1,4 @@
-"""Centre and scale of features; those of outliers do not reach the robust ones."""
+"""Centre and scale of features; the robust ones do not depend on outliers."""
 
 from __future__ import annotations
 
@@ -14,34 +14,36 @@ MIDDLE = 0.9  # share of the values between the quantiles that make the robust s
 
 def moments(X: Array) -> tuple[Array, Array]:  # (p,), (p,)
     """Mean and deviation; features constant up to rounding are only shifted."""
-    xp, unit = namespace(X), _units(X)
-    deviation, mean = xp.std(X / unit, axis=0), xp.mean(X / unit, axis=0)
-    return mean * unit, _usable(deviation, mean, unit)
+    xp, power = namespace(X), _powers_of_two(X)
+    deviation, mean = xp.std(X / power, axis=0), xp.mean(X / power, axis=0)
+    return mean * power, _nonzero_scale(deviation, mean, power)
 
 
 def robust_moments(X: Array) -> tuple[Array, Array]:  # (p,), (p,)
     """Median, and the range of the middle values, which is 1 for N(0, 1).
 
-    The deviation takes its place where most values are the same.
+    Where most values of a feature are equal, the scale is the deviation.
     """
-    xp, unit = namespace(X), _units(X)
-    scaled = X / unit
+    xp, power = namespace(X), _powers_of_two(X)
+    scaled = X / power
     tail = (1 - MIDDLE) / 2
-    marks = np.quantile(to_numpy(scaled), [tail, 0.5, 1 - tail], axis=0)
-    width = 2 * float(norm.ppf(1 - tail))
-    low, centre, high = (as_like(mark, X) for mark in marks)
-    spread, deviation = (high - low) / width, xp.std(scaled, axis=0)
-    varies = spread > 4 * eps(X) * xp.abs(centre)
-    return centre * unit, _usable(xp.where(varies, spread, deviation), centre, unit)
+    quantiles = np.quantile(to_numpy(scaled), [tail, 0.5, 1 - tail], axis=0)
+    normal_range = 2 * float(norm.ppf(1 - tail))
+    low, centre, high = (as_like(quantile, X) for quantile in quantiles)
+    scale, deviation = (high - low) / normal_range, xp.std(scaled, axis=0)
+    varies = scale > 4 * eps(X) * xp.abs(centre)
+    return centre * power, _nonzero_scale(
+        xp.where(varies, scale, deviation), centre, power
+    )
 
 
-def _units(X: Array) -> Array:  # (p,)
+def _powers_of_two(X: Array) -> Array:  # (p,)
     """Powers of two near the largest entries, so that no square overflows."""
     return power_of_two(peaks(X, axis=0))[0]
 
 
-def _usable(spread: Array, centre: Array, unit: Array) -> Array:
-    xp = namespace(spread)
-    varies = spread > 4 * eps(spread) * xp.abs(centre)
-    varies = varies & (spread * unit > 0)  # it may underflow
-    return xp.where(varies, spread, 1.0) * unit
+def _nonzero_scale(scale: Array, centre: Array, power: Array) -> Array:
+    xp = namespace(scale)
+    varies = scale > 4 * eps(scale) * xp.abs(centre)
+    varies = varies & (scale * power > 0)  # it may underflow
+    return xp.where(varies, scale, 1.0) * power

@@ -1,4 +1,4 @@
-"""Outlier detection in a stream: thresholds that follow it, dictionaries that last."""
+"""Outlier detection in a stream, with thresholds that follow the recent scores."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from ..fields import (
 from ..kernels.complete import completed_rows, filled_over
 from ..learners import BudgetKernelDL
 from ..learners.base import DictionaryLearner
-from .base import OutlierDetector, seeded
+from .base import OutlierDetector, with_seed
 from .scaling import robust_moments
 from .thresholds import far_out, p_values, running_threshold
 
-SLOW = "rational_quadratic"  # falls so slowly that far rows differ in their scores
-EVEN = 1e-5  # energies of rows that differ by less are the same up to rounding
+SLOW = "rational_quadratic"  # decays slowly, so that scores of far rows differ
+EVEN = 1e-5  # relative difference up to which energies of rows count as equal
 RARE = 4  # far rows are rare while they are less than 1/4 of the window: quartiles hold
 
 
@@ -47,8 +47,8 @@ class StreamOutlierDetector(OutlierDetector):
     Samples are scored by the reconstruction error ‖φ(x) − Dγ‖² first and learned from
     afterwards, a mini-batch at a time:
 
-    * What is unknown (NaN) of a sample is filled in over the last ones, as
-      `DictionaryImputer` does, so that it speaks neither for nor against the sample.
+    * Missing values (NaN) of a sample are filled in from the last samples, as
+      `DictionaryImputer` does, so that they count neither for nor against it.
     * A score above the threshold is an alarm. The threshold follows the scores of the
       last `window` samples, so that of samples which are all of one kind about the
       share `alpha` are alarms, whatever their distribution.
@@ -192,8 +192,8 @@ class StreamOutlierDetector(OutlierDetector):
         A first dictionary is learned however few rows there are.
         """
         self._validate_params()
-        keys: dict[str, Any] = {"ensure_min_samples": 2, "allow_nan": True}
-        X = check_rows(self, X, reset=True, **keys)
+        options: dict[str, Any] = {"ensure_min_samples": 2, "allow_nan": True}
+        X = check_rows(self, X, reset=True, **options)
         for name in ("learner_", "pending_"):
             self.__dict__.pop(name, None)
         self.n_samples_seen_ = self.n_restarts_ = 0
@@ -240,11 +240,11 @@ class StreamOutlierDetector(OutlierDetector):
     def reference_(self) -> Array:  # (r, p)
         """Recent samples that are not far out, scaled, to compare others with."""
         rows = index_like(self._recent_usual(), self.recent_rows_)
-        return self._standardized(self.recent_rows_[rows])
+        return self._standardize(self.recent_rows_[rows])
 
     @property
     def reference_rows_(self) -> np.ndarray:  # (r,)
-        """Their numbers in the stream."""
+        """The numbers in the stream of the rows of `reference_`."""
         first = self.n_samples_seen_ - self.recent_rows_.shape[0]
         return first + self._recent_usual()
 
@@ -255,11 +255,11 @@ class StreamOutlierDetector(OutlierDetector):
 
     def _stream_array(self) -> Array | None:
         """An array whose type the next rows must have; None before the first rows."""
-        known = "mean_" if self.__sklearn_is_fitted__() else "pending_"
-        return getattr(self, known, None)
+        name = "mean_" if self.__sklearn_is_fitted__() else "pending_"
+        return getattr(self, name, None)
 
     def _n_first(self) -> int:
-        """How many rows are needed for a first dictionary, and for scores of others."""
+        """The number of rows that a first dictionary and first scores need."""
         n_atoms = getattr(last_step(self.learner), "n_components", None) or 1
         return min(self.window, max(self.window // RARE, 2 * n_atoms))
 
@@ -276,26 +276,26 @@ class StreamOutlierDetector(OutlierDetector):
         self.n_samples_seen_ += n_new
 
     def _start(self, X: Array) -> tuple[np.ndarray, np.ndarray]:  # (n,), (n,)
-        """Learn everything from these rows; their scores, and labels.
+        """Learn everything from these rows, and return their scores and labels.
 
         A dictionary of the first half scores the second one, as new rows are scored.
         Then one is learned from all rows but those that are far out.
         """
         X = completed_rows(X)
         self.mean_, self.scale_ = robust_moments(X)
-        known = self._standardized(X)
+        scaled = self._standardize(X)
         learner = self._new_learner()
         n, n_atoms = X.shape[0], getattr(last_step(learner), "n_components", None)
         half = min(n, max(n // 2, n_atoms or 1))
-        self.learner_ = clone(learner).fit(known[:half])
-        scores = self._double_errors(known)
-        judged = scores[half:] if half < n else scores
-        self.ceiling_ = self._ceiling(known)
-        usual = np.flatnonzero(scores <= far_out(judged, self.ceiling_))
+        self.learner_ = clone(learner).fit(scaled[:half])
+        scores = self._float64_errors(scaled)
+        new_scores = scores[half:] if half < n else scores
+        self.ceiling_ = self._ceiling(scaled)
+        usual = np.flatnonzero(scores <= far_out(new_scores, self.ceiling_))
         if len(usual) >= half:
-            known = known[index_like(usual, known)]
-        self.learner_ = learner.fit(known)
-        self.recent_scores_ = judged[-self.window :]
+            scaled = scaled[index_like(usual, scaled)]
+        self.learner_ = learner.fit(scaled)
+        self.recent_scores_ = new_scores[-self.window :]
         self.recent_far_ = np.zeros(n, dtype=np.int64)[-self.window :]
         self.recent_rows_ = self._latest(X)
         self._choose_threshold()
@@ -312,30 +312,30 @@ class StreamOutlierDetector(OutlierDetector):
                 "OnlineDictionary or BudgetKernelDL, or DictionaryOutlierDetector for "
                 "rows that are all known"
             )
-        return seeded(self.learner, seed)
+        return with_seed(self.learner, seed)
 
     # --------------------------------------------------------------- those that follow
 
     def _follow(self, X: Array, n_new: int) -> None:
-        """Score and learn, batch by batch, and keep what was found in the new rows."""
-        n, first, found = X.shape[0], 0, []
+        """Score and learn batch by batch; store scores and labels of the new rows."""
+        n, first, results = X.shape[0], 0, []
         if not self.__sklearn_is_fitted__():
             first = min(n, self._n_first())
-            found.append(apply_rows(self._start, X, slice(0, first)))
+            results.append(apply_rows(self._start, X, slice(0, first)))
             self.__dict__.pop("pending_", None)
         for begin in range(first, n, self.batch_size):
             end = min(n, begin + self.batch_size)
-            found.append(apply_rows(self._step, X, slice(begin, end)))
+            results.append(apply_rows(self._step, X, slice(begin, end)))
         self.n_samples_seen_ += n_new
-        scores, alarms = zip(*found, strict=True)
+        scores, alarms = zip(*results, strict=True)
         self.decision_scores_ = np.concatenate(scores)[-n_new:]
         self.labels_ = np.concatenate(alarms)[-n_new:].astype(np.int64)
 
     def _step(self, batch: Array) -> tuple[np.ndarray, np.ndarray]:  # (n,), (n,)
-        """Scores and alarms of a few rows, by what was known before them."""
+        """Score a few rows before learning from them; return scores and alarms."""
         batch = filled_over(batch, self.recent_rows_)
-        known = self._standardized(batch)
-        scores = self._double_errors(known)
+        scaled = self._standardize(batch)
+        scores = self._float64_errors(scaled)
         alarms = scores > self.threshold_
         is_far = scores > far_out(self.recent_scores_, self.ceiling_)
         self._remember(batch, scores, is_far)
@@ -343,13 +343,13 @@ class StreamOutlierDetector(OutlierDetector):
             self._start(self.recent_rows_)
             self.n_restarts_ += 1
         elif not is_far.all():
-            usual = known[index_like(np.flatnonzero(~is_far), known)]
+            usual = scaled[index_like(np.flatnonzero(~is_far), scaled)]
             last_step(self.learner_).partial_fit(before_last(self.learner_, usual))
         return scores, alarms
 
     def _remember(self, batch: Array, scores: np.ndarray, is_far: np.ndarray) -> None:
-        before = np.append(self.recent_far_[-1:] > 0, is_far[:-1])
-        counted = scores[~(is_far & before)]
+        follows_far = np.append(self.recent_far_[-1:] > 0, is_far[:-1])
+        counted = scores[~(is_far & follows_far)]
         self.recent_scores_ = np.append(self.recent_scores_, counted)[-self.window :]
         self.recent_far_ = np.append(self.recent_far_, is_far)[-self.window :]
         rows = namespace(batch).concat([self.recent_rows_, batch])
@@ -357,11 +357,11 @@ class StreamOutlierDetector(OutlierDetector):
         self._choose_threshold()
 
     def _choose_threshold(self) -> None:
-        """The conformal one, or the fence where that is a score no row can exceed."""
-        found = running_threshold(self.recent_scores_, self.alpha)
-        if found >= self.ceiling_ * (1 - EVEN):
-            found = far_out(self.recent_scores_, self.ceiling_)
-        self._set_threshold(found)
+        """Set the conformal threshold, or the fence if no score can exceed that."""
+        threshold = running_threshold(self.recent_scores_, self.alpha)
+        if threshold >= self.ceiling_ * (1 - EVEN):
+            threshold = far_out(self.recent_scores_, self.ceiling_)
+        self._set_threshold(threshold)
 
     def _latest(self, rows: Array) -> Array:
         """A copy of the last rows, as many as a restart needs."""
@@ -370,25 +370,25 @@ class StreamOutlierDetector(OutlierDetector):
     # ----------------------------------------------------------------------- scoring
 
     def _recent_usual(self) -> np.ndarray:
-        """Places in `recent_rows_` of those that are not far out, if there are any."""
+        """Indices of the recent rows that are not far out, or of all if all are."""
         is_far = self.recent_far_[-self.recent_rows_.shape[0] :]
         usual = np.flatnonzero(is_far == 0)
         return usual if len(usual) else np.arange(len(is_far))
 
-    def _ceiling(self, known: Array) -> float:
+    def _ceiling(self, scaled: Array) -> float:
         """The error of a code without entries, if it is the same for all rows."""
-        rows = before_last(self.learner_, known)
+        rows = before_last(self.learner_, scaled)
         energies = to_numpy(last_step(self.learner_).dictionary_.energy(rows))
         low, high = float(energies.min()), float(energies.max())
         return low if high <= low * (1 + EVEN) else inf
 
-    def _standardized(self, X: Array) -> Array:
+    def _standardize(self, X: Array) -> Array:
         recent = getattr(self, "recent_rows_", None)
-        known = X if recent is None else filled_over(X, recent)
-        return super()._standardized(known)
+        rows = X if recent is None else filled_over(X, recent)
+        return super()._standardize(rows)
 
-    def _double_errors(self, known: Array) -> np.ndarray:  # (n,)
-        return to_numpy(self._learned_errors(known)).astype(np.float64)
+    def _float64_errors(self, scaled: Array) -> np.ndarray:  # (n,)
+        return to_numpy(self._learned_errors(scaled)).astype(np.float64)
 
     def _training_scores(self) -> np.ndarray:  # (n,)
         return self.recent_scores_

@@ -1,4 +1,4 @@
-"""Which scores are too high: shares, fences, stated rates of false alarms; and odds."""
+"""Thresholds of scores: shares, fences, rates of false alarms; and probabilities."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from scipy.stats import binom
 
 WHISKER = 1.5  # interquartile ranges from the upper quartile to the fence
 FAR_OUT = 3.0  # interquartile ranges beyond which a score is far out
-MEDCOUPLE_ROWS = 1000  # scores that skewness is measured with: all pairs are compared
+MEDCOUPLE_ROWS = 1000  # number of scores for the skewness, which compares all pairs
 
 
 def share_threshold(scores: np.ndarray, share: float) -> float:
-    """The score that this share of the scores exceeds."""
+    """The score that the given share of the scores exceeds."""
     return float(np.quantile(scores, 1 - share))
 
 
@@ -32,7 +32,7 @@ def fence(scores: np.ndarray) -> float:
 
 
 def far_out(scores: np.ndarray, ceiling: float = inf) -> float:
-    """Tukey's outer fence Q₃ + 3 IQR: up to a quarter of the scores may be anything.
+    """Tukey's outer fence Q₃ + 3 IQR, robust against a quarter of outlying scores.
 
     Scores s that cannot exceed a ceiling c crowd below it: there the fence is that of
     s / (c − s), and nothing is beyond it if more than a quarter of them are c.
@@ -51,13 +51,13 @@ def medcouple(values: np.ndarray) -> float:
     """The median of ((b − m) − (m − a)) / (b − a) over all a ≤ m ≤ b, m the median."""
     values = np.sort(values)
     if len(values) > MEDCOUPLE_ROWS:
-        places = np.linspace(0, len(values) - 1, MEDCOUPLE_ROWS).round().astype(int)
-        values = values[places]
+        indices = np.linspace(0, len(values) - 1, MEDCOUPLE_ROWS).round().astype(int)
+        values = values[indices]
     middle = float(np.median(values))
     below, above = values[values <= middle], values[values >= middle]
-    gaps = above[:, None] - below
+    spans = above[:, None] - below
     sums = (above[:, None] - middle) - (middle - below)
-    return float(np.median(sums[gaps > 0] / gaps[gaps > 0])) if gaps.any() else 0.0
+    return float(np.median(sums[spans > 0] / spans[spans > 0])) if spans.any() else 0.0
 
 
 def conformal_threshold(scores: np.ndarray, alpha: float) -> float:
@@ -65,25 +65,25 @@ def conformal_threshold(scores: np.ndarray, alpha: float) -> float:
 
     Of n calibration scores it is the ⌈(1 − alpha)(n + 1)⌉-th smallest.
     """
-    place = _conformal_place(len(scores), alpha)
-    if place > len(scores):
-        needed = 1 / alpha - 1 - 1e-9
-        needed = needed if needed == inf else ceil(needed)
+    rank = _conformal_rank(len(scores), alpha)
+    if rank > len(scores):
+        n_needed = 1 / alpha - 1 - 1e-9
+        n_needed = n_needed if n_needed == inf else ceil(n_needed)
         raise ValueError(
-            f"alpha={alpha} needs at least {needed} calibration rows, but there are "
+            f"alpha={alpha} needs at least {n_needed} calibration rows, but there are "
             f"{len(scores)} (half of the rows): pass more rows or a larger alpha"
         )
-    return float(np.sort(scores)[place - 1])
+    return float(np.sort(scores)[rank - 1])
 
 
 def running_threshold(scores: np.ndarray, alpha: float) -> float:
     """The conformal threshold, or the largest score while there are too few for it."""
-    place = min(_conformal_place(len(scores), alpha), len(scores))
-    return float(np.partition(scores, place - 1)[place - 1])
+    rank = min(_conformal_rank(len(scores), alpha), len(scores))
+    return float(np.partition(scores, rank - 1)[rank - 1])
 
 
-def _conformal_place(n: int, alpha: float) -> int:
-    """Which of n scores in rising order a fresh one exceeds that rarely."""
+def _conformal_rank(n: int, alpha: float) -> int:
+    """The rank ⌈(1 − alpha)(n + 1)⌉ of the threshold among n ascending scores."""
     return ceil((1 - alpha) * (n + 1) - 1e-9)
 
 

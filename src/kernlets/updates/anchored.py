@@ -26,12 +26,12 @@ from ..backend.constraints import NOT_NEGATIVE
 from ..core import Array, Coded, SparseCoder, SparseCodes, Step
 from ..pursuits import OMP
 from .anchors import AnchorDescent, KernelTerm, LinearTerm, Mixed
-from .ksvd import KSVDUpdate, scaled_rows, unscaled, weighted_sum
+from .ksvd import KSVDUpdate, unweight_codes, weight_rows, weighted_sum
 from .refresh import LIMITS
 
 
 class AnchoredUpdate(KSVDUpdate):
-    """K-SVD sweep in the span of the anchors, RKDL eqs. (4) and (5), then the anchors.
+    """A K-SVD sweep in the span of the anchors, RKDL eqs. (4) and (5); then they move.
 
     Parameters
     ----------
@@ -77,53 +77,55 @@ class AnchoredUpdate(KSVDUpdate):
         self.max_coherence = max_coherence
 
     def step(self, dictionary: Any, coded: Coded, rng: np.random.Generator) -> Step:
-        codes = coded.codes if self.restrict else _widened(coded.codes)
-        seen = replace(coded, codes=codes)
-        dictionary, codes = self._swept(dictionary, seen, rng)
+        codes = coded.codes if self.restrict else _with_all_slots(coded.codes)
+        recoded = replace(coded, codes=codes)
+        dictionary, codes = self._sweep(dictionary, recoded, rng)
         if self.descent is not None:
-            seen = replace(coded, codes=codes)
-            dictionary = self._descended(dictionary, seen, self.descent)
+            recoded = replace(coded, codes=codes)
+            dictionary = self._move_anchors(dictionary, recoded, self.descent)
         errors = to_numpy(dictionary.inside(codes))
         outside = to_numpy(double(dictionary.outside))
-        total = sum(weighted_sum(part, coded.weights) for part in (errors, outside))
-        fresh: Any = self._refreshed(dictionary.unit(), coded, errors)
-        return Step(fresh.unit(), total)
+        total = sum(
+            weighted_sum(squares, coded.weights) for squares in (errors, outside)
+        )
+        refreshed: Any = self._refresh(dictionary.unit(), coded, errors)
+        return Step(refreshed.unit(), total)
 
-    def _swept(
+    def _sweep(
         self,
         dictionary: AnchoredDictionary,
         coded: Coded,
         rng: np.random.Generator,
     ) -> tuple[AnchoredDictionary, SparseCodes]:
-        """Atoms and the coefficients that go with them, one atom after the other."""
+        """Update each atom together with its coefficients, one atom after the other."""
         xp, codes = namespace(dictionary.atoms), coded.codes
         order = index_like(rng.permutation(dictionary.n_atoms), dictionary.atoms)
         atoms, values = (
             xp.asarray(array, copy=True) for array in (dictionary.atoms, codes.values)
         )
         residual = ops.subtract_codes(dictionary.features, codes.indices, values, atoms)
-        residual, values = scaled_rows(coded.weights, residual, values)
+        residual, values = weight_rows(coded.weights, residual, values)
         ops.ksvd_sweep(residual, atoms, codes.indices, values, order, self.exact)
-        values = unscaled(coded, values)
+        values = unweight_codes(coded, values)
         return dictionary.with_weights(atoms), replace(codes, values=values)
 
-    def _descended(
+    def _move_anchors(
         self,
         dictionary: AnchoredDictionary,
         coded: Coded,
         descent: AnchorDescent,
     ) -> AnchoredDictionary:
         start, samples = dictionary.anchors, dictionary.samples
-        mixing = coded.codes.toarray() @ dictionary.coefs
-        known = dictionary.kernel, samples, dictionary.energies
-        kernel = KernelTerm(*known, mixing, coded.weights)
+        W = coded.codes.toarray() @ dictionary.coefs
+        kernel_and_samples = dictionary.kernel, samples, dictionary.energies
+        kernel = KernelTerm(*kernel_and_samples, W, coded.weights)
         linear = self._linear_term(samples, start, coded.weights, descent)
         objective = kernel if linear is None else Mixed(kernel, linear)
         moved = dictionary.with_anchors(descent.run(objective, start))
         if linear is None:
             return moved
-        noted = (*moved.linear_errors, linear.error(moved.anchors))
-        return replace(moved, linear_errors=noted)
+        linear_errors = (*moved.linear_errors, linear.error(moved.anchors))
+        return replace(moved, linear_errors=linear_errors)
 
     def _linear_term(
         self,
@@ -134,13 +136,13 @@ class AnchoredUpdate(KSVDUpdate):
     ) -> LinearTerm | None:
         if not self.linear_weight:
             return None
-        width = max(1, min(5, samples.shape[1] // 4, len(anchors)))
-        coder = OMP(width) if self.linear_coder is None else self.linear_coder
+        n_nonzero = max(1, min(5, samples.shape[1] // 4, len(anchors)))
+        coder = OMP(n_nonzero) if self.linear_coder is None else self.linear_coder
         weight = self.linear_weight * descent.linear_share
         return LinearTerm(samples, anchors, coder, weight, weights)
 
 
-def _widened(codes: SparseCodes) -> SparseCodes:
-    """The codes with a slot for every atom, zero where it was not used."""
+def _with_all_slots(codes: SparseCodes) -> SparseCodes:
+    """Give the codes a slot for every atom, with zero for atoms that were not used."""
     slots = np.tile(np.arange(codes.n_atoms), (len(codes), 1))
     return SparseCodes(as_like(slots, codes.indices), codes.toarray(), codes.n_atoms)

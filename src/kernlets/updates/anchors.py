@@ -1,7 +1,7 @@
 """Moving anchors: the objectives that depend on them, and their descent.
 
-Two objectives with their gradients in all anchors at once, and the descent. The
-dictionary whose anchors they are is in `anchored.py`.
+The module has two objectives with their gradients in all anchors at once, and the
+descent. `anchored.py` has the dictionary that the anchors belong to.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import ExplicitDictionary
 from ..pursuits.coded_sums import code_and_sum
 
-HALVINGS = 30  # of a guarded step, after which the anchors stay where they are
+HALVINGS = 30  # after so many of a guarded step the anchors stay
 
 class Objective(ABC):
     """A function of the anchors that falls as they improve."""
@@ -51,9 +51,9 @@ class KernelTerm(Objective):
     """f(D) = ‖φ(Y) − Γ A φ(D)‖², coefficients A and codes Γ fixed; RKDL eq. (3).
 
     With W = ΓA it is Σκ(y, y) − 2⟨W, K(Y, D)⟩ + ⟨WᵀW, K(D, D)⟩, where each sample may
-    count more than once. Both kernel matrices
-    are pulled for all anchors at once; K(D, D) depends on each anchor through a row
-    and a column, hence the factor 2, on the diagonal as well.
+    count more than once. The gradients of both matrices are computed for all anchors at
+    once; K(D, D) depends on each anchor through a row and a column, hence the factor 2,
+    on the diagonal as well.
     """
 
     def __init__(
@@ -67,42 +67,42 @@ class KernelTerm(Objective):
         self.kernel = kernel
         self.least = 0.0 if getattr(kernel, "non_negative", False) else None
         self.samples = samples
-        often = None if counts is None else as_like(counts, weights)
-        self.energy = float(double(_counted(energies, often)).sum())
-        self.weights = _counted(weights, often)
-        self.spread = weights.T @ self.weights
+        counts_like = None if counts is None else as_like(counts, weights)
+        self.energy = float(double(_times_counts(energies, counts_like)).sum())
+        self.weights = _times_counts(weights, counts_like)
+        self.weights_gram = weights.T @ self.weights
 
     def value(self, anchors: Array) -> float:
-        def shared(samples: Array, weights: Array) -> float:
+        def product(samples: Array, weights: Array) -> float:
             return inner(weights, self.kernel(samples, anchors))
 
-        own = inner(self.spread, self.kernel(anchors))
-        return self.energy - 2 * self._summed(shared) + own
+        anchor_term = inner(self.weights_gram, self.kernel(anchors))
+        return self.energy - 2 * self._sum_blocks(product) + anchor_term
 
     def gradient(self, anchors: Array) -> Array:
-        def pulled(samples: Array, weights: Array) -> Array:
+        def pull(samples: Array, weights: Array) -> Array:
             return self.kernel.pull(anchors, samples, weights.T)
 
-        own = self.kernel.pull(anchors, anchors, self.spread)
-        return 2 * (own - self._summed(pulled))
+        anchor_term = self.kernel.pull(anchors, anchors, self.weights_gram)
+        return 2 * (anchor_term - self._sum_blocks(pull))
 
-    def _summed(self, f: Callable[[Array, Array], Any]) -> Any:
+    def _sum_blocks(self, f: Callable[[Array, Array], Any]) -> Any:
         """Σ f(samples, weights) over blocks of rows."""
         n_samples, n_anchors = self.weights.shape
         columns = self.samples.shape[1] + 4 * n_anchors
         rows = index_like(np.arange(n_samples), self.weights)
         return sum_rows(
-            lambda part: f(self.samples[part], self.weights[part]),
+            lambda block: f(self.samples[block], self.weights[block]),
             rows,
             columns * self.weights.dtype.itemsize,
         )
 
 
-def _counted(rows: Array, often: Array | None) -> Array:
-    """Rows, or numbers, times how often they count."""
-    if often is None:
+def _times_counts(rows: Array, counts: Array | None) -> Array:
+    """Multiply rows, or numbers, by how often each counts."""
+    if counts is None:
         return rows
-    return rows * (often if rows.ndim == 1 else often[:, None])
+    return rows * (counts if rows.ndim == 1 else counts[:, None])
 
 
 class LinearTerm(Objective):
@@ -213,7 +213,7 @@ class AnchorDescent(BaseEstimator):
 
     @property
     def linear_share(self) -> float:
-        """What the linear term counts for in the function that is descended."""
+        """The factor of the linear term in the function that descends."""
         self.check()
         if self.linear_rate is None or self.rate is None:
             return 1.0
@@ -223,9 +223,9 @@ class AnchorDescent(BaseEstimator):
         """The anchors after `n_steps` descent steps."""
         self.check()
         if self.rate is None:
-            return self._searched(objective, anchors)
+            return self._line_search(objective, anchors)
         for _ in range(self.n_steps):
-            anchors = self._stepped(objective, anchors, float(self.rate))
+            anchors = self._plain_step(objective, anchors, float(self.rate))
         return anchors
 
     def check(self) -> None:
@@ -235,36 +235,36 @@ class AnchorDescent(BaseEstimator):
                 f"AnchorDescent: n_steps={self.n_steps!r} must be 1 or more"
             )
         plain = {"linear_rate": self.linear_rate, "guard": self.guard}
-        if self.rate is None and (given := [k for k, v in plain.items() if v]):
+        if self.rate is None and (names := [k for k, v in plain.items() if v]):
             raise ValueError(
-                f"AnchorDescent: {given[0]} is about plain steps and needs a rate: set "
-                f"rate, or leave {given[0]} out, since a line search needs none"
+                f"AnchorDescent: {names[0]} is about plain steps and needs a rate: set "
+                f"rate, or leave {names[0]} out, since a line search needs none"
             )
         if self.linear_rate is not None and not (self.rate or 0) > 0:
             raise ValueError(
                 f"AnchorDescent: linear_rate needs a positive rate, not {self.rate!r}"
             )
 
-    def _searched(self, objective: Objective, anchors: Array) -> Array:
+    def _line_search(self, objective: Objective, anchors: Array) -> Array:
         objective = OnSpheres(objective) if self.unit_norm else objective
-        moved = _line_searched(objective, anchors, int(self.n_steps))
+        moved = _run_lbfgs(objective, anchors, int(self.n_steps))
         return unit_rows(moved) if self.unit_norm else moved
 
-    def _stepped(self, objective: Objective, anchors: Array, rate: float) -> Array:
-        slope = objective.gradient(anchors)
-        moved = self._admitted(anchors - rate * slope, objective.least)
+    def _plain_step(self, objective: Objective, anchors: Array, rate: float) -> Array:
+        gradient = objective.gradient(anchors)
+        moved = self._constrain(anchors - rate * gradient, objective.least)
         if not self.guard:
             return moved
-        before = objective.value(anchors)
+        start_value = objective.value(anchors)
         for _ in range(HALVINGS):
-            if objective.value(moved) <= before:  # false if it is not a number
+            if objective.value(moved) <= start_value:  # false for NaN
                 return moved
             rate /= 2
-            moved = self._admitted(anchors - rate * slope, objective.least)
+            moved = self._constrain(anchors - rate * gradient, objective.least)
         return anchors
 
-    def _admitted(self, anchors: Array, least: float | None) -> Array:
-        """The anchors where they may be."""
+    def _constrain(self, anchors: Array, least: float | None) -> Array:
+        """Clip anchors at the least value, and scale them to unit norm if asked."""
         if least is not None:
             anchors = namespace(anchors).clip(anchors, least, None)
         return unit_rows(anchors) if self.unit_norm else anchors
@@ -281,10 +281,10 @@ class OnSpheres(Objective):
         return self.objective.value(unit_rows(anchors))
 
     def gradient(self, anchors: Array) -> Array:
-        units = unit_rows(anchors)
-        slope = self.objective.gradient(units)
-        along = (slope * units).sum(axis=1)[:, None]
-        return (slope - along * units) / _norms(anchors)
+        unit_anchors = unit_rows(anchors)
+        gradient = self.objective.gradient(unit_anchors)
+        radial = (gradient * unit_anchors).sum(axis=1)[:, None]
+        return (gradient - radial * unit_anchors) / _norms(anchors)
 
 
 def _norms(anchors: Array) -> Array:  # (n, 1)
@@ -293,30 +293,30 @@ def _norms(anchors: Array) -> Array:  # (n, 1)
     return namespace(anchors).where(norms > 0, norms, 1.0)[:, None]
 
 
-def _line_searched(objective: Objective, anchors: Array, n_steps: int) -> Array:
+def _run_lbfgs(objective: Objective, anchors: Array, n_steps: int) -> Array:
     """L-BFGS in units of the anchors' typical norm, the length of its first trial.
 
     The objective is divided by a power of two near its first value, because L-BFGS
     bounds the length of its steps.
     """
-    unit, scale = typical_length(anchors) or 1.0, 0.0
+    anchor_norm, value_scale = typical_length(anchors) or 1.0, 0.0
 
     def points(flat: np.ndarray) -> Array:
-        return as_like(unit * flat.reshape(anchors.shape), anchors)
+        return as_like(anchor_norm * flat.reshape(anchors.shape), anchors)
 
     def value(flat: np.ndarray) -> float:
-        nonlocal scale
-        found = objective.value(points(flat))
-        scale = scale or float(power_of_two(np.float64(abs(found))))
-        return found / scale
+        nonlocal value_scale
+        f = objective.value(points(flat))
+        value_scale = value_scale or float(power_of_two(np.float64(abs(f))))
+        return f / value_scale
 
     def gradient(flat: np.ndarray) -> np.ndarray:
-        slope = to_numpy(double(objective.gradient(points(flat)))).ravel()
-        return unit / scale * slope
+        df = to_numpy(double(objective.gradient(points(flat)))).ravel()
+        return anchor_norm / value_scale * df
 
     options = {"maxiter": n_steps, "maxfun": 5 * n_steps, "ftol": 0.0, "gtol": 0.0}
-    start, least = to_numpy(double(anchors)).ravel() / unit, objective.least
-    found = minimize(
+    start, least = to_numpy(double(anchors)).ravel() / anchor_norm, objective.least
+    result = minimize(
         value,
         start,
         jac=gradient,
@@ -324,4 +324,4 @@ def _line_searched(objective: Objective, anchors: Array, n_steps: int) -> Array:
         bounds=None if least is None else [(least, None)] * len(start),
         options=options,
     )
-    return points(found.x)
+    return points(result.x)

@@ -1,7 +1,7 @@
 """Rules of a dictionary on a budget: step sizes, admission, pruning, gradient steps.
 
-Each is a value without data. What they make of a sample is the hot operation
-`budget_stream`; the anchors themselves are in `learners/anchor_stock.py`.
+Rules hold no data. The hot operation `budget_stream` applies them to samples;
+`learners/anchor_stock.py` stores the anchors.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class DecayingStep(StepSize):
 
     def __call__(self, n: np.ndarray) -> np.ndarray:
         self._validate_params()
-        last = np.inf if self.hold is None else self.hold
-        return self.first / (1 + np.minimum(n, last) / self.decay)
+        largest = np.inf if self.hold is None else self.hold
+        return self.first / (1 + np.minimum(n, largest) / self.decay)
 
 
 class RootStep(StepSize):
@@ -287,13 +287,13 @@ class ReconstructionCost(Admission):
         return {**super().rules(), "cost": float(self.threshold) * (1 + self.half)}
 
 
-def pursuit_of(coder: Any, like: Array) -> ops.Pursuit:
-    """A coder as the hot operation takes it; `like` has one column per atom."""
+def pursuit_of(coder: Any, like: Array) -> ops.BudgetPursuit:
+    """Convert a coder for the hot operation; `like` has one column per atom."""
     if isinstance(coder, OMP):
-        width, tol = coder.width(like.shape[1]), float(coder.tol or 0)
-        return ops.Pursuit(width, 0.0, False, 0, tol)
+        n_nonzero, tol = coder.width(like.shape[1]), float(coder.tol or 0)
+        return ops.BudgetPursuit(n_nonzero, 0.0, False, 0, tol)
     tol = max(float(coder.tol), 4 * eps(like))
-    return ops.Pursuit(
+    return ops.BudgetPursuit(
         0, float(coder.alpha), bool(coder.positive), int(coder.max_iter), tol
     )
 

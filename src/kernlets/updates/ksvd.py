@@ -33,16 +33,16 @@ from ..core import (
 from ..dictionaries import ExplicitDictionary, GramDictionary
 from ..pursuits.bookkeeping import squared_residual
 from ..pursuits.coded_sums import completed, worst_rows
-from .least_squares import atom_lengths, fit_term, normalized
+from .least_squares import atom_lengths, fit_term, normalize
 from .refresh import LIMITS, refresh, refresh_from
-from .sweeps import gauss_seidel, nonnegative, positive_sweeps
+from .sweeps import clip_negative, gauss_seidel, positive_sweeps
 
-ROUNDED = 1e-4  # squared norms of atoms in feature space are that near to 1
-How = tuple[bool, bool, bool]  # exact, codes non-negative, atoms non-negative
+ROUNDED = 1e-4  # squared norms of atoms farther from 1 are corrected
+SweepOptions = tuple[bool, bool, bool]  # exact, non-negative codes, non-negative atoms
 ROWS_ONLY = (
     "positive_atoms needs atoms that are rows of a matrix: use KSVD, or leave it out"
 )
-NO_GAPS = (
+NO_MISSING = (
     "non-negative codes or atoms cannot be learned from rows with missing values: fill "
     "them in first, e.g. with kernlets.DictionaryImputer, or leave positive out"
 )
@@ -54,7 +54,7 @@ class KSVDUpdate(AtomUpdate):
     Let E be the residual, without atom d, of the samples that use d. The exact update
     is E's leading singular pair. The approximate one is d ∝ Eᵀg, then g = E d, a step
     of alternation that never raises the error either. Of samples with missing values
-    only what was observed counts: see `hot.masked.masked_ksvd_sweep`.
+    only the observed entries count: see `hot.masked.masked_ksvd_sweep`.
 
     Parameters
     ----------
@@ -98,16 +98,16 @@ class KSVDUpdate(AtomUpdate):
         self, dictionary: Dictionary, coded: Coded, rng: np.random.Generator
     ) -> Step:
         order = rng.permutation(dictionary.n_atoms)
-        how = self.exact, self.positive, self.positive_atoms
-        before, errors, values = sweep(dictionary, coded, order, how)
-        dictionary = self._refreshed(before, coded, errors)
-        if self.positive_atoms:  # a sample that took a place may have any sign
-            dictionary = dictionary.with_weights(nonnegative(dictionary.weights))
+        options = self.exact, self.positive, self.positive_atoms
+        improved, errors, values = sweep(dictionary, coded, order, options)
+        dictionary = self._refresh(improved, coded, errors)
+        if self.positive_atoms:  # a sample that became an atom may have any sign
+            dictionary = dictionary.with_weights(clip_negative(dictionary.weights))
         codes = replace(coded.codes, values=values, residual=None)
         error = weighted_sum(errors, coded.weights)
-        return Step(dictionary, error, before, codes)
+        return Step(dictionary, error, improved, codes)
 
-    def _refreshed(
+    def _refresh(
         self, dictionary: Dictionary, coded: Coded, errors: np.ndarray
     ) -> Dictionary:
         X = completed(dictionary, coded.codes, coded.X)
@@ -174,60 +174,65 @@ class ParallelKSVDUpdate(AtomUpdate):
         weights = sweeps(*sums, dictionary.weights, self.n_sweeps)
         moved = dictionary.with_weights(weights)
         error = coded.error + fit_term(coded, moved) - fit_term(coded, dictionary)
-        before = normalized(moved, dictionary)
+        improved = normalize(moved, dictionary)
         limits = self.min_uses, self.max_coherence
-        dictionary = refresh_from(coded, before, *limits)
+        dictionary = refresh_from(coded, improved, *limits)
         if self.positive_atoms:
-            dictionary = dictionary.with_weights(nonnegative(dictionary.weights))
-        return Step(dictionary, error, before, lengths=atom_lengths(moved))
+            dictionary = dictionary.with_weights(clip_negative(dictionary.weights))
+        return Step(dictionary, error, improved, lengths=atom_lengths(moved))
 
 
 @singledispatch
 def sweep(
-    dictionary: Dictionary, coded: Coded, order: np.ndarray, how: How
+    dictionary: Dictionary, coded: Coded, order: np.ndarray, options: SweepOptions
 ) -> tuple[Dictionary, np.ndarray, Array]:
-    """The dictionary after one pass over the atoms, errors (n,) and codes (n, w)."""
+    """Update all atoms once; return the dictionary, errors (n,) and codes (n, w)."""
     raise TypeError(f"no K-SVD sweep for {type(dictionary).__name__}")
 
 
 @sweep.register
 def _(
-    dictionary: ExplicitDictionary, coded: Coded, order: np.ndarray, how: How
+    dictionary: ExplicitDictionary,
+    coded: Coded,
+    order: np.ndarray,
+    options: SweepOptions,
 ) -> tuple[ExplicitDictionary, np.ndarray, Array]:
     if has_gaps(coded.X):
-        if how[1] or how[2]:
-            raise ValueError(NO_GAPS)
+        if options[1] or options[2]:
+            raise ValueError(NO_MISSING)
         return _masked_sweep(dictionary, coded, order)
     X, codes = coded.X, coded.codes
     atoms, values = _copy(dictionary.atoms), _copy(codes.values)
     residual = ops.subtract_codes(X, codes.indices, values, atoms)
-    residual, values = scaled_rows(coded.weights, residual, values)
-    ops.ksvd_sweep(residual, atoms, codes.indices, values, index_like(order, X), *how)
+    residual, values = weight_rows(coded.weights, residual, values)
+    ops.ksvd_sweep(
+        residual, atoms, codes.indices, values, index_like(order, X), *options
+    )
     errors = _squares(residual, coded.weights)
-    return dictionary.with_weights(atoms), errors, unscaled(coded, values)
+    return dictionary.with_weights(atoms), errors, unweight_codes(coded, values)
 
 
-def scaled_rows(weights: np.ndarray | None, *arrays: Array) -> tuple[Array, ...]:
-    """Rows times the roots of their weights: plain sums of squares are then weighted.
+def weight_rows(weights: np.ndarray | None, *arrays: Array) -> tuple[Array, ...]:
+    """Multiply rows by √w, so that plain sums of squares are weighted.
 
     A rank-one fit of √w eᵢ by √w gᵢ d is the weighted one of eᵢ by gᵢ d.
     """
     if weights is None:
         return arrays
-    return tuple(as_like(np.sqrt(weights), each)[:, None] * each for each in arrays)
+    return tuple(as_like(np.sqrt(weights), array)[:, None] * array for array in arrays)
 
 
-def unscaled(coded: Coded, values: Array) -> Array:  # (n, width)
-    """Coefficients of samples from those of samples times √w; where w is 0, the old."""
+def unweight_codes(coded: Coded, values: Array) -> Array:  # (n, width)
+    """Divide coefficients by √w, which undoes `weight_rows`; for w = 0 keep the old."""
     if coded.weights is None:
         return values
-    xp, often = namespace(values), as_like(coded.weights, values)[:, None]
-    root = xp.sqrt(xp.where(often > 0, often, 1.0))
-    return xp.where(often > 0, values / root, coded.codes.values)
+    xp, w = namespace(values), as_like(coded.weights, values)[:, None]
+    root_w = xp.sqrt(xp.where(w > 0, w, 1.0))
+    return xp.where(w > 0, values / root_w, coded.codes.values)
 
 
 def _squares(residual: Array, weights: np.ndarray | None) -> np.ndarray:  # (n,)
-    """Squared errors of the samples, from residuals of `scaled_rows`."""
+    """Squared errors of the samples from residuals times √w (`weight_rows`)."""
     squares = to_numpy(row_norms(residual))
     if weights is None:
         return squares
@@ -243,25 +248,25 @@ def weighted_sum(errors: np.ndarray, weights: np.ndarray | None) -> float:
 def _masked_sweep(
     dictionary: ExplicitDictionary, coded: Coded, order: np.ndarray
 ) -> tuple[ExplicitDictionary, np.ndarray, Array]:
-    """The pass over what was observed, by alternation whether exact or not."""
-    (X, known), codes = split(coded.X), coded.codes
+    """One pass over the observed entries, by alternation also if `exact` is set."""
+    (X, observed), codes = split(coded.X), coded.codes
     atoms, values = _copy(dictionary.atoms), _copy(codes.values)
     residual = ops.subtract_codes(X, codes.indices, values, atoms)
-    residual = namespace(X).where(known, residual, namespace(X).zeros_like(residual))
-    residual, values = scaled_rows(coded.weights, residual, values)
-    places = codes.indices, values, index_like(order, X)
-    ops.masked_ksvd_sweep(residual, known, atoms, *places)
+    residual = namespace(X).where(observed, residual, namespace(X).zeros_like(residual))
+    residual, values = weight_rows(coded.weights, residual, values)
+    codes_and_order = codes.indices, values, index_like(order, X)
+    ops.masked_ksvd_sweep(residual, observed, atoms, *codes_and_order)
     errors = _squares(residual, coded.weights)
-    return dictionary.with_weights(atoms), errors, unscaled(coded, values)
+    return dictionary.with_weights(atoms), errors, unweight_codes(coded, values)
 
 
 @sweep.register
 def _(
-    dictionary: GramDictionary, coded: Coded, order: np.ndarray, how: How
+    dictionary: GramDictionary, coded: Coded, order: np.ndarray, options: SweepOptions
 ) -> tuple[GramDictionary, np.ndarray, Array]:
-    if how[2]:
+    if options[2]:
         raise ValueError(ROWS_ONLY)
-    # handed over, and as large as a good part of K: overwritten, not copied
+    # coefs and products are as large as K: they are overwritten, not copied
     codes, values = coded.codes, _copy(coded.codes.values)
     gram, order = dictionary.gram(), index_like(order, dictionary.coefs)
     ops.gram_sweep(
@@ -272,24 +277,24 @@ def _(
         codes.indices,
         values,
         order,
-        *how[:2],
+        *options[:2],
         weights=_like_values(coded.weights, values),
     )
     errors = _gram_errors(dictionary, gram, replace(codes, values=values))
-    return _unit_again(dictionary), errors, values
+    return _renormalize(dictionary), errors, values
 
 
-def _unit_again(dictionary: GramDictionary) -> GramDictionary:
-    """Atoms of unit norm, where rounding has changed norms.
+def _renormalize(dictionary: GramDictionary) -> GramDictionary:
+    """Scale atoms to unit norm where rounding has changed their norms.
 
     An atom that is the small difference of samples has few digits in float32.
     """
     xp = namespace(dictionary.coefs)
     squares = xp.vecdot(dictionary.products, dictionary.coefs)
-    off = (xp.abs(squares - 1) > ROUNDED) & (squares > 0)
-    if not bool(xp.any(off)):
+    is_off = (xp.abs(squares - 1) > ROUNDED) & (squares > 0)
+    if not bool(xp.any(is_off)):
         return dictionary
-    return dictionary.rescaled(xp.where(off, 1 / xp.sqrt(xp.abs(squares)), 1.0))
+    return dictionary.rescaled(xp.where(is_off, 1 / xp.sqrt(xp.abs(squares)), 1.0))
 
 
 def _gram_errors(
@@ -298,10 +303,10 @@ def _gram_errors(
     """Squared errors of all training samples, in blocks of rows."""
     errors = np.empty(len(codes))
     for rows in slices(len(codes), 4 * dictionary.row_bytes):
-        part = SparseCodes(codes.indices[rows], codes.values[rows], codes.n_atoms)
+        block = SparseCodes(codes.indices[rows], codes.values[rows], codes.n_atoms)
         corr = dictionary.products[:, rows].T
         energy = diagonal(dictionary.matrix)[rows]
-        residual = squared_residual(gram, corr, energy, part.toarray())
+        residual = squared_residual(gram, corr, energy, block.toarray())
         errors[rows] = to_numpy(residual)
     return errors
 

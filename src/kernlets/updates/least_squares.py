@@ -14,7 +14,7 @@ from ..core import Array, AtomUpdate, Dictionary, Statistics, Step
 from ..dictionaries import ExplicitDictionary
 from .refresh import LIMITS, refresh_from
 
-BLOCK = 32  # atoms of a sweep whose gaps are updated by one matrix product
+BLOCK = 32  # atoms of a sweep whose residuals come from one matrix product
 COLUMNS = 1024  # right-hand sides solved at once, so that float64 copies stay small
 
 
@@ -44,10 +44,10 @@ class MODUpdate(AtomUpdate):
         weights = least_squares(coded.codes_gram, coded.cross, dictionary.weights)
         moved = dictionary.with_weights(weights)
         error = coded.error + fit_term(coded, moved) - fit_term(coded, dictionary)
-        before = normalized(moved, dictionary)
+        improved = normalize(moved, dictionary)
         limits = self.min_uses, self.max_coherence
-        dictionary = refresh_from(coded, before, *limits)
-        return Step(dictionary, error, before, lengths=atom_lengths(moved))
+        dictionary = refresh_from(coded, improved, *limits)
+        return Step(dictionary, error, improved, lengths=atom_lengths(moved))
 
 
 class CoordinateUpdate(AtomUpdate):
@@ -80,10 +80,10 @@ class CoordinateUpdate(AtomUpdate):
                 "or KSVDUpdate for kernel dictionaries"
             )
         atoms, gain = coordinate_sweep(coded.codes_gram, coded.cross, dictionary.atoms)
-        before = dictionary.with_weights(atoms)
+        improved = dictionary.with_weights(atoms)
         limits = self.min_uses, self.max_coherence
-        dictionary = refresh_from(coded, before, *limits)
-        return Step(dictionary, coded.error - gain, before)
+        dictionary = refresh_from(coded, improved, *limits)
+        return Step(dictionary, coded.error - gain, improved)
 
 
 def coordinate_sweep(
@@ -93,29 +93,28 @@ def coordinate_sweep(
 ) -> tuple[Array, float]:
     """The atoms after one sweep, and the decrease of the squared error.
 
-    Gaps cross − ΓᵀΓ·atoms are formed for a block of atoms at once, and inside the
-    block follow each atom that moves. Sums that have decayed to rounding errors move no
-    atom.
+    Residuals cross − ΓᵀΓ·atoms are computed for a block of atoms at once, and inside
+    the block are updated after each atom. An atom whose sums are rounding errors stays.
     """
     xp = namespace(atoms)
     atoms = xp.asarray(atoms, copy=True)
     gain = as_like(0.0, atoms)
-    unit = power_of_two(xp.maximum(peaks(codes_gram, 1), peaks(cross, 1)))
-    # smaller sums have lost digits and count as 0
-    known = peaks(codes_gram, 1) > least_energy(atoms)
-    codes_gram = xp.where(known, codes_gram / unit, 0.0)
-    cross = xp.where(known, cross / unit, 0.0)
+    scale = power_of_two(xp.maximum(peaks(codes_gram, 1), peaks(cross, 1)))
+    # smaller sums have lost digits and are set to 0
+    has_digits = peaks(codes_gram, 1) > least_energy(atoms)
+    codes_gram = xp.where(has_digits, codes_gram / scale, 0.0)
+    cross = xp.where(has_digits, cross / scale, 0.0)
     for begin in range(0, atoms.shape[0], BLOCK):
         block = slice(begin, begin + BLOCK)
-        inside = codes_gram[block, block]
-        gaps = cross[block] - codes_gram[block] @ atoms
-        for i, gap in enumerate(gaps):
+        block_gram = codes_gram[block, block]
+        residuals = cross[block] - codes_gram[block] @ atoms
+        for i, residual in enumerate(residuals):
             old = atoms[begin + i]
-            target = gap + inside[i, i] * old
+            target = residual + block_gram[i, i] * old
             norm = xp.sqrt(target @ target)
             new = xp.where(norm > 0, target / xp.where(norm > 0, norm, 1.0), old)
-            gain += (norm - target @ old) * unit[begin + i, 0]
-            gaps[i + 1 :] -= inside[i + 1 :, i, None] * (new - old)
+            gain += (norm - target @ old) * scale[begin + i, 0]
+            residuals[i + 1 :] -= block_gram[i + 1 :, i, None] * (new - old)
             atoms[begin + i] = new
     return atoms, 2 * float(gain)
 
@@ -130,30 +129,30 @@ def least_squares(
     gram = double(codes_gram)
     with threads_if_large(gram.shape[0]):
         values, vectors = xp.linalg.eigh(gram)
-    cut = xp.max(xp.abs(values)) * gram.shape[0] * xp.finfo(gram.dtype).eps
-    inverse = xp.where(values > cut, 1 / xp.where(values > cut, values, 1.0), 0.0)
+    floor = xp.max(xp.abs(values)) * gram.shape[0] * xp.finfo(gram.dtype).eps
+    inverse = xp.where(values > floor, 1 / xp.where(values > floor, values, 1.0), 0.0)
     inverse = matmul(vectors * inverse, vectors.T)
     solution = xp.asarray(start, copy=True)
     for begin in range(0, start.shape[1], COLUMNS):
         columns = slice(begin, begin + COLUMNS)
-        gap = double(cross[:, columns]) - matmul(gram, double(start[:, columns]))
-        solution[:, columns] += xp.astype(matmul(inverse, gap), start.dtype)
+        residual = double(cross[:, columns]) - matmul(gram, double(start[:, columns]))
+        solution[:, columns] += xp.astype(matmul(inverse, residual), start.dtype)
     return solution
 
 
 def fit_term(coded: Statistics, dictionary: Dictionary) -> float:
     """⟨ΓᵀΓ, gram⟩ − 2⟨Γᵀ coordinates, dual⟩: the squared error less the energy."""
-    spread = (double(coded.codes_gram) * double(dictionary.gram())).sum()
-    return float(spread) - 2 * inner(coded.cross, dictionary.dual())
+    quadratic = (double(coded.codes_gram) * double(dictionary.gram())).sum()
+    return float(quadratic) - 2 * inner(coded.cross, dictionary.dual())
 
 
 def atom_lengths(dictionary: Dictionary) -> Array:  # (m,)
-    """What an atom loses when it is normalised, and its codes gain."""
+    """Norms of the atoms; `normalize` divides atoms by them, so codes grow by them."""
     xp, energy = namespace(dictionary.weights), diagonal(dictionary.gram())
     return xp.sqrt(xp.clip(energy, 0, None))
 
 
-def normalized(dictionary: Dictionary, previous: Dictionary) -> Dictionary:
+def normalize(dictionary: Dictionary, previous: Dictionary) -> Dictionary:
     """Scale atoms to unit norm; an atom that is zero keeps its previous direction."""
     xp = namespace(dictionary.weights)
     energy = diagonal(dictionary.gram())

@@ -42,16 +42,18 @@ def procrustes(
     Where the codes do not determine Z (atoms that no sample uses), it is the solution
     nearest to the previous atoms.
     """
-    wide = double(cross)
-    wide = wide / float(power_of_two(namespace(wide).max(namespace(wide).abs(wide))))
-    scale = float((wide * wide).sum()) ** 0.5 or 1.0
+    cross64 = double(cross)
+    cross64 = cross64 / float(
+        power_of_two(namespace(cross64).max(namespace(cross64).abs(cross64)))
+    )
+    scale = float((cross64 * cross64).sum()) ** 0.5 or 1.0
     # a proximal step, too small to worsen the fit
-    settled = wide + scale * eps(wide) ** 0.5 * double(previous)
-    return as_like(nearest_orthonormal(settled), previous)
+    target = cross64 + scale * eps(cross64) ** 0.5 * double(previous)
+    return as_like(nearest_orthonormal(target), previous)
 
 
 def nearest_orthonormal(rows: Array) -> Array:  # (m, p), m ≤ p
-    """The orthonormal rows nearest to some rows, the factor UVᵀ of UΣVᵀ; float64."""
+    """The orthonormal rows nearest to the rows UΣVᵀ, which are UVᵀ, in float64."""
     rows = double(rows)
     if not all_finite(rows):
         raise ValueError(
@@ -63,8 +65,8 @@ def nearest_orthonormal(rows: Array) -> Array:  # (m, p), m ≤ p
         if is_orthonormal(products):
             return products
     with serial_blas:  # more threads slow down a small decomposition
-        left, _, right = namespace(rows).linalg.svd(rows, full_matrices=False)
-        return left @ right
+        U, _, Vt = namespace(rows).linalg.svd(rows, full_matrices=False)
+        return U @ Vt
 
 
 def by_products(rows: Array, least: float = 1e-10) -> Array:  # (m, p), m ≤ p
@@ -86,5 +88,5 @@ def by_products(rows: Array, least: float = 1e-10) -> Array:  # (m, p), m ≤ p
 def is_orthonormal(rows: Array, within: float = 1e-12) -> bool:
     """Whether the rows are orthonormal; False if there are NaN."""
     xp = namespace(rows)
-    gap = rows @ rows.T - as_like(np.eye(rows.shape[0]), rows)
-    return bool(xp.max(xp.abs(gap)) < within)
+    deviation = rows @ rows.T - as_like(np.eye(rows.shape[0]), rows)
+    return bool(xp.max(xp.abs(deviation)) < within)

@@ -24,7 +24,7 @@ def useless_atoms(
     min_uses: int,
     max_coherence: float,
 ) -> np.ndarray:
-    """Atoms used fewer than `min_uses` times, and all but one of near-equal ones."""
+    """Indices of atoms used fewer than `min_uses` times, and of copies of others."""
     xp = namespace(gram)
     close = xp.tril(xp.abs(gram), k=-1) > max_coherence
     useless = uses < min_uses
@@ -44,12 +44,12 @@ def refresh(
     """Put the worst represented samples, normalised, in place of useless atoms."""
     if len(worst_error) == 0:
         return dictionary
-    seen = uses, worst, worst_error
-    places, atoms = replacements(dictionary, *seen, min_uses, max_coherence)
-    if len(places) == 0:
+    usage = uses, worst, worst_error
+    indices, atoms = replacements(dictionary, *usage, min_uses, max_coherence)
+    if len(indices) == 0:
         return dictionary
     weights = namespace(dictionary.weights).asarray(dictionary.weights, copy=True)
-    weights[places] = atoms
+    weights[indices] = atoms
     return dictionary.with_weights(weights)
 
 
@@ -61,30 +61,30 @@ def replacements(
     min_uses: int,
     max_coherence: float,
 ) -> tuple[Array, Array]:
-    """Places of useless atoms, and what `refresh` puts there.
+    """Indices of useless atoms, and the samples that `refresh` puts there as atoms.
 
     The practice of K-SVD as published by its authors; a sample that is already
     represented to rounding never becomes an atom.
     """
-    places = useless_atoms(dictionary.gram(), uses, min_uses, max_coherence)
+    indices = useless_atoms(dictionary.gram(), uses, min_uses, max_coherence)
     energy = to_numpy(dictionary.energy(worst))
     like = dictionary.weights
-    # nor does one whose squares vanish
+    # a sample whose squares underflow is not usable either
     rounding = np.maximum(10 * eps(like) * energy, least_energy(like))
-    good = np.flatnonzero(worst_error > rounding)[: len(places)]
-    places = index_like(places[: len(good)], dictionary.weights)
-    return places, sample_atoms(dictionary, worst[index_like(good, worst)])
+    usable = np.flatnonzero(worst_error > rounding)[: len(indices)]
+    indices = index_like(indices[: len(usable)], dictionary.weights)
+    return indices, sample_atoms(dictionary, worst[index_like(usable, worst)])
 
 
 def refresh_from(
     coded: Statistics, dictionary: Dictionary, min_uses: int, max_coherence: float
 ) -> Dictionary:
-    """`refresh` from sums over samples."""
-    seen = coded.uses, coded.worst, coded.worst_error
-    return refresh(dictionary, *seen, min_uses, max_coherence)
+    """Call `refresh` with sums over samples."""
+    usage = coded.uses, coded.worst, coded.worst_error
+    return refresh(dictionary, *usage, min_uses, max_coherence)
 
 
 def sample_atoms(dictionary: Dictionary, X: Array) -> Array:  # (n, r)
-    """Samples as atoms of unit norm, in the dictionary's coordinates."""
+    """Convert samples to atoms of unit norm, in the dictionary's coordinates."""
     energy = dictionary.energy(X)
     return dictionary.coordinates(X) / namespace(energy).sqrt(energy)[:, None]

@@ -21,7 +21,7 @@ from ..backend.scale import least_energy, unit_rows
 from ..backend.threads import parallel, serial_blas
 from ..core import Array
 
-BLOCK = 64  # atoms whose gaps are found by one matrix product
+BLOCK = 64  # atoms whose residuals come from one matrix product
 COLUMNS = 1024  # columns swept at once, whatever the number of threads
 
 
@@ -39,32 +39,33 @@ def gauss_seidel(
     sweep goes backwards. An atom without codes stays.
     """
     xp, power = namespace(start), diagonal(codes_gram)
-    used = (power > least_energy(codes_gram))[:, None]
-    scale = xp.sqrt(xp.where(used, double(power)[:, None], 1.0))
-    gram = xp.where(used & used.T, double(codes_gram) / scale / scale.T, 0.0)
-    places = index_like(np.arange(len(gram)), gram)
-    gram[places, places] = 1.0  # also of atoms without codes: no zero to divide by
-    whole = gpu_of(gram) is not None
-    turns = _whole_turns(gram, start.shape[1]) if whole else _turns(gram, BLOCK)
+    is_used = (power > least_energy(codes_gram))[:, None]
+    scale = xp.sqrt(xp.where(is_used, double(power)[:, None], 1.0))
+    gram = xp.where(is_used & is_used.T, double(codes_gram) / scale / scale.T, 0.0)
+    diagonal_indices = index_like(np.arange(len(gram)), gram)
+    # atoms without codes get 1 as well, to divide by
+    gram[diagonal_indices, diagonal_indices] = 1.0
+    on_gpu = gpu_of(gram) is not None
+    orders = _gpu_orders(gram, start.shape[1]) if on_gpu else _block_orders(gram, BLOCK)
     out = xp.asarray(start, copy=True)
 
-    def swept(columns: slice) -> None:
+    def sweep_columns(columns: slice) -> None:
         atoms = double(start[:, columns]) * scale
-        right = xp.where(used, double(cross[:, columns]) / scale, 0.0)
+        rhs = xp.where(is_used, double(cross[:, columns]) / scale, 0.0)
         for sweep in range(sweeps):
-            for part in turns[sweep % 2]:
-                gap = right[part.atoms] - gram[part.atoms] @ atoms
-                atoms[part.atoms] += part.solved(gap)
-        moved = xp.where(used, atoms / scale, start[:, columns])
+            for block in orders[sweep % 2]:
+                residual = rhs[block.atoms] - gram[block.atoms] @ atoms
+                atoms[block.atoms] += block.solve(residual)
+        moved = xp.where(is_used, atoms / scale, start[:, columns])
         out[:, columns] = as_like(moved, out)
 
     tiles = [slice(i, i + COLUMNS) for i in range(0, start.shape[1], COLUMNS)]
-    if whole:
-        swept(slice(None))
+    if on_gpu:
+        sweep_columns(slice(None))
     elif is_torch(out):
-        list(map(swept, tiles))
+        list(map(sweep_columns, tiles))
     else:
-        parallel(swept, tiles)
+        parallel(sweep_columns, tiles)
     return out
 
 
@@ -74,65 +75,68 @@ def positive_sweeps(
     start: Array,  # (m, p), none negative
     sweeps: int,
 ) -> Array:  # (m, p)
-    """`gauss_seidel` with each atom cut off at zero: the best non-negative one."""
+    """`gauss_seidel` that cuts each atom off at zero, the best non-negative atom."""
     xp, power = namespace(start), diagonal(codes_gram)
-    used = to_numpy(power > least_energy(codes_gram))
-    gram, right, atoms = double(codes_gram), double(cross), double(start)
+    is_used = to_numpy(power > least_energy(codes_gram))
+    gram, rhs, atoms = double(codes_gram), double(cross), double(start)
     atoms = xp.asarray(atoms, copy=True)
-    turns = [np.flatnonzero(used), np.flatnonzero(used)[::-1]]
+    orders = [np.flatnonzero(is_used), np.flatnonzero(is_used)[::-1]]
     with serial_blas:
         for sweep in range(sweeps):
-            for j in turns[sweep % 2]:
-                gap = right[j] - gram[j] @ atoms
-                atoms[j] = xp.clip(atoms[j] + gap / gram[j, j], 0, None)
+            for j in orders[sweep % 2]:
+                residual = rhs[j] - gram[j] @ atoms
+                atoms[j] = xp.clip(atoms[j] + residual / gram[j, j], 0, None)
     return as_like(atoms, start)
 
 
-def nonnegative(atoms: Array) -> Array:  # (m, p)
-    """Atoms of unit norm without their negative parts, or turned if all is negative."""
+def clip_negative(atoms: Array) -> Array:  # (m, p)
+    """Set negative entries of atoms to 0, and scale atoms to unit norm.
+
+    The sign of an atom without positive entries is changed first.
+    """
     xp = namespace(atoms)
-    some = xp.any(atoms > 0, axis=1)[:, None]
-    return unit_rows(xp.clip(xp.where(some, atoms, -atoms), 0, None))
+    has_positive = xp.any(atoms > 0, axis=1)[:, None]
+    return unit_rows(xp.clip(xp.where(has_positive, atoms, -atoms), 0, None))
 
 
-class _Part(NamedTuple):
-    """Some neighbouring atoms, and the sweep over them as one matrix."""
-
-    atoms: slice
-    inverse: Array  # of a triangle of their ΓᵀΓ
-
-    def solved(self, gap: Array) -> Array:
-        return self.inverse @ gap
-
-
-class _Whole(NamedTuple):
-    """All atoms, for a GPU: a triangle is solved, without a matrix for its inverse."""
+class _Block(NamedTuple):
+    """Consecutive atoms, and the matrix that does one sweep over them."""
 
     atoms: slice
-    gram: Array  # of which one triangle is read
+    inverse: Array  # of a triangle of the ΓᵀΓ of these atoms
+
+    def solve(self, residual: Array) -> Array:
+        return self.inverse @ residual
+
+
+class _AllAtoms(NamedTuple):
+    """All atoms, for a GPU: a triangular system is solved instead of inverted."""
+
+    atoms: slice
+    gram: Array  # only one triangle is read
     is_backward: bool
 
-    def solved(self, gap: Array) -> Array:
-        solve = namespace(gap).linalg.solve_triangular
-        return solve(self.gram, gap, upper=self.is_backward)
+    def solve(self, residual: Array) -> Array:
+        solve_triangular = namespace(residual).linalg.solve_triangular
+        return solve_triangular(self.gram, residual, upper=self.is_backward)
 
 
-def _whole_turns(gram: Array, columns: int) -> list[list[Any]]:
-    """One part with all atoms; the inverse pays where atoms have many columns."""
+def _gpu_orders(gram: Array, columns: int) -> list[list[Any]]:
+    """One block of all atoms; its inverse pays if atoms have more columns than rows."""
     m = gram.shape[0]
     if columns > m:
-        return _turns(gram, m)
-    return [[_Whole(slice(None), gram, backward)] for backward in (False, True)]
+        return _block_orders(gram, m)
+    return [[_AllAtoms(slice(None), gram, backward)] for backward in (False, True)]
 
 
-def _turns(gram: Array, block: int) -> list[list[_Part]]:
-    """Parts from the first atoms to the last, and back; the matrix is symmetric.
+def _block_orders(gram: Array, block: int) -> list[list[_Block]]:
+    """Blocks in forward and in backward order; the matrix is symmetric.
 
-    An atom sees those before it moved.
+    The triangles make each atom use the new values of the atoms before it.
     """
-    parts = []
+    forward = []
     for begin in range(0, gram.shape[0], block):
         atoms = slice(begin, begin + block)
-        parts.append(_Part(atoms, inverse_triangle(gram[atoms, atoms])))
-    backward = [_Part(atoms, inverse.T) for atoms, inverse in reversed(parts)]
-    return [parts, backward]
+        forward.append(_Block(atoms, inverse_triangle(gram[atoms, atoms])))
+    backward = [_Block(atoms, inverse.T) for atoms, inverse in reversed(forward)]
+    return [forward, backward]
