@@ -10,7 +10,7 @@ from kernlets.images import ImageDenoiser, denoise, estimate_noise, psnr, ssim
 from kernlets.images.denoising import cosine_atoms
 from kernlets.images.groups import Grouping
 from kernlets.images.patches import filter_patches, random_rows
-from kernlets.images.picture import turned, turned_back
+from kernlets.images.picture import from_channels, to_channels
 from kernlets.images.wiener import Filter, wiener_filter
 from kernlets.pursuits import encode
 
@@ -94,9 +94,9 @@ def test_colours(picture):
 
 def test_turned_channels_keep_white_noise_white(rng):
     planes = rng.standard_normal((9, 7, 3))
-    np.testing.assert_allclose(turned_back(turned(planes)), planes, atol=1e-12)
-    np.testing.assert_allclose((turned(planes) ** 2).sum(), (planes**2).sum())
-    np.testing.assert_allclose(turned(planes)[0], planes.sum(2) / np.sqrt(3))
+    np.testing.assert_allclose(from_channels(to_channels(planes)), planes, atol=1e-12)
+    np.testing.assert_allclose((to_channels(planes) ** 2).sum(), (planes**2).sum())
+    np.testing.assert_allclose(to_channels(planes)[0], planes.sum(2) / np.sqrt(3))
 
 
 def test_a_dictionary_from_other_pictures(picture, noisy):

@@ -8,7 +8,13 @@ import pytest
 from kernlets import options
 from kernlets.images import ImageInpainter, inpaint, psnr
 from kernlets.images.groups import Grouping, Tile, similar_patches
-from kernlets.images.holes import FILLED, TRUST, _expected, fill_holes, interpolated
+from kernlets.images.holes import (
+    FILLED,
+    TRUST,
+    _expect_patches,
+    fill_holes,
+    interpolate,
+)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +36,7 @@ def holed(picture, lost):
 
 
 def test_holes_are_filled_better_than_by_interpolation(picture, lost):
-    start = interpolated(picture, ~lost)
+    start = interpolate(picture, ~lost)
     found = inpaint(picture, lost)
     np.testing.assert_array_equal(found[~lost], picture[~lost])
     assert psnr(picture, found) > psnr(picture, start) + 3
@@ -42,7 +48,7 @@ def test_photograph_beside_interpolation():
 
     photograph = load_sample_image("china.jpg")[150:246, 250:346].mean(axis=2)
     lost = np.random.default_rng(0).random(photograph.shape) < 0.8
-    start = interpolated(photograph, ~lost)
+    start = interpolate(photograph, ~lost)
     assert psnr(photograph, inpaint(photograph, lost)) > psnr(photograph, start) + 1
 
 
@@ -148,7 +154,7 @@ def test_expected_patches_are_conditional_means(rng):
     guess = rng.standard_normal((2, 30, 6))
     known = (rng.random((2, 30, 6)) < 0.5).astype(float)
     pixels = rng.standard_normal((2, 30, 6)) * known
-    found, weights = _expected(pixels, known, guess, 0.3)
+    found, weights = _expect_patches(pixels, known, guess, 0.3)
     assert found.shape == (2, FILLED, 6) and weights.tolist() == [1.0, 1.0]
     for g in range(2):
         C = np.cov(guess[g].T, bias=True)
@@ -191,9 +197,9 @@ def test_similar_patches_against_a_loop(rng):
 
 
 def test_interpolation_is_exact_where_pixels_are_known(picture, lost):
-    found = interpolated(picture, ~lost)
+    found = interpolate(picture, ~lost)
     np.testing.assert_array_equal(found[~lost], picture[~lost])
     assert picture.min() <= found.min() and found.max() <= picture.max()
     one = np.zeros((9, 7), dtype=bool)
     one[3, 4] = True
-    np.testing.assert_allclose(interpolated(np.full((9, 7), 5.0), one), 5.0)
+    np.testing.assert_allclose(interpolate(np.full((9, 7), 5.0), one), 5.0)

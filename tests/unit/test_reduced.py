@@ -154,7 +154,7 @@ def test_step_of_the_mixed_term_is_the_printed_one(X, rng):
             descent=descent, linear_weight=1.0, linear_coder=OMP(2)
         )
         coded = Coded(rows, codes)
-        moved = update._descended(dictionary, coded, descent)
+        moved = update._move_anchors(dictionary, coded, descent)
         np.testing.assert_allclose(moved.anchors, D - rate * printed, atol=1e-12)
         error = linear.error(moved.anchors)  # of (8), whatever the rate
         assert moved.linear_errors[-1] == pytest.approx(error)

@@ -148,7 +148,7 @@ class PositivePursuit(State):
         left = self.X[rows] - torch.einsum("nw,nwp->np", local.coefs, taken)
         self.residual[rows] = left
         if self.fused:
-            self.fused.half[rows] = self.fused.halved(left)
+            self.fused.half[rows] = self.fused.as_half(left)
         full = (local.support >= 0).all(dim=1)
         self.rows = rows[going & ~full & (self.error[rows] > self.stop[rows])]
         return len(self.rows) > 0

@@ -1,4 +1,4 @@
-"""Images without their noise: learned atoms first, then groups of similar patches."""
+"""Noise removal: by learned atoms first, then by groups of similar patches."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from .patches import filter_patches, random_rows
 from .picture import Picture
 from .wiener import Filter, wiener_filter
 
-GAIN = 1.15  # residuals up to this many times the noise are accepted
-LEAST = 1e-4  # noise below this share of the pixels' range is none
+GAIN = 1.15  # codes stop when the residual is this many times the noise
+LEAST = 1e-4  # noise below this share of the pixels' range counts as zero
 Progress = Callable[[float], Any]
 
 
@@ -186,24 +186,27 @@ class ImageDenoiser(BaseEstimator):
     def fit(self, images: Any, y: Any = None) -> ImageDenoiser:
         """Learn atoms from patches of one picture, or of a list of them."""
         self._validate_params()
-        several = isinstance(images, Sequence)
-        pictures = [self._checked(image) for image in (images if several else [images])]
+        is_list = isinstance(images, Sequence)
+        pictures = [
+            self._picture_and_noise(image)
+            for image in (images if is_list else [images])
+        ]
         if not pictures:
             raise ValueError("images is an empty list: pass at least one picture")
         return self._learn(pictures)
 
     def _learn(self, pictures: list[tuple[Picture, float]]) -> ImageDenoiser:
-        noise = [sigma for _, sigma in pictures]
-        self.sigma_ = float(np.sqrt(np.mean(np.square(noise))))
+        sigmas = [sigma for _, sigma in pictures]
+        self.sigma_ = float(np.sqrt(np.mean(np.square(sigmas))))
         if self.atoms == "bundled":
             self._refuse_other_sizes()
             self.components_ = as_like(bundled_atoms(), pictures[0][0].channels)
             return self
         rng = generator(self.random_state)
         n_patches = self._effort.n_patches if self.n_patches is None else self.n_patches
-        each = -(-n_patches // len(pictures))
+        n_rows = -(-n_patches // len(pictures))
         rows = [
-            random_rows(picture.channels[0], self.patch_size, each, rng)
+            random_rows(picture.channels[0], self.patch_size, n_rows, rng)
             for picture, _ in pictures
         ]
         with serial_blas:
@@ -220,22 +223,22 @@ class ImageDenoiser(BaseEstimator):
     def transform(self, image: Any) -> Any:
         """The picture without its noise."""
         check_is_fitted(self)
-        return self._cleaned(*self._checked(image), image)
+        return self._remove_noise(*self._picture_and_noise(image), image)
 
-    def _cleaned(self, picture: Picture, sigma: float, image: Any) -> Any:
+    def _remove_noise(self, picture: Picture, sigma: float, image: Any) -> Any:
         if sigma < LEAST:
-            return picture.restored(picture.channels, image)
+            return picture.to_image(picture.channels, image)
         with serial_blas:
             channels = self._estimate(picture.channels, sigma)
-        return picture.restored(channels, image)
+        return picture.to_image(channels, image)
 
     def fit_transform(self, image: Any, y: Any = None) -> Any:
-        """Learn from a picture, and give it without its noise."""
+        """Learn from a picture, and return it without its noise."""
         self._validate_params()
-        checked = self._checked(image)
-        return self._learn([checked])._cleaned(*checked, image)
+        picture_and_noise = self._picture_and_noise(image)
+        return self._learn([picture_and_noise])._remove_noise(*picture_and_noise, image)
 
-    def _checked(self, image: Any) -> tuple[Picture, float]:
+    def _picture_and_noise(self, image: Any) -> tuple[Picture, float]:
         """The channels of a picture, and its noise as a share of their range."""
         picture = Picture.of(image)
         height, width = picture.channels.shape[1:]
@@ -276,14 +279,16 @@ class ImageDenoiser(BaseEstimator):
         passes = filters(self.quality, channels.shape[1:])
         progress = _Steps(self.progress, channels.shape[0] + len(passes))
         stack = namespace(channels).stack
-        pilot = stack([self._coded(each, sigma, progress) for each in channels])
-        for how in passes:
-            pilot = wiener_filter(channels, pilot, sigma, how, progress)
+        pilot = stack(
+            [self._code_channel(channel, sigma, progress) for channel in channels]
+        )
+        for settings in passes:
+            pilot = wiener_filter(channels, pilot, sigma, settings, progress)
             progress.next()
         return pilot
 
-    def _coded(self, channel: Array, sigma: float, progress: _Steps) -> Array:
-        """One channel, its patches replaced by what the dictionary sees in them."""
+    def _code_channel(self, channel: Array, sigma: float, progress: _Steps) -> Array:
+        """Replace the patches of one channel by their codes over the dictionary."""
         atoms = as_like(self.components_, channel)
         dictionary = ExplicitDictionary(atoms)
         coder = self._coder(sigma, len(atoms))
@@ -293,17 +298,17 @@ class ImageDenoiser(BaseEstimator):
             centred = rows - xp.mean(rows, axis=1, keepdims=True)
             codes = encode(dictionary, coder, centred)
             residual = ops.subtract_codes(centred, codes.indices, codes.values, atoms)
-            used = xp.sum(xp.astype(codes.values != 0, rows.dtype), axis=1)
-            return rows - residual, 1 / (1 + used)
+            n_used = xp.sum(xp.astype(codes.values != 0, rows.dtype), axis=1)
+            return rows - residual, 1 / (1 + n_used)
 
         shape = self.patch_size, self._effort.stride
-        found = filter_patches(channel, *shape, estimate, progress)
+        denoised = filter_patches(channel, *shape, estimate, progress)
         progress.next()
-        return found
+        return denoised
 
 
 class _Steps:
-    """The share of the whole work that is done, from the share of the current step."""
+    """Converts the share of the current step to the share of all work, to report it."""
 
     def __init__(self, report: Progress | None, n_steps: int) -> None:
         self._report, self._n_steps, self._done = report, n_steps, 0
@@ -317,7 +322,7 @@ class _Steps:
 
 
 class Effort(NamedTuple):
-    """How much a dictionary is learned, and the distance of the patches it codes."""
+    """How long a dictionary is learned, and the stride between coded patches."""
 
     max_iter: int
     n_patches: int
@@ -338,11 +343,11 @@ PASSES = {
 def filters(quality: str, shape: tuple[int, ...]) -> list[Filter]:
     """The passes over groups of similar patches, in an image of this shape."""
 
-    def fitting(how: Filter) -> Filter:
-        size = min(how.grouping.size, *shape)
-        return replace(how, grouping=replace(how.grouping, size=size))
+    def fit_size(settings: Filter) -> Filter:
+        size = min(settings.grouping.size, *shape)
+        return replace(settings, grouping=replace(settings.grouping, size=size))
 
-    return [fitting(how) for how in PASSES[quality]]
+    return [fit_size(settings) for settings in PASSES[quality]]
 
 
 def cosine_atoms(size: int, count: int) -> np.ndarray:  # (count, size²)

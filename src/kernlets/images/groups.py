@@ -1,11 +1,11 @@
-"""Groups of similar patches: where they are, and images put together from them.
+"""Search for groups of similar patches, and images averaged from estimates of them.
 
-Patches that look alike are collected around each reference patch. What is done with
-a group is in `wiener.py` and `holes.py`.
+Similar patches are collected around each reference patch. `wiener.py` and `holes.py`
+estimate the patches of a group.
 
 The image is cut into tiles of reference patches. Tiles do not depend on the number of
-threads, and their results are added in order: neither does the image. Nothing but the
-image itself, and sums and weights of its size, is larger than a few tiles.
+threads, and their results are added in order, so that the image does not depend on it
+either. Besides arrays of the size of the image, only a few tiles are in memory.
 """
 
 from __future__ import annotations
@@ -24,38 +24,40 @@ from ..core import Array
 
 TILE = 16  # reference patches along each side of a tile
 GPU_TILE = 48  # the same on a GPU
-WAVE = 32  # tiles whose results are held at the same time
-FAR = 1e3  # from pixels in [0, 1] or so
+WAVE = 32  # tiles whose results are in memory at the same time
+FAR = 1e3  # value of padding pixels, far from pixels of about [0, 1]
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """Which patches are looked at together."""
+    """Settings of the search for similar patches."""
 
     size: int = 7  # of a patch, in pixels
     n_similar: int = 60
-    reach: int = 12  # how far away from the reference similar patches are looked for
+    reach: int = 12  # largest distance of similar patches, in pixels
     stride: int = 3  # between reference patches
 
 
 @dataclass(frozen=True)
 class Tile:
-    """Places of reference patches: all pairs of a row and a column."""
+    """Positions of reference patches: all pairs of a row and a column."""
 
     rows: np.ndarray  # (r,)
     cols: np.ndarray  # (c,)
 
     def covers(self, size: int) -> tuple[slice, slice]:
-        """All pixels of the reference patches."""
+        """Slices with all pixels of the reference patches."""
         return self.around(size, 0, (np.inf, np.inf))
 
     def around(
         self, size: int, reach: int, shape: tuple[float, ...]
     ) -> tuple[slice, slice]:
-        """The pixels of all patches that can be similar, in an image of this shape."""
+        """Slices with all patches that can be similar, in an image of this shape."""
         down, across = (
-            slice(max(0, int(at[0]) - reach), int(min(n, at[-1] + size + reach)))
-            for at, n in zip((self.rows, self.cols), shape, strict=True)
+            slice(
+                max(0, int(starts[0]) - reach), int(min(n, starts[-1] + size + reach))
+            )
+            for starts, n in zip((self.rows, self.cols), shape, strict=True)
         )
         return down, across
 
@@ -72,35 +74,35 @@ def filter_groups(
     grouping: Grouping,
     estimate: Estimate,
     progress: Progress = lambda share: None,
-    wanted: np.ndarray | None = None,  # (h, w) booleans
+    mask: np.ndarray | None = None,  # (h, w) booleans
 ) -> Array:  # (c, h, w)
     """The weighted mean, at each pixel, of all estimates of it.
 
-    Patches are similar if they are so in the first channel of the pilot. Tiles without
-    a wanted pixel are left out; pixels that no estimate reaches stay as in the pilot.
+    Similarity is measured in the first channel of the pilot. Tiles without a pixel of
+    the mask are left out; pixels without an estimate stay as in the pilot.
     """
     xp = namespace(pilot)
     total, weight = xp.zeros_like(pilot), xp.zeros_like(pilot)
     tiles = [
         tile
         for tile in _tiles(pilot, grouping)
-        if wanted is None or wanted[tile.covers(grouping.size)].any()
+        if mask is None or mask[tile.covers(grouping.size)].any()
     ]
 
     def work(tile: Tile) -> tuple[tuple[slice, ...], Array, Array]:
-        near = tile.around(grouping.size, grouping.reach, pilot.shape[1:])
-        region = slice(None), *near
-        local = Tile(tile.rows - near[0].start, tile.cols - near[1].start)
-        parts = [image[region] for image in images]
-        return region, *_filtered_tile(parts, pilot[region], grouping, estimate, local)
+        window = tile.around(grouping.size, grouping.reach, pilot.shape[1:])
+        region = slice(None), *window
+        local = Tile(tile.rows - window[0].start, tile.cols - window[1].start)
+        regions = [image[region] for image in images]
+        return region, *_filter_tile(regions, pilot[region], grouping, estimate, local)
 
     for first in range(0, len(tiles), WAVE):
-        for region, part, share in parallel(work, tiles[first : first + WAVE]):
-            total[region] += part
-            weight[region] += share
+        for region, sums, weights in parallel(work, tiles[first : first + WAVE]):
+            total[region] += sums
+            weight[region] += weights
         progress(min(1.0, (first + WAVE) / len(tiles)))
-    reached = weight > 0
-    return xp.where(reached, total / xp.where(reached, weight, 1.0), pilot)
+    has_estimate = weight > 0
+    return xp.where(has_estimate, total / xp.where(has_estimate, weight, 1.0), pilot)
 
 
 def _tiles(pilot: Array, grouping: Grouping) -> list[Tile]:  # (c, h, w)
@@ -113,7 +115,7 @@ def _tiles(pilot: Array, grouping: Grouping) -> list[Tile]:  # (c, h, w)
     ]
 
 
-def _filtered_tile(
+def _filter_tile(
     images: Sequence[Array],  # each (c, h, w)
     pilot: Array,  # (c, h, w)
     grouping: Grouping,
@@ -125,13 +127,13 @@ def _filtered_tile(
     rows, cols = similar_patches(pilot[0], tile, grouping)
     sums, weights = [], []
     for channel in zip(*images, strict=True):
-        groups = (gathered(image, rows, cols, size) for image in channel)
+        groups = (gather_patches(image, rows, cols, size) for image in channel)
         patches, share = estimate(*groups)
         n = patches.shape[1]
         pixels = _pixels(rows[:, :n], cols[:, :n], size, pilot.shape[2])
-        found = _scattered(patches, share, pixels, channel[0].shape)
-        sums.append(found[0])
-        weights.append(found[1])
+        sums_and_weights = _sum_patches(patches, share, pixels, channel[0].shape)
+        sums.append(sums_and_weights[0])
+        weights.append(sums_and_weights[1])
     return stack(sums), stack(weights)
 
 
@@ -148,22 +150,23 @@ def similar_patches(
     """
     size, reach = grouping.size, grouping.reach
     down, across = tile.covers(size)
-    own = pilot[down, across]
-    near = _framed(pilot, reach)[
+    area = pilot[down, across]
+    surroundings = _add_frame(pilot, reach)[
         down.start : down.stop + 2 * reach, across.start : across.stop + 2 * reach
     ]
-    distances = (windows(near, own.shape) - own) ** 2  # (a, b, h, w)
-    pick_rows = as_like(_picks(tile.rows, size), own)
-    pick_cols = as_like(_picks(tile.cols, size), own)
+    distances = (windows(surroundings, area.shape) - area) ** 2  # (a, b, h, w)
+    pick_rows = as_like(_patch_indicators(tile.rows, size), area)
+    pick_cols = as_like(_patch_indicators(tile.cols, size), area)
     sums = pick_rows @ distances @ pick_cols.T  # (a, b, r, c)
-    sums[reach, reach] = -1  # others may be equal to it
-    # a patch in a corner has the fewest others around it
-    around = [min(reach, n - size) + 1 for n in pilot.shape]
-    return _nearest(sums, tile, reach, min(grouping.n_similar, prod(around)))
+    # so that the reference is the first even among equal patches
+    sums[reach, reach] = -1
+    # the fewest patches are within reach of a patch in a corner
+    offsets = [min(reach, n - size) + 1 for n in pilot.shape]
+    return _nearest(sums, tile, reach, min(grouping.n_similar, prod(offsets)))
 
 
-def _framed(image: Array, reach: int) -> Array:
-    """The image in a frame so far from all pixels that no patch outside is similar."""
+def _add_frame(image: Array, reach: int) -> Array:
+    """Frame the image with values so large that no patch in the frame is similar."""
     height, width = image.shape
     frame = empty((height + 2 * reach, width + 2 * reach), like=image)
     frame[...] = FAR
@@ -171,9 +174,9 @@ def _framed(image: Array, reach: int) -> Array:
     return frame
 
 
-def _picks(places: np.ndarray, size: int) -> np.ndarray:  # (r, h)
-    """Ones where the pixels of each patch are, along one axis."""
-    pixels = np.arange(places[-1] - places[0] + size) - (places - places[0])[:, None]
+def _patch_indicators(starts: np.ndarray, size: int) -> np.ndarray:  # (r, h)
+    """Indicators of the pixels of each patch along one axis."""
+    pixels = np.arange(starts[-1] - starts[0] + size) - (starts - starts[0])[:, None]
     return (pixels >= 0) & (pixels < size)
 
 
@@ -185,36 +188,36 @@ def _nearest(
 ) -> tuple[Array, Array]:  # (g, count), (g, count)
     xp, n_cols = namespace(sums), sums.shape[1]
     flat = sums.reshape(sums.shape[0] * n_cols, -1).T  # (g, shifts)
-    chosen = smallest(flat, count)
-    order = xp.argsort(xp.take_along_axis(flat, chosen, axis=1), axis=1)
-    chosen = xp.take_along_axis(chosen, order, axis=1)
+    shifts = smallest(flat, count)
+    order = xp.argsort(xp.take_along_axis(flat, shifts, axis=1), axis=1)
+    shifts = xp.take_along_axis(shifts, order, axis=1)
     rows = index_like(np.repeat(tile.rows, len(tile.cols)), sums)[:, None]
     cols = index_like(np.tile(tile.cols, len(tile.rows)), sums)[:, None]
-    return rows + chosen // n_cols - reach, cols + chosen % n_cols - reach
+    return rows + shifts // n_cols - reach, cols + shifts % n_cols - reach
 
 
-def gathered(image: Array, rows: Array, cols: Array, size: int) -> Array:
+def gather_patches(image: Array, rows: Array, cols: Array, size: int) -> Array:
     """Patches as rows, (g, k, size²)."""
     return windows(image, (size, size))[rows, cols].reshape(*rows.shape, -1)
 
 
 def _pixels(rows: Array, cols: Array, size: int, width: int) -> Array:  # (g·k·size²,)
-    """Where each pixel of each patch is in the flat image."""
+    """Indices into the flat image of all pixels of all patches."""
     step = index_like(np.arange(size), rows)
     inside = (step[:, None] * width + step).reshape(-1)
     return ((rows * width + cols)[..., None] + inside).reshape(-1)
 
 
-def _scattered(
+def _sum_patches(
     estimates: Array,  # (g, k, size²)
     weights: Array,  # (g,)
     pixels: Array,  # (g·k·size²,)
     shape: tuple[int, ...],
 ) -> tuple[Array, Array]:
-    """Weighted sums of all patches at their places, and of the weights."""
+    """Weighted sums at each pixel of all patches that cover it, and of the weights."""
     xp = namespace(estimates)
-    spread = xp.broadcast_to(weights[:, None, None], estimates.shape)
+    pixel_weights = xp.broadcast_to(weights[:, None, None], estimates.shape)
     n_pixels = shape[0] * shape[1]
-    total = xp.bincount(pixels, (estimates * spread).reshape(-1), n_pixels)
-    weight = xp.bincount(pixels, spread.reshape(-1), n_pixels)
+    total = xp.bincount(pixels, (estimates * pixel_weights).reshape(-1), n_pixels)
+    weight = xp.bincount(pixels, pixel_weights.reshape(-1), n_pixels)
     return total.reshape(shape), weight.reshape(shape)

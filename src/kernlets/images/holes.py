@@ -1,13 +1,13 @@
-"""Pixels that were lost, from what is known of them and of similar patches.
+"""Lost pixels, estimated from the observed pixels of similar patches.
 
 The patches of a group are samples of a normal distribution. Its mean m and covariance C
-are those of the current guess; of each patch the pixels o are known, and the others are
-expected to be
+are those of the current guess; the pixels o of each patch are observed, and the
+expectation of the patch is
 
     x = m + C_o (C_oo + s²I)⁻¹ (y_o − m_o).
 
-Guesses and groups improve in turn. The deviation s, of what the guess does not know
-yet, falls from pass to pass.
+Guesses and groups improve in turn. The deviation s of the guess from the truth falls
+from pass to pass.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ..backend.arrays import as_like, namespace, to_numpy
 from ..core import Array
 from .groups import Grouping, Progress, filter_groups
 
-FILLED = 8  # most similar patches of a group that are filled in
-TRUST = 5.0  # known pixels that count as much as the guess of a mean
+FILLED = 8  # number of most similar patches of a group that are filled in
+TRUST = 5.0  # the mean of the guess counts as much as so many observed pixels
 
 
 def fill_holes(
@@ -33,61 +33,65 @@ def fill_holes(
     deviations: Sequence[float],
     progress: Progress = lambda share: None,
 ) -> Array:  # (c, h, w)
-    """The channels with lost pixels filled in, by one pass for each deviation."""
+    """Fill in the lost pixels of the channels, with one pass for each deviation."""
     xp = namespace(channels)
-    known = xp.zeros_like(channels) + as_like(~lost, channels)
+    observed = xp.zeros_like(channels) + as_like(~lost, channels)
     guess = as_like(
-        np.stack([interpolated(to_numpy(c), ~lost) for c in channels]), channels
+        np.stack([interpolate(to_numpy(c), ~lost) for c in channels]), channels
     )
-    for number, deviation in enumerate(deviations):
+    for i_pass, deviation in enumerate(deviations):
 
-        def tell(share: float, done: int = number) -> None:
-            progress((done + share) / len(deviations))
+        def report(share: float, n_passes: int = i_pass) -> None:
+            progress((n_passes + share) / len(deviations))
 
-        estimate = partial(_expected, deviation=deviation)
-        images = channels * known, known, guess
-        found = filter_groups(images, guess, grouping, estimate, tell, lost)
-        guess = xp.where(known > 0, channels, found)
+        estimate = partial(_expect_patches, deviation=deviation)
+        images = channels * observed, observed, guess
+        estimates = filter_groups(images, guess, grouping, estimate, report, lost)
+        guess = xp.where(observed > 0, channels, estimates)
     return guess
 
 
-def _expected(
-    pixels: Array,  # (g, k, p), zero where it is not known
-    known: Array,  # (g, k, p), one or zero
+def _expect_patches(
+    pixels: Array,  # (g, k, p), zero where lost
+    o: Array,  # (g, k, p), one or zero
     guess: Array,  # (g, k, p)
     deviation: float,
 ) -> tuple[Array, Array]:  # (g, k', p), (g,)
-    """The expected patches for the most similar ones of each group."""
+    """The expectations of the most similar patches of each group."""
     xp = namespace(guess)
-    mean = xp.mean(guess, axis=1, keepdims=True)
-    covariance = xp.matrix_transpose(guess - mean) @ (guess - mean) / guess.shape[1]
-    pixels, known = pixels[:, :FILLED], known[:, :FILLED]
-    seen = xp.sum(known, axis=1, keepdims=True)
-    mean = mean + xp.sum(pixels - known * mean, axis=1, keepdims=True) / (seen + TRUST)
-    both = known[..., :, None] * covariance[:, None] * known[..., None, :]
+    m = xp.mean(guess, axis=1, keepdims=True)
+    C = xp.matrix_transpose(guess - m) @ (guess - m) / guess.shape[1]
+    pixels, o = pixels[:, :FILLED], o[:, :FILLED]
+    n_observed = xp.sum(o, axis=1, keepdims=True)
+    m = m + xp.sum(pixels - o * m, axis=1, keepdims=True) / (n_observed + TRUST)
+    C_oo = o[..., :, None] * C[:, None] * o[..., None, :]
     noise = deviation**2 * as_like(np.eye(guess.shape[2]), guess)
-    rest = (pixels - known * mean)[..., None]
-    found = (xp.linalg.solve(both + noise, rest)[..., 0] * known) @ covariance
-    return mean + found, xp.ones_like(mean[:, 0, 0])
+    residual = (pixels - o * m)[..., None]
+    correction = (xp.linalg.solve(C_oo + noise, residual)[..., 0] * o) @ C
+    return m + correction, xp.ones_like(m[:, 0, 0])
 
 
-def interpolated(image: np.ndarray, known: np.ndarray) -> np.ndarray:  # (h, w)
-    """Lost pixels from the means of known ones over larger and larger squares."""
-    return _pulled(np.where(known, image, 0.0), known.astype(image.dtype))
+def interpolate(image: np.ndarray, observed: np.ndarray) -> np.ndarray:  # (h, w)
+    """Fill lost pixels with the means of observed pixels over growing squares."""
+    return _fill_from_coarse(
+        np.where(observed, image, 0.0), observed.astype(image.dtype)
+    )
 
 
-def _pulled(image: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Weights below one give way to an image of half the size."""
+def _fill_from_coarse(image: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Where weights are below one, mix in an upsampled image of half the size."""
     if (weight >= 1).all() or image.size == 1:
         return image
-    sums, weights = _halved(image * weight), _halved(weight)
-    coarse = _pulled(sums / np.where(weights > 0, weights, 1), np.minimum(weights, 1))
-    wide = zoom(coarse, 2, order=1, mode="nearest", grid_mode=True)
-    wide = wide[: image.shape[0], : image.shape[1]]
-    return image * weight + (1 - weight) * wide
+    sums, weights = _halve(image * weight), _halve(weight)
+    coarse = _fill_from_coarse(
+        sums / np.where(weights > 0, weights, 1), np.minimum(weights, 1)
+    )
+    upsampled = zoom(coarse, 2, order=1, mode="nearest", grid_mode=True)
+    upsampled = upsampled[: image.shape[0], : image.shape[1]]
+    return image * weight + (1 - weight) * upsampled
 
 
-def _halved(image: np.ndarray) -> np.ndarray:
-    """Sums over squares of four pixels; missing ones at the end are zero."""
+def _halve(image: np.ndarray) -> np.ndarray:
+    """Sum over squares of four pixels; the image is padded with zeros."""
     image = np.pad(image, [(0, n % 2) for n in image.shape])
     return image[::2, ::2] + image[1::2, ::2] + image[::2, 1::2] + image[1::2, 1::2]

@@ -1,4 +1,4 @@
-"""Images with their holes filled in."""
+"""Inpainting: fill in the lost pixels of images."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ..backend.threads import serial_blas
 from ..core import Array
 from .groups import Grouping
 from .holes import fill_holes
-from .picture import Picture, checked_pixels
+from .picture import Picture, check_pixels
 
 FIRST, LAST = 0.047, 0.012  # deviations of the first and the last pass, of the range
-REACH = 10  # how far away similar patches are looked for
+REACH = 10  # largest distance of similar patches, in pixels
 STRIDE = 4
 
 
@@ -128,20 +128,22 @@ class ImageInpainter(BaseEstimator):
     def transform(self, image: Any, mask: Any = None) -> Any:
         """The picture without holes: pixels that the mask marks, and those NaN."""
         self._validate_params()
-        pixels = checked_pixels(image)
+        pixels = check_pixels(image)
         lost = lost_pixels(pixels, mask)
         if not lost.any():
             return namespace(pixels).asarray(as_array(image), copy=True)
-        picture = Picture.of(_filled(pixels, lost))
+        picture = Picture.of(_fill_with_mean(pixels, lost))
         with serial_blas:
-            channels = self._filled_in(picture.channels, lost)
-        return _replaced(image, picture.restored(channels, image), lost)
+            channels = self._inpaint_channels(picture.channels, lost)
+        return _replace_lost(image, picture.to_image(channels, image), lost)
 
     def fit_transform(self, image: Any, mask: Any = None) -> Any:
         """The same as `transform`."""
         return self.transform(image, mask)
 
-    def _filled_in(self, channels: Array, lost: np.ndarray) -> Array:  # (c, h, w)
+    def _inpaint_channels(
+        self, channels: Array, lost: np.ndarray
+    ) -> Array:  # (c, h, w)
         shape = channels.shape[1:]
         if min(shape) < self.patch_size:
             raise ValueError(
@@ -151,23 +153,23 @@ class ImageInpainter(BaseEstimator):
         stride = min(STRIDE, self.patch_size)
         grouping = Grouping(self.patch_size, self.n_similar, REACH, stride)
         steps = np.geomspace(FIRST, LAST, self.max_iter)
-        anywhere = lost.reshape(*shape, -1).max(axis=2)
+        lost_anywhere = lost.reshape(*shape, -1).max(axis=2)
         report = self.progress or (lambda share: None)
-        return fill_holes(channels, anywhere, grouping, steps.tolist(), report)
+        return fill_holes(channels, lost_anywhere, grouping, steps.tolist(), report)
 
 
 def lost_pixels(pixels: Array, mask: Any) -> np.ndarray:  # the shape of `pixels`
-    """Where pixels are lost: where the mask says so, and where they are NaN."""
+    """Mask of the lost pixels, which the mask of the user marks or which are NaN."""
     shape = tuple(pixels.shape)
     lost = np.isnan(to_numpy(pixels))
     if mask is not None:
-        marked = to_numpy(mask) != 0
-        if marked.shape not in (shape, shape[:2]):
+        marks = to_numpy(mask) != 0
+        if marks.shape not in (shape, shape[:2]):
             raise ValueError(
-                f"mask has the shape {marked.shape}, image {shape}: pass a mask of the "
+                f"mask has the shape {marks.shape}, image {shape}: pass a mask of the "
                 "image's height and width, true where pixels are lost"
             )
-        lost |= marked if marked.shape == shape else marked[:, :, None]
+        lost |= marks if marks.shape == shape else marks[:, :, None]
     if lost.all():
         raise ValueError(
             "all pixels of the image are lost, so that there is nothing to fill them "
@@ -176,14 +178,14 @@ def lost_pixels(pixels: Array, mask: Any) -> np.ndarray:  # the shape of `pixels
     return lost
 
 
-def _filled(pixels: Array, lost: np.ndarray) -> Array:
-    """The mean of known pixels, for the time being, in place of those lost."""
+def _fill_with_mean(pixels: Array, lost: np.ndarray) -> Array:
+    """Put the mean of the observed pixels in place of the lost ones, to start with."""
     values = np.array(to_numpy(pixels))
     values[lost] = values[~lost].mean()
     return move_like(values, pixels)
 
 
-def _replaced(image: Any, restored: Any, lost: np.ndarray) -> Any:
-    """Known pixels from the image, the others from the restored one."""
+def _replace_lost(image: Any, restored: Any, lost: np.ndarray) -> Any:
+    """Take observed pixels from the image, and lost ones from the restored image."""
     lost = move_like(lost, restored)
     return namespace(restored).where(lost, restored, as_array(image))

@@ -42,7 +42,7 @@ def estimate_noise(image: Any) -> float:
 
 
 def noise_of(picture: Picture) -> float:
-    """The estimate for a picture that was converted already."""
+    """Estimate the noise of a converted picture; see `estimate_noise`."""
     variances = [
         min(_eigenvalue_variance(channel), _median_variance(channel))
         for channel in picture.channels
@@ -54,8 +54,8 @@ def _median_variance(channel: Any) -> float:
     if min(channel.shape) < 2:
         return 0.0
     x = to_numpy(double(channel))
-    rest = (x[:-1, :-1] - x[1:, :-1] - x[:-1, 1:] + x[1:, 1:]) / 2
-    return float(np.median(np.abs(rest)) / 0.6745) ** 2
+    differences = (x[:-1, :-1] - x[1:, :-1] - x[:-1, 1:] + x[1:, 1:]) / 2
+    return float(np.median(np.abs(differences)) / 0.6745) ** 2
 
 
 def _eigenvalue_variance(channel: Any) -> float:

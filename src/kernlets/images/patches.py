@@ -1,4 +1,4 @@
-"""Overlapping patches of an image, as rows, and images put together from them."""
+"""Overlapping patches of an image as rows, and images averaged from patches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..backend.arrays import index_like, namespace
 from ..backend.pixels import places, windows
 from ..core import Array
 
-BAND = 32_768  # patches that are worked on together
+BAND = 32_768  # patches that are estimated at once
 
 
 def random_rows(
@@ -19,12 +19,14 @@ def random_rows(
     count: int,
     rng: np.random.Generator,
 ) -> Array:  # (count, size²)
-    """Patches from distinct random places; all of them if there are no more."""
+    """Draw patches at distinct random positions; take all if there are few."""
     view = windows(image, (size, size))
     n = view.shape[0] * view.shape[1]
-    places = np.arange(n) if n <= count else rng.choice(n, count, replace=False)
-    rows, cols = (index_like(at, image) for at in np.divmod(places, view.shape[1]))
-    return view[rows, cols].reshape(len(places), -1)
+    numbers = np.arange(n) if n <= count else rng.choice(n, count, replace=False)
+    rows, cols = (
+        index_like(indices, image) for indices in np.divmod(numbers, view.shape[1])
+    )
+    return view[rows, cols].reshape(len(numbers), -1)
 
 
 def filter_patches(
@@ -36,20 +38,20 @@ def filter_patches(
 ) -> Array:  # (h, w)
     """The weighted mean, at each pixel, of all patches that `estimate` returns.
 
-    `estimate` takes rows, (n, size²), and gives as many and their weights, (n,).
+    `estimate` takes rows, (n, size²), and returns as many, with weights, (n,).
     """
     xp = namespace(image)
-    total, weight = xp.zeros_like(image), xp.zeros_like(image)
+    total, total_weight = xp.zeros_like(image), xp.zeros_like(image)
     view = windows(image, (size, size))
     cols = places(view.shape[1] - 1, stride)
     for rows in _bands(places(view.shape[0] - 1, stride), len(cols)):
         block = view[index_like(rows, image)[:, None], index_like(cols, image)]
-        found, share = estimate(block.reshape(-1, size * size))
+        estimates, weights = estimate(block.reshape(-1, size * size))
         grid = len(rows), len(cols)
-        found = found.reshape(*grid, size, size) * share.reshape(*grid, 1, 1)
-        _add_patches(total, weight, found, share.reshape(grid), rows, cols)
+        estimates = estimates.reshape(*grid, size, size) * weights.reshape(*grid, 1, 1)
+        _add_patches(total, total_weight, estimates, weights.reshape(grid), rows, cols)
         progress((rows[-1] + 1) / view.shape[0])
-    return total / weight
+    return total / total_weight
 
 
 def _bands(rows: np.ndarray, n_cols: int) -> Iterator[np.ndarray]:
@@ -60,19 +62,19 @@ def _bands(rows: np.ndarray, n_cols: int) -> Iterator[np.ndarray]:
 
 def _add_patches(
     total: Array,
-    weight: Array,
+    total_weight: Array,
     patches: Array,  # (r, c, size, size), weighted
-    share: Array,  # (r, c)
+    weights: Array,  # (r, c)
     rows: np.ndarray,
     cols: np.ndarray,
 ) -> None:
-    """Add one pixel of all patches at a time: their places are distinct."""
+    """Add one pixel of all patches at a time, because its indices are distinct."""
     size = patches.shape[2]
     for down in range(size):
         for across in range(size):
-            at = (
+            pixels = (
                 index_like(rows + down, total)[:, None],
                 index_like(cols + across, total),
             )
-            total[at] += patches[:, :, down, across]
-            weight[at] += share
+            total[pixels] += patches[:, :, down, across]
+            total_weight[pixels] += weights

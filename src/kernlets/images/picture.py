@@ -1,4 +1,4 @@
-"""Pixels of any kind as channels that can be worked on, and back."""
+"""Conversion of pixels of any type to channels of float32, and back."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ MOST_CHANNELS = 64
 class Picture:
     """An image as channels of float32 whose pixels span at most [0, 1] times √c.
 
-    Colours are turned by an orthonormal matrix, the cosine transform over channels:
+    Colours are multiplied by an orthonormal matrix, the cosine transform over channels:
     the first channel is their mean, the others are differences, and white noise stays
     white with the same deviation. Eight or sixteen bits need no more than float32.
     """
 
     channels: Array  # (c, h, w)
     unit: float
-    """What a difference of 1 is in pixels of the input."""
+    """The difference in pixels of the input that is 1 in the channels."""
     offset: float
     shape: tuple[int, ...]
 
     @classmethod
     def of(cls, image: Any) -> Picture:
         """Check and convert."""
-        pixels = checked_pixels(image)
+        pixels = check_pixels(image)
         xp = namespace(pixels)
         if not bool(xp.all(xp.isfinite(pixels))):
             raise ValueError(
@@ -43,37 +43,37 @@ class Picture:
         low, high = float(xp.min(pixels)), float(xp.max(pixels))
         unit = high - low if high > low else 1.0
         planes = xp.astype((pixels - low) / unit, xp.float32)
-        return cls(turned(planes), unit, low, tuple(pixels.shape))
+        return cls(to_channels(planes), unit, low, tuple(pixels.shape))
 
-    def restored(self, channels: Array, like: Any) -> Any:  # (c, h, w)
-        """An image of the input's shape, unit and type.
+    def to_image(self, channels: Array, like: Any) -> Any:  # (c, h, w)
+        """Convert channels to an image of the input's shape, unit and type.
 
-        Integers are rounded, and cut off at the ends of their type.
+        Integers are rounded, and clipped to the range of their type.
         """
-        pixels = double(turned_back(channels)).reshape(self.shape)
+        pixels = double(from_channels(channels)).reshape(self.shape)
         return as_given(pixels * self.unit + self.offset, like)
 
 
-def turned(planes: Array) -> Array:  # (h, w) or (h, w, c) -> (c, h, w)
-    """Decorrelated channels."""
+def to_channels(planes: Array) -> Array:  # (h, w) or (h, w, c) -> (c, h, w)
+    """Convert pixels to decorrelated channels."""
     planes = planes if planes.ndim == 3 else planes[..., None]
-    channels = planes @ as_like(_turn(planes.shape[2]).T, planes)
+    channels = planes @ as_like(_cosine_transform(planes.shape[2]).T, planes)
     return namespace(planes).permute_dims(channels, (2, 0, 1))
 
 
-def turned_back(channels: Array) -> Array:  # (c, h, w) -> (h, w, c)
-    """The inverse of `turned`."""
+def from_channels(channels: Array) -> Array:  # (c, h, w) -> (h, w, c)
+    """The inverse of `to_channels`."""
     planes = namespace(channels).permute_dims(channels, (1, 2, 0))
-    return planes @ as_like(_turn(planes.shape[2]), planes)
+    return planes @ as_like(_cosine_transform(planes.shape[2]), planes)
 
 
-def _turn(n_channels: int) -> np.ndarray:  # (c, c)
-    """Orthonormal, its first row constant."""
+def _cosine_transform(n_channels: int) -> np.ndarray:  # (c, c)
+    """The orthonormal matrix of the cosine transform; its first row is constant."""
     return dct(np.eye(n_channels), axis=0, norm="ortho")
 
 
-def checked_pixels(image: Any) -> Array:
-    """The pixels, (h, w) or (h, w, c), where they are to be worked on."""
+def check_pixels(image: Any) -> Array:
+    """Check pixels, (h, w) or (h, w, c), and move them to the device of the options."""
     pixels = as_pixels(image)
     if pixels.ndim not in (2, 3) or 0 in pixels.shape:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""How near an image is to another."""
+"""Similarity of two images: PSNR and SSIM."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def psnr(reference: Any, image: Any, white: float = 255.0) -> float:
     >>> psnr(np.zeros((2, 2)), np.full((2, 2), 25.5))
     20.0
     """
-    first, second = _both(reference, image)
+    first, second = _float_pair(reference, image)
     error = float(np.mean((first - second) ** 2))
     return float("inf") if error == 0 else float(10 * np.log10(white**2 / error))
 
@@ -53,7 +53,7 @@ def ssim(reference: Any, image: Any, white: float = 255.0) -> float:
     >>> ssim(ramp, ramp)
     1.0
     """
-    first, second = _both(reference, image)
+    first, second = _float_pair(reference, image)
     if first.ndim == 3:
         pairs = zip(np.moveaxis(first, 2, 0), np.moveaxis(second, 2, 0), strict=True)
         return float(np.mean([ssim(a, b, white) for a, b in pairs]))
@@ -69,8 +69,10 @@ def ssim(reference: Any, image: Any, white: float = 255.0) -> float:
     return float(np.mean(top / ((mean_1**2 + mean_2**2 + c1) * (variances + c2))))
 
 
-def _both(reference: Any, image: Any) -> tuple[np.ndarray, np.ndarray]:
-    first, second = (to_numpy(each).astype(np.float64) for each in (reference, image))
+def _float_pair(reference: Any, image: Any) -> tuple[np.ndarray, np.ndarray]:
+    first, second = (
+        to_numpy(picture).astype(np.float64) for picture in (reference, image)
+    )
     if first.shape != second.shape:
         raise ValueError(
             f"image has the shape {second.shape}, reference {first.shape}: compare "

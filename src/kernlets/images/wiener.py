@@ -28,45 +28,47 @@ from .groups import Grouping, Progress, filter_groups
 
 @dataclass(frozen=True)
 class Filter:
-    """How the patches of groups are filtered."""
+    """Settings of the filter of groups of patches."""
 
     grouping: Grouping = field(default_factory=Grouping)
-    returned: float = 0.0  # share of the residual that the pilot gets back
-    scale: float = 1.0  # of the pilot's covariance
-    updates: int = 1  # new estimates of the covariance
+    returned: float = 0.0  # share of the residual that is added to the pilot
+    scale: float = 1.0  # factor of the pilot's covariance
+    updates: int = 1  # number of new estimates of the covariance
 
 
 def wiener_filter(
     noisy: Array,  # (c, h, w)
     pilot: Array,  # (c, h, w)
     sigma: float,
-    how: Filter,
+    settings: Filter,
     progress: Progress = lambda share: None,
 ) -> Array:  # (c, h, w)
     """The noisy image, filtered group by group with covariances of the pilot."""
-    guess = pilot + how.returned * (noisy - pilot)
-    estimate = partial(_estimates, sigma=sigma, how=how)
-    return filter_groups((noisy, guess), pilot, how.grouping, estimate, progress)
+    enhanced = pilot + settings.returned * (noisy - pilot)
+    estimate = partial(_estimates, sigma=sigma, settings=settings)
+    return filter_groups(
+        (noisy, enhanced), pilot, settings.grouping, estimate, progress
+    )
 
 
 def _estimates(
     noisy: Array,  # (g, k, p)
     pilot: Array,  # (g, k, p)
     sigma: float,
-    how: Filter,
+    settings: Filter,
 ) -> tuple[Array, Array]:  # (g, k, p), (g,)
-    """Filtered patches, and a weight for each group: who keeps less, counts more."""
+    """Filter patches; groups in which less noise is left get larger weights."""
     xp = namespace(noisy)
     _, count, length = pilot.shape
     first = xp.mean(pilot, axis=1, keepdims=True)
     centred = noisy - _means(xp.mean(noisy, axis=1, keepdims=True), first, sigma, count)
-    gain = _gain(_covariance(pilot - first) * how.scale, sigma)
-    seen = _covariance(centred) if how.updates else None
-    for _ in range(how.updates):
-        gain = _gain(gain @ seen @ gain + sigma**2 * gain, sigma)
+    gain = _gain(_covariance(pilot - first) * settings.scale, sigma)
+    noisy_covariance = _covariance(centred) if settings.updates else None
+    for _ in range(settings.updates):
+        gain = _gain(gain @ noisy_covariance @ gain + sigma**2 * gain, sigma)
     estimates = noisy - centred + centred @ gain
-    kept = xp.sum(gain**2, axis=(1, 2)) / length
-    return estimates, 1 / (kept + 1 / count)
+    noise_share = xp.sum(gain**2, axis=(1, 2)) / length
+    return estimates, 1 / (noise_share + 1 / count)
 
 
 def _means(
