@@ -101,7 +101,7 @@ BY_NAME = {
 DASK_PARTS = ("files", "labels", "objects", "rows", "tasks", "wait", "worker")
 DASK = {f"backend/dask_{part}.py" for part in DASK_PARTS}
 HOMES = {
-    "numba": {"hot/numba_.py"},
+    "numba": {"hot/compiled.py", "hot/numba_.py"},
     "torch": {
         *("hot/torch_.py", "hot/torch_budget.py", "hot/torch_masked.py"),
         *("hot/torch_codes.py", "hot/torch_positive.py", "hot/torch_rows.py"),

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .budget import ERROR, MERGE, SPOILED, Outcome, Pursuit, Rules, Stock
-from .numba_ import _jit, _lasso_samples, _omp_samples, _peak, work_space
+from .compiled import jit
+from .numba_ import _lasso_samples, _omp_samples, _peak, work_space
 
 
 class _Scratch(NamedTuple):
@@ -76,7 +77,7 @@ def _typed(numbers, kind):
     return type(numbers)(*[kind(x) if isinstance(x, float) else x for x in numbers])
 
 
-@_jit
+@jit
 def _samples(stock, size, cross, energy, rates, rules, pursuit, scratch, noted):
     row, corr = scratch.row, scratch.corr[0]
     first, n_admitted, n_unstable = cross.shape[1] - len(cross), 0, 0
@@ -113,7 +114,7 @@ def _samples(stock, size, cross, energy, rates, rules, pursuit, scratch, noted):
     return size, n_admitted, n_unstable
 
 
-@_jit
+@jit
 def _nearness(stock, size, cross, own, row):
     """κ(anchors, x) into `row`; the largest coherence with an anchor."""
     best = 0.0
@@ -124,7 +125,7 @@ def _nearness(stock, size, cross, own, row):
     return np.sqrt(best)
 
 
-@_jit
+@jit
 def _differs(stock, size, row, own, rules):
     """Whether the further criteria of section III-A admit a sample."""
     total, gap = 0.0, np.inf
@@ -143,7 +144,7 @@ def _differs(stock, size, row, own, rules):
     return left > rules.dependence
 
 
-@_jit
+@jit
 def _coded(stock, size, own, pursuit, scratch):
     """The code of the sample in the scratch; its squared error and ‖α‖₁."""
     corr, code, explained = scratch.corr[0], scratch.codes[0], scratch.explained
@@ -165,7 +166,7 @@ def _coded(stock, size, own, pursuit, scratch):
     return max(error, 0.0), length
 
 
-@_jit
+@jit
 def _omp_code(gram, own, pursuit, scratch):
     eps = np.finfo(gram.dtype).eps
     mask = np.iinfo(scratch.bits.dtype).max
@@ -189,7 +190,7 @@ def _omp_code(gram, own, pursuit, scratch):
             scratch.codes[0, scratch.indices[0, s]] = scratch.values[0, s]
 
 
-@_jit
+@jit
 def _combine(weights, rows, n, out):
     """out = Σ weightsₐ rowsₐ over the first n; zeros are skipped."""
     out[:] = 0
@@ -200,7 +201,7 @@ def _combine(weights, rows, n, out):
                 out[j] += weight * row[j]
 
 
-@_jit
+@jit
 def _add_outer(rows, n, left, right, factor):
     """rows[:n] += factor · left rightᵀ."""
     for a in range(n):
@@ -209,7 +210,7 @@ def _add_outer(rows, n, left, right, factor):
             row[j] += weight * right[j]
 
 
-@_jit
+@jit
 def _append(stock, size, row, own, corr, slot, jitter):
     spoiled = len(stock.inverse) > 0
     if spoiled:
@@ -223,7 +224,7 @@ def _append(stock, size, row, own, corr, slot, jitter):
         _settle_inverse(stock, size + 1, np.float64(jitter))
 
 
-@_jit
+@jit
 def _inner(matrix, a, x, size):
     """Row a times x: a sum of its own, since one in memory rounds by the addresses."""
     total = 0.0
@@ -232,7 +233,7 @@ def _inner(matrix, a, x, size):
     return total
 
 
-@_jit
+@jit
 def _grow_inverse(inverse, size, row, own, jitter):
     """One more row and column; whether what is left of it shows an error before."""
     reached = np.zeros(len(inverse))
@@ -246,7 +247,7 @@ def _grow_inverse(inverse, size, row, own, jitter):
     return not left >= least
 
 
-@_jit
+@jit
 def _settle_inverse(stock, size, jitter):
     """Invert again if updates have spoiled the inverse, as for a low-rank matrix."""
     inverse = stock.inverse
@@ -273,7 +274,7 @@ def _settle_inverse(stock, size, jitter):
             inverse[a, b] = inverted[a, b] * unit[a] * unit[b]
 
 
-@_jit
+@jit
 def _begin(stock, size):
     """The newest of the first anchors gets its coefficients."""
     stock.coefs[size - 1] = stock.start[size - 1]
@@ -281,13 +282,13 @@ def _begin(stock, size):
     np.dot(stock.coefs.T, stock.products, stock.gram)
 
 
-@_jit
+@jit
 def _count_idle(idle, code):
     for j in range(len(code)):
         idle[j] = idle[j] + 1 if code[j] == 0 else 0
 
 
-@_jit
+@jit
 def _revive(stock, size, atom, patience):
     """The atom becomes the newest anchor, as long as atoms in use are."""
     last, total, n_used = size - 1, 0.0, 0
@@ -306,7 +307,7 @@ def _revive(stock, size, atom, patience):
     stock.idle[atom] = 0
 
 
-@_jit
+@jit
 def _step(stock, size, admitted, rate, rules, scratch):
     """One gradient step on the cost of the sample; 1 if it was too long."""
     if not rules.feature_space:
@@ -320,7 +321,7 @@ def _step(stock, size, admitted, rate, rules, scratch):
     return _feature_step(stock, size, inside, rate, rules, scratch)
 
 
-@_jit
+@jit
 def _parameter_step(stock, size, rate, rules, scratch):
     """Ω ← Ω − ρG, G = (KΩα − κ)αᵀ + μKΩ, eqs. (19) and (20)."""
     row, code, penalty = scratch.row, scratch.codes[0], rules.penalty
@@ -344,7 +345,7 @@ def _parameter_step(stock, size, rate, rules, scratch):
     return too_long
 
 
-@_jit
+@jit
 def _bends(slope, lifted, size, code, penalty):
     """‖G‖², and the second derivative of the cost of the sample along G."""
     square, bend = 0.0, 0.0
@@ -359,7 +360,7 @@ def _bends(slope, lifted, size, code, penalty):
     return square, bend
 
 
-@_jit
+@jit
 def _feature_step(stock, size, inside, rate, rules, scratch):
     """D ← D − ρG, G = (Dα − φ(x))αᵀ + μD, eq. (15)."""
     row, code, explained = scratch.row, scratch.codes[0], scratch.explained
@@ -389,7 +390,7 @@ def _feature_step(stock, size, inside, rate, rules, scratch):
     return too_long
 
 
-@_jit
+@jit
 def _blend(row, target, code, keep, rate):
     """row ← keep · row + rate · (target − row·code) code."""
     error = target
@@ -399,7 +400,7 @@ def _blend(row, target, code, keep, rate):
         row[j] = keep * row[j] + rate * error * code[j]
 
 
-@_jit
+@jit
 def _project(stock, size, row, inside):
     """K⁺κ by the inverse, and once more for what the jitter has taken."""
     left = row[:size].astype(np.float64)
@@ -410,7 +411,7 @@ def _project(stock, size, row, inside):
             left[a] = row[a] - _inner(stock.matrix, a, inside, size)
 
 
-@_jit
+@jit
 def _least(stock, size, pruning):
     """Which anchor to remove, and how to write it over the others instead."""
     share = np.zeros(len(stock.coefs), stock.coefs.dtype)
@@ -432,7 +433,7 @@ def _least(stock, size, pruning):
     return np.argmin(sizes), share
 
 
-@_jit
+@jit
 def _nearest_pair(matrix, size, sizes):
     """The anchor that another one replaces with the least error, and that one."""
     least, worst, other = np.inf, 0, 0
@@ -445,7 +446,7 @@ def _nearest_pair(matrix, size, sizes):
     return worst, other
 
 
-@_jit
+@jit
 def _prune(stock, size, worst, share):
     """φ of one anchor becomes a combination of the others, or nothing."""
     part, turn = stock.coefs[worst].copy(), stock.products[worst].copy()
@@ -472,7 +473,7 @@ def _prune(stock, size, worst, share):
     _drop(stock, worst, size - 1)
 
 
-@_jit
+@jit
 def _drop(stock, worst, last):
     """The last anchor takes the place of the one that goes."""
     stock.slots[worst] = stock.slots[last]
@@ -484,7 +485,7 @@ def _drop(stock, worst, last):
     _move(stock.matrix, worst, last)
 
 
-@_jit
+@jit
 def _move(square, worst, last):
     for a in range(last + 1):
         square[worst, a] = square[last, a]
@@ -494,7 +495,7 @@ def _move(square, worst, last):
         square[last, a] = square[a, last] = 0
 
 
-@_jit
+@jit
 def _normalize(stock, size):
     """Atoms of unit norm."""
     m = len(stock.gram)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from .compiled import jit
 from .masked import FAINT, HOLD
-from .numba_ import _chosen, _jit, _largest
+from .numba_ import _chosen, _largest
 from .reference import UNUSED
 
 ROUNDING = 4 * float(np.finfo(np.float32).eps)  # of a sum, for each of its terms
@@ -53,7 +54,7 @@ def _single(atoms: np.ndarray) -> np.ndarray:  # (m, p)
     return (atoms / (top if 0 < top < np.inf else 1.0)).astype(np.float32)
 
 
-@_jit
+@jit
 def _begin(X, known, scale, tol, eps, error, stop, shown, coarse):
     """Energies, levels to stop at, and 1/‖d_o‖ in place of ‖d_o‖²."""
     n, p = X.shape
@@ -74,7 +75,7 @@ def _begin(X, known, scale, tol, eps, error, stop, shown, coarse):
             scale[i, a] = 1 / np.sqrt(scale[i, a]) if usable else 0
 
 
-@_jit
+@jit
 def _show(left, energy, shown):
     """The residual with unit norm, in the type of `shown`."""
     scale = 1 / np.sqrt(energy) if energy > 0 else energy
@@ -82,7 +83,7 @@ def _show(left, energy, shown):
         shown[f] = left[f] * scale
 
 
-@_jit
+@jit
 def _step(
     atoms, X, seen, scale, corr, bits, mask, eps, t, left,
     shown, coarse, support, values, factor, parts, error, stop, live,
@@ -134,7 +135,7 @@ def _step(
     return going
 
 
-@_jit
+@jit
 def _confirmed(atoms, left, seen, corr, k):
     """The best of the atoms that are as good as atom k up to rounding in float32."""
     floor = abs(corr[k]) - ROUNDING * len(left)
@@ -152,7 +153,7 @@ def _confirmed(atoms, left, seen, corr, k):
     return found
 
 
-@_jit
+@jit
 def _inner(a, b, seen):
     total = a[0] * 0
     for f in range(len(a)):
@@ -160,7 +161,7 @@ def _inner(a, b, seen):
     return total
 
 
-@_jit
+@jit
 def _solve(factor, parts, count, values):
     """Lᵀγ = parts."""
     for s in range(count - 1, -1, -1):
@@ -170,7 +171,7 @@ def _solve(factor, parts, count, values):
         values[s] = value / factor[s, s]
 
 
-@_jit
+@jit
 def _refuse(support, values, error):
     """Empty codes and the residual NaN where numbers are not finite."""
     for i in range(len(error)):
@@ -195,7 +196,7 @@ def masked_ksvd_sweep(
     _sweep(residual, known, atoms, values, order, users, starts, indices.shape[1])
 
 
-@_jit
+@jit
 def _sweep(residual, known, atoms, values, order, users, starts, width):
     p = atoms.shape[1]
     atom, power = np.empty(p, atoms.dtype), np.empty(p, atoms.dtype)
@@ -237,7 +238,7 @@ def _sweep(residual, known, atoms, values, order, users, starts, width):
                     residual[i, f] -= g * atoms[j, f]
 
 
-@_jit
+@jit
 def _coefficient(error, atom, known):
     """Σ E d / Σ d² over what was observed, 0 where that is nothing of the atom."""
     along, share = atom[0] * 0, atom[0] * 0

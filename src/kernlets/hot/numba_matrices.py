@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from .compiled import jit
 from .lanes import LANES
-from .numba_ import _jit
 
 
 def stein(rows: np.ndarray, columns: np.ndarray, first: int, n: int) -> np.ndarray:
@@ -17,7 +17,7 @@ def stein(rows: np.ndarray, columns: np.ndarray, first: int, n: int) -> np.ndarr
     return out
 
 
-@_jit
+@jit
 def _stein(rows, columns, first, n, out):
     d = rows.shape[1]
     work, pivots = np.empty((d, d, LANES)), np.empty((d, LANES))
@@ -32,7 +32,7 @@ def _stein(rows, columns, first, n, out):
                     out[i, j - first] = _log_product(pivots[:, lane])
 
 
-@_jit
+@jit
 def _half_sum(a, b, work):
     for r in range(len(a)):
         for c in range(r + 1):
@@ -40,7 +40,7 @@ def _half_sum(a, b, work):
                 work[r, c, lane] = 0.5 * (a[r, c] + b[r, c, lane])
 
 
-@_jit
+@jit
 def _factor(work, pivots, scaled):
     """S = L D Lᵀ, column after column; D goes to `pivots`, a column of L to `scaled`.
 
@@ -59,7 +59,7 @@ def _factor(work, pivots, scaled):
                     work[r, s, lane] -= scaled[r, lane] * work[s, c, lane]
 
 
-@_jit
+@jit
 def _log_product(values):
     """Σ log, with a few numbers multiplied before; they are neither huge nor tiny."""
     total, product = 0.0, 1.0

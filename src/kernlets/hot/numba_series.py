@@ -17,10 +17,11 @@ import math
 
 import numpy as np
 
+from .compiled import exact_jit, jit
 from .lanes import LANES, Lanes, Series, aligned
-from .numba_ import _as_bits, _as_float, _exact_jit, _jit
+from .numba_ import _as_bits, _as_float
 
-_aligned = _jit(aligned)
+_aligned = jit(aligned)
 
 GROWTH = math.log(1 + math.sqrt(2))
 BOTH, ONE = math.exp(-2 * GROWTH), math.exp(-GROWTH)  # weights of moves; sum 1
@@ -52,7 +53,7 @@ def log_gak(
     return out
 
 
-@_jit
+@jit
 def _log_gak(
     values, starts, others, groups, lengths, first, n, local, band, weights, out
 ):
@@ -76,7 +77,7 @@ def _log_gak(
                     out[i, j - first] = value
 
 
-@_jit
+@jit
 def _room(lengths):
     """Three diagonals of M, one of distances that are 0 at first, what is found."""
     width = LANES * (lengths.max() + 2 if lengths.size else 0)
@@ -85,7 +86,7 @@ def _room(lengths):
     return M, gaps, np.empty(LANES)
 
 
-@_jit
+@jit
 def _by_diagonal(weights):
     """Weights of |i - j| on even and on odd diagonals, repeated for each lane."""
     middle = len(weights) // 2 + 1
@@ -99,7 +100,7 @@ def _by_diagonal(weights):
     return wide
 
 
-@_jit
+@jit
 def _turned(x):
     """A series, last step first, each step repeated for each lane."""
     back = _aligned(x.size * LANES).reshape(x.shape[1], len(x) * LANES)
@@ -110,7 +111,7 @@ def _turned(x):
     return back
 
 
-@_jit
+@jit
 def _gak_group(back, y, lengths, local, band, wide, M, gaps, found):
     """The sums divided by (1 + √2)^(T + T'), of eight lanes."""
     steps, size = back.shape[1] // LANES, y.shape[1] // LANES
@@ -124,14 +125,14 @@ def _gak_group(back, y, lengths, local, band, wide, M, gaps, found):
         _finish(M, lengths, d, steps, low, high, found, 0.0)
 
 
-@_jit
+@jit
 def _start(M, found, origin, empty):
     """Diagonals 0 and 1, of which only M[0, 0] is the end of an alignment."""
     M[0, :LANES], M[0, LANES : 2 * LANES] = origin, empty
     M[1, : 2 * LANES], found[:] = empty, empty
 
 
-@_jit
+@jit
 def _limits(d, width, steps, size):
     """The j from `low` to before `high` on a diagonal, at most `width` from i.
 
@@ -141,7 +142,7 @@ def _limits(d, width, steps, size):
     return low, max(low, min(min(size + 1, d), (d + width) // 2 + 1))
 
 
-@_jit
+@jit
 def _finish(M, lengths, d, steps, low, high, found, empty):
     """Keep the last number of lanes that end on a diagonal; what is beside is `empty`.
 
@@ -154,7 +155,7 @@ def _finish(M, lengths, d, steps, low, high, found, empty):
             found[lane] = M[row, end * LANES + lane]
 
 
-@_jit
+@jit
 def _places(steps, d, low):
     """Where a diagonal begins: the steps of x; those of y and of M before; in M.
 
@@ -168,13 +169,13 @@ def _places(steps, d, low):
     )
 
 
-@_jit
+@jit
 def _rows(d):
     """Where in M are the diagonal before the last, the last and this one."""
     return np.uint64((d - 2) % 3), np.uint64((d - 1) % 3), np.uint64(d % 3)
 
 
-@_jit
+@jit
 def _most_channels(back, y, d, low, high, gaps):
     """|xᵢ - yⱼ|² along a diagonal, without the last channel."""
     start, left, _ = _places(back.shape[1] // LANES, d, low)
@@ -187,7 +188,7 @@ def _most_channels(back, y, d, low, high, gaps):
             gaps[s] += gap * gap
 
 
-@_exact_jit
+@exact_jit
 def _gak_diagonal(back, y, gaps, wide, local, M, d, low, high):
     """One diagonal of M; the weight of a step is e/(2 - e) if it is geometric, or e.
 
@@ -209,7 +210,7 @@ def _gak_diagonal(back, y, gaps, wide, local, M, d, low, high):
         M[now, here + s] = e * (BOTH * M[before, left + s] + sums) + TINY
 
 
-@_exact_jit
+@exact_jit
 def _power_of_2(a, b):
     """2^(a·b), within 1e-15 of itself if a·b is from -1000 to 0.
 
@@ -233,7 +234,7 @@ def _power_of_2(a, b):
     return p * _as_float(_as_bits(whole) << 52)
 
 
-@_jit
+@jit
 def _log_gak_pair(x, y, lane, length, local, band, weights):
     """The same with logarithms, for sums that are too small otherwise."""
     rate, geometric = local
@@ -269,7 +270,7 @@ def dtw(rows: Series, columns: Lanes, first: int, n: int, radius: int) -> np.nda
     return out
 
 
-@_jit
+@jit
 def _dtw(values, starts, others, groups, lengths, first, n, radius, out):
     M, gaps, found = _room(lengths)
     for i in range(len(starts) - 1):
@@ -284,7 +285,7 @@ def _dtw(values, starts, others, groups, lengths, first, n, radius, out):
                     out[i, j - first] = found[lane]
 
 
-@_jit
+@jit
 def _dtw_group(back, y, lengths, radius, M, gaps, found):
     """The least sums of eight lanes."""
     steps, size = back.shape[1] // LANES, y.shape[1] // LANES
@@ -303,7 +304,7 @@ def _dtw_group(back, y, lengths, radius, M, gaps, found):
         gaps[:] = 0.0  # the next group may have no narrower band
 
 
-@_jit
+@jit
 def _widest(steps, lengths, radius):
     """The widest band of the lanes."""
     width = radius
@@ -312,7 +313,7 @@ def _widest(steps, lengths, radius):
     return width
 
 
-@_jit
+@jit
 def _cut_band(gaps, d, steps, lengths, radius, low, high):
     """Lanes whose series are nearly as long as x have a narrower band."""
     for lane in range(LANES):
@@ -322,7 +323,7 @@ def _cut_band(gaps, d, steps, lengths, radius, low, high):
                 gaps[(j - low) * LANES + lane] = np.inf
 
 
-@_exact_jit
+@exact_jit
 def _dtw_diagonal(back, y, gaps, M, d, low, high):
     """One diagonal of M."""
     start, left, here = _places(back.shape[1] // LANES, d, low)
