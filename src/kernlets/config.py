@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -112,8 +111,9 @@ class Settings:
 _defaults = Settings(memory=_default_memory(), n_threads=_available_cores())
 _base = _defaults
 _own: ContextVar[Settings | None] = ContextVar("kernlets_options", default=None)
-_open: list[Settings] = []  # blocks that are open in any thread, the latest last
-_open_lock = threading.Lock()
+# Blocks that are open in any thread by their ids, the latest last. There is no lock: a
+# process that is forked while another thread holds one would wait for it forever.
+_open: dict[int, Settings] = {}
 
 
 def _current() -> Settings:
@@ -121,8 +121,8 @@ def _current() -> Settings:
     own = _own.get()
     if own is not None:
         return own
-    with _open_lock:
-        return _open[-1] if _open else _base
+    blocks = list(_open.values())  # at once, so that no other thread comes between
+    return blocks[-1] if blocks else _base
 
 
 def _checked(changes: dict[str, Any]) -> dict[str, Any]:
@@ -185,13 +185,11 @@ class Options:
     def __call__(self, **changes: Any) -> Iterator[Options]:
         with self.here(**changes):
             block = _current()
-            with _open_lock:
-                _open.append(block)
+            _open[id(block)] = block
             try:
                 yield self
             finally:
-                with _open_lock:
-                    _open[:] = [other for other in _open if other is not block]
+                del _open[id(block)]
 
     @contextmanager
     def here(self, **changes: Any) -> Iterator[Options]:

@@ -9,6 +9,7 @@ itself, which takes seconds and changes no result.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -16,6 +17,7 @@ from typing import Any
 
 from numba import njit
 from numba.core.caching import FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
 
 REMEDY = "Set NUMBA_CACHE_DIR to a folder that you, and nobody else, can write to."
 
@@ -68,6 +70,15 @@ def _warn(trouble: str) -> None:
 
 
 _has_warned = False
+
+# A process is forked when no thread compiles. Otherwise the child would have half of a
+# compiler, and would wait forever for the thread that compiled.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )
 
 # What fastmath allows but for "no NaN" and "no infinity": loops meet both, and with
 # those promises a comparison may come out either way and leave an index unset.
