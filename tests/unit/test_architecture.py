@@ -107,6 +107,7 @@ HOMES = {
         *("hot/torch_codes.py", "hot/torch_positive.py", "hot/torch_rows.py"),
         *("hot/triton_.py", "hot/triton_codes.py", "hot/triton_rows.py"),
         "backend/arrays.py",
+        "config.py",
     },
     "triton": {"hot/triton_.py", "hot/triton_codes.py", "hot/triton_rows.py"},
     "dask": DASK,

@@ -12,8 +12,8 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from ...backend.arrays import check_device, device_name
-from ...config import options
+from ...backend.arrays import device_name
+from ...config import check_device, options
 from ...datasets import DatasetNotFoundError
 from ..bench.memory import watched
 from ..bench.records import session
