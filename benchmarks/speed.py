@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import make_pipeline
 
-from kernlets.backend.arrays import check_device, is_gpu, to_device, to_numpy
+from kernlets.backend.arrays import is_gpu, to_device, to_numpy
 from kernlets.classifiers import ResidualClassifier
 from kernlets.config import options
 from kernlets.datasets import DatasetNotFoundError, load, unit_norm
@@ -63,7 +63,7 @@ class Row:
 def run(device: str | None = None, quick: bool = False) -> Iterator[Row]:
     """Measure one job after another; yield each row as soon as it is known."""
     repeats = 3 if quick else 5
-    with options(device=check_device(device)):
+    with options(device=device):
         yield from _pursuits(quick, device, repeats)
         yield from _mnist(quick, repeats)
 

@@ -32,7 +32,8 @@ extensions = [
     "mathml",
     "reference",
 ]
-exclude_patterns = ["_site"]
+# the site's own code, and records, beside which benchmarks write their tables
+exclude_patterns = ["_site", "benchmarks/*"]
 
 # ---------------------------------------------------------------- Markdown
 

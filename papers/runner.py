@@ -16,8 +16,8 @@ from benchmarks.harness.memory import watched
 from benchmarks.harness.records import session
 from benchmarks.harness.skip import Skip
 from benchmarks.harness.timing import timed
-from kernlets.backend.arrays import check_device, device_name
-from kernlets.config import options
+from kernlets.backend.arrays import device_name
+from kernlets.config import check_device, options
 from kernlets.datasets import DatasetNotFoundError
 
 from .catalogue import studies

@@ -1,51 +1,57 @@
 """Options of the library: memory, threads, loops, device, checkpoints.
 
-`options` is both the current setting and a context manager::
+`options` has the current settings as attributes, sets them for the rest of the process,
+and makes blocks in which they are others::
+
+    kernlets.options.set(memory="8GB")
 
     with kernlets.options(memory="2GB", n_threads=1):
         model.fit(X, y)
 
-    kernlets.options.set(memory="8GB")  # for the rest of the process
-
     with kernlets.options(checkpoint="run1"):  # repeat it to resume after a crash
         model.fit(X, y)
 
-The options of a block hold for all work started in it, wherever it runs. Threads
-without a block of their own use the one that was opened last, and joblib processes (for
-instance those of ``GridSearchCV(n_jobs=2)``) receive the options with the estimator.
-Tasks on a Dask cluster carry them, too.
+Names and values are checked where they are written. The options of a block hold for all
+work started in it, wherever it runs. Threads without a block of their own use the one
+that was opened last, and joblib processes (for instance those of
+``GridSearchCV(n_jobs=2)``) receive the options with the estimator. Tasks on a Dask
+cluster carry them, too.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import threading
+import warnings
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextlib import ContextDecorator, contextmanager
+from contextvars import ContextVar, Token
+from copy import copy
 from dataclasses import dataclass, fields, replace
+from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_SIZE = re.compile(r"\s*([\d.]+)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
+_SIZE = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
 LOOPS = ("auto", "numba", "reference")
 
 
-def parse_bytes(size: int | str) -> int:
+def parse_bytes(size: Any, name: str = "memory") -> int:
     """Bytes of ``"2GB"``, ``"512 MiB"`` or a plain number."""
-    if isinstance(size, (int, float)):
-        return int(size)
-    match = _SIZE.fullmatch(size)
-    if match is None:
-        raise ValueError(f"memory={size!r} is not a size; write e.g. '2GB' or '512MB'")
-    number, unit, binary = match.groups()
-    factor = _UNITS[unit.upper()]
-    if binary:
-        factor = 1024 ** ("KMGT".index(unit.upper()) + 1)
-    return int(float(number) * factor)
+    advice = f"{name}={size!r} is not a size; write e.g. '2GB', '512MB' or 10**9 bytes"
+    if isinstance(size, str):
+        match = _SIZE.fullmatch(size)
+        if match is None:
+            raise ValueError(advice)
+        number, unit, binary = match.groups()
+        thousand = 1024 if binary else 1000
+        size = float(number) * thousand ** " KMGT".index(unit.upper() or " ")
+    if isinstance(size, bool) or not isinstance(size, (int, float, Integral)):
+        raise TypeError(advice)
+    if not 1 <= float(size) < 2**63:
+        raise ValueError(advice)
+    return int(size)
 
 
 def _available_cores() -> int:
@@ -112,8 +118,9 @@ class Settings:
 _defaults = Settings(memory=_default_memory(), n_threads=_available_cores())
 _base = _defaults
 _own: ContextVar[Settings | None] = ContextVar("kernlets_options", default=None)
-_open: list[Settings] = []  # blocks that are open in any thread, the latest last
-_open_lock = threading.Lock()
+# Blocks that are open in any thread by their ids, the latest last. There is no lock: a
+# process that is forked while another thread holds one would wait for it forever.
+_open: dict[int, Settings] = {}
 
 
 def _current() -> Settings:
@@ -121,33 +128,122 @@ def _current() -> Settings:
     own = _own.get()
     if own is not None:
         return own
-    with _open_lock:
-        return _open[-1] if _open else _base
+    blocks = list(_open.values())  # at once, so that no other thread comes between
+    return blocks[-1] if blocks else _base
 
 
 def _checked(changes: dict[str, Any]) -> dict[str, Any]:
-    known = {field.name for field in fields(Settings)}
-    for name, value in changes.items():
-        if name not in known:
-            raise TypeError(f"unknown option {name!r}; choose from {sorted(known)}")
-        if name in ("n_threads", "block_rows") and value is not None and value < 1:
+    """The changes with values of the right types, or an error that names the remedy."""
+    names = [field.name for field in fields(Settings)]
+    for name in changes:
+        if name not in names:
+            raise TypeError(f"unknown option {name!r}; choose from {sorted(names)}")
+    checked = {name: _check(name, value) for name, value in changes.items()}
+    if "memory" in checked:  # on a GPU as well, unless that is said apart
+        checked.setdefault("device_memory", checked["memory"])
+    return checked
+
+
+def _check(name: str, value: Any) -> Any:
+    if value is None and getattr(_defaults, name) is None:
+        return None
+    if name in ("memory", "device_memory"):
+        return parse_bytes(value, name)
+    if name in ("n_threads", "block_rows"):
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            raise TypeError(f"{name}={value!r} must be a whole number, at least 1")
+        if value < 1:
             raise ValueError(f"{name}={value!r} must be at least 1")
-        if name == "loops" and value not in LOOPS:
-            raise ValueError(f"loops={value!r} must be one of {LOOPS}")
-    if "memory" in changes:  # on a GPU as well, unless that is said apart
-        changes = {"device_memory": changes["memory"], **changes}
-    for name in ("memory", "device_memory"):
-        if changes.get(name) is not None:
-            changes = {**changes, name: parse_bytes(changes[name])}
+        return int(value)
+    if name == "device":
+        return check_device(str(value))
+    if name == "loops" and value not in LOOPS:
+        raise ValueError(f"loops={value!r} must be one of {LOOPS}")
+    if name == "checkpoint" and not isinstance(value, (str, Path, CheckpointFolder)):
+        raise TypeError(f"checkpoint={value!r} must be the path of a folder")
+    return value
+
+
+def check_device(device: str | None) -> str | None:
+    """The name of a torch device on which this machine can compute, or an error."""
+    if device is None:
+        return None
+    try:
+        import torch
+
+        torch.ones(1, device=device).item()
+    except ImportError:
+        raise ImportError(
+            f"device={device!r} needs torch: pip install 'kernlets[torch]'"
+        ) from None
+    except (RuntimeError, AssertionError) as error:  # torch raises both
+        reason = str(error).partition("\n")[0].partition(". ")[0]
+        if "device string" in reason:  # it lists the names that torch has
+            reason = "torch has no device of this name"
+        raise ValueError(
+            f"device={device!r} cannot be used: {reason}. Write 'cuda' ('cuda:1' is a "
+            "second GPU) where there is a GPU and a torch with CUDA, or leave it out "
+            "to compute on the CPU"
+        ) from error
+    return device
+
+
+def _applied(settings: Settings, changes: dict[str, Any]) -> Settings:
+    """The settings after checked changes; a path becomes a folder of its own."""
     if isinstance(changes.get("checkpoint"), (str, Path)):
         changes = {**changes, "checkpoint": CheckpointFolder(changes["checkpoint"])}
-    return changes
+    return replace(settings, **changes)
+
+
+class Block(ContextDecorator):
+    """Options for a `with` block, or for the calls of a function that it decorates."""
+
+    _is_used = True  # until the changes are checked
+
+    def __init__(self, changes: dict[str, Any]) -> None:
+        self._changes = _checked(changes)
+        self._opened: tuple[Token[Settings | None], Settings] | None = None
+        self._is_used = False
+
+    def __enter__(self) -> Options:
+        self._is_used = True
+        if self._opened is not None:
+            raise RuntimeError("these options are in use: write options(...) again")
+        block = _applied(_current(), self._changes)
+        self._opened = _own.set(block), block
+        _open[id(block)] = block
+        return options
+
+    def __exit__(self, *_: object) -> None:
+        assert self._opened is not None
+        (token, block), self._opened = self._opened, None
+        del _open[id(block)]
+        _own.reset(token)
+
+    def _recreate_cm(self) -> Block:
+        """A block of its own for each call of a decorated function."""
+        self._is_used = True
+        block = copy(self)
+        block._opened = None
+        return block
+
+    def __del__(self) -> None:
+        if not self._is_used:
+            warnings.warn(repr(self), stacklevel=2)
+
+    def __repr__(self) -> str:
+        changes = ", ".join(f"{name}={v!r}" for name, v in self._changes.items())
+        return f"options({changes}) alone changes nothing: {_HOW}"
+
+
+_HOW = "write options.set(...), or with options(...): around the calls that it is for"
 
 
 class Options:
     """The current settings; read them as attributes, change them in a `with` block.
 
-    `options.set` changes them for the rest of the process.
+    `options.set` changes them for the rest of the process. Names and values are checked
+    at the call.
 
     Parameters
     ----------
@@ -181,31 +277,26 @@ class Options:
     def __repr__(self) -> str:
         return f"options({_current()})"
 
-    @contextmanager
-    def __call__(self, **changes: Any) -> Iterator[Options]:
-        with self.here(**changes):
-            block = _current()
-            with _open_lock:
-                _open.append(block)
-            try:
-                yield self
-            finally:
-                with _open_lock:
-                    _open[:] = [other for other in _open if other is not block]
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"options.{name} cannot be assigned: {_HOW}")
+
+    def __call__(self, **changes: Any) -> Block:
+        return Block(changes)
 
     @contextmanager
     def here(self, **changes: Any) -> Iterator[Options]:
         """A block for this thread and the library's own; others do not see it."""
-        token = _own.set(replace(_current(), **_checked(changes)))
+        token = _own.set(_applied(_current(), _checked(changes)))
         try:
             yield self
         finally:
             _own.reset(token)
 
     def set(self, **changes: Any) -> None:
-        """Change the settings of the whole process."""
+        """Change the settings of the whole process, except in blocks that are open."""
         global _base
-        _base = replace(_base, **_checked(changes))
+        changes = _checked(changes)
+        _base = _applied(_base, changes)
 
     def changed(self) -> dict[str, Any]:
         """Settings that differ from this machine's defaults, for other processes.
@@ -223,7 +314,7 @@ class Options:
     def adopt(self, changes: dict[str, Any]) -> None:
         """Adopt the settings that another process sent (`changed` of its options)."""
         global _base
-        _base = replace(_defaults, **_checked(changes))
+        _base = replace(_defaults, **changes)
 
 
 options = Options()

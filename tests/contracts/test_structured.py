@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -268,3 +269,16 @@ def test_remedies_on_training_samples_and_new_ones(make):
     if make is not Shifted:
         assert both[0] > -rounding(K) * both[-1] * 10
     np.testing.assert_allclose(kernel(new, X), kernel(X, new).T, atol=1e-12 * both[-1])
+
+
+def test_a_remedy_of_a_remedy_does_not_wait_for_itself():
+    X = samples("series", 50, seed=7)
+    values, vectors = np.linalg.eigh(DTW(0.3)(X))
+    expected = (vectors * np.maximum(values, 0) ** 2) @ vectors.T
+    results = []
+    twice = Squared(Clipped(DTW(0.3)))
+    thread = Thread(target=lambda: results.append(twice.bound(X)(X)), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    np.testing.assert_allclose(results[0], expected, atol=1e-8 * values[-1] ** 2)

@@ -61,8 +61,8 @@ ALLOWED["__main__"] = {"cli"}
 BY_NAME = {"backend/cluster.py": "backend.dask_", "backend/ops.py": "hot."}
 # Heavy libraries, and where they may be imported.
 HOMES = {
-    "numba": ("hot/numba_",),
-    "torch": ("hot/torch_", "hot/triton_", "backend/arrays.py"),
+    "numba": ("hot/numba_", "hot/compiled.py"),
+    "torch": ("hot/torch_", "hot/triton_", "backend/arrays.py", "config.py"),
     "triton": ("hot/triton_",),
     "dask": ("backend/dask_",),
     "distributed": ("backend/dask_",),

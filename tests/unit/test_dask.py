@@ -636,6 +636,31 @@ def test_a_cluster_whose_workers_come_back(small_cluster, X):
     np.testing.assert_array_equal(found.components_, expected)
 
 
+@pytest.mark.parametrize("what", ["cluster", "client"])
+def test_a_cluster_that_is_closed_during_a_fit(what, small_cluster, X):
+    rows = chunked(X).map_blocks(slowly, dtype=np.float64, meta=np.empty((0, 0)))
+    ends = {"cluster": small_cluster[0].close, "client": small_cluster[1].close}
+    timer = threading.Timer(0.5, ends[what])
+    timer.start()
+    with pytest.raises(RuntimeError, match="was closed while it was in use: connect"):
+        MOD(15, 2, max_iter=200, random_state=0).fit(rows)
+    timer.join()
+
+
+def test_rows_that_a_closed_cluster_had(X, client):
+    keys = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        distributed.LocalCluster(**keys) as other,
+        distributed.Client(other, set_as_default=False) as theirs,
+    ):
+        rows = theirs.persist(chunked(X))
+    learner = MOD(15, 2, max_iter=2, random_state=0)
+    for scheduler in ("dask.distributed", "threads"):
+        with dask.config.set(scheduler=scheduler):
+            with pytest.raises(RuntimeError, match="Dask cluster, which is closed"):
+                learner.fit(rows)
+
+
 # Samples that are not rows
 
 STRUCTURED = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from urllib.error import URLError
 
@@ -175,6 +176,33 @@ def test_unwritable_cache_only_warns(
     monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda **_: usps_from_openml())
     with pytest.warns(UserWarning, match="could not be cached"):
         assert datasets.load("usps").X_train.shape == (7291, 256)
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KERNLETS_DATA", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as without HOME
+    assert datasets.available()["mnist"] == "OpenML (download)"
+    with pytest.raises(DatasetNotFoundError, match="set KERNLETS_DATA"):
+        datasets.load("mnist", download=False)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda **_: usps_from_openml())
+    with pytest.warns(UserWarning, match="could not be cached.*XDG_CACHE_HOME"):
+        assert datasets.load("usps").X_train.shape == (7291, 256)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs users")
+def test_folders_that_the_user_may_not_read_are_passed_over(home: Path) -> None:
+    user = os.geteuid()
+    home.chmod(0)
+    try:
+        if user == 0:  # root may read everything, so this is tried as nobody
+            os.seteuid(65534)
+        assert datasets.available()["mnist"] == "OpenML (download)"
+        with pytest.raises(DatasetNotFoundError, match="that you may read"):
+            datasets.load("mnist", download=False)
+    finally:
+        os.seteuid(user)
+        home.chmod(0o700)
 
 
 def test_interrupted_write_leaves_nothing(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import doctest
 import inspect
 import re
 import shlex
-from pathlib import Path
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
 
 import pytest
 from typer.testing import CliRunner
@@ -139,6 +141,49 @@ def test_what_pages_show_happens(page, tmp_path, monkeypatch):
         failed, tried = doctest.DocTestRunner().run(case, clear_globs=False)
         names = case.globs  # the parser copies what it is given
         assert failed == 0 and tried > 0
+
+
+TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.DOTALL | re.MULTILINE)
+MADE_BY_SPHINX = ("api/", "gallery/")
+
+
+def excluded_patterns():
+    """What Sphinx does not read in docs, without an import of its configuration."""
+    for statement in ast.parse((ROOT / "docs" / "conf.py").read_text()).body:
+        if isinstance(statement, ast.Assign):
+            if getattr(statement.targets[0], "id", "") == "exclude_patterns":
+                return ast.literal_eval(statement.value)
+    raise AssertionError("docs/conf.py has no exclude_patterns")
+
+
+def pages_in_toctrees(page):
+    """The pages that a page lists, named from docs without suffix."""
+    for tree in TOCTREE.findall((ROOT / "docs" / f"{page}.md").read_text("utf-8")):
+        for line in tree.splitlines():
+            if line and not line.startswith(":"):
+                target = line.partition("<")[2].rstrip(">") or line
+                yield (PurePosixPath(page).parent / target).as_posix()
+
+
+def test_every_page_is_in_a_toctree():
+    """Sphinx refuses one that is not, and `make docs` with it."""
+    docs = ROOT / "docs"
+    pages = {
+        path.relative_to(docs).with_suffix("").as_posix()
+        for path in docs.rglob("*.md")
+        if not any(
+            fnmatch(path.relative_to(docs).as_posix(), pattern)
+            or path.is_relative_to(docs / pattern)
+            for pattern in excluded_patterns()
+        )
+    }
+    listed, to_read = {"index"}, ["index"]
+    while to_read:
+        for page in pages_in_toctrees(to_read.pop()):
+            if page not in listed and not page.startswith(MADE_BY_SPHINX):
+                to_read.append(page)
+                listed.add(page)
+    assert {page for page in pages if not page.startswith(MADE_BY_SPHINX)} == listed
 
 
 def test_pages_named_in_the_readme_exist():

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -256,17 +259,81 @@ def test_sizes():
         parse_bytes("lots")
 
 
-def test_options_are_checked_and_scoped():
+@pytest.mark.parametrize("change", [options, options.set])
+@pytest.mark.parametrize(
+    ("name", "value", "error", "message"),
+    [
+        ("memry", "2GB", TypeError, "unknown option 'memry'.*'memory'"),
+        ("memory", "lots", ValueError, "^memory='lots' is not a size.*2GB"),
+        ("memory", "1.2.3GB", ValueError, "is not a size"),
+        ("memory", 0, ValueError, "is not a size"),
+        ("memory", None, TypeError, "is not a size"),
+        ("device_memory", float("nan"), ValueError, "^device_memory=nan"),
+        ("n_threads", 0, ValueError, "at least 1"),
+        ("n_threads", 2.5, TypeError, "whole number"),
+        ("n_threads", None, TypeError, "whole number"),
+        ("block_rows", -1, ValueError, "at least 1"),
+        ("loops", "cython", ValueError, "one of"),
+        ("checkpoint", 3, TypeError, "path of a folder"),
+    ],
+)
+def test_options_are_checked_where_they_are_written(
+    change, name, value, error, message
+):
+    before = options.changed()
+    with pytest.raises(error, match=message):
+        change(**{name: value})
+    assert options.changed() == before
+
+
+@pytest.mark.parametrize("device", ["gpu", "meta", "cuda:999"])
+def test_a_device_that_cannot_be_used_is_refused_at_once(device):
+    pytest.importorskip("torch")
+    with pytest.raises(ValueError, match=f"device='{device}' cannot.*Write 'cuda'"):
+        options(device=device)
+
+
+def test_a_device_needs_torch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)  # as if it were not installed
+    with pytest.raises(ImportError, match=r"pip install 'kernlets\[torch\]'"):
+        options(device="cuda")
+
+
+def test_options_hold_in_their_block():
     before = options.n_threads
-    with pytest.raises(TypeError, match="unknown option"):
-        options(colour=1).__enter__()
-    with pytest.raises(ValueError, match="n_threads"):
-        options(n_threads=0).__enter__()
-    with pytest.raises(ValueError, match="loops"):
-        options(loops="cython").__enter__()
-    with options(n_threads=9):
-        assert options.n_threads == 9
+    block = options(n_threads=9)
     assert options.n_threads == before
+    for _ in range(2):
+        with block, options(memory="3MB"):
+            assert (options.n_threads, options.memory) == (9, 3 * 10**6)
+            with pytest.raises(RuntimeError, match="in use"):
+                block.__enter__()
+        assert options.n_threads == before
+
+
+def test_options_decorate_functions():
+    """Each call has a block of its own, also where threads call at the same time."""
+    both = threading.Barrier(2)
+
+    @options(n_threads=9)
+    def call(again=True):
+        both.wait(60)
+        return options.n_threads, call(False)[0] if again else None
+
+    with ThreadPoolExecutor(2) as pool:
+        assert [*pool.map(lambda _: call(), range(2))] == [(9, 9), (9, 9)]
+    assert options.n_threads != 9
+
+
+def test_options_that_are_written_for_nothing_say_so():
+    before = options.changed()
+    with pytest.warns(UserWarning, match=r"nothing: write options\.set") as said:
+        options(memory="100MB")
+        gc.collect()
+    assert said[0].filename == __file__
+    with pytest.raises(AttributeError, match=r"options\.set"):
+        options.memory = "100MB"
+    assert options.changed() == before
 
 
 # ------------------------------------------------------------- blocks where none fit

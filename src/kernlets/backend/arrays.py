@@ -309,24 +309,6 @@ def _tensor_dtype(X: np.ndarray) -> Any:
     return torch.as_tensor(np.empty(0, X.dtype)).dtype
 
 
-def check_device(device: str | None) -> str | None:
-    """The name of a torch device that can be used, or an error that says why not."""
-    if device is None:
-        return None
-    try:
-        import torch
-
-        torch.empty(0, device=device)
-    except ImportError:
-        raise ImportError(
-            f"device={device!r} needs: pip install 'kernlets[torch]'"
-        ) from None
-    except (RuntimeError, AssertionError) as error:  # torch raises both
-        reason = str(error).partition("\n")[0]
-        raise ValueError(f"device={device!r} cannot be used: {reason}") from error
-    return device
-
-
 def device_name(device: str | None) -> str:
     """The vendor's name of a device, "cpu" without one."""
     if not is_gpu(device):

@@ -26,7 +26,14 @@ from dask.delayed import delayed
 from dask.optimization import cull
 
 from ..config import options
-from .dask_wait import WorkersLostError, wait_for, workers_of
+from .dask_wait import (
+    LOST,
+    WorkersLostError,
+    is_open,
+    telling_of_closed_clusters,
+    wait_for,
+    workers_of,
+)
 from .dask_worker import (
     Packed,
     added,
@@ -164,6 +171,7 @@ def keep_rows(X: da.Array) -> Iterator[da.Array]:
     """
     client = current_client()
     if client is None:
+        _refuse_futures(X)
         yield X.persist() if X.nbytes <= options.memory // 2 else X
         return
     first, note = origin(X), Kept()
@@ -175,7 +183,8 @@ def keep_rows(X: da.Array) -> Iterator[da.Array]:
     try:
         yield X
     finally:
-        client.run(forget, note.token, on_error="ignore")
+        if is_open(client):
+            client.run(forget, note.token, on_error="ignore")
 
 
 def current_client() -> Any:
@@ -195,11 +204,14 @@ def current_client() -> Any:
 def _done(work: Callable[[_Threads | _Cluster], Result]) -> Result:
     """What `work` returns; it starts again if all workers left and others came."""
     client = current_client()
-    while True:
-        try:
-            return work(_Threads() if client is None else _Cluster(client))
-        except WorkersLostError:
-            continue
+    if client is None:
+        return work(_Threads())
+    with telling_of_closed_clusters(client):
+        while True:
+            try:
+                return work(_Cluster(client))
+            except WorkersLostError:
+                continue
 
 
 class _Threads:
@@ -318,13 +330,16 @@ def computed(X: Any) -> Any:
     """A Dask collection in memory here."""
     client = current_client()
     if client is None:
+        _refuse_futures(X)
         return X.compute()
     return _done(lambda runner: runner.gather([client.compute(X)])[0])
 
 
 def _sources(X: da.Array) -> list[Any]:
     """The recipe of each chunk, which is small on a cluster."""
-    if current_client() is not None and not _futures_of(X):
+    if current_client() is None:
+        _refuse_futures(X)
+    elif not _futures_of(X):
         recipes = _recipes(X)
         if max(len(recipe.data) for recipe in recipes) <= LARGE_RECIPE:
             return recipes
@@ -336,6 +351,12 @@ def _sources(X: da.Array) -> list[Any]:
 
 def _futures_of(X: da.Array) -> list[Any]:
     return sys.modules["distributed"].futures_of(X)
+
+
+def _refuse_futures(X: Any) -> None:
+    """Threads cannot compute with chunks that a cluster has."""
+    if hasattr(sys.modules.get("distributed"), "futures_of") and _futures_of(X):
+        raise RuntimeError(LOST)
 
 
 def _recipes(X: da.Array) -> list[Packed]:

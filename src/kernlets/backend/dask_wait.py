@@ -7,9 +7,13 @@ forever. Until then workers may come back, or appear for the first time.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 import warnings
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from typing import Any
 
 import dask
@@ -27,6 +31,41 @@ class WorkersLostError(RuntimeError):
     while there was none wait for the worker that they were meant for, so they must be
     submitted again.
     """
+
+
+LOST = (
+    "X has chunks that were computed on a Dask cluster, which is closed or not in use: "
+    "make X again (X.persist() only after that), or connect a Client to that cluster"
+)
+
+
+@contextmanager
+def telling_of_closed_clusters(client: Any) -> Iterator[None]:
+    """Errors that Dask raises where a cluster is closed while it is in use."""
+    address = _address(client)
+    try:
+        yield
+    except WorkersLostError:
+        raise
+    except (Exception, asyncio.CancelledError) as error:
+        if not is_open(client):
+            raise RuntimeError(
+                f"the Dask cluster at {address} was closed while it was in use: "
+                "connect a new dask.distributed.Client and call this method again, or "
+                "call it without a client to compute on this machine"
+            ) from error
+        if isinstance(error, (CancelledError, asyncio.CancelledError)):
+            raise RuntimeError(LOST) from error
+        raise
+
+
+def is_open(client: Any) -> bool:
+    """Whether the client still has its cluster."""
+    return client.status == "running" and client.scheduler is not None
+
+
+def _address(client: Any) -> str:
+    return getattr(client.scheduler, "address", "an unknown address")
 
 
 def wait_for(client: Any, futures: list[Any], workers: list[str]) -> None:
@@ -72,7 +111,7 @@ class _Alone:
             self._warn()
         if self._limit is not None and now - self._since >= self._limit:
             raise RuntimeError(
-                f"the Dask cluster at {self._address()} has had no workers for "
+                f"the Dask cluster at {_address(self._client)} has had no workers for "
                 f"{self._limit:g} s: start some (cluster.scale(2), dask worker "
                 "ADDRESS), look at why the others died (memory?), or allow more time "
                 f'with dask.config.set({{"{SETTING}": "10 minutes"}})'
@@ -81,10 +120,8 @@ class _Alone:
 
     def _warn(self) -> None:
         limit = "" if self._limit is None else f" for up to {self._limit:g} s"
+        address = _address(self._client)
         warnings.warn(
-            f"the Dask cluster at {self._address()} has no workers: waiting{limit}",
+            f"the Dask cluster at {address} has no workers: waiting{limit}",
             stacklevel=2,
         )
-
-    def _address(self) -> str:
-        return self._client.scheduler.address

@@ -29,25 +29,45 @@ _inside = threading.local()
 class _SerialBlas:
     """Counts users, so that concurrent callers restore the BLAS setting only once.
 
-    The caller that restores it need not be the one that set it, nor in its thread.
+    The caller that restores it need not be the one that set it, nor in its thread. A
+    process is forked between two changes; the child has the users of one thread only.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._users = 0
         self._before: list[int] = []
+        self._here = threading.local()  # users in each thread
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self._lock.acquire,
+                after_in_parent=self._lock.release,
+                after_in_child=self._forget_other_threads,
+            )
 
     def __enter__(self) -> None:
         with self._lock:
             if self._users == 0:
                 self._before = _set_blas_threads([1] * len(_blas_libraries()))
-            self._users += 1
+            self._count(1)
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._users -= 1
+            self._count(-1)
             if self._users == 0:
                 _set_blas_threads(self._before)
+
+    def _count(self, change: int) -> None:
+        self._users += change
+        self._here.users = getattr(self._here, "users", 0) + change
+
+    def _forget_other_threads(self) -> None:
+        users, self._users = self._users, max(0, getattr(self._here, "users", 0))
+        try:
+            if users and not self._users:
+                _set_blas_threads(self._before)
+        finally:
+            self._lock.release()
 
     def __reduce__(self) -> str:
         """Pickle by name: estimators from a notebook are sent with what they use."""

@@ -14,7 +14,6 @@ import numpy as np
 import typer
 from sklearn.base import is_classifier, is_outlier_detector
 
-from ..backend.arrays import check_device
 from ..backend.masks import has_gaps
 from ..backend.pipelines import last_step, steps_of, takes_gaps
 from ..backend.rows import count_rows
@@ -41,7 +40,7 @@ def session(
 ) -> Iterator[None]:
     """The library's options, and a cluster, for the time of one command."""
     changes: dict[str, Any] = {"memory": memory, "n_threads": threads}
-    changes |= {"device": check_device(device), "checkpoint": checkpoint}
+    changes |= {"device": device, "checkpoint": checkpoint}
     given = {name: v for name, v in changes.items() if v is not None}
     with options(**given), connected(scheduler):
         yield

@@ -41,29 +41,31 @@ class OpenML:
 def data_folder() -> Path | None:
     """The folder named by KERNLETS_DATA, or None."""
     value = os.environ.get(DATA_VARIABLE)
-    return Path(value).expanduser() if value else None
+    return Path(os.path.expanduser(value)) if value else None
 
 
-def cache_folder() -> Path:
-    """The user's cache, by the XDG convention."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "kernlets"
+def cache_folder() -> Path | None:
+    """The user's cache, by the XDG convention; None for a user without a home."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(home) / "kernlets" if os.path.isabs(home) else None
 
 
 def folders() -> list[Path]:
     """The folders to search, in order."""
-    given = data_folder()
-    return [cache_folder()] if given is None else [given, cache_folder()]
+    return [folder for folder in (data_folder(), cache_folder()) if folder is not None]
 
 
 def find(pattern: str) -> Iterator[Path]:
     """Files matching a glob pattern, ignoring case, in order of preference."""
     parent, name = os.path.split(pattern)
     for folder in folders():
-        if (folder / parent).is_dir():
-            for path in sorted((folder / parent).iterdir()):
-                if fnmatchcase(path.name.lower(), name.lower()):
-                    yield path
+        try:
+            paths = sorted((folder / parent).iterdir())
+        except OSError:  # no such folder, or one that this user may not read
+            continue
+        for path in paths:
+            if fnmatchcase(path.name.lower(), name.lower()):
+                yield path
 
 
 def arrays_of(
@@ -87,8 +89,8 @@ def _absent(name: str, pattern: str) -> str:
     where = ", ".join(str(folder / pattern) for folder in folders())
     hint = "" if data_folder() else f" ({DATA_VARIABLE} is not set)"
     return (
-        f"data set {name!r} was not found at {where}{hint}: put the file there or set "
-        f"{DATA_VARIABLE} to the folder that has it"
+        f"data set {name!r} was not found{where and f' at {where}'}{hint}: set "
+        f"{DATA_VARIABLE} to the folder that has it, and that you may read"
     )
 
 
@@ -109,7 +111,7 @@ def _fetch(name: str, pattern: str, openml: OpenML) -> dict[str, np.ndarray]:
             f"(OpenML: {type(error).__name__}: {error})"
         ) from error
     arrays = _published_split(name, *openml.convert(X, y), openml)
-    _keep(cache_folder() / pattern, arrays)
+    _keep(cache_folder(), pattern, arrays)
     return arrays
 
 
@@ -125,11 +127,13 @@ def _published_split(
     return {"X_train": X[:n], "y_train": y[:n], "X_test": X[n:], "y_test": y[n:]}
 
 
-def _keep(path: Path, arrays: dict[str, np.ndarray]) -> None:
+def _keep(folder: Path | None, pattern: str, arrays: dict[str, np.ndarray]) -> None:
     try:
-        save_arrays(path, arrays)
+        if folder is None:
+            raise OSError("the user has no home: set XDG_CACHE_HOME to a folder")
+        save_arrays(folder / pattern, arrays)
     except OSError as error:
-        warnings.warn(f"{path}: could not be cached ({error})", stacklevel=2)
+        warnings.warn(f"{pattern}: could not be cached ({error})", stacklevel=2)
 
 
 def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:

@@ -1,4 +1,4 @@
-"""Numba twins of the hot operations, for NumPy arrays; the only home of numba.
+"""Numba twins of the hot operations, for NumPy arrays.
 
 Each function is serial and releases the interpreter lock: threads over row blocks
 are in `kernlets.backend.threads`.
@@ -8,27 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from scipy.linalg import solve_triangular
 
 from . import reference
+from .compiled import jit
 from .reference import UNUSED
 
-# What fastmath allows but for "no NaN" and "no infinity": loops meet both, and with
-# those promises a comparison may come out either way and leave an index unset.
-_FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
-# A function that others call becomes part of their code. Otherwise a process that
-# compiles it calls one copy of it and a process that loads it from the cache another,
-# and the two may round differently.
-_compiled = partial(njit, nogil=True, cache=True, error_model="numpy", forceinline=True)
-_jit = _compiled(fastmath=_FAST)
-# Without reordering: for sums whose rounding is the point, as in range reduction.
-_exact_jit = _compiled(fastmath={"contract"})
 _SEGMENT = 64  # atoms searched together for the largest correlation
 
 
@@ -93,7 +83,7 @@ def work_space(
     return left, left.view(f"i{dtype.itemsize}"), np.zeros((width, room), dtype)
 
 
-@_jit
+@jit
 def _omp_samples(
     gram, corr, energy, tol, eps, left, bits, mask, rows, indices, values, residual
 ):
@@ -137,7 +127,7 @@ def _omp_samples(
             indices[i, s], values[i, s] = UNUSED, 0
 
 
-@_jit
+@jit
 def _largest(bits, mask):
     """Index of the largest |value|.
 
@@ -164,13 +154,13 @@ def _largest(bits, mask):
     return start
 
 
-@_jit
+@jit
 def _in_segments(x):
     """The length of a work space; the compiler sees that it needs no remainder."""
     return len(x) // _SEGMENT * _SEGMENT
 
 
-@_jit
+@jit
 def _chosen(support, t, k):
     for s in range(t):
         if support[s] == k:
@@ -178,7 +168,7 @@ def _chosen(support, t, k):
     return False
 
 
-@_jit
+@jit
 def _orthogonal_row(gram, rows, t, k, inverse):
     """rows[t] = (gram[k] − Σ_{s<t} rows[s, k] rows[s]) · inverse, four at a time."""
     m, room, s = len(gram), _in_segments(rows[t]), t % 4
@@ -207,7 +197,7 @@ def _orthogonal_row(gram, rows, t, k, inverse):
         s += 4
 
 
-@_jit
+@jit
 def _back_substitute(rows, parts, support, t, i, indices, values):
     """Solve Lᵀγ = parts, L[s, u] = rows[u, support[s]], into row i; True if finite."""
     finite = True
@@ -237,7 +227,7 @@ def lasso(
     return codes
 
 
-@_jit
+@jit
 def _lasso_samples(gram, left, alpha, positive, max_iter, tol, codes):
     m = len(gram)
     everything = np.arange(m)
@@ -263,7 +253,7 @@ def _lasso_samples(gram, left, alpha, positive, max_iter, tol, codes):
             codes[i] = np.nan
 
 
-@_jit
+@jit
 def _lasso_pass(gram, left, code, visit, n_visit, alpha, positive):
     """One pass of coordinate descent over visit[:n_visit]; the largest move.
 
@@ -291,7 +281,7 @@ def _lasso_pass(gram, left, code, visit, n_visit, alpha, positive):
     return moved
 
 
-@_jit
+@jit
 def _peak(x):
     """The largest |value|; NaN or infinite if one of the values is."""
     peak = x.dtype.type(0)
@@ -303,7 +293,7 @@ def _peak(x):
     return peak
 
 
-@_jit
+@jit
 def _unit(x):
     """The power of two to divide x by, so that its squares can be summed; see
     `reference.scaled`."""
@@ -319,7 +309,7 @@ def l1_distances(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     return _l1_distances(np.ascontiguousarray(X), np.ascontiguousarray(Y))
 
 
-@_jit
+@jit
 def _l1_distances(X, Y):
     out = np.empty((len(X), len(Y)), X.dtype)
     for i in range(len(X)):
@@ -332,7 +322,7 @@ def _l1_distances(X, Y):
     return out
 
 
-@_jit
+@jit
 def fwht(X):
     """Walsh-Hadamard transform of each row in place, d log d additions."""
     d = X.shape[1]
@@ -348,7 +338,7 @@ def fwht(X):
             _butterflies(row, h)
 
 
-@_jit
+@jit
 def _butterflies(x, h):
     """(a, b) -> (a + b, a − b) on neighbouring parts of length h."""
     for start in range(0, len(x), 2 * h):
@@ -357,7 +347,7 @@ def _butterflies(x, h):
             a[i], b[i] = a[i] + b[i], a[i] - b[i]
 
 
-@_jit
+@jit
 def _double_butterflies(x, h):
     """The steps h and 2h in one pass over memory."""
     for start in range(0, len(x), 4 * h):
@@ -368,7 +358,7 @@ def _double_butterflies(x, h):
             a[i], b[i], c[i], d[i] = p + r, q + s, p - r, q - s
 
 
-@_jit
+@jit
 def _first_butterflies(x):
     """The steps 1, 2 and 4 on eight numbers in registers: twice as fast as loops."""
     for i in range(0, len(x), 8):
@@ -382,7 +372,7 @@ def _first_butterflies(x):
         x[i + 4], x[i + 5], x[i + 6], x[i + 7] = a - e, b - f, c - g, d - h
 
 
-@_jit
+@jit
 def subtract_codes(X, indices, values, atoms):
     """The residuals X − Γ·atoms."""
     out = X.copy()
@@ -415,7 +405,7 @@ def ksvd_sweep(
         _approximate_sweep(residual, atoms, values, order, starts, places, *signs)
 
 
-@_jit
+@jit
 def _users(indices, m):
     """Slots (flat positions in `indices`) grouped by atom: starts (m + 1), places."""
     n, width = indices.shape
@@ -437,7 +427,7 @@ def _users(indices, m):
     return starts, places
 
 
-@_jit
+@jit
 def _gathered(values, places):
     """The values at these flat positions."""
     width = values.shape[1]
@@ -447,7 +437,7 @@ def _gathered(values, places):
     return found
 
 
-@_jit
+@jit
 def _approximate_sweep(
     residual, atoms, values, order, starts, places, positive, positive_atoms
 ):
@@ -528,7 +518,7 @@ def gram_sweep(
     _mix_coefs(coefs, indices, use, order, mixing, moved)
 
 
-@_jit
+@jit
 def _gram_sweep(
     matrix,
     products,
@@ -591,7 +581,7 @@ def _gram_sweep(
             values[i, w] = fresh
 
 
-@_jit
+@jit
 def _atom_products(new, matrix, products, use, users, width, mixed):
     """new = Σ_users g K[i] − Σ_k mixed[k] products[k], four atoms at a time."""
     n = len(new)
@@ -618,7 +608,7 @@ def _atom_products(new, matrix, products, use, users, width, mixed):
         t += 1
 
 
-@_jit
+@jit
 def _inner_products(inner, new, products, gram, use, users, width, mixed):
     """inner = ⟨d_k, new⟩ for all atoms; returns ⟨new, new⟩."""
     m = len(gram)

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .budget import ERROR, MERGE, SPOILED, BudgetOutcome, BudgetPursuit, Rules, Stock
-from .numba_ import _jit, _lasso_samples, _omp_samples, _peak, work_space
+from .compiled import jit
+from .numba_ import _lasso_samples, _omp_samples, _peak, work_space
 
 
 class _Scratch(NamedTuple):
@@ -76,7 +77,7 @@ def _cast_floats(numbers, kind):
     return type(numbers)(*[kind(x) if isinstance(x, float) else x for x in numbers])
 
 
-@_jit
+@jit
 def _samples(
     stock, size, cross, energy, rates, rules, pursuit, scratch, errors_and_costs
 ):
@@ -117,7 +118,7 @@ def _samples(
     return size, n_admitted, n_unstable
 
 
-@_jit
+@jit
 def _largest_coherence(stock, size, cross, k_xx, row):
     """Write κ(anchors, x) to `row`; return the largest coherence with an anchor."""
     largest = 0.0
@@ -128,7 +129,7 @@ def _largest_coherence(stock, size, cross, k_xx, row):
     return np.sqrt(largest)
 
 
-@_jit
+@jit
 def _meets_further_criteria(stock, size, row, k_xx, rules):
     """Whether the further criteria of section III-A admit a sample."""
     babel, distance = 0.0, np.inf
@@ -147,7 +148,7 @@ def _meets_further_criteria(stock, size, row, k_xx, rules):
     return distance2 > rules.dependence
 
 
-@_jit
+@jit
 def _code_sample(stock, size, k_xx, pursuit, scratch):
     """Write the code to the scratch; return its squared error and ‖α‖₁."""
     corr, code, explained = scratch.corr[0], scratch.codes[0], scratch.explained
@@ -169,7 +170,7 @@ def _code_sample(stock, size, k_xx, pursuit, scratch):
     return max(error, 0.0), alpha1
 
 
-@_jit
+@jit
 def _omp_code(gram, k_xx, pursuit, scratch):
     eps = np.finfo(gram.dtype).eps
     mask = np.iinfo(scratch.bits.dtype).max
@@ -193,7 +194,7 @@ def _omp_code(gram, k_xx, pursuit, scratch):
             scratch.codes[0, scratch.indices[0, s]] = scratch.values[0, s]
 
 
-@_jit
+@jit
 def _combine(weights, rows, n, total):
     """total = Σ weightsₐ rowsₐ over the first n; zeros are skipped."""
     total[:] = 0
@@ -204,7 +205,7 @@ def _combine(weights, rows, n, total):
                 total[j] += weight * row[j]
 
 
-@_jit
+@jit
 def _add_outer(rows, n, left, right, factor):
     """rows[:n] += factor · left rightᵀ."""
     for a in range(n):
@@ -213,7 +214,7 @@ def _add_outer(rows, n, left, right, factor):
             row[j] += weight * right[j]
 
 
-@_jit
+@jit
 def _append(stock, size, row, k_xx, corr, slot, jitter):
     needs_repair = len(stock.inverse) > 0
     if needs_repair:
@@ -227,7 +228,7 @@ def _append(stock, size, row, k_xx, corr, slot, jitter):
         _repair_inverse(stock, size + 1, np.float64(jitter))
 
 
-@_jit
+@jit
 def _inner(matrix, a, x, size):
     """Row a times x. A sum in a register: one in memory would round by addresses."""
     total = 0.0
@@ -236,7 +237,7 @@ def _inner(matrix, a, x, size):
     return total
 
 
-@_jit
+@jit
 def _grow_inverse(inverse, size, row, k_xx, jitter):
     """Append a row and a column; return whether the inverse was inaccurate before."""
     coords = np.zeros(len(inverse))
@@ -250,7 +251,7 @@ def _grow_inverse(inverse, size, row, k_xx, jitter):
     return not schur >= least
 
 
-@_jit
+@jit
 def _repair_inverse(stock, size, jitter):
     """Invert again if updates have spoiled the inverse, as for a low-rank matrix."""
     inverse = stock.inverse
@@ -277,7 +278,7 @@ def _repair_inverse(stock, size, jitter):
             inverse[a, b] = inverted[a, b] * scale[a] * scale[b]
 
 
-@_jit
+@jit
 def _begin(stock, size):
     """Set the coefficients of the newest anchor, one of the first anchors."""
     stock.coefs[size - 1] = stock.start[size - 1]
@@ -285,13 +286,13 @@ def _begin(stock, size):
     np.dot(stock.coefs.T, stock.products, stock.gram)
 
 
-@_jit
+@jit
 def _count_idle(idle, code):
     for j in range(len(code)):
         idle[j] = idle[j] + 1 if code[j] == 0 else 0
 
 
-@_jit
+@jit
 def _revive(stock, size, atom, patience):
     """Set the atom to the newest anchor, scaled to the mean norm of atoms in use."""
     last, total, n_used = size - 1, 0.0, 0
@@ -310,7 +311,7 @@ def _revive(stock, size, atom, patience):
     stock.idle[atom] = 0
 
 
-@_jit
+@jit
 def _step(stock, size, is_admitted, rate, rules, scratch):
     """One gradient step on the cost of the sample; return whether it was too long."""
     if not rules.feature_space:
@@ -324,7 +325,7 @@ def _step(stock, size, is_admitted, rate, rules, scratch):
     return _feature_step(stock, size, typed_coords, rate, rules, scratch)
 
 
-@_jit
+@jit
 def _parameter_step(stock, size, rate, rules, scratch):
     """Ω ← Ω − ρG, G = (KΩα − κ)αᵀ + μKΩ, eqs. (19) and (20)."""
     row, code, mu = scratch.row, scratch.codes[0], rules.penalty
@@ -348,7 +349,7 @@ def _parameter_step(stock, size, rate, rules, scratch):
     return too_long
 
 
-@_jit
+@jit
 def _curvature(G, KG, size, code, mu):
     """‖G‖², and the second derivative of the cost of the sample along G."""
     G2, curvature = 0.0, 0.0
@@ -363,7 +364,7 @@ def _curvature(G, KG, size, code, mu):
     return G2, curvature
 
 
-@_jit
+@jit
 def _feature_step(stock, size, coords, rate, rules, scratch):
     """D ← D − ρG, G = (Dα − φ(x))αᵀ + μD, eq. (15)."""
     row, code, explained = scratch.row, scratch.codes[0], scratch.explained
@@ -393,7 +394,7 @@ def _feature_step(stock, size, coords, rate, rules, scratch):
     return too_long
 
 
-@_jit
+@jit
 def _blend(row, target, code, decay, rate):
     """row ← keep · row + rate · (target − row·code) code."""
     error = target
@@ -403,7 +404,7 @@ def _blend(row, target, code, decay, rate):
         row[j] = decay * row[j] + rate * error * code[j]
 
 
-@_jit
+@jit
 def _project(stock, size, row, coords):
     """K⁺κ by the inverse; the second step corrects for the jitter."""
     residual = row[:size].astype(np.float64)
@@ -414,7 +415,7 @@ def _project(stock, size, row, coords):
             residual[a] = row[a] - _inner(stock.matrix, a, coords, size)
 
 
-@_jit
+@jit
 def _choose_removal(stock, size, pruning):
     """Choose an anchor to remove, and the weights of the others that replace it."""
     weights = np.zeros(len(stock.coefs), stock.coefs.dtype)
@@ -436,7 +437,7 @@ def _choose_removal(stock, size, pruning):
     return np.argmin(row_norms2), weights
 
 
-@_jit
+@jit
 def _nearest_pair(matrix, size, row_norms2):
     """The anchor whose replacement by another has the least error, and the other."""
     least, removed, other = np.inf, 0, 0
@@ -449,7 +450,7 @@ def _nearest_pair(matrix, size, row_norms2):
     return removed, other
 
 
-@_jit
+@jit
 def _prune(stock, size, removed, weights):
     """Replace φ of one anchor by a combination of the others, or by 0."""
     omega, change = stock.coefs[removed].copy(), stock.products[removed].copy()
@@ -478,7 +479,7 @@ def _prune(stock, size, removed, weights):
     _drop(stock, removed, size - 1)
 
 
-@_jit
+@jit
 def _drop(stock, removed, last):
     """Move the last anchor to the row of the removed one."""
     stock.slots[removed] = stock.slots[last]
@@ -490,7 +491,7 @@ def _drop(stock, removed, last):
     _move(stock.matrix, removed, last)
 
 
-@_jit
+@jit
 def _move(square, removed, last):
     for a in range(last + 1):
         square[removed, a] = square[last, a]
@@ -500,7 +501,7 @@ def _move(square, removed, last):
         square[last, a] = square[a, last] = 0
 
 
-@_jit
+@jit
 def _normalize(stock, size):
     """Scale atoms to unit norm."""
     m = len(stock.gram)

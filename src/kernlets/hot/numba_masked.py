@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from .compiled import jit
 from .masked import FAINT, HOLD
-from .numba_ import _chosen, _jit, _largest
+from .numba_ import _chosen, _largest
 from .reference import UNUSED
 
 ROUNDING = 4 * float(np.finfo(np.float32).eps)  # relative error of a sum, per term
@@ -53,7 +54,7 @@ def _as_float32(atoms: np.ndarray) -> np.ndarray:  # (m, p)
     return (atoms / (peak if 0 < peak < np.inf else 1.0)).astype(np.float32)
 
 
-@_jit
+@jit
 def _begin(X, observed, scale, tol, eps, error, stop, residual32, is_float64):
     """Set energies and stopping levels; replace ‖d_o‖² in `scale` by 1/‖d_o‖."""
     n, p = X.shape
@@ -74,7 +75,7 @@ def _begin(X, observed, scale, tol, eps, error, stop, residual32, is_float64):
             scale[i, a] = 1 / np.sqrt(scale[i, a]) if usable else 0
 
 
-@_jit
+@jit
 def _normalize_residual(residual, energy, residual32):
     """Write the residual with unit norm to `residual32`."""
     inverse = 1 / np.sqrt(energy) if energy > 0 else energy
@@ -82,7 +83,7 @@ def _normalize_residual(residual, energy, residual32):
         residual32[f] = residual[f] * inverse
 
 
-@_jit
+@jit
 def _step(
     atoms, X, o, scale, corr, bits, mask, eps, t, residual,
     residual32, is_float64, support, values, factor, c, error, stop, live,
@@ -134,7 +135,7 @@ def _step(
     return any_live
 
 
-@_jit
+@jit
 def _confirm_largest(atoms, residual, o, corr, k):
     """Choose the best of the atoms that equal atom k up to rounding in float32."""
     floor = abs(corr[k]) - ROUNDING * len(residual)
@@ -152,7 +153,7 @@ def _confirm_largest(atoms, residual, o, corr, k):
     return best_atom
 
 
-@_jit
+@jit
 def _inner(a, b, o):
     total = a[0] * 0
     for f in range(len(a)):
@@ -160,7 +161,7 @@ def _inner(a, b, o):
     return total
 
 
-@_jit
+@jit
 def _solve(L, c, count, values):
     """Solve Lᵀγ = c."""
     for s in range(count - 1, -1, -1):
@@ -170,7 +171,7 @@ def _solve(L, c, count, values):
         values[s] = value / L[s, s]
 
 
-@_jit
+@jit
 def _refuse(support, values, error):
     """Set codes that are not finite to empty, with the residual NaN."""
     for i in range(len(error)):
@@ -195,7 +196,7 @@ def masked_ksvd_sweep(
     _sweep(residual, observed, atoms, values, order, users, starts, indices.shape[1])
 
 
-@_jit
+@jit
 def _sweep(residual, observed, atoms, values, order, users, starts, width):
     p = atoms.shape[1]
     atom, power = np.empty(p, atoms.dtype), np.empty(p, atoms.dtype)
@@ -238,7 +239,7 @@ def _sweep(residual, observed, atoms, values, order, users, starts, width):
                     residual[i, f] -= g * atoms[j, f]
 
 
-@_jit
+@jit
 def _coefficient(error, atom, observed):
     """Σ E d / Σ d² over the observed entries, 0 if d is 0 there."""
     product, norm2 = atom[0] * 0, atom[0] * 0

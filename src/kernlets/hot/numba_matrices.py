@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from .compiled import jit
 from .lanes import LANES
-from .numba_ import _jit
 
 
 def stein(rows: np.ndarray, columns: np.ndarray, first: int, n: int) -> np.ndarray:
@@ -17,7 +17,7 @@ def stein(rows: np.ndarray, columns: np.ndarray, first: int, n: int) -> np.ndarr
     return out
 
 
-@_jit
+@jit
 def _stein(rows, columns, first, n, out):
     d = rows.shape[1]
     S, pivots = np.empty((d, d, LANES)), np.empty((d, LANES))
@@ -32,7 +32,7 @@ def _stein(rows, columns, first, n, out):
                     out[i, j - first] = _log_product(pivots[:, lane])
 
 
-@_jit
+@jit
 def _half_sum(A, B, S):
     for r in range(len(A)):
         for c in range(r + 1):
@@ -40,7 +40,7 @@ def _half_sum(A, B, S):
                 S[r, c, lane] = 0.5 * (A[r, c] + B[r, c, lane])
 
 
-@_jit
+@jit
 def _factor(S, pivots, L_column):
     """S = L D Lᵀ, column after column; D goes to `pivots`, a column of L to `L_column`.
 
@@ -59,7 +59,7 @@ def _factor(S, pivots, L_column):
                     S[r, s, lane] -= L_column[r, lane] * S[s, c, lane]
 
 
-@_jit
+@jit
 def _log_product(values):
     """Σ log, by logarithms of partial products of about 1e-100 to 1e100."""
     total, product = 0.0, 1.0

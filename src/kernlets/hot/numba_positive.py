@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from .compiled import jit
 from .numba_ import (
     _back_substitute,
     _chosen,
     _in_segments,
-    _jit,
     _largest,
     _orthogonal_row,
     pursued,
@@ -25,7 +25,7 @@ def positive_omp(
     return pursued(_positive_samples, gram, corr, energy, width, tol, mask=-1)
 
 
-@_jit
+@jit
 def _positive_samples(
     gram, corr, energy, tol, eps, left, bits, mask, rows, indices, values, residual
 ):
@@ -75,7 +75,7 @@ def _positive_samples(
             indices[i, s], values[i, s] = UNUSED, 0
 
 
-@_jit
+@jit
 def _extended(gram, rows, support, t, k, eps):
     """Write row t for atom k; False if it lies in the span of those before."""
     norm = gram[k, k]
@@ -88,7 +88,7 @@ def _extended(gram, rows, support, t, k, eps):
     return True
 
 
-@_jit
+@jit
 def _towards(coefs, values, i, t):
     """Go from `coefs` to row i of `values`, or until one of them is zero: then True."""
     out, share = -1, coefs[0] * 0
@@ -105,7 +105,7 @@ def _towards(coefs, values, i, t):
     return True
 
 
-@_jit
+@jit
 def _without_zeros(support, coefs, t):
     """Drop the atoms at zero; the number before the first of them, and that of all."""
     same, keep = t, 0
@@ -118,7 +118,7 @@ def _without_zeros(support, coefs, t):
     return same, keep
 
 
-@_jit
+@jit
 def _rebuilt(gram, corr, rows, parts, support, coefs, kept, i, eps):
     """Rows and parts of the atoms that have moved up; their number with the others."""
     t = kept[0]
@@ -133,7 +133,7 @@ def _rebuilt(gram, corr, rows, parts, support, coefs, kept, i, eps):
     return t
 
 
-@_jit
+@jit
 def _rest(corr, rows, parts, known, t, i, left):
     """left = corr − Σ_s parts_s rows_s, of which `known` terms are there already."""
     if known == 0:

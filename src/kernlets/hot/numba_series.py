@@ -18,10 +18,11 @@ import math
 
 import numpy as np
 
+from .compiled import exact_jit, jit
 from .lanes import LANES, Lanes, Series, allocate_aligned
-from .numba_ import _as_bits, _as_float, _exact_jit, _jit
+from .numba_ import _as_bits, _as_float
 
-_aligned = _jit(allocate_aligned)
+_aligned = jit(allocate_aligned)
 
 GROWTH = math.log(1 + math.sqrt(2))
 BOTH, ONE = math.exp(-2 * GROWTH), math.exp(-GROWTH)  # weights of moves; sum 1
@@ -53,7 +54,7 @@ def log_gak(
     return out
 
 
-@_jit
+@jit
 def _log_gak(
     x_values, x_starts, y_values, y_starts, lengths, first, n, kappa, band, weights, out
 ):
@@ -79,7 +80,7 @@ def _log_gak(
                     out[i, j - first] = value
 
 
-@_jit
+@jit
 def _work_arrays(lengths):
     """Allocate three diagonals of M, one of squared distances (0) and the sums."""
     size = LANES * (lengths.max() + 2 if lengths.size else 0)
@@ -88,7 +89,7 @@ def _work_arrays(lengths):
     return M, partial_d2, np.empty(LANES)
 
 
-@_jit
+@jit
 def _weights_by_diagonal(weights):
     """Weights of |i - j| on even and on odd diagonals, repeated for each lane."""
     middle = len(weights) // 2 + 1
@@ -102,7 +103,7 @@ def _weights_by_diagonal(weights):
     return band_weights
 
 
-@_jit
+@jit
 def _reverse_and_repeat(x):
     """Reverse the steps of a series, and repeat each step for each lane."""
     x_rev = _aligned(x.size * LANES).reshape(x.shape[1], len(x) * LANES)
@@ -113,7 +114,7 @@ def _reverse_and_repeat(x):
     return x_rev
 
 
-@_jit
+@jit
 def _gak_group(x_rev, y, lengths, kappa, band, band_weights, M, partial_d2, totals):
     """The sums divided by (1 + √2)^(T + T'), of eight lanes."""
     x_steps, y_steps = x_rev.shape[1] // LANES, y.shape[1] // LANES
@@ -127,14 +128,14 @@ def _gak_group(x_rev, y, lengths, kappa, band, band_weights, M, partial_d2, tota
         _finish(M, lengths, d, x_steps, low, high, totals, 0.0)
 
 
-@_jit
+@jit
 def _start(M, totals, origin, outside):
     """Set diagonals 0 and 1; only M[0, 0] is the end of an alignment."""
     M[0, :LANES], M[0, LANES : 2 * LANES] = origin, outside
     M[1, : 2 * LANES], totals[:] = outside, outside
 
 
-@_jit
+@jit
 def _limits(d, band_width, x_steps, y_steps):
     """The j from `low` to before `high` on a diagonal, at most `band_width` from i.
 
@@ -144,7 +145,7 @@ def _limits(d, band_width, x_steps, y_steps):
     return low, max(low, min(min(y_steps + 1, d), (d + band_width) // 2 + 1))
 
 
-@_jit
+@jit
 def _finish(M, lengths, d, x_steps, low, high, totals, outside):
     """Store the sums of lanes whose last step is on a diagonal, and set its borders.
 
@@ -157,7 +158,7 @@ def _finish(M, lengths, d, x_steps, low, high, totals, outside):
             totals[lane] = M[row, end * LANES + lane]
 
 
-@_jit
+@jit
 def _offsets(x_steps, d, low):
     """Indices at which a diagonal begins: in x, in y and M[·, j - 1], in M[·, j].
 
@@ -171,13 +172,13 @@ def _offsets(x_steps, d, low):
     )
 
 
-@_jit
+@jit
 def _diagonal_rows(d):
     """Rows of M with the diagonals d - 2, d - 1 and d."""
     return np.uint64((d - 2) % 3), np.uint64((d - 1) % 3), np.uint64(d % 3)
 
 
-@_jit
+@jit
 def _sum_channels(x_rev, y, d, low, high, partial_d2):
     """|xᵢ - yⱼ|² along a diagonal, without the last channel."""
     x_start, y_start, _ = _offsets(x_rev.shape[1] // LANES, d, low)
@@ -190,7 +191,7 @@ def _sum_channels(x_rev, y, d, low, high, partial_d2):
             partial_d2[s] += difference * difference
 
 
-@_exact_jit
+@exact_jit
 def _gak_diagonal(x_rev, y, partial_d2, band_weights, kappa, M, d, low, high):
     """One diagonal of M; the weight of a step is e/(2 - e) if it is geometric, or e.
 
@@ -212,7 +213,7 @@ def _gak_diagonal(x_rev, y, partial_d2, band_weights, kappa, M, d, low, high):
         M[current, m_start + s] = e * (BOTH * M[previous2, y_start + s] + sums) + TINY
 
 
-@_exact_jit
+@exact_jit
 def _power_of_2(a, b):
     """2^(a·b), within 1e-15 of itself if a·b is from -1000 to 0.
 
@@ -236,7 +237,7 @@ def _power_of_2(a, b):
     return p * _as_float(_as_bits(rounded) << 52)
 
 
-@_jit
+@jit
 def _log_gak_pair(x, y, lane, length, kappa, band, weights):
     """Compute one sum by logarithms, for sums that would underflow."""
     rate, geometric = kappa
@@ -272,7 +273,7 @@ def dtw(rows: Series, columns: Lanes, first: int, n: int, radius: int) -> np.nda
     return out
 
 
-@_jit
+@jit
 def _dtw(x_values, x_starts, y_values, y_starts, lengths, first, n, radius, out):
     M, partial_d2, totals = _work_arrays(lengths)
     for i in range(len(x_starts) - 1):
@@ -287,7 +288,7 @@ def _dtw(x_values, x_starts, y_values, y_starts, lengths, first, n, radius, out)
                     out[i, j - first] = totals[lane]
 
 
-@_jit
+@jit
 def _dtw_group(x_rev, y, lengths, radius, M, partial_d2, totals):
     """The least sums of eight lanes."""
     x_steps, y_steps = x_rev.shape[1] // LANES, y.shape[1] // LANES
@@ -308,7 +309,7 @@ def _dtw_group(x_rev, y, lengths, radius, M, partial_d2, totals):
         partial_d2[:] = 0.0  # ∞ must not stay for the next group
 
 
-@_jit
+@jit
 def _widest_band(x_steps, lengths, radius):
     """The widest band of the lanes."""
     widest = radius
@@ -317,7 +318,7 @@ def _widest_band(x_steps, lengths, radius):
     return widest
 
 
-@_jit
+@jit
 def _cut_band(partial_d2, d, x_steps, lengths, radius, low, high):
     """Lanes whose series are nearly as long as x have a narrower band."""
     for lane in range(LANES):
@@ -327,7 +328,7 @@ def _cut_band(partial_d2, d, x_steps, lengths, radius, low, high):
                 partial_d2[(j - low) * LANES + lane] = np.inf
 
 
-@_exact_jit
+@exact_jit
 def _dtw_diagonal(x_rev, y, partial_d2, M, d, low, high):
     """One diagonal of M."""
     x_start, y_start, m_start = _offsets(x_rev.shape[1] // LANES, d, low)

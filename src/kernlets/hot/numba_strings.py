@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from .compiled import jit
 from .lanes import Series
-from .numba_ import _jit
 
 LARGE, FACTOR = 1e150, 1e-150  # sums above LARGE are multiplied by FACTOR
 
@@ -29,7 +29,7 @@ def log_local(
     return out
 
 
-@_jit
+@jit
 def _log_local(x_codes, x_starts, y_codes, y_starts, weights, room, out):
     work = np.empty((3, room))
     for i in range(out.shape[0]):
@@ -38,7 +38,7 @@ def _log_local(x_codes, x_starts, y_codes, y_starts, weights, room, out):
             out[i, j] = _pair(x, y_codes[y_starts[j] : y_starts[j + 1]], weights, work)
 
 
-@_jit
+@jit
 def _pair(x, y, weights, work):
     """log(1 + Σ M), with all sums divided by the same number, exp(shift)."""
     match, mismatch, opened, extended = weights

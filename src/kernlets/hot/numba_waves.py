@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .compiled import exact_jit
 from .lanes import Series
-from .numba_ import _exact_jit
 from .waves import Waves
 
 
@@ -18,7 +18,7 @@ def convolve(series: Series, waves: Waves) -> np.ndarray:
     return out
 
 
-@_exact_jit
+@exact_jit
 def _convolve(values, starts, weights, lengths, gaps, padded, biases, sums, out):
     for i in range(len(out)):
         x = values[:, starts[i] : starts[i + 1]]
@@ -36,7 +36,7 @@ def _convolve(values, starts, weights, lengths, gaps, padded, biases, sums, out)
             out[i, 2 * w], out[i, 2 * w + 1] = _summary(row)
 
 
-@_exact_jit
+@exact_jit
 def _add(row, x, offset, weight):
     """row[t] += weight · x[t + offset], for the t at which x has such a step."""
     begin, end = max(0, -offset), min(len(row), len(x) - offset)
@@ -46,7 +46,7 @@ def _add(row, x, offset, weight):
             target[t] += weight * steps[t]
 
 
-@_exact_jit
+@exact_jit
 def _summary(row):
     above, top = 0, row[0]
     for value in row:

@@ -9,6 +9,7 @@ are treated alike, new samples as well as reference samples.
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from abc import abstractmethod
 from typing import Any, ClassVar
@@ -26,8 +27,19 @@ from .user_kernels import length
 
 REFERENCE = 500  # samples on which a kernel is corrected
 
-_factors: WeakKeyDictionary[Kernel, tuple[Any, np.ndarray]] = WeakKeyDictionary()
-_lock = threading.Lock()
+
+class _Factor:
+    """P of one kernel, and the reference samples that it was computed for."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.reference: Any = None
+        self.P: Any = None
+
+
+_factors: WeakKeyDictionary[Kernel, _Factor] = WeakKeyDictionary()
+if hasattr(os, "register_at_fork"):  # no thread is left that would unlock them
+    os.register_at_fork(after_in_child=_factors.clear)
 
 
 class _Corrected(Kernel):
@@ -47,8 +59,14 @@ class _Corrected(Kernel):
 
     def _reference_samples(self, kernel: Kernel, X: Any) -> Array:
         """Choose samples of X, evenly spaced, on which the kernel is corrected."""
-        X = kernel.samples(X) if hasattr(kernel, "samples") else X
+        X = self._as_samples(X)
         return kernel.take(*in_memory(X, spread_rows(length(X), REFERENCE)))
+
+    def _as_samples(self, X: Any) -> Any:
+        """Convert X to the samples of the innermost kernel."""
+        if isinstance(self.kernel, _Corrected):
+            return self.kernel._as_samples(X)
+        return self.kernel.samples(X) if hasattr(self.kernel, "samples") else X
 
 
 class _Projected(_Corrected):
@@ -95,13 +113,13 @@ class _Projected(_Corrected):
 
     def _factor(self) -> np.ndarray:  # (r, k)
         """P, computed once for these reference samples."""
-        with _lock:
-            entry = _factors.get(self)
-            if entry is None or entry[0] is not self.reference:
+        factor = _factors.setdefault(self, _Factor())
+        with factor.lock:  # one for each kernel: the inner one may be corrected, too
+            if factor.reference is not self.reference:
                 W = double(self.kernel(self.reference))
-                entry = self.reference, self.projection(to_numpy((W + W.T) / 2))
-                _factors[self] = entry
-        return entry[1]
+                factor.P = self.projection(to_numpy((W + W.T) / 2))
+                factor.reference = self.reference
+            return factor.P
 
 
 class Clipped(_Projected):
@@ -226,9 +244,6 @@ class Shifted(_Corrected):
     def diag(self, X: Array) -> Array:  # (n,)
         bound: Any = self.bound(X)
         return bound.kernel.diag(X) + bound.shift
-
-    def _as_samples(self, X: Any) -> Any:
-        return self.kernel.samples(X) if hasattr(self.kernel, "samples") else X
 
 
 def _digests(X: Any) -> np.ndarray:  # (n,)

@@ -1,0 +1,87 @@
+"""Decorators that compile loops with Numba and store the code for later processes.
+
+The code is stored in Numba's cache, the first folder that can be written to of these:
+that of the environment variable NUMBA_CACHE_DIR, ``__pycache__`` beside the loops, the
+user's cache folder. Containers with a read-only file system and services without a home
+have none; a disk can be full and a file damaged. Then a process compiles the loops for
+itself, which takes seconds and changes no result.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from numba import njit
+from numba.core.caching import FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
+
+REMEDY = "Set NUMBA_CACHE_DIR to a folder that you, and nobody else, can write to."
+
+
+class _Cache(FunctionCache):
+    """Numba's cache of one function; its failures cost time but raise no error."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception as error:  # a damaged pickle can raise anything
+            _warn(f"could not be loaded from {self.cache_path} ({error!r})")
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except Exception as error:
+            _warn(f"could not be stored in {self.cache_path} ({error!r})")
+
+
+def _jit(function: Callable[..., Any], fastmath: set[str]) -> Callable[..., Any]:
+    """A function that is compiled when it is first called, or loaded from the cache.
+
+    What it calls becomes part of its code. Otherwise a process that compiles it would
+    call one copy and a process that loads it from the cache another, and the two may
+    round differently.
+    """
+    decorate = njit(
+        nogil=True, error_model="numpy", forceinline=True, fastmath=fastmath
+    )
+    compiled: Any = decorate(function)
+    try:
+        compiled._cache = _Cache(function)  # as njit(cache=True) does with Numba's own
+    except RuntimeError:  # there is no folder that Numba can write to
+        _warn("cannot be stored: no folder for them can be written to")
+    return compiled
+
+
+def _warn(trouble: str) -> None:
+    """Say once in a process that its loops take longer to start."""
+    global _has_warned
+    if not _has_warned:
+        _has_warned = True
+        warnings.warn(
+            f"compiled loops {trouble}, so that every process compiles them again, "
+            f"which takes seconds. {REMEDY}",
+            stacklevel=2,
+        )
+
+
+_has_warned = False
+
+# A process is forked when no thread compiles. Otherwise the child would have half of a
+# compiler, and would wait forever for the thread that compiled.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )
+
+# What fastmath allows but for "no NaN" and "no infinity": loops meet both, and with
+# those promises a comparison may come out either way and leave an index unset.
+jit = partial(_jit, fastmath={"reassoc", "contract", "arcp", "nsz", "afn"})
+# Without reordering: for sums whose rounding is the point, as in range reduction.
+exact_jit = partial(_jit, fastmath={"contract"})
