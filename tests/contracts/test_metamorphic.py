@@ -50,6 +50,12 @@ MODELS = {
     "SRC open": SRCClassifier("rbf", 3),
     "Budget open": BudgetKernelDL("rbf", 6, max_iter=1, budget=9, random_state=0),
     "Reduced open": ReducedKernelDL("rbf", **SHORT, n_anchors=8),
+    "Nystroem few": NystroemMap(
+        "poly:2", n_landmarks=0.5, n_components=0.9, random_state=0
+    ),
+    "Nystroem samples few": NystroemMap(
+        KERNEL, n_landmarks=12, n_components=5, truncation="samples", random_state=0
+    ),
     "Nystroem open": NystroemMap("rbf", n_landmarks=12, random_state=0),
     "KSVD exact": KSVD(**SHORT, update="ksvd:exact=True"),
     "KSVD defaults": KSVD(random_state=0, max_iter=2),
