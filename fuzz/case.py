@@ -18,7 +18,13 @@ from .draw import Draw
 from .oracle import Finding, judge, watched_warnings
 
 #: Of sixteen numbers in a row, how many are cases of each kind.
-SHARES = {"estimators": 12, "structures": 1, "files": 2, "commands": 1}
+SHARES = {
+    "estimators": 10,
+    "relations": 2,
+    "structures": 1,
+    "files": 2,
+    "commands": 1,
+}
 KINDS = [kind for kind, share in SHARES.items() for _ in range(share)]
 
 

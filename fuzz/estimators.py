@@ -283,8 +283,6 @@ class Case:
         has_objective &= type(_final(self.estimator)).__name__ != "KSADClassifier"
         if self.rows.held.name in SAME_FIT and has_objective:
             self._compare_fit()
-        if is_learner and self._is_without_unit():
-            self._compare_unit()
 
     def _compare_errors(self) -> None:
         """Errors are as exact as the energies they are differences of."""
@@ -342,27 +340,6 @@ class Case:
     def _first_error(self, dense: np.ndarray) -> float:
         other = clone(self.model.estimator).fit(dense, *self._given_labels())
         return float(other.history_["objective"][0])
-
-    def _is_without_unit(self) -> bool:
-        """Whether parameters say nothing about the scale of the rows."""
-        model = self.estimator
-        by_unit = hasattr(model, "kernel") or hasattr(model, "alpha")
-        coder = kernlets.OMP(1) if model.coder is None else model.coder
-        is_omp = isinstance(coder, kernlets.OMP) and coder.tol is None
-        plain = self.rows.matrix.is_plain and not self.model.is_odd
-        return plain and is_omp and not by_unit and self._was_fit()
-
-    def _compare_unit(self) -> None:
-        """Rows in another unit, which is a power of two, give the same atoms."""
-        exponent = self.draw.count(-30, 30)
-        self.note(f"compare the fit with that of rows × 2^{exponent}")
-        rows = self.rows.dense()  # streams draw their first atoms in another way
-        plain = clone(self.model.estimator).fit(rows)
-        other = clone(self.model.estimator).fit(rows * 2.0**exponent)
-        found, expected = (
-            as_array(model.dictionary_.weights) for model in (other, plain)
-        )
-        oracle.check_close(found, expected, 1e-3, self._call("fit"), "depends on unit")
 
 
 def _moved(dense: np.ndarray) -> Iterator[np.ndarray]:

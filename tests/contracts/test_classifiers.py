@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 
-from kernlets import load, save
 from kernlets.classifiers import CLASSIFIERS
 
 from .models import INSTANCES, N, labels, samples
 
 NAMES = [name for name, model in INSTANCES.items() if is_classifier(model)]
-WORDS = np.array(["ant", "bee", "cow"])
 
 
 def test_every_classifier_is_tested():
@@ -50,12 +46,6 @@ def test_score_is_the_share_of_right_predictions(model, X):
     np.testing.assert_allclose(model.score(X, labels()), share)
 
 
-def test_names_of_classes_do_not_matter(model, X):
-    numbers = clone(model).fit(X, labels()).predict(X)
-    words = clone(model).fit(X, WORDS[labels()]).predict(X)
-    np.testing.assert_array_equal(words, WORDS[numbers])
-
-
 def test_probabilities(model, X):
     model.fit(X, labels())
     if not hasattr(model, "predict_proba"):
@@ -87,20 +77,6 @@ def test_two_classes_have_one_score(model, X):
     scores = model.decision_function(X[two])
     assert scores.shape == (two.sum(),)
     np.testing.assert_array_equal(scores > 0, model.predict(X[two]) == 1)
-
-
-def test_copies_say_the_same(model, X, tmp_path):
-    model.fit(X, WORDS[labels()])
-    expected = model.predict(X)
-    save(model, tmp_path / "model.kernlets")
-    again = clone(model).fit(X, WORDS[labels()])
-    for twin in (
-        again,
-        pickle.loads(pickle.dumps(model)),
-        load(tmp_path / "model.kernlets"),
-    ):
-        np.testing.assert_array_equal(twin.predict(X), expected)
-        assert repr(twin) == repr(model)
 
 
 def test_float32_is_kept(model, X):

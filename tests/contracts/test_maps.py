@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -74,16 +72,6 @@ def test_inner_products_approximate_the_kernel(feature_map, X):
     assert error.frobenius < 0.5
 
 
-def test_fit_transform_is_fit_and_transform(feature_map, X):
-    before = X.copy()
-    both = feature_map.fit_transform(X)
-    np.testing.assert_allclose(
-        products(both), products(clone(feature_map).fit(X).transform(X)), atol=1e-10
-    )
-    np.testing.assert_array_equal(X, before)
-    assert both.shape == (100, len(feature_map.get_feature_names_out()))
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_arrays_of_every_library(feature_map, xp, X, dtype):
     X = X.astype(dtype)
@@ -142,9 +130,3 @@ def test_result_does_not_depend_on_threads_or_blocks(feature_map, X):
     np.testing.assert_allclose(
         products(results[0]), products(results[2]), atol=1e-7 * np.abs(results[0]).max()
     )
-
-
-def test_survives_pickling(feature_map, X):
-    feature_map.fit(X)
-    copy = pickle.loads(pickle.dumps(feature_map))
-    np.testing.assert_array_equal(copy.transform(X), feature_map.transform(X))
