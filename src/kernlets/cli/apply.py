@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from sklearn.base import is_classifier, is_outlier_detector
 
 from ..backend.arrays import to_numpy
 from ..backend.pipelines import before_last, last_step
+from ..backend.row_names import row_name, row_names
 from ..backend.rows import collected, count_rows, over_rows
 from ..backend.validation import check_rows
 from ..classifiers import explain
@@ -51,8 +53,9 @@ def explain_rows(path: Path, source: Source, n_rows: int) -> None:
     """Why the first rows get their labels, to standard output."""
     model = load_model(path)
     rows = source.read(Columns.of_model(model))
-    blocks = iter(by_batches(np.asarray, rows, "reading"))
-    for number, row in enumerate(next(blocks)[:n_rows]):
+    blocks = by_batches(np.asarray, rows, "reading")
+    first_rows = islice((row for block in blocks for row in block), n_rows)
+    for number, row in enumerate(first_rows):
         typer.echo(f"row {number}: {_explained(model, row)}")
 
 
@@ -64,7 +67,12 @@ def _explained(model: Any, row: np.ndarray) -> Any:
 
 
 def _reasons(model: Any, X: Any) -> list[Any]:
-    return last_step(model).explain(before_last(model, X))
+    """Explanations of a detector, with the names of rows that a first step has."""
+    names = row_names(model)
+    return [
+        replace(reason, nearest_name=row_name(names, reason.nearest_row))
+        for reason in last_step(model).explain(before_last(model, X))
+    ]
 
 
 def _predictor(

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..datasets import Table
 
 
-def split_rows(rows: Table, share: float, seed: int) -> tuple[Table, Table]:
+class Split(NamedTuple):
+    """Rows to fit, their numbers in the file, and rows to score."""
+
+    fitted: Table
+    numbers: np.ndarray
+    held_out: Table
+
+
+def split_rows(rows: Table, share: float, seed: int) -> Split:
     """Rows to fit and rows to score, with the same shares of each class."""
     from sklearn.model_selection import train_test_split
 
@@ -26,8 +34,8 @@ def split_rows(rows: Table, share: float, seed: int) -> tuple[Table, Table]:
         random_state=seed,
         stratify=None if alone else labels,
     )
-    fitted, held_out = (_some(rows, np.sort(each)) for each in places)
-    return fitted, held_out
+    fitted, held_out = map(np.sort, places)
+    return Split(_some(rows, fitted), fitted, _some(rows, held_out))
 
 
 def _some(rows: Table, places: np.ndarray) -> Table:
@@ -37,6 +45,15 @@ def _some(rows: Table, places: np.ndarray) -> Table:
 def chosen(model: Any) -> Any:
     """The pipeline that a search ended with, else the model itself."""
     return getattr(model, "best_pipeline_", model)
+
+
+def fitted_rows(model: Any, numbers: np.ndarray | None) -> np.ndarray | None:
+    """Rows of the file that a model was fitted to; None for all of them.
+
+    A search without time for all rows fits its choice to some of those with `numbers`.
+    """
+    some = getattr(model, "best_rows_", None)
+    return numbers if some is None else some if numbers is None else numbers[some]
 
 
 def search_facts(model: Any) -> dict[str, str]:

@@ -17,15 +17,16 @@ from sklearn.base import is_classifier, is_outlier_detector
 from ..backend.arrays import check_device
 from ..backend.masks import has_gaps
 from ..backend.pipelines import last_step, steps_of, takes_gaps
+from ..backend.row_names import set_row_names
 from ..backend.rows import count_rows
 from ..config import options
 from ..datasets import Table
 from ..imputers import DictionaryImputer
 from .apply import score_facts
 from .build import Recipe
-from .holdout import chosen, search_facts, split_rows
+from .holdout import chosen, fitted_rows, search_facts, split_rows
 from .input_rows import Columns, Source, connected, width
-from .model_parts import atoms_text, note_feature_names
+from .model_parts import atoms_text, first_step, note_feature_names
 from .progress import fit_watched
 from .show import show_facts, size_text
 from .targets import check_checkpoints, check_model, save_or_rescue
@@ -82,16 +83,18 @@ def fit_model(
     recipe, scaling = recipe.scaled_for(train)
     model = recipe.build(train.y is not None, has_gaps(train.X))
     columns = _told_columns(source.path, train, takes_gaps(model))
-    held_out = None
+    held_out, numbers = None, None
     if test is not None:
         labelled = is_classifier(model)
         held_out = replace(source, path=test).read(columns, labelled)
     if holdout is not None:
-        train, held_out = split_rows(train, holdout, recipe.seed)
+        train, numbers, held_out = split_rows(train, holdout, recipe.seed)
     began = time.perf_counter()
     fit_watched(model, train.X, train.y, count_rows(train.X), quiet)
     seconds = time.perf_counter() - began
-    found, model = search_facts(model), chosen(model)
+    found, numbers = search_facts(model), fitted_rows(model, numbers)
+    model = chosen(model)
+    set_row_names(first_step(model), numbers)
     note_feature_names(model, columns.names)
     notes = {"data": source.path.name, "rows": str(count_rows(train.X))}
     save_or_rescue(model, path, notes)  # before anything else can fail

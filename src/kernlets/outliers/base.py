@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import namespace, to_numpy
 from ..backend.estimator import Estimator
 from ..backend.pipelines import before_last, last_step
+from ..backend.row_names import row_name, row_names
 from ..backend.rows import map_rows
 from ..backend.samples import is_objects
 from ..backend.scale import quiet
@@ -160,6 +161,7 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
         self, known: Represented, row: int, score: float
     ) -> OutlierExplanation:
         lower = float(np.mean(self._training_scores() < score))
+        number = int(known.numbers[row])
         return OutlierExplanation(
             float(score),
             self.threshold_,
@@ -168,8 +170,9 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
             self._restored(known.rows[row]),
             self._restored(known.expected[row]),
             self._restored(known.nearest[row]),
-            int(known.numbers[row]),
+            number,
             self._feature_names(),
+            row_name(row_names(self), number),
         )
 
     def _restored(self, row: np.ndarray) -> np.ndarray:  # (p,)
