@@ -1,4 +1,4 @@
-"""Makes text from untrusted files safe to print."""
+"""Makes text from untrusted files safe to print, and writes sizes."""
 
 from __future__ import annotations
 
@@ -20,3 +20,17 @@ def _visible(character: str) -> str:
     if character.isprintable():
         return character
     return character.encode("unicode_escape", "surrogatepass").decode()
+
+
+def size_text(n_bytes: float) -> str:
+    """A size in the unit that fits it.
+
+    >>> size_text(999), size_text(10_000), size_text(1.5e12)
+    ('999 B', '10 kB', '1.5 TB')
+    """
+    size, unit = float(n_bytes), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if size < 999.5:
+            break
+        size, unit = size / 1000, larger
+    return f"{size:.3g} {unit}"

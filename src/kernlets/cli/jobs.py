@@ -19,6 +19,7 @@ from ..backend.masks import has_gaps
 from ..backend.pipelines import last_step, steps_of, takes_gaps
 from ..backend.row_names import set_row_names
 from ..backend.rows import count_rows
+from ..backend.text import size_text
 from ..config import options
 from ..datasets import Table
 from ..imputers import DictionaryImputer
@@ -26,9 +27,10 @@ from .apply import score_facts
 from .build import Recipe
 from .holdout import chosen, fitted_rows, search_facts, split_rows
 from .input_rows import Columns, Source, connected, width
+from .memory import suit_memory
 from .model_parts import atoms_text, first_step, note_feature_names
 from .progress import fit_watched
-from .show import show_facts, size_text
+from .show import show_facts
 from .targets import check_checkpoints, check_model, save_or_rescue
 
 
@@ -82,6 +84,7 @@ def fit_model(
     train = source.read()
     recipe, scaling = recipe.scaled_for(train)
     model = recipe.build(train.y is not None, has_gaps(train.X))
+    changes = suit_memory(model, train, recipe.method)
     columns = _told_columns(source.path, train, takes_gaps(model))
     held_out, numbers = None, None
     if test is not None:
@@ -100,7 +103,7 @@ def fit_model(
     save_or_rescue(model, path, notes)  # before anything else can fail
     facts = {}
     if not quiet:
-        facts = found | _fit_facts(model, train, seconds, path, str(scaling))
+        facts = found | changes | _fit_facts(model, train, seconds, path, str(scaling))
     if held_out:
         scores = score_facts(model, held_out)
         facts |= scores

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import typer
 
+from ..backend.text import size_text
 from ..images import denoise, estimate_noise, inpaint
 from .picture_files import (
     FORMATS,
@@ -21,7 +22,7 @@ from .picture_files import (
     write_picture,
 )
 from .progress import share_progress
-from .show import show_facts, size_text
+from .show import show_facts
 from .targets import check_inputs, check_place
 
 Progress = Callable[[float], Any]

@@ -16,8 +16,8 @@ from typing import Any
 import typer
 
 from ..backend.atomic import refuse_special, remove_abandoned
+from ..backend.text import size_text
 from ..persistence import is_model, save
-from .show import size_text
 
 SUFFIXES = (".csv", ".npy", ".npz")
 ROOM = 2**20  # bytes that a disk must have free for the smallest result
