@@ -157,6 +157,37 @@ def test_numbers_match_labels_that_are_text(folder: Path, tmp_path: Path) -> Non
     assert as_text == ok(run("score", folder / "digits.model", folder / "test.npz"))
 
 
+def test_labels_that_the_model_does_not_know(folder: Path, tmp_path: Path) -> None:
+    """None of them known is an error; some of them unknown count as wrong."""
+    X, y = np.load(folder / "test.npz").values()
+    model, data = folder / "digits.model", tmp_path / "other.npz"
+    np.savez(data, X=X, y=NAMES[y])
+    for arguments in [
+        ("score", model, data),
+        ("fit", folder / "train.npz", "-m", tmp_path / "m", *FIT, "--test", data),
+    ]:
+        told = error(*arguments)
+        assert "has the labels 'one', 'three', 'two', 'zero', of which" in told
+        assert "it knows 0, 1, 2, 3." in told
+    assert not (tmp_path / "m").exists()
+    np.savez(data, X=X, y=np.where(y == 2, 7, y))
+    result = run("score", model, data)
+    assert accuracy(ok(result)) < 0.8
+    count = np.count_nonzero(y == 2)
+    assert f"{count} of {len(y)} rows have labels that the model does" in result.stderr
+    assert "know, 7: they count as wrong" in result.stderr
+
+
+@pytest.mark.parametrize("spelt", [float, "{}.0".format, " {} ".format])
+def test_labels_that_are_the_same_numbers(
+    spelt: Any, folder: Path, tmp_path: Path
+) -> None:
+    X, y = np.load(folder / "test.npz").values()
+    np.savez(tmp_path / "text.npz", X=X, y=np.array([spelt(label) for label in y]))
+    as_text = ok(run("score", folder / "digits.model", tmp_path / "text.npz"))
+    assert as_text == ok(run("score", folder / "digits.model", folder / "test.npz"))
+
+
 def test_a_folder_of_images(
     digits: tuple[np.ndarray, np.ndarray], tmp_path: Path
 ) -> None:

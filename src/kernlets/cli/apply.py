@@ -22,6 +22,7 @@ from ..backend.validation import check_rows
 from ..classifiers import explain
 from ..datasets import Table
 from .input_rows import Columns, Source, by_batches
+from .labels import alike, check_labels
 from .model_parts import fitted_learners, has_codes, load_model
 from .output import Predictions, print_predictions, write_codes, write_predictions
 from .show import show_facts
@@ -143,6 +144,8 @@ def score_rows(path: Path, source: Source) -> None:
         name = type(last_step(model)).__name__
         raise ValueError(f"{path}: {name} is not a learner or classifier to score")
     rows = source.read(Columns.of_model(model), labelled=is_classifier(model))
+    if is_classifier(model):
+        check_labels(source.path, rows.y, model.classes_)
     show_facts(score_facts(model, rows))
 
 
@@ -152,9 +155,7 @@ def score_facts(model: Any, rows: Table) -> dict[str, str]:
         return _outlier_facts(model, rows)
     if not is_classifier(model):
         return {"mean squared error": f"{-model.score(rows.X):.6g}"}
-    labels, predicted = np.asarray(rows.y), _predicted(model, rows).labels
-    if (labels.dtype.kind in "UO") != (predicted.dtype.kind in "UO"):
-        labels, predicted = labels.astype(str), predicted.astype(str)
+    labels, predicted = alike(rows.y, _predicted(model, rows).labels)
     hits = int(np.count_nonzero(labels == predicted))
     return {"accuracy": f"{hits / len(labels):.4f} ({hits} of {len(labels)})"}
 

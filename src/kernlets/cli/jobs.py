@@ -27,6 +27,7 @@ from .apply import score_facts
 from .build import Recipe
 from .holdout import chosen, fitted_rows, search_facts, split_rows
 from .input_rows import Columns, Source, connected, width
+from .labels import check_labels
 from .memory import suit_memory
 from .model_parts import atoms_text, first_step, note_feature_names
 from .progress import fit_watched
@@ -90,6 +91,8 @@ def fit_model(
     if test is not None:
         labelled = is_classifier(model)
         held_out = replace(source, path=test).read(columns, labelled)
+        if labelled:
+            check_labels(test, held_out.y, train.y)
     if holdout is not None:
         train, numbers, held_out = split_rows(train, holdout, recipe.seed)
     began = time.perf_counter()
