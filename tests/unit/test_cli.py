@@ -198,6 +198,13 @@ def test_a_folder_of_images(
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(np.uint8(X[i].reshape(8, 8) * 15)).save(path)
     images, model = tmp_path / "images", tmp_path / "m"
+    for size in ("8", "8x", "8x8x8", "axb", "0x8", "-1x8"):
+        told = error("fit", images, "-m", model, f"--size={size}", code=2)
+        assert "is no size: write height and width" in " ".join(told.split())
+    odd = images / "one" / "odd.png"
+    Image.new("L", (9, 10)).save(odd)
+    assert "or give --size, e.g. 28x28" in error("fit", images, "-m", model)
+    odd.unlink()
     ok(run("fit", images, "-m", model, "--size", "10x9", *FIT))
     assert load(model).n_features_in_ == 90
     assert accuracy(ok(run("score", model, images, "--size", "10x9"))) > 0.95

@@ -38,8 +38,16 @@ def scaling(scale: Scale, normalize: bool | None) -> Scale:
 
 
 def _size(text: str) -> tuple[int, int]:
-    height, width = text.lower().split("x")
-    return int(height), int(width)
+    sides = text.lower().split("x")
+    try:
+        height, width = map(int, sides)
+    except ValueError:
+        height = width = 0
+    if min(height, width) < 1:
+        raise typer.BadParameter(
+            f"{text!r} is no size: write height and width in pixels, e.g. 28x28"
+        )
+    return height, width
 
 
 def _seconds(text: str) -> float:

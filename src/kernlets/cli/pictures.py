@@ -79,6 +79,11 @@ def inpaint_picture(job: PictureJob, mask: Path | None) -> None:
 def checked_target(job: PictureJob, what: str, *inputs: Path) -> Path:
     """The file to write, if it may be written and its name tells a format."""
     target = job.target(what)
+    if job.output is None and target.suffix.lower() not in FORMATS:
+        raise ValueError(
+            f"{job.path}: does not end in {', '.join(FORMATS)}: give a picture; where "
+            "it has another format, name the result with --output"
+        )
     if target.suffix.lower() not in FORMATS:
         raise typer.BadParameter(
             f"{target} must end in {', '.join(FORMATS)}", param_hint="--output"

@@ -18,6 +18,7 @@ import typer
 from ..backend.atomic import refuse_special, remove_abandoned
 from ..backend.text import size_text
 from ..persistence import is_model, save
+from ..persistence.file import refuse_foreign_name
 
 SUFFIXES = (".csv", ".npy", ".npz")
 ROOM = 2**20  # bytes that a disk must have free for the smallest result
@@ -25,6 +26,7 @@ ROOM = 2**20  # bytes that a disk must have free for the smallest result
 
 def check_model(path: Path, force: bool) -> None:
     """Refuse a place where no model can be saved, or a file that is not a model."""
+    refuse_foreign_name(path)
     check_place(path)
     is_other = path.exists() and path.stat().st_size > 0 and not is_model(path)
     if is_other and not force:

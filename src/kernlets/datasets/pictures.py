@@ -87,9 +87,9 @@ def _decode(image: Any, request: Request) -> np.ndarray:
 
 def _same_shape(file: Path, pixels: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     if pixels.shape != shape:
+        problem = f"has shape {pixels.shape}, the first image {shape}: "
+        problem += "make all images the same size or give "
         raise DataFileError(
-            file,
-            f"has shape {pixels.shape}, the first image {shape}: make all images the "
-            "same size or give size=(height, width)",
+            file, problem + "size=(height, width)", problem + "--size, e.g. 28x28"
         )
     return pixels

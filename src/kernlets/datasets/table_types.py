@@ -26,10 +26,16 @@ LONGEST = 60  # characters of a name in a message
 
 
 class DataFileError(ValueError):
-    """A data file that cannot be used: one line with the file and the remedy."""
+    """A data file that cannot be used: one line with the file and the remedy.
 
-    def __init__(self, path: Path | str, problem: str) -> None:
+    `in_shell` is the same with the remedy in the words of the command line.
+    """
+
+    def __init__(
+        self, path: Path | str, problem: str, in_shell: str | None = None
+    ) -> None:
         super().__init__(" ".join(f"{path}: {problem}".split()))
+        self.in_shell = " ".join(f"{path}: {in_shell or problem}".split())
 
 
 @contextmanager
