@@ -144,8 +144,10 @@ def test_csv_with_text_labels(folder: Path, tmp_path: Path) -> None:
     ok(run("fit", folder / "train.csv", "-m", model, *FIT))  # a last column of text
     assert load(model).classes_.tolist() == sorted(NAMES)
     ok(run("predict", model, folder / "test.csv", "-o", out))
-    header, *labels = out.read_text().split()
-    assert header == "label"
+    header, *lines = out.read_text().split()
+    assert header == "row,label"
+    rows, labels = zip(*(line.split(",") for line in lines), strict=True)
+    assert rows == tuple(map(str, range(len(labels))))
     truth = NAMES[np.load(folder / "test.npz")["y"]]
     assert np.mean(np.array(labels) == truth) > 0.95
 
@@ -207,6 +209,23 @@ def test_a_folder_of_images(
     odd.unlink()
     ok(run("fit", images, "-m", model, "--size", "10x9", *FIT))
     assert load(model).n_features_in_ == 90
+    sizes = ["--size", "10x9"]
+    header, *lines = ok(run("predict", model, images, *sizes)).splitlines()
+    assert header == "file,label"
+    files = dict(line.split(",") for line in lines)
+    assert {images / name for name in files} == set(images.glob("*/*.png"))
+    right = [name.partition("/")[0] == label for name, label in files.items()]
+    assert np.mean(right) > 0.95
+    out = [tmp_path / "p.csv", tmp_path / "p.npz"]
+    for path in out:
+        ok(run("predict", model, images, *sizes, "-o", path))
+    assert out[0].read_text().splitlines() == [header, *lines]
+    with np.load(out[1]) as arrays:
+        assert dict(zip(arrays["files"], arrays["y"], strict=True)) == files
+    told = ok(run("explain", model, images, *sizes))
+    assert told.startswith(f"row {next(iter(files))}: label ")
+    named = re.findall(r"^  row ([^,]*), class", told, re.MULTILINE)
+    assert named and set(named) <= set(files)
     assert accuracy(ok(run("score", model, images, "--size", "10x9"))) > 0.95
     assert "has 64 features, the model 90" in error("score", model, images)
 

@@ -562,7 +562,7 @@ def test_every_method_through_every_command(
         check_proba(model, blobs, tmp_path)
     elif detects:
         header = ok("predict", model, blobs, "--proba").splitlines()[0]
-        assert header == "label,proba_normal,proba_outlier"
+        assert header == "row,label,proba_normal,proba_outlier"
     else:
         assert "gives no probabilities" in error("predict", model, blobs, "--proba")
 
@@ -581,9 +581,9 @@ def test_a_pipeline_of_one_step(blobs: Path, tmp_path: Path) -> None:
 def check_proba(model: Path, data: Path, folder: Path) -> None:
     """Standard output and three formats say the same."""
     header, *lines = ok("predict", model, data, "--proba").splitlines()
-    assert header == "label,proba_a,proba_b,proba_c"
-    assert [line.split(",")[0] for line in lines] == ok("predict", model, data).split()
-    shares = np.array([line.split(",")[1:] for line in lines], dtype=float)
+    assert header == "row,label,proba_a,proba_b,proba_c"
+    assert [line.split(",")[1] for line in lines] == ok("predict", model, data).split()
+    shares = np.array([line.split(",")[2:] for line in lines], dtype=float)
     np.testing.assert_array_equal(shares, load(model).predict_proba(np.load(data)["X"]))
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     outs = [folder / f"proba{suffix}" for suffix in (".csv", ".npy", ".npz")]
@@ -593,7 +593,7 @@ def check_proba(model: Path, data: Path, folder: Path) -> None:
     np.testing.assert_array_equal(np.load(outs[1]), shares)
     archive = np.load(outs[2])
     np.testing.assert_array_equal(archive["proba"], shares)
-    assert archive["y"].tolist() == [line.split(",")[0] for line in lines]
+    assert archive["y"].tolist() == [line.split(",")[1] for line in lines]
 
 
 def test_outliers_are_found(tmp_path: Path) -> None:
@@ -606,8 +606,10 @@ def test_outliers_are_found(tmp_path: Path) -> None:
     text = ok("fit", data, "-m", model, *options)
     assert "outliers  10 of these" in text
     header, *lines = ok("predict", model, data).splitlines()
-    assert header == "label,score"
-    labels, scores = np.array([line.split(",") for line in lines], dtype=float).T
+    assert header == "row,label,score"
+    cells = np.array([line.split(",") for line in lines], dtype=float)
+    rows, labels, scores = cells.T
+    np.testing.assert_array_equal(rows, np.arange(200))
     assert set(np.flatnonzero(labels < 0)) >= {0, 1, 2, 3, 4}
     np.testing.assert_array_equal(scores, -load(model).score_samples(X))
     assert scores[labels < 0].min() > scores[labels > 0].max()
@@ -623,8 +625,8 @@ def test_outliers_are_found(tmp_path: Path) -> None:
 def check_reasons(model: Path, data: Path, folder: Path) -> None:
     """Of each row in a column, of the first rows in sentences."""
     header, first, *_ = ok("predict", model, data, "--reasons").splitlines()
-    assert header == "label,score,reason"
-    assert first.startswith("-1,")
+    assert header == "row,label,score,reason"
+    assert first.startswith("0,-1,")
     assert first.count("usual") == 3
     ok("predict", model, data, "--reasons", "--proba", "-o", folder / "r.npz")
     found = np.load(folder / "r.npz")

@@ -44,6 +44,7 @@ def predict_rows(
     predict = _predictor(path, model, proba, reasons)
     rows = source.read(Columns.of_model(model))
     found = Predictions.joined(by_batches(predict, rows, "predicting"))
+    found = replace(found, files=rows.files)
     if output is None:
         print_predictions(found)
     else:
@@ -57,7 +58,8 @@ def explain_rows(path: Path, source: Source, n_rows: int) -> None:
     blocks = by_batches(np.asarray, rows, "reading")
     first_rows = islice((row for block in blocks for row in block), n_rows)
     for number, row in enumerate(first_rows):
-        typer.echo(f"row {number}: {_explained(model, row)}")
+        name = number if rows.files is None else rows.files[number]
+        typer.echo(f"row {name}: {_explained(model, row)}")
 
 
 def _explained(model: Any, row: np.ndarray) -> Any:

@@ -39,7 +39,8 @@ def split_rows(rows: Table, share: float, seed: int) -> Split:
 
 
 def _some(rows: Table, places: np.ndarray) -> Table:
-    return rows._replace(X=rows.X[places], y=np.asarray(rows.y)[places])
+    files = None if rows.files is None else rows.files[places]
+    return rows._replace(X=rows.X[places], y=np.asarray(rows.y)[places], files=files)
 
 
 def chosen(model: Any) -> Any:
@@ -47,13 +48,13 @@ def chosen(model: Any) -> Any:
     return getattr(model, "best_pipeline_", model)
 
 
-def fitted_rows(model: Any, numbers: np.ndarray | None) -> np.ndarray | None:
-    """Rows of the file that a model was fitted to; None for all of them.
+def fitted_rows(model: Any, names: np.ndarray | None) -> np.ndarray | None:
+    """Names, or numbers in the file, of the rows that a model was fitted to.
 
-    A search without time for all rows fits its choice to some of those with `numbers`.
+    A search without time for all rows fits its choice to some of those that it got.
     """
     some = getattr(model, "best_rows_", None)
-    return numbers if some is None else some if numbers is None else numbers[some]
+    return names if some is None else some if names is None else names[some]
 
 
 def search_facts(model: Any) -> dict[str, str]:

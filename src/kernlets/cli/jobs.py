@@ -98,9 +98,9 @@ def fit_model(
     began = time.perf_counter()
     fit_watched(model, train.X, train.y, count_rows(train.X), quiet)
     seconds = time.perf_counter() - began
-    found, numbers = search_facts(model), fitted_rows(model, numbers)
-    model = chosen(model)
-    set_row_names(first_step(model), numbers)
+    names = fitted_rows(model, numbers if train.files is None else train.files)
+    found, model = search_facts(model), chosen(model)
+    set_row_names(first_step(model), names)
     note_feature_names(model, columns.names)
     notes = {"data": source.path.name, "rows": str(count_rows(train.X))}
     save_or_rescue(model, path, notes)  # before anything else can fail

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kernlets.backend.text import printable
 from kernlets.datasets.table_types import (
     DataFileError,
     Request,
@@ -35,7 +36,15 @@ def read_folder(path: Path, request: Request) -> Table:
         row[...] = _same_shape(file, _pixels(file, request), first.shape)
     has_labels = labelled and request.label is not False
     y = np.array([file.parent.name for file in files]) if has_labels else None
-    return Table(X.reshape(len(X), -1), y, None, first.shape)
+    names = [_shown(file.relative_to(path).as_posix()) for file in files]
+    return Table(
+        X.reshape(len(X), -1), y, None, first.shape, np.array(names, dtype=object)
+    )
+
+
+def _shown(name: str) -> str:
+    """The name of a file, without characters that control a terminal."""
+    return name if name.isprintable() else printable(name)
 
 
 def _image_files(path: Path) -> list[Path]:

@@ -76,6 +76,8 @@ class Table(NamedTuple):
         Column names.
     image_shape : tuple of int, optional
         Shape of an image.
+    files : array (n,), optional
+        Of a folder of images the file of each row, from the folder on.
 
     Examples
     --------
@@ -89,6 +91,7 @@ class Table(NamedTuple):
     y: np.ndarray | None  # (n,), numbers or strings
     feature_names: list[str] | None = None
     image_shape: tuple[int, ...] | None = None
+    files: np.ndarray | None = None  # (n,) text
 
     @property
     def class_names(self) -> list[str] | None:
