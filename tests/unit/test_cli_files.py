@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 from collections import namedtuple
 from pathlib import Path
 from typing import Any
@@ -646,3 +647,69 @@ def test_models_that_cannot_do_what_is_asked(blobs: Path, tmp_path: Path) -> Non
     assert "classifier to score" in error("score", model, blobs)
     assert "is for outlier detectors" in error("predict", model, blobs, "--reasons")
     assert "fitted without labels" in error("predict", model, blobs)
+
+
+@pytest.fixture(scope="module")
+def text(blobs: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """Blobs as CSV text with a header, and a model of them."""
+    data = np.load(blobs)
+    head = ",".join([f"c{j}" for j in range(data["X"].shape[1])] + ["label"])
+    rows = zip(data["X"].tolist(), data["y"].tolist(), strict=True)
+    lines = [",".join([*map(str, row), str(label)]) for row, label in rows]
+    path = tmp_path_factory.mktemp("text") / "blobs.csv"
+    path.write_text("\n".join([head, *lines, ""]))
+    ok("fit", path, "-m", path.with_name("m"), "--method", "src", "--holdout", "0.2")
+    return path.read_text(), path
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdin"])
+def test_text_from_standard_input(
+    name: str, text: tuple[str, Path], tmp_path: Path
+) -> None:
+    lines, path = text
+    model, runner = path.with_name("m"), CliRunner()
+
+    def piped(*arguments: Any, given: str = lines) -> Result:
+        return runner.invoke(app, [str(each) for each in arguments], input=given)
+
+    for command in (["predict"], ["score"], ["explain", "--rows", "2"]):
+        result = piped(*command, model, name)
+        assert result.exit_code == 0, result.output
+        assert result.stdout == ok(*command, model, path)
+    result = piped("fit", name, "-m", tmp_path / "m", "--method", "src")
+    assert result.exit_code == 0, result.output
+    assert "standard input" in ok("info", tmp_path / "m")
+    for given, told in {
+        "": "standard input: is empty",
+        "1,2\n": "standard input: ",
+        lines.replace("c1", "other"): "standard input: lacks the model's columns 'c1'",
+        "PK\x03\x04": "standard input: is no text",
+    }.items():
+        result = piped("predict", model, name, given=given)
+        assert result.exit_code == 1
+        assert result.stderr.startswith(f"error: {told}"), result.stderr
+    more = lines.replace("label\n", "label,more\n", 1).replace("\n", ",1\n")
+    more = more.replace("more,1\n", "more\n", 1)
+    result = piped("score", model, name, given=more)
+    assert "warning: standard input: columns that the model does" in result.stderr
+
+
+def test_text_from_a_pipe(text: tuple[str, Path], tmp_path: Path) -> None:
+    lines, path = text
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=[lines])
+    writer.start()
+    assert ok("predict", path.with_name("m"), pipe) == ok(
+        "predict", path.with_name("m"), path
+    )
+    writer.join()
+
+
+def test_text_to_standard_output(text: tuple[str, Path], tmp_path: Path) -> None:
+    _, path = text
+    model = path.with_name("m")
+    ok("predict", model, path, "-o", tmp_path / "p.csv")
+    assert ok("predict", model, path, "-o", "-") == (tmp_path / "p.csv").read_text()
+    ok("transform", model, path, "-o", tmp_path / "c.csv")
+    assert ok("transform", model, path, "-o", "-") == (tmp_path / "c.csv").read_text()

@@ -24,7 +24,15 @@ from ..datasets import Table
 from .input_rows import Columns, Source, by_batches
 from .labels import alike, check_labels
 from .model_parts import fitted_learners, has_codes, load_model
-from .output import Predictions, print_predictions, write_codes, write_predictions
+from .output import (
+    STANDARD_OUTPUT,
+    Predictions,
+    print_codes,
+    print_predictions,
+    print_table,
+    write_codes,
+    write_predictions,
+)
 from .show import show_facts
 from .targets import check_space, check_table
 
@@ -38,7 +46,7 @@ def predict_rows(
     reasons: bool = False,
 ) -> None:
     """Labels of rows, and probabilities or scores, to a file or standard output."""
-    if output is not None:
+    if output not in (None, STANDARD_OUTPUT):
         check_table(output, (path, source.path), force)
     model = load_model(path)
     predict = _predictor(path, model, proba, reasons)
@@ -47,6 +55,8 @@ def predict_rows(
     found = replace(found, files=rows.files)
     if output is None:
         print_predictions(found)
+    elif output == STANDARD_OUTPUT:
+        print_table(found)
     else:
         write_predictions(output, found)
 
@@ -147,7 +157,7 @@ def score_rows(path: Path, source: Source) -> None:
         raise ValueError(f"{path}: {name} is not a learner or classifier to score")
     rows = source.read(Columns.of_model(model), labelled=is_classifier(model))
     if is_classifier(model):
-        check_labels(source.path, rows.y, model.classes_)
+        check_labels(source.name, rows.y, model.classes_)
     show_facts(score_facts(model, rows))
 
 
@@ -181,7 +191,8 @@ def transform_rows(
     path: Path, source: Source, output: Path, force: bool = False
 ) -> None:
     """Sparse codes of rows, to a file."""
-    check_table(output, (path, source.path), force)
+    if output != STANDARD_OUTPUT:
+        check_table(output, (path, source.path), force)
     model = load_model(path)
     if not has_codes(model):
         name = type(last_step(model)).__name__
@@ -190,8 +201,12 @@ def transform_rows(
             "classifier of kernlets"
         )
     rows = source.read(Columns.of_model(model))
+    codes = by_batches(partial(_codes, model), rows, "coding")
+    if output == STANDARD_OUTPUT:
+        print_codes(codes)
+        return
     check_space(output, _least_bytes(model, count_rows(rows.X), output))
-    write_codes(output, by_batches(partial(_codes, model), rows, "coding"))
+    write_codes(output, codes)
 
 
 def _least_bytes(model: Any, n_rows: int | None, output: Path) -> int:

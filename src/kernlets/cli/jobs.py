@@ -32,6 +32,7 @@ from .memory import suit_memory
 from .model_parts import atoms_text, first_step, note_feature_names
 from .progress import fit_watched
 from .show import show_facts
+from .standard_input import name_of
 from .targets import check_checkpoints, check_model, save_or_rescue
 
 
@@ -86,13 +87,13 @@ def fit_model(
     recipe, scaling = recipe.scaled_for(train)
     model = recipe.build(train.y is not None, has_gaps(train.X))
     changes = suit_memory(model, train, recipe.method)
-    columns = _told_columns(source.path, train, takes_gaps(model))
+    columns = _told_columns(source.name, train, takes_gaps(model))
     held_out, numbers = None, None
     if test is not None:
         labelled = is_classifier(model)
         held_out = replace(source, path=test).read(columns, labelled)
         if labelled:
-            check_labels(test, held_out.y, train.y)
+            check_labels(name_of(test), held_out.y, train.y)
     if holdout is not None:
         train, numbers, held_out = split_rows(train, holdout, recipe.seed)
     began = time.perf_counter()
@@ -102,7 +103,7 @@ def fit_model(
     found, model = search_facts(model), chosen(model)
     set_row_names(first_step(model), names)
     note_feature_names(model, columns.names)
-    notes = {"data": source.path.name, "rows": str(count_rows(train.X))}
+    notes = {"data": Path(source.name).name, "rows": str(count_rows(train.X))}
     save_or_rescue(model, path, notes)  # before anything else can fail
     facts = {}
     if not quiet:
@@ -115,12 +116,12 @@ def fit_model(
     show_facts(facts)
 
 
-def _told_columns(path: Path, rows: Table, gaps: bool) -> Columns:
+def _told_columns(name: str, rows: Table, gaps: bool) -> Columns:
     """The columns of training rows, with a warning if their names cannot be used."""
     columns = Columns.of_rows(rows, gaps)
     if columns.names is None and rows.feature_names is not None:
         warnings.warn(
-            f"{path}: some columns have the same name: the model will match columns by "
+            f"{name}: some columns have the same name: the model will match columns by "
             "position"
         )
     return columns

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,21 +28,21 @@ def _is_text(labels: np.ndarray) -> bool:
     return labels.dtype.kind in "UO"
 
 
-def check_labels(path: Path, labels: Any, classes: Any) -> None:
+def check_labels(name: str, labels: Any, classes: Any) -> None:
     """Refuse labels of which a model knows none, and warn of those it does not know."""
     known, found = alike(classes, labels)
     is_unknown = ~np.isin(found, known)
     names = np.asarray(labels)
     if is_unknown.all():
         raise DataFileError(
-            path,
+            name,
             f"has the labels {listed(names)}, of which the model knows none: it knows "
             f"{listed(classes)}. Name the right column with --label, or spell labels "
             "alike",
         )
     if is_unknown.any():
         warnings.warn(
-            f"{path}: {np.count_nonzero(is_unknown)} of {len(names)} rows have labels "
+            f"{name}: {np.count_nonzero(is_unknown)} of {len(names)} rows have labels "
             f"that the model does not know, {listed(names[is_unknown])}: they count as "
             "wrong",
             stacklevel=2,

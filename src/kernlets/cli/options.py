@@ -102,7 +102,7 @@ Data = Annotated[
     typer.Argument(
         metavar="DATA",
         help=".npz, .npy, .csv, .tsv, .parquet, .mat, or a folder of images with one "
-        "sub-folder per class",
+        "sub-folder per class; - for CSV text from standard input",
     ),
 ]
 Model = Annotated[

@@ -11,12 +11,15 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from ..backend.atomic import atomic_write
 from ..datasets import write_rows
+
+STANDARD_OUTPUT = Path("-")
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,15 @@ def write_codes(path: Path, parts: Iterable[sparse.csr_array]) -> None:
         elif suffix == ".npy":
             write_rows(file, (part.toarray() for part in parts))
         else:
-            for part in parts:
-                form = _number_format(part.dtype)
-                np.savetxt(file, part.toarray(), fmt=form, delimiter=",")
+            _write_text(file, parts)
+
+
+def print_codes(parts: Iterable[sparse.csr_array]) -> None:
+    """Dense text on standard output."""
+    _write_text(sys.stdout, parts)
+
+
+def _write_text(file: Any, parts: Iterable[sparse.csr_array]) -> None:
+    for part in parts:
+        form = _number_format(part.dtype)
+        np.savetxt(file, part.toarray(), fmt=form, delimiter=",")

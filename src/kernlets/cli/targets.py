@@ -40,7 +40,9 @@ def check_table(path: Path, inputs: Sequence[Path], force: bool) -> None:
     """Refuse a file name of unknown format, and the inputs."""
     if path.suffix.lower() not in SUFFIXES:
         raise typer.BadParameter(
-            f"{path} must end in {', '.join(SUFFIXES)}", param_hint="--output"
+            f"{path} must end in {', '.join(SUFFIXES)}, or be - for text on standard "
+            "output",
+            param_hint="--output",
         )
     check_place(path)
     check_inputs(path, inputs, force)
