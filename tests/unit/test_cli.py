@@ -361,6 +361,28 @@ def test_the_card_of_a_model(folder: Path, tmp_path: Path) -> None:
     assert "accuracy" in ok(run("info", model))
 
 
+HOSTILE = "<script>alert(1)</script> ![x](http://evil.example/p.png) `|`\n# y __z__"
+
+
+def test_names_in_cards_are_no_markup(digits: Any, tmp_path: Path) -> None:
+    """File name, labels, columns and notes may hold anything."""
+    X, y = digits
+    labels = np.array([f"{HOSTILE} {c}" for c in range(4)])[y]
+    model = ResidualClassifier(KSVD(4, 2, max_iter=1, random_state=0)).fit(X, labels)
+    path = tmp_path / HOSTILE.replace("/", "").replace("\n", " ")
+    save(model, path, notes={"data": HOSTILE, HOSTILE: HOSTILE})
+    card = ok(run("info", "--card", path))
+    assert "script" in card and "evil" in card
+    assert not re.search(r"<|(?<!\\)[\[\]`]|(?<!\\)__|\w://", card)
+    for line in card.splitlines():
+        assert line.startswith(("#", "|", "*")) or not line or "evil" not in line
+        if line.startswith("|"):
+            assert len(re.findall(r"(?<!\\)\|", line)) == 3
+    assert len(re.findall("^# ", card, re.MULTILINE)) == 1
+    facts = ok(run("info", path))
+    assert not [line for line in facts.splitlines() if line.startswith("# y")]
+
+
 def test_cards_of_other_models(folder: Path, tmp_path: Path) -> None:
     """Without a record of accuracy, without classes, with marks in the parameters."""
     assert "Not recorded" in ok(run("info", "--card", folder / "digits.model"))
@@ -368,7 +390,7 @@ def test_cards_of_other_models(folder: Path, tmp_path: Path) -> None:
     save(learner, tmp_path / "a|b.model", notes={"data": "x|<b>\x1b[31m"})
     card = ok(run("info", "--card", tmp_path / "a|b.model"))
     assert "| classes | none |" in card and "| KSVD.coder | 'omp:2' |" in card
-    assert "x\\|&lt;b>" in card and "\x1b" not in card
+    assert "x\\|&lt;b&gt;" in card and "\x1b" not in card
     ok(run("fit", folder / "train.npz", "-m", tmp_path / "o.model", *OUTLIERS))
     card = ok(run("info", "--card", tmp_path / "o.model"))
     assert "how unusual" in card and "16 in each of 96 dictionaries" in card

@@ -242,3 +242,20 @@ def test_rows_that_are_shifted_need_examples(tmp_path):
     with pytest.raises(ValueError, match="examples are needed"):
         to_page(model, tmp_path / "draw.html")
     assert embedded(written(tmp_path, model))["ink"] == DIGITS.X_test[:10].max()
+
+
+def test_a_title_is_no_markup(tmp_path):
+    path = tmp_path / "draw.html"
+    title = "</title><script>alert(1)</script> & \"more\""
+    to_page(fitted("linear"), path, DIGITS.X_test, DIGITS.y_test, title=title)
+    text = path.read_text()
+    assert "<script>alert" not in text
+    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;more") == 2
+
+
+def test_labels_are_no_markup(tmp_path):
+    X, y = DIGITS.X_train[:200].astype(np.float64), DIGITS.y_train[:200]
+    names = np.array([f"</script><img src=x onerror=alert(1)>{c}" for c in range(10)])
+    model = clone(MODELS["linear"]).fit(X, names[y])
+    text = written(tmp_path, model, X, names[y]).read_text()
+    assert "<img" not in text and "u003cimg src=x" in text

@@ -1,6 +1,9 @@
-"""Makes text from untrusted files safe to print, and writes sizes."""
+"""Makes text from untrusted files safe to show, and writes sizes."""
 
 from __future__ import annotations
+
+import re
+from html import escape
 
 
 def printable(text: object) -> str:
@@ -20,6 +23,18 @@ def _visible(character: str) -> str:
     if character.isprintable():
         return character
     return character.encode("unicode_escape", "surrogatepass").decode()
+
+
+MARKS = re.compile(r"([\\`*~|#\[\]]|(?<!\w)_|_(?!\w)|(?<=\w)://|(?<=www)\.)", re.I)
+
+
+def markdown_text(text: object) -> str:
+    r"""Text on one line that Markdown shows as it is, without links, pictures or HTML.
+
+    >>> markdown_text("![x](http://a.b) <b> n_components")
+    '!\\[x\\](http\\://a.b) &lt;b&gt; n_components'
+    """
+    return MARKS.sub(r"\\\1", escape(printable(text), quote=False))
 
 
 def size_text(n_bytes: float) -> str:

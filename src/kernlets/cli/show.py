@@ -21,8 +21,9 @@ OTHER_NAMES = {"samplers": "landmarks", "coders": "pursuits"}
 
 def show_facts(facts: dict[str, str]) -> None:
     """Names and values, one pair per line."""
-    width = max(map(len, facts), default=0)
-    for name, value in facts.items():
+    shown = {printable(name): value for name, value in facts.items()}
+    width = max(map(len, shown), default=0)
+    for name, value in shown.items():
         typer.echo(f"{name:<{width}}  {printable(value)}")
 
 

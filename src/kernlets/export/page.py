@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from html import escape
 from importlib.resources import files
 from math import isqrt
 from pathlib import Path
@@ -104,7 +105,7 @@ def to_page(
         "graph": _packed(graph),
     }
     text = Template(_own_file("draw.html")).substitute(
-        title=title,
+        title=escape(title),
         rule=rule,
         scores=scores,
         atoms=atoms,
