@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 from base64 import b64encode
+from html import escape
 from math import isqrt
 from pathlib import Path
 from string import Template
@@ -96,7 +97,7 @@ def to_page(
         "graph": _packed(graph),
     }
     text = Template(_own_file("draw.html")).substitute(
-        title=title,
+        title=escape(title),
         rule=rule,
         scores=scores,
         atoms=atoms,

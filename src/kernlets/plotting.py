@@ -8,12 +8,14 @@ library imports it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
+from math import ceil, prod
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
 
 from .backend.arrays import to_numpy
+from .backend.notebook import image_side
 from .backend.png import tiles
 from .dictionaries import KernelDictionary
 
@@ -31,17 +33,21 @@ __all__ = [
 ]
 
 SCORE = "score"  # what a search notes instead of an objective
+ERROR = "objective"
+TITLE_SIZE = 9  # points
 Curve = Mapping[float, float | Sequence[float]]  # x -> y, or y of several seeds
 
 
 def show_atoms(
     learner: Any,
-    image_shape: tuple[int, ...],
+    image_shape: tuple[int, ...] | None = None,
     ax: Any = None,
     n_atoms: int | None = None,
     n_columns: int | None = None,
 ) -> Any:
-    """Show atoms as a mosaic of images; zero is grey, and each has its own scale.
+    """Show atoms as a mosaic of images, or as lines; each has its own scale.
+
+    In images zero is grey.
 
     Parameters
     ----------
@@ -49,14 +55,15 @@ def show_atoms(
         An array holds one atom per row. One dictionary per class gives one row per
         class. Atoms in the feature space of a kernel (kernel learners, learners after
         a `NystroemMap`, `KSADClassifier`) are shown by their pre-images.
-    image_shape : (height, width) or (height, width, 3)
-        Shape of the training images.
+    image_shape : (height, width), (height, width, 3) or (length,), optional
+        Shape of the training images. Atoms of one dimension, e.g. of series, are drawn
+        as lines. Default: square images where atoms look like such, otherwise lines.
     ax : Axes, optional
         Where to draw. Default: new axes.
     n_atoms : int, optional
         Show only the first `n_atoms` atoms (of each class).
     n_columns : int, optional
-        Images per row of the mosaic. Default: a square, or one row per class.
+        Images or lines per row. Default: a square, or one row per class.
 
     Examples
     --------
@@ -68,6 +75,9 @@ def show_atoms(
     (35, 35)
     """
     groups = [np.asarray(atoms)[:n_atoms] for atoms in _atoms(learner, n_atoms)]
+    if image_shape is None:
+        side = image_side(np.concatenate(groups).astype(float))
+        image_shape = (side, side) if side else groups[0].shape[1:]
     _check_image_shape(groups[0], image_shape)
     title = f"{sum(map(len, groups))} atoms"
     if len(groups) > 1:
@@ -75,12 +85,32 @@ def show_atoms(
     if n_columns is None and len(groups) > 1:
         n_columns = max(map(len, groups))
         groups = [_padded(atoms, n_columns) for atoms in groups]
-    picture = mosaic(np.concatenate(groups), image_shape, n_columns)
-    ax = _axes(ax)
-    ax.imshow(picture, cmap="gray", vmin=0.0, vmax=1.0, interpolation="nearest")
+    atoms, ax = np.concatenate(groups), _axes(ax)
+    if max(image_shape) == prod(image_shape):
+        _draw_lines(ax, atoms, n_columns)
+    else:
+        picture = mosaic(atoms, image_shape, n_columns)
+        ax.imshow(picture, cmap="gray", vmin=0.0, vmax=1.0, interpolation="nearest")
     ax.set_title(title, fontsize="medium")
     ax.set_axis_off()
     return ax
+
+
+def _draw_lines(
+    ax: Any,
+    atoms: np.ndarray,  # (m, p)
+    n_columns: int | None,
+) -> None:
+    """Each atom as a line on a grid, around a thin line at zero."""
+    n_columns = n_columns or ceil(len(atoms) ** 0.5)
+    x = np.linspace(0, 0.9, atoms.shape[1])
+    for index, atom in enumerate(np.asarray(atoms, dtype=float)):
+        if np.isnan(atom).any():  # after the last one of a class
+            continue
+        row, column = divmod(index, n_columns)
+        largest = np.abs(atom).max() or 1.0
+        ax.plot(column + x[[0, -1]], [-row, -row], color="0.8", linewidth=0.5)
+        ax.plot(column + x, 0.45 * atom / largest - row, color="0.2", linewidth=1)
 
 
 def mosaic(
@@ -106,6 +136,10 @@ def mosaic(
     >>> plotting.mosaic(np.eye(4), (2, 2)).shape
     (5, 5)
     """
+    if len(image_shape) not in (2, 3):
+        raise ValueError(
+            f"image_shape={image_shape} must be (height, width) or (height, width, 3)"
+        )
     return tiles(atoms, image_shape, n_columns)
 
 
@@ -119,6 +153,7 @@ def plot_history(
     learner : fitted learner, classifier, detector, pipeline or dict
         Something with a `history_`, a pipeline that ends in it, or a `history_`. One
         dictionary per class gives one line per class; a search its best score so far.
+        Several are given by their names, as in ``{"K-SVD": one, "MOD": other}``.
     ax : Axes, optional
         Where to draw. Default: new axes.
     x : {"iteration", "seconds"}
@@ -133,16 +168,39 @@ def plot_history(
     >>> ax.lines[0].get_xydata().tolist()
     [[1.0, 3.0], [2.0, 2.0]]
     """
-    found = _histories(learner)
-    of_search = SCORE in found[0]
-    what = SCORE if of_search else "objective"
-    curves = [(_positions(history, x, what), history[what]) for history in found]
+    histories = _named_histories(learner)
+    measures = {SCORE if SCORE in history else ERROR for _, history in histories}
+    if len(measures) > 1:
+        raise ValueError(
+            "learner has searches, whose scores rise, and others, whose errors fall: "
+            "plot them on two axes"
+        )
+    (measure,) = measures
     ax = _axes(ax)
-    for (positions, objective), name in zip(curves, _class_names(learner), strict=True):
+    for name, history in histories:
         label = {} if name is None else {"label": name}
-        ax.plot(positions, objective, **{"marker": ".", **label, **line})
-    ax.set(xlabel=x, ylabel="best score so far" if of_search else "mean squared error")
-    return _finished(ax, legend=len(found) > 1 or "label" in line)
+        positions = _positions(history, x, measure)
+        ax.plot(positions, history[measure], **{"marker": ".", **label, **line})
+    ylabel = "best score so far" if measure == SCORE else "mean squared error"
+    ax.set(xlabel=x, ylabel=ylabel)
+    has_names = any(name is not None for name, _ in histories)
+    return _finished(ax, legend=has_names or "label" in line)
+
+
+def _named_histories(model: Any) -> list[tuple[str | None, Mapping[str, Any]]]:
+    """Histories with their names, where there are several."""
+    last = _last_step(model)
+    if not isinstance(last, Mapping):
+        return list(zip(_class_names(last), _histories(last), strict=True))
+    if SCORE in last or ERROR in last:
+        return [(None, last)]
+    if not last:
+        raise ValueError("learner is an empty dict: give histories or learners by name")
+    return [
+        (str(name) if part is None else f"{name}, class {part}", history)
+        for name, each in last.items()
+        for part, history in _named_histories(each)
+    ]
 
 
 def _last_step(model: Any) -> Any:
@@ -152,11 +210,8 @@ def _last_step(model: Any) -> Any:
     return model
 
 
-def _histories(model: Any) -> list[Mapping[str, Any]]:
+def _histories(last: Any) -> list[Mapping[str, Any]]:
     """One, or one for each class."""
-    last = _last_step(model)
-    if isinstance(last, Mapping):
-        return [last]
     learners = getattr(last, "learners_", [last])
     found = [h.history_ for h in learners if hasattr(h, "history_")]
     if len(found) < len(learners):
@@ -167,8 +222,7 @@ def _histories(model: Any) -> list[Mapping[str, Any]]:
     return found
 
 
-def _class_names(model: Any) -> list[str | None]:
-    last = _last_step(model)
+def _class_names(last: Any) -> list[str | None]:
     return list(map(str, last.classes_)) if hasattr(last, "learners_") else [None]
 
 
@@ -385,9 +439,18 @@ def plot_explanation(
     picture = mosaic(np.stack(rows), image_shape, len(rows))
     ax.imshow(picture, cmap="gray", vmin=0.0, vmax=1.0, interpolation="nearest")
     weights = ", ".join(f"{use.weight:+.2g} ({use.label})" for use in uses)
-    ax.set_title(f"{explanation.label}" + (f" = {weights}" if uses else ""))
+    title = f"{explanation.label}" + (f" = {weights}" if uses else "")
+    ax.set_title(_on_two_lines(title, ax), fontsize=TITLE_SIZE)
     ax.set_axis_off()
     return ax
+
+
+def _on_two_lines(text: str, ax: Any) -> str:
+    """Text that is no wider than the axes; what does not fit is left out."""
+    pixels = TITLE_SIZE * ax.figure.dpi / 72
+    n_letters = int(ax.get_window_extent().width / (0.6 * pixels))
+    text = text.replace("$", r"\$")
+    return "\n".join(wrap(text, max(10, n_letters), max_lines=2, placeholder=" ..."))
 
 
 def plot_outlier(

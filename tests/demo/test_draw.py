@@ -250,3 +250,20 @@ def test_the_command_writes_the_page_for_digits(tmp_path, capsys):
     assert str(tmp_path / "d.html") in capsys.readouterr().out
     data = embedded(tmp_path / "d.html")
     assert data["side"] == 8 and data["labels"] == [str(digit) for digit in range(10)]
+
+
+def test_a_title_is_no_markup(tmp_path):
+    path = tmp_path / "draw.html"
+    title = "</title><script>alert(1)</script> & \"more\""
+    to_page(fitted("linear"), path, DIGITS.X_test, DIGITS.y_test, title=title)
+    text = path.read_text()
+    assert "<script>alert" not in text
+    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;more") == 2
+
+
+def test_labels_are_no_markup(tmp_path):
+    X, y = DIGITS.X_train[:200].astype(np.float64), DIGITS.y_train[:200]
+    names = np.array([f"</script><img src=x onerror=alert(1)>{c}" for c in range(10)])
+    model = clone(MODELS["linear"]).fit(X, names[y])
+    text = written(tmp_path, model, X, names[y]).read_text()
+    assert "<img" not in text and "u003cimg src=x" in text

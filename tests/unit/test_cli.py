@@ -144,8 +144,10 @@ def test_csv_with_text_labels(folder: Path, tmp_path: Path) -> None:
     ok(run("fit", folder / "train.csv", "-m", model, *FIT))  # a last column of text
     assert load(model).classes_.tolist() == sorted(NAMES)
     ok(run("predict", model, folder / "test.csv", "-o", out))
-    header, *labels = out.read_text().split()
-    assert header == "label"
+    header, *lines = out.read_text().split()
+    assert header == "row,label"
+    rows, labels = zip(*(line.split(",") for line in lines), strict=True)
+    assert rows == tuple(map(str, range(len(labels))))
     truth = NAMES[np.load(folder / "test.npz")["y"]]
     assert np.mean(np.array(labels) == truth) > 0.95
 
@@ -153,6 +155,37 @@ def test_csv_with_text_labels(folder: Path, tmp_path: Path) -> None:
 def test_numbers_match_labels_that_are_text(folder: Path, tmp_path: Path) -> None:
     X, y = np.load(folder / "test.npz").values()
     np.savez(tmp_path / "text.npz", X=X, y=y.astype(str))
+    as_text = ok(run("score", folder / "digits.model", tmp_path / "text.npz"))
+    assert as_text == ok(run("score", folder / "digits.model", folder / "test.npz"))
+
+
+def test_labels_that_the_model_does_not_know(folder: Path, tmp_path: Path) -> None:
+    """None of them known is an error; some of them unknown count as wrong."""
+    X, y = np.load(folder / "test.npz").values()
+    model, data = folder / "digits.model", tmp_path / "other.npz"
+    np.savez(data, X=X, y=NAMES[y])
+    for arguments in [
+        ("score", model, data),
+        ("fit", folder / "train.npz", "-m", tmp_path / "m", *FIT, "--test", data),
+    ]:
+        told = error(*arguments)
+        assert "has the labels 'one', 'three', 'two', 'zero', of which" in told
+        assert "it knows 0, 1, 2, 3." in told
+    assert not (tmp_path / "m").exists()
+    np.savez(data, X=X, y=np.where(y == 2, 7, y))
+    result = run("score", model, data)
+    assert accuracy(ok(result)) < 0.8
+    count = np.count_nonzero(y == 2)
+    assert f"{count} of {len(y)} rows have labels that the model does" in result.stderr
+    assert "know, 7: they count as wrong" in result.stderr
+
+
+@pytest.mark.parametrize("spelt", [float, "{}.0".format, " {} ".format])
+def test_labels_that_are_the_same_numbers(
+    spelt: Any, folder: Path, tmp_path: Path
+) -> None:
+    X, y = np.load(folder / "test.npz").values()
+    np.savez(tmp_path / "text.npz", X=X, y=np.array([spelt(label) for label in y]))
     as_text = ok(run("score", folder / "digits.model", tmp_path / "text.npz"))
     assert as_text == ok(run("score", folder / "digits.model", folder / "test.npz"))
 
@@ -167,8 +200,32 @@ def test_a_folder_of_images(
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(np.uint8(X[i].reshape(8, 8) * 15)).save(path)
     images, model = tmp_path / "images", tmp_path / "m"
+    for size in ("8", "8x", "8x8x8", "axb", "0x8", "-1x8"):
+        told = error("fit", images, "-m", model, f"--size={size}", code=2)
+        assert "is no size: write height and width" in " ".join(told.split())
+    odd = images / "one" / "odd.png"
+    Image.new("L", (9, 10)).save(odd)
+    assert "or give --size, e.g. 28x28" in error("fit", images, "-m", model)
+    odd.unlink()
     ok(run("fit", images, "-m", model, "--size", "10x9", *FIT))
     assert load(model).n_features_in_ == 90
+    sizes = ["--size", "10x9"]
+    header, *lines = ok(run("predict", model, images, *sizes)).splitlines()
+    assert header == "file,label"
+    files = dict(line.split(",") for line in lines)
+    assert {images / name for name in files} == set(images.glob("*/*.png"))
+    right = [name.partition("/")[0] == label for name, label in files.items()]
+    assert np.mean(right) > 0.95
+    out = [tmp_path / "p.csv", tmp_path / "p.npz"]
+    for path in out:
+        ok(run("predict", model, images, *sizes, "-o", path))
+    assert out[0].read_text().splitlines() == [header, *lines]
+    with np.load(out[1]) as arrays:
+        assert dict(zip(arrays["files"], arrays["y"], strict=True)) == files
+    told = ok(run("explain", model, images, *sizes))
+    assert told.startswith(f"row {next(iter(files))}: label ")
+    named = re.findall(r"^  row ([^,]*), class", told, re.MULTILINE)
+    assert named and set(named) <= set(files)
     assert accuracy(ok(run("score", model, images, "--size", "10x9"))) > 0.95
     assert "has 64 features, the model 90" in error("score", model, images)
 
@@ -304,6 +361,28 @@ def test_the_card_of_a_model(folder: Path, tmp_path: Path) -> None:
     assert "accuracy" in ok(run("info", model))
 
 
+HOSTILE = "<script>alert(1)</script> ![x](http://evil.example/p.png) `|`\n# y __z__"
+
+
+def test_names_in_cards_are_no_markup(digits: Any, tmp_path: Path) -> None:
+    """File name, labels, columns and notes may hold anything."""
+    X, y = digits
+    labels = np.array([f"{HOSTILE} {c}" for c in range(4)])[y]
+    model = ResidualClassifier(KSVD(4, 2, max_iter=1, random_state=0)).fit(X, labels)
+    path = tmp_path / HOSTILE.replace("/", "").replace("\n", " ")
+    save(model, path, notes={"data": HOSTILE, HOSTILE: HOSTILE})
+    card = ok(run("info", "--card", path))
+    assert "script" in card and "evil" in card
+    assert not re.search(r"<|(?<!\\)[\[\]`]|(?<!\\)__|\w://", card)
+    for line in card.splitlines():
+        assert line.startswith(("#", "|", "*")) or not line or "evil" not in line
+        if line.startswith("|"):
+            assert len(re.findall(r"(?<!\\)\|", line)) == 3
+    assert len(re.findall("^# ", card, re.MULTILINE)) == 1
+    facts = ok(run("info", path))
+    assert not [line for line in facts.splitlines() if line.startswith("# y")]
+
+
 def test_cards_of_other_models(folder: Path, tmp_path: Path) -> None:
     """Without a record of accuracy, without classes, with marks in the parameters."""
     assert "Not recorded" in ok(run("info", "--card", folder / "digits.model"))
@@ -311,7 +390,7 @@ def test_cards_of_other_models(folder: Path, tmp_path: Path) -> None:
     save(learner, tmp_path / "a|b.model", notes={"data": "x|<b>\x1b[31m"})
     card = ok(run("info", "--card", tmp_path / "a|b.model"))
     assert "| classes | none |" in card and "| KSVD.coder | 'omp:2' |" in card
-    assert "x\\|&lt;b>" in card and "\x1b" not in card
+    assert "x\\|&lt;b&gt;" in card and "\x1b" not in card
     ok(run("fit", folder / "train.npz", "-m", tmp_path / "o.model", *OUTLIERS))
     card = ok(run("info", "--card", tmp_path / "o.model"))
     assert "how unusual" in card and "16 in each of 96 dictionaries" in card

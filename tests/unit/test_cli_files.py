@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 from collections import namedtuple
 from pathlib import Path
 from typing import Any
@@ -562,7 +563,7 @@ def test_every_method_through_every_command(
         check_proba(model, blobs, tmp_path)
     elif detects:
         header = ok("predict", model, blobs, "--proba").splitlines()[0]
-        assert header == "label,proba_normal,proba_outlier"
+        assert header == "row,label,proba_normal,proba_outlier"
     else:
         assert "gives no probabilities" in error("predict", model, blobs, "--proba")
 
@@ -581,9 +582,9 @@ def test_a_pipeline_of_one_step(blobs: Path, tmp_path: Path) -> None:
 def check_proba(model: Path, data: Path, folder: Path) -> None:
     """Standard output and three formats say the same."""
     header, *lines = ok("predict", model, data, "--proba").splitlines()
-    assert header == "label,proba_a,proba_b,proba_c"
-    assert [line.split(",")[0] for line in lines] == ok("predict", model, data).split()
-    shares = np.array([line.split(",")[1:] for line in lines], dtype=float)
+    assert header == "row,label,proba_a,proba_b,proba_c"
+    assert [line.split(",")[1] for line in lines] == ok("predict", model, data).split()
+    shares = np.array([line.split(",")[2:] for line in lines], dtype=float)
     np.testing.assert_array_equal(shares, load(model).predict_proba(np.load(data)["X"]))
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     outs = [folder / f"proba{suffix}" for suffix in (".csv", ".npy", ".npz")]
@@ -593,7 +594,7 @@ def check_proba(model: Path, data: Path, folder: Path) -> None:
     np.testing.assert_array_equal(np.load(outs[1]), shares)
     archive = np.load(outs[2])
     np.testing.assert_array_equal(archive["proba"], shares)
-    assert archive["y"].tolist() == [line.split(",")[0] for line in lines]
+    assert archive["y"].tolist() == [line.split(",")[1] for line in lines]
 
 
 def test_outliers_are_found(tmp_path: Path) -> None:
@@ -606,8 +607,10 @@ def test_outliers_are_found(tmp_path: Path) -> None:
     text = ok("fit", data, "-m", model, *options)
     assert "outliers  10 of these" in text
     header, *lines = ok("predict", model, data).splitlines()
-    assert header == "label,score"
-    labels, scores = np.array([line.split(",") for line in lines], dtype=float).T
+    assert header == "row,label,score"
+    cells = np.array([line.split(",") for line in lines], dtype=float)
+    rows, labels, scores = cells.T
+    np.testing.assert_array_equal(rows, np.arange(200))
     assert set(np.flatnonzero(labels < 0)) >= {0, 1, 2, 3, 4}
     np.testing.assert_array_equal(scores, -load(model).score_samples(X))
     assert scores[labels < 0].min() > scores[labels > 0].max()
@@ -623,8 +626,8 @@ def test_outliers_are_found(tmp_path: Path) -> None:
 def check_reasons(model: Path, data: Path, folder: Path) -> None:
     """Of each row in a column, of the first rows in sentences."""
     header, first, *_ = ok("predict", model, data, "--reasons").splitlines()
-    assert header == "label,score,reason"
-    assert first.startswith("-1,")
+    assert header == "row,label,score,reason"
+    assert first.startswith("0,-1,")
     assert first.count("usual") == 3
     ok("predict", model, data, "--reasons", "--proba", "-o", folder / "r.npz")
     found = np.load(folder / "r.npz")
@@ -644,3 +647,69 @@ def test_models_that_cannot_do_what_is_asked(blobs: Path, tmp_path: Path) -> Non
     assert "classifier to score" in error("score", model, blobs)
     assert "is for outlier detectors" in error("predict", model, blobs, "--reasons")
     assert "fitted without labels" in error("predict", model, blobs)
+
+
+@pytest.fixture(scope="module")
+def text(blobs: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """Blobs as CSV text with a header, and a model of them."""
+    data = np.load(blobs)
+    head = ",".join([f"c{j}" for j in range(data["X"].shape[1])] + ["label"])
+    rows = zip(data["X"].tolist(), data["y"].tolist(), strict=True)
+    lines = [",".join([*map(str, row), str(label)]) for row, label in rows]
+    path = tmp_path_factory.mktemp("text") / "blobs.csv"
+    path.write_text("\n".join([head, *lines, ""]))
+    ok("fit", path, "-m", path.with_name("m"), "--method", "src", "--holdout", "0.2")
+    return path.read_text(), path
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdin"])
+def test_text_from_standard_input(
+    name: str, text: tuple[str, Path], tmp_path: Path
+) -> None:
+    lines, path = text
+    model, runner = path.with_name("m"), CliRunner()
+
+    def piped(*arguments: Any, given: str = lines) -> Result:
+        return runner.invoke(app, [str(each) for each in arguments], input=given)
+
+    for command in (["predict"], ["score"], ["explain", "--rows", "2"]):
+        result = piped(*command, model, name)
+        assert result.exit_code == 0, result.output
+        assert result.stdout == ok(*command, model, path)
+    result = piped("fit", name, "-m", tmp_path / "m", "--method", "src")
+    assert result.exit_code == 0, result.output
+    assert "standard input" in ok("info", tmp_path / "m")
+    for given, told in {
+        "": "standard input: is empty",
+        "1,2\n": "standard input: ",
+        lines.replace("c1", "other"): "standard input: lacks the model's columns 'c1'",
+        "PK\x03\x04": "standard input: is no text",
+    }.items():
+        result = piped("predict", model, name, given=given)
+        assert result.exit_code == 1
+        assert result.stderr.startswith(f"error: {told}"), result.stderr
+    more = lines.replace("label\n", "label,more\n", 1).replace("\n", ",1\n")
+    more = more.replace("more,1\n", "more\n", 1)
+    result = piped("score", model, name, given=more)
+    assert "warning: standard input: columns that the model does" in result.stderr
+
+
+def test_text_from_a_pipe(text: tuple[str, Path], tmp_path: Path) -> None:
+    lines, path = text
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=[lines])
+    writer.start()
+    assert ok("predict", path.with_name("m"), pipe) == ok(
+        "predict", path.with_name("m"), path
+    )
+    writer.join()
+
+
+def test_text_to_standard_output(text: tuple[str, Path], tmp_path: Path) -> None:
+    _, path = text
+    model = path.with_name("m")
+    ok("predict", model, path, "-o", tmp_path / "p.csv")
+    assert ok("predict", model, path, "-o", "-") == (tmp_path / "p.csv").read_text()
+    ok("transform", model, path, "-o", tmp_path / "c.csv")
+    assert ok("transform", model, path, "-o", "-") == (tmp_path / "c.csv").read_text()

@@ -215,3 +215,12 @@ def test_files_are_read_and_written_as_they_are(tmp_path: Path, noisy: Any) -> N
         image.convert(mode).save(first)
         write_picture(second, read_picture(first))
         np.testing.assert_array_equal(pixels_of(first), pixels_of(second))
+
+
+@pytest.mark.parametrize("command", ["denoise", "inpaint"])
+def test_a_file_that_is_no_picture(command: str, tmp_path: Path) -> None:
+    table = tmp_path / "iris.csv"
+    table.write_text("1,2\n3,4\n")
+    told = error(command, table)
+    assert "iris.csv: does not end in .png" in told and "give a picture" in told
+    assert "iris-" not in told  # the name of a result that nobody gave

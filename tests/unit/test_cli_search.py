@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from typer.testing import CliRunner
 
 from kernlets import load
+from kernlets.backend.row_names import row_names
 from kernlets.cli.app import app
 from kernlets.cli.build import Recipe
 
@@ -50,6 +52,37 @@ def test_search_and_holdout(table: Path, tmp_path: Path) -> None:
     assert told.exit_code == 0, told.output
     assert told.output.startswith("row 0: label kind 0\n")
     assert "row 1: label kind 0\n" in told.output
+
+
+@pytest.mark.parametrize("method", ["src", "lkdl", "outliers"])
+def test_training_rows_are_named_as_in_the_file(
+    method: str, table: Path, tmp_path: Path
+) -> None:
+    """A training row is explained by itself, and no row that was held out is named."""
+    model = tmp_path / "m"
+    options = ["--method", method, "--holdout", "0.5", "--quiet"]
+    assert run("fit", table, "-m", model, *options).exit_code == 0
+    fitted = row_names(load(model))
+    told = run("explain", model, table, "--rows", "178")
+    assert told.exit_code == 0, told.output
+    first: dict[int, int] = {}  # row of the file: the training row that counts most
+    for part in re.split("(?m)^row ", told.output)[1:]:
+        named = re.search(r"(?:^  row |training row: )(\d+)", part, re.MULTILINE)
+        if named is not None:
+            first[int(part.partition(":")[0])] = int(named[1])
+    assert len(first) == 178
+    assert set(first.values()) <= set(fitted.tolist())
+    if method == "src":
+        assert all(first[row] == row for row in fitted.tolist())
+
+
+def test_more_rows_are_explained_than_are_read_at_once(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("fit", table, "-m", tmp_path / "m", "--method", "src").exit_code == 0
+    monkeypatch.setattr("kernlets.cli.input_rows.BATCH_BYTES", 1)
+    told = run("explain", tmp_path / "m", table, "--rows", "3")
+    assert told.output.count(": label ") == 3
 
 
 def test_holdout_is_no_part_of_the_fit(table: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -12,17 +13,22 @@ from kernlets import (
     KSVD,
     RBF,
     AutoDictionaryClassifier,
+    DictionaryOutlierDetector,
     DKSVDClassifier,
     FDDLClassifier,
     KernelKSVD,
     KSADClassifier,
     LCKSVDClassifier,
     NystroemMap,
+    ReducedKernelDL,
     ResidualClassifier,
     SRCClassifier,
+    StreamOutlierDetector,
     UnitNorm,
     datasets,
     explain,
+    load,
+    save,
 )
 
 KERNEL = RBF(gamma=1.0)
@@ -129,3 +135,114 @@ def test_picture(digits):
     ax = plot_explanation(found, new[0], (8, 8), X_train=X, n_samples=3)
     assert ax.images[0].get_array().shape == (8, 4 * 8 + 3)
     assert ax.get_title().startswith(str(found.label))
+
+
+@pytest.fixture(scope="module")
+def frame(digits):
+    """Digits as a dataframe whose index is neither 0, 1, ... nor sorted."""
+    pandas = pytest.importorskip("pandas")
+    X, y, _ = digits
+    return pandas.DataFrame(X, index=1000 - 3 * np.arange(len(X))), y
+
+
+def _rows_are_there(found, y):
+    """Each row that is named has the class that is shown with it."""
+    assert found.samples
+    assert all(use.label == y[use.row] for use in found.samples)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", ["samples", "exact", "mapped", "fisher"])
+def test_rows_of_a_dataframe_have_the_names_of_its_index(name, frame, digits, tmp_path):
+    X, y = frame
+    model = MODELS[name].fit(X, y)
+    found = explain(model, digits[2][0])
+    assert all(use.name == X.index[use.row] for use in found.samples)
+    assert f"  row {found.samples[0].name}, class {found.label}: " in str(found)
+    save(model, tmp_path / "m.kernlets")
+    again = explain(load(tmp_path / "m.kernlets"), digits[2][0])
+    assert again.samples == found.samples
+    model.fit(digits[0], y)  # an array has no names
+    assert explain(model, digits[2][0]).samples[0].name is None
+
+
+def test_text_in_an_index_is_shown_without_control_characters(frame, digits):
+    X, y = frame
+    names = [f"patient {i}\x1b[31m\n" for i in range(len(X))]
+    model = SRCClassifier(KERNEL, 3).fit(X.set_axis(names), y)
+    use = explain(model, digits[2][0]).samples[0]
+    assert str(use).startswith(f"row patient {use.row}\\x1b[31m, class")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", ["samples", "exact", "fisher"])
+def test_rows_of_weight_zero_do_not_shift_the_numbers(name, digits):
+    X, y, new = digits
+    weights = np.ones(len(X), dtype=int)
+    weights[:40:2] = 0
+    weights[100:120] = 2  # these are repeated where weights are not taken
+    model = MODELS[name].fit(X, y, sample_weight=weights)
+    for x in new:
+        found = explain(model, x)
+        rows = [use.row for use in found.samples]
+        assert len(set(rows)) == len(rows)
+        assert weights[rows].all()
+        _rows_are_there(found, y)
+
+
+def test_rows_that_a_search_had_no_time_for_do_not_shift_the_numbers(digits):
+    X, y, new = digits
+    model = AutoDictionaryClassifier(
+        None, max_candidates=2, families=["samples"], random_state=0
+    )
+    model._affordable_rows = lambda search, best: np.arange(50, 200)
+    model.fit(X, y)
+    found = explain(model, new[0])
+    assert min(use.row for use in found.samples) >= 50
+    _rows_are_there(found, y)
+
+
+def test_anchors_that_are_not_the_training_rows_name_none(digits):
+    """Reduced dictionaries move them, as many as a class may have rows."""
+    X, y, new = digits
+    learner = ReducedKernelDL(KERNEL, 5, n_anchors=15, max_iter=2, random_state=0)
+    some = np.concatenate([np.flatnonzero(y == label)[:15] for label in range(10)])
+    model = ResidualClassifier(learner).fit(X[some], y[some])
+    assert explain(model, new[0]).samples == ()
+
+
+def test_search_that_refits(digits):
+    X, y, new = digits
+    grid = {"n_nonzero_coefs": [3, 5]}
+    found = GridSearchCV(SRCClassifier(KERNEL), grid, cv=2).fit(X, y)
+    reason = explain(found, new[0])
+    assert reason.samples == explain(found.best_estimator_, new[0]).samples
+    found = GridSearchCV(SRCClassifier(KERNEL), grid, cv=2, refit=False).fit(X, y)
+    with pytest.raises(ValueError, match="set refit=True"):
+        explain(found, new[0])
+
+
+def test_detectors_explain_themselves(digits):
+    model = DictionaryOutlierDetector(random_state=0).fit(digits[0])
+    with pytest.raises(TypeError, match="call its method explain"):
+        explain(model, digits[2][0])
+
+
+@pytest.mark.parametrize("learner", [None, KSVD(8, 2, max_iter=2)])
+def test_nearest_row_of_a_detector_has_its_name(learner, frame, digits, tmp_path):
+    X, _ = frame
+    model = DictionaryOutlierDetector(learner, random_state=0).fit(X)
+    save(model, tmp_path / "m.kernlets")
+    (reason,) = load(tmp_path / "m.kernlets").explain(digits[2][:1])
+    assert reason.nearest_name == X.index[reason.nearest_row]
+    assert str(reason).endswith(f"nearest normal training row: {reason.nearest_name}")
+
+
+def test_names_end_with_the_rows_of_the_fit(frame, digits):
+    """The numbers of later rows of a stream go on; they have no names."""
+    X, _ = frame
+    model = StreamOutlierDetector(window=80, random_state=0).fit(X)
+    model.partial_fit(X.iloc[::-1])
+    (reason,) = model.explain(digits[2][:1])
+    assert reason.nearest_row >= 200
+    assert reason.nearest_name is None

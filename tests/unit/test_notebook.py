@@ -156,3 +156,12 @@ def test_what_looks_like_a_picture(digits, rng):
     noise = rng.standard_normal((50, 64))
     for rows in (waves, noise, np.zeros((3, 64)), waves[:, :60]):
         assert image_side(rows) == 0
+
+
+def test_names_in_a_notebook_are_no_markup(rng):
+    hostile = "<script>alert(1)</script>"
+    labels = np.array([hostile, "other"])[np.arange(40) % 2]
+    learner = KSVD(3, 2, coder=None, max_iter=1)
+    model = ResidualClassifier(learner).fit(rng.standard_normal((40, 16)), labels)
+    for shown in (model, KSVD(coder=hostile), make_pipeline(KSVD(coder=hostile))):
+        assert "<script>alert" not in shown._repr_html_()

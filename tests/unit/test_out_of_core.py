@@ -490,6 +490,48 @@ def test_command_line_on_parquet(X, y, parquet, tmp_path):
     assert np.mean(found == np.array(["a", "b", "c"])[y]) > 0.6
 
 
+@pytest.mark.parametrize("suffix", [".npy", ".parquet"])
+@pytest.mark.parametrize("method", [["--n-landmarks", "40"], ["--method", "ksvd"]])
+def test_the_command_line_takes_a_method_that_reads_blocks(
+    suffix, method, X, parquet, tmp_path
+):
+    """K-SVD needs all codes at once: of rows on disk it updates all atoms from sums."""
+    np.save(tmp_path / "x.npy", X)
+    data = tmp_path / "x.npy" if suffix == ".npy" else parquet
+    model, sizes = tmp_path / "m", ["--atoms", "8", "--iterations", "2"]
+    shown = run("fit", data, "-m", model, *method, *sizes, "--memory", "200kB").output
+    assert "update    ksvd-parallel, because rows do not fit into memory\n" in shown
+    learner = load(model)[-1]
+    learner = getattr(learner, "learner", learner)
+    assert learner.update == "ksvd-parallel"
+    if suffix == ".npy":
+        shown = run("fit", data, "-m", model, *method, *sizes).output
+        assert "ksvd-parallel" not in shown
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".parquet"])
+@pytest.mark.parametrize(
+    "method",
+    ["lc-ksvd", "ksvd --set steady=True", "kernel-ksvd", "src", "auto"],
+)
+def test_the_command_line_names_its_own_remedies(
+    method, suffix, X, y, parquet, tmp_path, monkeypatch
+):
+    """A refusal comes before the fit begins, and tells of options, not of Python."""
+    np.save(tmp_path / "x.npy", np.column_stack([X, y]))
+    data = [tmp_path / "x.npy", "--label", "8"] if suffix == ".npy" else [parquet]
+    began = []
+    monkeypatch.setattr(NystroemMap, "_prepare", lambda *_: began.append(1))
+    mapped = ["--map", "nystroem"] if method in ("lc-ksvd", "ksvd") else []
+    arguments = ["fit", *data, "-m", tmp_path / "m", "--memory", "100kB"]
+    arguments += ["--method", *method.split(), *mapped]
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert done.exit_code == 1 and not began
+    assert "--memory" in done.output and "--method" in done.output
+    for python in ("kernlets.", "options(", "KSVD(", "np.", "n_landmarks="):
+        assert python not in done.output.removeprefix("error: ").split("needs")[1]
+
+
 def test_command_line_on_a_cluster(X, y, parquet, tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed")
     np.save(tmp_path / "Xy.npy", np.column_stack([X, y]))

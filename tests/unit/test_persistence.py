@@ -469,3 +469,15 @@ def test_a_new_registered_class_is_storable(
 def test_label_encoders(path: Path) -> None:
     encoder = LabelEncoder().fit(["b", "a", "b"])
     assert again(encoder, path).inverse_transform([0, 1]).tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", ["m.mat", "m.NPZ", "m.pkl", "m.joblib", "m.json"])
+def test_names_of_other_formats_are_refused(name, tmp_path):
+    learner = KSVD(2).fit(np.eye(4))
+    with pytest.raises(ValueError, match=r"name it m\.kernlets"):
+        save(learner, tmp_path / name)
+    with pytest.raises(ValueError, match="make it one with `kernlets export`"):
+        save(learner, tmp_path / "m.onnx")
+    assert not list(tmp_path.iterdir())
+    for usual in ("m", "m.kernlets", "m.model", "version-1.2"):
+        save(learner, tmp_path / usual)

@@ -18,6 +18,9 @@ from kernlets import (
     KSADClassifier,
     NystroemMap,
     ResidualClassifier,
+    SRCClassifier,
+    datasets,
+    explain,
     metrics,
     plotting,
 )
@@ -93,6 +96,77 @@ def test_show_atoms_refuses_what_is_no_image(ax, rows):
         plotting.show_atoms(rows, (8, 8), ax)
     with pytest.raises(TypeError, match="fit it first"):
         plotting.show_atoms(StandardScaler(), (3, 4), ax)
+
+
+@pytest.mark.parametrize("shape", [(12,), (1, 12), (12, 1), None])
+def test_atoms_of_one_dimension_are_lines(ax, rows, shape):
+    atoms = rows[:5]
+    plotting.show_atoms(atoms, shape, ax, n_columns=3)
+    assert not ax.get_images()
+    lines = [line for line in ax.get_lines() if len(line.get_xdata()) == 12]
+    assert len(lines) == 5
+    for index, (line, atom) in enumerate(zip(lines, atoms, strict=True)):
+        row, column = divmod(index, 3)
+        x, y = line.get_data()
+        assert column <= x.min() and x.max() < column + 1
+        np.testing.assert_allclose(np.corrcoef(y, atom)[0, 1], 1)
+        assert np.abs(y + row).max() < 0.5
+
+
+def test_lines_of_classes_begin_a_row(ax, rows):
+    model = ResidualClassifier(KSVD(3, 2, max_iter=1)).fit(rows, np.arange(60) % 2)
+    plotting.show_atoms(model, ax=ax, n_atoms=2)
+    lines = [line for line in ax.get_lines() if len(line.get_xdata()) == 12]
+    heights = [round(float(np.median(line.get_ydata()))) for line in lines]
+    assert heights == [0, 0, -1, -1]
+
+
+def test_the_shape_of_images_is_guessed(ax):
+    digits = datasets.load("digits").X_train[:300]
+    plotting.show_atoms(KSVD(9, 3, max_iter=2).fit(digits), ax=ax)
+    assert ax.get_images()[0].get_array().shape == (3 * 9 - 1, 3 * 9 - 1)
+
+
+def test_mosaic_of_what_is_no_image(rows):
+    with pytest.raises(ValueError, match=r"must be \(height, width\)"):
+        plotting.mosaic(rows, (12,))
+
+
+def test_plot_history_of_several(ax, rows):
+    y = np.arange(len(rows)) % 2
+    learner = KSVD(6, 2, max_iter=3, random_state=0)
+    one, other = clone(learner).fit(rows), clone(learner).fit(rows[:30])
+    model = ResidualClassifier(learner).fit(rows, y)
+    given = {"one": one, "other": other.history_, "both": model}
+    plotting.plot_history(given, ax)
+    shown = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert shown == ["one", "other", "both, class 0", "both, class 1"]
+    for fitted, drawn in zip([one, other], ax.get_lines(), strict=False):
+        np.testing.assert_array_equal(drawn.get_ydata(), fitted.history_["objective"])
+    with pytest.raises(ValueError, match="on two axes"):
+        plotting.plot_history({"a": one, "b": {"score": [1.0]}}, ax)
+    with pytest.raises(ValueError, match="empty dict"):
+        plotting.plot_history({}, ax)
+
+
+@pytest.mark.parametrize("kind", ["a", "a class with a name of many words"])
+def test_the_title_of_an_explanation_stays_in_its_subplot(kind):
+    from matplotlib import pyplot
+
+    digits = datasets.load("digits")
+    X, y = digits.X_train[:150], np.array([f"{kind} {c}" for c in digits.y_train[:150]])
+    found = explain(SRCClassifier("rbf", 8).fit(X, y), digits.X_test[0])
+    figure, axes = pyplot.subplots(3, 3)
+    for ax in axes.ravel():
+        plotting.plot_explanation(found, digits.X_test[0], (8, 8), ax, X)
+    figure.canvas.draw()
+    for ax in axes.ravel():
+        title, place = ax.title.get_window_extent(), ax.get_position()
+        cell = figure.transFigure.transform(place.get_points())[:, 0]
+        assert cell[0] - 25 < title.x0 and title.x1 < cell[1] + 25
+        assert figure.bbox.y1 > title.y1
+        assert ax.get_title().startswith(kind[:7])
+    pyplot.close(figure)
 
 
 def test_plot_history(ax, rows):

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from ..config import options
 from .callbacks import CallbackSupportMixin, has_callbacks, told_fit
 from .notebook import portrait
+from .row_names import note_row_names
 from .work import at_work
 
 METHODS = (
@@ -38,6 +39,9 @@ METHODS = (
 FITS = ("fit", "partial_fit")
 """Those of which callbacks are told."""
 
+WHOLE_FITS = ("fit", "fit_transform", "fit_predict")
+"""Those that forget earlier fits; the first argument is the training rows."""
+
 _SENDER = "_sender_options"
 _LIMITED = "_on_own_threads"
 
@@ -50,6 +54,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     * A process that was started by the sender of a pickled estimator, as joblib's are,
       adopts the sender's options.
     * scikit-learn's callbacks, set by `set_callbacks`, are told of each fit.
+    * The index of a dataframe is stored, so that an explanation can name its rows.
     * A notebook shows a fitted one with its atoms and its history.
     * A GPU without memory left is a MemoryError that says what to do, and a matrix that
       cannot be factored a ValueError. NumPy does not warn of numbers that overflow on
@@ -64,6 +69,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
                 setattr(cls, name, _on_own_threads(method))
 
     _doc_link_module = "kernlets"
+    _stores_row_names = True  # whether an explanation may need the names of rows
 
     @property
     def _doc_link_template(self) -> str:
@@ -114,14 +120,18 @@ def _on_own_threads(method: Callable[..., Any]) -> Callable[..., Any]:
 
     Callbacks are told of a fit.
     """
-    tells = method.__name__ in FITS
+    tells, fits = method.__name__ in FITS, method.__name__ in WHOLE_FITS
 
     @wraps(method)
     def limited(*args: Any, **kwargs: Any) -> Any:
         with at_work():
             if tells and has_callbacks(args[0]):
-                return told_fit(args[0], method, *args[1:], **kwargs)
-            return method(*args, **kwargs)
+                result = told_fit(args[0], method, *args[1:], **kwargs)
+            else:
+                result = method(*args, **kwargs)
+        if fits and args[0]._stores_row_names:
+            note_row_names(args[0], args[1] if len(args) > 1 else kwargs.get("X"))
+        return result
 
     setattr(limited, _LIMITED, True)
     return limited

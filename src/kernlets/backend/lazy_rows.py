@@ -11,7 +11,8 @@ import numpy as np
 from ..core import Array
 from .arrays import as_float, is_dask
 from .block_loop import source_bytes, stacked_rows
-from .room import gpu_of, room
+from .room import OverMemory, gpu_of, room
+from .text import size_text
 
 COPIES = 3  # arrays as large as the rows, for those who learn from all rows at once
 ON_GPU = 4  # parts of the rows that are learned from at once
@@ -97,10 +98,13 @@ def check_memory(X: Any, who: str) -> None:
         return
     memory, needed = room(X), COPIES * X.nbytes
     if needed > memory:
-        raise MemoryError(
-            f"{who} needs all rows in memory, with space to work in {needed / 1e9:.1f} "
-            f"GB, over the memory option of {memory / 1e9:.1f} GB: raise it with "
-            "kernlets.options(memory=...), or use MOD or KSVD(update='ksvd-parallel')"
+        raise OverMemory(
+            f"{who} needs all rows in memory, with space to work in "
+            f"{size_text(needed)}, over the memory option of {size_text(memory)}",
+            "raise it with kernlets.options(memory=...), or use MOD or "
+            "KSVD(update='ksvd-parallel')",
+            "raise --memory, or use --method mod (with --map nystroem for a kernel), "
+            "which reads rows in blocks",
         )
 
 

@@ -14,6 +14,20 @@ from .arrays import gpu_memory, is_gpu, is_torch
 FREE_SHARE = 2  # without an option, a call takes this part of what is free on a GPU
 
 
+class OverMemory(MemoryError):
+    """More memory is needed than the options allow; what to do, here and in a shell.
+
+    Its text gives the advice for Python, `in_shell` that for the command line.
+    """
+
+    def __init__(self, problem: str, advice: str, advice_in_shell: str) -> None:
+        super().__init__(problem, advice, advice_in_shell)
+        self.in_shell = f"{problem}: {advice_in_shell}"
+
+    def __str__(self) -> str:
+        return f"{self.args[0]}: {self.args[1]}"
+
+
 def gpu_of(X: Any) -> Any:
     """The GPU on which blocks of X are worked on; None if it is the host."""
     if X is None or type(X) is np.ndarray:
@@ -50,17 +64,21 @@ def told_when_full() -> Iterator[None]:
         yield
     except RuntimeError as error:  # torch's error is one; torch may not be loaded
         if "can't allocate memory" in str(error):
-            raise MemoryError(
-                f"tensors do not fit into memory ({str(error).partition(': ')[2]}): "
+            raise OverMemory(
+                f"tensors do not fit into memory ({str(error).partition(': ')[2]})",
                 "lower the number of atoms, landmarks or features, or pass a NumPy "
-                "array or a memory map, whose rows are worked on in blocks"
+                "array or a memory map, whose rows are worked on in blocks",
+                "lower --atoms or --n-landmarks, or leave --device out",
             ) from error
         if "out of memory" not in str(error):
             raise
         reason = str(error).partition(". ")[0]
-        raise MemoryError(
-            f"the GPU is full ({reason}): free what else is on it, lower "
+        raise OverMemory(
+            f"the GPU is full ({reason})",
+            "free what else is on it, lower "
             "kernlets.options(device_memory=...), e.g. '4GB', pass rows as a memory "
             "map (numpy.load(path, mmap_mode='r')), or use float32 and fewer atoms or "
-            "landmarks"
+            "landmarks",
+            "free what else is on it, lower --memory, e.g. to 4GB, --atoms or "
+            "--n-landmarks, or leave --device out",
         ) from error

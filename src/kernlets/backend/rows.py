@@ -229,6 +229,21 @@ def collected(values: Any) -> Any:
     return values.compute() if is_dask(values) else values
 
 
+def come_in_blocks(X: Any) -> bool:
+    """Whether rows can be had in blocks only: from an iterable, or on a cluster."""
+    return is_dask(X) or is_blocks(X)
+
+
+def fit_at_once(X: Any, n_bytes: int) -> bool:
+    """Whether a learner may hold rows made from X that need this memory.
+
+    Those made from rows in memory it holds in any case.
+    """
+    if come_in_blocks(X):
+        return False
+    return not is_stored(X) or n_bytes <= room(X)
+
+
 def look_through(X: Any) -> None:
     """Refuse NaN in rows on disk, for those who use them without reading blocks."""
     if is_stored(X):

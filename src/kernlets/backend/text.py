@@ -1,6 +1,9 @@
-"""Makes text from untrusted files safe to print."""
+"""Makes text from untrusted files safe to show, and writes sizes."""
 
 from __future__ import annotations
+
+import re
+from html import escape
 
 
 def printable(text: object) -> str:
@@ -20,3 +23,29 @@ def _visible(character: str) -> str:
     if character.isprintable():
         return character
     return character.encode("unicode_escape", "surrogatepass").decode()
+
+
+MARKS = re.compile(r"([\\`*~|#\[\]]|(?<!\w)_|_(?!\w)|(?<=\w)://|(?<=www)\.)", re.I)
+
+
+def markdown_text(text: object) -> str:
+    r"""Text on one line that Markdown shows as it is, without links, pictures or HTML.
+
+    >>> markdown_text("![x](http://a.b) <b> n_components")
+    '!\\[x\\](http\\://a.b) &lt;b&gt; n_components'
+    """
+    return MARKS.sub(r"\\\1", escape(printable(text), quote=False))
+
+
+def size_text(n_bytes: float) -> str:
+    """A size in the unit that fits it.
+
+    >>> size_text(999), size_text(10_000), size_text(1.5e12)
+    ('999 B', '10 kB', '1.5 TB')
+    """
+    size, unit = float(n_bytes), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if size < 999.5:
+            break
+        size, unit = size / 1000, larger
+    return f"{size:.3g} {unit}"

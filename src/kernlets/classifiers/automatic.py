@@ -28,8 +28,10 @@ from ..fields import (
     Facts,
     Floats,
     History,
+    Indices,
     Labels,
     Many,
+    Maybe,
     Number,
     Part,
     Size,
@@ -102,6 +104,8 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
     ----------
     best_pipeline_ : Pipeline
         A fitted pipeline, which can be used on its own.
+    best_rows_ : array (r,)
+        The rows that it was fitted to: all of them, unless time was too short.
     best_score_ : float
         Its accuracy in cross-validation, smoothed over adjacent numbers of non-zeros or
         neighbours. As the best of many it is slightly too high: hold out rows to
@@ -148,6 +152,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         "table_": Many(Facts(), "t"),
         "n_candidates_": Whole(least=1),
         "best_pipeline_": Part(Pipeline, p="p"),
+        "best_rows_": Maybe(Indices(None)),
     }
 
     def __init__(
@@ -231,6 +236,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         pipeline = make_pipeline(*first, *search.steps(best, rows))
         labels = self.classes_[search.y[rows]]
         self.best_pipeline_ = pipeline.fit(X[rows], labels)
+        self.best_rows_ = rows
         del self._stage_shown
 
     def _affordable_rows(self, search: Search, best: Outcome) -> np.ndarray:

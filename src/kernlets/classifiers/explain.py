@@ -7,17 +7,21 @@ classifier it is that of the classifier at the end.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_outlier_detector
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import to_numpy
 from ..backend.pipelines import before_last, last_step
+from ..backend.row_names import row_name, row_names
+from ..backend.text import printable
 from ..core import Array, Dictionary, SparseCodes
 from ..dictionaries import ExplicitDictionary, KernelDictionary
+from ..learners.exact import KernelLearner
 from .automatic import AutoDictionaryClassifier
 from .coding import CodingClassifier
 from .ksad import KSADClassifier
@@ -41,9 +45,15 @@ class AtomUse:
 class SampleUse:
     """A training row behind the atoms, and its weight in the representation."""
 
-    row: int
-    label: Any
+    row: int  # its position in the X that the model was fitted to
+    label: Any  # its class
     weight: float
+    name: Any = None
+    """Its label in the index of a dataframe, or its row in a file; None without."""
+
+    def __str__(self) -> str:
+        row = self.row if self.name is None else printable(self.name)
+        return f"row {row}{_of_class(self.label)}: {self.weight:+.4g}"
 
 
 @dataclass(frozen=True)
@@ -66,11 +76,12 @@ class Explanation:
         return np.argsort(best_first, kind="stable")
 
     def __str__(self) -> str:
-        return "\n".join([f"label {self.label}", *self._class_lines(), *self._uses()])
+        label = f"label {printable(self.label)}"
+        return "\n".join([label, *self._class_lines(), *self._uses()])
 
     def _class_lines(self) -> list[str]:
         lines = [
-            f"  class {self.classes[c]}: {self.scores[c]:.4g}"
+            f"  class {printable(self.classes[c])}: {self.scores[c]:.4g}"
             for c in self.order[:SHOWN]
         ]
         left = len(self.classes) - len(lines)
@@ -82,10 +93,7 @@ class Explanation:
             f"  atom {use.atom}{_of_class(use.label)}: {use.weight:+.4g}"
             for use in self.atoms[:SHOWN]
         ]
-        rows = [
-            f"  row {use.row}{_of_class(use.label)}: {use.weight:+.4g}"
-            for use in self.samples[:SHOWN]
-        ]
+        rows = [f"  {use}" for use in self.samples[:SHOWN]]
         return [
             *(["atoms of largest weight:", *atoms] if atoms else []),
             *(["training rows behind them:", *rows] if rows else []),
@@ -93,7 +101,7 @@ class Explanation:
 
 
 def _of_class(label: Any) -> str:
-    return "" if label is None else f" of class {label}"
+    return "" if label is None else f", class {printable(label)}"
 
 
 def explain(model: Any, x: Any) -> Explanation:
@@ -102,7 +110,8 @@ def explain(model: Any, x: Any) -> Explanation:
     Parameters
     ----------
     model : estimator
-        A fitted classifier of the library, or a pipeline that ends in one.
+        A fitted classifier of the library, a pipeline that ends in one, or a search
+        such as `GridSearchCV` whose best estimator is one of these.
     x : array of shape (p,) or (1, p)
         The row.
 
@@ -111,7 +120,8 @@ def explain(model: Any, x: Any) -> Explanation:
     Explanation
         With the residual or score of each class, the atoms in the code of the row with
         their weights, and the training rows behind those atoms, where atoms are
-        samples or combinations of samples in the feature space of a kernel.
+        samples or combinations of samples in the feature space of a kernel. Rows are
+        counted from 0 on, and named by the index if X was a dataframe.
 
     Examples
     --------
@@ -122,18 +132,48 @@ def explain(model: Any, x: Any) -> Explanation:
     8
     """
     row = _one_row(x)
-    if isinstance(model, AutoDictionaryClassifier):
-        check_is_fitted(model)
-        model = model.best_pipeline_
+    model = _best_estimator(model)
+    if not isinstance(model, AutoDictionaryClassifier):
+        return _with_names(_explained(model, row), row_names(model))
+    check_is_fitted(model)
+    found = _explained(model.best_pipeline_, row)
+    rows = getattr(model, "best_rows_", None)
+    if rows is not None:
+        samples = (replace(use, row=int(rows[use.row])) for use in found.samples)
+        found = replace(found, samples=tuple(samples))
+    return _with_names(found, row_names(model))
+
+
+def _best_estimator(model: Any) -> Any:
+    """What a search such as `GridSearchCV` ended with, or the model itself."""
+    if hasattr(model, "cv_results_") and not hasattr(model, "best_estimator_"):
+        raise ValueError(
+            f"model is a {type(model).__name__} with refit=False, which has no fitted "
+            "estimator: set refit=True"
+        )
+    return getattr(model, "best_estimator_", model)
+
+
+def _with_names(found: Explanation, names: np.ndarray | None) -> Explanation:
+    """The explanation with names of training rows, where these have names."""
+    samples = (replace(use, name=row_name(names, use.row)) for use in found.samples)
+    return replace(found, samples=tuple(samples))
+
+
+def _explained(model: Any, row: Array) -> Explanation:
+    last = last_step(model)
+    answer = next((f for kind, f in ANSWERS.items() if isinstance(last, kind)), None)
+    if answer is None:
+        advice = (
+            "detectors explain themselves: call its method explain(X)"
+            if is_outlier_detector(last)
+            else "use a classifier of kernlets, or a pipeline that ends in one"
+        )
+        raise TypeError(
+            f"{type(last).__name__} has no atoms to explain a label by: {advice}"
+        )
     label = to_numpy(model.predict(row))[0]
-    last, row = last_step(model), before_last(model, row)
-    for kind, answer in ANSWERS.items():
-        if isinstance(last, kind):
-            return answer(last, row, label, _step_before(model))
-    raise TypeError(
-        f"{type(last).__name__} has no atoms to explain a label by: use a classifier "
-        "of kernlets, or a pipeline that ends in one"
-    )
+    return answer(last, before_last(model, row), label, _step_before(model))
 
 
 def _step_before(model: Any) -> Any:
@@ -160,7 +200,8 @@ def _per_class(
     learner = model.learners_[winner]
     weights = _dense(learner.encode(row))
     atoms = _atom_uses(weights, lambda atom: label)
-    places = model.class_rows_[winner]
+    # only these learners have all training rows as anchors, in their order
+    places = model.class_rows_[winner] if isinstance(learner, KernelLearner) else None
     parts = _sample_weights(learner.dictionary_, weights, feature_map, places)
     samples = _sample_uses(*parts, lambda row: _label_of(model, row))
     scores = to_numpy(model.residuals(row))[0]
@@ -183,7 +224,8 @@ def _all_samples(
     labels = model.classes_[model.atom_classes_]
     atoms = _atom_uses(weights, labels.__getitem__)
     rows = model.atom_rows_
-    samples = tuple(SampleUse(int(rows[a.atom]), a.label, a.weight) for a in atoms)
+    classes = dict(zip(rows.tolist(), labels, strict=True))
+    samples = _sample_uses(rows, weights, classes.__getitem__)
     scores = to_numpy(model.residuals(row))[0]
     return Explanation(label, model.classes_, scores, RESIDUAL, atoms, samples)
 
@@ -211,9 +253,11 @@ def _neighbours(
     distances = np.sum((to_numpy(model.codes_) - code) ** 2, axis=1)
     nearest = np.argsort(distances, kind="stable")[: model.n_neighbors]
     share = 1 / model.n_neighbors
+    rows = getattr(model, "code_rows_", np.arange(len(distances)))[nearest]
     labels = model.classes_[model.code_classes_[nearest]]
-    found = zip(nearest.tolist(), labels, strict=True)
-    samples = tuple(SampleUse(place, each, share) for place, each in found)
+    classes = dict(zip(rows.tolist(), labels, strict=True))
+    shares = np.full(len(rows), share)
+    samples = _sample_uses(rows, shares, classes.__getitem__)
     atoms = _atom_uses(code, lambda atom: None)
     scores = to_numpy(model.predict_proba(row))[0]
     return Explanation(label, model.classes_, scores, "share of votes", atoms, samples)
@@ -244,8 +288,8 @@ def _sample_weights(
 ) -> tuple[np.ndarray, np.ndarray]:  # (r,), (r,)
     """Rows behind the atoms, and γA: how much of each represents the sample.
 
-    `places` are the training rows of a class. They are the anchors of a kernel
-    dictionary where there are as many. Behind a map the landmarks are.
+    `places` are the training rows of a class, if they are the anchors of its kernel
+    dictionary. Behind a map the landmarks are the anchors.
     """
     rows = None
     if isinstance(dictionary, KernelDictionary) and places is not None:
@@ -263,9 +307,15 @@ def _sample_weights(
 def _sample_uses(
     rows: np.ndarray, weights: np.ndarray, label: Callable[[int], Any]
 ) -> tuple[SampleUse, ...]:
-    chosen = _largest(weights)
-    found = [(int(rows[i]), float(weights[i])) for i in chosen]
-    return tuple(SampleUse(row, label(row), weight) for row, weight in found)
+    """Rows with their weights; those of a row that is there several times add up."""
+    distinct, first, places = np.unique(rows, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # as they come, among equal weights
+    sums = np.bincount(places, weights, len(distinct))[order]
+    rows = distinct[order]
+    return tuple(
+        SampleUse(int(rows[i]), label(int(rows[i])), float(sums[i]))
+        for i in _largest(sums)
+    )
 
 
 ANSWERS: dict[type, Callable[..., Explanation]] = {

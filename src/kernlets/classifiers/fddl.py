@@ -173,7 +173,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         """
         self._validate_params()
         X = self._training_rows(X)
-        X, y = repeated_samples(self, X, y, sample_weight)
+        X, y, _ = repeated_samples(self, X, y, sample_weight)
         labels = checked_labels(self, y, X.shape[0])
         self.classes_, labels = np.unique(labels, return_inverse=True)
         self.class_count_ = np.bincount(labels)

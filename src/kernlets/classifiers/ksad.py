@@ -109,6 +109,8 @@ class KSADClassifier(ClassifierMixin, Estimator):
         Mean of the class means of the virtual samples (only with "fisher").
     codes_ : array (n, m)
         Training codes.
+    code_rows_ : array (n,)
+        The training row of each code; rows are repeated by their weights.
     code_classes_ : array (n,)
         Index in `classes_` of the class of each training code.
     history_ : dict
@@ -160,6 +162,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
         "dictionary_": Part(ExplicitDictionary, m="m", p="k"),
         "codes_": Floats("n", "m"),
         "code_classes_": Indices("n", below="C"),
+        "code_rows_": Maybe(Indices("n")),  # earlier files have none
         "centre_": Maybe(Floats("k")),
         "history_": History(),
         "n_iter_": Whole(),
@@ -214,7 +217,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
         needed: dict[str, Any] = {"ensure_min_samples": 2, "whole": True}
         needed["allow_nan"] = at_hand(X)
         X = completed_rows(check_samples(self, X, kernel, reset=True, **needed))
-        X, y = repeated_samples(self, X, y, sample_weight, kernel)
+        X, y, self.code_rows_ = repeated_samples(self, X, y, sample_weight, kernel)
         labels = checked_labels(self, y, X.shape[0])
         self._check_neighbors(X.shape[0])
         self.classes_, labels = np.unique(labels, return_inverse=True)

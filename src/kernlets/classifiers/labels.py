@@ -174,15 +174,16 @@ def checked_labels(
 
 def repeated_samples(
     estimator: Any, X: Array, y: Any, sample_weight: Any, kernel: Any = None
-) -> tuple[Array, Any]:
+) -> tuple[Array, Any, np.ndarray]:
     """Samples and labels, each as often as its weight, a whole number, says.
 
-    For classifiers that compare samples with each other and have no weights inside.
+    Third come the numbers of the samples in X. For classifiers that compare samples
+    with each other and have no weights inside.
     """
     weights = checked_weights(sample_weight, X)
     rows = repeated(X.shape[0], weights, type(estimator).__name__)
     if rows is None or y is None:
-        return X, y
+        return X, y, np.arange(X.shape[0])
     if isinstance(kernel, Precomputed):
         raise ValueError(
             "sample_weight cannot repeat the columns that new samples have of a "
@@ -191,8 +192,8 @@ def repeated_samples(
         )
     labels = label_values(y)
     if len(labels) != X.shape[0]:
-        return X, y  # the labels are refused later
-    return X[index_like(rows, X)], labels[rows]
+        return X, y, np.arange(X.shape[0])  # the labels are refused later
+    return X[index_like(rows, X)], labels[rows], rows
 
 
 def check_count(estimator: Any, classes: np.ndarray, min_classes: int = 2) -> None:

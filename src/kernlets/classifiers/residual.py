@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from copy import copy
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -164,8 +164,9 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         X = labelled_rows(self, X, kernel, gaps)
         X = X if _learns_gaps(learner) else completed_rows(X)
         weights = checked_weights(sample_weight, X)
+        used = None
         if not isinstance(kernel, Precomputed):  # new samples need all of its columns
-            X, y, weights = _in_use(X, y, weights)
+            X, y, weights, used = _in_use(X, y, weights)
         learner = with_one_kernel(learner, X)
         split = split_classes(self, X, y, kernel).counted(weights)
         counts = split.counts.tolist()
@@ -186,7 +187,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         # where a cluster does the work, threads here only wait
         with options(n_threads=split.at_once or options.n_threads):
             self.learners_ = parallel(fit_class, jobs, at_once)
-        self.classes_, self.class_rows_ = split.classes, split.rows
+        self.classes_ = split.classes
+        self.class_rows_ = [rows if used is None else used[rows] for rows in split.rows]
         self.class_count_ = split.counts
         self.temperature_ = self._mean_error()
         if split.rows[0].size and split.counts.max() < FEW:
@@ -227,7 +229,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         begin = not hasattr(self, "learners_")
         gaps = {"allow_nan": getattr(learner, "_streams_gaps", False)}
         X = check_samples(self, X, kernel, reset=begin, **gaps)
-        X, y, weights = _in_use(X, y, checked_weights(sample_weight, X))
+        X, y, weights, _ = _in_use(X, y, checked_weights(sample_weight, X))
         labels = checked_labels(self, y, X.shape[0], min_classes=1)
         if begin:
             learner = with_one_kernel(learner, completed_rows(X))
@@ -371,16 +373,25 @@ def _block_residuals(
     return namespace(columns[0]).stack(columns, axis=1)
 
 
-def _in_use(X: Any, y: Any, weights: Weights) -> tuple[Any, Any, Weights]:
+class RowsInUse(NamedTuple):
+    """Rows to learn from, and their numbers in X; None if these are all rows."""
+
+    X: Any
+    y: Any
+    weights: Weights
+    numbers: np.ndarray | None
+
+
+def _in_use(X: Any, y: Any, weights: Weights) -> RowsInUse:
     """Rows and labels without those of weight zero, where they are in memory."""
-    rows = kept(X, weights)
-    if rows is None or y is None:
-        return X, y, weights
+    numbers = kept(X, weights)
+    if numbers is None or y is None:
+        return RowsInUse(X, y, weights, None)
     labels = label_values(y)
     if len(labels) != X.shape[0]:
-        return X, y, weights  # the labels are refused later
+        return RowsInUse(X, y, weights, None)  # the labels are refused later
     X, weights = without_zeros(X, weights)
-    return X, labels[rows], weights
+    return RowsInUse(X, labels[numbers], weights, numbers)
 
 
 def _count(rows: np.ndarray, weights: Weights) -> int:

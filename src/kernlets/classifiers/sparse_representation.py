@@ -111,7 +111,8 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         X = check_samples(
             self, X, kernel, reset=True, ensure_min_samples=2, allow_nan=gaps
         )
-        X, y = repeated_samples(self, completed_rows(X), y, sample_weight, kernel)
+        X = completed_rows(X)
+        X, y, numbers = repeated_samples(self, X, y, sample_weight, kernel)
         self.classes_, codes = np.unique(
             checked_labels(self, y, X.shape[0]), return_inverse=True
         )
@@ -124,7 +125,7 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
                 "X has no sample other than zero (in feature space) to serve as an atom"
             )
         self._keep(X, matrix, usable, energy[usable])
-        self.atom_rows_, self.atom_classes_ = usable, codes[usable]
+        self.atom_rows_, self.atom_classes_ = numbers[usable], codes[usable]
         self.coder_ = self._coder(len(usable))
         return self
 

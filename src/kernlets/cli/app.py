@@ -121,7 +121,10 @@ def predict(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help=".csv, .npy or .npz", show_default="printed"
+            "--output",
+            "-o",
+            help=".csv, .npy or .npz, or - for a table on standard output",
+            show_default="printed",
         ),
     ] = None,
     proba: Annotated[
@@ -184,7 +187,8 @@ def transform(
         typer.Option(
             "--output",
             "-o",
-            help=".npz (sparse, for scipy.sparse.load_npz), .npy or .csv (dense)",
+            help=".npz (sparse, for scipy.sparse.load_npz), .npy or .csv (dense), or - "
+            "for text on standard output",
         ),
     ],
     label: o.Label = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,23 @@ from sklearn.base import is_classifier, is_outlier_detector
 
 from ..backend.arrays import to_numpy
 from ..backend.pipelines import before_last, last_step
+from ..backend.row_names import row_name, row_names
 from ..backend.rows import collected, count_rows, over_rows
 from ..backend.validation import check_rows
 from ..classifiers import explain
 from ..datasets import Table
 from .input_rows import Columns, Source, by_batches
+from .labels import alike, check_labels
 from .model_parts import fitted_learners, has_codes, load_model
-from .output import Predictions, print_predictions, write_codes, write_predictions
+from .output import (
+    STANDARD_OUTPUT,
+    Predictions,
+    print_codes,
+    print_predictions,
+    print_table,
+    write_codes,
+    write_predictions,
+)
 from .show import show_facts
 from .targets import check_space, check_table
 
@@ -35,14 +46,17 @@ def predict_rows(
     reasons: bool = False,
 ) -> None:
     """Labels of rows, and probabilities or scores, to a file or standard output."""
-    if output is not None:
+    if output not in (None, STANDARD_OUTPUT):
         check_table(output, (path, source.path), force)
     model = load_model(path)
     predict = _predictor(path, model, proba, reasons)
     rows = source.read(Columns.of_model(model))
     found = Predictions.joined(by_batches(predict, rows, "predicting"))
+    found = replace(found, files=rows.files)
     if output is None:
         print_predictions(found)
+    elif output == STANDARD_OUTPUT:
+        print_table(found)
     else:
         write_predictions(output, found)
 
@@ -51,9 +65,11 @@ def explain_rows(path: Path, source: Source, n_rows: int) -> None:
     """Why the first rows get their labels, to standard output."""
     model = load_model(path)
     rows = source.read(Columns.of_model(model))
-    blocks = iter(by_batches(np.asarray, rows, "reading"))
-    for number, row in enumerate(next(blocks)[:n_rows]):
-        typer.echo(f"row {number}: {_explained(model, row)}")
+    blocks = by_batches(np.asarray, rows, "reading")
+    first_rows = islice((row for block in blocks for row in block), n_rows)
+    for number, row in enumerate(first_rows):
+        name = number if rows.files is None else rows.files[number]
+        typer.echo(f"row {name}: {_explained(model, row)}")
 
 
 def _explained(model: Any, row: np.ndarray) -> Any:
@@ -64,7 +80,12 @@ def _explained(model: Any, row: np.ndarray) -> Any:
 
 
 def _reasons(model: Any, X: Any) -> list[Any]:
-    return last_step(model).explain(before_last(model, X))
+    """Explanations of a detector, with the names of rows that a first step has."""
+    names = row_names(model)
+    return [
+        replace(reason, nearest_name=row_name(names, reason.nearest_row))
+        for reason in last_step(model).explain(before_last(model, X))
+    ]
 
 
 def _predictor(
@@ -135,6 +156,8 @@ def score_rows(path: Path, source: Source) -> None:
         name = type(last_step(model)).__name__
         raise ValueError(f"{path}: {name} is not a learner or classifier to score")
     rows = source.read(Columns.of_model(model), labelled=is_classifier(model))
+    if is_classifier(model):
+        check_labels(source.name, rows.y, model.classes_)
     show_facts(score_facts(model, rows))
 
 
@@ -144,9 +167,7 @@ def score_facts(model: Any, rows: Table) -> dict[str, str]:
         return _outlier_facts(model, rows)
     if not is_classifier(model):
         return {"mean squared error": f"{-model.score(rows.X):.6g}"}
-    labels, predicted = np.asarray(rows.y), _predicted(model, rows).labels
-    if (labels.dtype.kind in "UO") != (predicted.dtype.kind in "UO"):
-        labels, predicted = labels.astype(str), predicted.astype(str)
+    labels, predicted = alike(rows.y, _predicted(model, rows).labels)
     hits = int(np.count_nonzero(labels == predicted))
     return {"accuracy": f"{hits / len(labels):.4f} ({hits} of {len(labels)})"}
 
@@ -170,7 +191,8 @@ def transform_rows(
     path: Path, source: Source, output: Path, force: bool = False
 ) -> None:
     """Sparse codes of rows, to a file."""
-    check_table(output, (path, source.path), force)
+    if output != STANDARD_OUTPUT:
+        check_table(output, (path, source.path), force)
     model = load_model(path)
     if not has_codes(model):
         name = type(last_step(model)).__name__
@@ -179,8 +201,12 @@ def transform_rows(
             "classifier of kernlets"
         )
     rows = source.read(Columns.of_model(model))
+    codes = by_batches(partial(_codes, model), rows, "coding")
+    if output == STANDARD_OUTPUT:
+        print_codes(codes)
+        return
     check_space(output, _least_bytes(model, count_rows(rows.X), output))
-    write_codes(output, by_batches(partial(_codes, model), rows, "coding"))
+    write_codes(output, codes)
 
 
 def _least_bytes(model: Any, n_rows: int | None, output: Path) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.base import is_classifier, is_outlier_detector
 
 from ..backend.pipelines import last_step, steps_of
-from ..backend.text import printable
+from ..backend.text import markdown_text
 from ..outliers import SampledDictionaries
 from .model_parts import atoms_text, fitted_learners, load_model
 from .show import file_facts
@@ -49,7 +49,7 @@ def card(path: Path) -> str:
     found, model = file_facts(path), load_model(path)
     kind = _kind(model)
     parts = [
-        f"# {printable(path.stem)}",
+        f"# {markdown_text(path.stem)}",
         _section("Model", _table(_model_facts(model, found))),
         _section("Parameters", _table(dict(_parameters(model)))),
         _section("Data", _table(_data_facts(found))),
@@ -72,13 +72,11 @@ def _section(title: str, text: str) -> str:
 
 
 def _table(facts: dict[str, str]) -> str:
-    cells = [(_cell(name), _cell(value)) for name, value in facts.items()]
-    return "\n".join(["| | |", "|---|---|", *(f"| {n} | {v} |" for n, v in cells)])
-
-
-def _cell(text: str) -> str:
-    """Text in one cell, whatever is in it."""
-    return printable(text).replace("|", "\\|").replace("<", "&lt;")
+    lines = [
+        f"| {markdown_text(name)} | {markdown_text(value)} |"
+        for name, value in facts.items()
+    ]
+    return "\n".join(["| | |", "|---|---|", *lines])
 
 
 def _model_facts(model: Any, found: dict[str, Any]) -> dict[str, str]:

@@ -64,6 +64,8 @@ def _explain(error: Exception) -> str:
     if isinstance(error, OSError):
         what = error.strerror or str(error)
         text = what if error.filename is None else f"{error.filename}: {what}"
+    elif hasattr(error, "in_shell"):  # an `OverMemory`
+        text = error.in_shell
     elif isinstance(error, MemoryError):
         text = f"not enough memory ({error}): use fewer samples, landmarks or atoms"
     elif isinstance(error, FORESEEN):

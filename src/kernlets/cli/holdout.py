@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..datasets import Table
 
 
-def split_rows(rows: Table, share: float, seed: int) -> tuple[Table, Table]:
+class Split(NamedTuple):
+    """Rows to fit, their numbers in the file, and rows to score."""
+
+    fitted: Table
+    numbers: np.ndarray
+    held_out: Table
+
+
+def split_rows(rows: Table, share: float, seed: int) -> Split:
     """Rows to fit and rows to score, with the same shares of each class."""
     from sklearn.model_selection import train_test_split
 
@@ -26,17 +34,27 @@ def split_rows(rows: Table, share: float, seed: int) -> tuple[Table, Table]:
         random_state=seed,
         stratify=None if alone else labels,
     )
-    fitted, held_out = (_some(rows, np.sort(each)) for each in places)
-    return fitted, held_out
+    fitted, held_out = map(np.sort, places)
+    return Split(_some(rows, fitted), fitted, _some(rows, held_out))
 
 
 def _some(rows: Table, places: np.ndarray) -> Table:
-    return rows._replace(X=rows.X[places], y=np.asarray(rows.y)[places])
+    files = None if rows.files is None else rows.files[places]
+    return rows._replace(X=rows.X[places], y=np.asarray(rows.y)[places], files=files)
 
 
 def chosen(model: Any) -> Any:
     """The pipeline that a search ended with, else the model itself."""
     return getattr(model, "best_pipeline_", model)
+
+
+def fitted_rows(model: Any, names: np.ndarray | None) -> np.ndarray | None:
+    """Names, or numbers in the file, of the rows that a model was fitted to.
+
+    A search without time for all rows fits its choice to some of those that it got.
+    """
+    some = getattr(model, "best_rows_", None)
+    return names if some is None else some if names is None else names[some]
 
 
 def search_facts(model: Any) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from ..datasets.rows_on_disk import parquet_bytes, parquet_files
 from ..datasets.table_types import Request, label_column, optional_import, refuse_gaps
 from .model_parts import feature_names
 from .progress import rows_progress
+from .standard_input import as_file, name_of
 
 LARGE = 4  # files above this part of the memory option stay on disk
 BATCH_BYTES = 64 * 2**20  # of rows that are predicted or coded at a time
@@ -58,22 +59,28 @@ class Source:
     use_labels: bool = True
     on_cluster: bool = False
 
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return name_of(self.path)
+
     def read(self, expected: Columns | None = None, labelled: bool = False) -> Table:
         """Rows, as a model expects them, and labels where there are any.
 
         To fit, cells may be empty: the model is chosen for that.
         """
         known = expected or Columns(0, gaps=True)
-        rows = self._open(known.names, known.gaps)
+        with as_file(self.path) as path:
+            rows = replace(self, path=path)._open(known.names, known.gaps)
         found = width(rows)
         if expected is not None and found != expected.n_features:
             raise DataFileError(
-                self.path,
+                self.name,
                 f"has {found} features, the model {expected.n_features}: give the same "
                 "columns, and name the label column with --label",
             )
         if labelled and rows.y is None:
-            raise DataFileError(self.path, "has no labels: name them with --label")
+            raise DataFileError(self.name, "has no labels: name them with --label")
         return rows if self.use_labels else rows._replace(y=None)
 
     def _open(self, names: tuple[str, ...] | None, gaps: bool) -> Table:

@@ -16,17 +16,22 @@ from sklearn.base import is_classifier, is_outlier_detector
 
 from ..backend.masks import has_gaps
 from ..backend.pipelines import last_step, steps_of, takes_gaps
+from ..backend.row_names import set_row_names
 from ..backend.rows import count_rows
+from ..backend.text import size_text
 from ..config import options
 from ..datasets import Table
 from ..imputers import DictionaryImputer
 from .apply import score_facts
 from .build import Recipe
-from .holdout import chosen, search_facts, split_rows
+from .holdout import chosen, fitted_rows, search_facts, split_rows
 from .input_rows import Columns, Source, connected, width
-from .model_parts import atoms_text, note_feature_names
+from .labels import check_labels
+from .memory import suit_memory
+from .model_parts import atoms_text, first_step, note_feature_names
 from .progress import fit_watched
-from .show import show_facts, size_text
+from .show import show_facts
+from .standard_input import name_of
 from .targets import check_checkpoints, check_model, save_or_rescue
 
 
@@ -80,23 +85,28 @@ def fit_model(
     train = source.read()
     recipe, scaling = recipe.scaled_for(train)
     model = recipe.build(train.y is not None, has_gaps(train.X))
-    columns = _told_columns(source.path, train, takes_gaps(model))
-    held_out = None
+    changes = suit_memory(model, train, recipe.method)
+    columns = _told_columns(source.name, train, takes_gaps(model))
+    held_out, numbers = None, None
     if test is not None:
         labelled = is_classifier(model)
         held_out = replace(source, path=test).read(columns, labelled)
+        if labelled:
+            check_labels(name_of(test), held_out.y, train.y)
     if holdout is not None:
-        train, held_out = split_rows(train, holdout, recipe.seed)
+        train, numbers, held_out = split_rows(train, holdout, recipe.seed)
     began = time.perf_counter()
     fit_watched(model, train.X, train.y, count_rows(train.X), quiet)
     seconds = time.perf_counter() - began
+    names = fitted_rows(model, numbers if train.files is None else train.files)
     found, model = search_facts(model), chosen(model)
+    set_row_names(first_step(model), names)
     note_feature_names(model, columns.names)
-    notes = {"data": source.path.name, "rows": str(count_rows(train.X))}
+    notes = {"data": Path(source.name).name, "rows": str(count_rows(train.X))}
     save_or_rescue(model, path, notes)  # before anything else can fail
     facts = {}
     if not quiet:
-        facts = found | _fit_facts(model, train, seconds, path, str(scaling))
+        facts = found | changes | _fit_facts(model, train, seconds, path, str(scaling))
     if held_out:
         scores = score_facts(model, held_out)
         facts |= scores
@@ -105,12 +115,12 @@ def fit_model(
     show_facts(facts)
 
 
-def _told_columns(path: Path, rows: Table, gaps: bool) -> Columns:
+def _told_columns(name: str, rows: Table, gaps: bool) -> Columns:
     """The columns of training rows, with a warning if their names cannot be used."""
     columns = Columns.of_rows(rows, gaps)
     if columns.names is None and rows.feature_names is not None:
         warnings.warn(
-            f"{path}: some columns have the same name: the model will match columns by "
+            f"{name}: some columns have the same name: the model will match columns by "
             "position"
         )
     return columns

@@ -24,8 +24,16 @@ class Scale(str, Enum):
 
 
 def _size(text: str) -> tuple[int, int]:
-    height, width = text.lower().split("x")
-    return int(height), int(width)
+    sides = text.lower().split("x")
+    try:
+        height, width = map(int, sides)
+    except ValueError:
+        height = width = 0
+    if min(height, width) < 1:
+        raise typer.BadParameter(
+            f"{text!r} is no size: write height and width in pixels, e.g. 28x28"
+        )
+    return height, width
 
 
 def _seconds(text: str) -> float:
@@ -80,7 +88,7 @@ Data = Annotated[
     typer.Argument(
         metavar="DATA",
         help=".npz, .npy, .csv, .tsv, .parquet, .mat, or a folder of images with one "
-        "sub-folder per class",
+        "sub-folder per class; - for CSV text from standard input",
     ),
 ]
 Model = Annotated[

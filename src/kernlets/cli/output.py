@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -18,16 +19,22 @@ from scipy import sparse
 from ..backend.atomic import atomic_write
 from ..datasets import write_rows
 
+STANDARD_OUTPUT = Path("-")
+
 
 @dataclass(frozen=True)
 class Predictions:
-    """Labels of rows, and what a model says besides: probabilities or scores."""
+    """Labels of rows, and what a model says besides: probabilities or scores.
+
+    A table of them begins with the file of each row, or with its number.
+    """
 
     labels: np.ndarray  # (n,)
     kind: str | None = None  # "proba", "score" or nothing
     numbers: np.ndarray | None = None  # (n, k)
     columns: tuple[str, ...] = ()  # (k,)
     reasons: np.ndarray | None = None  # (n,) text
+    files: np.ndarray | None = None  # (n,) text
 
     @classmethod
     def joined(cls, parts: Iterable[Predictions]) -> Predictions:
@@ -45,34 +52,38 @@ class Predictions:
 
     def rows(self) -> Iterator[list[str]]:
         """A table as text: a header, then a row for each row."""
-        words: list[list[str]] = [[]] * len(self.labels)
-        if self.reasons is not None:
-            words = [[str(reason)] for reason in self.reasons]
-        yield [
-            "label",
-            *self.columns,
-            *(["reason"] if self.reasons is not None else []),
-        ]
+        reason = [] if self.reasons is None else ["reason"]
+        key = "row" if self.files is None else "file"
+        yield [key, "label", *self.columns, *reason]
+        keys = range(len(self.labels)) if self.files is None else self.files
+        for i, (name, label) in enumerate(zip(keys, self.labels, strict=True)):
+            words = [] if self.reasons is None else [str(self.reasons[i])]
+            yield [str(name), str(label), *self._numbers(i), *words]
+
+    def _numbers(self, row: int) -> list[str]:
         if self.numbers is None:
-            yield from ([str(label)] for label in self.labels)
-            return
+            return []
         form = _number_format(self.numbers.dtype)
-        for label, row, more in zip(self.labels, self.numbers, words, strict=True):
-            yield [str(label), *(form % number for number in row), *more]
+        return [form % number for number in self.numbers[row]]
 
 
 def print_predictions(found: Predictions) -> None:
-    """Labels alone, one on a line; with numbers besides, text with a header."""
-    if found.numbers is None:
+    """Labels alone, one on a line; with files or numbers besides, as a table."""
+    if found.numbers is None and found.files is None:
         print("\n".join(map(str, found.labels)))
     else:
-        csv.writer(sys.stdout, lineterminator="\n").writerows(found.rows())
+        print_table(found)
+
+
+def print_table(found: Predictions) -> None:
+    """Text with a header."""
+    csv.writer(sys.stdout, lineterminator="\n").writerows(found.rows())
 
 
 def write_predictions(path: Path, found: Predictions) -> None:
-    """Text with a header; in .npz arrays `y` and `proba` or `score`; one array in .npy.
+    """Text with a header; in .npz arrays `y`, `proba` or `score`, `reason`, `files`.
 
-    That one is the labels, unless there are numbers besides.
+    In .npy there is one array: the labels, unless there are numbers besides.
     """
     labels = found.labels
     if labels.dtype == object:  # NumPy would pickle these
@@ -90,6 +101,8 @@ def write_predictions(path: Path, found: Predictions) -> None:
             more = {} if numbers is None else {str(found.kind): numbers}
             if found.reasons is not None:
                 more["reason"] = found.reasons
+            if found.files is not None:
+                more["files"] = found.files.astype(str)
             np.savez(file, y=labels, **more)  # type: ignore[arg-type]
 
 
@@ -107,6 +120,15 @@ def write_codes(path: Path, parts: Iterable[sparse.csr_array]) -> None:
         elif suffix == ".npy":
             write_rows(file, (part.toarray() for part in parts))
         else:
-            for part in parts:
-                form = _number_format(part.dtype)
-                np.savetxt(file, part.toarray(), fmt=form, delimiter=",")
+            _write_text(file, parts)
+
+
+def print_codes(parts: Iterable[sparse.csr_array]) -> None:
+    """Dense text on standard output."""
+    _write_text(sys.stdout, parts)
+
+
+def _write_text(file: Any, parts: Iterable[sparse.csr_array]) -> None:
+    for part in parts:
+        form = _number_format(part.dtype)
+        np.savetxt(file, part.toarray(), fmt=form, delimiter=",")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import typer
 
+from ..backend.text import size_text
 from ..images import denoise, estimate_noise, inpaint
 from .picture_files import (
     FORMATS,
@@ -21,7 +22,7 @@ from .picture_files import (
     write_picture,
 )
 from .progress import share_progress
-from .show import show_facts, size_text
+from .show import show_facts
 from .targets import check_inputs, check_place
 
 Progress = Callable[[float], Any]
@@ -78,6 +79,11 @@ def inpaint_picture(job: PictureJob, mask: Path | None) -> None:
 def checked_target(job: PictureJob, what: str, *inputs: Path) -> Path:
     """The file to write, if it may be written and its name tells a format."""
     target = job.target(what)
+    if job.output is None and target.suffix.lower() not in FORMATS:
+        raise ValueError(
+            f"{job.path}: does not end in {', '.join(FORMATS)}: give a picture; where "
+            "it has another format, name the result with --output"
+        )
     if target.suffix.lower() not in FORMATS:
         raise typer.BadParameter(
             f"{target} must end in {', '.join(FORMATS)}", param_hint="--output"

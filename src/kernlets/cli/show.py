@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ..backend.text import printable
+from ..backend.text import printable, size_text
 from ..datasets.table_types import listed
 from ..persistence import info
 from ..registry import TABLES, summary, table
@@ -19,20 +19,11 @@ SHOWN = 10  # classes named by `info` before it only counts
 OTHER_NAMES = {"samplers": "landmarks", "coders": "pursuits"}
 
 
-def size_text(n_bytes: int) -> str:
-    """A size in readable units."""
-    size, unit = float(n_bytes), "B"
-    for larger in ("kB", "MB", "GB"):
-        if size < 1000:
-            break
-        size, unit = size / 1000, larger
-    return f"{size:.3g} {unit}"
-
-
 def show_facts(facts: dict[str, str]) -> None:
     """Names and values, one pair per line."""
-    width = max(map(len, facts), default=0)
-    for name, value in facts.items():
+    shown = {printable(name): value for name, value in facts.items()}
+    width = max(map(len, shown), default=0)
+    for name, value in shown.items():
         typer.echo(f"{name:<{width}}  {printable(value)}")
 
 

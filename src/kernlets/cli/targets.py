@@ -16,8 +16,9 @@ from typing import Any
 import typer
 
 from ..backend.atomic import refuse_special, remove_abandoned
+from ..backend.text import size_text
 from ..persistence import is_model, save
-from .show import size_text
+from ..persistence.file import refuse_foreign_name
 
 SUFFIXES = (".csv", ".npy", ".npz")
 ROOM = 2**20  # bytes that a disk must have free for the smallest result
@@ -25,6 +26,7 @@ ROOM = 2**20  # bytes that a disk must have free for the smallest result
 
 def check_model(path: Path, force: bool) -> None:
     """Refuse a place where no model can be saved, or a file that is not a model."""
+    refuse_foreign_name(path)
     check_place(path)
     is_other = path.exists() and path.stat().st_size > 0 and not is_model(path)
     if is_other and not force:
@@ -38,7 +40,9 @@ def check_table(path: Path, inputs: Sequence[Path], force: bool) -> None:
     """Refuse a file name of unknown format, and the inputs."""
     if path.suffix.lower() not in SUFFIXES:
         raise typer.BadParameter(
-            f"{path} must end in {', '.join(SUFFIXES)}", param_hint="--output"
+            f"{path} must end in {', '.join(SUFFIXES)}, or be - for text on standard "
+            "output",
+            param_hint="--output",
         )
     check_place(path)
     check_inputs(path, inputs, force)

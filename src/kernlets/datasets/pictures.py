@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kernlets.backend.text import printable
 from kernlets.datasets.table_types import (
     DataFileError,
     Request,
@@ -35,7 +36,15 @@ def read_folder(path: Path, request: Request) -> Table:
         row[...] = _same_shape(file, _pixels(file, request), first.shape)
     has_labels = labelled and request.label is not False
     y = np.array([file.parent.name for file in files]) if has_labels else None
-    return Table(X.reshape(len(X), -1), y, None, first.shape)
+    names = [_shown(file.relative_to(path).as_posix()) for file in files]
+    return Table(
+        X.reshape(len(X), -1), y, None, first.shape, np.array(names, dtype=object)
+    )
+
+
+def _shown(name: str) -> str:
+    """The name of a file, without characters that control a terminal."""
+    return name if name.isprintable() else printable(name)
 
 
 def _image_files(path: Path) -> list[Path]:
@@ -87,9 +96,9 @@ def _decode(image: Any, request: Request) -> np.ndarray:
 
 def _same_shape(file: Path, pixels: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     if pixels.shape != shape:
+        problem = f"has shape {pixels.shape}, the first image {shape}: "
+        problem += "make all images the same size or give "
         raise DataFileError(
-            file,
-            f"has shape {pixels.shape}, the first image {shape}: make all images the "
-            "same size or give size=(height, width)",
+            file, problem + "size=(height, width)", problem + "--size, e.g. 28x28"
         )
     return pixels

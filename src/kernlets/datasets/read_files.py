@@ -123,7 +123,7 @@ def _reader(path: Path) -> Callable[[Path, Request], Table]:
 
 
 def _checked(path: Path, table: Table) -> Table:
-    X, y, names, shape = table
+    X, y, names, shape, files = table
     if X.ndim < 2 or X.dtype.kind not in "fiub":
         raise DataFileError(
             path, f"rows of shape {X.shape} and type {X.dtype}: needs a numeric matrix"
@@ -135,7 +135,8 @@ def _checked(path: Path, table: Table) -> Table:
     if y is not None and len(y) != len(X):
         advice = "transpose it" if len(y) == X.shape[1] else "give one label per row"
         raise DataFileError(path, f"{len(X)} rows but {len(y)} labels: {advice}")
-    return Table(X if isinstance(X, np.memmap) else as_float(X), y, names, shape)
+    X = X if isinstance(X, np.memmap) else as_float(X)
+    return Table(X, y, names, shape, files)
 
 
 def _read_npy(path: Path, request: Request) -> Table:

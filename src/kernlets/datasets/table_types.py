@@ -26,10 +26,16 @@ LONGEST = 60  # characters of a name in a message
 
 
 class DataFileError(ValueError):
-    """A data file that cannot be used: one line with the file and the remedy."""
+    """A data file that cannot be used: one line with the file and the remedy.
 
-    def __init__(self, path: Path | str, problem: str) -> None:
+    `in_shell` is the same with the remedy in the words of the command line.
+    """
+
+    def __init__(
+        self, path: Path | str, problem: str, in_shell: str | None = None
+    ) -> None:
         super().__init__(" ".join(f"{path}: {problem}".split()))
+        self.in_shell = " ".join(f"{path}: {in_shell or problem}".split())
 
 
 @contextmanager
@@ -70,6 +76,8 @@ class Table(NamedTuple):
         Column names.
     image_shape : tuple of int, optional
         Shape of an image.
+    files : array (n,), optional
+        Of a folder of images the file of each row, from the folder on.
 
     Examples
     --------
@@ -83,6 +91,7 @@ class Table(NamedTuple):
     y: np.ndarray | None  # (n,), numbers or strings
     feature_names: list[str] | None = None
     image_shape: tuple[int, ...] | None = None
+    files: np.ndarray | None = None  # (n,) text
 
     @property
     def class_names(self) -> list[str] | None:

@@ -12,7 +12,18 @@ import numpy as np
 
 from .check import FOREIGN, Conditions, Declared
 from .composite import Either, Maybe, Named, Output, Size
-from .kinds import Flag, Floats, Indices, Labels, Names, Nothing, Number, Text, Whole
+from .kinds import (
+    LARGEST,
+    Flag,
+    Floats,
+    Indices,
+    Labels,
+    Names,
+    Nothing,
+    Number,
+    Text,
+    Whole,
+)
 
 
 def _n_rows(model: Any) -> int:
@@ -50,6 +61,7 @@ CLASSIFIER_RULES: Conditions = {
 DECLARED: dict[str, Declared] = {
     "BaseEstimator": {
         "feature_names_in_": Maybe(Names("p")),
+        "row_names_": Maybe(Indices(None, least=-LARGEST), Names(None)),
         "_sklearn_output_config": Maybe(Output()),
     },
     "PCA": {

@@ -20,7 +20,8 @@ from ..backend.arrays import (
     to_numpy,
 )
 from ..backend.products import matmul
-from ..backend.room import room
+from ..backend.room import OverMemory, room
+from ..backend.text import size_text
 from ..core import Array, Kernel
 from ..kernels.definite import refuse_negative_energy
 
@@ -55,12 +56,15 @@ def rpcholesky(
 
 
 def _check_memory(X: Array, m: int) -> None:
-    need = X.shape[0] * m * X.dtype.itemsize
-    if need > room(X):
-        raise ValueError(
-            f"landmarks='rpcholesky' with n_landmarks={m} needs {need / 1e9:.1f} GB: "
-            "lower n_landmarks, raise options(memory=...), or use "
-            "landmarks='leverage' or 'kmeans'"
+    need, memory = X.shape[0] * m * X.dtype.itemsize, room(X)
+    if need > memory:
+        raise OverMemory(
+            f"landmarks='rpcholesky' with n_landmarks={m} needs {size_text(need)}, "
+            f"over the memory option of {size_text(memory)}",
+            "lower n_landmarks, raise kernlets.options(memory=...), or use "
+            "landmarks='leverage' or 'kmeans'",
+            "lower --n-landmarks, raise --memory, or use --landmarks leverage or "
+            "kmeans",
         )
 
 

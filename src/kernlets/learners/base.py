@@ -48,6 +48,7 @@ class DictionaryLearner(
     `_parameter_constraints`.
     """
 
+    _stores_row_names = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [AT_LEAST_1, None],
         "n_nonzero_coefs": [AT_LEAST_1, None],

@@ -17,8 +17,9 @@ from ..backend.clipping import SAMPLES, clipped
 from ..backend.constraints import StrOptions
 from ..backend.fill import at_hand
 from ..backend.random import generator
-from ..backend.room import room
+from ..backend.room import OverMemory, room
 from ..backend.rows import look_through
+from ..backend.text import size_text
 from ..backend.weights import (
     Weights,
     at_least_one,
@@ -152,11 +153,12 @@ def _refuse_large(n: int, itemsize: int, memory: int, who: str) -> None:
     if need <= memory:
         return
     advised = min(n, max(100, int(memory / (16 * itemsize * n))))
-    raise MemoryError(
-        f"{who} needs about {need / 1e9:.1f} GB for the kernel matrix of {n} samples, "
-        f"over the memory option of {memory / 1e9:.1f} GB. Use make_pipeline("
-        f"NystroemMap(kernel, n_landmarks={advised}), KSVD(...)), pass float32, or "
-        "raise it with kernlets.options(memory=...)"
+    raise OverMemory(
+        f"{who} needs about {size_text(need)} for the kernel matrix of {n} samples, "
+        f"over the memory option of {size_text(memory)}",
+        f"use make_pipeline(NystroemMap(kernel, n_landmarks={advised}), KSVD(...)), "
+        "pass float32, or raise it with kernlets.options(memory=...)",
+        f"use --method lkdl --n-landmarks {advised}, or raise --memory",
     )
 
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import namespace, to_numpy
 from ..backend.estimator import Estimator
 from ..backend.pipelines import before_last, last_step
+from ..backend.row_names import row_name, row_names
 from ..backend.rows import map_rows
 from ..backend.samples import is_objects
 from ..backend.scale import quiet
@@ -161,6 +162,7 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
         self, attribution: Attribution, row: int, score: float
     ) -> OutlierExplanation:
         lower = float(np.mean(self._training_scores() < score))
+        number = int(attribution.numbers[row])
         return OutlierExplanation(
             float(score),
             self.threshold_,
@@ -169,8 +171,9 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
             self._in_original_units(attribution.rows[row]),
             self._in_original_units(attribution.expected[row]),
             self._in_original_units(attribution.nearest[row]),
-            int(attribution.numbers[row]),
+            number,
             self._feature_names(),
+            row_name(row_names(self), number),
         )
 
     def _in_original_units(self, row: np.ndarray) -> np.ndarray:  # (p,)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+from ..backend.text import printable
 
 MAX_FEATURES = 5  # number of features that the text names
 
@@ -28,9 +31,11 @@ class OutlierExplanation:
     nearest : array (p,)
         The nearest normal training row.
     nearest_row : int
-        Its number.
+        Its position in the X that the detector was fitted to.
     names : tuple of str
         Names of the features.
+    nearest_name : int, str or None
+        The label of the nearest row in the index of a dataframe, or its row in a file.
 
     Examples
     --------
@@ -52,6 +57,7 @@ class OutlierExplanation:
     nearest: np.ndarray  # (p,)
     nearest_row: int
     names: tuple[str, ...]
+    nearest_name: Any = None
 
     @property
     def is_outlier(self) -> bool:
@@ -103,4 +109,5 @@ class OutlierExplanation:
         return [*lines, *more]
 
     def _neighbour(self) -> str:
-        return f"nearest normal training row: {self.nearest_row}"
+        row = self.nearest_row if self.nearest_name is None else self.nearest_name
+        return f"nearest normal training row: {printable(row)}"

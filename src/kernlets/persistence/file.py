@@ -26,6 +26,16 @@ from .container import (
 )
 
 FORMAT_VERSION = 1
+FOREIGN_SUFFIXES = frozenset(
+    ".mat .npy .npz .csv .tsv .txt .pkl .pickle .joblib .skops .h5 .hdf5 .parquet "
+    ".feather .arrow .json .yaml .yml .xml .onnx .pt .pth .html .md .zip "
+    ".gz .tar .png .jpg .jpeg .tif .tiff .pdf .py .xlsx".split()
+)
+"""Ends of names that promise a file of another kind."""
+ELSEWHERE = {
+    ".onnx": ", or make it one with `kernlets export` or to_onnx",
+    ".html": ", or make it one with `kernlets export` or to_page",
+}
 
 
 class ModelFileError(FileError):
@@ -70,7 +80,8 @@ def save(
         tensors are saved as NumPy arrays.
     path : path
         Replaced in one step when all is written, so that no half-written file is
-        ever seen.
+        ever seen. A name that ends like a file of another kind, such as ".npz" or
+        ".pkl", is refused.
     notes : dict of str, optional
         Facts to keep in the file beside the model, such as its accuracy, for
         ``kernlets info``; `load` leaves them out.
@@ -93,7 +104,18 @@ def save(
     if not isinstance(model, MODEL.holds):
         raise PersistenceError("", f"a {type(model).__name__} is no estimator")
     _check_notes(notes or {})
+    refuse_foreign_name(path)
     _write(pack(model, MODEL, notes), path)
+
+
+def refuse_foreign_name(path: str | Path) -> None:
+    """Raise for a name that promises a file of another kind."""
+    suffix = Path(path).suffix.lower()
+    if suffix in FOREIGN_SUFFIXES:
+        raise ValueError(
+            f"{path}: a model file is no {suffix} file, and other programs could not "
+            f"read it: name it {Path(path).stem}.kernlets{ELSEWHERE.get(suffix, '')}"
+        )
 
 
 def _check_notes(notes: dict[str, str]) -> None:

@@ -1,0 +1,57 @@
+"""Names of training rows: the index of a dataframe, or rows of a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .arrays import is_dask
+from .pipelines import steps_of
+from .text import printable
+
+ROW_NAMES = "row_names_"
+"""Where a fitted estimator has the names of its training rows, if they have names."""
+
+
+LARGEST = 2**53  # whole numbers beyond it are stored as text
+
+
+def note_row_names(estimator: Any, X: Any) -> None:
+    """Store the index of a dataframe that an estimator was fitted to.
+
+    Rows that are counted from 0 on need no names.
+    """
+    set_row_names(estimator, index_names(X))
+
+
+def set_row_names(estimator: Any, names: np.ndarray | None) -> None:
+    """Store names of training rows, or remove those of an earlier fit."""
+    vars(estimator).pop(ROW_NAMES, None)
+    if names is not None and not np.array_equal(names, np.arange(len(names))):
+        setattr(estimator, ROW_NAMES, names)
+
+
+def index_names(X: Any) -> np.ndarray | None:  # (n,)
+    """The index of a dataframe, as whole numbers or text; None for other rows."""
+    index = getattr(X, "index", None)
+    if index is None or callable(index) or is_dask(X) or not hasattr(X, "iloc"):
+        return None
+    names = np.asarray(index)
+    if names.dtype.kind in "iu" and (np.abs(names) < LARGEST).all():
+        return names.astype(np.int64)
+    return np.array([printable(name) for name in index], dtype=object)
+
+
+def row_names(model: Any) -> np.ndarray | None:  # (n,)
+    """Names of the rows that a model was fitted to: those that a step was given."""
+    named = (getattr(step, ROW_NAMES, None) for step in steps_of(model))
+    return next((names for names in named if names is not None), None)
+
+
+def row_name(names: np.ndarray | None, row: int) -> Any:
+    """The name of a training row; None where it has none, as later rows of a stream."""
+    if names is None or row >= len(names):
+        return None
+    name = names[row]
+    return int(name) if isinstance(name, np.integer) else name
