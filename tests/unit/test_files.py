@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import struct
 import sys
+import threading
 import zipfile
 from pathlib import Path
 
@@ -496,6 +500,194 @@ def test_folders_without_images(tmp_path: Path) -> None:
     folder = image_folder(tmp_path / "set", {"cat/a.png": (2, 2)})
     (folder / "dog").mkdir()
     assert "no image in 'dog'" in failure(folder)
+
+
+GREY = np.array([[0, 51, 102], [153, 204, 255]], dtype=np.uint8)  # fifths of white
+
+
+def pictured(folder: Path, picture, name: str = "a.png", **how: object) -> Path:
+    """A folder with one class of one image."""
+    (folder / "c").mkdir(parents=True, exist_ok=True)
+    picture.save(folder / "c" / name, **how)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("mode", "name"),
+    [(m, "a.tif") for m in ("1", "L", "LA", "RGB", "RGBA", "CMYK", "I;16", "I;16B")]
+    + [(m, "a.png") for m in ("1", "L", "P", "LA", "RGB", "RGBA", "I;16")]
+    + [("P", "a.gif"), ("L", "a.pgm"), ("RGB", "a.bmp"), ("YCbCr", "a.jpg")],
+)
+def test_images_of_every_mode_are_read_as_they_are_seen(
+    tmp_path: Path, mode: str, name: str
+) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    if mode == "1":
+        shares = (GREY > 127) * 1.0
+        picture = image.fromarray(GREY).convert("1", dither=0)
+    elif mode.startswith("I;16"):
+        shares = GREY / 255
+        deep = GREY.astype(">u2" if mode.endswith("B") else "<u2") * 257
+        deep = deep.astype(">u2" if mode.endswith("B") else "<u2")
+        picture = image.frombytes(mode, (3, 2), deep.tobytes())
+    elif mode == "YCbCr":
+        shares = np.full((2, 3), 0.6)
+        picture = image.new("RGB", (3, 2), (153, 153, 153)).convert(mode)
+    else:
+        shares, picture = GREY / 255, image.fromarray(GREY).convert("RGB").convert(mode)
+    table = read_table(pictured(tmp_path, picture, name))
+    np.testing.assert_allclose(table.X, shares.reshape(1, -1), atol=1.5 / 255)
+
+
+def transparent(mode: str):
+    """A picture that is white where it can be seen, with black that cannot be seen."""
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    pixels = np.zeros((2, 2, 4), dtype=np.uint8)
+    pixels[0], pixels[1, 0] = (0, 0, 0, 0), (0, 0, 0, 255)
+    pixels[1, 1] = (0, 0, 0, 102)  # black of two fifths
+    picture, how = image.fromarray(pixels), {}
+    if mode == "LA":
+        picture = picture.convert("LA")
+    elif mode in ("P", "L", "RGB"):  # a colour that means transparency
+        flat = np.array([[7, 7], [0, 153]], dtype=np.uint8)
+        picture = image.fromarray(flat).convert(mode)
+        if mode == "P":
+            picture.putpalette([level for level in range(256) for _ in range(3)])
+        how = {"transparency": (7, 7, 7) if mode == "RGB" else 7}
+    return picture, how
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "L", "RGB"])
+def test_transparent_pixels_lie_on_white(tmp_path: Path, mode: str) -> None:
+    picture, how = transparent(mode)
+    folder = pictured(tmp_path, picture, **how)
+    np.testing.assert_allclose(read_table(folder).X, [[1, 1, 0, 0.6]], atol=1 / 255)
+    colours = read_table(folder, color=True)
+    assert colours.image_shape == (2, 2, 3)
+    np.testing.assert_allclose(colours.X[0, ::3], [1, 1, 0, 0.6], atol=1 / 255)
+    small = read_table(folder, size=(1, 1))  # transparency first, then interpolation
+    assert 0.55 < small.X[0, 0] < 0.75
+
+
+@pytest.mark.parametrize(
+    ("pixels", "told"),
+    [
+        (np.array([[0.0, 0.25, 1.0]], dtype=np.float32), None),
+        (np.array([[0.0, 2.0]], dtype=np.float32), "from 0.0 to 2.0, which must"),
+        (np.array([[-1.0, 1.0]], dtype=np.float32), "from -1.0 to 1.0"),
+        (np.array([[np.nan, 1.0]], dtype=np.float32), "from nan to nan"),
+        (np.array([[0, 2**29, 2**31 - 1]], dtype=np.int32), None),
+        (np.array([[-1, 2**30]], dtype=np.int32), "grey values from -1 to"),
+        (np.array([[0, 70, 255]], dtype=np.int32), "save it with 16 bits"),
+        (np.zeros((1, 3), dtype=np.int32), None),
+    ],
+)
+def test_deep_images_are_in_the_unit_interval(tmp_path: Path, pixels, told) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    folder = pictured(tmp_path, image.fromarray(pixels), "a.tif")
+    if told is not None:
+        with pytest.raises(DataFileError, match=told):
+            read_table(folder)
+        return
+    white = 1 if pixels.dtype == np.float32 else 2**31 - 1
+    np.testing.assert_allclose(read_table(folder).X, pixels / white, atol=1e-6)
+    assert read_table(folder, color=True).image_shape == (1, 3, 3)
+    enlarged = read_table(folder, size=(9, 9)).X
+    assert enlarged.min() >= 0 and enlarged.max() <= 1
+
+
+def test_unsigned_integers_and_reversed_greys_of_tiff(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    pixels = np.array([[0, 2**31, 2**32 - 1]], dtype=np.uint32)
+    folder = pictured(tmp_path / "u", image.fromarray(pixels.view(np.int32)), "a.tif")
+    path = folder / "c" / "a.tif"
+    entry = struct.pack("<HHIH", 339, 3, 1, 2)  # the tag that says signed
+    content = path.read_bytes()
+    assert content.count(entry) == 1
+    path.write_bytes(content.replace(entry, struct.pack("<HHIH", 339, 3, 1, 1)))
+    np.testing.assert_allclose(read_table(folder).X, [[0, 0.5, 1]], atol=1e-6)
+    deep = image.fromarray(GREY.astype(np.uint16) * 257)
+    folder = pictured(tmp_path / "w", deep, "a.tif", tiffinfo={262: 0})
+    with image.open(folder / "c" / "a.tif") as opened:
+        is_reversed = opened.tag_v2[262] == 0
+    shares = 1 - GREY / 255 if is_reversed else GREY / 255
+    np.testing.assert_allclose(read_table(folder).X, [shares.ravel()], atol=1e-6)
+
+
+@pytest.mark.parametrize("suffix", [".jpg", ".tif", ".png"])
+def test_images_are_turned_as_their_exif_data_say(tmp_path: Path, suffix: str) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    pixels = np.zeros((16, 32), dtype=np.uint8)
+    pixels[:, 16:] = 255
+    exif = image.Exif()
+    exif[274] = 6  # to be turned by a quarter, so that the right becomes the bottom
+    picture = image.fromarray(pixels)
+    table = read_table(pictured(tmp_path, picture, f"a{suffix}", exif=exif))
+    assert table.image_shape == (32, 16)
+    seen = table.X.reshape(32, 16)
+    assert seen[:14].max() < 0.1 and seen[18:].min() > 0.9
+
+
+def test_files_of_several_images_are_refused(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    one, two = image.fromarray(GREY), image.fromarray(255 - GREY)
+    for name in ("a.gif", "a.tif"):
+        folder = pictured(
+            tmp_path / name, one, name, save_all=True, append_images=[two]
+        )
+        with pytest.raises(DataFileError, match="holds 2 pictures"):
+            read_table(folder)
+    phone = pictured(
+        tmp_path / "p", one, "a.jpg", format="MPO", save_all=True, append_images=[two]
+    )
+    assert read_table(phone).X.shape == (1, 6)  # the others are previews
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs POSIX")
+@pytest.mark.parametrize(
+    ("reader", "name"),
+    [
+        (read_table, "d.csv"),
+        (read_table, "d.npy"),
+        (read_table, "folder/a.png"),
+        (read_table, "folder/cat/a.png"),
+        (open_rows, "d.npy"),
+        (open_rows, "folder/a.parquet"),
+    ],
+)
+def test_pipes_are_refused(tmp_path: Path, reader, name: str) -> None:
+    """Opening one would wait for ever, so the reader runs in a thread of its own."""
+    pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    pipe = tmp_path / name
+    pipe.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(pipe)
+    if name == "folder/a.png":  # beside images
+        image_folder(tmp_path / "folder", {"b.png": (2, 2)})
+    path = tmp_path / Path(name).parts[0]
+    said: list[str] = []
+    thread = threading.Thread(target=lambda: said.append(refusal(reader, path)))
+    thread.start()
+    thread.join(20)
+    with contextlib.suppress(OSError):  # lets a reader that waits go on
+        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+    thread.join()
+    assert said == [f"{pipe}: is not a regular file: save it as one, or remove it"]
+
+
+def refusal(reader, path: Path) -> str:
+    """The message of a reader that refuses a file."""
+    try:
+        reader(path)
+    except DataFileError as error:
+        return str(error)
+    return ""
+
+
+def test_images_beside_sub_folders_are_mentioned(tmp_path: Path) -> None:
+    shapes = {"cat/a.png": (2, 2), "b.png": (2, 2)}
+    folder = image_folder(tmp_path / "set", shapes)
+    with pytest.warns(UserWarning, match=r"are left out: 'b\.png'"):
+        assert read_table(folder).X.shape == (1, 4)
 
 
 # -- damage of every kind -----------------------------------------------------------

@@ -21,6 +21,7 @@ from kernlets.datasets.table_types import (
     Table,
     label_column,
     reading,
+    refuse_special,
 )
 
 from ..backend.sparse_rows import as_dense
@@ -112,6 +113,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 def _reader(path: Path) -> Callable[[Path, Request], Table]:
     if not path.exists():
         raise DataFileError(path, "does not exist: check the path")
+    refuse_special(path)
     if path.is_dir():
         return pictures.read_folder
     if path.suffix.lower() not in READERS:

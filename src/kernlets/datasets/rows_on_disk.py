@@ -27,6 +27,7 @@ from kernlets.datasets.table_types import (
     label_column,
     optional_import,
     reading,
+    refuse_special,
 )
 
 BLOCK_SHARE = 16  # a block read from a file takes this part of the memory option
@@ -76,6 +77,7 @@ def open_rows(
     with reading(path):
         if not path.exists():
             raise DataFileError(path, "does not exist: check the path")
+        refuse_special(path)
         if path.suffix.lower() == ".npy":
             return _open_npy(path, request)
         files = parquet_files(path)
@@ -88,9 +90,12 @@ def open_rows(
 
 def parquet_files(path: Path) -> list[Path]:
     """The files of a table in Parquet: one, or all in a folder, by name."""
+    files = [path] if path.suffix.lower() == ".parquet" else []
     if path.is_dir():
-        return sorted(path.glob("*.parquet"))
-    return [path] if path.suffix.lower() == ".parquet" else []
+        files = sorted(path.glob("*.parquet"))
+    for file in files:
+        refuse_special(file)
+    return files
 
 
 def parquet_bytes(path: Path) -> int:

@@ -43,6 +43,12 @@ def reading(path: Path) -> Iterator[None]:
         raise DataFileError(path, _why_unreadable(error)) from error
 
 
+def refuse_special(path: Path) -> None:
+    """Raise for a pipe, a socket or a device, which may be waited for without end."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise DataFileError(path, "is not a regular file: save it as one, or remove it")
+
+
 def _why_unreadable(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return f"does not fit into memory ({error}): save fewer rows or use .npy"
