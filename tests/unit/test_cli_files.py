@@ -239,6 +239,37 @@ def test_a_gap_names_line_and_column(tmp_path: Path, cell: str, told: str) -> No
     assert f"column 'b', line 3: {told}" in text
 
 
+def labelled(path: Path, labels: list[str]) -> Path:
+    """Two groups of rows of two features, with these labels in turn."""
+    rng = np.random.default_rng(0)
+    rows = rng.random((40, 2)) + 3 * np.eye(2)[np.arange(40) % 2]
+    cells = [labels[i % len(labels)] for i in range(40)]
+    lines = [f"{a:.3f},{b:.3f},{c}" for (a, b), c in zip(rows, cells, strict=True)]
+    path.write_text("\n".join(["a,b,kind", *lines]))
+    return path
+
+
+def test_predictions_are_written_as_labels_were(tmp_path: Path) -> None:
+    data = labelled(tmp_path / "d.csv", ["007", "7"])
+    model, out = tmp_path / "m", tmp_path / "out.csv"
+    told = ok("fit", data, "-m", model, "--label", "kind")
+    assert re.search(r"classes +2\n", told)
+    ok("predict", model, data, "-o", out)
+    assert out.read_text().split()[1:] == ["007", "7"] * 20
+    assert "accuracy  1.0000" in ok("score", model, data, "--label", "kind")
+
+
+def test_labels_that_are_no_classes(tmp_path: Path) -> None:
+    fit = ["-m", tmp_path / "m", "--label", "kind"]
+    data = labelled(tmp_path / "d.csv", ["1.0", "2.0"])
+    ok("fit", data, *fit)
+    data = labelled(tmp_path / "d.csv", ["1.0", "2.5"])
+    assert "labels such as 2.5 are measurements" in error("fit", data, *fit)
+    data = labelled(tmp_path / "d.csv", [f"row{i}" for i in range(40)])
+    result = run("fit", data, *fit, "--atoms", "1", "--sparsity", "1")
+    assert "every row has a label of its own" in result.stderr
+
+
 KNOWN = ["lkdl", "src", "lc-ksvd", "outliers"]
 FILLED = ["--search 2s", "--map fourier"]
 

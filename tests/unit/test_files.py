@@ -200,7 +200,7 @@ def test_text_of_numbers_has_no_labels_unless_asked(tmp_path: Path) -> None:
 def test_text_label_by_name_and_label_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "d.csv", "0,1,kind\n1,2.5,1.5\n3,-4,2.5\n")
     table = read_table(path, label="kind")
-    assert table.feature_names == ["0", "1"] and table.y.tolist() == [1.5, 2.5]
+    assert table.feature_names == ["0", "1"] and table.y.tolist() == ["1.5", "2.5"]
     numbers = written(tmp_path / "n.csv", "a,y\n1,2\n3,4\n")
     assert read_table(numbers).y.tolist() == [2, 4]
     assert read_table(numbers, label=False).feature_names == ["a", "y"]
@@ -251,6 +251,143 @@ def test_text_index_column_is_left_out(tmp_path: Path) -> None:
 )
 def test_text_culprit_is_named(tmp_path: Path, text: str, reason: str) -> None:
     assert reason in failure(written(tmp_path / "d.csv", text))
+
+
+@pytest.mark.parametrize(
+    ("labels", "values"),
+    [
+        (["0", "10", "-3"], [0, 10, -3]),
+        (["007", "7", "7"], ["007", "7", "7"]),
+        (["1e2", "100", "+1"], ["1e2", "100", "+1"]),
+        (["1.0", "2.0", "1"], ["1.0", "2.0", "1"]),
+        (["-0", "0", "1"], ["-0", "0", "1"]),
+        (["9" * 30, "1", "2"], ["9" * 30, "1", "2"]),
+        (["yes", "-", "none"], ["yes", "-", "none"]),
+        ([" a ", "a", "A"], ["a", "a", "A"]),
+    ],
+)
+def test_labels_are_the_text_in_the_file_unless_all_are_integers(
+    tmp_path: Path, labels: list[str], values: list[object]
+) -> None:
+    lines = [f"{j},{label}" for j, label in enumerate(labels)]
+    path = written(tmp_path / "d.csv", "\n".join(["a,kind", *lines]))
+    y = read_table(path, label="kind").y
+    assert y.tolist() == values
+    assert y.dtype == (np.int64 if isinstance(values[0], int) else object)
+
+
+@pytest.mark.parametrize("mark", ["", "?", "NaN", "NA", "null", "-"])
+def test_a_missing_label_is_no_class(tmp_path: Path, mark: str) -> None:
+    path = written(tmp_path / "d.csv", f"a,kind\n1,0\n2,{mark}\n3,1\n")
+    assert "line 3 has no label" in failure(path, label="kind")
+
+
+def test_a_column_that_begins_with_gaps_is_no_column_of_labels(tmp_path: Path) -> None:
+    path = written(tmp_path / "d.csv", "a,b\n1,NA\n3,?\n5,6\n")
+    table = read_table(path, gaps=True)
+    assert table.y is None and table.feature_names == ["a", "b"]
+
+
+def test_columns_without_a_name_are_refused_if_they_hold_something(
+    tmp_path: Path,
+) -> None:
+    inner = written(tmp_path / "d.csv", "a,,b\n1,,3\n4,5,6\n")
+    assert "column 2 has no name in line 1, but '5' in line 3" in failure(inner)
+    blank = written(tmp_path / "b.csv", "a,,b,\n1,,3,\n4,,6,\n")  # trailing commas
+    assert read_table(blank).feature_names == ["a", "b"]
+    lost = written(tmp_path / "l.csv", ",a,b\n0.5,1,2\n0.25,3,4\n")
+    assert "the first column has no name, and does not" in failure(lost)
+
+
+def test_a_first_column_without_a_name_is_row_numbers(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    for rows in ("0,1,2\n1,3,4\n2,5,6", "r1,1,2\nr2,3,4\nr7,5,6"):
+        table = read_table(written(tmp_path / "d.csv", f",a,b\n{rows}\n"))
+        assert table.feature_names == ["a", "b"]
+    assert not recwarn.list
+    path = written(tmp_path / "d.csv", ",a,b\n7,1,2\n3,3,4\n")
+    with pytest.warns(UserWarning, match="is left out, as numbers of rows"):
+        assert read_table(path).feature_names == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a;b\n1,5;2\n,25;-3,5e1\n",
+        "a\tb\n1,5\t2\n,25\t-3,5e1\n",
+        "1,5;2\n0,25;-35\n",  # no header
+        '"a";"b"\n"1,5";"2"\n"0,25";"-35"\n',
+    ],
+)
+def test_decimal_commas_are_recognised(tmp_path: Path, text: str) -> None:
+    table = read_table(written(tmp_path / "d.csv", text))
+    np.testing.assert_array_equal(table.X, [[1.5, 2], [0.25, -35]])
+
+
+def test_decimal_commas_far_down_and_beside_gaps(tmp_path: Path) -> None:
+    rows = "".join(f"{j};{j}\n" for j in range(50))
+    path = written(tmp_path / "d.csv", f"a;b\n{rows}1,5;NA\n")
+    table = read_table(path, gaps=True)
+    assert table.X[-1, 0] == 1.5 and np.isnan(table.X[-1, 1])
+    assert "column 'a', line 52: '1,5' has a decimal comma" in failure(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a;b\n1,5;2\n3;4.5\n", "column 'a', line 2: '1,5' has a decimal comma"),
+        ("a;b\n1,500;2\n3,250;4\n", "may mark decimals or thousands"),
+        ('a,b\n"1,5",2\n', "'1,5' has a decimal comma: write a decimal point"),
+        ('a,b\n"1,234,567",2\n', "'1,234,567' has marks of thousands"),
+        ("a;b\n1.234,5;2\n", "'1.234,5' has marks of thousands"),
+        ("a,b\n2024-05-01,2\n", "'2024-05-01' is a date: write a number"),
+        ("a,b\n1_000,2\n", "'1_000' is not a number"),
+        ("a,b\n\uff12,1\n", "is not a number"),
+        ('a,label\n1,x\n2,"y\n3,x\n', "line 4: a label runs over several lines"),
+        ("a,label,label\n1,x,2\n", None),
+    ],
+)
+def test_numbers_that_are_written_in_another_way(
+    tmp_path: Path, text: str, reason: str | None
+) -> None:
+    path = written(tmp_path / "d.csv", text)
+    if reason is None:
+        assert "has 2 columns called 'label'" in failure(path, label="label")
+    else:
+        assert reason in failure(path)
+        assert reason in failure(path, gaps=True)
+
+
+def test_all_columns_of_text_are_named_at_once(tmp_path: Path) -> None:
+    text = "a,name,day,kind\n1,Ann,2024-05-01,x\n2,Bob,2024-05-02,y\n"
+    told = failure(written(tmp_path / "d.csv", text))
+    assert "columns 'name' (line 2: 'Ann'), 'day' (line 2: '2024-05-01') hold" in told
+    assert "encode them as numbers or remove them" in told and "header" not in told
+    many = ",".join(f"c{j}" for j in range(9))
+    path = written(tmp_path / "m.csv", f"{many}\n{many}\n")
+    assert "'c4' (line 2: 'c4') and 3 more hold" in failure(path)
+
+
+def test_two_columns_of_the_usual_names_are_mentioned(tmp_path: Path) -> None:
+    path = written(tmp_path / "d.csv", "a,class,target\n1,x,0\n2,y,1\n")
+    with pytest.warns(UserWarning, match="'class' is taken for the labels, and 'tar"):
+        assert read_table(path).feature_names == ["a", "target"]
+
+
+def test_text_in_utf_16(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("a,label\n1,\u00e9t\u00e9\n", "utf-16")
+    assert read_table(path).y.tolist() == ["\u00e9t\u00e9"]
+    path.write_text("a,label\n1,cat\n", "utf-16-le")  # without a mark
+    assert "bytes of zero" in failure(path)
+
+
+def test_a_cell_that_never_ends(tmp_path: Path) -> None:
+    rows = "1,2\n" * 40_000
+    assert "close its quotation mark" in failure(
+        written(tmp_path / "d.csv", f'a,b\n1,"2\n{rows}')
+    )
 
 
 def test_advice_on_labels_is_given_where_there_are_none(tmp_path: Path) -> None:
@@ -316,7 +453,9 @@ def test_a_header_can_be_told(tmp_path: Path) -> None:
     # names that are asked for are a header, too
     assert read_table(short, columns=["8", "7"]).X.tolist() == [[2, 1]]
     named = written(tmp_path / "named.csv", "a,b\n1,2\n")
-    assert "'a' is not a number" in failure(named, header=False)
+    told = failure(named, header=False)
+    assert "columns 0 (line 1: 'a'), 1 (line 1: 'b') hold something else" in told
+    assert told.endswith("or header if line 1 names the columns")
     assert "has no header" in failure(named, header=False, label="b")
 
 
@@ -401,6 +540,17 @@ def test_text_in_another_encoding(tmp_path: Path) -> None:
 # -- Parquet ------------------------------------------------------------------------
 
 
+def test_parquet_columns_of_text_are_named_at_once(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "d.parquet", a=["x", "y"], b=["u", "v"], y=[0, 1])
+    told = failure(path)
+    assert "columns 'a' (string), 'b' (string) hold no numbers" in told
+
+
+def test_parquet_columns_without_a_name(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "d.parquet", **{"a": [1.0], "": [2.0]})
+    assert "column 2 has no name" in failure(path)
+
+
 def parquet(path: Path, **columns: object) -> Path:
     arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     import pyarrow.parquet
@@ -427,7 +577,7 @@ def test_parquet_keeps_float32_and_integer_labels(tmp_path: Path) -> None:
 
 def test_parquet_culprits(tmp_path: Path) -> None:
     words = parquet(tmp_path / "w.parquet", a=["x", "y"], b=[1.0, 2.0])
-    assert "column 'a' holds string" in failure(words)
+    assert "columns 'a' (string) hold no numbers" in failure(words)
     holes = parquet(tmp_path / "h.parquet", a=[1.0, None], y=[0, 1])
     assert "column 'a', row 1 is empty" in failure(holes)
     with pytest.raises(DataFileError, match="column 'a', row 1 is empty"):

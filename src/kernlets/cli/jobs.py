@@ -20,6 +20,7 @@ from ..backend.pipelines import last_step, steps_of, takes_gaps
 from ..backend.rows import count_rows
 from ..config import options
 from ..datasets import Table
+from ..datasets.header import is_number
 from ..imputers import DictionaryImputer
 from .apply import score_facts
 from .build import Recipe
@@ -81,6 +82,8 @@ def fit_model(
     train = source.read()
     recipe, scaling = recipe.scaled_for(train)
     model = recipe.build(train.y is not None, has_gaps(train.X))
+    if is_classifier(model) and isinstance(train.y, np.ndarray):
+        _check_classes(source.path, train.y)
     columns = _told_columns(source.path, train, takes_gaps(model))
     held_out = None
     if test is not None:
@@ -104,6 +107,23 @@ def fit_model(
         others = "rows that were held out" if test is None else test.name
         save_or_rescue(model, path, notes | scores | {"measured on": others})
     show_facts(facts)
+
+
+def _check_classes(path: Path, labels: np.ndarray) -> None:
+    """Refuse labels that are measurements, and say where no two rows share one."""
+    classes = np.unique(labels)
+    if len(classes) and all(is_number(str(label)) for label in classes):
+        broken = [str(label) for label in classes if float(label) % 1 != 0]
+        if broken:
+            raise ValueError(
+                f"{path}: labels such as {broken[0]} are measurements, not classes: "
+                "name the column of classes with --label, or write classes as words"
+            )
+    if 1 < len(classes) == len(labels):
+        warnings.warn(
+            f"{path}: every row has a label of its own: name the column of classes "
+            "with --label"
+        )
 
 
 def _told_columns(path: Path, rows: Table, gaps: bool) -> Columns:

@@ -1,14 +1,16 @@
 """Files made of columns: .csv and .tsv text, Parquet.
 
 One column may hold the labels (see `table.label_column`), all others must be numbers.
-Columns without a name are the row index that pandas and R write, and are left out.
+A first column without a name is the row index that pandas and R write, and is left out.
 Text is parsed by NumPy's compiled reader; a file that it refuses is read again, cell
-by cell, to find the faulty cell.
+by cell, to find the faulty cells.
 """
 
 from __future__ import annotations
 
 import csv
+import re
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -19,6 +21,7 @@ import numpy as np
 
 from kernlets.datasets.header import LOOKED_AT, has_header, is_number
 from kernlets.datasets.table_types import (
+    SHOWN,
     DataFileError,
     Request,
     Table,
@@ -30,13 +33,18 @@ from kernlets.datasets.table_types import (
     refuse_twins,
 )
 
-#: Marks of missing values in files, in lower case.
+#: Marks of missing values in files, in lower case, and those that are never labels.
 MISSING = ("", "?", "-", "na", "n/a", "nan", "nil", "none", "null")
+NO_LABELS = ("", "?", "nan")
+WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")  # as Python writes it, at most 18 digits
+COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")  # 1,5
+DOUBTFUL = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234: of a thousand, or of one
+DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ].*)?")
 
 
 @dataclass
 class Layout:
-    """The layout of a text file, and the labels found while parsing it."""
+    """The layout of a text file, and what was met while parsing it."""
 
     delimiter: str
     names: list[str] | None
@@ -44,17 +52,65 @@ class Layout:
     label: int | None
     features: list[int]
     gaps: bool = False
+    comma: bool = False  # whether decimals are written with a comma
     codes: dict[str, int] = field(default_factory=dict)
+    doubtful: str = ""  # a number whose comma may be one of thousands ...
+    is_certain: bool = False  # ... unless another one cannot be
 
-    def converters(self, gaps: bool) -> dict[int | str, Callable[[str], float]]:
-        """For NumPy's reader: labels become codes, index columns zeros."""
-        ignored = set(range(self.width)) - set(self.features)
+    def converters(self, as_written: bool) -> dict[int | str, Callable[[str], float]]:
+        """For NumPy's reader: labels become codes, names of rows NaN.
+
+        Features are converted here only where gaps or commas are `as_written`.
+        """
         found: dict[int | str, Callable[[str], float]] = {
-            j: self._code if j == self.label else _zero for j in ignored
+            j: _zero for j in range(self.width) if j not in self.features
         }
-        return {**found, **dict.fromkeys(self.features, _number)} if gaps else found
+        for j in self.unnamed:
+            found[j] = _row_number if j == 0 else _blank
+        if self.label is not None:
+            found[self.label] = self._code
+        return (
+            {**found, **dict.fromkeys(self.features, self.number)}
+            if as_written
+            else found
+        )
+
+    @property
+    def unnamed(self) -> list[int]:
+        """Indices of the columns without a name, in a file with names."""
+        names = enumerate(self.names or [])
+        return [j for j, name in names if not name and j != self.label]
+
+    def number(self, cell: str) -> float:
+        """The number in a cell, NaN where it says that there is none."""
+        cell = cell.strip()
+        if self.gaps and cell.lower() in MISSING:
+            return np.nan
+        if self.comma and "." in cell:
+            raise ValueError("a decimal point beside decimal commas")
+        if self.comma and COMMA.fullmatch(cell):
+            if DOUBTFUL.fullmatch(cell):
+                self.doubtful = self.doubtful or cell
+            else:
+                self.is_certain = True
+            cell = cell.replace(",", ".")
+        if not is_number(cell):
+            raise ValueError("no number")
+        return float(cell)
+
+    def title(self, j: int) -> str:
+        """The name of a column in a message, or its index."""
+        return shown(self.names[j]) if self.names else str(j)
+
+    @property
+    def other_label(self) -> str:
+        """What to do if a column of text holds the labels."""
+        advice = ", or set label to the column of labels"
+        return advice if self.label is None else ""
 
     def _code(self, text: str) -> float:
+        if "\n" in text or "\r" in text:
+            raise ValueError("a label on several lines")
         return self.codes.setdefault(text.strip(), len(self.codes))
 
 
@@ -64,13 +120,21 @@ def read_text(path: Path, request: Request) -> Table:
         layout = _layout(path, request)
         return _parse(path, layout)
     except UnicodeDecodeError as error:
-        raise DataFileError(path, "is not UTF-8 text: save it as UTF-8") from error
+        raise DataFileError(
+            path, "is neither UTF-8 text nor UTF-16 text with a mark: save it as UTF-8"
+        ) from error
+    except csv.Error as error:
+        raise DataFileError(
+            path, f"has a cell that is no table's ({error}): close its quotation mark"
+        ) from error
 
 
 def _layout(path: Path, request: Request) -> Layout:
     delimiter = _delimiter(path)
-    with _open_text(path) as file:
-        head = [row for _, row in islice(_rows(file, delimiter), LOOKED_AT)]
+    head = _head(path, delimiter)
+    comma = _has_decimal_commas(head, delimiter)
+    if comma:
+        head = [[_with_point(cell) for cell in row] for row in head]
     is_named = has_header(path, head, request)
     data = head[is_named:]
     if not data:
@@ -80,22 +144,58 @@ def _layout(path: Path, request: Request) -> Layout:
         raise DataFileError(
             path, f"names {len(names)} columns but has {len(data[0])}: fix the header"
         )
-    # a single word in the first row does not make a column of labels
-    numeric = [any(map(is_number, cells)) for cells in zip(*data[:2], strict=False)]
+    # a single word, or a column without a value, does not make a column of labels
+    numeric = [
+        any(map(is_number, cells)) or all(c.strip().lower() in MISSING for c in cells)
+        for cells in zip(*data, strict=False)
+    ]
     label = label_column(path, names, numeric, request)
     features = feature_columns(path, names, len(data[0]), label, request)
-    return Layout(delimiter, names, len(data[0]), label, features, request.gaps)
+    return Layout(delimiter, names, len(data[0]), label, features, request.gaps, comma)
 
 
 def _open_text(path: Path) -> IO[str]:
-    return path.open(encoding="utf-8-sig", newline="")
+    with path.open("rb") as file:
+        is_wide = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
+    return path.open(encoding="utf-16" if is_wide else "utf-8-sig", newline="")
+
+
+def _head(path: Path, delimiter: str) -> list[list[str]]:
+    """The first rows of cells."""
+    with _open_text(path) as file:
+        return [row for _, row in islice(_rows(file, delimiter), LOOKED_AT)]
 
 
 def _delimiter(path: Path) -> str:
-    """The most frequent of comma, semicolon and tab in the first line."""
+    """Comma, semicolon or tab: the one that gives the most numbers.
+
+    Where none gives any, it is the most frequent one in the first line.
+    """
     with _open_text(path) as file:
         first = file.readline()
-    return max(",;\t", key=first.count)
+    if "\0" in first:
+        raise DataFileError(path, "has bytes of zero, as no text has: save it as UTF-8")
+
+    def judgement(mark: str) -> tuple[int, int]:
+        cells = [cell for row in _head(path, mark) for cell in row]
+        if mark != ",":
+            cells = [_with_point(cell) for cell in cells]
+        return sum(map(is_number, cells)), first.count(mark)
+
+    return max(",;\t", key=judgement)
+
+
+def _has_decimal_commas(head: list[list[str]], delimiter: str) -> bool:
+    """Whether cells such as 1,5 are there and cells such as 1.5 are not."""
+    cells = [cell.strip() for row in head for cell in row]
+    if delimiter == "," or not any(map(COMMA.fullmatch, cells)):
+        return False
+    return not any("." in cell and is_number(cell) for cell in cells)
+
+
+def _with_point(cell: str) -> str:
+    is_decimal = COMMA.fullmatch(cell.strip())
+    return cell.replace(",", ".") if is_decimal else cell
 
 
 def _rows(file: IO[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -108,9 +208,15 @@ def _zero(cell: str) -> float:
     return 0.0
 
 
-def _number(cell: str) -> float:
-    """The number in a cell, NaN where it says that there is none."""
-    return np.nan if cell.strip().lower() in MISSING else float(cell)
+def _row_number(cell: str) -> float:
+    """The number of a row, NaN where it has a name."""
+    return float(cell) if is_number(cell) else np.nan
+
+
+def _blank(cell: str) -> float:
+    if cell.strip():
+        raise ValueError("a cell in a column without a name")
+    return 0.0
 
 
 def _parse(path: Path, layout: Layout) -> Table:
@@ -121,36 +227,51 @@ def _parse(path: Path, layout: Layout) -> Table:
     except ValueError as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # wrapped by NumPy
             raise error.__cause__ from None
-        _blame_cell(path, layout)
+        _blame_cells(path, layout)
         raise DataFileError(path, f"{error}: correct the file") from error
+    if layout.doubtful and not layout.is_certain:
+        raise DataFileError(
+            path,
+            f"has numbers such as {layout.doubtful!r}, whose comma may mark decimals "
+            "or thousands: write decimals with a point, and thousands without a mark",
+        )
+    if 0 in layout.unnamed:
+        _check_row_numbers(path, cells[:, 0])
     names = layout.names and [layout.names[j] for j in layout.features]
     y = None if layout.label is None else _labels(path, cells[:, layout.label], layout)
     X = cells[:, layout.features]
     bad = np.isinf(X) if layout.gaps else ~np.isfinite(X)
-    gaps = np.flatnonzero(bad.any(axis=1))
-    if len(gaps):
-        _blame_cell(path, layout, int(gaps[0]))
+    if bad.any():
+        _blame_cells(path, layout)
     return Table(X, y, names)
 
 
 def _cells(path: Path, layout: Layout) -> np.ndarray:
-    """All cells; those without a value are looked for only where there are some."""
+    """All cells, by the first way of reading numbers that takes them."""
+    in_head = layout.comma
+    ways = [] if in_head else [(False, False)]  # the fast one, by NumPy alone
+    ways += [(False, True)] if layout.gaps and not in_head else []
+    ways += [(True, True)] if layout.delimiter != "," else []
+    for layout.comma, as_written in ways[:-1]:
+        try:
+            return _loadtxt(path, layout, as_written)
+        except ValueError:
+            layout.codes.clear()
+    layout.comma, as_written = ways[-1]
     try:
-        return _loadtxt(path, layout, gaps=False)
+        return _loadtxt(path, layout, as_written)
     except ValueError:
-        if not layout.gaps:
-            raise
-        layout.codes.clear()
-        return _loadtxt(path, layout, gaps=True)
+        layout.comma = in_head
+        raise
 
 
-def _loadtxt(path: Path, layout: Layout, gaps: bool) -> np.ndarray:
+def _loadtxt(path: Path, layout: Layout, as_written: bool) -> np.ndarray:
     with _open_text(path) as file:
         lines = (line for line in file if line.strip(" \r\n"))
         return np.loadtxt(
             islice(lines, int(layout.names is not None), None),
             delimiter=layout.delimiter,
-            converters=layout.converters(gaps),
+            converters=layout.converters(as_written),
             comments=None,
             quotechar='"',
             ndmin=2,
@@ -158,25 +279,43 @@ def _loadtxt(path: Path, layout: Layout, gaps: bool) -> np.ndarray:
         )
 
 
+def _check_row_numbers(path: Path, column: np.ndarray) -> None:
+    """Refuse a first column that lost its name, say if it is left out on a guess."""
+    numbers = column[~np.isnan(column)]
+    if np.any((numbers < 0) | (numbers % 1 != 0)):
+        raise DataFileError(
+            path,
+            "the first column has no name, and does not number the rows: name it in "
+            "line 1, or remove it",
+        )
+    if len(numbers) and np.any(np.diff(numbers) != 1):
+        warnings.warn(
+            f"{path}: the first column has no name and is left out, as numbers of "
+            "rows: name it if it is a feature",
+            stacklevel=2,
+        )
+
+
 def _labels(path: Path, codes: np.ndarray, layout: Layout) -> np.ndarray:
-    """Labels as integers if all are, else as floats, else as text."""
-    text = np.array(list(layout.codes))
-    y = _as_numbers(text)
-    missing = np.flatnonzero((text == "") | (y != y))
-    if len(missing):
-        row = int(np.flatnonzero(codes == missing[0])[0])
+    """Labels as integers if all are written as such, else the text in the file."""
+    text = list(layout.codes)
+    values = [label for label in text if label.lower() not in MISSING]
+    are_whole = all(map(WHOLE.fullmatch, values)) and bool(values)
+    marks = MISSING if are_whole else NO_LABELS
+    missing = [layout.codes[label] for label in text if label.lower() in marks]
+    if missing:
+        row = int(np.flatnonzero(np.isin(codes, missing))[0])
         line, _ = next(_data_rows(path, layout, row))
         raise DataFileError(path, f"line {line} has no label: fill it in or remove it")
+    y = np.array([*map(int, text)]) if are_whole else text_array(text)
     return y[codes.astype(int)]
 
 
-def _as_numbers(text: np.ndarray) -> np.ndarray:
-    for kind in (np.int64, np.float64):
-        try:
-            return text.astype(kind)
-        except (ValueError, OverflowError):
-            continue
-    return text
+def text_array(text: list[str]) -> np.ndarray:
+    """Text of any length as objects: one long text does not make all others wide."""
+    found = np.empty(len(text), dtype=object)
+    found[:] = text
+    return found
 
 
 def _data_rows(
@@ -188,34 +327,90 @@ def _data_rows(
         yield from islice(rows, first + int(layout.names is not None), None)
 
 
-def _blame_cell(path: Path, layout: Layout, first: int = 0) -> None:
-    """Raise for the first cell that is not a number or the first row of wrong width."""
-    for line, row in _data_rows(path, layout, first):
-        if len(row) != layout.width:
+def _blame_cells(path: Path, layout: Layout) -> None:
+    """Raise for the first row that does not fit, all columns of text, or one cell."""
+    first: tuple[int, int, str] | None = None
+    texts: dict[int, str] = {}
+    in_first_line = True
+    for line, row in _data_rows(path, layout):
+        _check_row(path, layout, line, row)
+        for j in layout.features:
+            problem = _problem(row[j].strip(), layout)
+            if problem is None:
+                continue
+            first = first or (line, j, problem)
+            if not is_number(row[j]) and row[j].strip().lower() not in MISSING:
+                in_first_line &= line == 1 or j in texts
+                texts.setdefault(j, f"{layout.title(j)} (line {line}: {shown(row[j])})")
+    if len(texts) > 1:
+        more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
+        raise DataFileError(
+            path,
+            f"columns {', '.join([*texts.values()][:SHOWN])}{more} hold something else "
+            f"than numbers: encode them as numbers or remove them{layout.other_label}"
+            + (", or header if line 1 names the columns" if in_first_line else ""),
+        )
+    if first is not None:
+        line, j, problem = first
+        raise DataFileError(path, f"column {layout.title(j)}, line {line}: {problem}")
+
+
+def _check_row(path: Path, layout: Layout, line: int, row: list[str]) -> None:
+    """Raise for a row of another width, or with a cell that cannot be where it is."""
+    if len(row) != layout.width:
+        raise DataFileError(
+            path,
+            f"line {line} has {len(row)} cells instead of {layout.width}: "
+            "complete or remove it",
+        )
+    if layout.label is not None and len(row[layout.label].splitlines()) > 1:
+        raise DataFileError(
+            path,
+            f"line {line}: a label runs over several lines: close its quotation mark",
+        )
+    for j in layout.unnamed:
+        if j > 0 and row[j].strip():
             raise DataFileError(
                 path,
-                f"line {line} has {len(row)} cells instead of {layout.width}: "
-                "complete or remove it",
+                f"column {j + 1} has no name in line 1, but {shown(row[j])} in line "
+                f"{line}: name it, or remove it",
             )
-        for j in layout.features:
-            if layout.gaps and row[j].strip().lower() in MISSING:
-                continue
-            if not (is_number(row[j]) and np.isfinite(float(row[j]))):
-                column = repr(printable(layout.names[j])) if layout.names else str(j)
-                problem = _why_no_number(row[j].strip(), layout)
-                raise DataFileError(path, f"column {column}, line {line}: {problem}")
+
+
+def _problem(cell: str, layout: Layout) -> str | None:
+    """What is wrong with the cell of a feature."""
+    if cell.lower() in MISSING:
+        if layout.gaps:
+            return None
+        if not cell:
+            return "the cell is empty: fill it in or drop the row"
+        return f"{shown(cell)} stands for no value: fill it in or drop the row"
+    if layout.comma and COMMA.fullmatch(cell):
+        return None
+    if not is_number(cell):
+        return f"{shown(cell)} {_why_no_number(cell, layout)}{layout.other_label}"
+    if layout.comma and "." in cell:
+        return (
+            f"{shown(cell)} has a decimal point, other cells a comma: use one of them"
+        )
+    if not np.isfinite(float(cell)):
+        return f"{shown(cell)} is not finite: replace it or drop the row"
+    return None
 
 
 def _why_no_number(cell: str, layout: Layout) -> str:
-    if not cell:
-        return "the cell is empty: fill it in or drop the row"
-    found = repr(printable(cell))
-    if cell.lower() in MISSING:
-        return f"{found} stands for no value: fill it in or drop the row"
-    if is_number(cell):
-        return f"{found} is not finite: replace it or drop the row"
-    other = "" if layout.label is not None else ", or set label to the column of labels"
-    return f"{found} is not a number: correct it{other}"
+    if COMMA.fullmatch(cell) and not DOUBTFUL.fullmatch(cell):
+        return "has a decimal comma: write a decimal point"
+    if re.fullmatch(r"[+-]?\d{1,3}([,.' ]\d{3})+([.,]\d+)?", cell):
+        return "has marks of thousands: write it without them, and a decimal point"
+    if DATE.fullmatch(cell):
+        return "is a date: write a number, as of days since some date"
+    return "is not a number: correct it"
+
+
+def shown(cell: str) -> str:
+    """The content of a cell in quotation marks."""
+    return repr(printable(cell.strip()))
 
 
 def read_parquet(path: Path, request: Request) -> Table:
@@ -238,7 +433,11 @@ def column_labels(column: Any) -> np.ndarray:
     """Labels of a Parquet column; numbers are not turned into Python objects."""
     y = column.to_numpy()
     wide = {"i": np.int64, "f": np.float64}.get(y.dtype.kind)
-    return np.asarray(column.to_pylist()) if wide is None else y.astype(wide)
+    if wide is not None:
+        return y.astype(wide)
+    values = column.to_pylist()
+    is_text = all(isinstance(value, str) for value in values)
+    return text_array(values) if is_text else np.asarray(values)
 
 
 def numeric_columns(
@@ -246,17 +445,25 @@ def numeric_columns(
 ) -> tuple[list[str], list[str], str | None]:
     """Names of the features as text and as in the file, and that of the labels."""
     names = [str(name) for name in schema.names]
+    if "" in names[1:]:
+        raise DataFileError(
+            path, f"column {names.index('', 1) + 1} has no name: name it, or remove it"
+        )
     numeric = [_is_numeric_type(kind) for kind in schema.types]
     label = label_column(path, names, numeric, request)
     features = feature_columns(path, names, len(names), label, request)
     refuse_twins(path, [names[j] for j in features])
-    for j in features:
-        if not numeric[j]:
-            raise DataFileError(
-                path,
-                f"column {printable(names[j])!r} holds {schema.types[j]}, not numbers: "
-                "convert it, or set label to the column of labels",
-            )
+    texts = [
+        f"{shown(names[j])} ({schema.types[j]})" for j in features if not numeric[j]
+    ]
+    if texts:
+        more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
+        raise DataFileError(
+            path,
+            f"columns {', '.join(texts[:SHOWN])}{more} hold no numbers: encode them as "
+            "numbers or remove them"
+            + ("" if label is not None else ", or set label to the column of labels"),
+        )
     own = [schema.names[j] for j in features]
     labels = None if label is None else schema.names[label]
     return [names[j] for j in features], own, labels

@@ -128,6 +128,13 @@ def label_column(
     free = [j for j, name in enumerate(names or [""] * count) if name not in features]
     usual = [j for j in free if names and names[j].lower() in LABEL_NAMES]
     if usual:
+        if names and len(usual) > 1:
+            warnings.warn(
+                f"{path}: {names[usual[0]]!r} is taken for the labels, and "
+                f"{listed([names[j] for j in usual[1:]])} for features: name the label "
+                "column, and remove others that tell the same",
+                stacklevel=2,
+            )
         return usual[0]
     is_text = count > 1 and not is_number[-1]
     return count - 1 if is_text and count - 1 in free else None
@@ -229,6 +236,7 @@ def _column_called(path: Path, label: str, names: list[str] | None) -> int:
     if label not in names:
         hint = guess(label, names).strip() or f"there are {listed(names)}"
         raise DataFileError(path, f"has no column {label!r}: {hint}")
+    refuse_twins(path, [name for name in names if name == label])
     return names.index(label)
 
 
