@@ -11,8 +11,8 @@ from __future__ import annotations
 import csv
 import re
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -20,6 +20,7 @@ from typing import IO, Any
 import numpy as np
 
 from kernlets.datasets.header import LOOKED_AT, has_header, is_number
+from kernlets.datasets.row_ids import are_row_names, check_keep, tell_left_out
 from kernlets.datasets.table_types import (
     SHOWN,
     DataFileError,
@@ -53,6 +54,7 @@ class Layout:
     features: list[int]
     gaps: bool = False
     comma: bool = False  # whether decimals are written with a comma
+    keep: tuple[str, ...] | None = None  # as in a `Request`, of a file with names
     codes: dict[str, int] = field(default_factory=dict)
     doubtful: str = ""  # a number whose comma may be one of thousands ...
     is_certain: bool = False  # ... unless another one cannot be
@@ -151,7 +153,10 @@ def _layout(path: Path, request: Request) -> Layout:
     ]
     label = label_column(path, names, numeric, request)
     features = feature_columns(path, names, len(data[0]), label, request)
-    return Layout(delimiter, names, len(data[0]), label, features, request.gaps, comma)
+    if names is not None:
+        check_keep(path, [names[j] for j in features], request)
+    width, keep = len(data[0]), request.keep if names else None
+    return Layout(delimiter, names, width, label, features, request.gaps, comma, keep)
 
 
 def _open_text(path: Path) -> IO[str]:
@@ -227,6 +232,10 @@ def _parse(path: Path, layout: Layout) -> Table:
     except ValueError as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # wrapped by NumPy
             raise error.__cause__ from None
+        others = _without_row_names(path, layout)
+        if others != layout.features:
+            layout.codes.clear()
+            return _parse(path, replace(layout, features=others))
         _blame_cells(path, layout)
         raise DataFileError(path, f"{error}: correct the file") from error
     if layout.doubtful and not layout.is_certain:
@@ -313,9 +322,9 @@ def _labels(path: Path, codes: np.ndarray, layout: Layout) -> np.ndarray:
 
 def text_array(text: list[str]) -> np.ndarray:
     """Text of any length as objects: one long text does not make all others wide."""
-    found = np.empty(len(text), dtype=object)
-    found[:] = text
-    return found
+    texts = np.empty(len(text), dtype=object)
+    texts[:] = text
+    return texts
 
 
 def _data_rows(
@@ -353,6 +362,29 @@ def _blame_cells(path: Path, layout: Layout) -> None:
     if first is not None:
         line, j, problem = first
         raise DataFileError(path, f"column {layout.title(j)}, line {line}: {problem}")
+
+
+def _without_row_names(path: Path, layout: Layout) -> list[int]:
+    """The features but columns of another text in each row, with a word on these."""
+    if layout.keep is None or layout.names is None:
+        return layout.features
+    cells: dict[int, set[str]] = {
+        j: set() for j in layout.features if layout.names[j] not in layout.keep
+    }
+    n_rows = 0
+    for _, row in _data_rows(path, layout):
+        n_rows += 1
+        for j, others in list(cells.items()):
+            text = row[j].strip() if len(row) == layout.width else ""
+            if text in others or is_number(text) or text.lower() in MISSING:
+                del cells[j]
+            else:
+                others.add(text)
+    out = [j for j in cells if are_row_names(layout.names[j], n_rows)]
+    if len(out) == len(layout.features):
+        return layout.features
+    tell_left_out(path, [layout.names[j] for j in out])
+    return [j for j in layout.features if j not in out]
 
 
 def _check_row(path: Path, layout: Layout, line: int, row: list[str]) -> None:
@@ -417,7 +449,10 @@ def read_parquet(path: Path, request: Request) -> Table:
     """Read Parquet columns; needs pyarrow."""
     parquet = optional_import("pyarrow.parquet", "parquet", path)
     with parquet.ParquetFile(path) as file:
-        names, features, label = numeric_columns(path, file.schema_arrow, request)
+        row_names = columns_of_row_names(path, request)
+        names, features, label = numeric_columns(
+            path, file.schema_arrow, request, row_names
+        )
         used = features if label is None else [*features, label]
         table = file.read(columns=used)
     complete = used if not request.gaps else used[len(features) :]
@@ -441,9 +476,12 @@ def column_labels(column: Any) -> np.ndarray:
 
 
 def numeric_columns(
-    path: Path, schema: Any, request: Request
+    path: Path, schema: Any, request: Request, row_names: Sequence[str] = ()
 ) -> tuple[list[str], list[str], str | None]:
-    """Names of the features as text and as in the file, and that of the labels."""
+    """Names of the features as text and as in the file, and that of the labels.
+
+    Columns of `row_names` are left out.
+    """
     names = [str(name) for name in schema.names]
     if "" in names[1:]:
         raise DataFileError(
@@ -452,7 +490,12 @@ def numeric_columns(
     numeric = [_is_numeric_type(kind) for kind in schema.types]
     label = label_column(path, names, numeric, request)
     features = feature_columns(path, names, len(names), label, request)
+    check_keep(path, [names[j] for j in features], request)
     refuse_twins(path, [names[j] for j in features])
+    out = [names[j] for j in features if names[j] in row_names]
+    if len(out) < len(features):
+        tell_left_out(path, out)
+        features = [j for j in features if names[j] not in out]
     texts = [
         f"{shown(names[j])} ({schema.types[j]})" for j in features if not numeric[j]
     ]
@@ -467,6 +510,23 @@ def numeric_columns(
     own = [schema.names[j] for j in features]
     labels = None if label is None else schema.names[label]
     return [names[j] for j in features], own, labels
+
+
+def columns_of_row_names(path: Path, request: Request) -> list[str]:
+    """Names of the columns of a Parquet file with another text in each row."""
+    if request.keep is None:
+        return []
+    parquet = optional_import("pyarrow.parquet", "parquet", path)
+    row_names = []
+    with parquet.ParquetFile(path) as file:
+        schema, n_rows = file.schema_arrow, file.metadata.num_rows
+        for name, kind in zip(schema.names, schema.types, strict=True):
+            is_other = str(kind) in ("string", "large_string")
+            if is_other and name not in request.keep and are_row_names(name, n_rows):
+                column = file.read(columns=[name]).column(0)
+                if column.null_count == 0 and len(column.unique()) == n_rows > 1:
+                    row_names.append(name)
+    return row_names
 
 
 def _is_numeric_type(kind: Any) -> bool:

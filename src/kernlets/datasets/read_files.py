@@ -15,6 +15,7 @@ import numpy as np
 from kernlets.datasets import column_files as columns
 from kernlets.datasets import pictures
 from kernlets.datasets.preprocess import as_float
+from kernlets.datasets.row_ids import without_row_ids
 from kernlets.datasets.table_types import (
     DataFileError,
     Request,
@@ -40,6 +41,7 @@ def read_table(
     header: bool | None = None,
     columns: Sequence[str] | None = None,
     gaps: bool = False,
+    keep: Sequence[str] | None = None,
 ) -> Table:
     """Read rows, and labels if there are any, from a file or a folder of images.
 
@@ -71,6 +73,14 @@ def read_table(
         `.csv`, `.tsv` and `.parquet`: whether cells without a value (empty, "NA", "?"
         and the like) become NaN, which means unknown. By default they are an error.
 
+    keep : names of features, optional
+        Leave out columns that only number or name the rows, with a warning, but keep
+        these (of columns without names, their index as text). Such are columns that
+        hold another whole number in each row, if these rise from row to row or follow
+        each other in some order (ten rows or more), or if the name of the column ends
+        in id, index, key and the like; and columns of another text in each row. None,
+        the default, keeps all columns.
+
     Returns
     -------
     Table
@@ -98,8 +108,10 @@ def read_table(
     reader = _reader(path)
     names = None if columns is None else tuple(columns)
     with reading(path):
-        table = reader(path, Request(label, key, size, color, header, names, gaps))
-    return _checked(path, table)
+        kept = None if keep is None else tuple(keep)
+        request = Request(label, key, size, color, header, names, gaps, kept)
+        table = _checked(path, reader(path, request))
+    return without_row_ids(path, table, request)
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:

@@ -107,6 +107,7 @@ class Request:
     header: bool | None = None
     columns: tuple[str, ...] | None = None  # the features, in this order
     gaps: bool = False  # whether cells without a value are NaN, or an error
+    keep: tuple[str, ...] | None = None  # features that look like numbers of rows
 
 
 def label_column(
