@@ -5,9 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
+import subprocess
 import sys
 import threading
+import tracemalloc
+import warnings
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +19,7 @@ import pytest
 import scipy.io
 import scipy.sparse
 
+from kernlets import options
 from kernlets.datasets import DataFileError, open_rows, read_table
 
 X = np.array([[1.0, 2.5], [3.0, -4.0], [5.0, 6.0]])
@@ -838,6 +843,136 @@ def test_images_beside_sub_folders_are_mentioned(tmp_path: Path) -> None:
     folder = image_folder(tmp_path / "set", shapes)
     with pytest.warns(UserWarning, match=r"are left out: 'b\.png'"):
         assert read_table(folder).X.shape == (1, 4)
+
+
+# -- small files that would take gigabytes -------------------------------------------
+
+
+@contextlib.contextmanager
+def peak_below(n_bytes: int) -> Iterator[None]:
+    """Fail if Python and NumPy allocate more."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < n_bytes
+    finally:
+        tracemalloc.stop()
+
+
+def arrow_peak(code: str) -> int:
+    """The most that Arrow allocates while a process of its own runs the code."""
+    lines = [
+        "import sys",
+        "from kernlets import options",
+        "from kernlets.datasets import DataFileError, open_rows, read_table",
+        code,
+        "import pyarrow",
+        "print(pyarrow.default_memory_pool().max_memory())",
+    ]
+    command = [sys.executable, "-c", "\n".join(lines)]
+    return int(subprocess.run(command, check=True, capture_output=True).stdout)
+
+
+def test_one_long_label_does_not_make_all_labels_long(tmp_path: Path) -> None:
+    long = "x" * 100_000
+    rows = "".join(f"{j},kind {j % 300}\n" for j in range(3000))
+    path = written(tmp_path / "d.csv", f"a,label\n{rows}0,{long}\n")
+    with peak_below(20_000_000):  # 1.2 GB as text of one width
+        y = read_table(path).y
+    assert y[-1] == long and y[0] == "kind 0"
+    cells = np.empty((3000, 1), dtype=object)
+    cells[:, 0] = "kind"
+    cells[-1, 0] = long
+    scipy.io.savemat(tmp_path / "d.mat", {"X": np.ones((3000, 2)), "y": cells})
+    with peak_below(20_000_000):
+        assert read_table(tmp_path / "d.mat").y[-1] == long
+
+
+@pytest.mark.parametrize("reader", ["read_table", "open_rows"])
+def test_a_long_label_of_parquet_is_in_memory_once(tmp_path: Path, reader: str) -> None:
+    values = np.arange(2000.0)
+    path = parquet(tmp_path / "d.parquet", a=values, label=["x" * 100_000] * 2000)
+    code = f"y = {reader}({str(path)!r}).y\nassert y[-1] == 'x' * 100_000"
+    assert arrow_peak(code) < 20_000_000  # 200 MB of text
+
+
+def test_a_small_file_of_parquet_with_many_rows(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "d.parquet", a=np.zeros(10**7), b=np.zeros(10**7))
+    assert path.stat().st_size < 200_000
+    code = (
+        "with options(memory='100MB'):\n"
+        f"    try: read_table({str(path)!r})\n"
+        "    except DataFileError as error: assert 'the memory option' in str(error)\n"
+        "    else: sys.exit(1)"
+    )
+    assert arrow_peak(code) < 20_000_000
+
+
+def test_arrays_that_are_not_used_are_not_read(tmp_path: Path) -> None:
+    rows, large = np.ones((10, 3)), np.zeros((1000, 1000))
+    np.savez_compressed(tmp_path / "d.npz", X=rows, y=np.arange(10), other=large)
+    scipy.io.savemat(tmp_path / "d.mat", {"other": large, "X": rows})
+    for name in ("d.npz", "d.mat"):
+        with peak_below(2_000_000):
+            assert read_table(tmp_path / name).X.shape == (10, 3)
+
+
+def large_file(path: Path) -> Path:
+    """A file of 1000 rows of 1000 zeros."""
+    rows = np.zeros((1000, 1000))
+    if path.suffix == ".npz":
+        np.savez_compressed(path, X=rows)
+    elif path.suffix == ".mat":
+        scipy.io.savemat(path, {"X": rows})
+    elif path.suffix == ".parquet":
+        parquet(path, **{f"c{j}": column for j, column in enumerate(rows)})
+    elif path.suffix == ".sparse":
+        path = path.with_suffix(".mat")
+        scipy.io.savemat(path, {"X": scipy.sparse.csc_matrix(rows)})
+    else:
+        image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+        (path / "c").mkdir(parents=True)
+        for name in "ab":
+            image.fromarray(rows.astype(np.uint8)).save(path / "c" / f"{name}.png")
+    return path
+
+
+@pytest.mark.parametrize("name", ["d.npz", "d.mat", "d.sparse", "d.parquet", "folder"])
+def test_what_does_not_fit_into_the_memory_option_is_refused(
+    tmp_path: Path, name: str
+) -> None:
+    path = large_file(tmp_path / name)
+    with options(memory="7MB"), peak_below(7_000_000):
+        with pytest.raises(DataFileError, match=r"more than the memory option.*--mem"):
+            read_table(path)
+    with options(memory="100MB"):
+        assert read_table(path).X.size in (10**6, 2 * 10**6)
+
+
+def test_the_number_of_images_counts(tmp_path: Path) -> None:
+    path = large_file(tmp_path / "folder")  # each alone would fit
+    with options(memory="7.9MB"):
+        with pytest.raises(DataFileError, match="more than the memory option"):
+            read_table(path, size=(990, 1000))
+    with options(memory="8.1MB"):
+        assert read_table(path, size=(990, 1000)).X.shape == (2, 990_000)
+
+
+def test_the_limit_of_pillow_is_named(tmp_path: Path, monkeypatch) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    monkeypatch.setattr(image, "MAX_IMAGE_PIXELS", 100)
+    folder = image_folder(tmp_path / "set", {"c/a.png": (11, 11)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the memory option is the limit here
+        assert read_table(folder).X.shape == (1, 121)
+    folder = image_folder(tmp_path / "more", {"c/a.png": (20, 20)})
+    with pytest.raises(DataFileError, match=r"PIL\.Image\.MAX_IMAGE_PIXELS"):
+        read_table(folder)
+
+
+def test_labels_of_characters_in_mat(tmp_path: Path) -> None:
+    scipy.io.savemat(tmp_path / "d.mat", {"X": X, "y": np.array(["cat", "dog", "cat"])})
+    assert read_table(tmp_path / "d.mat").y.tolist() == WORDS.tolist()
 
 
 # -- damage of every kind -----------------------------------------------------------

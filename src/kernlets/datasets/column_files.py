@@ -31,12 +31,14 @@ from kernlets.datasets.table_types import (
     optional_import,
     printable,
     refuse_gaps,
+    refuse_large,
     refuse_twins,
 )
 
 #: Marks of missing values in files, in lower case, and those that are never labels.
 MISSING = ("", "?", "-", "na", "n/a", "nan", "nil", "none", "null")
 NO_LABELS = ("", "?", "nan")
+TEXT_TYPES = ("string", "large_string")  # of Parquet
 WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")  # as Python writes it, at most 18 digits
 COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")  # 1,5
 DOUBTFUL = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234: of a thousand, or of one
@@ -448,12 +450,12 @@ def shown(cell: str) -> str:
 def read_parquet(path: Path, request: Request) -> Table:
     """Read Parquet columns; needs pyarrow."""
     parquet = optional_import("pyarrow.parquet", "parquet", path)
-    with parquet.ParquetFile(path) as file:
-        row_names = columns_of_row_names(path, request)
-        names, features, label = numeric_columns(
-            path, file.schema_arrow, request, row_names
-        )
+    schema = parquet.read_schema(path)
+    row_names = columns_of_row_names(path, request)
+    names, features, label = numeric_columns(path, schema, request, row_names)
+    with parquet.ParquetFile(path, read_dictionary=text_columns(schema)) as file:
         used = features if label is None else [*features, label]
+        refuse_large(path, 8 * file.metadata.num_rows * len(used))
         table = file.read(columns=used)
     complete = used if not request.gaps else used[len(features) :]
     for name in complete:
@@ -464,8 +466,23 @@ def read_parquet(path: Path, request: Request) -> Table:
     return Table(X, y, names)
 
 
+def text_columns(schema: Any) -> list[str]:
+    """Names of the columns of text, which are read as a dictionary and codes.
+
+    A text that many rows have in common is then in memory only once.
+    """
+    columns = zip(schema.names, schema.types, strict=True)
+    return [name for name, kind in columns if str(kind) in TEXT_TYPES]
+
+
 def column_labels(column: Any) -> np.ndarray:
     """Labels of a Parquet column; numbers are not turned into Python objects."""
+    import pyarrow.types as types
+
+    if types.is_dictionary(column.type) and str(column.type.value_type) in TEXT_TYPES:
+        column = column.unify_dictionaries().combine_chunks()
+        texts = text_array(column.dictionary.to_pylist())
+        return texts[column.indices.to_numpy()]
     y = column.to_numpy()
     wide = {"i": np.int64, "f": np.float64}.get(y.dtype.kind)
     if wide is not None:
@@ -517,12 +534,12 @@ def columns_of_row_names(path: Path, request: Request) -> list[str]:
     if request.keep is None:
         return []
     parquet = optional_import("pyarrow.parquet", "parquet", path)
+    texts = text_columns(parquet.read_schema(path))
     row_names = []
-    with parquet.ParquetFile(path) as file:
-        schema, n_rows = file.schema_arrow, file.metadata.num_rows
-        for name, kind in zip(schema.names, schema.types, strict=True):
-            is_other = str(kind) in ("string", "large_string")
-            if is_other and name not in request.keep and are_row_names(name, n_rows):
+    with parquet.ParquetFile(path, read_dictionary=texts) as file:
+        n_rows = file.metadata.num_rows
+        for name in texts:
+            if name not in request.keep and are_row_names(name, n_rows):
                 column = file.read(columns=[name]).column(0)
                 if column.null_count == 0 and len(column.unique()) == n_rows > 1:
                     row_names.append(name)

@@ -18,6 +18,7 @@ from kernlets.datasets.table_types import (
     listed,
     optional_import,
     reading,
+    refuse_large,
     refuse_special,
 )
 
@@ -27,6 +28,7 @@ SUFFIXES = frozenset(
 #: Kinds of pixels that Pillow turns into grey or RGB, and those with transparency.
 EIGHT_BITS = frozenset("1 L P RGB RGBX CMYK YCbCr HSV LA La PA RGBA RGBa".split())
 WITH_ALPHA = frozenset("LA La PA RGBA RGBa".split())
+PIXEL_BYTES = 8  # what a pixel takes while it is read: its channels, and a float
 #: Numbers of tags in TIFF files.
 BITS, PHOTOMETRIC, SAMPLE_FORMAT = 258, 262, 339
 
@@ -45,14 +47,16 @@ def read_folder(path: Path, request: Request) -> Table:
     optional_import("PIL", "images", path)
     files = _image_files(path)
     labelled = files[0].parent != path
-    first = read_pixels(files[0], request.color, request.size)
-    X = np.empty((len(files), *first.shape), dtype=np.float32)
-    for row, file in zip(X, files, strict=True):
+    X = np.empty((0,), dtype=np.float32)
+    for number, file in enumerate(files):
         pixels = read_pixels(file, request.color, request.size)
-        row[...] = _same_shape(file, pixels, first.shape)
+        if number == 0:
+            refuse_large(path, len(files) * pixels.nbytes)
+            X = np.empty((len(files), *pixels.shape), dtype=np.float32)
+        X[number] = _same_shape(file, pixels, X.shape[1:])
     has_labels = labelled and request.label is not False
     y = np.array([file.parent.name for file in files]) if has_labels else None
-    return Table(X.reshape(len(X), -1), y, None, first.shape)
+    return Table(X.reshape(len(X), -1), y, None, X.shape[1:])
 
 
 def _image_files(path: Path) -> list[Path]:
@@ -102,8 +106,12 @@ def opened_picture(path: Path) -> Iterator[Any]:
     """
     from PIL import Image
 
-    with path.open("rb") as file, Image.open(file) as image:
-        yield image
+    with path.open("rb") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        with Image.open(file) as image:
+            width, height = image.size
+            refuse_large(path, PIXEL_BYTES * width * height)
+            yield image
 
 
 def read_pixels(
@@ -126,9 +134,10 @@ def read_pixels(
             image = Image.fromarray(deep.shares_of_white(path, image))
         if size is not None:
             image = image.resize(size[::-1])
-        white = 255 if deep is None else 1
-        pixels = np.asarray(image, dtype=np.float32) / np.float32(white)
-    if deep is not None:
+        pixels = np.array(image, dtype=np.float32)
+    if deep is None:
+        pixels /= np.float32(255)
+    else:
         pixels = pixels.clip(0, 1)  # interpolation goes beyond
         pixels = np.stack(3 * [pixels], axis=-1) if color else pixels
     return pixels

@@ -24,6 +24,7 @@ from kernlets.datasets.column_files import (
     columns_of_row_names,
     numeric_columns,
     refuse_nulls,
+    text_columns,
 )
 from kernlets.datasets.row_ids import (
     check_keep,
@@ -162,7 +163,8 @@ def _open_parquet(path: Path, files: list[Path], request: Request) -> Table:
     n_rows = sum(parquet.read_metadata(file).num_rows for file in files)
     y = None
     if label is not None:
-        parts = [parquet.read_table(file, columns=[label]) for file in files]
+        how = {"columns": [label], "read_dictionary": text_columns(schema)}
+        parts = [parquet.read_table(file, **how) for file in files]
         y = np.concatenate([column_labels(part.column(0)) for part in parts])
     first = None if request.keep is None else next(_blocks(files, features), None)
     if first is not None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..backend.names import guess
+from ..config import options
 
 #: Names by which a label column is recognised when none is given.
 LABEL_NAMES = ("label", "labels", "class", "target", "y")
@@ -49,7 +50,23 @@ def refuse_special(path: Path) -> None:
         raise DataFileError(path, "is not a regular file: save it as one, or remove it")
 
 
+def refuse_large(path: Path, n_bytes: int) -> None:
+    """Raise if what is to be read takes more memory than the memory option.
+
+    A small file may hold a lot: zeros compress well, and sparse matrices become dense.
+    """
+    if n_bytes > options.memory:
+        raise DataFileError(
+            path,
+            f"takes {n_bytes / 2**20:.3g} MiB in memory, more than the memory option, "
+            f"{options.memory / 2**20:.3g} MiB: raise it with --memory "
+            "(kernlets.options(memory=...)), or save less in it",
+        )
+
+
 def _why_unreadable(error: Exception) -> str:
+    if type(error).__name__ == "DecompressionBombError":
+        return "has more pixels than PIL.Image.MAX_IMAGE_PIXELS allows: save fewer"
     if isinstance(error, MemoryError):
         return f"does not fit into memory ({error}): save fewer rows or use .npy"
     if re.search("pickle|Python objects", str(error)):
