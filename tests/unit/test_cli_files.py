@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import warnings
 from collections import namedtuple
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from typer.testing import CliRunner, Result
 
 from kernlets import KSVD, NystroemMap, SRCClassifier, load, registry, save
 from kernlets.cli import app, targets
+from kernlets.datasets import read_table
 
 FIT = ["--method", "ksvd", "--atoms", "8", "--scale", "none"]
 NAMES = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
@@ -238,6 +240,148 @@ def test_a_gap_names_line_and_column(tmp_path: Path, cell: str, told: str) -> No
     (tmp_path / "new.csv").write_text(f"a,b\n1,2\n3,{cell}\n")
     text = error("predict", tmp_path / "m", tmp_path / "new.csv")
     assert f"column 'b', line 3: {told}" in text
+
+
+def numbered(
+    path: Path, iris: dict[str, Any], ids: list[Any], name: str = "id"
+) -> Path:
+    """Iris with a first column that tells rows apart."""
+    return write_columns(path, {name: ids, **iris})
+
+
+TEXT = [f"plant {j}" for j in range(150)]
+SHUFFLED = [int(j) for j in np.random.default_rng(0).permutation(150)]
+SPARSE = [int(j) ** 2 % 10_007 for j in range(1, 151)]  # all different, in no order
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize(
+    ("ids", "name"),
+    [
+        (list(range(150)), "a"),
+        ([3 * j for j in range(150)], "a"),
+        (SHUFFLED, "a"),
+        (SPARSE, "PlantId"),
+        (SPARSE, "plant_ID"),
+        (TEXT, "a"),
+    ],
+)
+def test_columns_that_number_rows_are_left_out(
+    tmp_path: Path, iris: dict[str, Any], ids: list[Any], name: str, suffix: str
+) -> None:
+    data = numbered(tmp_path / f"d{suffix}", iris, ids, name)
+    model, label = tmp_path / "m", ["--label", "species"]
+    fit = ["fit", data, "-m", model, *label, *FIT]
+    result = run(*fit, "--test", data)
+    assert f"column '{name}' only tell rows apart" in result.stderr
+    assert "150 of 4 features" in result.stdout and "accuracy" in result.stdout
+    assert list(load(model).feature_names_in_) == NAMES
+    expected = ok("fit", data, "-m", tmp_path / "n", *label, *FIT, "--test", data)
+    assert result.stdout.splitlines()[-1] == expected.splitlines()[-1]
+    for command in (["score", *label], ["predict"], ["explain"]):
+        done = run(command[0], model, data, *command[1:])
+        assert done.exit_code == 0 and f"left out: '{name}'" in done.stderr
+    if ids is TEXT:
+        assert "plant 0" in error(*fit, "--keep", name) or suffix == ".parquet"
+    else:
+        assert "150 of 5 features" in ok(*fit, "--keep", name)
+        assert f"'{name}'" in ok("info", model)
+
+
+@pytest.mark.parametrize("memory", [[], ["--memory", "10kB"]])
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv"])
+def test_columns_that_number_rows_are_remembered_by_position(
+    tmp_path: Path, iris: dict[str, Any], suffix: str, memory: list[str]
+) -> None:
+    if memory and suffix != ".npy":
+        pytest.skip("these are read whole")
+    X = np.column_stack([np.arange(150), *(iris[name] for name in NAMES)])
+    data, bare = tmp_path / f"d{suffix}", tmp_path / f"b{suffix}"
+    for path, rows in ((data, X), (bare, X[:, 1:])):
+        if suffix == ".npy":
+            np.save(path, rows)
+        elif suffix == ".npz":
+            np.savez(path, X=rows)
+        else:
+            np.savetxt(path, rows, delimiter=",")
+    fit = ["--method", "mod", "--atoms", "8", "--no-normalize", *memory]
+    result = run("fit", data, "-m", tmp_path / "m", *fit)
+    assert "column '0' only tell rows apart" in result.stderr
+    expected = ok("fit", bare, "-m", tmp_path / "n", *fit)
+    assert "150 of 4 features" in expected and "150 of 4 features" in result.stdout
+    score = ok("score", tmp_path / "n", bare)
+    for path in (data, bare):
+        np.testing.assert_allclose(
+            float(ok("score", tmp_path / "m", path, *memory).split()[-1]),
+            float(score.split()[-1]),
+            rtol=1e-4,
+        )
+    kept = ok("fit", data, "-m", tmp_path / "m", *fit, "--keep", "0")
+    assert "150 of 5 features" in kept
+    assert "has no column '7'" in error(
+        "fit", data, "-m", tmp_path / "m", *fit, "--keep", "7"
+    )
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "digits"])
+def test_no_feature_of_a_real_table_is_left_out(tmp_path: Path, name: str) -> None:
+    import sklearn.datasets
+
+    bunch = getattr(sklearn.datasets, f"load_{name}")()
+    path = tmp_path / "d.csv"
+    names = [str(feature) for feature in bunch.feature_names]
+    columns = dict(zip(names, bunch.data.T, strict=True))
+    write_columns(path, {**columns, "target": bunch.target})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_table(path, keep=[]).feature_names == names
+
+
+def test_measurements_that_are_all_different_stay(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    columns = {
+        "weight": rng.random(200),
+        "rising": np.sort(rng.random(200)),
+        "income": rng.choice(10**6, 200, replace=False),
+        "grid": rng.choice(10**6, 200, replace=False),
+    }
+    path = write_columns(tmp_path / "d.csv", columns)
+    with pytest.warns(UserWarning, match="whole number in 'income', 'grid'"):
+        assert read_table(path, keep=[]).feature_names == list(columns)
+    few = write_columns(tmp_path / "f.csv", {"a": [1, 2, 3], "b": [4, 5, 6]})
+    assert read_table(few, keep=[]).X.shape == (3, 2)
+    assert read_table(path).X.shape == (200, 4)
+
+
+def labelled(path: Path, labels: list[str]) -> Path:
+    """Two groups of rows of two features, with these labels in turn."""
+    rng = np.random.default_rng(0)
+    rows = rng.random((40, 2)) + 3 * np.eye(2)[np.arange(40) % 2]
+    cells = [labels[i % len(labels)] for i in range(40)]
+    lines = [f"{a:.3f},{b:.3f},{c}" for (a, b), c in zip(rows, cells, strict=True)]
+    path.write_text("\n".join(["a,b,kind", *lines]))
+    return path
+
+
+def test_predictions_are_written_as_labels_were(tmp_path: Path) -> None:
+    data = labelled(tmp_path / "d.csv", ["007", "7"])
+    model, out = tmp_path / "m", tmp_path / "out.csv"
+    told = ok("fit", data, "-m", model, "--label", "kind")
+    assert re.search(r"classes +2\n", told)
+    ok("predict", model, data, "-o", out)
+    assert out.read_text().split()[1:] == ["007", "7"] * 20
+    assert "accuracy  1.0000" in ok("score", model, data, "--label", "kind")
+
+
+def test_labels_that_are_no_classes(tmp_path: Path) -> None:
+    fit = ["-m", tmp_path / "m", "--label", "kind"]
+    data = labelled(tmp_path / "d.csv", ["1.0", "2.0"])
+    ok("fit", data, *fit)
+    data = labelled(tmp_path / "d.csv", ["1.0", "2.5"])
+    assert "labels such as 2.5 are measurements" in error("fit", data, *fit)
+    data = labelled(tmp_path / "d.csv", [f"row{i}" for i in range(40)])
+    result = run("fit", data, *fit, "--atoms", "1", "--sparsity", "1")
+    assert "every row has a label of its own" in result.stderr
 
 
 KNOWN = ["lkdl", "src", "lc-ksvd", "outliers"]

@@ -224,3 +224,48 @@ def test_a_file_that_is_no_picture(command: str, tmp_path: Path) -> None:
     told = error(command, table)
     assert "iris.csv: does not end in .png" in told and "give a picture" in told
     assert "iris-" not in told  # the name of a result that nobody gave
+
+
+def test_pictures_are_turned_as_they_are_seen(tmp_path: Path, noisy: Any) -> None:
+    """So that a mask that was drawn on what is seen fits."""
+    exif = Image.Exif()
+    exif[274] = 3  # upside down
+    path = save(tmp_path / "a.png", noisy, exif=exif)
+    lost = np.zeros(noisy.shape, dtype=np.uint8)
+    lost[:3] = 255  # at the top of what is seen
+    out, mask = tmp_path / "b.png", save(tmp_path / "m.png", lost)
+    ok("inpaint", path, "--mask", mask, "-o", out)
+    np.testing.assert_array_equal(pixels_of(out)[3:], noisy[::-1, ::-1][3:])
+    with Image.open(out) as image:
+        assert image.getexif().get(274, 1) == 1
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+def test_a_transparent_colour_becomes_alpha(
+    tmp_path: Path, noisy: Any, mode: str
+) -> None:
+    path, out = tmp_path / "a.png", tmp_path / "b.png"
+    level = int(noisy[0, 0])
+    key = level if mode == "L" else (level,) * 3
+    Image.fromarray(noisy).convert(mode).save(path, transparency=key)
+    ok("denoise", path, "-o", out, "--sigma", 0)
+    found = pixels_of(out)
+    np.testing.assert_array_equal(found[..., -1] == 0, noisy == level)
+
+
+@pytest.mark.parametrize("kind", ["1", "float", "16 bits", "transparent"])
+def test_masks_of_every_kind(tmp_path: Path, clean: np.ndarray, kind: str) -> None:
+    lost = np.random.default_rng(1).random(clean.shape) < 0.2
+    path, mask = save(tmp_path / "a.png", clean), tmp_path / "m.tif"
+    white = np.uint8(255) * lost
+    if kind == "1":
+        Image.fromarray(white).convert("1").save(mask)
+    elif kind == "float":
+        save(mask, lost.astype(np.float32))
+    elif kind == "16 bits":
+        save(mask, lost.astype(np.uint16) * 40000)
+    else:
+        save(mask, np.dstack([white, white, white, white]))
+        assert "transparent" in error("inpaint", path, "--mask", mask)
+        return
+    assert f"{lost.sum()} pixels" in ok("inpaint", path, "--mask", mask)

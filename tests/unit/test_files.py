@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import struct
+import subprocess
 import sys
+import threading
+import tracemalloc
+import warnings
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +19,7 @@ import pytest
 import scipy.io
 import scipy.sparse
 
+from kernlets import options
 from kernlets.datasets import DataFileError, open_rows, read_table
 
 X = np.array([[1.0, 2.5], [3.0, -4.0], [5.0, 6.0]])
@@ -196,7 +205,7 @@ def test_text_of_numbers_has_no_labels_unless_asked(tmp_path: Path) -> None:
 def test_text_label_by_name_and_label_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "d.csv", "0,1,kind\n1,2.5,1.5\n3,-4,2.5\n")
     table = read_table(path, label="kind")
-    assert table.feature_names == ["0", "1"] and table.y.tolist() == [1.5, 2.5]
+    assert table.feature_names == ["0", "1"] and table.y.tolist() == ["1.5", "2.5"]
     numbers = written(tmp_path / "n.csv", "a,y\n1,2\n3,4\n")
     assert read_table(numbers).y.tolist() == [2, 4]
     assert read_table(numbers, label=False).feature_names == ["a", "y"]
@@ -247,6 +256,143 @@ def test_text_index_column_is_left_out(tmp_path: Path) -> None:
 )
 def test_text_culprit_is_named(tmp_path: Path, text: str, reason: str) -> None:
     assert reason in failure(written(tmp_path / "d.csv", text))
+
+
+@pytest.mark.parametrize(
+    ("labels", "values"),
+    [
+        (["0", "10", "-3"], [0, 10, -3]),
+        (["007", "7", "7"], ["007", "7", "7"]),
+        (["1e2", "100", "+1"], ["1e2", "100", "+1"]),
+        (["1.0", "2.0", "1"], ["1.0", "2.0", "1"]),
+        (["-0", "0", "1"], ["-0", "0", "1"]),
+        (["9" * 30, "1", "2"], ["9" * 30, "1", "2"]),
+        (["yes", "-", "none"], ["yes", "-", "none"]),
+        ([" a ", "a", "A"], ["a", "a", "A"]),
+    ],
+)
+def test_labels_are_the_text_in_the_file_unless_all_are_integers(
+    tmp_path: Path, labels: list[str], values: list[object]
+) -> None:
+    lines = [f"{j},{label}" for j, label in enumerate(labels)]
+    path = written(tmp_path / "d.csv", "\n".join(["a,kind", *lines]))
+    y = read_table(path, label="kind").y
+    assert y.tolist() == values
+    assert y.dtype == (np.int64 if isinstance(values[0], int) else object)
+
+
+@pytest.mark.parametrize("mark", ["", "?", "NaN", "NA", "null", "-"])
+def test_a_missing_label_is_no_class(tmp_path: Path, mark: str) -> None:
+    path = written(tmp_path / "d.csv", f"a,kind\n1,0\n2,{mark}\n3,1\n")
+    assert "line 3 has no label" in failure(path, label="kind")
+
+
+def test_a_column_that_begins_with_gaps_is_no_column_of_labels(tmp_path: Path) -> None:
+    path = written(tmp_path / "d.csv", "a,b\n1,NA\n3,?\n5,6\n")
+    table = read_table(path, gaps=True)
+    assert table.y is None and table.feature_names == ["a", "b"]
+
+
+def test_columns_without_a_name_are_refused_if_they_hold_something(
+    tmp_path: Path,
+) -> None:
+    inner = written(tmp_path / "d.csv", "a,,b\n1,,3\n4,5,6\n")
+    assert "column 2 has no name in line 1, but '5' in line 3" in failure(inner)
+    blank = written(tmp_path / "b.csv", "a,,b,\n1,,3,\n4,,6,\n")  # trailing commas
+    assert read_table(blank).feature_names == ["a", "b"]
+    lost = written(tmp_path / "l.csv", ",a,b\n0.5,1,2\n0.25,3,4\n")
+    assert "the first column has no name, and does not" in failure(lost)
+
+
+def test_a_first_column_without_a_name_is_row_numbers(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    for rows in ("0,1,2\n1,3,4\n2,5,6", "r1,1,2\nr2,3,4\nr7,5,6"):
+        table = read_table(written(tmp_path / "d.csv", f",a,b\n{rows}\n"))
+        assert table.feature_names == ["a", "b"]
+    assert not recwarn.list
+    path = written(tmp_path / "d.csv", ",a,b\n7,1,2\n3,3,4\n")
+    with pytest.warns(UserWarning, match="is left out, as numbers of rows"):
+        assert read_table(path).feature_names == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a;b\n1,5;2\n,25;-3,5e1\n",
+        "a\tb\n1,5\t2\n,25\t-3,5e1\n",
+        "1,5;2\n0,25;-35\n",  # no header
+        '"a";"b"\n"1,5";"2"\n"0,25";"-35"\n',
+    ],
+)
+def test_decimal_commas_are_recognised(tmp_path: Path, text: str) -> None:
+    table = read_table(written(tmp_path / "d.csv", text))
+    np.testing.assert_array_equal(table.X, [[1.5, 2], [0.25, -35]])
+
+
+def test_decimal_commas_far_down_and_beside_gaps(tmp_path: Path) -> None:
+    rows = "".join(f"{j};{j}\n" for j in range(50))
+    path = written(tmp_path / "d.csv", f"a;b\n{rows}1,5;NA\n")
+    table = read_table(path, gaps=True)
+    assert table.X[-1, 0] == 1.5 and np.isnan(table.X[-1, 1])
+    assert "column 'a', line 52: '1,5' has a decimal comma" in failure(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a;b\n1,5;2\n3;4.5\n", "column 'a', line 2: '1,5' has a decimal comma"),
+        ("a;b\n1,500;2\n3,250;4\n", "may mark decimals or thousands"),
+        ('a,b\n"1,5",2\n', "'1,5' has a decimal comma: write a decimal point"),
+        ('a,b\n"1,234,567",2\n', "'1,234,567' has marks of thousands"),
+        ("a;b\n1.234,5;2\n", "'1.234,5' has marks of thousands"),
+        ("a,b\n2024-05-01,2\n", "'2024-05-01' is a date: write a number"),
+        ("a,b\n1_000,2\n", "'1_000' is not a number"),
+        ("a,b\n\uff12,1\n", "is not a number"),
+        ('a,label\n1,x\n2,"y\n3,x\n', "line 4: a label runs over several lines"),
+        ("a,label,label\n1,x,2\n", None),
+    ],
+)
+def test_numbers_that_are_written_in_another_way(
+    tmp_path: Path, text: str, reason: str | None
+) -> None:
+    path = written(tmp_path / "d.csv", text)
+    if reason is None:
+        assert "has 2 columns called 'label'" in failure(path, label="label")
+    else:
+        assert reason in failure(path)
+        assert reason in failure(path, gaps=True)
+
+
+def test_all_columns_of_text_are_named_at_once(tmp_path: Path) -> None:
+    text = "a,name,day,kind\n1,Ann,2024-05-01,x\n2,Bob,2024-05-02,y\n"
+    told = failure(written(tmp_path / "d.csv", text))
+    assert "columns 'name' (line 2: 'Ann'), 'day' (line 2: '2024-05-01') hold" in told
+    assert "encode them as numbers or remove them" in told and "header" not in told
+    many = ",".join(f"c{j}" for j in range(9))
+    path = written(tmp_path / "m.csv", f"{many}\n{many}\n")
+    assert "'c4' (line 2: 'c4') and 3 more hold" in failure(path)
+
+
+def test_two_columns_of_the_usual_names_are_mentioned(tmp_path: Path) -> None:
+    path = written(tmp_path / "d.csv", "a,class,target\n1,x,0\n2,y,1\n")
+    with pytest.warns(UserWarning, match="'class' is taken for the labels, and 'tar"):
+        assert read_table(path).feature_names == ["a", "target"]
+
+
+def test_text_in_utf_16(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("a,label\n1,\u00e9t\u00e9\n", "utf-16")
+    assert read_table(path).y.tolist() == ["\u00e9t\u00e9"]
+    path.write_text("a,label\n1,cat\n", "utf-16-le")  # without a mark
+    assert "bytes of zero" in failure(path)
+
+
+def test_a_cell_that_never_ends(tmp_path: Path) -> None:
+    rows = "1,2\n" * 40_000
+    assert "close its quotation mark" in failure(
+        written(tmp_path / "d.csv", f'a,b\n1,"2\n{rows}')
+    )
 
 
 def test_advice_on_labels_is_given_where_there_are_none(tmp_path: Path) -> None:
@@ -312,7 +458,9 @@ def test_a_header_can_be_told(tmp_path: Path) -> None:
     # names that are asked for are a header, too
     assert read_table(short, columns=["8", "7"]).X.tolist() == [[2, 1]]
     named = written(tmp_path / "named.csv", "a,b\n1,2\n")
-    assert "'a' is not a number" in failure(named, header=False)
+    told = failure(named, header=False)
+    assert "columns 0 (line 1: 'a'), 1 (line 1: 'b') hold something else" in told
+    assert told.endswith("or header if line 1 names the columns")
     assert "has no header" in failure(named, header=False, label="b")
 
 
@@ -397,6 +545,17 @@ def test_text_in_another_encoding(tmp_path: Path) -> None:
 # -- Parquet ------------------------------------------------------------------------
 
 
+def test_parquet_columns_of_text_are_named_at_once(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "d.parquet", a=["x", "y"], b=["u", "v"], y=[0, 1])
+    told = failure(path)
+    assert "columns 'a' (string), 'b' (string) hold no numbers" in told
+
+
+def test_parquet_columns_without_a_name(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "d.parquet", **{"a": [1.0], "": [2.0]})
+    assert "column 2 has no name" in failure(path)
+
+
 def parquet(path: Path, **columns: object) -> Path:
     arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     import pyarrow.parquet
@@ -423,7 +582,7 @@ def test_parquet_keeps_float32_and_integer_labels(tmp_path: Path) -> None:
 
 def test_parquet_culprits(tmp_path: Path) -> None:
     words = parquet(tmp_path / "w.parquet", a=["x", "y"], b=[1.0, 2.0])
-    assert "column 'a' holds string" in failure(words)
+    assert "columns 'a' (string) hold no numbers" in failure(words)
     holes = parquet(tmp_path / "h.parquet", a=[1.0, None], y=[0, 1])
     assert "column 'a', row 1 is empty" in failure(holes)
     with pytest.raises(DataFileError, match="column 'a', row 1 is empty"):
@@ -496,6 +655,324 @@ def test_folders_without_images(tmp_path: Path) -> None:
     folder = image_folder(tmp_path / "set", {"cat/a.png": (2, 2)})
     (folder / "dog").mkdir()
     assert "no image in 'dog'" in failure(folder)
+
+
+GREY = np.array([[0, 51, 102], [153, 204, 255]], dtype=np.uint8)  # fifths of white
+
+
+def pictured(folder: Path, picture, name: str = "a.png", **how: object) -> Path:
+    """A folder with one class of one image."""
+    (folder / "c").mkdir(parents=True, exist_ok=True)
+    picture.save(folder / "c" / name, **how)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("mode", "name"),
+    [(m, "a.tif") for m in ("1", "L", "LA", "RGB", "RGBA", "CMYK", "I;16", "I;16B")]
+    + [(m, "a.png") for m in ("1", "L", "P", "LA", "RGB", "RGBA", "I;16")]
+    + [("P", "a.gif"), ("L", "a.pgm"), ("RGB", "a.bmp"), ("YCbCr", "a.jpg")],
+)
+def test_images_of_every_mode_are_read_as_they_are_seen(
+    tmp_path: Path, mode: str, name: str
+) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    if mode == "1":
+        shares = (GREY > 127) * 1.0
+        picture = image.fromarray(GREY).convert("1", dither=0)
+    elif mode.startswith("I;16"):
+        shares = GREY / 255
+        deep = GREY.astype(">u2" if mode.endswith("B") else "<u2") * 257
+        deep = deep.astype(">u2" if mode.endswith("B") else "<u2")
+        picture = image.frombytes(mode, (3, 2), deep.tobytes())
+    elif mode == "YCbCr":
+        shares = np.full((2, 3), 0.6)
+        picture = image.new("RGB", (3, 2), (153, 153, 153)).convert(mode)
+    else:
+        shares, picture = GREY / 255, image.fromarray(GREY).convert("RGB").convert(mode)
+    table = read_table(pictured(tmp_path, picture, name))
+    np.testing.assert_allclose(table.X, shares.reshape(1, -1), atol=1.5 / 255)
+
+
+def transparent(mode: str):
+    """A picture that is white where it can be seen, with black that cannot be seen."""
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    pixels = np.zeros((2, 2, 4), dtype=np.uint8)
+    pixels[0], pixels[1, 0] = (0, 0, 0, 0), (0, 0, 0, 255)
+    pixels[1, 1] = (0, 0, 0, 102)  # black of two fifths
+    picture, how = image.fromarray(pixels), {}
+    if mode == "LA":
+        picture = picture.convert("LA")
+    elif mode in ("P", "L", "RGB"):  # a colour that means transparency
+        flat = np.array([[7, 7], [0, 153]], dtype=np.uint8)
+        picture = image.fromarray(flat).convert(mode)
+        if mode == "P":
+            picture.putpalette([level for level in range(256) for _ in range(3)])
+        how = {"transparency": (7, 7, 7) if mode == "RGB" else 7}
+    return picture, how
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "L", "RGB"])
+def test_transparent_pixels_lie_on_white(tmp_path: Path, mode: str) -> None:
+    picture, how = transparent(mode)
+    folder = pictured(tmp_path, picture, **how)
+    np.testing.assert_allclose(read_table(folder).X, [[1, 1, 0, 0.6]], atol=1 / 255)
+    colours = read_table(folder, color=True)
+    assert colours.image_shape == (2, 2, 3)
+    np.testing.assert_allclose(colours.X[0, ::3], [1, 1, 0, 0.6], atol=1 / 255)
+    small = read_table(folder, size=(1, 1))  # transparency first, then interpolation
+    assert 0.55 < small.X[0, 0] < 0.75
+
+
+@pytest.mark.parametrize(
+    ("pixels", "told"),
+    [
+        (np.array([[0.0, 0.25, 1.0]], dtype=np.float32), None),
+        (np.array([[0.0, 2.0]], dtype=np.float32), "from 0.0 to 2.0, which must"),
+        (np.array([[-1.0, 1.0]], dtype=np.float32), "from -1.0 to 1.0"),
+        (np.array([[np.nan, 1.0]], dtype=np.float32), "from nan to nan"),
+        (np.array([[0, 2**29, 2**31 - 1]], dtype=np.int32), None),
+        (np.array([[-1, 2**30]], dtype=np.int32), "grey values from -1 to"),
+        (np.array([[0, 70, 255]], dtype=np.int32), "save it with 16 bits"),
+        (np.zeros((1, 3), dtype=np.int32), None),
+    ],
+)
+def test_deep_images_are_in_the_unit_interval(tmp_path: Path, pixels, told) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    folder = pictured(tmp_path, image.fromarray(pixels), "a.tif")
+    if told is not None:
+        with pytest.raises(DataFileError, match=told):
+            read_table(folder)
+        return
+    white = 1 if pixels.dtype == np.float32 else 2**31 - 1
+    np.testing.assert_allclose(read_table(folder).X, pixels / white, atol=1e-6)
+    assert read_table(folder, color=True).image_shape == (1, 3, 3)
+    enlarged = read_table(folder, size=(9, 9)).X
+    assert enlarged.min() >= 0 and enlarged.max() <= 1
+
+
+def test_unsigned_integers_and_reversed_greys_of_tiff(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    pixels = np.array([[0, 2**31, 2**32 - 1]], dtype=np.uint32)
+    folder = pictured(tmp_path / "u", image.fromarray(pixels.view(np.int32)), "a.tif")
+    path = folder / "c" / "a.tif"
+    entry = struct.pack("<HHIH", 339, 3, 1, 2)  # the tag that says signed
+    content = path.read_bytes()
+    assert content.count(entry) == 1
+    path.write_bytes(content.replace(entry, struct.pack("<HHIH", 339, 3, 1, 1)))
+    np.testing.assert_allclose(read_table(folder).X, [[0, 0.5, 1]], atol=1e-6)
+    deep = image.fromarray(GREY.astype(np.uint16) * 257)
+    folder = pictured(tmp_path / "w", deep, "a.tif", tiffinfo={262: 0})
+    with image.open(folder / "c" / "a.tif") as opened:
+        is_reversed = opened.tag_v2[262] == 0
+    shares = 1 - GREY / 255 if is_reversed else GREY / 255
+    np.testing.assert_allclose(read_table(folder).X, [shares.ravel()], atol=1e-6)
+
+
+@pytest.mark.parametrize("suffix", [".jpg", ".tif", ".png"])
+def test_images_are_turned_as_their_exif_data_say(tmp_path: Path, suffix: str) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    pixels = np.zeros((16, 32), dtype=np.uint8)
+    pixels[:, 16:] = 255
+    exif = image.Exif()
+    exif[274] = 6  # to be turned by a quarter, so that the right becomes the bottom
+    picture = image.fromarray(pixels)
+    table = read_table(pictured(tmp_path, picture, f"a{suffix}", exif=exif))
+    assert table.image_shape == (32, 16)
+    seen = table.X.reshape(32, 16)
+    assert seen[:14].max() < 0.1 and seen[18:].min() > 0.9
+
+
+def test_files_of_several_images_are_refused(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    one, two = image.fromarray(GREY), image.fromarray(255 - GREY)
+    for name in ("a.gif", "a.tif"):
+        folder = pictured(
+            tmp_path / name, one, name, save_all=True, append_images=[two]
+        )
+        with pytest.raises(DataFileError, match="holds 2 pictures"):
+            read_table(folder)
+    phone = pictured(
+        tmp_path / "p", one, "a.jpg", format="MPO", save_all=True, append_images=[two]
+    )
+    assert read_table(phone).X.shape == (1, 6)  # the others are previews
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs POSIX")
+@pytest.mark.parametrize(
+    ("reader", "name"),
+    [
+        (read_table, "d.csv"),
+        (read_table, "d.npy"),
+        (read_table, "folder/a.png"),
+        (read_table, "folder/cat/a.png"),
+        (open_rows, "d.npy"),
+        (open_rows, "folder/a.parquet"),
+    ],
+)
+def test_pipes_are_refused(tmp_path: Path, reader, name: str) -> None:
+    """Opening one would wait for ever, so the reader runs in a thread of its own."""
+    pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    pipe = tmp_path / name
+    pipe.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(pipe)
+    if name == "folder/a.png":  # beside images
+        image_folder(tmp_path / "folder", {"b.png": (2, 2)})
+    path = tmp_path / Path(name).parts[0]
+    said: list[str] = []
+    thread = threading.Thread(target=lambda: said.append(refusal(reader, path)))
+    thread.start()
+    thread.join(20)
+    with contextlib.suppress(OSError):  # lets a reader that waits go on
+        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+    thread.join()
+    assert said == [f"{pipe}: is not a regular file: save it as one, or remove it"]
+
+
+def refusal(reader, path: Path) -> str:
+    """The message of a reader that refuses a file."""
+    try:
+        reader(path)
+    except DataFileError as error:
+        return str(error)
+    return ""
+
+
+def test_images_beside_sub_folders_are_mentioned(tmp_path: Path) -> None:
+    shapes = {"cat/a.png": (2, 2), "b.png": (2, 2)}
+    folder = image_folder(tmp_path / "set", shapes)
+    with pytest.warns(UserWarning, match=r"are left out: 'b\.png'"):
+        assert read_table(folder).X.shape == (1, 4)
+
+
+# -- small files that would take gigabytes -------------------------------------------
+
+
+@contextlib.contextmanager
+def peak_below(n_bytes: int) -> Iterator[None]:
+    """Fail if Python and NumPy allocate more."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < n_bytes
+    finally:
+        tracemalloc.stop()
+
+
+def arrow_peak(code: str) -> int:
+    """The most that Arrow allocates while a process of its own runs the code."""
+    lines = [
+        "import sys",
+        "from kernlets import options",
+        "from kernlets.datasets import DataFileError, open_rows, read_table",
+        code,
+        "import pyarrow",
+        "print(pyarrow.default_memory_pool().max_memory())",
+    ]
+    command = [sys.executable, "-c", "\n".join(lines)]
+    return int(subprocess.run(command, check=True, capture_output=True).stdout)
+
+
+def test_one_long_label_does_not_make_all_labels_long(tmp_path: Path) -> None:
+    long = "x" * 100_000
+    rows = "".join(f"{j},kind {j % 300}\n" for j in range(3000))
+    path = written(tmp_path / "d.csv", f"a,label\n{rows}0,{long}\n")
+    with peak_below(20_000_000):  # 1.2 GB as text of one width
+        y = read_table(path).y
+    assert y[-1] == long and y[0] == "kind 0"
+    cells = np.empty((3000, 1), dtype=object)
+    cells[:, 0] = "kind"
+    cells[-1, 0] = long
+    scipy.io.savemat(tmp_path / "d.mat", {"X": np.ones((3000, 2)), "y": cells})
+    with peak_below(20_000_000):
+        assert read_table(tmp_path / "d.mat").y[-1] == long
+
+
+@pytest.mark.parametrize("reader", ["read_table", "open_rows"])
+def test_a_long_label_of_parquet_is_in_memory_once(tmp_path: Path, reader: str) -> None:
+    values = np.arange(2000.0)
+    path = parquet(tmp_path / "d.parquet", a=values, label=["x" * 100_000] * 2000)
+    code = f"y = {reader}({str(path)!r}).y\nassert y[-1] == 'x' * 100_000"
+    assert arrow_peak(code) < 20_000_000  # 200 MB of text
+
+
+def test_a_small_file_of_parquet_with_many_rows(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "d.parquet", a=np.zeros(10**7), b=np.zeros(10**7))
+    assert path.stat().st_size < 200_000
+    code = (
+        "with options(memory='100MB'):\n"
+        f"    try: read_table({str(path)!r})\n"
+        "    except DataFileError as error: assert 'the memory option' in str(error)\n"
+        "    else: sys.exit(1)"
+    )
+    assert arrow_peak(code) < 20_000_000
+
+
+def test_arrays_that_are_not_used_are_not_read(tmp_path: Path) -> None:
+    rows, large = np.ones((10, 3)), np.zeros((1000, 1000))
+    np.savez_compressed(tmp_path / "d.npz", X=rows, y=np.arange(10), other=large)
+    scipy.io.savemat(tmp_path / "d.mat", {"other": large, "X": rows})
+    for name in ("d.npz", "d.mat"):
+        with peak_below(2_000_000):
+            assert read_table(tmp_path / name).X.shape == (10, 3)
+
+
+def large_file(path: Path) -> Path:
+    """A file of 1000 rows of 1000 zeros."""
+    rows = np.zeros((1000, 1000))
+    if path.suffix == ".npz":
+        np.savez_compressed(path, X=rows)
+    elif path.suffix == ".mat":
+        scipy.io.savemat(path, {"X": rows})
+    elif path.suffix == ".parquet":
+        parquet(path, **{f"c{j}": column for j, column in enumerate(rows)})
+    elif path.suffix == ".sparse":
+        path = path.with_suffix(".mat")
+        scipy.io.savemat(path, {"X": scipy.sparse.csc_matrix(rows)})
+    else:
+        image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+        (path / "c").mkdir(parents=True)
+        for name in "ab":
+            image.fromarray(rows.astype(np.uint8)).save(path / "c" / f"{name}.png")
+    return path
+
+
+@pytest.mark.parametrize("name", ["d.npz", "d.mat", "d.sparse", "d.parquet", "folder"])
+def test_what_does_not_fit_into_the_memory_option_is_refused(
+    tmp_path: Path, name: str
+) -> None:
+    path = large_file(tmp_path / name)
+    with options(memory="7MB"), peak_below(7_000_000):
+        with pytest.raises(DataFileError, match=r"more than the memory option.*--mem"):
+            read_table(path)
+    with options(memory="100MB"):
+        assert read_table(path).X.size in (10**6, 2 * 10**6)
+
+
+def test_the_number_of_images_counts(tmp_path: Path) -> None:
+    path = large_file(tmp_path / "folder")  # each alone would fit
+    with options(memory="7.9MB"):
+        with pytest.raises(DataFileError, match="more than the memory option"):
+            read_table(path, size=(990, 1000))
+    with options(memory="8.1MB"):
+        assert read_table(path, size=(990, 1000)).X.shape == (2, 990_000)
+
+
+def test_the_limit_of_pillow_is_named(tmp_path: Path, monkeypatch) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    monkeypatch.setattr(image, "MAX_IMAGE_PIXELS", 100)
+    folder = image_folder(tmp_path / "set", {"c/a.png": (11, 11)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the memory option is the limit here
+        assert read_table(folder).X.shape == (1, 121)
+    folder = image_folder(tmp_path / "more", {"c/a.png": (20, 20)})
+    with pytest.raises(DataFileError, match=r"PIL\.Image\.MAX_IMAGE_PIXELS"):
+        read_table(folder)
+
+
+def test_labels_of_characters_in_mat(tmp_path: Path) -> None:
+    scipy.io.savemat(tmp_path / "d.mat", {"X": X, "y": np.array(["cat", "dog", "cat"])})
+    assert read_table(tmp_path / "d.mat").y.tolist() == WORDS.tolist()
 
 
 # -- damage of every kind -----------------------------------------------------------

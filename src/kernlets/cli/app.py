@@ -75,6 +75,7 @@ def fit(
     key: o.Key = None,
     size: o.Size = None,
     header: o.Header = None,
+    keep: o.Keep = None,
     memory: o.Memory = None,
     threads: o.Threads = None,
     scheduler: o.Scheduler = None,
@@ -108,7 +109,7 @@ def fit(
     )
     on_cluster = scheduler is not None
     given = data, label, key, size, header
-    source = commands.Source(*given, not unsupervised, on_cluster)
+    source = commands.Source(*given, not unsupervised, on_cluster, tuple(keep or ()))
     commands.check_resume(checkpoint, resume, (data, test, model))
     with commands.session(memory, threads, device, checkpoint, scheduler):
         commands.fit_model(recipe, source, model, test, quiet, force, holdout)

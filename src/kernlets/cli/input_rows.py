@@ -58,6 +58,7 @@ class Source:
     header: bool | None = None
     use_labels: bool = True
     on_cluster: bool = False
+    keep: tuple[str, ...] | None = None  # features although they look like numbers
 
     @property
     def name(self) -> str:
@@ -70,8 +71,9 @@ class Source:
         To fit, cells may be empty: the model is chosen for that.
         """
         known = expected or Columns(0, gaps=True)
+        keep = self.keep if expected is None else None
         with as_file(self.path) as path:
-            rows = replace(self, path=path)._open(known.names, known.gaps)
+            rows = replace(self, path=path)._open(known.names, known.gaps, keep)
         found = width(rows)
         if expected is not None and found != expected.n_features:
             raise DataFileError(
@@ -83,13 +85,19 @@ class Source:
             raise DataFileError(self.name, "has no labels: name them with --label")
         return rows if self.use_labels else rows._replace(y=None)
 
-    def _open(self, names: tuple[str, ...] | None, gaps: bool) -> Table:
+    def _open(
+        self,
+        names: tuple[str, ...] | None,
+        gaps: bool,
+        keep: tuple[str, ...] | None,
+    ) -> Table:
         column = _column(self.label)
         if self.on_cluster:
             return _open_on_cluster(self.path, Request(column, columns=names))
         if self._is_large():
-            return open_rows(self.path, column, columns=names)
+            return open_rows(self.path, column, columns=names, keep=keep)
         how: Any = {"key": self.key, "size": self.size, "header": self.header}
+        how["keep"] = keep
         rows = read_table(self.path, column, columns=names, gaps=gaps, **how)
         if not isinstance(rows.X, np.memmap):  # these are checked as they are read
             refuse_gaps(self.path, rows.X, rows.feature_names, gaps)

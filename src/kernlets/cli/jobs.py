@@ -21,6 +21,7 @@ from ..backend.rows import count_rows
 from ..backend.text import size_text
 from ..config import options
 from ..datasets import Table
+from ..datasets.header import is_number
 from ..imputers import DictionaryImputer
 from .apply import score_facts
 from .build import Recipe
@@ -86,6 +87,8 @@ def fit_model(
     recipe, scaling = recipe.scaled_for(train)
     model = recipe.build(train.y is not None, has_gaps(train.X))
     changes = suit_memory(model, train, recipe.method)
+    if is_classifier(model) and isinstance(train.y, np.ndarray):
+        _check_classes(source.name, train.y)
     columns = _told_columns(source.name, train, takes_gaps(model))
     held_out, numbers = None, None
     if test is not None:
@@ -113,6 +116,23 @@ def fit_model(
         others = "rows that were held out" if test is None else test.name
         save_or_rescue(model, path, notes | scores | {"measured on": others})
     show_facts(facts)
+
+
+def _check_classes(name: str, labels: np.ndarray) -> None:
+    """Refuse labels that are measurements, and say where no two rows share one."""
+    classes = np.unique(labels)
+    if len(classes) and all(is_number(str(label)) for label in classes):
+        broken = [str(label) for label in classes if float(label) % 1 != 0]
+        if broken:
+            raise ValueError(
+                f"{name}: labels such as {broken[0]} are measurements, not classes: "
+                "name the column of classes with --label, or write classes as words"
+            )
+    if 1 < len(classes) == len(labels):
+        warnings.warn(
+            f"{name}: every row has a label of its own: name the column of classes "
+            "with --label"
+        )
 
 
 def _told_columns(name: str, rows: Table, gaps: bool) -> Columns:

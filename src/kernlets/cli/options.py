@@ -123,6 +123,14 @@ Header = Annotated[
         show_default="recognised",
     ),
 ]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="use a column, by name or index, that would be left out because it seems "
+        "to number or name the rows; may be repeated",
+    ),
+]
 Test = Annotated[
     Path | None, typer.Option(metavar="DATA", help="data to report the accuracy on")
 ]

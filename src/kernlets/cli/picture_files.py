@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..backend.atomic import atomic_write
+from ..datasets.pictures import has_transparency, opened_picture, read_pixels
 from ..datasets.table_types import DataFileError, optional_import, reading
 
 FORMATS = {
@@ -53,9 +54,12 @@ class PictureFile:
 
 
 def read_picture(path: Path) -> PictureFile:
-    """Read a file; palettes become colours."""
+    """Read a file; palettes become colours, and EXIF data no longer say how to turn."""
+    from PIL import ImageOps
+
     with _opened(path) as image:
         _refuse_unusual(path, image)
+        image = ImageOps.exif_transpose(image)
         more = {key: image.info[key] for key in KEPT if key in image.info}
         return _decoded(path, _without_palette(image), more)
 
@@ -63,26 +67,29 @@ def read_picture(path: Path) -> PictureFile:
 def read_mask(path: Path, shape: tuple[int, ...]) -> np.ndarray:  # (h, w) booleans
     """True where a picture is brighter than half of white."""
     with _opened(path) as image:
-        grey = np.asarray(image.convert("F" if image.mode.startswith("I") else "L"))
+        if has_transparency(image):
+            raise DataFileError(
+                path,
+                "has transparent pixels, which are neither lost nor not: fill them",
+            )
+    grey = read_pixels(path)
     if grey.shape != shape:
         raise DataFileError(
             path,
             f"has {grey.shape[1]} x {grey.shape[0]} pixels, the picture {shape[1]} x "
             f"{shape[0]}: make a mask of the same size, white where pixels are lost",
         )
-    return grey > (grey.max() if grey.max() > 255 else 255) / 2
+    return grey > 0.5
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     """A picture that is read while it is open."""
     optional_import("PIL", "images", path)
-    from PIL import Image
-
     if not path.is_file():
         what = "is no file" if path.exists() else "does not exist"
         raise DataFileError(path, f"{what}: check the path")
-    with reading(path), Image.open(path) as image:
+    with reading(path), opened_picture(path) as image:
         yield image
 
 
@@ -100,9 +107,10 @@ def _refuse_unusual(path: Path, image: Any) -> None:
 
 
 def _without_palette(image: Any) -> Any:
-    if image.mode == "P":
-        return image.convert("RGBA" if "transparency" in image.info else "RGB")
-    return image
+    """Colours for a palette, and a channel for a colour that means transparency."""
+    if image.mode in ("P", "PA", "L", "RGB") and has_transparency(image):
+        return image.convert("LA" if image.mode == "L" else "RGBA")
+    return image.convert("RGB") if image.mode == "P" else image
 
 
 def _decoded(path: Path, image: Any, more: dict[str, Any]) -> PictureFile:

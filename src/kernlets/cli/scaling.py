@@ -13,6 +13,7 @@ from ..backend.arrays import to_numpy
 from ..backend.rows import first_block, spread_rows, take_rows
 from ..backend.validation import check_rows
 from ..datasets import Table
+from ..datasets.row_ids import are_positions
 from ..maps import Standardize, UnitNorm
 from .options import Scale
 
@@ -55,7 +56,7 @@ def choose_scale(rows: Table) -> Choice:
         return Choice(Scale.standard, "a table")
     if _share_one_range(low, high):
         return Choice(Scale.unit, "most columns have the same range, as in images")
-    if rows.feature_names is not None:
+    if rows.feature_names is not None and not are_positions(rows.feature_names):
         return Choice(Scale.standard, "columns with names")
     if _are_alike(low, high):
         return Choice(Scale.unit, "columns of like scale")

@@ -1,16 +1,18 @@
 """Files made of columns: .csv and .tsv text, Parquet.
 
 One column may hold the labels (see `table.label_column`), all others must be numbers.
-Columns without a name are the row index that pandas and R write, and are left out.
+A first column without a name is the row index that pandas and R write, and is left out.
 Text is parsed by NumPy's compiled reader; a file that it refuses is read again, cell
-by cell, to find the faulty cell.
+by cell, to find the faulty cells.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -18,7 +20,9 @@ from typing import IO, Any
 import numpy as np
 
 from kernlets.datasets.header import LOOKED_AT, has_header, is_number
+from kernlets.datasets.row_ids import are_row_names, check_keep, tell_left_out
 from kernlets.datasets.table_types import (
+    SHOWN,
     DataFileError,
     Request,
     Table,
@@ -27,16 +31,23 @@ from kernlets.datasets.table_types import (
     optional_import,
     printable,
     refuse_gaps,
+    refuse_large,
     refuse_twins,
 )
 
-#: Marks of missing values in files, in lower case.
+#: Marks of missing values in files, in lower case, and those that are never labels.
 MISSING = ("", "?", "-", "na", "n/a", "nan", "nil", "none", "null")
+NO_LABELS = ("", "?", "nan")
+TEXT_TYPES = ("string", "large_string")  # of Parquet
+WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")  # as Python writes it, at most 18 digits
+COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")  # 1,5
+DOUBTFUL = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234: of a thousand, or of one
+DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ].*)?")
 
 
 @dataclass
 class Layout:
-    """The layout of a text file, and the labels found while parsing it."""
+    """The layout of a text file, and what was met while parsing it."""
 
     delimiter: str
     names: list[str] | None
@@ -44,17 +55,66 @@ class Layout:
     label: int | None
     features: list[int]
     gaps: bool = False
+    comma: bool = False  # whether decimals are written with a comma
+    keep: tuple[str, ...] | None = None  # as in a `Request`, of a file with names
     codes: dict[str, int] = field(default_factory=dict)
+    doubtful: str = ""  # a number whose comma may be one of thousands ...
+    is_certain: bool = False  # ... unless another one cannot be
 
-    def converters(self, gaps: bool) -> dict[int | str, Callable[[str], float]]:
-        """For NumPy's reader: labels become codes, index columns zeros."""
-        ignored = set(range(self.width)) - set(self.features)
+    def converters(self, as_written: bool) -> dict[int | str, Callable[[str], float]]:
+        """For NumPy's reader: labels become codes, names of rows NaN.
+
+        Features are converted here only where gaps or commas are `as_written`.
+        """
         found: dict[int | str, Callable[[str], float]] = {
-            j: self._code if j == self.label else _zero for j in ignored
+            j: _zero for j in range(self.width) if j not in self.features
         }
-        return {**found, **dict.fromkeys(self.features, _number)} if gaps else found
+        for j in self.unnamed:
+            found[j] = _row_number if j == 0 else _blank
+        if self.label is not None:
+            found[self.label] = self._code
+        return (
+            {**found, **dict.fromkeys(self.features, self.number)}
+            if as_written
+            else found
+        )
+
+    @property
+    def unnamed(self) -> list[int]:
+        """Indices of the columns without a name, in a file with names."""
+        names = enumerate(self.names or [])
+        return [j for j, name in names if not name and j != self.label]
+
+    def number(self, cell: str) -> float:
+        """The number in a cell, NaN where it says that there is none."""
+        cell = cell.strip()
+        if self.gaps and cell.lower() in MISSING:
+            return np.nan
+        if self.comma and "." in cell:
+            raise ValueError("a decimal point beside decimal commas")
+        if self.comma and COMMA.fullmatch(cell):
+            if DOUBTFUL.fullmatch(cell):
+                self.doubtful = self.doubtful or cell
+            else:
+                self.is_certain = True
+            cell = cell.replace(",", ".")
+        if not is_number(cell):
+            raise ValueError("no number")
+        return float(cell)
+
+    def title(self, j: int) -> str:
+        """The name of a column in a message, or its index."""
+        return shown(self.names[j]) if self.names else str(j)
+
+    @property
+    def other_label(self) -> str:
+        """What to do if a column of text holds the labels."""
+        advice = ", or set label to the column of labels"
+        return advice if self.label is None else ""
 
     def _code(self, text: str) -> float:
+        if "\n" in text or "\r" in text:
+            raise ValueError("a label on several lines")
         return self.codes.setdefault(text.strip(), len(self.codes))
 
 
@@ -64,13 +124,21 @@ def read_text(path: Path, request: Request) -> Table:
         layout = _layout(path, request)
         return _parse(path, layout)
     except UnicodeDecodeError as error:
-        raise DataFileError(path, "is not UTF-8 text: save it as UTF-8") from error
+        raise DataFileError(
+            path, "is neither UTF-8 text nor UTF-16 text with a mark: save it as UTF-8"
+        ) from error
+    except csv.Error as error:
+        raise DataFileError(
+            path, f"has a cell that is no table's ({error}): close its quotation mark"
+        ) from error
 
 
 def _layout(path: Path, request: Request) -> Layout:
     delimiter = _delimiter(path)
-    with _open_text(path) as file:
-        head = [row for _, row in islice(_rows(file, delimiter), LOOKED_AT)]
+    head = _head(path, delimiter)
+    comma = _has_decimal_commas(head, delimiter)
+    if comma:
+        head = [[_with_point(cell) for cell in row] for row in head]
     is_named = has_header(path, head, request)
     data = head[is_named:]
     if not data:
@@ -80,22 +148,61 @@ def _layout(path: Path, request: Request) -> Layout:
         raise DataFileError(
             path, f"names {len(names)} columns but has {len(data[0])}: fix the header"
         )
-    # a single word in the first row does not make a column of labels
-    numeric = [any(map(is_number, cells)) for cells in zip(*data[:2], strict=False)]
+    # a single word, or a column without a value, does not make a column of labels
+    numeric = [
+        any(map(is_number, cells)) or all(c.strip().lower() in MISSING for c in cells)
+        for cells in zip(*data, strict=False)
+    ]
     label = label_column(path, names, numeric, request)
     features = feature_columns(path, names, len(data[0]), label, request)
-    return Layout(delimiter, names, len(data[0]), label, features, request.gaps)
+    if names is not None:
+        check_keep(path, [names[j] for j in features], request)
+    width, keep = len(data[0]), request.keep if names else None
+    return Layout(delimiter, names, width, label, features, request.gaps, comma, keep)
 
 
 def _open_text(path: Path) -> IO[str]:
-    return path.open(encoding="utf-8-sig", newline="")
+    with path.open("rb") as file:
+        is_wide = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
+    return path.open(encoding="utf-16" if is_wide else "utf-8-sig", newline="")
+
+
+def _head(path: Path, delimiter: str) -> list[list[str]]:
+    """The first rows of cells."""
+    with _open_text(path) as file:
+        return [row for _, row in islice(_rows(file, delimiter), LOOKED_AT)]
 
 
 def _delimiter(path: Path) -> str:
-    """The most frequent of comma, semicolon and tab in the first line."""
+    """Comma, semicolon or tab: the one that gives the most numbers.
+
+    Where none gives any, it is the most frequent one in the first line.
+    """
     with _open_text(path) as file:
         first = file.readline()
-    return max(",;\t", key=first.count)
+    if "\0" in first:
+        raise DataFileError(path, "has bytes of zero, as no text has: save it as UTF-8")
+
+    def judgement(mark: str) -> tuple[int, int]:
+        cells = [cell for row in _head(path, mark) for cell in row]
+        if mark != ",":
+            cells = [_with_point(cell) for cell in cells]
+        return sum(map(is_number, cells)), first.count(mark)
+
+    return max(",;\t", key=judgement)
+
+
+def _has_decimal_commas(head: list[list[str]], delimiter: str) -> bool:
+    """Whether cells such as 1,5 are there and cells such as 1.5 are not."""
+    cells = [cell.strip() for row in head for cell in row]
+    if delimiter == "," or not any(map(COMMA.fullmatch, cells)):
+        return False
+    return not any("." in cell and is_number(cell) for cell in cells)
+
+
+def _with_point(cell: str) -> str:
+    is_decimal = COMMA.fullmatch(cell.strip())
+    return cell.replace(",", ".") if is_decimal else cell
 
 
 def _rows(file: IO[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -108,9 +215,15 @@ def _zero(cell: str) -> float:
     return 0.0
 
 
-def _number(cell: str) -> float:
-    """The number in a cell, NaN where it says that there is none."""
-    return np.nan if cell.strip().lower() in MISSING else float(cell)
+def _row_number(cell: str) -> float:
+    """The number of a row, NaN where it has a name."""
+    return float(cell) if is_number(cell) else np.nan
+
+
+def _blank(cell: str) -> float:
+    if cell.strip():
+        raise ValueError("a cell in a column without a name")
+    return 0.0
 
 
 def _parse(path: Path, layout: Layout) -> Table:
@@ -121,36 +234,55 @@ def _parse(path: Path, layout: Layout) -> Table:
     except ValueError as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # wrapped by NumPy
             raise error.__cause__ from None
-        _blame_cell(path, layout)
+        others = _without_row_names(path, layout)
+        if others != layout.features:
+            layout.codes.clear()
+            return _parse(path, replace(layout, features=others))
+        _blame_cells(path, layout)
         raise DataFileError(path, f"{error}: correct the file") from error
+    if layout.doubtful and not layout.is_certain:
+        raise DataFileError(
+            path,
+            f"has numbers such as {layout.doubtful!r}, whose comma may mark decimals "
+            "or thousands: write decimals with a point, and thousands without a mark",
+        )
+    if 0 in layout.unnamed:
+        _check_row_numbers(path, cells[:, 0])
     names = layout.names and [layout.names[j] for j in layout.features]
     y = None if layout.label is None else _labels(path, cells[:, layout.label], layout)
     X = cells[:, layout.features]
     bad = np.isinf(X) if layout.gaps else ~np.isfinite(X)
-    gaps = np.flatnonzero(bad.any(axis=1))
-    if len(gaps):
-        _blame_cell(path, layout, int(gaps[0]))
+    if bad.any():
+        _blame_cells(path, layout)
     return Table(X, y, names)
 
 
 def _cells(path: Path, layout: Layout) -> np.ndarray:
-    """All cells; those without a value are looked for only where there are some."""
+    """All cells, by the first way of reading numbers that takes them."""
+    in_head = layout.comma
+    ways = [] if in_head else [(False, False)]  # the fast one, by NumPy alone
+    ways += [(False, True)] if layout.gaps and not in_head else []
+    ways += [(True, True)] if layout.delimiter != "," else []
+    for layout.comma, as_written in ways[:-1]:
+        try:
+            return _loadtxt(path, layout, as_written)
+        except ValueError:
+            layout.codes.clear()
+    layout.comma, as_written = ways[-1]
     try:
-        return _loadtxt(path, layout, gaps=False)
+        return _loadtxt(path, layout, as_written)
     except ValueError:
-        if not layout.gaps:
-            raise
-        layout.codes.clear()
-        return _loadtxt(path, layout, gaps=True)
+        layout.comma = in_head
+        raise
 
 
-def _loadtxt(path: Path, layout: Layout, gaps: bool) -> np.ndarray:
+def _loadtxt(path: Path, layout: Layout, as_written: bool) -> np.ndarray:
     with _open_text(path) as file:
         lines = (line for line in file if line.strip(" \r\n"))
         return np.loadtxt(
             islice(lines, int(layout.names is not None), None),
             delimiter=layout.delimiter,
-            converters=layout.converters(gaps),
+            converters=layout.converters(as_written),
             comments=None,
             quotechar='"',
             ndmin=2,
@@ -158,25 +290,43 @@ def _loadtxt(path: Path, layout: Layout, gaps: bool) -> np.ndarray:
         )
 
 
+def _check_row_numbers(path: Path, column: np.ndarray) -> None:
+    """Refuse a first column that lost its name, say if it is left out on a guess."""
+    numbers = column[~np.isnan(column)]
+    if np.any((numbers < 0) | (numbers % 1 != 0)):
+        raise DataFileError(
+            path,
+            "the first column has no name, and does not number the rows: name it in "
+            "line 1, or remove it",
+        )
+    if len(numbers) and np.any(np.diff(numbers) != 1):
+        warnings.warn(
+            f"{path}: the first column has no name and is left out, as numbers of "
+            "rows: name it if it is a feature",
+            stacklevel=2,
+        )
+
+
 def _labels(path: Path, codes: np.ndarray, layout: Layout) -> np.ndarray:
-    """Labels as integers if all are, else as floats, else as text."""
-    text = np.array(list(layout.codes))
-    y = _as_numbers(text)
-    missing = np.flatnonzero((text == "") | (y != y))
-    if len(missing):
-        row = int(np.flatnonzero(codes == missing[0])[0])
+    """Labels as integers if all are written as such, else the text in the file."""
+    text = list(layout.codes)
+    values = [label for label in text if label.lower() not in MISSING]
+    are_whole = all(map(WHOLE.fullmatch, values)) and bool(values)
+    marks = MISSING if are_whole else NO_LABELS
+    missing = [layout.codes[label] for label in text if label.lower() in marks]
+    if missing:
+        row = int(np.flatnonzero(np.isin(codes, missing))[0])
         line, _ = next(_data_rows(path, layout, row))
         raise DataFileError(path, f"line {line} has no label: fill it in or remove it")
+    y = np.array([*map(int, text)]) if are_whole else text_array(text)
     return y[codes.astype(int)]
 
 
-def _as_numbers(text: np.ndarray) -> np.ndarray:
-    for kind in (np.int64, np.float64):
-        try:
-            return text.astype(kind)
-        except (ValueError, OverflowError):
-            continue
-    return text
+def text_array(text: list[str]) -> np.ndarray:
+    """Text of any length as objects: one long text does not make all others wide."""
+    texts = np.empty(len(text), dtype=object)
+    texts[:] = text
+    return texts
 
 
 def _data_rows(
@@ -188,42 +338,124 @@ def _data_rows(
         yield from islice(rows, first + int(layout.names is not None), None)
 
 
-def _blame_cell(path: Path, layout: Layout, first: int = 0) -> None:
-    """Raise for the first cell that is not a number or the first row of wrong width."""
-    for line, row in _data_rows(path, layout, first):
-        if len(row) != layout.width:
+def _blame_cells(path: Path, layout: Layout) -> None:
+    """Raise for the first row that does not fit, all columns of text, or one cell."""
+    first: tuple[int, int, str] | None = None
+    texts: dict[int, str] = {}
+    in_first_line = True
+    for line, row in _data_rows(path, layout):
+        _check_row(path, layout, line, row)
+        for j in layout.features:
+            problem = _problem(row[j].strip(), layout)
+            if problem is None:
+                continue
+            first = first or (line, j, problem)
+            if not is_number(row[j]) and row[j].strip().lower() not in MISSING:
+                in_first_line &= line == 1 or j in texts
+                texts.setdefault(j, f"{layout.title(j)} (line {line}: {shown(row[j])})")
+    if len(texts) > 1:
+        more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
+        raise DataFileError(
+            path,
+            f"columns {', '.join([*texts.values()][:SHOWN])}{more} hold something else "
+            f"than numbers: encode them as numbers or remove them{layout.other_label}"
+            + (", or header if line 1 names the columns" if in_first_line else ""),
+        )
+    if first is not None:
+        line, j, problem = first
+        raise DataFileError(path, f"column {layout.title(j)}, line {line}: {problem}")
+
+
+def _without_row_names(path: Path, layout: Layout) -> list[int]:
+    """The features but columns of another text in each row, with a word on these."""
+    if layout.keep is None or layout.names is None:
+        return layout.features
+    cells: dict[int, set[str]] = {
+        j: set() for j in layout.features if layout.names[j] not in layout.keep
+    }
+    n_rows = 0
+    for _, row in _data_rows(path, layout):
+        n_rows += 1
+        for j, others in list(cells.items()):
+            text = row[j].strip() if len(row) == layout.width else ""
+            if text in others or is_number(text) or text.lower() in MISSING:
+                del cells[j]
+            else:
+                others.add(text)
+    out = [j for j in cells if are_row_names(layout.names[j], n_rows)]
+    if len(out) == len(layout.features):
+        return layout.features
+    tell_left_out(path, [layout.names[j] for j in out])
+    return [j for j in layout.features if j not in out]
+
+
+def _check_row(path: Path, layout: Layout, line: int, row: list[str]) -> None:
+    """Raise for a row of another width, or with a cell that cannot be where it is."""
+    if len(row) != layout.width:
+        raise DataFileError(
+            path,
+            f"line {line} has {len(row)} cells instead of {layout.width}: "
+            "complete or remove it",
+        )
+    if layout.label is not None and len(row[layout.label].splitlines()) > 1:
+        raise DataFileError(
+            path,
+            f"line {line}: a label runs over several lines: close its quotation mark",
+        )
+    for j in layout.unnamed:
+        if j > 0 and row[j].strip():
             raise DataFileError(
                 path,
-                f"line {line} has {len(row)} cells instead of {layout.width}: "
-                "complete or remove it",
+                f"column {j + 1} has no name in line 1, but {shown(row[j])} in line "
+                f"{line}: name it, or remove it",
             )
-        for j in layout.features:
-            if layout.gaps and row[j].strip().lower() in MISSING:
-                continue
-            if not (is_number(row[j]) and np.isfinite(float(row[j]))):
-                column = repr(printable(layout.names[j])) if layout.names else str(j)
-                problem = _why_no_number(row[j].strip(), layout)
-                raise DataFileError(path, f"column {column}, line {line}: {problem}")
+
+
+def _problem(cell: str, layout: Layout) -> str | None:
+    """What is wrong with the cell of a feature."""
+    if cell.lower() in MISSING:
+        if layout.gaps:
+            return None
+        if not cell:
+            return "the cell is empty: fill it in or drop the row"
+        return f"{shown(cell)} stands for no value: fill it in or drop the row"
+    if layout.comma and COMMA.fullmatch(cell):
+        return None
+    if not is_number(cell):
+        return f"{shown(cell)} {_why_no_number(cell, layout)}{layout.other_label}"
+    if layout.comma and "." in cell:
+        return (
+            f"{shown(cell)} has a decimal point, other cells a comma: use one of them"
+        )
+    if not np.isfinite(float(cell)):
+        return f"{shown(cell)} is not finite: replace it or drop the row"
+    return None
 
 
 def _why_no_number(cell: str, layout: Layout) -> str:
-    if not cell:
-        return "the cell is empty: fill it in or drop the row"
-    found = repr(printable(cell))
-    if cell.lower() in MISSING:
-        return f"{found} stands for no value: fill it in or drop the row"
-    if is_number(cell):
-        return f"{found} is not finite: replace it or drop the row"
-    other = "" if layout.label is not None else ", or set label to the column of labels"
-    return f"{found} is not a number: correct it{other}"
+    if COMMA.fullmatch(cell) and not DOUBTFUL.fullmatch(cell):
+        return "has a decimal comma: write a decimal point"
+    if re.fullmatch(r"[+-]?\d{1,3}([,.' ]\d{3})+([.,]\d+)?", cell):
+        return "has marks of thousands: write it without them, and a decimal point"
+    if DATE.fullmatch(cell):
+        return "is a date: write a number, as of days since some date"
+    return "is not a number: correct it"
+
+
+def shown(cell: str) -> str:
+    """The content of a cell in quotation marks."""
+    return repr(printable(cell.strip()))
 
 
 def read_parquet(path: Path, request: Request) -> Table:
     """Read Parquet columns; needs pyarrow."""
     parquet = optional_import("pyarrow.parquet", "parquet", path)
-    with parquet.ParquetFile(path) as file:
-        names, features, label = numeric_columns(path, file.schema_arrow, request)
+    schema = parquet.read_schema(path)
+    row_names = columns_of_row_names(path, request)
+    names, features, label = numeric_columns(path, schema, request, row_names)
+    with parquet.ParquetFile(path, read_dictionary=text_columns(schema)) as file:
         used = features if label is None else [*features, label]
+        refuse_large(path, 8 * file.metadata.num_rows * len(used))
         table = file.read(columns=used)
     complete = used if not request.gaps else used[len(features) :]
     for name in complete:
@@ -234,32 +466,84 @@ def read_parquet(path: Path, request: Request) -> Table:
     return Table(X, y, names)
 
 
+def text_columns(schema: Any) -> list[str]:
+    """Names of the columns of text, which are read as a dictionary and codes.
+
+    A text that many rows have in common is then in memory only once.
+    """
+    columns = zip(schema.names, schema.types, strict=True)
+    return [name for name, kind in columns if str(kind) in TEXT_TYPES]
+
+
 def column_labels(column: Any) -> np.ndarray:
     """Labels of a Parquet column; numbers are not turned into Python objects."""
+    import pyarrow.types as types
+
+    if types.is_dictionary(column.type) and str(column.type.value_type) in TEXT_TYPES:
+        column = column.unify_dictionaries().combine_chunks()
+        texts = text_array(column.dictionary.to_pylist())
+        return texts[column.indices.to_numpy()]
     y = column.to_numpy()
     wide = {"i": np.int64, "f": np.float64}.get(y.dtype.kind)
-    return np.asarray(column.to_pylist()) if wide is None else y.astype(wide)
+    if wide is not None:
+        return y.astype(wide)
+    values = column.to_pylist()
+    is_text = all(isinstance(value, str) for value in values)
+    return text_array(values) if is_text else np.asarray(values)
 
 
 def numeric_columns(
-    path: Path, schema: Any, request: Request
+    path: Path, schema: Any, request: Request, row_names: Sequence[str] = ()
 ) -> tuple[list[str], list[str], str | None]:
-    """Names of the features as text and as in the file, and that of the labels."""
+    """Names of the features as text and as in the file, and that of the labels.
+
+    Columns of `row_names` are left out.
+    """
     names = [str(name) for name in schema.names]
+    if "" in names[1:]:
+        raise DataFileError(
+            path, f"column {names.index('', 1) + 1} has no name: name it, or remove it"
+        )
     numeric = [_is_numeric_type(kind) for kind in schema.types]
     label = label_column(path, names, numeric, request)
     features = feature_columns(path, names, len(names), label, request)
+    check_keep(path, [names[j] for j in features], request)
     refuse_twins(path, [names[j] for j in features])
-    for j in features:
-        if not numeric[j]:
-            raise DataFileError(
-                path,
-                f"column {printable(names[j])!r} holds {schema.types[j]}, not numbers: "
-                "convert it, or set label to the column of labels",
-            )
+    out = [names[j] for j in features if names[j] in row_names]
+    if len(out) < len(features):
+        tell_left_out(path, out)
+        features = [j for j in features if names[j] not in out]
+    texts = [
+        f"{shown(names[j])} ({schema.types[j]})" for j in features if not numeric[j]
+    ]
+    if texts:
+        more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
+        raise DataFileError(
+            path,
+            f"columns {', '.join(texts[:SHOWN])}{more} hold no numbers: encode them as "
+            "numbers or remove them"
+            + ("" if label is not None else ", or set label to the column of labels"),
+        )
     own = [schema.names[j] for j in features]
     labels = None if label is None else schema.names[label]
     return [names[j] for j in features], own, labels
+
+
+def columns_of_row_names(path: Path, request: Request) -> list[str]:
+    """Names of the columns of a Parquet file with another text in each row."""
+    if request.keep is None:
+        return []
+    parquet = optional_import("pyarrow.parquet", "parquet", path)
+    texts = text_columns(parquet.read_schema(path))
+    row_names = []
+    with parquet.ParquetFile(path, read_dictionary=texts) as file:
+        n_rows = file.metadata.num_rows
+        for name in texts:
+            if name not in request.keep and are_row_names(name, n_rows):
+                column = file.read(columns=[name]).column(0)
+                if column.null_count == 0 and len(column.unique()) == n_rows > 1:
+                    row_names.append(name)
+    return row_names
 
 
 def _is_numeric_type(kind: Any) -> bool:

@@ -39,12 +39,15 @@ def has_header(path: Path, lines: list[list[str]], request: Request) -> bool:
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell can be read as a number, NaN and infinity included."""
+    """Whether a cell can be read as a number, NaN and infinity included.
+
+    Python also reads 1_000, and digits of other scripts; NumPy's reader does not.
+    """
     try:
         float(cell)
     except ValueError:
         return False
-    return True
+    return cell.isascii() and "_" not in cell
 
 
 def _holds_a_known_name(names: list[str], request: Request) -> bool:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +16,22 @@ from kernlets.datasets.table_types import (
     DataFileError,
     Request,
     Table,
+    listed,
     optional_import,
     reading,
+    refuse_large,
+    refuse_special,
 )
 
 SUFFIXES = frozenset(
     ".png .jpg .jpeg .bmp .gif .pgm .ppm .pnm .tif .tiff .webp".split()
 )
+#: Kinds of pixels that Pillow turns into grey or RGB, and those with transparency.
+EIGHT_BITS = frozenset("1 L P RGB RGBX CMYK YCbCr HSV LA La PA RGBA RGBa".split())
+WITH_ALPHA = frozenset("LA La PA RGBA RGBa".split())
+PIXEL_BYTES = 8  # what a pixel takes while it is read: its channels, and a float
+#: Numbers of tags in TIFF files.
+BITS, PHOTOMETRIC, SAMPLE_FORMAT = 258, 262, 339
 
 
 def read_folder(path: Path, request: Request) -> Table:
@@ -26,19 +39,27 @@ def read_folder(path: Path, request: Request) -> Table:
 
     The names of the sub-folders are the labels. If there are no sub-folders with
     images, those in the folder itself are read, without labels.
+
+    Pixels are what one sees: images are turned as their EXIF data say, and transparent
+    ones lie on white. White is the largest number of the type that the file has (255,
+    65535, 4294967295 or, of signed integers, 2147483647), and 1 for floats. Numbers
+    outside, files with several images and files that are not regular are refused.
     """
     optional_import("PIL", "images", path)
     files = _image_files(path)
     labelled = files[0].parent != path
-    first = _pixels(files[0], request)
-    X = np.empty((len(files), *first.shape), dtype=np.float32)
-    for row, file in zip(X, files, strict=True):
-        row[...] = _same_shape(file, _pixels(file, request), first.shape)
+    X = np.empty((0,), dtype=np.float32)
+    for number, file in enumerate(files):
+        pixels = read_pixels(file, request.color, request.size)
+        if number == 0:
+            refuse_large(path, len(files) * pixels.nbytes)
+            X = np.empty((len(files), *pixels.shape), dtype=np.float32)
+        X[number] = _same_shape(file, pixels, X.shape[1:])
     has_labels = labelled and request.label is not False
     y = np.array([file.parent.name for file in files]) if has_labels else None
     names = [_shown(file.relative_to(path).as_posix()) for file in files]
     return Table(
-        X.reshape(len(X), -1), y, None, first.shape, np.array(names, dtype=object)
+        X.reshape(len(X), -1), y, None, X.shape[1:], np.array(names, dtype=object)
     )
 
 
@@ -53,11 +74,18 @@ def _image_files(path: Path) -> list[Path]:
     empty = [folder.name for folder in folders if not _images_in(folder)]
     if files and empty:
         raise DataFileError(path, f"has no image in {empty[0]!r}: fill or remove it")
-    files = files or _images_in(path)
+    beside = _images_in(path)
+    if files and beside:
+        warnings.warn(
+            f"{path}: images beside the sub-folders are left out: "
+            f"{listed([file.name for file in beside])}",
+            stacklevel=2,
+        )
+    files = files or beside
     if not files:
         kinds = ", ".join(sorted(SUFFIXES))
         raise DataFileError(
-            path, f"holds no image ({kinds}): make one sub-folder per class"
+            path, f"is a folder without images ({kinds}): make one sub-folder per class"
         )
     return files
 
@@ -67,31 +95,132 @@ def _is_class(path: Path) -> bool:
 
 
 def _images_in(folder: Path) -> list[Path]:
-    return sorted(
+    """Image files in order; pipes are refused, since opening one waits for ever."""
+    files = sorted(
         file
         for file in folder.iterdir()
         if file.suffix.lower() in SUFFIXES and not file.name.startswith(".")
     )
+    for file in files:
+        refuse_special(file)
+    return files
 
 
-def _pixels(file: Path, request: Request) -> np.ndarray:
-    """One image as (height, width) or (height, width, 3), white = 1."""
+@contextmanager
+def opened_picture(path: Path) -> Iterator[Any]:
+    """An image of Pillow, not yet decoded.
+
+    Pillow is given a file in place of its name, since it would map that into memory,
+    and reads TIFF files that are to be turned wrongly then.
+    """
     from PIL import Image
 
-    with reading(file), Image.open(file) as image:
-        return _decode(image, request)
+    with path.open("rb") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        with Image.open(file) as image:
+            width, height = image.size
+            refuse_large(path, PIXEL_BYTES * width * height)
+            yield image
 
 
-def _decode(image: Any, request: Request) -> np.ndarray:
-    white = 65535.0 if image.mode.startswith("I") else 255.0
-    if white == 65535.0:  # 16 bits: Pillow would clip them to 8 when converting
-        image = image.convert("F")
+def read_pixels(
+    path: Path, color: bool = False, size: tuple[int, int] | None = None
+) -> np.ndarray:  # (h, w) or (h, w, 3), float32
+    """One image as it is seen, in [0, 1] with white = 1, as `read_folder` describes."""
+    from PIL import Image, ImageOps
+
+    with reading(path), opened_picture(path) as image:
+        frames = getattr(image, "n_frames", 1)
+        if frames > 1 and image.format != "MPO":  # whose other pictures are previews
+            raise DataFileError(
+                path, f"holds {frames} pictures: save one of them alone"
+            )
+        deep = _DeepGrey.of(image)
+        image = ImageOps.exif_transpose(image)
+        if deep is None:
+            image = _opaque(path, image).convert("RGB" if color else "L")
+        else:
+            image = Image.fromarray(deep.shares_of_white(path, image))
+        if size is not None:
+            image = image.resize(size[::-1])
+        pixels = np.array(image, dtype=np.float32)
+    if deep is None:
+        pixels /= np.float32(255)
     else:
-        image = image.convert("RGB" if request.color else "L")
-    if request.size is not None:
-        height, width = request.size
-        image = image.resize((width, height))
-    return np.asarray(image, dtype=np.float32) / np.float32(white)
+        pixels = pixels.clip(0, 1)  # interpolation goes beyond
+        pixels = np.stack(3 * [pixels], axis=-1) if color else pixels
+    return pixels
+
+
+def has_transparency(image: Any) -> bool:
+    """Whether an image of Pillow has an alpha channel or a transparent colour."""
+    return image.mode in WITH_ALPHA or "transparency" in image.info
+
+
+def _opaque(path: Path, image: Any) -> Any:
+    """Eight bits in grey or in colours, on white where the picture is transparent."""
+    from PIL import Image
+
+    if image.mode not in EIGHT_BITS:
+        raise DataFileError(
+            path, f"has pixels of the kind {image.mode}: save it as grey or as RGB"
+        )
+    if has_transparency(image):
+        layers = image.convert("LA") if image.mode == "La" else image
+        layers = layers.convert("RGBA")
+        white = Image.new("RGBA", image.size, "white")
+        return Image.alpha_composite(white, layers)
+    return image if image.mode in ("1", "L") else image.convert("RGB")
+
+
+@dataclass(frozen=True)
+class _DeepGrey:
+    """How grey values of more than eight bits are stored."""
+
+    bits: int = 16
+    is_signed: bool = False
+    is_float: bool = False
+    white_is_zero: bool = False
+    transparent: int | None = None  # the grey value that means transparency
+
+    @classmethod
+    def of(cls, image: Any) -> _DeepGrey | None:
+        """The storage of an opened image, None if it has eight bits."""
+        if image.mode not in ("I", "F") and not image.mode.startswith("I;16"):
+            return None
+        transparent = image.info.get("transparency")
+        tags = getattr(image, "tag_v2", None)
+        if tags is None:  # PNG and PNM have at most 16 bits
+            return cls(is_float=image.mode == "F", transparent=transparent)
+        kind = tags.get(SAMPLE_FORMAT, (1,))[0]
+        white_is_zero = tags.get(PHOTOMETRIC) == 0
+        return cls(tags[BITS][0], kind == 2, kind == 3, white_is_zero)
+
+    def shares_of_white(self, path: Path, image: Any) -> np.ndarray:  # (h, w), float32
+        """Grey values between 0, black, and 1, white."""
+        pixels = np.asarray(image)
+        if self.bits == 32 and not self.is_signed and not self.is_float:
+            pixels = pixels.view(np.uint32)  # Pillow reads them as signed
+        low, high = pixels.min(), pixels.max()
+        white = 1 if self.is_float else 2 ** (self.bits - self.is_signed) - 1
+        if not (low >= 0 and high <= white):  # also for NaN
+            raise DataFileError(
+                path,
+                f"has grey values from {low} to {high}, which must be from 0, black, "
+                f"to {white}, white: scale them",
+            )
+        if self.bits == 32 and not self.is_float and 0 < high < 2**16:
+            raise DataFileError(
+                path,
+                f"has grey values up to {high}, nearly black where {white} is white: "
+                "save it with 16 bits",
+            )
+        shares = (pixels / np.float64(white)).astype(np.float32)
+        if self.white_is_zero:
+            shares = 1 - shares
+        if self.transparent is not None:
+            shares[pixels == self.transparent] = 1
+        return shares
 
 
 def _same_shape(file: Path, pixels: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

@@ -7,24 +7,32 @@ that all formats share. Columns of text (.csv, .tsv) and of Parquet are in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import io
+import math
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from kernlets.datasets import column_files as columns
 from kernlets.datasets import pictures
 from kernlets.datasets.preprocess import as_float
+from kernlets.datasets.row_ids import without_row_ids
 from kernlets.datasets.table_types import (
     DataFileError,
     Request,
     Table,
     label_column,
     reading,
+    refuse_large,
+    refuse_special,
 )
 
 from ..backend.sparse_rows import as_dense
 
+HEADER_BYTES = 2**16  # in which an array file has said its shape
 #: Names under which array files usually keep (rows, labels), in order of preference.
 ARRAY_NAMES = (("X", "y"), ("X_train", "y_train"), ("data", "target"), ("fea", "gnd"))
 
@@ -39,6 +47,7 @@ def read_table(
     header: bool | None = None,
     columns: Sequence[str] | None = None,
     gaps: bool = False,
+    keep: Sequence[str] | None = None,
 ) -> Table:
     """Read rows, and labels if there are any, from a file or a folder of images.
 
@@ -70,6 +79,14 @@ def read_table(
         `.csv`, `.tsv` and `.parquet`: whether cells without a value (empty, "NA", "?"
         and the like) become NaN, which means unknown. By default they are an error.
 
+    keep : names of features, optional
+        Leave out columns that only number or name the rows, with a warning, but keep
+        these (of columns without names, their index as text). Such are columns that
+        hold another whole number in each row, if these rise from row to row or follow
+        each other in some order (ten rows or more), or if the name of the column ends
+        in id, index, key and the like; and columns of another text in each row. None,
+        the default, keeps all columns.
+
     Returns
     -------
     Table
@@ -97,8 +114,10 @@ def read_table(
     reader = _reader(path)
     names = None if columns is None else tuple(columns)
     with reading(path):
-        table = reader(path, Request(label, key, size, color, header, names, gaps))
-    return _checked(path, table)
+        kept = None if keep is None else tuple(keep)
+        request = Request(label, key, size, color, header, names, gaps, kept)
+        table = _checked(path, reader(path, request))
+    return without_row_ids(path, table, request)
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
@@ -112,6 +131,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 def _reader(path: Path) -> Callable[[Path, Request], Table]:
     if not path.exists():
         raise DataFileError(path, "does not exist: check the path")
+    refuse_special(path)
     if path.is_dir():
         return pictures.read_folder
     if path.suffix.lower() not in READERS:
@@ -144,68 +164,123 @@ def _read_npy(path: Path, request: Request) -> Table:
 
 
 def _read_npz(path: Path, request: Request) -> Table:
-    return _from_arrays(path, read_arrays(path), request)
+    with zipfile.ZipFile(path) as archive:
+        headers = dict(_npz_headers(archive))
+
+        def read(name: str) -> np.ndarray:
+            with archive.open(f"{name}.npy") as member:
+                return np.lib.format.read_array(member, allow_pickle=False)
+
+        return _from_arrays(path, headers, read, request)
+
+
+class _Header(NamedTuple):
+    """What is known of an array before it is read."""
+
+    shape: tuple[int, ...]
+    item_bytes: int  # once it is read, when integers have become floats of eight bytes
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the array."""
+        return math.prod(self.shape) * self.item_bytes
+
+
+def _npz_headers(archive: zipfile.ZipFile) -> Iterator[tuple[str, _Header]]:
+    """Names and headers of the arrays in an archive, of which little is read."""
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    for name in archive.namelist():
+        if name.endswith(".npy"):
+            with archive.open(name) as member:
+                start = io.BytesIO(member.read(HEADER_BYTES))
+            version = np.lib.format.read_magic(start)
+            if version in readers:  # the third is for columns with names of any script
+                shape, _, dtype = readers[version](start)
+                is_small_float = dtype in (np.float16, np.float32)
+                size = 4 if is_small_float else max(dtype.itemsize, 8)
+                yield name.removesuffix(".npy"), _Header(shape, size)
 
 
 def _read_mat(path: Path, request: Request) -> Table:
-    from scipy.io import loadmat
+    from scipy.io import loadmat, whosmat
 
     try:
-        content = loadmat(path)
+        headers = {name: _mat_header(*about) for name, *about in whosmat(path)}
     except NotImplementedError as error:
         raise DataFileError(
             path, "is a MATLAB v7.3 file: save it again in MATLAB with the flag -v7"
         ) from error
-    dense = {k: as_dense(v) for k, v in content.items()}
-    arrays = {k: v for k, v in dense.items() if isinstance(v, np.ndarray)}
-    return _from_arrays(path, arrays, request)
+
+    def read(name: str) -> np.ndarray:
+        return np.asarray(as_dense(loadmat(path, variable_names=[name])[name]))
+
+    return _from_arrays(path, headers, read, request)
 
 
-def _from_arrays(path: Path, arrays: dict[str, np.ndarray], request: Request) -> Table:
-    rows, labels = _array_names(path, arrays, request.key)
-    if isinstance(request.label, int):  # includes False
-        return _split_column(path, arrays[rows], request)
-    if request.label is not None:
-        labels = _present(path, arrays, request.label)
-    y = _plain_labels(arrays[labels]) if labels in arrays else None
-    return Table(arrays[rows], y)
+def _mat_header(shape: tuple[int, ...], kind: str) -> _Header:
+    """The array that SciPy makes of a variable: rows of characters become texts."""
+    if kind == "char":
+        return _Header(shape[:1], 4 * math.prod(shape[1:]))
+    return _Header(shape, 4 if kind == "single" else 8)
+
+
+def _from_arrays(
+    path: Path,
+    headers: dict[str, _Header],
+    read: Callable[[str], np.ndarray],
+    request: Request,
+) -> Table:
+    """Rows and labels from a file of arrays, of which no others are read."""
+    rows, labels = _array_names(path, headers, request.key)
+    by_column = isinstance(request.label, int)  # includes False
+    if request.label is not None and not by_column:
+        labels = _present(path, headers, str(request.label))
+    wanted = [rows] if by_column or labels not in headers else [rows, labels]
+    refuse_large(path, sum(headers[name].n_bytes for name in wanted))
+    if by_column:
+        return _split_column(path, read(rows), request)
+    return Table(read(rows), _plain_labels(read(labels)) if labels in wanted else None)
 
 
 def _array_names(
-    path: Path, arrays: dict[str, np.ndarray], key: str | None
+    path: Path, headers: dict[str, _Header], key: str | None
 ) -> tuple[str, str]:
     """Names of the array of rows and of the labels that usually go with it."""
     if key is not None:
         usual = key.replace("X", "y", 1) if "X" in key else "y"
-        return _present(path, arrays, key), dict(ARRAY_NAMES).get(key, usual)
+        return _present(path, headers, key), dict(ARRAY_NAMES).get(key, usual)
     for names in ARRAY_NAMES:
-        if names[0] in arrays:
+        if names[0] in headers:
             return names
-    matrices = [name for name, a in arrays.items() if a.ndim > 1 and min(a.shape) > 1]
+    shapes = {name: header.shape for name, header in headers.items()}
+    matrices = [name for name, s in shapes.items() if len(s) > 1 and min(s) > 1]
     if len(matrices) == 1:
         return matrices[0], "y"
     raise DataFileError(
-        path, f"has no array called X: name one of {_listed(arrays)} with key="
+        path, f"has no array called X: name one of {_listed(headers)} with key="
     )
 
 
-def _present(path: Path, arrays: dict[str, np.ndarray], name: str) -> str:
-    if name not in arrays:
+def _present(path: Path, headers: dict[str, _Header], name: str) -> str:
+    if name not in headers:
         raise DataFileError(
-            path, f"has no array {name!r}: choose from {_listed(arrays)}"
+            path, f"has no array {name!r}: choose from {_listed(headers)}"
         )
     return name
 
 
-def _listed(arrays: dict[str, np.ndarray]) -> str:
-    return ", ".join(arrays) or "(none)"
+def _listed(headers: dict[str, _Header]) -> str:
+    return ", ".join(headers) or "(none)"
 
 
 def _plain_labels(y: np.ndarray) -> np.ndarray:
     """Labels as one axis; MATLAB cells of strings become strings."""
     y = y.ravel()
     if y.dtype == object:
-        return np.array([str(np.squeeze(cell)) for cell in y])
+        return columns.text_array([str(np.squeeze(cell)) for cell in y])
     return np.char.strip(y) if y.dtype.kind == "U" else y
 
 

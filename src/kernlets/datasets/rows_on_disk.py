@@ -19,7 +19,19 @@ from kernlets.backend.block_loop import stacked_rows
 from kernlets.backend.lazy_rows import LazyRows
 from kernlets.backend.rows import Blocks, iter_blocks, no_blocks
 from kernlets.config import options
-from kernlets.datasets.column_files import column_labels, numeric_columns, refuse_nulls
+from kernlets.datasets.column_files import (
+    column_labels,
+    columns_of_row_names,
+    numeric_columns,
+    refuse_nulls,
+    text_columns,
+)
+from kernlets.datasets.row_ids import (
+    check_keep,
+    columns_to_use,
+    position_names,
+    positions,
+)
 from kernlets.datasets.table_types import (
     DataFileError,
     Request,
@@ -27,9 +39,11 @@ from kernlets.datasets.table_types import (
     label_column,
     optional_import,
     reading,
+    refuse_special,
 )
 
 BLOCK_SHARE = 16  # a block read from a file takes this part of the memory option
+FIRST_ROWS = 10_000  # of a file, that tell whether a column numbers rows
 WIDTH = 512  # assumed number of features per row after a map
 
 
@@ -38,6 +52,7 @@ def open_rows(
     label: str | int | bool | None = None,
     *,
     columns: Sequence[str] | None = None,
+    keep: Sequence[str] | None = None,
 ) -> Table:
     """Open a file that is larger than memory, to be read block by block.
 
@@ -49,6 +64,8 @@ def open_rows(
         Label column, as in `read_table`.
     columns : names of features, optional
         As in `read_table`.
+    keep : names of features, optional
+        As in `read_table`; the first block of rows is looked at.
 
     Returns
     -------
@@ -72,10 +89,15 @@ def open_rows(
     >>> folder.cleanup()
     """
     path = Path(path)
-    request = Request(label, columns=None if columns is None else tuple(columns))
+    request = Request(
+        label,
+        columns=None if columns is None else tuple(columns),
+        keep=None if keep is None else tuple(keep),
+    )
     with reading(path):
         if not path.exists():
             raise DataFileError(path, "does not exist: check the path")
+        refuse_special(path)
         if path.suffix.lower() == ".npy":
             return _open_npy(path, request)
         files = parquet_files(path)
@@ -88,9 +110,12 @@ def open_rows(
 
 def parquet_files(path: Path) -> list[Path]:
     """The files of a table in Parquet: one, or all in a folder, by name."""
+    files = [path] if path.suffix.lower() == ".parquet" else []
     if path.is_dir():
-        return sorted(path.glob("*.parquet"))
-    return [path] if path.suffix.lower() == ".parquet" else []
+        files = sorted(path.glob("*.parquet"))
+    for file in files:
+        refuse_special(file)
+    return files
 
 
 def parquet_bytes(path: Path) -> int:
@@ -108,43 +133,57 @@ def _open_npy(path: Path, request: Request) -> Table:
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise DataFileError(path, f"holds {X.dtype} of shape {X.shape}: needs a matrix")
     column = label_column(path, None, [True] * X.shape[1], request)
-    if column is None:
-        return Table(X, None)
-    width = X.dtype.itemsize * X.shape[1]
-    labels = stacked_rows(partial(_column, column), X, width).astype(X.dtype)
-    return Table(LazyRows(X, partial(_without, column), width), labels)
+    others = [j for j in range(X.shape[1]) if j != column]
+    chosen = positions(request.columns, len(others))
+    if chosen is None:
+        check_keep(path, [str(j) for j in range(len(others))], request)
+        chosen = columns_to_use(path, X[:FIRST_ROWS, others], None, request)
+    labels, width = None, X.dtype.itemsize * X.shape[1]
+    if column is not None:
+        labels = stacked_rows(partial(_columns, column), X, width).astype(X.dtype)
+    if len(chosen) == X.shape[1]:
+        return Table(X, labels)
+    names = position_names(len(others)) if len(chosen) < len(others) else None
+    features = partial(_columns, [others[j] for j in chosen])
+    return Table(
+        LazyRows(X, features, width), labels, names and [names[j] for j in chosen]
+    )
 
 
-def _column(column: int, block: np.ndarray) -> np.ndarray:
-    return block[:, column].copy()
-
-
-def _without(column: int, block: np.ndarray) -> np.ndarray:
-    return np.delete(block, column, axis=1)
+def _columns(columns: int | list[int], block: np.ndarray) -> np.ndarray:
+    return block[:, columns].copy()
 
 
 def _open_parquet(path: Path, files: list[Path], request: Request) -> Table:
     """Blocks of the columns of numbers, and all labels."""
     parquet = optional_import("pyarrow.parquet", "parquet", path)
     schema = parquet.read_schema(files[0])
-    names, features, label = numeric_columns(path, schema, request)
+    row_names = columns_of_row_names(files[0], request)
+    names, features, label = numeric_columns(path, schema, request, row_names)
     n_rows = sum(parquet.read_metadata(file).num_rows for file in files)
     y = None
     if label is not None:
-        parts = [parquet.read_table(file, columns=[label]) for file in files]
+        how = {"columns": [label], "read_dictionary": text_columns(schema)}
+        parts = [parquet.read_table(file, **how) for file in files]
         y = np.concatenate([column_labels(part.column(0)) for part in parts])
+    first = None if request.keep is None else next(_blocks(files, features), None)
+    if first is not None:
+        chosen = columns_to_use(path, first, names, request)
+        names, features = [names[j] for j in chosen], [features[j] for j in chosen]
+    return Table(Blocks(partial(_blocks, files, features), n_rows), y, names)
 
-    def read() -> Iterator[np.ndarray]:
-        width = max(len(features), WIDTH)
-        step = max(1, options.memory // (BLOCK_SHARE * 8 * width))
-        for file in files:
-            first = 0
-            with parquet.ParquetFile(file) as opened:
-                for batch in opened.iter_batches(step, columns=features):
-                    yield _matrix(file, batch, features, first)
-                    first += batch.num_rows
 
-    return Table(Blocks(read, n_rows), y, names)
+def _blocks(files: list[Path], features: list[str]) -> Iterator[np.ndarray]:
+    """Rows of Parquet files, some at a time."""
+    parquet = optional_import("pyarrow.parquet", "parquet", files[0])
+    width = max(len(features), WIDTH)
+    step = max(1, options.memory // (BLOCK_SHARE * 8 * width))
+    for file in files:
+        first = 0
+        with parquet.ParquetFile(file) as opened:
+            for batch in opened.iter_batches(step, columns=features):
+                yield _matrix(file, batch, features, first)
+                first += batch.num_rows
 
 
 def _matrix(path: Path, batch: Any, features: list[str], first: int) -> np.ndarray:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..backend.names import guess
+from ..config import options
 
 #: Names by which a label column is recognised when none is given.
 LABEL_NAMES = ("label", "labels", "class", "target", "y")
@@ -49,7 +50,29 @@ def reading(path: Path) -> Iterator[None]:
         raise DataFileError(path, _why_unreadable(error)) from error
 
 
+def refuse_special(path: Path) -> None:
+    """Raise for a pipe, a socket or a device, which may be waited for without end."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise DataFileError(path, "is not a regular file: save it as one, or remove it")
+
+
+def refuse_large(path: Path, n_bytes: int) -> None:
+    """Raise if what is to be read takes more memory than the memory option.
+
+    A small file may hold a lot: zeros compress well, and sparse matrices become dense.
+    """
+    if n_bytes > options.memory:
+        raise DataFileError(
+            path,
+            f"takes {n_bytes / 2**20:.3g} MiB in memory, more than the memory option, "
+            f"{options.memory / 2**20:.3g} MiB: raise it with --memory "
+            "(kernlets.options(memory=...)), or save less in it",
+        )
+
+
 def _why_unreadable(error: Exception) -> str:
+    if type(error).__name__ == "DecompressionBombError":
+        return "has more pixels than PIL.Image.MAX_IMAGE_PIXELS allows: save fewer"
     if isinstance(error, MemoryError):
         return f"does not fit into memory ({error}): save fewer rows or use .npy"
     if re.search("pickle|Python objects", str(error)):
@@ -110,6 +133,7 @@ class Request:
     header: bool | None = None
     columns: tuple[str, ...] | None = None  # the features, in this order
     gaps: bool = False  # whether cells without a value are NaN, or an error
+    keep: tuple[str, ...] | None = None  # features that look like numbers of rows
 
 
 def label_column(
@@ -131,6 +155,13 @@ def label_column(
     free = [j for j, name in enumerate(names or [""] * count) if name not in features]
     usual = [j for j in free if names and names[j].lower() in LABEL_NAMES]
     if usual:
+        if names and len(usual) > 1:
+            warnings.warn(
+                f"{path}: {names[usual[0]]!r} is taken for the labels, and "
+                f"{listed([names[j] for j in usual[1:]])} for features: name the label "
+                "column, and remove others that tell the same",
+                stacklevel=2,
+            )
         return usual[0]
     is_text = count > 1 and not is_number[-1]
     return count - 1 if is_text and count - 1 in free else None
@@ -232,6 +263,7 @@ def _column_called(path: Path, label: str, names: list[str] | None) -> int:
     if label not in names:
         hint = guess(label, names).strip() or f"there are {listed(names)}"
         raise DataFileError(path, f"has no column {label!r}: {hint}")
+    refuse_twins(path, [name for name in names if name == label])
     return names.index(label)
 
 
