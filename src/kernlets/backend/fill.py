@@ -13,6 +13,7 @@ from .lazy_rows import LazyRows, is_elsewhere, is_stored
 from .masks import column_means, filled, has_gaps
 from .reading import no_rows
 from .rows import is_blocks, map_rows, sum_rows
+from .weights import Weights
 
 
 def at_hand(X: Any) -> bool:
@@ -20,7 +21,7 @@ def at_hand(X: Any) -> bool:
     return not (is_blocks(X) or is_elsewhere(X))
 
 
-def mean_filled_rows(X: Any) -> Any:
+def mean_filled_rows(X: Any, weights: Weights = None) -> Any:
     """X with the means of the columns in place of what is unknown.
 
     For k-means and other ways to choose first atoms. What follows learns from what was
@@ -28,7 +29,7 @@ def mean_filled_rows(X: Any) -> Any:
     """
     if is_blocks(X) or not _gaps_by_block(X):
         return X
-    fill = partial(_filled, as_like(column_means(X), no_rows(X)))
+    fill = partial(_filled, as_like(column_means(X, weights), no_rows(X)))
     if is_stored(X):
         return LazyRows(X, fill, 24 * X.shape[1])
     return map_rows(fill, X, 24 * X.shape[1])

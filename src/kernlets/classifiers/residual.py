@@ -38,7 +38,9 @@ from ..backend.threads import parallel
 from ..backend.validation import handed_down
 from ..backend.weights import (
     Weights,
+    at_least_one,
     checked_weights,
+    counted_rows,
     kept,
     n_weighted,
     without_zeros,
@@ -162,11 +164,11 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         kernel = kernel_of(learner)
         gaps = _learns_gaps(learner) or (takes_gaps(kernel) and at_hand(X))
         X = labelled_rows(self, X, kernel, gaps)
-        X = X if _learns_gaps(learner) else completed_rows(X)
-        weights = checked_weights(sample_weight, X)
+        weights = at_least_one(checked_weights(sample_weight, X))
         if not isinstance(kernel, Precomputed):  # new samples need all of its columns
             X, y, weights = _in_use(X, y, weights)
-        learner = with_one_kernel(learner, X)
+        X = X if _learns_gaps(learner) else completed_rows(X, weights)
+        learner = with_one_kernel(learner, X, weights)
         split = split_classes(self, X, y, kernel).counted(weights)
         counts = split.counts.tolist()
         seeds = _seeds(learner, self.random_state, len(counts))
@@ -190,7 +192,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self.class_count_ = split.counts
         self.temperature_ = self._mean_error()
         if split.rows[0].size and split.counts.max() < FEW:
-            self._warm_up(X, np.searchsorted(self.classes_, label_values(y)))
+            codes = np.searchsorted(self.classes_, label_values(y))
+            self._warm_up(X, codes, weights)
         return self
 
     @property
@@ -198,12 +201,13 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         """Its steps are the learners of the classes."""
         return None
 
-    def _warm_up(self, X: Array, codes: np.ndarray) -> None:
+    def _warm_up(self, X: Array, codes: np.ndarray, weights: Weights) -> None:
         """Set the temperature if dictionaries hold all samples and have no residual.
 
         It is a tenth of the mean residual over the nearest other class.
         """
-        some = spread_rows(X.shape[0], SOME)
+        counted = counted_rows(X.shape[0], weights)
+        some = counted[spread_rows(len(counted), SOME)]
         rows, places = in_memory(X, some)
         residuals = to_numpy(self._residuals(rows[places]))
         residuals[np.arange(len(some)), codes[some]] = np.inf
@@ -230,7 +234,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         X, y, weights = _in_use(X, y, checked_weights(sample_weight, X))
         labels = checked_labels(self, y, X.shape[0], min_classes=1)
         if begin:
-            learner = with_one_kernel(learner, completed_rows(X))
+            learner = with_one_kernel(learner, completed_rows(X, weights), weights)
             self._begin(learner, labels if classes is None else classes)
         codes = self._class_numbers(labels)
 
@@ -403,7 +407,7 @@ def _fitted_kernel(learner: Any) -> Kernel | None:
     return getattr(learner, "kernel_", None)
 
 
-def with_one_kernel(learner: Any, X: Any) -> Any:
+def with_one_kernel(learner: Any, X: Any, weights: Weights = None) -> Any:
     """The learner, its kernel's open parameters set from the rows of all classes.
 
     Residuals of several classes can be compared in one feature space only. Of blocks
@@ -412,7 +416,7 @@ def with_one_kernel(learner: Any, X: Any) -> Any:
     kernel = kernel_of(learner)
     if kernel is None:
         return learner
-    bound = kernel.bound(first_block(X)[0])
+    bound = kernel.bound(first_block(X)[0], weights)
     check_kernel(bound, X)
     return learner if bound is kernel else clone(learner).set_params(kernel=bound)
 

@@ -20,6 +20,7 @@ from ..backend.arrays import as_like, double, to_numpy
 from ..backend.constraints import NOT_NEGATIVE
 from ..backend.rows import in_memory, spread_rows
 from ..backend.samples import is_objects
+from ..backend.weights import Weights, counted_rows
 from ..core import Array, Kernel
 from .definite import rounding
 from .user_kernels import length
@@ -45,10 +46,11 @@ class _Corrected(Kernel):
     def take(self, X: Array, indices: Array) -> Array:
         return self.kernel.take(X, indices)
 
-    def _some(self, kernel: Kernel, X: Any) -> Array:
+    def _some(self, kernel: Kernel, X: Any, weights: Weights) -> Array:
         """Samples that stand for all of X."""
         X = kernel.samples(X) if hasattr(kernel, "samples") else X
-        return kernel.take(*in_memory(X, spread_rows(length(X), REFERENCE)))
+        rows = counted_rows(length(X), weights)
+        return kernel.take(*in_memory(X, rows[spread_rows(len(rows), REFERENCE)]))
 
 
 class _Projected(_Corrected):
@@ -72,11 +74,11 @@ class _Projected(_Corrected):
     def projection(self, W: np.ndarray) -> np.ndarray:  # (r, r) -> (r, k)
         """P from the matrix of the reference samples."""
 
-    def bound(self, X: Array) -> Kernel:
+    def bound(self, X: Array, weights: Weights = None) -> Kernel:
         if not self.unset:
             return self
-        kernel = self.kernel.bound(X)
-        return type(self)(kernel, self._some(kernel, X))
+        kernel = self.kernel.bound(X, weights)
+        return type(self)(kernel, self._some(kernel, X, weights))
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
         bound: Any = self.bound(X)
@@ -204,11 +206,11 @@ class Shifted(_Corrected):
         """Whether the shift is not known yet."""
         return self.shift is None
 
-    def bound(self, X: Array) -> Kernel:
+    def bound(self, X: Array, weights: Weights = None) -> Kernel:
         if not self.unset:
             return self
-        kernel = self.kernel.bound(X)
-        some = self._some(kernel, X)
+        kernel = self.kernel.bound(X, weights)
+        some = self._some(kernel, X, weights)
         digests = _digests(some)
         once = np.sort(np.unique(digests, return_index=True)[1])
         W = to_numpy(double(kernel(some)))[np.ix_(once, once)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backend.rows import spread_rows
 from ..backend.samples import (
     as_bags,
     as_matrices,
@@ -44,3 +45,13 @@ def as_samples(kind: str, X: Any, like: Array | None = None) -> np.ndarray:  # (
     if like is not None and found and isinstance(found[0], np.ndarray):
         found = as_type(found, like.dtype)
     return object_array(found)
+
+
+def spread_parts(samples: np.ndarray, m: int) -> np.ndarray:  # (at most m, p)
+    """At most m vectors or steps, evenly taken from all bags or series, as float64."""
+    ends = np.cumsum([len(sample) for sample in samples])
+    places = spread_rows(int(ends[-1]), m)
+    which = np.searchsorted(ends, places, side="right")
+    offsets = places - ends[which]  # counted from the end of the sample
+    chosen = [samples[i][j] for i, j in zip(which, offsets, strict=True)]
+    return np.stack(chosen).astype(np.float64)

@@ -193,6 +193,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
             X = first = self._repeated(X, sample_weight)
         n_atoms = self.n_components
         if first is X:  # all samples are known
+            X = first = completed_rows(X)
             n_atoms = self._checked_n_atoms(kernel.bound(X), X)
         rng = generator(self.random_state)
         self._begin(kernel, first, n_atoms, rng)
@@ -203,8 +204,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
 
     def _whole_rows(self, X: Any) -> Array:
         kernel = resolve(self.kernel)
-        X = check_samples(self, X, kernel, reset=True, allow_nan=at_hand(X))
-        return completed_rows(X)
+        return check_samples(self, X, kernel, reset=True, allow_nan=at_hand(X))
 
     @property
     def _streams_gaps(self) -> bool:

@@ -100,7 +100,7 @@ class LinearAtoms(DictionaryLearner):
         self, X: Array, rng: np.random.Generator, weights: Weights = None
     ) -> ExplicitDictionary:
         """The dictionary before the first iteration."""
-        X = mean_filled_rows(X)
+        X = mean_filled_rows(X, weights)
         # rows of a memory map are still on the host here
         if self.n_components is None and not isinstance(self.init, str):
             return ExplicitDictionary(to_device(given_atoms(self.init, X)))
