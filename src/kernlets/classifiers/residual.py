@@ -18,13 +18,15 @@ from ..backend.block_loop import whole_groups
 from ..backend.callbacks import part_of
 from ..backend.constraints import LEARNER
 from ..backend.estimator import Estimator
-from ..backend.fill import at_hand
+from ..backend.fill import at_hand, mean_filled_rows
 from ..backend.labels import label_classes, label_values
 from ..backend.lazy_rows import fit_together
 from ..backend.random import generator
 from ..backend.rows import (
+    collected,
     first_block,
     in_memory,
+    is_blocks,
     map_rows,
     over_blocks,
     over_rows,
@@ -54,6 +56,7 @@ from ..kernels.complete import completed_rows
 from ..kernels.definite import check_kernel
 from ..learners import KSVD
 from ..learners.base import DictionaryLearner
+from ..learners.first_atoms import Usable
 from ..persistence.checkpoint import branches
 from ..pursuits import encode
 from ..pursuits.bookkeeping import side_by_side
@@ -141,8 +144,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         "temperature_": Number(least=0),
     }
     _conditions: ClassVar[Conditions] = {
-        "learners_ must take these features, or class_rows_": lambda self: (
-            all(map(self._suits, self.learners_, self.class_rows_))
+        "learners_ must take these features, or class_rows_": lambda self: all(
+            map(self._suits, self.learners_, self.class_rows_)
         ),
     }
 
@@ -179,9 +182,10 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
             c, count, seed, folder = job
             with options(checkpoint=folder):
                 own = None if weights is None else weights[split.rows[c]]
-                prepared = _prepared(learner, count, seed)
+                rows = split.part(c)
+                prepared = _prepared(_seeded(learner, seed), count, rows, own)
                 with part_of(self, c, f"class {split.classes[c]}", prepared):
-                    return _fitted(prepared, split.part(c), own)
+                    return _fitted(prepared, rows, own)
 
         jobs = list(zip(range(len(counts)), counts, seeds, folders, strict=True))
         at_once = fit_together(X, split.counts.max() / split.counts.sum())
@@ -223,7 +227,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
 
         The learner must have `partial_fit`, like `RLSDictionary`. The first call must
         name all labels of the stream, in `classes` or in y. A row of `sample_weight` w
-        counts as w rows.
+        counts as w rows. A number of atoms that is left open is set from the first rows
+        of each class.
         """
         self._validate_params()
         learner = self._learner()
@@ -241,9 +246,11 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         def feed(job: tuple[Any, np.ndarray]) -> None:
             fitted, rows = job
             if len(rows):
-                own = () if weights is None else (None, weights[rows])
+                own = None if weights is None else weights[rows]
                 with handed_down(rows_of(X, rows, kernel)) as part:
-                    fitted.partial_fit(part, *own)
+                    if not hasattr(fitted, "n_features_in_"):  # its first rows
+                        _set_defaults(fitted, _count(rows, weights), part, own)
+                    fitted.partial_fit(part, None, own)
 
         members = [np.flatnonzero(codes == c) for c in range(len(self.classes_))]
         parallel(feed, zip(self.learners_, members, strict=True))
@@ -467,20 +474,37 @@ def _fitted(prepared: Any, X: Any, weights: Weights) -> Any:
     own = () if weights is None else (None, weights)
     with handed_down(X):
         prepared.fit(X, *own)
-    for name in ("_width", "_few"):
-        vars(prepared).pop(name, None)
     return prepared
 
 
-def _prepared(learner: BaseEstimator, n_samples: int, seed: int | None) -> Any:
-    """A seeded clone with no more atoms (and non-zeros) than the class has samples."""
-    fitted = _seeded(learner, seed)
-    params = fitted.get_params(deep=False)
-    wanted, width = params.get("n_components"), params.get("n_nonzero_coefs")
-    if wanted is None:
-        fitted._few, fitted._width = FEW, WIDTH
-    elif wanted > n_samples:
-        fitted.set_params(n_components=n_samples)
-    if width is not None and width > n_samples:
-        fitted.set_params(n_nonzero_coefs=n_samples)
-    return fitted
+def _prepared(learner: Any, n_samples: int, X: Any, weights: Weights) -> Any:
+    """The learner with no more atoms (and non-zeros) than the class has samples."""
+    params = learner.get_params(deep=False)
+    for name in ("n_components", "n_nonzero_coefs"):
+        if params.get(name) is not None and params[name] > n_samples:
+            learner.set_params(**{name: n_samples})
+    _set_defaults(learner, n_samples, X, weights)
+    return learner
+
+
+def _set_defaults(learner: Any, n_samples: int, X: Any, weights: Weights) -> None:
+    """Set what is left open of the learner as the rows of its class suggest."""
+    if not isinstance(learner, DictionaryLearner):
+        return
+    rows = X if hasattr(X, "shape") else first_block(X)[0]
+    n_features = rows.shape[1] if rows.ndim == 2 else n_samples
+    count = partial(_n_usable, kernel_of(learner), X, n_samples, weights)
+    params = learner._class_defaults(count, n_features, FEW, WIDTH)
+    learner.set_params(**params)
+
+
+def _n_usable(kernel: Kernel | None, X: Any, n_samples: int, weights: Weights) -> int:
+    """How many rows of a class can be atoms; those of blocks are not counted."""
+    if is_blocks(X):
+        return n_samples
+    weights = at_least_one(weights)
+    if kernel is None:
+        return Usable.find(mean_filled_rows(X, weights)).count(weights)
+    energies = collected(map_rows(kernel.diag, X, 8 * row_width(X)))
+    usable = to_numpy(energies > 0)
+    return int(usable.sum() if weights is None else weights[usable].sum())

@@ -246,6 +246,9 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
             )
         return kernel
 
+    def _class_defaults(self, *given: Any) -> dict[str, int]:
+        return {}
+
     def _checked_n_atoms(self, kernel: Kernel, X: Array) -> int | None:
         """`n_components`, checked against the number of samples to learn from."""
         energies = map_rows(kernel.diag, X, row_bytes=8 * X.shape[-1])

@@ -100,6 +100,9 @@ class KernelLearner(KernelAtoms, BatchLearner):
         chosen = usable[draw_rows(len(usable), n_atoms, rng, often)]
         return GramDictionary.of_samples(matrix, index_like(chosen, matrix))
 
+    def _n_atoms(self, n_usable: int, n_features: int, few: int = 0) -> int:
+        return super()._n_atoms(n_usable, n_usable, few)  # φ has many features
+
     def _given_dictionary(self, matrix: Array) -> GramDictionary:
         """Atoms from `init`, given as row numbers of training samples."""
         wanted = self.n_components or n_given(self.init)
