@@ -376,6 +376,13 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         )
         return rules._replace(penalty=0.0) if unit else rules
 
+    def _named_part(self, name: str, text: str) -> Any:
+        if name == "update":
+            return StochasticGradient(text)
+        if name == "admission":
+            return ADMISSIONS[text]() if text in ADMISSIONS else None
+        return super()._named_part(name, text)
+
     def _update(self) -> StochasticGradient:
         update = self.update
         return StochasticGradient(update) if isinstance(update, str) else update

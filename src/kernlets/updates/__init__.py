@@ -1,6 +1,7 @@
 """Atom updates, which improve the dictionary while the codes are fixed."""
 
 from .. import _added
+from ..backend.estimator import NAMED
 from ..backend.names import build
 from ..backend.renamed import warn_renamed
 from ..core import AtomUpdate
@@ -67,3 +68,6 @@ def resolve_update(spec: str | AtomUpdate) -> AtomUpdate:
     if spec in RENAMED:
         warn_renamed(f"update={spec!r}", repr(RENAMED[spec]), stacklevel=4)
     return build("update", RENAMED.get(spec, spec), UPDATES)
+
+
+NAMED["update"] = resolve_update
