@@ -83,8 +83,11 @@ class Kernel(BaseEstimator, ABC):
             "use a kernel such as RBF or Polynomial"
         )
 
-    def bound(self, X: Array) -> Kernel:
-        """A copy with parameters of None set from the data, or the kernel itself."""
+    def bound(self, X: Array, weights: np.ndarray | None = None) -> Kernel:
+        """A copy with parameters of None set from the data, or the kernel itself.
+
+        With weights (n,) a sample counts as often as its weight says.
+        """
         return self
 
     def take(self, X: Array, indices: Array) -> Array:

@@ -7,38 +7,49 @@ import inspect
 import numpy as np
 import pytest
 import sklearn
+from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from kernlets import (
+    DTW,
     KSVD,
     MOD,
     OMP,
     RBF,
     BudgetKernelDL,
+    Clipped,
     DKSVDClassifier,
     FDDLClassifier,
     Forgetting,
     KernelKSVD,
     KSADClassifier,
+    Laplacian,
     LCKSVDClassifier,
+    Normalized,
     OnlineDictionary,
     OrthogonalDictionary,
+    PyramidMatch,
     ReducedKernelDL,
     ResidualClassifier,
     RLSDictionary,
+    Shifted,
+    Squared,
     SRCClassifier,
     UnitNorm,
     options,
     registry,
 )
+from kernlets.backend.weights import counted_rows
 from kernlets.core import Coded
 from kernlets.dictionaries import ExplicitDictionary
+from kernlets.kernels import KERNELS
 from kernlets.learners import LEARNERS
 from kernlets.pursuits import encode
 from kernlets.pursuits.coded_sums import statistics
 from kernlets.updates import UPDATES, resolve_update
+from tests.structures import samples
 
 KERNEL = RBF(sigma=6.0)
 SHORT = {"n_components": 6, "n_nonzero_coefs": 2, "max_iter": 3, "random_state": 0}
@@ -91,7 +102,7 @@ def data(n=70, p=12, seed=3):
 def says(model, new):
     """What a fitted model says of new rows."""
     if hasattr(model, "learners_"):
-        return model.residuals(new)
+        return np.column_stack([model.residuals(new), model.predict_proba(new)])
     if hasattr(model, "decision_function"):
         return model.decision_function(new)
     if is_classifier(model):
@@ -118,6 +129,134 @@ def test_weights_repeat_and_leave_out(name):
     if hasattr(expected, "history_"):
         found, wanted = (each.history_["objective"] for each in (weighted, expected))
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def open_models(**few):
+    """All estimators that take weights, with the width of their kernel left open."""
+    given = {**BATCH, "kernel": "rbf", "n_landmarks": 15, "n_anchors": 6}
+    given = {**given, "n_atoms_per_class": 3, **few}
+
+    def with_given(Estimator, **others):
+        names, known = inspect.signature(Estimator).parameters, {**given, **others}
+        if "n_atoms_per_class" in names:  # n_components is a former name of it
+            known.pop("n_components")
+        return Estimator(**{name: known[name] for name in names if name in known})
+
+    for Estimator in registry.estimators():
+        if "sample_weight" in inspect.signature(Estimator.fit).parameters:
+            yield with_given(Estimator)
+    for Learner in LEARNERS.values():
+        more = {} if few else {"n_components": None}
+        if Learner is OrthogonalDictionary:  # repeated rows span no more atoms
+            more = {"n_components": 4}
+        yield ResidualClassifier(with_given(Learner, **more))
+
+
+def assert_weights_repeat(model, X, y, weights, new):
+    often = weights.astype(int)
+    weighted = clone(model).fit(X, labelled(model, y), sample_weight=weights)
+    y_often = labelled(model, np.repeat(y, often))
+    expected = clone(model).fit(np.repeat(X, often, axis=0), y_often)
+    np.testing.assert_allclose(says(weighted, new), says(expected, new), atol=1e-5)
+    if hasattr(expected, "kernel_"):
+        gammas = [np.array(each.kernel_.gamma) for each in (weighted, expected)]
+        np.testing.assert_allclose(*gammas, rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("model", list(open_models()), ids=repr)
+def test_weights_repeat_rows_for_what_is_set_from_the_data(model):
+    """Widths of kernels, numbers of atoms and temperatures."""
+    X, y, weights = data()
+    X[::4] *= 10  # rows that set the width of a kernel
+    weights[::4] = weights[::4] > 1
+    assert_weights_repeat(model, X, y, weights, data(seed=4)[0])
+
+
+FEW = {"n_components": 3, "n_nonzero_coefs": 1, "max_iter": 2}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("model", list(open_models(**FEW)), ids=repr)
+def test_weights_repeat_rows_with_missing_values(model):
+    X, y, weights = data()
+    X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+    assert_weights_repeat(model, X, y, weights, data(seed=4)[0])
+
+
+def test_temperature_of_a_stream_counts_rows_by_their_weights():
+    X, y, weights = data(90)
+    often = weights.astype(int)
+    kernels = BudgetKernelDL("rbf", 6, n_nonzero_coefs=2, random_state=0)
+    for learner in (OnlineDictionary(**BATCH), kernels):
+        weighted, expected = (ResidualClassifier(clone(learner)) for _ in range(2))
+        for rows in (slice(0, 50), slice(50, 90)):
+            given = X[rows], y[rows], np.arange(3)
+            weighted.partial_fit(*given, sample_weight=weights[rows])
+            repeated = (np.repeat(each, often[rows], axis=0) for each in given[:2])
+            expected.partial_fit(*repeated, np.arange(3))
+        found, wanted = (says(model, X) for model in (weighted, expected))
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        *(kind() for kind in KERNELS.values() if kind.takes != "any"),
+        Clipped(DTW()),
+        Shifted(DTW()),
+        Squared(DTW()),
+        RBF() + Laplacian(),
+        Normalized(PyramidMatch()),
+    ],
+    ids=repr,
+)
+def test_open_parameters_of_every_kernel_count_samples_by_weights(kernel):
+    rng = np.random.default_rng(1)
+    weights = rng.integers(0, 4, 12).astype(float)
+    if kernel.takes == "rows":
+        X = rng.random((12, 4)) * np.arange(1, 13)[:, None]
+        repeated = np.repeat(X, weights.astype(int), axis=0)
+    else:
+        X = samples(kernel.takes, 12)
+        rows = np.repeat(np.arange(12), weights.astype(int))
+        repeated = [X[i] for i in rows]
+    found, wanted = kernel.bound(X, weights), kernel.bound(repeated)
+    np.testing.assert_allclose(found(X), wanted(X), rtol=1e-9, atol=1e-12)
+
+
+def test_widths_of_rows_of_every_kind_count_rows_by_weights(xp, tmp_path):
+    X, _, weights = data()
+    wanted = RBF().bound(np.repeat(X, weights.astype(int), axis=0)).gamma
+    np.save(tmp_path / "rows.npy", X)
+    stored = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    for rows in (X, stored, sparse.csr_array(X), xp.asarray(X)):
+        assert RBF().bound(rows, weights).gamma == pytest.approx(wanted, rel=1e-10)
+    X[np.abs(X) < 1] = 0
+    wanted = RBF().bound(np.repeat(X, weights.astype(int), axis=0)).gamma
+    found = RBF().bound(sparse.csr_matrix(X), weights).gamma
+    assert found == pytest.approx(wanted, rel=1e-10)
+
+
+def test_row_numbers_by_weights_that_are_not_whole():
+    """Each row stands as often as its share of the sum, up to one time."""
+    weights = np.array([0.5, 0.0, 2.25, 1e-9, 1.25])
+    numbers = counted_rows(5, weights)
+    shares = np.bincount(numbers, minlength=5) / len(numbers)
+    np.testing.assert_allclose(shares, weights / 4, atol=2 / len(numbers))
+    large = np.array([3e9, 1e9, 0.0])
+    assert np.bincount(counted_rows(3, large)).argmax() == 0
+    assert len(counted_rows(3, large)) < 10**5
+
+
+def test_small_weights_are_shares_for_a_classifier():
+    X, y, weights = data(120)
+    model = ResidualClassifier(KSVD(**SHORT))
+    large, small = (
+        clone(model).fit(X, y, sample_weight=unit * (weights + 0.5)).residuals(X)
+        for unit in (1 / (weights + 0.5).mean(), 1e-4)
+    )
+    np.testing.assert_allclose(large, small, atol=1e-7)
 
 
 @pytest.mark.rounding

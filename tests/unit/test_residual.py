@@ -11,7 +11,9 @@ from sklearn.base import clone
 from kernlets import (
     KSVD,
     MOD,
+    BudgetKernelDL,
     KernelKSVD,
+    OnlineDictionary,
     ReducedKernelDL,
     ResidualClassifier,
     RLSDictionary,
@@ -19,6 +21,7 @@ from kernlets import (
     options,
 )
 from kernlets.backend import validation
+from kernlets.learners import LEARNERS
 from kernlets.pursuits import OMP, encode
 
 
@@ -236,3 +239,36 @@ def test_rows_handed_down_still_have_the_right_number_of_features(rng):
         pytest.raises(ValueError, match="5 features"),
     ):
         learner.transform(narrow)
+
+
+STREAMS = [Learner for Learner in LEARNERS.values() if hasattr(Learner, "partial_fit")]
+
+
+@pytest.mark.parametrize("classifies", [False, True])
+@pytest.mark.parametrize("Learner", STREAMS)
+def test_fit_and_partial_fit_have_the_same_defaults(Learner, classifies, rng):
+    """A default of BudgetKernelDL is a quarter of the samples, which a stream hides."""
+    n = 400 if Learner is BudgetKernelDL else 200
+    X, y = rng.standard_normal((n, 64)), np.arange(n) % 2
+    numbers = []
+    for road in ("fit", "partial_fit"):
+        model = Learner(random_state=0)
+        model = ResidualClassifier(model) if classifies else model
+        getattr(model, road)(X, y)
+        parts = model.learners_ if classifies else [model]
+        sizes = [part.dictionary_.n_atoms for part in parts]
+        numbers.append((sizes, [repr(part.coder_) for part in parts]))
+    assert numbers[0] == numbers[1]
+
+
+def test_zero_rows_are_no_default_atoms(rng, recwarn):
+    """Also of a stream, and without a warning about a number that nobody gave."""
+    X, y = rng.standard_normal((40, 8)), np.arange(40) % 2
+    X[:10] = 0
+    for learner in (KSVD(random_state=0), KernelKSVD("linear", random_state=0)):
+        model = ResidualClassifier(learner).fit(X, y)
+        assert [each.dictionary_.n_atoms for each in model.learners_] == [15, 15]
+    stream = ResidualClassifier(OnlineDictionary(random_state=0)).partial_fit(X, y)
+    assert [each.dictionary_.n_atoms for each in stream.learners_] == [15, 15]
+    assert not recwarn.list
+    assert model.learner.n_components is None

@@ -42,6 +42,9 @@ FITS = ("fit", "partial_fit")
 WHOLE_FITS = ("fit", "fit_transform", "fit_predict")
 """Those that forget earlier fits; the first argument is the training rows."""
 
+NAMED: dict[str, Callable[[str], Any]] = {}
+"""What the names mean that a parameter may have; each package enters its own here."""
+
 _SENDER = "_sender_options"
 _LIMITED = "_on_own_threads"
 
@@ -55,6 +58,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
       adopts the sender's options.
     * scikit-learn's callbacks, set by `set_callbacks`, are told of each fit.
     * The index of a dataframe is stored, so that an explanation can name its rows.
+    * A parameter may be a name such as ``kernel="poly:2"``; the parameters of what it
+      names are those of the estimator, too: ``kernel__degree``.
     * A notebook shows a fitted one with its atoms and its history.
     * A GPU without memory left is a MemoryError that says what to do, and a matrix that
       cannot be factored a ValueError. NumPy does not warn of numbers that overflow on
@@ -86,6 +91,48 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             bundle["text/html"] += portrait(self)
         return bundle
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters; with `deep` also those of parts, given as objects or by name.
+
+        A part that is given by its name stays so.
+        """
+        params = super().get_params(deep=deep)
+        for name, value in list(params.items()) if deep else ():
+            if not isinstance(value, str) or "__" in name:
+                continue
+            try:
+                part = self._named_part(name, value)
+            except (TypeError, ValueError):
+                continue  # `fit` says what is wrong with the name
+            if part is not None:
+                own = part.get_params(deep=True).items()
+                params.update({f"{name}__{key}": value for key, value in own})
+        return params
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters, also those of parts (``kernel__degree=3``).
+
+        A part that is given by its name becomes the object that it names.
+        """
+        nested: dict[str, dict[str, Any]] = {}
+        for key in params:
+            name, inner, rest = key.partition("__")
+            if inner:
+                nested.setdefault(name, {})[rest] = params[key]
+        for name, own in nested.items():
+            value = params.get(name, getattr(self, name, None))
+            part = self._named_part(name, value) if isinstance(value, str) else None
+            if part is None and name in type(self)._get_param_names():
+                _refuse_partless(name, own, value)
+            if part is not None:
+                params = {k: v for k, v in params.items() if not _is_inside(k, name)}
+                params[name] = part.set_params(**own)
+        return super().set_params(**params)
+
+    def _named_part(self, name: str, text: str) -> Any:
+        """The object that the text in a parameter names; None if it names none."""
+        return NAMED[name](text) if name in NAMED else None
+
     @property
     def _n_tasks(self) -> int | None:
         """How many iterations a fit has at most; None if it fits other estimators."""
@@ -107,6 +154,19 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         if sender == os.getppid():
             options.adopt(changes)
         super().__setstate__(state)
+
+
+def _refuse_partless(name: str, own: dict[str, Any], value: Any) -> None:
+    """Refuse parameters of something that has none, such as ``coder=None``."""
+    if not hasattr(value, "set_params"):
+        raise ValueError(
+            f"{name}__{next(iter(own))} cannot be set, because {name}={value!r} has no "
+            f"parameters: set {name} to an object that has them first"
+        )
+
+
+def _is_inside(key: str, name: str) -> bool:
+    return key.startswith(f"{name}__")
 
 
 def _is_free(method: FunctionType) -> bool:

@@ -11,8 +11,8 @@ from ..core import Array
 from .arrays import as_like
 from .lazy_rows import LazyRows, is_elsewhere, is_stored
 from .masks import column_means, filled, has_gaps
-from .reading import no_rows
-from .rows import is_blocks, map_rows, sum_rows
+from .rows import CountedBlocks, is_blocks, map_rows, sum_rows
+from .weights import Weights
 
 
 def at_hand(X: Any) -> bool:
@@ -20,18 +20,30 @@ def at_hand(X: Any) -> bool:
     return not (is_blocks(X) or is_elsewhere(X))
 
 
-def mean_filled_rows(X: Any) -> Any:
+def mean_filled_rows(X: Any, weights: Weights = None) -> Any:
     """X with the means of the columns in place of what is unknown.
 
     For k-means and other ways to choose first atoms. What follows learns from what was
     observed only. A feature that was never observed is 0 in all rows.
     """
+    if isinstance(X, CountedBlocks) and X.has_gaps:
+        means = column_means(X)
+        complete = partial(map, partial(_filled, means), X)
+        return CountedBlocks(complete, X.shape, has_gaps=False)
     if is_blocks(X) or not _gaps_by_block(X):
         return X
-    fill = partial(_filled, as_like(column_means(X), no_rows(X)))
+    fill = partial(_filled, column_means(X, weights))
     if is_stored(X):
         return LazyRows(X, fill, 24 * X.shape[1])
     return map_rows(fill, X, 24 * X.shape[1])
+
+
+def counted_blocks(X: Any) -> CountedBlocks:
+    """Blocks that can be read again, after a pass that counts their rows."""
+    n, p, gaps = 0, 0, False
+    for block in X:
+        n, p, gaps = n + block.shape[0], block.shape[1], gaps or has_gaps(block)
+    return CountedBlocks(lambda: iter(X), (n, p), gaps)
 
 
 def any_gaps(X: Any) -> bool:
@@ -48,4 +60,4 @@ def _gaps(block: Array) -> np.ndarray:
 
 
 def _filled(means: Array, block: Array) -> Array:
-    return filled(block, means)
+    return filled(block, as_like(means, block))

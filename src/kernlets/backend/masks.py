@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -27,6 +28,7 @@ from .arrays import (
 )
 from .rows import sum_rows
 from .scale import quiet, refuse_large_sums
+from .weights import Weights, of_rows
 
 
 class Observed(NamedTuple):
@@ -104,10 +106,12 @@ def observed_rows(X: Array) -> Array:  # (n', p)
     return X if known.all() else X[index_like(np.flatnonzero(known), X)]
 
 
-def column_means(X: Any) -> Array:  # (p,)
+def column_means(X: Any, weights: Weights = None) -> Array:  # (p,)
     """Means over what was observed of each feature, 0 of one that never was."""
+    sums = partial(_observed_sums, weights)
+    how = {"row_bytes": 32 * X.shape[1], "numbered": weights is not None}
     with quiet():
-        total = sum_rows(_observed_sums, X, row_bytes=32 * X.shape[1])
+        total = sum_rows(sums, X, **how)
     refuse_large_sums(total, "the sums of columns")
     xp = namespace(total)
     never = np.flatnonzero(to_numpy(total[0]) == 0)
@@ -121,10 +125,13 @@ def column_means(X: Any) -> Array:  # (p,)
     return total[1] / xp.where(total[0] > 0, total[0], 1.0)
 
 
-def _observed_sums(block: Array) -> Array:  # (2, p)
+def _observed_sums(weights: Weights, block: Array, first: int = 0) -> Array:  # (2, p)
     xp, (rows, known) = namespace(block), split(block)
-    counts = xp.sum(double(xp.astype(known, rows.dtype)), axis=0)
-    return xp.stack([counts, xp.sum(double(rows), axis=0)])
+    counts, values = double(xp.astype(known, rows.dtype)), double(rows)
+    own = of_rows(weights, first, block.shape[0], values)
+    if own is not None:
+        return xp.stack([own @ counts, own @ values])
+    return xp.stack([xp.sum(counts, axis=0), xp.sum(values, axis=0)])
 
 
 def unmasked(X: Any) -> Any:

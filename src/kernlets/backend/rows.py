@@ -45,6 +45,8 @@ TOUCHED = 2**21  # bytes that a system may map around a row of a file that is re
 
 def is_blocks(X: Any) -> bool:
     """Whether X is an iterable of row blocks rather than one array."""
+    if isinstance(X, Blocks):
+        return True
     if is_array(X) or is_dask(X) or isinstance(X, (str, bytes)):
         return False
     if hasattr(X, "__array__"):
@@ -103,6 +105,37 @@ class Blocks:
 
     def __iter__(self) -> Iterator[Array]:
         return iter(self.read())
+
+
+class CountedBlocks(Blocks):
+    """Blocks whose rows have numbers, because they were counted in a pass."""
+
+    def __init__(
+        self,
+        read: Callable[[], Iterable[Array]],
+        shape: tuple[int, int],
+        has_gaps: bool,
+    ) -> None:
+        super().__init__(read, shape[0])
+        self.shape, self.has_gaps = shape, has_gaps
+
+    def take(self, rows: np.ndarray) -> Array:
+        """The rows with these numbers, gathered in a pass that ends after the last."""
+        order = np.argsort(rows, kind="stable")
+        wanted, parts, first = rows[order], [], 0
+        for block in self:
+            last = first + block.shape[0]
+            inside = wanted[(first <= wanted) & (wanted < last)] - first
+            if len(inside):
+                parts.append(as_float(block[index_like(inside, block)]))
+            if wanted[-1] < last:
+                found = joined(parts)
+                return found[index_like(np.argsort(order), found)]
+            first = last
+        raise ValueError(
+            f"X had {self.n_rows} rows when they were counted, and {first} when they "
+            "were read again: pass blocks that are the same in each pass"
+        )
 
 
 def iter_blocks(X: Any, row_bytes: int) -> Iterator[Array]:
@@ -324,6 +357,8 @@ def take_rows(X: Any, rows: np.ndarray) -> Array:
     """The rows with these numbers, in memory and in floating point."""
     if is_dask(X):
         return dask_rows().take_rows(X, rows)
+    if isinstance(X, CountedBlocks):
+        return X.take(rows)
     if is_stored(X):
         return stacked_rows(as_float, X, 8 * X.shape[1] + TOUCHED, rows)
     found = X[index_like(rows, X)]

@@ -12,6 +12,7 @@ from .arrays import as_float, double, is_array, is_torch, namespace, row_norms, 
 from .room import gpu_of
 from .rows import sum_rows, take_rows
 from .scale import lengths, power_of_two
+from .weights import Weights, of_rows
 
 
 def as_dense(X: Array) -> Array:
@@ -82,36 +83,51 @@ def stack_rows(first: Array, second: Array) -> Array:
     return np.concatenate([first, second])
 
 
-def variance(X: Array) -> float:
-    """Variance of all entries of X, exactly 0 when they are all equal."""
+def variance(X: Array, weights: Weights = None) -> float:
+    """Variance of all entries of X, exactly 0 when they are all equal.
+
+    A row of weight w counts as w rows.
+    """
     if sparse.issparse(X):
-        return _sparse_variance(X.tocsr())
+        return _sparse_variance(X.tocsr(), weights)
     origin = take_rows(X, np.array([0]))[0, 0]
-    if is_torch(X) and gpu_of(X) is None:
+    if is_torch(X) and gpu_of(X) is None and weights is None:
         shifted = as_float(X) - origin
         unit = power_of_two(shifted.abs().amax())
         unit_variance = float((shifted / unit).var(correction=0))
         return unit_variance * float(unit) * float(unit)  # may be infinite
 
-    def moments(block: Array) -> Array:
+    def moments(block: Array, first: int = 0) -> Array:
+        own = of_rows(weights, first, block.shape[0], double(block[:0]))
+        if own is not None:
+            shifted = double(block) - origin
+            sums = own @ shifted, own @ (shifted * shifted)
+            return np.array([float(each.sum()) for each in sums])
         if is_torch(block):  # of rows on a GPU, or that go there block by block
             shifted = double(block) - origin
             return np.array([float(shifted.sum()), float((shifted * shifted).sum())])
         shifted = np.subtract(block, origin, dtype=np.float64)
         return np.array([shifted.sum(), np.vdot(shifted, shifted)])
 
-    n_entries = X.shape[0] * X.shape[1]
+    n_entries = _count(X, weights) * X.shape[1]
+    how = {"row_bytes": 16 * X.shape[1], "numbered": weights is not None}
     with np.errstate(over="ignore", invalid="ignore"):
-        total, squares = sum_rows(moments, X, row_bytes=16 * X.shape[1]) / n_entries
+        total, squares = sum_rows(moments, X, **how) / n_entries
         found = float(squares - total**2)
     return max(0.0, found) if np.isfinite(found) else np.inf
 
 
-def _sparse_variance(X: Any) -> float:
-    size = X.shape[0] * X.shape[1]
-    values = X.data.astype(np.float64)
-    if values.size == size:  # every entry is stored, so any origin will do
+def _count(X: Array, weights: Weights) -> float:
+    """How many rows those of X count for."""
+    return X.shape[0] if weights is None else float(weights.sum())
+
+
+def _sparse_variance(X: Any, weights: Weights) -> float:
+    values, size = X.data.astype(np.float64), _count(X, weights) * X.shape[1]
+    if values.size == X.shape[0] * X.shape[1]:  # all are stored: any origin will do
         values -= values[0]
+    often = 1.0 if weights is None else np.repeat(weights, np.diff(X.indptr))
     with np.errstate(over="ignore", invalid="ignore"):
-        found = np.vdot(values, values) / size - np.square(values.sum() / size)
+        weighted = values * often
+        found = np.vdot(values, weighted) / size - np.square(weighted.sum() / size)
     return max(0.0, float(found)) if np.isfinite(found) else np.inf

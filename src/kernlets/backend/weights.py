@@ -17,6 +17,7 @@ from .lazy_rows import is_elsewhere
 from .rows import is_blocks
 
 Weights = np.ndarray | None  # (n,) float64
+MOST_NUMBERS = 10**7  # row numbers that `counted_rows` repeats
 
 
 def checked_weights(sample_weight: Any, X: Any) -> Weights:  # (n,)
@@ -114,6 +115,23 @@ def draw_rows(n: int, m: int, rng: np.random.Generator, weights: Weights) -> np.
 def n_drawable(weights: np.ndarray) -> int:
     """How many rows `draw_rows` can draw."""
     return int(weights.sum() if are_whole(weights) else np.count_nonzero(weights))
+
+
+def counted_rows(n: int, weights: Weights) -> np.ndarray:
+    """Row numbers, each as often as it counts, for statistics of a sample of rows.
+
+    Of weights that are not whole or very large, numbers evenly spread over their sum
+    stand for all.
+    """
+    if weights is None:
+        return np.arange(n)
+    total = weights.sum()
+    if are_whole(weights) and total <= MOST_NUMBERS:
+        return np.repeat(np.arange(n), weights.astype(np.intp))
+    m = max(4 * n, 4096)
+    places = (np.arange(m) + 0.5) * (total / m)
+    numbers = np.searchsorted(np.cumsum(weights), places, side="right")
+    return np.minimum(numbers, np.flatnonzero(weights)[-1])  # rounding of the sum
 
 
 def of_rows(weights: Weights, first: int, n: int, like: Array) -> Array | None:  # (n,)

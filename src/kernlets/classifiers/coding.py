@@ -17,7 +17,6 @@ from ..backend.validation import check_rows
 from ..core import Array, SparseCoder, SparseCodes
 from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, History, Indices, Part, Whole
-from ..kernels.complete import completed_rows
 from ..learners.base import codes_of_rows
 from ..pursuits import encode
 from .labels import prior_residuals
@@ -61,12 +60,11 @@ class CodingClassifier(
         return prior_residuals(residuals, X, self.class_count_)
 
     def _training_rows(self, X: Any) -> Array:
-        """Checked samples to learn from, filled in where they have gaps."""
+        """Checked samples to learn from."""
         gaps = at_hand(X)
-        X = check_rows(
+        return check_rows(
             self, X, reset=True, ensure_min_samples=2, whole=True, allow_nan=gaps
         )
-        return completed_rows(X)
 
     def transform(self, X: Any) -> Array:  # (n, m)
         """Discriminative codes of the rows of X over all atoms, dense.

@@ -20,6 +20,7 @@ from ..backend.weights import Weights
 from ..core import Array
 from ..dictionaries import ExplicitDictionary
 from ..fields import Conditions, Declared, Floats
+from ..kernels.complete import completed_rows
 from ..learners.first_atoms import start_atoms
 from ..learners.iterate import Monitor, iterate
 from ..persistence.checkpoint import Checkpoint
@@ -174,6 +175,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         self._validate_params()
         X = self._training_rows(X)
         X, y, _ = repeated_samples(self, X, y, sample_weight)
+        X = completed_rows(X)
         labels = checked_labels(self, y, X.shape[0])
         self.classes_, labels = np.unique(labels, return_inverse=True)
         self.class_count_ = np.bincount(labels)

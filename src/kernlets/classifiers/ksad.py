@@ -216,8 +216,9 @@ class KSADClassifier(ClassifierMixin, Estimator):
         kernel = resolve(self.kernel)
         needed: dict[str, Any] = {"ensure_min_samples": 2, "whole": True}
         needed["allow_nan"] = at_hand(X)
-        X = completed_rows(check_samples(self, X, kernel, reset=True, **needed))
+        X = check_samples(self, X, kernel, reset=True, **needed)
         X, y, self.code_rows_ = repeated_samples(self, X, y, sample_weight, kernel)
+        X = completed_rows(X)
         labels = checked_labels(self, y, X.shape[0])
         self._check_neighbors(X.shape[0])
         self.classes_, labels = np.unique(labels, return_inverse=True)

@@ -41,6 +41,7 @@ from ..backend.weights import (
 from ..core import Array, Statistics
 from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Floats
+from ..kernels.complete import completed_rows
 from ..learners import KSVD
 from ..learners.iterate import CodeAndUpdate, Monitor, iterate
 from ..persistence.checkpoint import Checkpoint
@@ -92,6 +93,7 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         rows = kept(X, weights)
         labels = labels if rows is None else checked_labels(self, labels[rows], None)
         X, weights = without_zeros(X, weights)
+        X = completed_rows(X, weights)
         self.classes_, labels = np.unique(labels, return_inverse=True)
         self.class_count_ = np.rint(np.bincount(labels, weights)).astype(np.int64)
         rng = generator(self.random_state)

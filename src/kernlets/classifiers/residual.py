@@ -18,13 +18,15 @@ from ..backend.block_loop import whole_groups
 from ..backend.callbacks import part_of
 from ..backend.constraints import LEARNER
 from ..backend.estimator import Estimator
-from ..backend.fill import at_hand
+from ..backend.fill import at_hand, mean_filled_rows
 from ..backend.labels import label_classes, label_values
 from ..backend.lazy_rows import fit_together
 from ..backend.random import generator
 from ..backend.rows import (
+    collected,
     first_block,
     in_memory,
+    is_blocks,
     map_rows,
     over_blocks,
     over_rows,
@@ -38,7 +40,9 @@ from ..backend.threads import parallel
 from ..backend.validation import handed_down
 from ..backend.weights import (
     Weights,
+    at_least_one,
     checked_weights,
+    counted_rows,
     kept,
     n_weighted,
     without_zeros,
@@ -52,6 +56,7 @@ from ..kernels.complete import completed_rows
 from ..kernels.definite import check_kernel
 from ..learners import KSVD
 from ..learners.base import DictionaryLearner
+from ..learners.first_atoms import Usable
 from ..persistence.checkpoint import branches
 from ..pursuits import encode
 from ..pursuits.bookkeeping import side_by_side
@@ -139,8 +144,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         "temperature_": Number(least=0),
     }
     _conditions: ClassVar[Conditions] = {
-        "learners_ must take these features, or class_rows_": lambda self: (
-            all(map(self._suits, self.learners_, self.class_rows_))
+        "learners_ must take these features, or class_rows_": lambda self: all(
+            map(self._suits, self.learners_, self.class_rows_)
         ),
     }
 
@@ -162,12 +167,12 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         kernel = kernel_of(learner)
         gaps = _learns_gaps(learner) or (takes_gaps(kernel) and at_hand(X))
         X = labelled_rows(self, X, kernel, gaps)
-        X = X if _learns_gaps(learner) else completed_rows(X)
-        weights = checked_weights(sample_weight, X)
+        weights = at_least_one(checked_weights(sample_weight, X))
         used = None
         if not isinstance(kernel, Precomputed):  # new samples need all of its columns
             X, y, weights, used = _in_use(X, y, weights)
-        learner = with_one_kernel(learner, X)
+        X = X if _learns_gaps(learner) else completed_rows(X, weights)
+        learner = with_one_kernel(learner, X, weights)
         split = split_classes(self, X, y, kernel).counted(weights)
         counts = split.counts.tolist()
         seeds = _seeds(learner, self.random_state, len(counts))
@@ -178,9 +183,10 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
             c, count, seed, folder = job
             with options(checkpoint=folder):
                 own = None if weights is None else weights[split.rows[c]]
-                prepared = _prepared(learner, count, seed)
+                rows = split.part(c)
+                prepared = _prepared(_seeded(learner, seed), count, rows, own)
                 with part_of(self, c, f"class {split.classes[c]}", prepared):
-                    return _fitted(prepared, split.part(c), own)
+                    return _fitted(prepared, rows, own)
 
         jobs = list(zip(range(len(counts)), counts, seeds, folders, strict=True))
         at_once = fit_together(X, split.counts.max() / split.counts.sum())
@@ -192,7 +198,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self.class_count_ = split.counts
         self.temperature_ = self._mean_error()
         if split.rows[0].size and split.counts.max() < FEW:
-            self._warm_up(X, np.searchsorted(self.classes_, label_values(y)))
+            codes = np.searchsorted(self.classes_, label_values(y))
+            self._warm_up(X, codes, weights)
         return self
 
     @property
@@ -200,12 +207,13 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         """Its steps are the learners of the classes."""
         return None
 
-    def _warm_up(self, X: Array, codes: np.ndarray) -> None:
+    def _warm_up(self, X: Array, codes: np.ndarray, weights: Weights) -> None:
         """Set the temperature if dictionaries hold all samples and have no residual.
 
         It is a tenth of the mean residual over the nearest other class.
         """
-        some = spread_rows(X.shape[0], SOME)
+        counted = counted_rows(X.shape[0], weights)
+        some = counted[spread_rows(len(counted), SOME)]
         rows, places = in_memory(X, some)
         residuals = to_numpy(self._residuals(rows[places]))
         residuals[np.arange(len(some)), codes[some]] = np.inf
@@ -221,7 +229,8 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
 
         The learner must have `partial_fit`, like `RLSDictionary`. The first call must
         name all labels of the stream, in `classes` or in y. A row of `sample_weight` w
-        counts as w rows.
+        counts as w rows. A number of atoms that is left open is set from the first rows
+        of each class.
         """
         self._validate_params()
         learner = self._learner()
@@ -232,16 +241,18 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         X, y, weights, _ = _in_use(X, y, checked_weights(sample_weight, X))
         labels = checked_labels(self, y, X.shape[0], min_classes=1)
         if begin:
-            learner = with_one_kernel(learner, completed_rows(X))
+            learner = with_one_kernel(learner, completed_rows(X, weights), weights)
             self._begin(learner, labels if classes is None else classes)
         codes = self._class_numbers(labels)
 
         def feed(job: tuple[Any, np.ndarray]) -> None:
             fitted, rows = job
             if len(rows):
-                own = () if weights is None else (None, weights[rows])
+                own = None if weights is None else weights[rows]
                 with handed_down(rows_of(X, rows, kernel)) as part:
-                    fitted.partial_fit(part, *own)
+                    if not hasattr(fitted, "n_features_in_"):  # its first rows
+                        _set_defaults(fitted, _count(rows, weights), part, own)
+                    fitted.partial_fit(part, None, own)
 
         members = [np.flatnonzero(codes == c) for c in range(len(self.classes_))]
         parallel(feed, zip(self.learners_, members, strict=True))
@@ -414,7 +425,7 @@ def _fitted_kernel(learner: Any) -> Kernel | None:
     return getattr(learner, "kernel_", None)
 
 
-def with_one_kernel(learner: Any, X: Any) -> Any:
+def with_one_kernel(learner: Any, X: Any, weights: Weights = None) -> Any:
     """The learner, its kernel's open parameters set from the rows of all classes.
 
     Residuals of several classes can be compared in one feature space only. Of blocks
@@ -423,7 +434,7 @@ def with_one_kernel(learner: Any, X: Any) -> Any:
     kernel = kernel_of(learner)
     if kernel is None:
         return learner
-    bound = kernel.bound(first_block(X)[0])
+    bound = kernel.bound(first_block(X)[0], weights)
     check_kernel(bound, X)
     return learner if bound is kernel else clone(learner).set_params(kernel=bound)
 
@@ -474,20 +485,37 @@ def _fitted(prepared: Any, X: Any, weights: Weights) -> Any:
     own = () if weights is None else (None, weights)
     with handed_down(X):
         prepared.fit(X, *own)
-    for name in ("_width", "_few"):
-        vars(prepared).pop(name, None)
     return prepared
 
 
-def _prepared(learner: BaseEstimator, n_samples: int, seed: int | None) -> Any:
-    """A seeded clone with no more atoms (and non-zeros) than the class has samples."""
-    fitted = _seeded(learner, seed)
-    params = fitted.get_params(deep=False)
-    wanted, width = params.get("n_components"), params.get("n_nonzero_coefs")
-    if wanted is None:
-        fitted._few, fitted._width = FEW, WIDTH
-    elif wanted > n_samples:
-        fitted.set_params(n_components=n_samples)
-    if width is not None and width > n_samples:
-        fitted.set_params(n_nonzero_coefs=n_samples)
-    return fitted
+def _prepared(learner: Any, n_samples: int, X: Any, weights: Weights) -> Any:
+    """The learner with no more atoms (and non-zeros) than the class has samples."""
+    params = learner.get_params(deep=False)
+    for name in ("n_components", "n_nonzero_coefs"):
+        if params.get(name) is not None and params[name] > n_samples:
+            learner.set_params(**{name: n_samples})
+    _set_defaults(learner, n_samples, X, weights)
+    return learner
+
+
+def _set_defaults(learner: Any, n_samples: int, X: Any, weights: Weights) -> None:
+    """Set what is left open of the learner as the rows of its class suggest."""
+    if not isinstance(learner, DictionaryLearner):
+        return
+    rows = X if hasattr(X, "shape") else first_block(X)[0]
+    n_features = rows.shape[1] if rows.ndim == 2 else n_samples
+    count = partial(_n_usable, kernel_of(learner), X, n_samples, weights)
+    params = learner._class_defaults(count, n_features, FEW, WIDTH)
+    learner.set_params(**params)
+
+
+def _n_usable(kernel: Kernel | None, X: Any, n_samples: int, weights: Weights) -> int:
+    """How many rows of a class can be atoms; those of blocks are not counted."""
+    if is_blocks(X):
+        return n_samples
+    weights = at_least_one(weights)
+    if kernel is None:
+        return Usable.find(mean_filled_rows(X, weights)).count(weights)
+    energies = collected(map_rows(kernel.diag, X, 8 * row_width(X)))
+    usable = to_numpy(energies > 0)
+    return int(usable.sum() if weights is None else weights[usable].sum())

@@ -111,8 +111,8 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         X = check_samples(
             self, X, kernel, reset=True, ensure_min_samples=2, allow_nan=gaps
         )
-        X = completed_rows(X)
         X, y, numbers = repeated_samples(self, X, y, sample_weight, kernel)
+        X = completed_rows(X)
         self.classes_, codes = np.unique(
             checked_labels(self, y, X.shape[0]), return_inverse=True
         )

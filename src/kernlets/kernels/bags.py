@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.rows import spread_rows
+from ..backend.weights import Weights, counted_rows
 from ..core import Kernel
 from .radial import RBF
+from .samples import spread_parts
 from .structured import Structured
 
 SOME_VECTORS = 5000  # vectors from which parameters of the inner kernel are set
@@ -69,12 +70,12 @@ class MeanEmbedding(Structured):
         """Whether the kernel of vectors is positive semi-definite."""
         return bool(getattr(self._inner(), "psd", True))
 
-    def bound(self, X: Any) -> Kernel:
-        inner = self._inner()
-        vectors = self.prepare(self.samples(X)).vectors
-        if not len(vectors):
+    def bound(self, X: Any, weights: Weights = None) -> Kernel:
+        inner, samples = self._inner(), self.samples(X)
+        bags = samples[counted_rows(len(samples), weights)]
+        if not len(bags):
             return self
-        bound = inner.bound(vectors[spread_rows(len(vectors), SOME_VECTORS)])
+        bound = inner.bound(spread_parts(bags, SOME_VECTORS))
         return self if bound is self.kernel else type(self)(bound)
 
     def prepare(self, samples: np.ndarray) -> Bags:

@@ -17,25 +17,33 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import as_like, to_numpy
+from ..backend.arrays import as_like, index_like, to_numpy
 from ..backend.fill import at_hand
 from ..backend.masks import column_means, filled, has_gaps, split
 from ..backend.threads import parallel
+from ..backend.weights import Weights, are_whole
 from ..core import Array, Kernel
 from .dot import Linear
 from .radial import RBF
 
+MOST_COPIES = 100  # of a row that its weight repeats: more than it has neighbours
 PIECE = 64  # rows that one thread works on
 NEIGHBORS, RIDGE, ROUNDS, TOL = 60, 0.3, 20, 0.05  # of `DictionaryImputer` by default
 
 
-def completed_rows(X: Any) -> Any:
+def completed_rows(X: Any, weights: Weights = None) -> Any:
     """Fill in missing entries of rows in memory from the other rows.
 
     Rows that are not in memory, and rows without missing entries, are returned as X.
+    Whole weights, none of them 0, repeat rows up to 100 times; others have no effect.
     """
     if not at_hand(X) or not has_gaps(X):
         return X
+    if weights is not None and are_whole(weights):
+        times = np.minimum(weights, MOST_COPIES).astype(np.intp)
+        copies = np.repeat(np.arange(len(times)), times)
+        found = completed_rows(X[index_like(copies, X)])
+        return found[index_like(np.cumsum(times) - times, X)]
     rows = to_numpy(X)
     mean, scale = observed_moments(rows)
     rows = (rows - mean) / scale

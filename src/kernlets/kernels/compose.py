@@ -15,6 +15,7 @@ from ..backend.arrays import as_float, as_like, broadcast, namespace
 from ..backend.constraints import NOT_NEGATIVE
 from ..backend.overwrite import plus, times
 from ..backend.rows import map_rows
+from ..backend.weights import Weights
 from ..core import Array, Kernel
 from .family import Family, finite, no_overflow
 from .user_kernels import floats_like, length
@@ -89,8 +90,8 @@ class _Pair(Kernel):
         with no_overflow(self, first.dtype):
             return finite(self, self.combine(first, second))
 
-    def bound(self, X: Array) -> Kernel:
-        first, second = self.first.bound(X), self.second.bound(X)
+    def bound(self, X: Array, weights: Weights = None) -> Kernel:
+        first, second = (k.bound(X, weights) for k in (self.first, self.second))
         unchanged = first is self.first and second is self.second
         return self if unchanged else type(self)(first, second)
 
@@ -225,8 +226,8 @@ class Normalized(Kernel):
         shares = namespace(W).vecdot(W, self(X, Y)) * left * left
         return gradient - shares[:, None] * self._half_energy_gradient(X)
 
-    def bound(self, X: Array) -> Kernel:
-        kernel = self.kernel.bound(X)
+    def bound(self, X: Array, weights: Weights = None) -> Kernel:
+        kernel = self.kernel.bound(X, weights)
         return self if kernel is self.kernel else type(self)(kernel)
 
     def take(self, X: Array, indices: Array) -> Array:

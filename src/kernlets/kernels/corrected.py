@@ -21,6 +21,7 @@ from ..backend.arrays import as_like, double, to_numpy
 from ..backend.constraints import NOT_NEGATIVE
 from ..backend.rows import in_memory, spread_rows
 from ..backend.samples import is_objects
+from ..backend.weights import Weights, counted_rows
 from ..core import Array, Kernel
 from .definite import rounding
 from .user_kernels import length
@@ -57,10 +58,11 @@ class _Corrected(Kernel):
     def take(self, X: Array, indices: Array) -> Array:
         return self.kernel.take(X, indices)
 
-    def _reference_samples(self, kernel: Kernel, X: Any) -> Array:
+    def _reference_samples(self, kernel: Kernel, X: Any, weights: Weights) -> Array:
         """Choose samples of X, evenly spaced, on which the kernel is corrected."""
         X = self._as_samples(X)
-        return kernel.take(*in_memory(X, spread_rows(length(X), REFERENCE)))
+        rows = counted_rows(length(X), weights)
+        return kernel.take(*in_memory(X, rows[spread_rows(len(rows), REFERENCE)]))
 
     def _as_samples(self, X: Any) -> Any:
         """Convert X to the samples of the innermost kernel."""
@@ -90,11 +92,11 @@ class _Projected(_Corrected):
     def projection(self, W: np.ndarray) -> np.ndarray:  # (r, r) -> (r, k)
         """P from the matrix of the reference samples."""
 
-    def bound(self, X: Array) -> Kernel:
+    def bound(self, X: Array, weights: Weights = None) -> Kernel:
         if not self.unset:
             return self
-        kernel = self.kernel.bound(X)
-        return type(self)(kernel, self._reference_samples(kernel, X))
+        kernel = self.kernel.bound(X, weights)
+        return type(self)(kernel, self._reference_samples(kernel, X, weights))
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
         bound: Any = self.bound(X)
@@ -222,11 +224,11 @@ class Shifted(_Corrected):
         """Whether the shift is None and will be set from the data."""
         return self.shift is None
 
-    def bound(self, X: Array) -> Kernel:
+    def bound(self, X: Array, weights: Weights = None) -> Kernel:
         if not self.unset:
             return self
-        kernel = self.kernel.bound(X)
-        samples = self._reference_samples(kernel, X)
+        kernel = self.kernel.bound(X, weights)
+        samples = self._reference_samples(kernel, X, weights)
         digests = _digests(samples)
         first_indices = np.sort(np.unique(digests, return_index=True)[1])
         W = to_numpy(double(kernel(samples)))[np.ix_(first_indices, first_indices)]

@@ -11,6 +11,7 @@ from ..backend.arrays import namespace, row_norms
 from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, POSITIVE
 from ..backend.overwrite import tanh, times
 from ..backend.sparse_rows import row_lengths, scaled_rows
+from ..backend.weights import Weights
 from ..core import Array, Kernel
 from .family import Family, Identity, positive, reset
 from .pairs import products
@@ -143,7 +144,7 @@ class Sigmoid(Dot):
     def with_rate(self, rate: float) -> Kernel:
         return reset(self, scale=rate)
 
-    def default_rate(self, X: Array) -> float:
+    def default_rate(self, X: Array, weights: Weights = None) -> float:
         return 1.0 / X.shape[1]
 
     def profile(self, s: Array) -> Array:

@@ -21,6 +21,7 @@ from ..backend.overwrite import exp, times
 from ..backend.rows import as_source, sum_rows, take_rows
 from ..backend.scale import all_finite, least_energy
 from ..backend.sparse_rows import entries, float_rows, refuse_sparse, variance
+from ..backend.weights import Weights
 from ..core import Array, Kernel
 
 HEADROOM = 2.0**20  # by how much sums over κ may be larger than κ itself
@@ -92,9 +93,9 @@ class Family(Kernel):
         """A copy whose unset parameter is chosen so that κ varies with rate · s."""
         raise NotImplementedError(f"{type(self).__name__} has no unset parameter")
 
-    def default_rate(self, X: Array) -> float:
+    def default_rate(self, X: Array, weights: Weights = None) -> float:
         """The rate that `bound` sets: 1/(p·var), scikit-learn's ``gamma="scale"``."""
-        return 1.0 / (X.shape[1] * (variance(X) or 1.0))
+        return 1.0 / (X.shape[1] * (variance(X, weights) or 1.0))
 
     def extent(self, X: Array) -> Array:  # (n,)
         """The numbers that must be finite for κ to be finite on X."""
@@ -123,10 +124,10 @@ class Family(Kernel):
             )
         return finite(self, gradient)
 
-    def bound(self, X: Array) -> Kernel:
-        X = as_source(X)
-        kernel = self.with_rate(self._default_rate(X)) if self.unset else self
-
+    def bound(self, X: Array, weights: Weights = None) -> Kernel:
+        X, kernel = as_source(X), self
+        if self.unset:
+            kernel = self.with_rate(self._default_rate(X, weights))
         with no_overflow(self, X.dtype):
             counts = sum_rows(kernel._row_counts, X, row_bytes=8 * X.shape[1])
         n_large, n_usable, n_nonzero = counts.tolist()
@@ -151,9 +152,10 @@ class Family(Kernel):
         masks = large, usable, nonzero
         return np.array([int(mask.sum()) for mask in masks])
 
-    def _default_rate(self, X: Array) -> float:
+    def _default_rate(self, X: Array, weights: Weights) -> float:
         """`default_rate`, or an error if s cannot be told from 0 in the dtype of X."""
-        rate, first_row = self.default_rate(X), as_float(take_rows(X, np.array([0])))
+        rate = self.default_rate(X, weights)
+        first_row = as_float(take_rows(X, np.array([0])))
         if not 0 < rate < 1 / least_energy(entries(first_row)):
             raise ValueError(
                 f"{self!r}: the samples hardly differ, so that distances between them "

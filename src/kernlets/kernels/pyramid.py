@@ -58,8 +58,9 @@ class PyramidMatch(Counting):
         return self.width is None
 
     def defaults(self, samples: np.ndarray) -> dict[str, Any]:
-        vectors = np.concatenate(list(samples)).astype(np.float64)
-        widest = float(np.ptp(vectors, axis=0).max())
+        lows = np.min([bag.min(axis=0) for bag in samples], axis=0)
+        highs = np.max([bag.max(axis=0) for bag in samples], axis=0)
+        widest = float((highs.astype(np.float64) - lows).max())
         return {"width": (widest or 1.0) / 2 ** (int(self.n_levels) - 1)}
 
     def parts(self, sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

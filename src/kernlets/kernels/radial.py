@@ -17,6 +17,7 @@ from ..backend.arrays import namespace, row_norms, zeros
 from ..backend.constraints import POSITIVE, Options
 from ..backend.overwrite import power, root
 from ..backend.sparse_rows import centred, variance
+from ..backend.weights import Weights
 from ..core import Array, Kernel
 from .family import Exponential, Family, decay, positive, reset
 from .pairs import feature_pull, l1_distances, squared_distances
@@ -251,8 +252,8 @@ class Laplacian(Exponential):
     def with_rate(self, rate: float) -> Kernel:
         return reset(self, gamma=rate)
 
-    def default_rate(self, X: Array) -> float:
-        return 1.0 / (X.shape[1] * sqrt(variance(X) or 1.0))
+    def default_rate(self, X: Array, weights: Weights = None) -> float:
+        return 1.0 / (X.shape[1] * sqrt(variance(X, weights) or 1.0))
 
     @property
     def rate(self) -> float:

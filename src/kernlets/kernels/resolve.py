@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _added
+from ..backend.estimator import NAMED
 from ..backend.names import make, parse
 from ..core import Kernel
 from .dot import Cosine, Linear, Polynomial, Sigmoid
@@ -72,3 +73,6 @@ def _from_string(spec: str, params: dict[str, Any]) -> Kernel:
 def _own_names(kind: type[Kernel], params: dict[str, Any]) -> dict[str, Any]:
     """Parameters by the names of this library, not scikit-learn's."""
     return {SCIKIT_LEARN.get((kind, name), name): v for name, v in params.items()}
+
+
+NAMED["kernel"] = resolve

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backend.rows import spread_rows
 from ..backend.samples import (
     as_bags,
     as_matrices,
@@ -44,3 +45,13 @@ def as_samples(kind: str, X: Any, like: Array | None = None) -> np.ndarray:  # (
     if like is not None and parsed and isinstance(parsed[0], np.ndarray):
         parsed = as_type(parsed, like.dtype)
     return object_array(parsed)
+
+
+def spread_parts(samples: np.ndarray, m: int) -> np.ndarray:  # (at most m, p)
+    """At most m vectors or steps, evenly taken from all bags or series, as float64."""
+    ends = np.cumsum([len(sample) for sample in samples])
+    positions = spread_rows(int(ends[-1]), m)
+    sample_numbers = np.searchsorted(ends, positions, side="right")
+    offsets = positions - ends[sample_numbers]  # counted from the end of the sample
+    pairs = zip(sample_numbers, offsets, strict=True)
+    return np.stack([samples[i][j] for i, j in pairs]).astype(np.float64)

@@ -23,6 +23,7 @@ from ..backend.threads import parallel
 from ..core import Array
 from .family import positive
 from .pairs import squared_distances
+from .samples import spread_parts
 from .structured import Structured
 
 SOME_STEPS = 1000  # steps whose distances set a bandwidth
@@ -357,8 +358,7 @@ def _check_n_channels(arrays: list[np.ndarray]) -> None:
 
 def median_distance(samples: np.ndarray) -> float:
     """The median distance of steps that are evenly spaced over all series."""
-    steps = np.concatenate(list(samples)).astype(np.float64)
-    steps = steps[spread_rows(len(steps), SOME_STEPS)]
+    steps = spread_parts(samples, SOME_STEPS)
     squares = squared_distances(steps, steps)
     upper = squares[np.triu_indices(len(steps), 1)]
     return float(np.median(np.sqrt(upper))) if len(upper) else 0.0

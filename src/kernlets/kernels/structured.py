@@ -15,6 +15,7 @@ import numpy as np
 
 from ..backend.samples import floats_of, is_objects
 from ..backend.threads import parallel
+from ..backend.weights import Weights, counted_rows
 from ..core import Array, Kernel
 from .family import finite, reset
 from .samples import as_samples
@@ -72,7 +73,7 @@ class Structured(Kernel):
             finite(self, self.energies(self.prepare(samples))), samples
         )
 
-    def bound(self, X: Array) -> Kernel:
+    def bound(self, X: Array, weights: Weights = None) -> Kernel:
         self._validate_params()
         if not self.unset:
             return self
@@ -82,7 +83,8 @@ class Structured(Kernel):
                 f"{type(self).__name__}: what is None is set from samples, and X has "
                 "none"
             )
-        return reset(self, **self.defaults(samples))
+        rows = counted_rows(len(samples), weights)
+        return reset(self, **self.defaults(samples[rows]))
 
     def samples(self, X: Any) -> np.ndarray:  # (n,)
         """X as an array of checked samples; the parameters are checked, too."""

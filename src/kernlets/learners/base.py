@@ -33,6 +33,7 @@ from ..kernels import resolve
 from ..kernels.check_samples import takes_gaps
 from ..pursuits import BOTH, OMP, at_most_all, encode, resolve_coder
 
+WIDTH = 5  # default number of non-zeros
 ENCODE = (
     "encode returns codes in memory, but X is a Dask collection: use transform, which "
     "returns a Dask array"
@@ -76,15 +77,6 @@ class DictionaryLearner(
         """Whether rows that come one after another may have NaN."""
         return self._learns_gaps
 
-    _width: int = 5
-    """Default number of non-zeros; a classifier sets another for all its classes."""
-    _few: int = 0
-    """Default number of atoms of small sets of samples, and all of fewer samples.
-
-    A classifier raises it: a class of five samples is told apart by these five, not by
-    one mean. A dictionary on its own is there to be shorter than its samples.
-    """
-
     def _check_blocks(self) -> None:
         """Refuse blocks of rows if this learner cannot learn from them."""
 
@@ -117,10 +109,10 @@ class DictionaryLearner(
         """Check new samples; blocks are checked as they are read."""
         return over_each(self._checked, X)
 
-    def _n_atoms(self, n_usable: int, n_features: int) -> int:
-        """`n_components`, or its default for the given numbers."""
+    def _n_atoms(self, n_usable: int, n_features: int, few: int = 0) -> int:
+        """`n_components`, or its default: a quarter of the samples, at least `few`."""
         if self.n_components is None:
-            wanted = max(n_usable // 4, min(n_usable, self._few))
+            wanted = max(n_usable // 4, min(n_usable, few))
             return max(1, min(2 * n_features, wanted, 500))
         return int(self.n_components)
 
@@ -130,8 +122,28 @@ class DictionaryLearner(
                 raise ValueError(BOTH)
             return at_most_all(resolve_coder(self.coder), n_atoms)
         if self.n_nonzero_coefs is None:
-            return OMP(min(self._width, max(1, n_features // 4), n_atoms))
+            return OMP(min(WIDTH, max(1, n_features // 4), n_atoms))
         return at_most_all(OMP(self.n_nonzero_coefs), n_atoms)
+
+    def _class_defaults(
+        self, count: Callable[[], int], n_features: int, few: int, width: int
+    ) -> dict[str, int]:
+        """Parameters that a classifier sets where the number of atoms is left open.
+
+        A class of five samples is told apart by these five, not by one mean, while a
+        dictionary on its own is there to be shorter than its samples. `count` returns
+        how many samples can be atoms.
+        """
+        if self.n_components is not None or not hasattr(self.init, "__len__"):
+            return {}
+        params = {}
+        if isinstance(self.init, str):
+            n_atoms = params["n_components"] = self._n_atoms(count(), n_features, few)
+        else:
+            n_atoms = max(len(self.init), 1)
+        if self.coder is None and self.n_nonzero_coefs is None:
+            params["n_nonzero_coefs"] = min(width, max(1, n_features // 4), n_atoms)
+        return params
 
     def _n_starts(self) -> int:
         """How many starts a fit has: atoms that are given are one."""
@@ -187,9 +199,7 @@ class DictionaryLearner(
         return hasattr(self, "dictionary_")
 
 
-def _coded(
-    dictionary: Dictionary, coder: SparseCoder, sparse: bool, X: Array
-) -> Any:
+def _coded(dictionary: Dictionary, coder: SparseCoder, sparse: bool, X: Array) -> Any:
     codes = encode(dictionary, coder, X)
     return codes.tocsr() if sparse else codes.toarray()
 
@@ -202,8 +212,6 @@ def _error_sums(dictionary: Dictionary, coder: SparseCoder, X: Array) -> np.ndar
     """Sum and count of the squared residuals."""
     residual = to_numpy(_errors(dictionary, coder, X))
     return np.array([residual.sum(dtype=np.float64), len(residual)])
-
-
 
 
 def codes_of_rows(

@@ -35,6 +35,12 @@ class BatchLearner(DictionaryLearner):
     def _atom_update(self) -> AtomUpdate:
         """The rule that updates the atoms."""
 
+    def _named_part(self, name: str, text: str) -> Any:
+        if name == "update":
+            positive_atoms = getattr(self, "positive_atoms", False)
+            return ksvd_update(text, self.coder, positive_atoms)
+        return super()._named_part(name, text)
+
     def _needs_all_codes(self) -> bool:
         return self._is_steady() or self._atom_update().needs == "codes"
 

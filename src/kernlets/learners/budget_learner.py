@@ -193,6 +193,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
             X = first = self._repeated(X, sample_weight)
         n_atoms = self.n_components
         if first is X:  # all samples are known
+            X = first = completed_rows(X)
             n_atoms = self._checked_n_atoms(kernel.bound(X), X)
         rng = generator(self.random_state)
         self._begin(kernel, first, n_atoms, rng)
@@ -203,8 +204,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
 
     def _whole_rows(self, X: Any) -> Array:
         kernel = resolve(self.kernel)
-        X = check_samples(self, X, kernel, reset=True, allow_nan=at_hand(X))
-        return completed_rows(X)
+        return check_samples(self, X, kernel, reset=True, allow_nan=at_hand(X))
 
     @property
     def _streams_gaps(self) -> bool:
@@ -245,6 +245,9 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
                 "learn from a stream: use KernelKSVD"
             )
         return kernel
+
+    def _class_defaults(self, *given: Any) -> dict[str, int]:
+        return {}
 
     def _checked_n_atoms(self, kernel: Kernel, X: Array) -> int | None:
         """`n_components`, checked against the number of samples to learn from."""
@@ -372,6 +375,13 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
             **tolerances(like),
         )
         return rules._replace(penalty=0.0) if unit else rules
+
+    def _named_part(self, name: str, text: str) -> Any:
+        if name == "update":
+            return StochasticGradient(text)
+        if name == "admission":
+            return ADMISSIONS[text]() if text in ADMISSIONS else None
+        return super()._named_part(name, text)
 
     def _update(self) -> StochasticGradient:
         update = self.update

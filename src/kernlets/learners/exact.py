@@ -61,11 +61,11 @@ class KernelLearner(KernelAtoms, BatchLearner):
         self._validate_params()
         kernel = resolve(self.kernel)
         X = check_samples(self, X, kernel, reset=True, allow_nan=at_hand(X))
-        X = completed_rows(X)
         weights = at_least_one(checked_weights(sample_weight, X))
         if not isinstance(kernel, Precomputed):  # new samples need all of its columns
             X, weights = without_zeros(X, weights)
-        self.kernel_ = kernel.bound(X)
+        X = completed_rows(X, weights)
+        self.kernel_ = kernel.bound(X, weights)
         matrix = kernel_matrix(self.kernel_, X, type(self).__name__)
         rng = generator(self.random_state)
         start, *others = [
@@ -80,7 +80,7 @@ class KernelLearner(KernelAtoms, BatchLearner):
             self.kernel_.take(X, rows),
             trained.coefs,
             known_gram=trained.gram(),
-            typical_energy=float(to_numpy(diagonal(matrix)).mean()),
+            typical_energy=float(np.average(to_numpy(diagonal(matrix)), 0, weights)),
         )
         return self
 
@@ -100,6 +100,9 @@ class KernelLearner(KernelAtoms, BatchLearner):
         n_atoms = clipped("n_components", n_atoms, most, SAMPLES)
         chosen = usable[draw_rows(len(usable), n_atoms, rng, often)]
         return GramDictionary.of_samples(matrix, index_like(chosen, matrix))
+
+    def _n_atoms(self, n_usable: int, n_features: int, few: int = 0) -> int:
+        return super()._n_atoms(n_usable, n_usable, few)  # φ has many features
 
     def _given_dictionary(self, matrix: Array) -> GramDictionary:
         """Atoms from `init`, given as row numbers of training samples."""

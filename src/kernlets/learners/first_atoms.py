@@ -17,7 +17,7 @@ from ..backend.arrays import (
     to_numpy,
 )
 from ..backend.clipping import clipped
-from ..backend.lazy_rows import is_elsewhere
+from ..backend.fill import at_hand
 from ..backend.rows import sum_rows, take_rows
 from ..backend.scale import (
     all_finite,
@@ -60,7 +60,7 @@ def given_atoms(init: Any, X: Any) -> Array:  # (m, p)
 
 def _check_at_hand(X: Any) -> None:
     """`check_range`; rows elsewhere are looked at block by block as they are coded."""
-    if not is_elsewhere(X):
+    if at_hand(X):
         check_range(X)
 
 

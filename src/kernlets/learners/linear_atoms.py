@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import is_dask, to_device
 from ..backend.codes import decoded
 from ..backend.constraints import StrOptions
-from ..backend.fill import mean_filled_rows
+from ..backend.fill import counted_blocks, mean_filled_rows
 from ..backend.random import generator
 from ..backend.rows import keep_rows
 from ..backend.training_rows import training_rows
@@ -70,10 +70,12 @@ class LinearAtoms(DictionaryLearner):
         Weights whose mean is below 1 are divided by it.
 
         If the update needs only sums over samples (`MOD`, ``update="ksvd-parallel"``),
-        X may be a Dask array or dataframe, a list of row blocks or `Blocks`. The first
-        atoms then come from the first rows of the blocks.
+        X may be a Dask array or dataframe, a list of row blocks or `Blocks`, whose rows
+        are counted in a pass before. An iterator of blocks can be read only once, and
+        its first rows give the first atoms.
         """
         self._validate_params()
+        once = isinstance(X, Iterator)
         X, first = training_rows(self, X)
         weights = at_least_one(checked_weights(sample_weight, X))
         if weights is not None:
@@ -82,6 +84,8 @@ class LinearAtoms(DictionaryLearner):
         rng = generator(self.random_state)
         with keep_rows(X) as rows:
             some = rows if first is X else first
+            if first is not X and not once and isinstance(self.init, str):
+                some = counted_blocks(X)
             start, *others = [
                 (self._first_dictionary(some, each, weights), each)
                 for each in starting_points(rng, self._n_starts())
@@ -100,7 +104,7 @@ class LinearAtoms(DictionaryLearner):
         self, X: Array, rng: np.random.Generator, weights: Weights = None
     ) -> ExplicitDictionary:
         """The dictionary before the first iteration."""
-        X = mean_filled_rows(X)
+        X = mean_filled_rows(X, weights)
         # rows of a memory map are still on the host here
         if self.n_components is None and not isinstance(self.init, str):
             return ExplicitDictionary(to_device(given_atoms(self.init, X)))

@@ -6,6 +6,7 @@ from sklearn.base import clone
 
 from .. import _added
 from ..backend.clipping import clipped
+from ..backend.estimator import NAMED
 from ..backend.names import build
 from ..core import SparseCoder
 from .encode import encode
@@ -43,6 +44,9 @@ __all__ = [
 def resolve_coder(spec: str | SparseCoder) -> SparseCoder:
     """The coder that `spec` describes: a coder, or a name such as ``"omp:5"``."""
     return build("coder", spec, CODERS) if isinstance(spec, str) else spec
+
+
+NAMED["coder"] = resolve_coder
 
 
 def at_most_all(coder: SparseCoder, n_atoms: int) -> SparseCoder:

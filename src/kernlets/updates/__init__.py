@@ -1,6 +1,7 @@
 """Atom updates, which improve the dictionary while the codes are fixed."""
 
 from .. import _added
+from ..backend.estimator import NAMED
 from ..backend.names import build
 from ..core import AtomUpdate
 from .admission import BabelMeasure, FeatureDistance, LinearDependence
@@ -57,3 +58,6 @@ def resolve_update(spec: str | AtomUpdate) -> AtomUpdate:
     if not isinstance(spec, str):
         return spec
     return build("update", spec, UPDATES)
+
+
+NAMED["update"] = resolve_update
