@@ -81,6 +81,9 @@ class Polynomial(Dot):
     def homogeneous(self) -> bool:
         return self.coef0 == 0
 
+    def restricted_share(self, share: float) -> float:
+        return share**self.degree if self.homogeneous else 1.0
+
     def profile(self, s: Array) -> Array:
         return power(self._base(s), self.degree)
 
@@ -169,6 +172,9 @@ class Cosine(Identity):
 
     def stretched(self, share: float) -> Kernel:
         return self  # an angle has the same scale over some of the features
+
+    def restricted_share(self, share: float) -> float:
+        return 1.0
 
     def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)
         unit = _unit_rows(X)
