@@ -113,7 +113,8 @@ def _step(
             row[t, s] = value
             norm -= value * value
             part -= value * parts[i, s]
-        if corr[i, k] == 0 or norm <= 10 * eps * own or _chosen(support[i], t, k):
+        dependent = norm <= np.sqrt(eps) * own  # see `reference.least_independent`
+        if corr[i, k] == 0 or dependent or _chosen(support[i], t, k):
             live[i] = False
             continue
         row[t, t] = np.sqrt(norm)

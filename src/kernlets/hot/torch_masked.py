@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .masked import FAINT, HOLD
-from .reference import UNUSED
+from .reference import UNUSED, least_independent
 from .torch_ import _coefficients, _finite
 
 
@@ -34,7 +34,7 @@ def masked_omp(
         inside = torch.einsum("np,ntp->nt", atom, rows[:, :t])
         norm = own - (inside * inside).sum(1)
         value = corr.gather(1, k[:, None])[:, 0]
-        live &= (error > stop) & ~(norm <= 10 * eps * own) & (value != 0)
+        live &= (error > stop) & ~(norm <= least_independent(eps) * own) & (value != 0)
         if not live.any():
             break
         new = atom - torch.einsum("nt,ntp->np", inside, rows[:, :t])

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from . import triton_codes as triton_codes
 from . import triton_rows as triton_rows
-from .reference import UNUSED
+from .reference import UNUSED, least_independent
 
 MAX_STATE = 2**15  # numbers per sample that fit into registers
 
@@ -54,6 +54,7 @@ def omp(
             ROWS=rows,
             ATOMS=atoms,
             EPS=torch.finfo(corr.dtype).eps,
+            LEAST=least_independent(torch.finfo(corr.dtype).eps),
             EMPTY=UNUSED,
             INFINITY=float("inf"),
             num_warps=max(1, min(16, atoms * rows // 2048)),
@@ -75,6 +76,7 @@ def _omp_sample(
     ROWS: tl.constexpr,
     ATOMS: tl.constexpr,
     EPS: tl.constexpr,
+    LEAST: tl.constexpr,
     EMPTY: tl.constexpr,
     INFINITY: tl.constexpr,
 ):
@@ -100,7 +102,7 @@ def _omp_sample(
         row = tl.load(gram + k.to(tl.int64) * m + atom, mask=inside, other=0.0)
         own = tl.sum(tl.where(here, row, 0.0), axis=0)
         norm = own - tl.sum(seen * seen, axis=0)
-        independent = tl.where(norm <= 10 * EPS * own, 0, 1) != 0  # so is NaN
+        independent = tl.where(norm <= LEAST * own, 0, 1) != 0  # so is NaN
         live = live & (error > stop) & independent & (value != 0.0)
         inverse = tl.where(live, tl.rsqrt(tl.where(live, norm, 1.0)), 0.0)
         new = (row - tl.sum(seen[:, None] * rows, axis=0)) * inverse

@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .reference import UNUSED
+from .reference import UNUSED, least_independent
 
 MAX_WIDTH = 128  # slots of a sample that fit into registers beside a tile of atoms
 ATOMS, FEATURES = 1024, 512  # sizes of the tiles
@@ -91,7 +91,7 @@ class Steps:
             WIDTH=width,
             ROWS=slots,
             FEATURES=min(_features(self.atoms), TILE // slots),
-            EPS=pursuit.eps,
+            LEAST=least_independent(pursuit.eps),
             EMPTY=UNUSED,
             num_warps=4,
         )
@@ -190,7 +190,7 @@ def _take_atom(
     WIDTH: tl.constexpr,
     ROWS: tl.constexpr,
     FEATURES: tl.constexpr,
-    EPS: tl.constexpr,
+    LEAST: tl.constexpr,
     EMPTY: tl.constexpr,
 ):
     place = tl.program_id(0).to(tl.int64)
@@ -217,7 +217,7 @@ def _take_atom(
     lower = tl.load(inverse + square, mask=filled, other=0.0)
     seen = tl.sum(lower * inner[None, :], axis=1)
     norm = own - tl.sum(seen * seen, axis=0)
-    going = (norm > 10 * EPS * own) & (value != 0.0)
+    going = (norm > LEAST * own) & (value != 0.0)
     scale = tl.where(going, tl.rsqrt(tl.where(going, norm, 1.0)), 0.0)
     line = -scale * tl.sum(seen[:, None] * lower, axis=0)
     line = tl.where(slot == t, scale, line)
