@@ -83,6 +83,10 @@ class Kernel(BaseEstimator, ABC):
             "use a kernel such as RBF or Polynomial"
         )
 
+    def restricted_share(self, share: float) -> float:
+        """The part of κ(x, y) that `restricted` is expected to give for this share."""
+        return 1.0
+
     def bound(self, X: Array, weights: np.ndarray | None = None) -> Kernel:
         """A copy with parameters of None set from the data, or the kernel itself.
 
@@ -257,6 +261,10 @@ class Dictionary(ABC):
     def restricted(self, features: Array) -> Dictionary:
         """The same atoms over some of the features; they have no unit norm there."""
         raise TypeError(f"{type(self).__name__} has no atoms over some of the features")
+
+    def restricted_share(self, share: float) -> float:
+        """The part of an energy that is expected over this share of the features."""
+        return share
 
     def rescaled(self, factors: Array) -> Dictionary:  # factors: (m,)
         """Each atom times its factor."""

@@ -233,6 +233,9 @@ class KernelDictionary(RemembersGram):
         kernel = self.kernel.restricted(features.shape[0] / anchors.shape[1])
         return KernelDictionary(kernel, anchors[:, features], self.coefs)
 
+    def restricted_share(self, share: float) -> float:
+        return self.kernel.restricted_share(share)
+
     @classmethod
     def behind(
         cls, feature_map: Any, dictionary: ExplicitDictionary

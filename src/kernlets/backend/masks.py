@@ -8,7 +8,7 @@ inner products are formed; see `kernlets.pursuits.masked`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -59,6 +59,44 @@ def split(X: Array) -> Observed:
     xp = namespace(X)
     known = ~xp.isnan(X)
     return Observed(xp.where(known, X, xp.zeros_like(X)), known)
+
+
+def by_completeness(
+    complete: Callable[[Array], Array],  # makes a new array
+    incomplete: Callable[[Array], Array],
+    X: Array,  # (n, p)
+) -> Array:  # (n, ·)
+    """What `complete` gives for the rows of a block, `incomplete` for those with NaN.
+
+    See `without_incomplete`: no result depends on what other rows lack.
+    """
+    if not has_gaps(X):
+        return complete(X)
+    rows = incomplete_rows(X)
+    others = incomplete(X[index_like(rows, X)])
+    if len(rows) == X.shape[0]:
+        return others
+    results = complete(without_incomplete(X, rows))
+    results[index_like(rows, X)] = others
+    return results
+
+
+def incomplete_rows(X: Array) -> np.ndarray:
+    """The numbers of the rows of a block that have NaN."""
+    return np.flatnonzero(to_numpy(namespace(X).isnan(X).any(axis=1)))
+
+
+def without_incomplete(X: Array, rows: np.ndarray) -> Array:  # (n, p)
+    """A block with its first complete row in place of these, its incomplete rows.
+
+    Products of matrices of other shapes are rounded differently. So complete rows are
+    computed in a block of the shape that it would have without NaN.
+    """
+    complete = np.ones(X.shape[0], dtype=bool)
+    complete[rows] = False
+    filled_in = namespace(X).asarray(X, copy=True)
+    filled_in[index_like(rows, X)] = X[int(complete.argmax())]
+    return filled_in
 
 
 def alike(known: np.ndarray) -> list[Alike]:  # (n, p)

@@ -19,6 +19,7 @@ from ..hot.lanes import LANES as LANES
 from ..hot.lanes import Lanes as Lanes
 from ..hot.lanes import Series as Series
 from ..hot.masked import FAINT as FAINT
+from ..hot.reference import least_independent as least_independent
 from ..hot.waves import Waves as Waves
 from .arrays import eps, is_torch, numpy_dtype
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,10 +10,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, empty, index_like, namespace, to_numpy
+from ..backend.block_loop import whole_groups
 from ..backend.constraints import AT_LEAST_1
 from ..backend.estimator import Estimator
 from ..backend.fill import at_hand
-from ..backend.masks import alike, has_gaps, split
+from ..backend.masks import alike, by_completeness, split
 from ..backend.rows import map_rows
 from ..core import Array, Kernel, SparseCoder, SparseCodes
 from ..dictionaries import KernelDictionary
@@ -22,7 +24,12 @@ from ..kernels.check_samples import check_samples, describe_input
 from ..kernels.complete import completed_rows
 from ..learners.exact import kernel_matrix
 from ..pursuits import BOTH, OMP, at_most_all, encode, resolve_coder
-from ..pursuits.masked import restricted_products, restricted_solve
+from ..pursuits.masked import (
+    AllFeatures,
+    refuse_incomplete_groups,
+    restricted_products,
+    restricted_solve,
+)
 from .labels import (
     ResidualVoting,
     checked_labels,
@@ -168,27 +175,28 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         )
         dictionary, gram = self.dictionary_, self.dictionary_.gram()
 
-        def block(rows: Array) -> Array:
-            if has_gaps(rows):
-                return self._incomplete_residuals(rows)
+        def complete(rows: Array) -> Array:
             corr, energy = dictionary.correlate(rows), dictionary.energy(rows)
             codes = self.coder_.solve(gram, corr, energy)
             return self._class_residuals(codes, gram, corr, energy)
 
-        return map_rows(block, X, 3 * dictionary.row_bytes)
+        block = partial(by_completeness, complete, self._incomplete_residuals)
+        with whole_groups(self.coder_):
+            return map_rows(block, X, 3 * dictionary.row_bytes)
 
     def _incomplete_residuals(self, X: Array) -> Array:  # (n, n_classes)
         """Residuals over what was observed of each row."""
-        rows, known = split(X)
+        refuse_incomplete_groups(self.coder_)
+        (rows, known), whole = split(X), AllFeatures(self.dictionary_)
         residuals = empty((X.shape[0], len(self.classes_)), like=X)
         residuals[...] = 0
         for part in alike(to_numpy(known)):
             if len(part.features):
-                seen = restricted_products(self.dictionary_, rows, part)
-                share = len(part.features) / X.shape[1]
-                codes = restricted_solve(self.coder_, *seen, share)
-                found = self._class_residuals(codes, *seen)
-                residuals[index_like(part.rows, X)] = found
+                seen = restricted_products(whole, rows, part)
+                codes = restricted_solve(self.coder_, seen)
+                residuals[index_like(part.rows, X)] = self._class_residuals(
+                    codes, seen.gram, seen.corr, seen.energy
+                )
         counts = np.bincount(self.atom_classes_, minlength=len(self.classes_))
         return prior_residuals(residuals, X, counts)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backend import ops
 from ..backend.arrays import to_numpy
 from ..dictionaries import ExplicitDictionary, KernelDictionary
 from ..kernels import Precomputed
@@ -144,7 +145,7 @@ class Matching:
         eps = float(np.finfo(self.seen.corr.graph.dtype).eps)
         self.left, self.residual = self.seen.corr, self.seen.energy
         self.stop = (4 * eps * self.seen.energy).at_least(self.tol)
-        self.tiny = 10 * eps
+        self.tiny = ops.least_independent(eps)
 
     def choose(self, step: int) -> None:
         """Add the atom with the largest correlation."""

@@ -90,6 +90,7 @@ def _omp_samples(
     # plain indices throughout: a view costs more here than the loop it serves
     m, width = len(gram), indices.shape[1]
     parts, support = np.empty(width, corr.dtype), np.empty(width, np.int64)
+    least = np.sqrt(eps)  # of ν²; see `reference.least_independent`
     one = corr.dtype.type(1)  # an integer over a float32 is a float64 here
     for i in range(len(corr)):
         for a in range(m):
@@ -106,7 +107,7 @@ def _omp_samples(
             norm = gram[k, k]
             for s in range(t):
                 norm -= rows[s, k] * rows[s, k]
-            if left[k] == 0 or norm <= 10 * eps * gram[k, k]:
+            if left[k] == 0 or norm <= least * gram[k, k]:
                 break
             inverse = one / np.sqrt(norm)
             part = left[k] * inverse

@@ -114,7 +114,8 @@ def _step(
             L[t, s] = value
             nu2 -= value * value
             c_t -= value * c[i, s]
-        if corr[i, k] == 0 or nu2 <= 10 * eps * energy or _chosen(support[i], t, k):
+        is_dependent = nu2 <= np.sqrt(eps) * energy  # see `reference.least_independent`
+        if corr[i, k] == 0 or is_dependent or _chosen(support[i], t, k):
             live[i] = False
             continue
         L[t, t] = np.sqrt(nu2)

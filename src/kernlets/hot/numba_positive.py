@@ -77,11 +77,14 @@ def _positive_samples(
 
 @jit
 def _extended(gram, rows, support, t, k, eps):
-    """Write row t for atom k; False if it lies in the span of those before."""
+    """Write row t for atom k; False if it lies in the span of those before.
+
+    See `reference.least_independent`.
+    """
     norm = gram[k, k]
     for s in range(t):
         norm -= rows[s, k] * rows[s, k]
-    if norm <= 10 * eps * gram[k, k]:
+    if norm <= np.sqrt(eps) * gram[k, k]:
         return False
     _orthogonal_row(gram, rows, t, k, gram.dtype.type(1) / np.sqrt(norm))
     support[t] = k

@@ -74,7 +74,7 @@ def _pursued(
         left = corr - coefs @ gram[support]
         left[support] = 0
         best = int(np.argmax(left))
-        if left[best] <= 0 or _dependent(gram, support, best, 10 * eps):
+        if left[best] <= 0 or _dependent(gram, support, best, eps):
             break
         support, coefs = _feasible(gram, corr, [*support, best], np.append(coefs, 0))
         fit = coefs @ corr[support]

@@ -24,6 +24,16 @@ def stop_level(energy: float, tol: float, eps: float) -> float:
     return max(tol, 4 * eps * energy)
 
 
+def least_independent(eps: float) -> float:
+    """The least ‖q‖²/‖d‖² of an atom d that a pursuit takes, q its part beyond others.
+
+    Inner products are known to eps‖d‖², and so is ‖q‖². Coefficients grow like 1/‖q‖,
+    and the squared residual that follows from them is wrong by eps‖d‖²/‖q‖² of the
+    energy: by no more than √eps, which is 1.5e-8 in float64.
+    """
+    return eps**0.5
+
+
 def power_of_two(size: float) -> float:
     """The largest power of two up to `size`, and 1 where there is none.
 
@@ -61,7 +71,7 @@ def omp(
             left = corr[i] - coefs @ gram[support]
             left[support] = 0
             best = int(np.argmax(np.abs(left)))  # a NaN is the largest of all
-            if left[best] == 0 or _dependent(gram, support, best, 10 * eps):
+            if left[best] == 0 or _dependent(gram, support, best, eps):
                 break
             support.append(best)
             coefs = _solved(gram[np.ix_(support, support)], corr[i, support])
@@ -83,11 +93,11 @@ def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
         return np.full_like(right, np.nan)
 
 
-def _dependent(gram: np.ndarray, support: list[int], new: int, tiny: float) -> bool:
-    """Whether the new atom lies in the span of the support, up to rounding."""
+def _dependent(gram: np.ndarray, support: list[int], new: int, eps: float) -> bool:
+    """Whether the new atom lies in the span of the support, or next to it."""
     inside = gram[support, new]
     part = inside @ _solved(gram[np.ix_(support, support)], inside)
-    return bool(gram[new, new] - part <= tiny * gram[new, new])
+    return bool(gram[new, new] - part <= least_independent(eps) * gram[new, new])
 
 
 @np.errstate(all="ignore")

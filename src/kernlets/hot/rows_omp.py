@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 
 from .positive import TRIES, _feasible, sample_by_sample
-from .reference import UNUSED, _dependent
+from .reference import UNUSED, _dependent, least_independent
 
 
 def rows_omp(
@@ -48,7 +48,7 @@ def rows_omp(
         seen = np.einsum("nst,nt->ns", inverse[rows, :t, :t], inner)
         own = np.square(atoms[k]).sum(axis=1)
         norm = own - np.square(seen).sum(axis=1)
-        going = ~(norm <= 10 * eps * own) & (value != 0)
+        going = ~(norm <= least_independent(eps) * own) & (value != 0)
         rows, k, seen, support = rows[going], k[going], seen[going], support[going]
         scale = 1 / np.sqrt(norm[going])
         before = np.einsum("ns,nst->nt", seen, inverse[rows, :t, :t])
@@ -92,7 +92,7 @@ def _pursued(
         wider = [*support, best]
         gram, corr = atoms[wider] @ atoms[wider].T, atoms[wider] @ x
         slots = list(range(len(wider)))
-        if left[best] <= 0 or _dependent(gram, slots[:-1], slots[-1], 10 * eps):
+        if left[best] <= 0 or _dependent(gram, slots[:-1], slots[-1], eps):
             break
         kept, coefs = _feasible(gram, corr, slots, np.append(coefs, 0))
         support = [wider[slot] for slot in kept]

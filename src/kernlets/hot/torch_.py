@@ -9,7 +9,7 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from .reference import ALIKE, ALTERNATIONS, NOISE, UNUSED
+from .reference import ALIKE, ALTERNATIONS, NOISE, UNUSED, least_independent
 
 FEW_CODES = 10**6  # entries up to which the lasso of a GPU's rows runs on the host
 
@@ -42,7 +42,8 @@ def omp(
         seen = rows[sample, :t, k]  # (n, t)
         norm = gram[k, k] - (seen * seen).sum(1)
         value = left[sample, k]
-        live &= (error > stop) & ~(norm <= 10 * eps * gram[k, k]) & (value != 0)
+        dependent = norm <= least_independent(eps) * gram[k, k]
+        live &= (error > stop) & ~dependent & (value != 0)
         if not live.any():
             break
         inverse = torch.where(live, torch.where(live, norm, 1).rsqrt(), 0)

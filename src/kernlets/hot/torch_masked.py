@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .masked import FAINT, HOLD
-from .reference import UNUSED
+from .reference import UNUSED, least_independent
 from .torch_ import _coefficients, _finite
 
 
@@ -34,7 +34,8 @@ def masked_omp(
         projections = torch.einsum("np,ntp->nt", atom, V[:, :t])
         nu2 = energy - (projections * projections).sum(1)
         value = corr.gather(1, k[:, None])[:, 0]
-        live &= (error > stop) & ~(nu2 <= 10 * eps * energy) & (value != 0)
+        is_dependent = nu2 <= least_independent(eps) * energy
+        live &= (error > stop) & ~is_dependent & (value != 0)
         if not live.any():
             break
         v = atom - torch.einsum("nt,ntp->np", projections, V[:, :t])

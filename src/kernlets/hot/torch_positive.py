@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .positive import TRIES
-from .reference import UNUSED
+from .reference import UNUSED, least_independent
 from .torch_ import _finite
 
 
@@ -97,7 +97,7 @@ class Local:
     ) -> tuple[Tensor, Local]:
         """Which samples took the atom (n,), and the state after least squares."""
         part = (inner * self._solve(inner)).sum(1)
-        tiny = 10 * torch.finfo(own.dtype).eps * own
+        tiny = least_independent(torch.finfo(own.dtype).eps) * own
         going = ~(most <= 0) & ~(own - part <= tiny)
         rows = going.nonzero()[:, 0]
         slot = (self.support >= 0).sum(1)[rows]

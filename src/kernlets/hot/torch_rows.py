@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from .positive import TRIES
-from .reference import UNUSED
+from .reference import UNUSED, least_independent
 from .torch_ import _finite, _fused
 from .torch_positive import Local, largest
 
@@ -81,7 +81,7 @@ class Pursuit(State):
         seen = torch.einsum("nst,nt->ns", self.inverse[rows, :t, :t], inner)
         own = atoms[k].square().sum(dim=1)
         norm = own - seen.square().sum(dim=1)
-        going = ~(norm <= 10 * self.eps * own) & (value != 0)
+        going = ~(norm <= least_independent(self.eps) * own) & (value != 0)
         rows, k, seen = rows[going], k[going], seen[going]
         scale = norm[going].rsqrt()
         before = torch.einsum("ns,nst->nt", seen, self.inverse[rows, :t, :t])

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from . import triton_codes as triton_codes
 from . import triton_rows as triton_rows
-from .reference import UNUSED
+from .reference import UNUSED, least_independent
 
 MAX_STATE = 2**15  # numbers per sample that fit into registers
 
@@ -54,6 +54,7 @@ def omp(
             ROWS=rows,
             ATOMS=atoms,
             EPS=torch.finfo(corr.dtype).eps,
+            LEAST=least_independent(torch.finfo(corr.dtype).eps),
             EMPTY=UNUSED,
             INFINITY=float("inf"),
             num_warps=max(1, min(16, atoms * rows // 2048)),
@@ -75,6 +76,7 @@ def _omp_sample(
     ROWS: tl.constexpr,
     ATOMS: tl.constexpr,
     EPS: tl.constexpr,
+    LEAST: tl.constexpr,
     EMPTY: tl.constexpr,
     INFINITY: tl.constexpr,
 ):
@@ -103,7 +105,7 @@ def _omp_sample(
         gram_kk = tl.sum(tl.where(is_k, gram_row, 0.0), axis=0)
         nu2 = gram_kk - tl.sum(V_k * V_k, axis=0)
         # NaN counts as independent
-        is_independent = tl.where(nu2 <= 10 * EPS * gram_kk, 0, 1) != 0
+        is_independent = tl.where(nu2 <= LEAST * gram_kk, 0, 1) != 0
         live = live & (error > stop) & is_independent & (alpha_k != 0.0)
         inverse_nu = tl.where(live, tl.rsqrt(tl.where(live, nu2, 1.0)), 0.0)
         v = (gram_row - tl.sum(V_k[:, None] * V, axis=0)) * inverse_nu

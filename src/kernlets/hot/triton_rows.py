@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .reference import UNUSED
+from .reference import UNUSED, least_independent
 
 MAX_WIDTH = 128  # slots of a sample that fit into registers beside a tile of atoms
 ATOMS, FEATURES = 1024, 512  # sizes of the tiles
@@ -91,7 +91,7 @@ class Steps:
             WIDTH=width,
             ROWS=slots,
             FEATURES=min(_features(self.atoms), TILE // slots),
-            EPS=pursuit.eps,
+            LEAST=least_independent(pursuit.eps),
             EMPTY=UNUSED,
             num_warps=4,
         )
@@ -190,7 +190,7 @@ def _take_atom(
     WIDTH: tl.constexpr,
     ROWS: tl.constexpr,
     FEATURES: tl.constexpr,
-    EPS: tl.constexpr,
+    LEAST: tl.constexpr,
     EMPTY: tl.constexpr,
 ):
     program = tl.program_id(0).to(tl.int64)
@@ -217,7 +217,7 @@ def _take_atom(
     lower = tl.load(inverse + address_L, mask=is_filled, other=0.0)
     projections = tl.sum(lower * inner[None, :], axis=1)
     nu2 = energy_k - tl.sum(projections * projections, axis=0)
-    is_live = (nu2 > 10 * EPS * energy_k) & (value != 0.0)
+    is_live = (nu2 > LEAST * energy_k) & (value != 0.0)
     scale = tl.where(is_live, tl.rsqrt(tl.where(is_live, nu2, 1.0)), 0.0)
     inverse_row = -scale * tl.sum(projections[:, None] * lower, axis=0)
     inverse_row = tl.where(slot == t, scale, inverse_row)

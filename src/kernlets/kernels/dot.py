@@ -82,6 +82,9 @@ class Polynomial(Dot):
     def homogeneous(self) -> bool:
         return self.coef0 == 0
 
+    def restricted_share(self, share: float) -> float:
+        return share**self.degree if self.homogeneous else 1.0
+
     def profile(self, s: Array) -> Array:
         return power(self._base(s), self.degree)
 
@@ -170,6 +173,9 @@ class Cosine(Identity):
 
     def stretch(self, share: float) -> Kernel:
         return self  # the scale of an angle does not depend on the number of features
+
+    def restricted_share(self, share: float) -> float:
+        return 1.0
 
     def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)
         U = _unit_rows(X)

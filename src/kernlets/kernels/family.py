@@ -217,6 +217,9 @@ class Identity(Family):
     def homogeneous(self) -> bool:
         return True
 
+    def restricted_share(self, share: float) -> float:
+        return share
+
     def profile(self, s: Array) -> Array:
         return s
 

@@ -32,7 +32,7 @@ def incomplete_features(
     kernel: Kernel,
     landmarks: Array,  # (c, p)
     projection: Array,  # (c, k)
-    X: Array,  # (n, p) with NaN
+    X: Array,  # (n, p), NaN in every row
 ) -> Array:  # (n, k)
     """Features of rows by least squares on the landmarks' observed parts.
 
@@ -43,16 +43,12 @@ def incomplete_features(
     features = empty((X.shape[0], turn.shape[1]), like=turn)
     features[...] = namespace(turn).mean(turn, axis=0)
     for part in alike(to_numpy(known)):
-        some = take_part(rows, part)
-        if len(part.features) == X.shape[1]:
-            found = kernel(some, landmarks) @ projection
-        elif len(part.features):
+        if len(part.features):
+            some = take_part(rows, part)
             smaller = kernel.restricted(len(part.features) / X.shape[1])
             points = landmarks[:, index_like(part.features, X)]
             found = as_like(_over_landmarks(smaller, points, some), turn) @ turn
-        else:
-            continue
-        features[index_like(part.rows, X)] = found
+            features[index_like(part.rows, X)] = found
     return features
 
 

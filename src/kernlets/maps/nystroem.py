@@ -18,7 +18,7 @@ from ..backend.arrays import as_like, double, index_like, is_array, to_device
 from ..backend.clipping import clipped
 from ..backend.constraints import AT_LEAST_1, SHARE, Interval, StrOptions
 from ..backend.fill import at_hand
-from ..backend.masks import has_gaps
+from ..backend.masks import by_completeness
 from ..backend.random import generator
 from ..backend.rows import map_rows, some_objects, spread_rows, sum_rows, take_rows
 from ..backend.samples import floats_of
@@ -186,10 +186,14 @@ class NystroemMap(LandmarkMap):
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
         """Virtual samples K(X, X_R) V_k Σ_k^(-1/2), equations (22) and (23)."""
-        if has_gaps(X):
-            model = self.kernel_, self.landmarks_, self.projection_
-            return incomplete_features(*model, X)
+        return by_completeness(self._complete_features, self._incomplete_features, X)
+
+    def _complete_features(self, X: Array) -> Array:
         return self.kernel_(X, self.landmarks_) @ self.projection_
+
+    def _incomplete_features(self, X: Array) -> Array:
+        model = self.kernel_, self.landmarks_, self.projection_
+        return incomplete_features(*model, X)
 
     @property
     def _row_bytes(self) -> int:

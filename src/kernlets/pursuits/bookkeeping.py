@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from ..backend.arrays import empty, namespace, or_wider
+from ..backend.arrays import empty, index_like, namespace, or_wider
 from ..backend.scale import quiet
 from ..core import UNUSED, Array, SparseCodes
 
@@ -23,6 +25,19 @@ def concatenate(parts: list[SparseCodes]) -> SparseCodes:
         n_atoms=parts[0].n_atoms,
         residual=concat([part.residual for part in parts]),
     )
+
+
+def replaced(codes: SparseCodes, rows: np.ndarray, others: SparseCodes) -> SparseCodes:
+    """The codes with other ones in these rows."""
+    width = max(codes.width, others.width)
+    copy = partial(namespace(codes.values).asarray, copy=True)
+    indices = copy(widened(codes.indices, width, UNUSED))
+    values, residual = copy(widened(codes.values, width, 0)), copy(codes.residual)
+    places = index_like(rows, values)
+    indices[places] = index_like(widened(others.indices, width, UNUSED), indices)
+    values[places] = widened(others.values, width, 0)
+    residual[places] = others.residual
+    return SparseCodes(indices, values, codes.n_atoms, residual)
 
 
 def widened(array: Array, width: int, fill: int) -> Array:  # (n, w)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..backend import ops
 from ..backend.arrays import as_like, double, eps, index_like, namespace, to_numpy
 from ..backend.constraints import AT_LEAST_1
 from ..core import UNUSED, Array, SparseCoder, SparseCodes
@@ -86,8 +87,8 @@ class GroupOMP(SparseCoder):
 
 def _inverse(gram: Array, atoms: np.ndarray, precision: float) -> Array:  # (s, s)
     """The pseudo-inverse of the Gram matrix of one group."""
-    rows = index_like(atoms, gram)
-    return namespace(gram).linalg.pinv(gram[rows][:, rows], rtol=10 * precision)
+    rows, least = index_like(atoms, gram), ops.least_independent(precision)
+    return namespace(gram).linalg.pinv(gram[rows][:, rows], rtol=least)
 
 
 def _best(
@@ -128,5 +129,5 @@ def least_squares(
     places = index_like(np.where(slots >= 0, slots, 0), gram)
     both = (slots >= 0)[:, :, None] & (slots >= 0)[:, None, :]
     systems = gram[places[:, :, None], places[:, None, :]] * as_like(both, gram)
-    inverse = xp.linalg.pinv(systems, rtol=10 * precision)
+    inverse = xp.linalg.pinv(systems, rtol=ops.least_independent(precision))
     return (inverse @ taken(corr, slots)[:, :, None])[:, :, 0]

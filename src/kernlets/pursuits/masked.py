@@ -9,15 +9,25 @@ supports: no sample has a Gram matrix of its own.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from dataclasses import replace
-from functools import singledispatch
+from dataclasses import dataclass, replace
+from functools import cached_property, singledispatch
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from ..backend import ops
-from ..backend.arrays import diagonal, empty, index_like, namespace, to_numpy
+from ..backend.arrays import (
+    diagonal,
+    double,
+    empty,
+    eps,
+    index_like,
+    namespace,
+    to_numpy,
+)
 from ..backend.masks import Alike, Observed, alike, split, take_part
 from ..backend.scale import quiet
 from ..core import UNUSED, Array, Dictionary, SparseCoder, SparseCodes
@@ -27,8 +37,50 @@ from .omp import OMP
 from .ridge import Ridge
 from .threshold import Threshold
 
-ROUNDS = 200  # of thresholding, at most
+ROUNDS = 2000  # of thresholding, at most
 REST = 1e-6  # largest move of a coefficient, relative to the largest, that ends it
+
+
+def refuse_incomplete_groups(coder: SparseCoder) -> None:
+    """Refuse NaN where rows share atoms with others, of which other features are known.
+
+    What the rows of a group have in common is not defined then.
+    """
+    size = getattr(coder, "group_size", 1)
+    if size > 1:
+        raise ValueError(
+            f"{type(coder).__name__} with group_size={size} needs rows without missing "
+            "values (NaN): fill them in, e.g. with kernlets.DictionaryImputer, or set "
+            "group_size=1"
+        )
+
+
+class AllFeatures:
+    """What coders of incomplete rows ask of a dictionary over all features."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self.dictionary = dictionary
+
+    @cached_property
+    def gram(self) -> Array:  # (m, m)
+        return self.dictionary.gram()
+
+    @cached_property
+    def norm(self) -> float:
+        """‖G‖, the largest factor by which D Dᵀ makes a code longer."""
+        gram = double(self.gram)
+        return float(namespace(gram).linalg.eigvalsh(gram)[-1])
+
+
+@dataclass(frozen=True)
+class Restricted:
+    """Inner products of rows with one mask over their observed features."""
+
+    gram: Array  # (m, m)
+    corr: Array  # (n, m)
+    energy: Array  # (n,)
+    share: float  # of an energy over all features
+    whole: AllFeatures
 
 
 def incomplete_codes(
@@ -39,7 +91,7 @@ def incomplete_codes(
     The residual is that of the observed features. Of a row with nothing observed both
     are zero.
     """
-    block = split(X)
+    block, whole = split(X), AllFeatures(dictionary)
     parts = alike(to_numpy(block.known))
     codes = _Filled(block, dictionary.n_atoms)
     seen = [part for part in parts if len(part.features)]
@@ -48,8 +100,8 @@ def incomplete_codes(
     together = [part for part in seen if len(part.rows) >= enough]
     with quiet():
         for part in together:
-            rest = _restricted_codes(dictionary, coder, block.rows, part)
-            codes.put(part.rows, rest)
+            problem = restricted_products(whole, block.rows, part)
+            codes.put(part.rows, restricted_solve(coder, problem))
         if apart:
             rows = np.sort(np.concatenate(apart))
             codes.put(rows, _row_codes(dictionary, coder, block, rows))
@@ -76,87 +128,84 @@ def _row_codes(
     return SparseCodes(indices, values, dictionary.n_atoms, residual)
 
 
-def _restricted_codes(
-    dictionary: Dictionary, coder: SparseCoder, rows: Array, part: Alike
-) -> SparseCodes:
-    """Codes of rows with one mask: the problem without the other features."""
-    share = len(part.features) / rows.shape[1]
-    return restricted_solve(coder, *restricted_products(dictionary, rows, part), share)
-
-
-def restricted_products(
-    dictionary: Dictionary, rows: Array, part: Alike
-) -> tuple[Array, Array, Array]:  # (m, m), (n, m), (n,)
-    """Gram matrix, correlations and energies over the observed features."""
-    smaller = dictionary.restricted(index_like(part.features, rows))
-    X = take_part(rows, part)
-    return smaller.gram(), smaller.correlate(X), smaller.energy(X)
+def restricted_products(whole: AllFeatures, rows: Array, part: Alike) -> Restricted:
+    """The problem of rows with one mask without the other features."""
+    features, dictionary = index_like(part.features, rows), whole.dictionary
+    smaller, X = dictionary.restricted(features), take_part(rows, part)
+    share = dictionary.restricted_share(len(part.features) / rows.shape[1])
+    products = smaller.gram(), smaller.correlate(X), smaller.energy(X)
+    return Restricted(*products, share, whole)
 
 
 @singledispatch
-def restricted_solve(
-    coder: SparseCoder,
-    gram: Array,  # (m, m)
-    corr: Array,  # (n, m)
-    energy: Array,  # (n,)
-    share: float,
-) -> SparseCodes:
+def restricted_solve(coder: SparseCoder, problem: Restricted) -> SparseCodes:
     """Codes over atoms of which a share of the features is left.
 
     They have no unit norm any more. By default they are scaled to it for the coder, and
     the coefficients back. Atoms of which next to nothing is left are not used.
     """
-    xp = namespace(gram)
+    xp, gram = namespace(problem.gram), problem.gram
     own = diagonal(gram)
     usable = own > ops.FAINT * xp.max(own)
     scale = xp.where(usable, 1 / xp.sqrt(xp.where(usable, own, 1.0)), 0.0)
-    codes = coder.solve(gram * scale * scale[:, None], corr * scale, energy)
+    unit = gram * scale * scale[:, None]
+    codes = coder.solve(unit, problem.corr * scale, problem.energy)
     return replace(codes, values=codes.values * _of_slots(scale, codes.indices))
 
 
 @restricted_solve.register
-def _(coder: OMP, gram: Array, corr: Array, energy: Array, share: float) -> SparseCodes:
+def _(coder: OMP, problem: Restricted) -> SparseCodes:
     """A tolerance for all features is `share` of it for those observed."""
     if coder.tol is not None:
-        coder = clone(coder).set_params(tol=coder.tol * share)
-    default = restricted_solve.dispatch(SparseCoder)
-    return default(coder, gram, corr, energy, share)
+        coder = clone(coder).set_params(tol=coder.tol * problem.share)
+    return restricted_solve.dispatch(SparseCoder)(coder, problem)
 
 
 @restricted_solve.register
-def _(
-    coder: Lasso | Ridge, gram: Array, corr: Array, energy: Array, share: float
-) -> SparseCodes:
+def _(coder: Lasso | Ridge, problem: Restricted) -> SparseCodes:
     """½‖x_o − D_oγ‖²/share + penalty: the error is estimated for all features."""
-    weaker = clone(coder).set_params(alpha=coder.alpha * share)
-    return weaker.solve(gram, corr, energy)
+    weaker = clone(coder).set_params(alpha=coder.alpha * problem.share)
+    return weaker.solve(problem.gram, problem.corr, problem.energy)
 
 
 @restricted_solve.register
-def _(
-    coder: Threshold, gram: Array, corr: Array, energy: Array, share: float
-) -> SparseCodes:
-    """γ ← T(γ + c − Gγ) until it rests: what is missing is filled in by the code.
+def _(coder: Threshold, problem: Restricted) -> SparseCodes:
+    """γ ← T(c_o + (G − G_o)γ/max(1, ‖G‖)) until it rests.
 
-    With all features and orthonormal atoms G is the identity, and the first round is
-    the last. The threshold is for the estimated error, as in `Lasso`.
+    The missing features are filled in by γD, which for atoms that are no frame of bound
+    1 is ‖G‖ times too long, and thresholds are taken of the correlations then. Each
+    round lowers ½ γᵀMγ − γᵀc_o + penalty, M = I − (G − G_o)/max(1, ‖G‖), which is
+    positive semi-definite. For orthonormal atoms this is ½‖x_o − D_oγ‖² + penalty, and
+    with all features it is the threshold itself.
     """
-    with quiet():  # codes may grow without bound; their residual is refused
-        codes = _at_rest(coder.restricted(share), gram, corr)
+    gram, corr, energy = problem.gram, problem.corr, problem.energy
+    shrink = coder.restricted(problem.share)
+    if problem.share == 1:
+        codes = shrink(corr)
+    else:
+        fill = (problem.whole.gram - gram) / max(1.0, problem.whole.norm)
+        codes = _at_rest(shrink, corr, fill)
     return refuse_unbounded(pack(codes, squared_residual(gram, corr, energy, codes)))
 
 
-def _at_rest(shrink: Callable[[Array], Array], gram: Array, corr: Array) -> Array:
-    """The codes that thresholds leave as they are, or those after many rounds."""
+def _at_rest(shrink: Callable[[Array], Array], corr: Array, fill: Array) -> Array:
+    """The codes γ = T(c + γ·fill)."""
     xp, codes = namespace(corr), shrink(corr)
+    rest = max(REST, 16 * eps(corr))
     moving = xp.ones_like(corr[:, :1]) > 0
     for _ in range(ROUNDS):  # each sample until it rests, whatever the others do
-        new = xp.where(moving, shrink(codes + corr - codes @ gram), codes)
+        new = xp.where(moving, shrink(corr + codes @ fill), codes)
         moved = xp.max(xp.abs(new - codes), axis=1, keepdims=True)
         codes, size = new, xp.max(xp.abs(new), axis=1, keepdims=True)
-        moving = moved > REST * size
+        moving = moved > rest * size
         if not bool(xp.any(moving)):
-            break
+            return codes
+    warnings.warn(
+        f"codes by Threshold of rows with missing values still moved after {ROUNDS} "
+        "rounds: leave rows out of which little was observed, or use OMP or Lasso",
+        ConvergenceWarning,
+        stacklevel=2,
+    )
     return codes
 
 

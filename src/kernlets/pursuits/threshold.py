@@ -66,7 +66,7 @@ class Threshold(SparseCoder):
         """The threshold where a share of the features was observed.
 
         The squared error is then a share of that of all features: alpha‖γ‖₁ counts as
-        much less, and ½ alpha²‖γ‖₀.
+        much less, and ½ alpha²‖γ‖₀ likewise.
         """
         power = {"soft": 1.0, "hard": 0.5}.get(self.kind, 0.0)
         alpha, count = self.alpha * share**power, self.n_nonzero_coefs
