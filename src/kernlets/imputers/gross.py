@@ -196,7 +196,7 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
         largest = max(float(np.square(e).sum(axis=1).max()) for e in residuals)
         return 1.01 * largest  # more than rounding errors
 
-    def _unexplained(
+    def _unexplained_share(
         self, x: np.ndarray, observed: np.ndarray, sets: list[_Atoms]
     ) -> float:
         """The least ‖x − γD‖²/‖x‖² over the sets; observed entries have weight 1."""
@@ -227,7 +227,10 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
         """Mask of the gross errors and the missing entries of one row."""
         observed = ~np.isnan(row)
         x = np.where(observed, row, 0)
-        if not observed.any() or self._unexplained(x, observed, sets) <= self.level_:
+        if (
+            not observed.any()
+            or self._unexplained_share(x, observed, sets) <= self.level_
+        ):
             return ~observed
         candidates = [self._robust_weights(x, observed, atoms, mean) for atoms in sets]
         return min(candidates, key=lambda pair: pair[0])[1] < 0.5

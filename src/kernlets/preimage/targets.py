@@ -1,4 +1,4 @@
-"""Inputs and outputs of pre-image methods: `Targets`, `PreimageSettings`, `Preimages`."""
+"""Inputs and outputs of pre-image methods."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ class Targets:
     def squared_distance(self, X: Array) -> Array:  # (m,)
         """‖φ(xⱼ) − tⱼ‖², at least 0."""
         xp = namespace(self.coefs)
-        products = xp.vecdot(self.coefs, self.kernel(X, self.anchors))
-        return xp.clip(self.kernel.diag(X) - 2 * products + self.energy, 0, None)
+        inner = xp.vecdot(self.coefs, self.kernel(X, self.anchors))
+        return xp.clip(self.kernel.diag(X) - 2 * inner + self.energy, 0, None)
 
     def gradient(self, X: Array) -> Array:  # (m, p)
         """∂‖φ(xⱼ) − tⱼ‖²/∂xⱼ; the first part is the gradient of κ(x, x)."""
