@@ -128,7 +128,7 @@ def test_samples_that_are_all_zero_are_refused():
 def test_both_forms_of_the_code_agree(rng):
     """With more samples than features the system is solved for the features."""
     atoms, x, weights = rng.random((9, 5)), rng.random(5), rng.random(5)
-    found = _Atoms(atoms, 0.1).explained(x, weights)
+    found = _Atoms(atoms, 0.1).reconstruct(x, weights)
     gram = (atoms * weights) @ atoms.T
     level = 0.1 * np.diagonal(gram).mean() * np.eye(9)
     expected = np.linalg.solve(gram + level, (atoms * weights) @ x) @ atoms

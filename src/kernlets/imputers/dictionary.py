@@ -34,7 +34,7 @@ from ..kernels import resolve
 from ..kernels.complete import fill_in, observed_moments, refine, usual_kernel
 from ..learners.base import DictionaryLearner
 
-WORKING_COPIES = 8  # of a row while it is filled in
+WORKING_COPIES = 8  # copies of a row in memory while it is filled in
 
 
 class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
@@ -146,7 +146,7 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         self.add_indicator = add_indicator
 
     def fit(self, X: Any, y: Any = None) -> DictionaryImputer:
-        """Learn from the rows of X what is missing in others; y is ignored."""
+        """Learn from the rows of X to fill in other rows; y is ignored."""
         self._learn(X)
         return self
 
@@ -156,31 +156,33 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         Each row is filled in by the others. `transform` of the same rows also uses the
         rows themselves, as they were filled in.
         """
-        rows, known = self._learn(X)
-        return self._finished(rows, known)
+        rows, complete_rows = self._learn(X)
+        return self._to_original_units(rows, complete_rows)
 
     def _learn(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The rows of the fit, and the same standardised and filled in."""
+        """Fit; return the rows, and the rows standardised and filled in."""
         self._validate_params()
-        keys: dict[str, Any] = {"ensure_min_samples": 2, "allow_nan": True}
-        given = check_rows(self, X, reset=True, whole=True, **keys)
-        X = to_numpy(given)
-        self._measure(X, given)
-        rows = self._standardized(X)
+        options: dict[str, Any] = {"ensure_min_samples": 2, "allow_nan": True}
+        checked = check_rows(self, X, reset=True, whole=True, **options)
+        X = to_numpy(checked)
+        self._measure(X, checked)
+        rows = self._standardize(X)
         self.kernel_ = self._kernel(rows)
         self.learner_: list[Any] = []
         self.samples_: Any = None
         if self.learner is None:
-            known = self._complete(rows)
-            self.samples_ = as_like(known, given)
+            complete_rows = self._complete(rows)
+            self.samples_ = as_like(complete_rows, checked)
         else:
-            known = self._by_learner(rows)
-        gaps = np.isnan(X).any(axis=0)
-        self.indicator_features_ = np.flatnonzero(gaps if self.add_indicator else [])
-        return X, known
+            complete_rows = self._by_learner(rows)
+        has_missing = np.isnan(X).any(axis=0)
+        self.indicator_features_ = np.flatnonzero(
+            has_missing if self.add_indicator else []
+        )
+        return X, complete_rows
 
     def _measure(self, X: np.ndarray, like: Array) -> None:
-        """Mean and deviation; learned atoms see rows that are only centred."""
+        """Compute mean and scale; rows are only centred if there is a learner."""
         mean, scale = observed_moments(X)
         if self.learner is not None:
             scale = np.ones_like(scale)
@@ -192,13 +194,13 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         return usual_kernel(rows.shape[1])
 
     def _complete(self, rows: np.ndarray) -> np.ndarray:
-        """Training rows filled in over the others, from the means on."""
+        """Fill in training rows from the other rows, starting with the means."""
         start = filled(rows, rows.dtype.type(0))
-        own = np.arange(len(rows))
-        step = partial(self._step, rows, own)
-        known, changes = refine(rows, start, step, self.max_iter, self.tol)
+        self_indices = np.arange(len(rows))
+        step = partial(self._step, rows, self_indices)
+        complete_rows, changes = refine(rows, start, step, self.max_iter, self.tol)
         self.changes_, self.n_iter_ = np.array(changes), len(changes)
-        size = float(np.square(known, dtype=np.float64).mean())
+        size = float(np.square(complete_rows, dtype=np.float64).mean())
         self.converged_ = changes[-1] <= self.tol**2 * size
         if not self.converged_:
             warnings.warn(
@@ -207,58 +209,60 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        return known
+        return complete_rows
 
     def _step(
-        self, rows: np.ndarray, own: np.ndarray | None, samples: np.ndarray
+        self, rows: np.ndarray, self_indices: np.ndarray | None, samples: np.ndarray
     ) -> np.ndarray:
         settings = self.kernel_, self.n_neighbors, self.ridge
-        return fill_in(rows, samples, *settings, own)
+        return fill_in(rows, samples, *settings, self_indices)
 
     def _by_learner(self, rows: np.ndarray) -> np.ndarray:
-        """Linear atoms learn from what was observed, others from rows filled in."""
+        """Fit a learner to the observed entries if it can, else to rows filled in."""
         learner = clone(self.learner)
         if getattr(learner, "_learns_gaps", False):
             objective = learner.fit(rows).history_["objective"]
             self.changes_, self.n_iter_ = np.abs(np.diff(objective)), learner.n_iter_
-            last = self.changes_[-1:] <= self.tol * objective[-1]
-            self.converged_ = bool(last.all())
+            is_small = self.changes_[-1:] <= self.tol * objective[-1]
+            self.converged_ = bool(is_small.all())
         else:
             learner.fit(self._complete(rows))
         self.learner_ = [learner]
-        return self._decoded(rows)
+        return self._decode(rows)
 
-    def _decoded(self, rows: np.ndarray) -> np.ndarray:
+    def _decode(self, rows: np.ndarray) -> np.ndarray:
         learner = self.learner_[0]
-        found = to_numpy(learner.inverse_transform(learner.transform(rows)))
-        return filled(rows, found.astype(rows.dtype))
+        decoded = to_numpy(learner.inverse_transform(learner.transform(rows)))
+        return filled(rows, decoded.astype(rows.dtype))
 
     def transform(self, X: Any) -> Array:  # (n, p + indicators)
-        """X with what is missing filled in; what was observed stays as it is."""
+        """Fill in the missing entries of X; observed entries stay unchanged."""
         check_is_fitted(self)
         X = check_rows(self, X, by_blocks=True, like=self.mean_, allow_nan=True)
-        return map_rows(self._filled_block, X, WORKING_COPIES * 8 * X.shape[1])
+        return map_rows(self._fill_block, X, WORKING_COPIES * 8 * X.shape[1])
 
-    def _filled_block(self, block: Array) -> Array:
+    def _fill_block(self, block: Array) -> Array:
         rows = to_numpy(block)
-        known = self._standardized(rows)
+        complete_rows = self._standardize(rows)
         if self.learner_:
-            known = self._decoded(known)
+            complete_rows = self._decode(complete_rows)
         else:
-            known = self._step(known, None, to_numpy(self.samples_))
-        return self._finished(rows, known)
+            complete_rows = self._step(complete_rows, None, to_numpy(self.samples_))
+        return self._to_original_units(rows, complete_rows)
 
-    def _standardized(self, X: np.ndarray) -> np.ndarray:
+    def _standardize(self, X: np.ndarray) -> np.ndarray:
         return (X - to_numpy(self.mean_)) / to_numpy(self.scale_)
 
-    def _finished(self, rows: np.ndarray, known: np.ndarray) -> Array:
-        """Observed values untouched, indicators beside them, where the model is."""
-        found = known * to_numpy(self.scale_) + to_numpy(self.mean_)
-        whole = filled(rows, found)
+    def _to_original_units(self, rows: np.ndarray, complete_rows: np.ndarray) -> Array:
+        """Put imputed values beside the observed ones, append indicators, and move them
+        to the device of the model.
+        """
+        values = complete_rows * to_numpy(self.scale_) + to_numpy(self.mean_)
+        imputed = filled(rows, values)
         if self.add_indicator:
             marks = np.isnan(rows)[:, self.indicator_features_]
-            whole = np.concatenate([whole, marks.astype(whole.dtype)], axis=1)
-        return as_like(whole, self.mean_)
+            imputed = np.concatenate([imputed, marks.astype(imputed.dtype)], axis=1)
+        return as_like(imputed, self.mean_)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the features, and of the columns that say what was missing."""

@@ -1,4 +1,4 @@
-"""`GrossErrorMask`: entries that are far from what they should be become unknown."""
+"""`GrossErrorMask` replaces entries with gross errors by NaN (missing)."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ..fields import Declared, Floats, Indices, Number, Size, Whole
 from ..kernels.complete import completed_rows
 from ..learners.first_atoms import nonzero_rows
 
-STEEP = 8.0  # of the weights' fall around the threshold
-REST = 0.05  # relative change of the weights that ends the rounds
-WORKING_BYTES = 2**13  # of a row, beside itself
+STEEP = 8.0  # steepness of the weights around the threshold
+REST = 0.05  # rounds end when the relative change of the weights is smaller
+WORKING_BYTES = 2**13  # memory for the work on one row
 
 
 class _Atoms:
-    """Samples D that rows are coded over, γ = argmin Σ_f w_f (x_f − (γD)_f)² + λ‖γ‖².
+    """Samples D over which rows are coded: γ = argmin Σ_f w_f (x_f − (γD)_f)² + λ‖γ‖².
 
     With W = diag(w) the normal equations are (DWDᵀ + λI)γ = DWx, in as many unknowns
     as there are samples. Of more samples than features, γD = K W^½ (W^½KW^½ + λI)⁻¹
@@ -40,29 +40,29 @@ class _Atoms:
         m, p = atoms.shape
         self.inner = (atoms.T @ atoms).astype(np.float64) if p < m else None
 
-    def explained(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:  # like x
-        """γD of one row, or of several with the same weights."""
+    def reconstruct(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:  # like x
+        """Compute γD for one row, or for several rows with the same weights."""
         if self.inner is None:
             weighted = self.atoms * weights
-            system = (weighted @ self.atoms.T).astype(np.float64)
-            energy = float(np.diagonal(system).sum())
-            code = self._solved(system, energy, weighted @ x.T)
+            system_matrix = (weighted @ self.atoms.T).astype(np.float64)
+            energy = float(np.diagonal(system_matrix).sum())
+            code = self._solve(system_matrix, energy, weighted @ x.T)
             return (code.T @ self.atoms).astype(x.dtype)
-        root = np.sqrt(weights.astype(np.float64))
-        system = root[:, None] * self.inner * root
-        energy = float(np.diagonal(system).sum())
-        solved = self._solved(system, energy, (root * x).T)
-        return ((root * solved.T) @ self.inner).astype(x.dtype)
+        sqrt_w = np.sqrt(weights.astype(np.float64))
+        system_matrix = sqrt_w[:, None] * self.inner * sqrt_w
+        energy = float(np.diagonal(system_matrix).sum())
+        solution = self._solve(system_matrix, energy, (sqrt_w * x).T)
+        return ((sqrt_w * solution.T) @ self.inner).astype(x.dtype)
 
-    def _solved(
-        self, system: np.ndarray, energy: float, right: np.ndarray
+    def _solve(
+        self, system_matrix: np.ndarray, energy: float, rhs: np.ndarray
     ) -> np.ndarray:
         level = self.ridge * energy / len(self.atoms) or 1.0
-        return np.linalg.solve(system + level * np.eye(len(system)), right)
+        return np.linalg.solve(system_matrix + level * np.eye(len(system_matrix)), rhs)
 
 
 class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
-    """Mark gross errors as unknown (NaN), e.g. the covered part of a face.
+    """Mark gross errors as missing (NaN), e.g. the covered part of a face.
 
     A row is coded over the training samples by weighted least squares with a ridge,
     and entries with large residuals e lose their weight 1/(1 + exp(8(e²/δ − 1))), where
@@ -155,22 +155,22 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
         Numbers that are no labels, as of a regression, are ignored.
         """
         self._validate_params()
-        given = completed_rows(
+        complete = completed_rows(
             check_rows(self, X, reset=True, whole=True, allow_nan=True)
         )
-        rows = to_numpy(given)
-        usable = nonzero_rows(rows)
-        if len(usable) == 0:
+        rows = to_numpy(complete)
+        nonzero = nonzero_rows(rows)
+        if len(nonzero) == 0:
             raise ValueError("X has no sample other than zero to code others over")
-        self.samples_ = as_like(unit_rows(rows[usable]), given)
-        self.groups_ = self._groups(y, len(rows))[usable]
-        self.mean_ = as_like(rows.mean(axis=0), given)
-        self.level_ = self._own_level()
+        self.samples_ = as_like(unit_rows(rows[nonzero]), complete)
+        self.groups_ = self._groups(y, len(rows))[nonzero]
+        self.mean_ = as_like(rows.mean(axis=0), complete)
+        self.level_ = self._training_level()
         self.n_iter_ = self.max_iter
         return self
 
     def _groups(self, y: Any, n: int) -> np.ndarray:  # (n,)
-        """The class of each row; all are of one where labels are not to be used."""
+        """The class of each row, or 0 for all rows if labels are not used."""
         if y is None or not self.by_class:
             return np.zeros(n, dtype=np.intp)
         labels = to_numpy(y) if is_array(y) else np.asarray(y)
@@ -179,77 +179,82 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
             return np.zeros(n, dtype=np.intp)
         return np.unique(labels, return_inverse=True)[1].astype(np.intp)
 
-    def _sets(self) -> list[_Atoms]:
-        """The samples that rows are coded over together: all, or those of a class."""
+    def _atom_sets(self) -> list[_Atoms]:
+        """Sets of samples over which rows are coded: one per class, or one of all."""
         samples = to_numpy(self.samples_)
-        parts = (samples[self.groups_ == g] for g in np.unique(self.groups_))
-        return [_Atoms(part, self.ridge) for part in parts]
+        classes = np.unique(self.groups_)
+        return [_Atoms(samples[self.groups_ == c], self.ridge) for c in classes]
 
-    def _own_level(self) -> float:
-        """The largest share of its energy that is left of some sample."""
-        trust = np.ones(self.mean_.shape[0], dtype=to_numpy(self.mean_).dtype)
-        sets = self._sets()
-        rests = (each.atoms - each.explained(each.atoms, trust) for each in sets)
-        largest = max(float(np.square(rest).sum(axis=1).max()) for rest in rests)
-        return 1.01 * largest  # above rounding
+    def _training_level(self) -> float:
+        """The largest unexplained share of the energy of a training sample."""
+        ones = np.ones(self.mean_.shape[0], dtype=to_numpy(self.mean_).dtype)
+        sets = self._atom_sets()
+        residuals = (
+            atoms.atoms - atoms.reconstruct(atoms.atoms, ones) for atoms in sets
+        )
+        largest = max(float(np.square(e).sum(axis=1).max()) for e in residuals)
+        return 1.01 * largest  # more than rounding errors
 
-    def _share_left(
-        self, x: np.ndarray, known: np.ndarray, sets: list[_Atoms]
+    def _unexplained_share(
+        self, x: np.ndarray, observed: np.ndarray, sets: list[_Atoms]
     ) -> float:
-        """The least ‖x − γD‖²/‖x‖² with a code that trusts all entries."""
-        trust = known.astype(x.dtype)
-        rests = ((x - atoms.explained(x, trust)) * known for atoms in sets)
-        least = min(float(left @ left) for left in rests)
+        """The least ‖x − γD‖²/‖x‖² over the sets; observed entries have weight 1."""
+        weights = observed.astype(x.dtype)
+        residuals = ((x - atoms.reconstruct(x, weights)) * observed for atoms in sets)
+        least = min(float(e @ e) for e in residuals)
         return least / max(float(x @ x), float(np.finfo(x.dtype).tiny))
 
     def transform(self, X: Any) -> Array:  # (n, p)
-        """X with NaN in place of gross errors; what was unknown before stays so."""
+        """Replace gross errors in X by NaN; missing entries stay NaN."""
         check_is_fitted(self)
         X = check_rows(self, X, by_blocks=True, like=self.mean_, allow_nan=True)
-        sets, mean = self._sets(), to_numpy(self.mean_)
+        sets, mean = self._atom_sets(), to_numpy(self.mean_)
 
-        def marked(block: Array) -> Array:
+        def mark_errors(block: Array) -> Array:
             rows = to_numpy(block).copy()
-            # blocks from a GPU come one by one, to a host with several cores
-            gross = parallel(lambda row: self._gross(row, sets, mean), rows)
-            for row, where in zip(rows, gross, strict=True):
-                row[where] = np.nan
+            # blocks from a GPU come one at a time, so the threads share the rows
+            errors = parallel(lambda row: self._find_errors(row, sets, mean), rows)
+            for row, is_error in zip(rows, errors, strict=True):
+                row[is_error] = np.nan
             return as_like(rows, self.mean_)
 
-        return map_rows(marked, X, 8 * X.shape[1] + WORKING_BYTES)
+        return map_rows(mark_errors, X, 8 * X.shape[1] + WORKING_BYTES)
 
-    def _gross(
+    def _find_errors(
         self, row: np.ndarray, sets: list[_Atoms], mean: np.ndarray
     ) -> np.ndarray:  # (p,)
-        """Where one row has gross errors."""
-        known = ~np.isnan(row)
-        x = np.where(known, row, 0)
-        if not known.any() or self._share_left(x, known, sets) <= self.level_:
-            return ~known
-        found = [self._weighted(x, known, atoms, mean) for atoms in sets]
-        return min(found, key=lambda pair: pair[0])[1] < 0.5
+        """Mask of the gross errors and the missing entries of one row."""
+        observed = ~np.isnan(row)
+        x = np.where(observed, row, 0)
+        if (
+            not observed.any()
+            or self._unexplained_share(x, observed, sets) <= self.level_
+        ):
+            return ~observed
+        candidates = [self._robust_weights(x, observed, atoms, mean) for atoms in sets]
+        return min(candidates, key=lambda pair: pair[0])[1] < 0.5
 
-    def _weighted(
-        self, x: np.ndarray, known: np.ndarray, atoms: _Atoms, mean: np.ndarray
+    def _robust_weights(
+        self, x: np.ndarray, observed: np.ndarray, atoms: _Atoms, mean: np.ndarray
     ) -> tuple[float, np.ndarray]:  # (p,)
-        """Σ w e² / Σ w of a code over these samples, and the weights w."""
-        weights, left = known.astype(x.dtype), (x - mean) * known
+        """Code x over these samples; return Σ w e² / Σ w and the weights w."""
+        weights, residual = observed.astype(x.dtype), (x - mean) * observed
         for _ in range(self.max_iter):
-            before, weights = weights, self._reweighted(left, known)
-            if np.linalg.norm(weights - before) <= REST * np.linalg.norm(before):
+            previous, weights = weights, self._weights_of(residual, observed)
+            if np.linalg.norm(weights - previous) <= REST * np.linalg.norm(previous):
                 break
-            left = (x - atoms.explained(x, weights)) * known
+            residual = (x - atoms.reconstruct(x, weights)) * observed
         total = max(float(weights.sum()), float(np.finfo(x.dtype).tiny))
-        return float(weights @ (left * left)) / total, weights
+        return float(weights @ (residual * residual)) / total, weights
 
-    def _reweighted(self, left: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """1/(1 + exp(8(e²/δ − 1))), and 1 where there is no error at all."""
-        squares = left * left
-        level = np.quantile(squares[known], self.quantile)
-        if not level > 0:
-            return (known & (squares <= level)).astype(left.dtype)
-        steep = np.clip(STEEP * (squares / level - 1), None, 50)
-        return np.where(known, 1 / (1 + np.exp(steep)), 0).astype(left.dtype)
+    def _weights_of(self, residual: np.ndarray, observed: np.ndarray) -> np.ndarray:
+        """Weights 1/(1 + exp(8(e²/δ − 1))); for δ = 0, 1 where the error is 0."""
+        squares = residual * residual
+        delta = np.quantile(squares[observed], self.quantile)
+        if not delta > 0:
+            return (observed & (squares <= delta)).astype(residual.dtype)
+        exponent = np.clip(STEEP * (squares / delta - 1), None, 50)
+        return np.where(observed, 1 / (1 + np.exp(exponent)), 0).astype(residual.dtype)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

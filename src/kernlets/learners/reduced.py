@@ -46,7 +46,7 @@ from ..kernels import Precomputed, resolve
 from ..kernels.check_samples import takes_gaps
 from ..kernels.complete import completed_rows
 from ..kernels.definite import check_kernel
-from ..preimage.targets import admitted
+from ..preimage.targets import clip_to_domain
 from ..pursuits import OMP
 from ..updates import AnchorDescent, AnchoredUpdate
 from .batch import KSVD, BatchLearner
@@ -364,7 +364,8 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         learner = KSVD(n_anchors, max_iter=self.max_iter)
         learned = self._learned(learner, X, rng, weights)
         atoms = facing(learned.components_, X, weights)
-        return admitted(self.kernel_, atoms)  # a kernel may take no negative entries
+        # a kernel may take no negative entries
+        return clip_to_domain(self.kernel_, atoms)
 
     def _n_anchors(self, n_usable: int, n_atoms: int) -> int:
         if self.n_anchors is None:

@@ -34,11 +34,19 @@ from ..core import Array, Kernel
 from ..kernels import Radial, resolve
 from .closed import by_distance, by_ridge, has_distances, nearest, ridge_map
 from .descent import by_fixed_point, by_gradient
-from .targets import WORTH, Preimages, Settings, Targets, as_targets, over_landmarks
+from .targets import (
+    WORTH,
+    Preimages,
+    PreimageSettings,
+    Targets,
+    as_targets,
+    over_landmarks,
+)
 
 __all__ = ["METHODS", "Preimages", "over_landmarks", "preimages"]
 
-Method = Callable[[Targets, Array, Settings], Array]  # points to start from -> points
+# points to start from -> points
+Method = Callable[[Targets, Array, PreimageSettings], Array]
 
 #: name -> (whether it applies to a kernel, the method), in the order "auto" tries them
 METHODS: dict[str, tuple[Callable[[Kernel], bool], Method]] = {
@@ -104,62 +112,62 @@ def preimages(
     ([[1.0, 0.0]], [0.0])
     """
     targets = as_targets(resolve(kernel), anchors, coefs)
-    names = _chosen(method, targets.kernel)
-    turn = ridge_map(targets, ridge) if "ridge" in names else None
-    settings = Settings(n_neighbors, max_iter, turn)
+    names = _methods_to_try(method, targets.kernel)
+    ridge_coefs = ridge_map(targets, ridge) if "ridge" in names else None
+    settings = PreimageSettings(n_neighbors, max_iter, ridge_coefs)
 
     def solve(rows: Array) -> Preimages:
-        begin = None if start is None else as_like(start, targets.anchors)[rows]
-        with quiet():  # steps to NaN are not taken
-            return _best(targets.part(rows), names, settings, begin)
+        start_rows = None if start is None else as_like(start, targets.anchors)[rows]
+        with quiet():  # a step to NaN is never better, so it is not taken
+            return _try_methods(targets.select(rows), names, settings, start_rows)
 
     rows = index_like(np.arange(coefs.shape[0]), targets.anchors)
     r, p = targets.anchors.shape
     row_bytes = 8 * (4 * r + 2 * (n_neighbors + 4) * p)
-    return _joined(map_blocks(solve, rows, row_bytes))
+    return _join(map_blocks(solve, rows, row_bytes))
 
 
-def _chosen(method: str, kernel: Kernel) -> list[str]:
+def _methods_to_try(method: str, kernel: Kernel) -> list[str]:
     """Names of the methods to try, in order."""
-    able = [name for name, (applies, _) in METHODS.items() if applies(kernel)]
+    applicable = [name for name, (applies, _) in METHODS.items() if applies(kernel)]
     if method == "auto":
-        return able
+        return applicable
     if method not in METHODS:
-        known = ", ".join(["auto", *METHODS])
-        raise ValueError(f"method={method!r} is unknown: choose from {known}")
-    if method not in able:
+        choices = ", ".join(["auto", *METHODS])
+        raise ValueError(f"method={method!r} is unknown: choose from {choices}")
+    if method not in applicable:
         raise ValueError(
             f"method={method!r} is not defined for {kernel!r}: choose from "
-            f"{', '.join(['auto', *able])}"
+            f"{', '.join(['auto', *applicable])}"
         )
     return [method]
 
 
-def _best(
-    targets: Targets, names: list[str], settings: Settings, start: Array | None
+def _try_methods(
+    targets: Targets, names: list[str], settings: PreimageSettings, start: Array | None
 ) -> Preimages:
     """Try the methods in turn and keep the smallest distance for each target."""
     xp = namespace(targets.anchors)
     points = nearest(targets) if start is None else start
     best = targets.squared_distance(points)
-    first = "nearest" if start is None else "start"
-    winners = np.full(points.shape[0], first, dtype="U11")
+    first_name = "nearest" if start is None else "start"
+    winners = np.full(points.shape[0], first_name, dtype="U11")
     for name in names:
-        found = METHODS[name][1](targets, points, settings)
-        squared = targets.squared_distance(found)
-        better = squared < best - WORTH * targets.energy
-        better = better | (len(names) == 1)
-        points = xp.where(better[:, None], found, points)
-        best = xp.where(better, squared, best)
-        winners[to_numpy(better)] = name
+        trial = METHODS[name][1](targets, points, settings)
+        squared = targets.squared_distance(trial)
+        is_better = squared < best - WORTH * targets.energy
+        is_better = is_better | (len(names) == 1)
+        points = xp.where(is_better[:, None], trial, points)
+        best = xp.where(is_better, squared, best)
+        winners[to_numpy(is_better)] = name
     return Preimages(points, xp.sqrt(best), xp.sqrt(targets.energy), winners)
 
 
-def _joined(parts: list[Preimages]) -> Preimages:
-    concat = namespace(parts[0].points).concat
+def _join(blocks: list[Preimages]) -> Preimages:
+    concat = namespace(blocks[0].points).concat
     return Preimages(
-        points=concat([part.points for part in parts]),
-        distance=concat([part.distance for part in parts]),
-        norm=concat([part.norm for part in parts]),
-        method=np.concatenate([part.method for part in parts]),
+        points=concat([block.points for block in blocks]),
+        distance=concat([block.distance for block in blocks]),
+        norm=concat([block.norm for block in blocks]),
+        method=np.concatenate([block.method for block in blocks]),
     )

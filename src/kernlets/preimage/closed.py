@@ -11,9 +11,9 @@ from ..backend.arrays import as_like, double, eps, namespace, row_norms
 from ..core import Array, Kernel
 from ..kernels import RBF, Linear, Polynomial, RationalQuadratic
 from ..kernels.family import positive
-from .targets import Settings, Targets, admitted
+from .targets import PreimageSettings, Targets, clip_to_domain
 
-FLAT = 1e-9  # directions with less than this share of the largest spread are ignored
+FLAT = 1e-9  # singular values below this share of the largest are ignored
 
 
 def nearest(targets: Targets, *_: Any) -> Array:  # (m, p)
@@ -34,12 +34,16 @@ def ridge_map(targets: Targets, weight: float) -> Array:  # (r, p)
     )
 
 
-def by_ridge(targets: Targets, start: Array, settings: Settings) -> Array:  # (m, p)
+def by_ridge(
+    targets: Targets, start: Array, settings: PreimageSettings
+) -> Array:  # (m, p)
     """⟨t, φ(Z)⟩ (K + λI)⁻¹Z."""
-    return admitted(targets.kernel, targets.products @ settings.ridge_map)
+    return clip_to_domain(targets.kernel, targets.products @ settings.ridge_map)
 
 
-def by_distance(targets: Targets, start: Array, settings: Settings) -> Array:  # (m, p)
+def by_distance(
+    targets: Targets, start: Array, settings: PreimageSettings
+) -> Array:  # (m, p)
     """The point at given distances from its nearest anchors, in their affine hull.
 
     With neighbours zᵢ = c + cᵢ around their centre c, ‖x − zᵢ‖² = dᵢ² for all i is
@@ -48,21 +52,21 @@ def by_distance(targets: Targets, start: Array, settings: Settings) -> Array:  #
     xp = namespace(targets.anchors)
     squares = squared_input_distances(targets.kernel, targets)
     count = min(settings.n_neighbors, squares.shape[1])
-    places = xp.argsort(squares, axis=1)[:, :count]
-    around = double(targets.anchors)[places]  # (m, k, p)
-    centre = xp.mean(around, axis=1)
-    around = around - centre[:, None]
-    gap = xp.sum(around * around, axis=2)
-    gap = gap - xp.take_along_axis(double(squares), places, axis=1)
-    gap = gap - xp.mean(gap, axis=1)[:, None]
-    gram = around @ xp.matrix_transpose(around)
-    weights = xp.linalg.pinv(gram, rtol=FLAT) @ (gap[:, :, None] / 2)
-    return as_like(centre + xp.sum(weights * around, axis=1), targets.anchors)
+    indices = xp.argsort(squares, axis=1)[:, :count]
+    neighbors = double(targets.anchors)[indices]  # (m, k, p)
+    centre = xp.mean(neighbors, axis=1)
+    neighbors = neighbors - centre[:, None]
+    rhs = xp.sum(neighbors * neighbors, axis=2)
+    rhs = rhs - xp.take_along_axis(double(squares), indices, axis=1)
+    rhs = rhs - xp.mean(rhs, axis=1)[:, None]
+    gram = neighbors @ xp.matrix_transpose(neighbors)
+    weights = xp.linalg.pinv(gram, rtol=FLAT) @ (rhs[:, :, None] / 2)
+    return as_like(centre + xp.sum(weights * neighbors, axis=1), targets.anchors)
 
 
 @singledispatch
 def squared_input_distances(kernel: Kernel, targets: Targets) -> Any:  # (m, r)
-    """‖x − z‖² for the x with φ(x) = t, from ⟨t, φ(z)⟩; None where unknown."""
+    """‖x − z‖² for the x with φ(x) = t, from ⟨t, φ(z)⟩; None if there is no formula."""
     return None
 
 
@@ -90,10 +94,12 @@ def _(kernel: Polynomial, targets: Targets) -> Array:
     return _from_products(targets, base(targets.products), base(targets.energy))
 
 
-def _from_products(targets: Targets, products: Array, own: Array) -> Array:  # (m, r)
+def _from_products(
+    targets: Targets, products: Array, squared_norms: Array
+) -> Array:  # (m, r)
     """‖x‖² − 2xᵀz + ‖z‖²."""
-    own = namespace(own).clip(own, 0, None)
-    return own[:, None] - 2 * products + row_norms(targets.anchors)
+    squared_norms = namespace(squared_norms).clip(squared_norms, 0, None)
+    return squared_norms[:, None] - 2 * products + row_norms(targets.anchors)
 
 
 def _root(values: Array, degree: int) -> Array:
@@ -116,5 +122,5 @@ def _cosines(targets: Targets) -> Array:  # (m, r)
 
 
 def has_distances(kernel: Kernel) -> bool:
-    known = squared_input_distances.dispatch(type(kernel))
-    return known is not squared_input_distances.dispatch(object)
+    method = squared_input_distances.dispatch(type(kernel))
+    return method is not squared_input_distances.dispatch(object)

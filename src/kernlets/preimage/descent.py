@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from ..backend.arrays import eps, namespace, row_norms
 from ..core import Array
-from .targets import WORTH, Settings, Targets, admitted
+from .targets import WORTH, PreimageSettings, Targets, clip_to_domain
 
-SHORTEST = 0.01  # stop when a step covers less than this share of the way
-STILL = 1e-6  # stop when gradient steps are shorter than this part of the reach
+SHORTEST = 0.01  # stop when all steps are shorter than this share of a full step
+STILL = 1e-6  # stop when gradient steps are shorter than this share of the reach
 
 
-def by_fixed_point(targets: Targets, start: Array, settings: Settings) -> Array:
+def by_fixed_point(targets: Targets, start: Array, settings: PreimageSettings) -> Array:
     """x ← Σ wᵢzᵢ/Σ wᵢ with wᵢ = aᵢκ'(‖x − zᵢ‖²), if that brings x nearer.
 
     If it does not (some aᵢ are negative), half of the step is tried, then a quarter.
@@ -26,16 +26,16 @@ def by_fixed_point(targets: Targets, start: Array, settings: Settings) -> Array:
         means = (weights @ anchors) / xp.where(usable, total, 1.0)[:, None]
         trial = points + share[:, None] * (means - points)
         squared = targets.squared_distance(trial)
-        better = usable & (squared < best - WORTH * targets.energy)
-        points = xp.where(better[:, None], trial, points)
-        best = xp.where(better, squared, best)
-        share = xp.where(better, xp.clip(2 * share, 0, 1), share / 2)
+        is_better = usable & (squared < best - WORTH * targets.energy)
+        points = xp.where(is_better[:, None], trial, points)
+        best = xp.where(is_better, squared, best)
+        share = xp.where(is_better, xp.clip(2 * share, 0, 1), share / 2)
         if bool(xp.all(share < SHORTEST)):
             break
     return points
 
 
-def by_gradient(targets: Targets, start: Array, settings: Settings) -> Array:
+def by_gradient(targets: Targets, start: Array, settings: PreimageSettings) -> Array:
     """Steepest descent with a step length of its own for each point.
 
     A step that does not lower the distance is repeated with a quarter of its length;
@@ -45,22 +45,22 @@ def by_gradient(targets: Targets, start: Array, settings: Settings) -> Array:
     """
     xp, reach = namespace(start), targets.reach()
     points, best = start, targets.squared_distance(start)
-    slope = targets.gradient(points)
-    length = 0.1 * reach / _norms(slope)
+    gradient = targets.gradient(points)
+    length = 0.1 * reach / _norms(gradient)
     for _ in range(settings.max_iter):
-        length = xp.minimum(length, reach / _norms(slope))
-        trial = admitted(targets.kernel, points - length[:, None] * slope)
-        squared, new = targets.squared_distance(trial), targets.gradient(trial)
-        better = squared < best
-        step, change = trial - points, new - slope
-        bend = xp.vecdot(step, change)
-        natural = row_norms(step) / xp.where(bend > 0, bend, 1.0)
-        grown = xp.where(bend > 0, natural, 2 * length)
-        length = xp.where(better, grown, length / 4)
-        points = xp.where(better[:, None], trial, points)
-        slope = xp.where(better[:, None], new, slope)
-        best = xp.where(better, squared, best)
-        if not bool(xp.any(length * _norms(slope) > STILL * reach)):
+        length = xp.minimum(length, reach / _norms(gradient))
+        trial = clip_to_domain(targets.kernel, points - length[:, None] * gradient)
+        squared, new_gradient = targets.squared_distance(trial), targets.gradient(trial)
+        is_better = squared < best
+        s, y = trial - points, new_gradient - gradient
+        s_y = xp.vecdot(s, y)
+        barzilai_borwein = row_norms(s) / xp.where(s_y > 0, s_y, 1.0)
+        grown = xp.where(s_y > 0, barzilai_borwein, 2 * length)
+        length = xp.where(is_better, grown, length / 4)
+        points = xp.where(is_better[:, None], trial, points)
+        gradient = xp.where(is_better[:, None], new_gradient, gradient)
+        best = xp.where(is_better, squared, best)
+        if not bool(xp.any(length * _norms(gradient) > STILL * reach)):
             break
     return points
 

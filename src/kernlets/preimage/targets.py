@@ -1,4 +1,4 @@
-"""Inputs and outputs of pre-image methods: `Targets`, `Settings` and `Preimages`."""
+"""Inputs and outputs of pre-image methods."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..core import Array, Kernel
 from ..fields import Declared, Floats, Names
 from ..kernels import Precomputed
 
-WORTH = 1e-9  # part of ‖t‖² by which ‖φ(x) − t‖² must be smaller to count as better
+WORTH = 1e-9  # ‖φ(x) − t‖² is better if it is smaller by this share of ‖t‖²
 
 
 @dataclass(frozen=True)
@@ -70,20 +70,20 @@ class Targets:
         xp = namespace(self.coefs)
         return xp.clip(xp.vecdot(self.coefs, self.products), 0, None)
 
-    def part(self, rows: Array) -> Targets:
+    def select(self, rows: Array) -> Targets:
         return Targets(self.kernel, self.anchors, self.coefs[rows], self.products[rows])
 
     def squared_distance(self, X: Array) -> Array:  # (m,)
         """‖φ(xⱼ) − tⱼ‖², at least 0."""
         xp = namespace(self.coefs)
-        along = xp.vecdot(self.coefs, self.kernel(X, self.anchors))
-        return xp.clip(self.kernel.diag(X) - 2 * along + self.energy, 0, None)
+        inner = xp.vecdot(self.coefs, self.kernel(X, self.anchors))
+        return xp.clip(self.kernel.diag(X) - 2 * inner + self.energy, 0, None)
 
     def gradient(self, X: Array) -> Array:  # (m, p)
         """∂‖φ(xⱼ) − tⱼ‖²/∂xⱼ; the first part is the gradient of κ(x, x)."""
         eye = as_like(np.eye(X.shape[0]), X)
-        own = self.kernel.pull(X, X, eye)
-        return 2 * (own - self.kernel.pull(X, self.anchors, self.coefs))
+        self_gradient = self.kernel.pull(X, X, eye)
+        return 2 * (self_gradient - self.kernel.pull(X, self.anchors, self.coefs))
 
     def reach(self) -> float:
         """Root mean square distance of the anchors from their centre."""
@@ -92,8 +92,8 @@ class Targets:
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What the methods may be told, and the map that "ridge" learned."""
+class PreimageSettings:
+    """Options of the methods, and the map that "ridge" has learned."""
 
     n_neighbors: int
     max_iter: int
@@ -115,7 +115,7 @@ def as_targets(kernel: Kernel, anchors: Any, coefs: Any) -> Targets:
             "anchors: it needs one column for each"
         )
     kernel = kernel.bound(anchors)
-    with quiet():  # products that overflow have no pre-image, and are refused
+    with quiet():  # infinite products have no pre-image, and are refused later
         products = map_rows(
             lambda rows: kernel(rows, anchors) @ coefs.T, anchors, 8 * sum(coefs.shape)
         )
@@ -162,12 +162,12 @@ def over_landmarks(feature_map: Any, F: Array) -> Array:  # (n, k) -> (n, c)
             f"features of shape {tuple(F.shape)} are not from this map, which has "
             f"{projection.shape[1]} features"
         )
-    with quiet():  # coefficients that are not finite are refused by those who use them
+    with quiet():  # functions that use the coefficients refuse infinite ones
         return as_like(F, projection) @ projection.T
 
 
-def admitted(kernel: Kernel, points: Array) -> Array:
-    """Points where the kernel is defined: some take no negative entries."""
+def clip_to_domain(kernel: Kernel, points: Array) -> Array:
+    """Clip negative entries of points if the kernel is not defined for them."""
     if getattr(kernel, "non_negative", False):
         return namespace(points).clip(points, 0, None)
     return points
