@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, empty, index_like, namespace, to_numpy
@@ -23,6 +22,7 @@ from ..kernels.complete import completed_rows
 from ..learners.exact import kernel_matrix
 from ..pursuits import BOTH, OMP, at_most_all, encode, resolve_coder
 from ..pursuits.masked import restricted_products, restricted_solve
+from ..sklearn_base import ClassifierMixin
 from .labels import (
     ResidualVoting,
     checked_labels,

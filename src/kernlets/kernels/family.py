@@ -123,7 +123,7 @@ class Family(Kernel):
 
     def bound(self, X: Array) -> Kernel:
         X = as_source(X)
-        kernel = self.with_rate(self._default_rate(X)) if self.unset else self
+        kernel: Any = self.with_rate(self._default_rate(X)) if self.unset else self
 
         with no_overflow(self, X.dtype):
             ranges = sum_rows(kernel._ranges, X, row_bytes=8 * X.shape[1])
