@@ -100,7 +100,7 @@ def told(tmp_path_factory) -> dict[str, list[str]]:
     command = [sys.executable, "-m", "mypy", "--config-file=", "--no-error-summary"]
     # of the library, as of what is installed, nothing is told but types
     command += ["--ignore-missing-imports", "--follow-imports=silent"]
-    command += ["--cache-dir", str(ROOT / ".mypy_cache" / "user")]
+    command += ["--cache-dir", str(ROOT.joinpath(".mypy_cache", "user"))]
     environment = dict(os.environ)
     if PACKAGE.parent.name == "src":
         environment["MYPYPATH"] = str(PACKAGE.parent)
