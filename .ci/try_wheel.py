@@ -36,12 +36,12 @@ def main() -> None:
             table = csv.writer(file)
             table.writerow(["a", "b", "c", "d", "class"])
             table.writerows([*row, label] for row, label in zip(X, y, strict=True))
-        run(folder, "fit", "iris.csv", "iris.kernlets", "--label", "class")
+        run(folder, "fit", "iris.csv", "-m", "iris.kernlets", "--label", "class")
         labels = run(
             folder, "predict", "iris.kernlets", "iris.csv", "--label", "class"
         )
         assert len(labels.split()) >= len(y), labels
-        assert "KSVD" in run(folder, "list")
+        assert " rbf " in run(folder, "list", "kernels")
     for name in ("papers", "benchmarks", "demo"):
         assert find_spec(name) is None, f"the wheel brings {name}"
 

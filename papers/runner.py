@@ -12,11 +12,11 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from benchmarks.harness.machine import device_name
 from benchmarks.harness.memory import watched
 from benchmarks.harness.records import session
 from benchmarks.harness.skip import Skip
 from benchmarks.harness.timing import timed
-from kernlets.backend.arrays import device_name
 from kernlets.config import check_device, options
 from kernlets.datasets import DatasetNotFoundError
 

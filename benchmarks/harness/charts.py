@@ -2,7 +2,7 @@
 
 `LineChart` shows several curves with the spread over seeds, `bar_chart` a few bars.
 A curve and its name carry the same number, so that a script can hide both. The
-laboratory draws with nothing else; pictures for notebooks and papers are in
+reports and pages draw with nothing else; pictures for notebooks and papers are in
 `kernlets.plotting`.
 """
 

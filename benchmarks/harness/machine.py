@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from kernlets import __version__
+from kernlets.backend.arrays import is_gpu
 from kernlets.config import options
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
@@ -63,3 +64,12 @@ def _blas() -> str:
         for lib in threadpool_info()
         if lib["user_api"] == "blas"
     )
+
+
+def device_name(device: str | None) -> str:
+    """The vendor's name of a device, "cpu" without one."""
+    if not is_gpu(device):
+        return device or "cpu"
+    import torch
+
+    return torch.cuda.get_device_name(device)

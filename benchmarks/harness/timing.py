@@ -1,4 +1,4 @@
-"""Wall-clock seconds. No other module of the laboratory reads the clock of a run.
+"""Wall-clock seconds. No other module of benchmarks, papers or demo reads a clock.
 
 It waits for work on a GPU, so that its seconds are counted, too.
 """
@@ -10,7 +10,8 @@ from collections.abc import Callable
 from statistics import median
 from typing import TypeVar
 
-from kernlets.backend.arrays import synchronize
+from kernlets.backend.arrays import is_gpu
+from kernlets.config import options
 
 Result = TypeVar("Result")
 
@@ -45,3 +46,11 @@ class Stopwatch:
         result, seconds = timed(work)
         self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
         return result
+
+
+def synchronize() -> None:
+    """Wait for the GPU named in the options, so that timings include its work."""
+    if is_gpu(options.device):
+        import torch
+
+        torch.cuda.synchronize(options.device)

@@ -1,7 +1,7 @@
 """Kernel dictionary learning at scale, in the style of scikit-learn.
 
 Names are loaded when they are first used, so that ``import kernlets`` is quick and
-loads no heavy library.
+loads no heavy library. `__init__.pyi` tells type checkers what they are.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 __version__ = "0.1.0"
 
 # Public names by the package or module that holds them. A class in a file of its own
-# needs one line here, e.g. ``"kernels.cauchy": "Cauchy"``; see docs/add-a-kernel.md.
+# needs one line here, e.g. ``"kernels.cauchy": "Cauchy"``, and one in `__init__.pyi`;
+# see docs/add-a-kernel.md.
 _HOMES = {
     "kernels": (
         "Linear Polynomial RBF Laplacian Matern RationalQuadratic Sigmoid Cosine "

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
 
 from .fields import (
     Declared,
@@ -28,6 +27,7 @@ from .fields import (
     Part,
     Whole,
 )
+from .sklearn_base import BaseEstimator
 
 Array = Any  # a NumPy array or a torch tensor; both go through the array API
 

@@ -1,4 +1,4 @@
-"""The laboratory's one table of published numbers, and the pages made from records."""
+"""The one table of published numbers, and the pages made from records."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Dictionaries on a budget: USPS streamed 20 times. Run with ``make test-slow``.
 
-The full runs are ``python -m benchmarks budget`` and ``kernlets reproduce budget``.
+The full runs are ``python -m benchmarks budget`` and ``python -m papers budget``.
 """
 
 from __future__ import annotations

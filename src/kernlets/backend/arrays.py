@@ -309,26 +309,12 @@ def _tensor_dtype(X: np.ndarray) -> Any:
     return torch.as_tensor(np.empty(0, X.dtype)).dtype
 
 
-def device_name(device: str | None) -> str:
-    """The vendor's name of a device, "cpu" without one."""
-    if not is_gpu(device):
-        return device or "cpu"
-    import torch
-
-    return torch.cuda.get_device_name(device)
 
 
 def device_text(X: Array) -> str:
     """The device that X is on, "host" for NumPy arrays."""
     return str(X.device) if is_torch(X) else "host"
 
-
-def synchronize() -> None:
-    """Wait for the GPU named in the options, so that timings include its work."""
-    if is_gpu(options.device):
-        import torch
-
-        torch.cuda.synchronize(options.device)
 
 
 class GPUMemory(NamedTuple):

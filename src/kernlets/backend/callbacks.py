@@ -14,11 +14,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import with_callbacks
 except ImportError:  # scikit-learn before 1.9
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Supports nothing."""
 
     def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
         return method

@@ -9,10 +9,9 @@ from inspect import getattr_static, isfunction
 from types import FunctionType
 from typing import Any
 
-from sklearn.base import BaseEstimator
-
 from ..config import options
-from .callbacks import CallbackSupportMixin, has_callbacks, told_fit
+from ..sklearn_base import BaseEstimator, CallbackSupportMixin
+from .callbacks import has_callbacks, told_fit
 from .notebook import portrait
 from .row_names import note_row_names
 from .work import at_work

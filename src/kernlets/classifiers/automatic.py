@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -39,6 +38,7 @@ from ..fields import (
 )
 from ..imputers import DictionaryImputer
 from ..kernels.complete import completed_rows
+from ..sklearn_base import ClassifierMixin
 from .clock import Clock
 from .halving import Search, as_array
 from .labels import checked_labels

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from sklearn.base import (
-    ClassifierMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.estimator import Estimator
@@ -19,6 +15,11 @@ from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, History, Indices, Part, Whole
 from ..learners.base import codes_of_rows
 from ..pursuits import encode
+from ..sklearn_base import (
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
 from .labels import prior_residuals
 
 
@@ -36,8 +37,15 @@ class CodingClassifier(
         "n_iter_": Whole(),
     }
 
+    n_atoms_per_class: Any
+    random_state: Any
+
     dictionary_: ExplicitDictionary
-    coder_: SparseCoder
+    coder_: Any  # a `SparseCoder`
+    atom_classes_: np.ndarray
+    class_count_: np.ndarray
+    history_: dict[str, list[float]]
+    n_iter_: int
 
     @property
     def components_(self) -> Array:  # (m, p)

@@ -231,7 +231,7 @@ def _all_samples(
 
 
 def _all_classes(
-    model: CodingClassifier, row: Array, label: Any, feature_map: Any
+    model: Any, row: Array, label: Any, feature_map: Any
 ) -> Explanation:
     """One dictionary of atoms that were assigned to classes."""
     weights = _dense(model.encode(row))

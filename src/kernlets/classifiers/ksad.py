@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, move_like, namespace, row_norms, to_numpy
@@ -39,6 +38,7 @@ from ..learners.iterate import Monitor, iterate
 from ..maps import NystroemMap
 from ..persistence.checkpoint import Checkpoint
 from ..pursuits.bookkeeping import pack
+from ..sklearn_base import ClassifierMixin
 from ..updates.orthogonal import nearest_orthonormal
 from .ksad_codes import CodesThenAtoms, KSADCodes, soft
 from .labels import checked_labels, repeated_samples

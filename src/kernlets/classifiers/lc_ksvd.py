@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -52,6 +52,9 @@ from .allocation import class_atoms, class_sizes
 from .coding import CodingClassifier
 from .labels import ScoreVoting, checked_labels
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 START_ITERATIONS = 20  # of K-SVD on each class before the joint training
 
 
@@ -77,11 +80,14 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         "label_map_": Floats("m", "C"),
     }
 
+    n_nonzero_coefs: Any
+    tau: float
+
     @abstractmethod
     def _label_weights(self, sizes: np.ndarray) -> np.ndarray:  # (C,)
         """Weights w_c of ‖h − γΘ‖² for classes with `sizes` atoms."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> JointKSVD:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn atoms and classifier from labelled rows.
 
         A row of `sample_weight` w counts as w rows.

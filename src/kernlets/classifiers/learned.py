@@ -6,7 +6,6 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 
 from ..config import options
 from ..core import Array
@@ -62,7 +61,7 @@ class _Learned(Family):
         return super().work(space, n_rows) / 10 + n_rows * atoms * count
 
     @abstractmethod
-    def _classifier(self, design: Design, setting: Setting) -> ClassifierMixin:
+    def _classifier(self, design: Design, setting: Setting) -> Any:
         """The last step."""
 
     def steps(self, design: Design, setting: Setting, read: int) -> list[Any]:
@@ -77,7 +76,7 @@ class Classes(_Learned):
     def suits(self, space: Space, n_rows: int) -> bool:
         return space.kernel != "linear"
 
-    def _classifier(self, design: Design, setting: Setting) -> ClassifierMixin:
+    def _classifier(self, design: Design, setting: Setting) -> Any:
         atoms = design.atoms(setting[0])
         width = min(int(setting[1]), atoms)
         return ResidualClassifier(KSVD(atoms, width, random_state=design.seed))
@@ -101,7 +100,7 @@ class Exact(_Learned):
     def _rows(self, features: Features) -> tuple[Array, list[Array]]:
         return features.X, features.held_out
 
-    def _classifier(self, design: Design, setting: Setting) -> ClassifierMixin:
+    def _classifier(self, design: Design, setting: Setting) -> Any:
         atoms = design.atoms(setting[0])
         width = min(int(setting[1]), atoms)
         learner = KernelKSVD(
@@ -122,21 +121,19 @@ class LabelConsistent(_Learned):
     def first(self) -> list[Setting]:
         return [(0.25, 10)]
 
-    def _classifier(self, design: Design, setting: Setting) -> ClassifierMixin:
+    def _classifier(self, design: Design, setting: Setting) -> Any:
         atoms = min(design.atoms(setting[0]), int(design.class_counts.min()))
         width = min(int(setting[1]), atoms * len(design.class_counts))
         return LCKSVDClassifier(atoms, width, tau=0.1, random_state=design.seed)
 
 
-FAMILIES: dict[str, Family] = {
-    family.name: family
-    for family in (
-        Fisher(),
-        Samples(),
-        Classes(),
-        Orthogonal(),
-        Exact(),
-        LabelConsistent(),
-        ClassSamples(),
-    )
-}
+_FAMILIES: tuple[Family, ...] = (
+    Fisher(),
+    Samples(),
+    Classes(),
+    Orthogonal(),
+    Exact(),
+    LabelConsistent(),
+    ClassSamples(),
+)
+FAMILIES = {family.name: family for family in _FAMILIES}

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -60,6 +60,7 @@ from ..learners.first_atoms import Usable
 from ..persistence.checkpoint import branches
 from ..pursuits import encode
 from ..pursuits.bookkeeping import side_by_side
+from ..sklearn_base import BaseEstimator, ClassifierMixin
 from .class_rows import is_stream, labelled_rows, rows_of, split_classes
 from .labels import ResidualVoting, checked_labels, prior_residuals
 

@@ -109,7 +109,8 @@ class Rates:
         if not space.has_width:
             return resolve(space.kernel)
         name = "rbf" if space.kernel == POLYNOMIAL else space.kernel
-        rate = resolve(name).bound(rows).rate * space.width
+        bound: Any = resolve(name).bound(rows)
+        rate = bound.rate * space.width
         if space.kernel == POLYNOMIAL:
             return resolve(POLYNOMIAL, degree=2, coef0=1.0, scale=rate)
         return resolve(space.kernel, gamma=rate)

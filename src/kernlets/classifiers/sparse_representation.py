@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, empty, index_like, namespace, to_numpy
@@ -30,6 +29,7 @@ from ..pursuits.masked import (
     restricted_products,
     restricted_solve,
 )
+from ..sklearn_base import ClassifierMixin
 from .labels import (
     ResidualVoting,
     checked_labels,

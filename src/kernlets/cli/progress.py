@@ -19,11 +19,11 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.text import Text
-from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from ..backend.pipelines import last_step
 from ..backend.reading import watching
+from ..sklearn_base import BaseEstimator
 
 
 class RowsPerSecond(ProgressColumn):

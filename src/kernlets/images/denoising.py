@@ -8,7 +8,6 @@ from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend import ops
@@ -27,6 +26,7 @@ from ..dictionaries import ExplicitDictionary
 from ..learners import KSVD
 from ..pursuits import OMP
 from ..pursuits.encode import encode
+from ..sklearn_base import BaseEstimator
 from .bundled import SIZE, bundled_atoms
 from .groups import Grouping
 from .noise import noise_of

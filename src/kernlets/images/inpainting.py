@@ -7,13 +7,13 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from ..backend.arrays import move_like, namespace, to_numpy
 from ..backend.constraints import AT_LEAST_1, Interval
 from ..backend.pixels import as_array
 from ..backend.threads import serial_blas
 from ..core import Array
+from ..sklearn_base import BaseEstimator
 from .groups import Grouping
 from .holes import fill_holes
 from .picture import Picture, check_pixels

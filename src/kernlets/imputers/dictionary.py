@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,6 +33,7 @@ from ..fields import (
 from ..kernels import resolve
 from ..kernels.complete import fill_in, observed_moments, refine, usual_kernel
 from ..learners.base import DictionaryLearner
+from ..sklearn_base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
 WORKING_COPIES = 8  # copies of a row in memory while it is filled in
 
@@ -150,7 +151,9 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         self._learn(X)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:  # (n, p + indicators)
+    def fit_transform(  # type: ignore[override]
+        self, X: Any, y: Any = None
+    ) -> Array:  # (n, p + indicators)
         """Learn from the rows of X and fill in what is missing in them.
 
         Each row is filled in by the others. `transform` of the same rows also uses the

@@ -6,7 +6,6 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
@@ -21,6 +20,7 @@ from ..core import Array
 from ..fields import Declared, Floats, Indices, Number, Size, Whole
 from ..kernels.complete import completed_rows
 from ..learners.first_atoms import nonzero_rows
+from ..sklearn_base import OneToOneFeatureMixin, TransformerMixin
 
 STEEP = 8.0  # steepness of the weights around the threshold
 REST = 0.05  # rounds end when the relative change of the weights is smaller

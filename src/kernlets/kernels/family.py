@@ -125,9 +125,9 @@ class Family(Kernel):
         return finite(self, gradient)
 
     def bound(self, X: Array, weights: Weights = None) -> Kernel:
-        X, kernel = as_source(X), self
-        if self.unset:
-            kernel = self.with_rate(self._default_rate(X, weights))
+        X = as_source(X)
+        rate = self._default_rate(X, weights) if self.unset else None
+        kernel: Any = self if rate is None else self.with_rate(rate)
         with no_overflow(self, X.dtype):
             counts = sum_rows(kernel._row_counts, X, row_bytes=8 * X.shape[1])
         n_large, n_usable, n_nonzero = counts.tolist()

@@ -8,10 +8,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import to_numpy
@@ -32,6 +31,10 @@ from ..fields import Declared, History, Part, Size, Whole
 from ..kernels import resolve
 from ..kernels.check_samples import takes_gaps
 from ..pursuits import BOTH, OMP, at_most_all, encode, resolve_coder
+from ..sklearn_base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 WIDTH = 5  # default number of non-zeros
 ENCODE = (
@@ -69,6 +72,19 @@ class DictionaryLearner(
         "n_iter_": Whole(),
     }
 
+    n_components: Any
+    init: Any
+    n_nonzero_coefs: Any
+    coder: Any
+    max_iter: Any
+    random_state: Any
+    sparse_output: bool
+
+    dictionary_: Any  # a `Dictionary`
+    coder_: SparseCoder
+    history_: dict[str, list[float]]
+    n_iter_: int
+
     _learns_gaps: ClassVar[bool] = False
     """Whether rows to learn from may have NaN, which means unknown."""
 
@@ -81,9 +97,7 @@ class DictionaryLearner(
         """Refuse blocks of rows if this learner cannot learn from them."""
 
     @abstractmethod
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None
-    ) -> DictionaryLearner:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn `dictionary_` from the samples in X, and set `coder_`.
 
         A sample of weight w counts as w samples.

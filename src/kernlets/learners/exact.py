@@ -7,7 +7,7 @@ does not fit, use `NystroemMap` followed by a linear learner.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -42,6 +42,9 @@ from .kernel_atoms import KernelAtoms
 from .race import starting_points
 from .warm_up import PACE
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 class KernelLearner(KernelAtoms, BatchLearner):
     """A learner in the feature space of a kernel, with the training set as anchors."""
@@ -53,7 +56,10 @@ class KernelLearner(KernelAtoms, BatchLearner):
         "init": [StrOptions({"samples", "normal"}), "array-like"],
     }
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelLearner:
+    kernel: Any
+    init: Any
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn a dictionary for φ of the samples in X; y is ignored.
 
         A sample of `sample_weight` w counts as w samples, as in `KSVD`.

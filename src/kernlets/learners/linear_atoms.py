@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -25,12 +25,17 @@ from .base import DictionaryLearner, over_codes
 from .first_atoms import STARTS, Usable, given_atoms, start_atoms
 from .race import starting_points
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 class LinearAtoms(DictionaryLearner):
     """A learner whose atoms are rows of a matrix in the space of the samples.
 
     A subclass defines `_learn` and `_needs_all_codes`.
     """
+
+    init: Any
 
     _learns_gaps = True
 
@@ -63,7 +68,7 @@ class LinearAtoms(DictionaryLearner):
         """Whether sums over samples suffice, so that these may be stored anywhere."""
         return not self._needs_all_codes()
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearAtoms:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn a dictionary for the rows of X; y is ignored.
 
         A row of `sample_weight` w counts as w rows: 0 leaves it out, 2 repeats it.

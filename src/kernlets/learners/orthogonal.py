@@ -114,7 +114,7 @@ class OrthogonalDictionary(LinearLearner):
     def _coder(self, n_atoms: int, n_features: int) -> SparseCoder:
         if self.coder is None and self.n_nonzero_coefs is None:
             return Threshold(self.alpha)
-        coder = super()._coder(n_atoms, n_features)
+        coder: Any = super()._coder(n_atoms, n_features)
         if self.n_nonzero_coefs is None:
             return coder
         return Threshold(kind="top-k", n_nonzero_coefs=coder.n_nonzero_coefs)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from ..updates.refresh import replacements
 from .forgetting import Forgetting, forgetting_of
 from .iterate import Alternation, Monitor, iterate
 from .linear_atoms import LinearAtoms
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 PATIENCE = 30  # average number of uses per atom after which unused atoms are replaced
 MAX_COHERENCE = 0.99
@@ -79,9 +82,10 @@ class StreamLearner(LinearAtoms):
     def _replace(self, places: Array, atoms: Array) -> None:
         """Replace the atoms at `places` of `dictionary_`, and forget the old ones."""
 
-    def partial_fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None
-    ) -> StreamLearner:
+    batch_size: Any
+    forgetting: Any
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from the next rows of a stream, one or many; y is ignored.
 
         The first atoms come from the first rows. With ``init="samples"`` rows are kept

@@ -7,7 +7,6 @@ from copy import copy
 from functools import partial
 from typing import Any, ClassVar
 
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import namespace
@@ -32,6 +31,7 @@ from ..fields import (
     Size,
 )
 from ..preimage import over_landmarks, preimages
+from ..sklearn_base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, ABC):

@@ -6,7 +6,6 @@ from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend import ops
@@ -21,6 +20,7 @@ from ..backend.threads import parallel
 from ..fields import Declared, Floats, Indices, Size
 from ..kernels.check_samples import check_samples, describe_input
 from ..kernels.series import GAK
+from ..sklearn_base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 LENGTHS = (7, 9, 11)  # weights of a wave
 MOST = max(LENGTHS)

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.constraints import AT_LEAST_1
@@ -19,6 +18,7 @@ from ..fields import Declared, Digests, Part, Size
 from ..kernels import resolve
 from ..kernels.check_samples import check_samples, describe_input
 from ..kernels.counting import Counting
+from ..sklearn_base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 
 class CountMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
@@ -62,6 +62,8 @@ class CountMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         "kernel_": Part(Counting),
         "vocabulary_": Digests("m"),
     }
+
+    kernel_: Any  # a `Counting` whose parameters are set
 
     def __init__(self, kernel: str | Kernel = "spectrum", min_samples: int = 1) -> None:
         self.kernel = kernel

@@ -21,7 +21,7 @@ from ..kernels import RBF, Laplacian, Matern, RationalQuadratic
 from ..kernels.family import positive
 
 Sampling = Literal["plain", "orthogonal", "quasi"]
-SAMPLINGS = ("plain", "orthogonal", "quasi")
+SAMPLINGS: tuple[str, ...] = ("plain", "orthogonal", "quasi")
 
 
 def _rbf(kernel: RBF, u: np.ndarray) -> np.ndarray:

@@ -161,7 +161,9 @@ class NystroemMap(LandmarkMap):
         self._finish(X, *self._prepare(X))
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(  # type: ignore[override]
+        self, X: Any, y: Any = None
+    ) -> Any:
         """Fit, and return the virtual samples of X; C is computed only once."""
         _refuse_iterator(X, "fit_transform")
         rows, found = self._prepare(X)

@@ -76,6 +76,8 @@ class PolynomialSketchMap(FeatureMap):
         "n_components is too large": lambda self: self.n_components <= MAX_COMPONENTS,
     }
 
+    kernel_: Polynomial
+
     def __init__(
         self,
         kernel: Kernel | str = "poly:2",
@@ -91,13 +93,13 @@ class PolynomialSketchMap(FeatureMap):
         """Draw the places and signs; only the width of X matters."""
         self._validate_params()
         head, _ = self._first_rows(X)
-        self.kernel_, like = resolve(self.kernel).bound(head), no_rows(head)
-        if not isinstance(self.kernel_, Polynomial):
+        kernel, like = resolve(self.kernel).bound(head), no_rows(head)
+        if not isinstance(kernel, Polynomial):
             raise ValueError(
                 f"kernel={self.kernel!r} is not polynomial: use e.g. 'poly:2', or "
                 "FourierMap for an RBF kernel, or NystroemMap for any kernel"
             )
-        rng = generator(self.random_state)
+        self.kernel_, rng = kernel, generator(self.random_state)
         shape = (self.kernel_.degree, self._width)
         self.places_ = move_like(rng.integers(self.n_components, size=shape), like)
         self.signs_ = as_like(rng.choice([-1.0, 1.0], size=shape), like)

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from sklearn.base import OutlierMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import namespace, to_numpy
@@ -24,6 +24,7 @@ from ..backend.validation import check_rows
 from ..core import Array, Kernel
 from ..kernels import resolve
 from ..kernels.check_samples import takes_rows
+from ..sklearn_base import OutlierMixin
 from .attribution import Attribution, attribute
 from .reasons import OutlierExplanation
 from .thresholds import ODDS, confidence

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..backend.arrays import eps, namespace, row_norms
 from ..core import Array
 from .targets import WORTH, PreimageSettings, Targets, clip_to_domain
@@ -16,7 +18,8 @@ def by_fixed_point(targets: Targets, start: Array, settings: PreimageSettings) -
 
     If it does not (some aᵢ are negative), half of the step is tried, then a quarter.
     """
-    xp, kernel, anchors = namespace(start), targets.kernel, targets.anchors
+    xp, anchors = namespace(start), targets.anchors
+    kernel: Any = targets.kernel  # radial
     points, best = start, targets.squared_distance(start)
     share = xp.ones_like(best)
     for _ in range(settings.max_iter):

@@ -36,7 +36,7 @@ def encode(dictionary: Dictionary, coder: SparseCoder, X: Array) -> SparseCodes:
 
     def code_complete(block: Array) -> SparseCodes:
         with quiet():  # what overflows has a residual that the coder refuses
-            if by_rows:
+            if by_rows and isinstance(coder, OMP):
                 return coder.solve_rows(atoms, block, dictionary.energy(block))
             corr, energy = dictionary.correlate(block), dictionary.energy(block)
             return coder.solve(gram, corr, energy)

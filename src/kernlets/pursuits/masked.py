@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, singledispatch
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -110,15 +111,14 @@ def incomplete_codes(
 
 def _rows_for_a_gram(dictionary: Dictionary, coder: SparseCoder) -> float:
     """Rows with one mask that are worth a Gram matrix; fewer are pursued apart."""
-    plain = type(coder) is OMP and not getattr(coder, "positive", False)
-    if not plain or dictionary.linear_atoms is None:
+    if type(coder) is not OMP or coder.positive or dictionary.linear_atoms is None:
         return 0
     m = dictionary.n_atoms
     return m / coder.width(m)  # a Gram matrix costs as much as so many pursuits
 
 
 def _row_codes(
-    dictionary: Dictionary, coder: SparseCoder, block: Observed, rows: np.ndarray
+    dictionary: Dictionary, coder: Any, block: Observed, rows: np.ndarray
 ) -> SparseCodes:
     some = index_like(rows, block.rows)
     width = coder.width(dictionary.n_atoms)

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize
-from sklearn.base import BaseEstimator
 
 from ..backend.arrays import (
     as_like,
@@ -29,6 +28,7 @@ from ..backend.scale import lengths, power_of_two, typical_length, unit_rows
 from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import ExplicitDictionary
 from ..pursuits.coded_sums import code_and_sum
+from ..sklearn_base import BaseEstimator
 
 HALVINGS = 30  # after so many of a guarded step the anchors stay
 

@@ -11,7 +11,6 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from ..backend import ops
 from ..backend.arrays import eps
@@ -24,6 +23,7 @@ from ..backend.constraints import (
 )
 from ..core import Array
 from ..pursuits import OMP
+from ..sklearn_base import BaseEstimator
 
 # as numbered in `hot.budget`
 PRUNINGS = {"row-norm": 0, "error": 1, "merge": 2}
