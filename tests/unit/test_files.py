@@ -388,6 +388,32 @@ def test_text_in_utf_16(tmp_path: Path) -> None:
     assert "bytes of zero" in failure(path)
 
 
+def test_a_header_with_numbers_is_mentioned(tmp_path: Path) -> None:
+    rows = "1,2,x\n3,4,y\n5,6,x\n7,8,y\n"
+    path = written(tmp_path / "d.csv", f"2019,2021,kind\n{rows}")
+    with pytest.warns(UserWarning, match="line 1 is taken for a row.*'kind'.*--header"):
+        assert len(read_table(path).X) == 5
+    table = read_table(path, header=True)
+    assert table.feature_names == ["2019", "2021"] and len(table.X) == 4
+
+
+@pytest.mark.filterwarnings("error")
+def test_rows_of_unknown_values_are_no_header(tmp_path: Path) -> None:
+    for first in ("NA,NA", "?,-,cat"):
+        row = "1,2,dog"[: 3 + 4 * (first[0] == "?")]
+        path = written(tmp_path / "d.csv", f"{first}\n{row}\n")
+        assert np.isnan(read_table(path, gaps=True).X[0]).all()
+    path = written(tmp_path / "glass.csv", "RI,Na,Mg\n1,2,3\n")
+    assert read_table(path).feature_names == ["RI", "Na", "Mg"]
+
+
+def test_bytes_of_zero_and_lines_in_names_and_labels(tmp_path: Path) -> None:
+    path = written(tmp_path / "d.csv", "a,b\n1,\0x\n2,y\n")
+    assert "has bytes of zero, as no text has: save it as UTF-8" in failure(path)
+    path = written(tmp_path / "n.csv", '"a\nb",c\n1,2\n')
+    assert "has a name on several lines" in failure(path)
+
+
 def test_a_cell_that_never_ends(tmp_path: Path) -> None:
     rows = "1,2\n" * 40_000
     assert "close its quotation mark" in failure(
@@ -407,6 +433,7 @@ EIGHT = "400,402,404,406,408,410,412,414"
 ROW = "5.1,3.5,1.4,0.2,7,8,1,2"
 
 
+@pytest.mark.filterwarnings("ignore:.*as numbers of rows")
 @pytest.mark.parametrize(
     ("first", "row", "names"),
     [
