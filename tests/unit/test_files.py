@@ -564,6 +564,20 @@ def test_files_of_one_table_may_order_columns_in_their_own_way(tmp_path: Path) -
         list(open_rows(tmp_path).X)
 
 
+@SUFFIXES
+@pytest.mark.filterwarnings("ignore:.*taken for a header")
+def test_an_index_of_labels_that_is_also_a_name(tmp_path: Path, suffix: str) -> None:
+    """As in tables that pandas wrote with an index and with numbers for names."""
+    columns = {"": [0, 1], "0": [1.0, 2.0], "1": [3, 4], "2": [5, 6]}
+    path = columns_file(tmp_path / f"d{suffix}", columns)
+    told = failure(path, label=2)
+    assert "label=2 is the index of column '1'" in told and "(label=-1)" in told
+    assert read_table(path, label=-1).y.tolist() == [5, 6]
+    del columns[""]
+    path = columns_file(tmp_path / f"e{suffix}", columns)
+    assert read_table(path, label=2).y.tolist() == [5, 6]
+
+
 def test_text_in_another_encoding(tmp_path: Path) -> None:
     (tmp_path / "d.csv").write_bytes("a,label\n1,\u00e9t\u00e9\n".encode("latin-1"))
     assert "UTF-8" in failure(tmp_path / "d.csv")
@@ -863,6 +877,14 @@ def refusal(reader, path: Path) -> str:
     except DataFileError as error:
         return str(error)
     return ""
+
+
+def test_files_that_are_no_images_are_mentioned(tmp_path: Path) -> None:
+    folder = image_folder(tmp_path / "set", {"__other__/a.png": (2, 2)})
+    (folder / "__other__" / "b.heic").write_bytes(b"of a phone")
+    (folder / "__MACOSX").mkdir()
+    with pytest.warns(UserWarning, match=r"by their names are left out: 'b\.heic'"):
+        assert read_table(folder).y.tolist() == ["__other__"]
 
 
 def test_images_beside_sub_folders_are_mentioned(tmp_path: Path) -> None:
