@@ -25,6 +25,7 @@ from typer.testing import CliRunner, Result
 from kernlets import KSVD, NystroemMap, SRCClassifier, load, registry, save
 from kernlets.cli import app, targets
 from kernlets.datasets import read_table
+from kernlets.datasets.row_ids import row_ids
 
 FIT = ["--method", "ksvd", "--atoms", "8", "--scale", "none"]
 NAMES = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
@@ -353,6 +354,19 @@ def test_measurements_that_are_all_different_stay(tmp_path: Path) -> None:
     assert read_table(path).X.shape == (200, 4)
 
 
+@pytest.mark.parametrize(
+    ("names", "leave"),
+    [
+        ("id ID Id patient_id customerID PassengerId index row.nr No uuid", True),
+        ("acid paid grid Fluid monkey nox price_index bodyMassIndex solid", False),
+    ],
+)
+def test_names_of_columns_that_number_rows(names: str, leave: bool) -> None:
+    X = np.array([[5.0], [3.0], [8.0]])
+    for name in names.split():
+        assert row_ids(X, [name]) == ([0] if leave else [], []), name
+
+
 def labelled(path: Path, labels: list[str]) -> Path:
     """Two groups of rows of two features, with these labels in turn."""
     rng = np.random.default_rng(0)
@@ -382,6 +396,14 @@ def test_labels_that_are_no_classes(tmp_path: Path) -> None:
     data = labelled(tmp_path / "d.csv", [f"row{i}" for i in range(40)])
     result = run("fit", data, *fit, "--atoms", "1", "--sparsity", "1")
     assert "every row has a label of its own" in result.stderr
+
+
+def test_what_is_larger_than_memory_says_how_to_raise_it(tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "d.npz", X=np.zeros((500, 500)))
+    model = tmp_path / "m"
+    told = error("fit", tmp_path / "d.npz", "-m", model, "--memory", "1MB")
+    assert "takes 1.91 MiB" in told and "raise it with --memory" in told
+    assert not model.exists()
 
 
 KNOWN = ["lkdl", "src", "lc-ksvd", "outliers"]

@@ -388,6 +388,32 @@ def test_text_in_utf_16(tmp_path: Path) -> None:
     assert "bytes of zero" in failure(path)
 
 
+def test_a_header_with_numbers_is_mentioned(tmp_path: Path) -> None:
+    rows = "1,2,x\n3,4,y\n5,6,x\n7,8,y\n"
+    path = written(tmp_path / "d.csv", f"2019,2021,kind\n{rows}")
+    with pytest.warns(UserWarning, match="line 1 is taken for a row.*'kind'.*--header"):
+        assert len(read_table(path).X) == 5
+    table = read_table(path, header=True)
+    assert table.feature_names == ["2019", "2021"] and len(table.X) == 4
+
+
+@pytest.mark.filterwarnings("error")
+def test_rows_of_unknown_values_are_no_header(tmp_path: Path) -> None:
+    for first in ("NA,NA", "?,-,cat"):
+        row = "1,2,dog"[: 3 + 4 * (first[0] == "?")]
+        path = written(tmp_path / "d.csv", f"{first}\n{row}\n")
+        assert np.isnan(read_table(path, gaps=True).X[0]).all()
+    path = written(tmp_path / "glass.csv", "RI,Na,Mg\n1,2,3\n")
+    assert read_table(path).feature_names == ["RI", "Na", "Mg"]
+
+
+def test_bytes_of_zero_and_lines_in_names_and_labels(tmp_path: Path) -> None:
+    path = written(tmp_path / "d.csv", "a,b\n1,\0x\n2,y\n")
+    assert "has bytes of zero, as no text has: save it as UTF-8" in failure(path)
+    path = written(tmp_path / "n.csv", '"a\nb",c\n1,2\n')
+    assert "has a name on several lines" in failure(path)
+
+
 def test_a_cell_that_never_ends(tmp_path: Path) -> None:
     rows = "1,2\n" * 40_000
     assert "close its quotation mark" in failure(
@@ -407,6 +433,7 @@ EIGHT = "400,402,404,406,408,410,412,414"
 ROW = "5.1,3.5,1.4,0.2,7,8,1,2"
 
 
+@pytest.mark.filterwarnings("ignore:.*as numbers of rows")
 @pytest.mark.parametrize(
     ("first", "row", "names"),
     [
@@ -535,6 +562,20 @@ def test_files_of_one_table_may_order_columns_in_their_own_way(tmp_path: Path) -
     parquet(tmp_path / "2.parquet", b=[4.0], c=[3.0])
     with pytest.raises(DataFileError, match=r"2\.parquet: lacks the column 'a'"):
         list(open_rows(tmp_path).X)
+
+
+@SUFFIXES
+@pytest.mark.filterwarnings("ignore:.*taken for a header")
+def test_an_index_of_labels_that_is_also_a_name(tmp_path: Path, suffix: str) -> None:
+    """As in tables that pandas wrote with an index and with numbers for names."""
+    columns = {"": [0, 1], "0": [1.0, 2.0], "1": [3, 4], "2": [5, 6]}
+    path = columns_file(tmp_path / f"d{suffix}", columns)
+    told = failure(path, label=2)
+    assert "label=2 is the index of column '1'" in told and "(label=-1)" in told
+    assert read_table(path, label=-1).y.tolist() == [5, 6]
+    del columns[""]
+    path = columns_file(tmp_path / f"e{suffix}", columns)
+    assert read_table(path, label=2).y.tolist() == [5, 6]
 
 
 def test_text_in_another_encoding(tmp_path: Path) -> None:
@@ -836,6 +877,14 @@ def refusal(reader, path: Path) -> str:
     except DataFileError as error:
         return str(error)
     return ""
+
+
+def test_files_that_are_no_images_are_mentioned(tmp_path: Path) -> None:
+    folder = image_folder(tmp_path / "set", {"__other__/a.png": (2, 2)})
+    (folder / "__other__" / "b.heic").write_bytes(b"of a phone")
+    (folder / "__MACOSX").mkdir()
+    with pytest.warns(UserWarning, match=r"by their names are left out: 'b\.heic'"):
+        assert read_table(folder).y.tolist() == ["__other__"]
 
 
 def test_images_beside_sub_folders_are_mentioned(tmp_path: Path) -> None:

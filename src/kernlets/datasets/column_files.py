@@ -19,7 +19,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from kernlets.datasets.header import LOOKED_AT, has_header, is_number
+from kernlets.datasets.header import LOOKED_AT, MISSING, has_header, is_number
 from kernlets.datasets.row_ids import are_row_names, check_keep, tell_left_out
 from kernlets.datasets.table_types import (
     SHOWN,
@@ -35,10 +35,11 @@ from kernlets.datasets.table_types import (
     refuse_twins,
 )
 
-#: Marks of missing values in files, in lower case, and those that are never labels.
-MISSING = ("", "?", "-", "na", "n/a", "nan", "nil", "none", "null")
+#: Marks of missing values that are never labels.
 NO_LABELS = ("", "?", "nan")
 TEXT_TYPES = ("string", "large_string")  # of Parquet
+ZEROS = "bytes of zero, as no text has: save it as UTF-8"
+NEVER_IN_LABELS = ("\n", "\r", "\0")
 WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")  # as Python writes it, at most 18 digits
 COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")  # 1,5
 DOUBTFUL = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234: of a thousand, or of one
@@ -55,6 +56,7 @@ class Layout:
     label: int | None
     features: list[int]
     gaps: bool = False
+    unnamed: tuple[int, ...] = ()  # columns that number the rows, or have to be empty
     comma: bool = False  # whether decimals are written with a comma
     keep: tuple[str, ...] | None = None  # as in a `Request`, of a file with names
     codes: dict[str, int] = field(default_factory=dict)
@@ -78,12 +80,6 @@ class Layout:
             if as_written
             else found
         )
-
-    @property
-    def unnamed(self) -> list[int]:
-        """Indices of the columns without a name, in a file with names."""
-        names = enumerate(self.names or [])
-        return [j for j, name in names if not name and j != self.label]
 
     def number(self, cell: str) -> float:
         """The number in a cell, NaN where it says that there is none."""
@@ -113,7 +109,7 @@ class Layout:
         return advice if self.label is None else ""
 
     def _code(self, text: str) -> float:
-        if "\n" in text or "\r" in text:
+        if any(mark in text for mark in NEVER_IN_LABELS):
             raise ValueError("a label on several lines")
         return self.codes.setdefault(text.strip(), len(self.codes))
 
@@ -128,6 +124,8 @@ def read_text(path: Path, request: Request) -> Table:
             path, "is neither UTF-8 text nor UTF-16 text with a mark: save it as UTF-8"
         ) from error
     except csv.Error as error:
+        if "NUL" in str(error):  # before Python 3.11
+            raise DataFileError(path, f"has {ZEROS}") from error
         raise DataFileError(
             path, f"has a cell that is no table's ({error}): close its quotation mark"
         ) from error
@@ -144,6 +142,8 @@ def _layout(path: Path, request: Request) -> Layout:
     if not data:
         raise DataFileError(path, "has no rows of data: write or download it again")
     names = [name.strip() for name in head[0]] if is_named else None
+    if any("\n" in name for name in names or []):
+        raise DataFileError(path, "has a name on several lines: fix the header")
     if names is not None and len(names) != len(data[0]):
         raise DataFileError(
             path, f"names {len(names)} columns but has {len(data[0])}: fix the header"
@@ -158,7 +158,10 @@ def _layout(path: Path, request: Request) -> Layout:
     if names is not None:
         check_keep(path, [names[j] for j in features], request)
     width, keep = len(data[0]), request.keep if names else None
-    return Layout(delimiter, names, width, label, features, request.gaps, comma, keep)
+    unnamed = tuple(j for j, n in enumerate(names or []) if not n and j != label)
+    return Layout(
+        delimiter, names, width, label, features, request.gaps, unnamed, comma, keep
+    )
 
 
 def _open_text(path: Path) -> IO[str]:
@@ -181,7 +184,7 @@ def _delimiter(path: Path) -> str:
     with _open_text(path) as file:
         first = file.readline()
     if "\0" in first:
-        raise DataFileError(path, "has bytes of zero, as no text has: save it as UTF-8")
+        raise DataFileError(path, f"has {ZEROS}")
 
     def judgement(mark: str) -> tuple[int, int]:
         cells = [cell for row in _head(path, mark) for cell in row]
@@ -249,7 +252,11 @@ def _parse(path: Path, layout: Layout) -> Table:
     if 0 in layout.unnamed:
         _check_row_numbers(path, cells[:, 0])
     names = layout.names and [layout.names[j] for j in layout.features]
-    y = None if layout.label is None else _labels(path, cells[:, layout.label], layout)
+    y = None
+    if layout.label is not None:
+        codes = cells[:, layout.label].astype(int)
+        y = _labels(path, codes, layout)
+        _mention_first_label(path, codes, layout)
     X = cells[:, layout.features]
     bad = np.isinf(X) if layout.gaps else ~np.isfinite(X)
     if bad.any():
@@ -319,7 +326,20 @@ def _labels(path: Path, codes: np.ndarray, layout: Layout) -> np.ndarray:
         line, _ = next(_data_rows(path, layout, row))
         raise DataFileError(path, f"line {line} has no label: fill it in or remove it")
     y = np.array([*map(int, text)]) if are_whole else text_array(text)
-    return y[codes.astype(int)]
+    return y[codes]
+
+
+def _mention_first_label(path: Path, codes: np.ndarray, layout: Layout) -> None:
+    """Say so if the first line, taken for a row, may name the columns."""
+    counts = np.bincount(codes)
+    if layout.names is None and counts[0] == 1 and np.all(counts[1:] > 1):
+        label = shown(next(iter(layout.codes)))
+        if len(counts) > 1 and not is_number(label.strip("'")):
+            warnings.warn(
+                f"{path}: line 1 is taken for a row, the only one of class {label}: "
+                "say --header (header=True) if it names the columns",
+                stacklevel=2,
+            )
 
 
 def text_array(text: list[str]) -> np.ndarray:
@@ -397,11 +417,13 @@ def _check_row(path: Path, layout: Layout, line: int, row: list[str]) -> None:
             f"line {line} has {len(row)} cells instead of {layout.width}: "
             "complete or remove it",
         )
-    if layout.label is not None and len(row[layout.label].splitlines()) > 1:
-        raise DataFileError(
-            path,
-            f"line {line}: a label runs over several lines: close its quotation mark",
-        )
+    if layout.label is not None:
+        if any(mark in row[layout.label] for mark in NEVER_IN_LABELS):
+            raise DataFileError(
+                path,
+                f"line {line}: a label runs over several lines: close its quotation "
+                f"mark; or has {ZEROS}",
+            )
     for j in layout.unnamed:
         if j > 0 and row[j].strip():
             raise DataFileError(

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from kernlets.datasets.table_types import LABEL_NAMES, Request
 
+#: Marks of missing values in files, in lower case.
+MISSING = ("", "?", "-", "na", "n/a", "nan", "nil", "none", "null")
 LOOKED_AT = 20  # number of lines that are compared with the first
 MIN_COUNTED = 3  # fewer columns than this may count up by chance
 MIN_TICKS = 8  # fewer columns than this may rise in equal steps by chance
@@ -17,16 +19,20 @@ MIN_TICKS = 8  # fewer columns than this may rise in equal steps by chance
 def has_header(path: Path, lines: list[list[str]], request: Request) -> bool:
     """Whether the first of these lines of cells is a header.
 
-    It is one if it holds no number at all, if it holds the name of the label column or
-    of a column that is asked for, or if its numbers count the columns (0, 1, 2, ... or
-    1, 2, 3, ...) or rise in equal steps over at least eight columns, and no other line
-    looks like that. The last kind is a guess and gives a warning.
+    It is one if it holds no number at all, but not marks of missing values alone, if
+    it holds the name of the label column or of a column that is asked for, or if its
+    numbers count the columns (0, 1, 2, ... or 1, 2, 3, ...) or rise in equal steps over
+    at least eight columns, and no other line looks like that. The last kind is a guess
+    and gives a warning.
     """
     if request.header is not None or not lines:
         return bool(request.header)
     first, others = [cell.strip() for cell in lines[0]], lines[1:]
-    if not any(map(is_number, first)) or _holds_a_known_name(first, request):
+    if _holds_a_known_name(first, request):
         return True
+    if not any(map(is_number, first)):
+        marks = sum(cell.lower() in MISSING for cell in first)
+        return marks < max(2, len(first) - 1)  # else it is a row of unknown values
     is_alone = others and not any(_resembles(first, cells) for cells in others)
     if not (_is_scale(first) and is_alone):
         return False

@@ -29,6 +29,9 @@ SUFFIXES = frozenset(
 #: Kinds of pixels that Pillow turns into grey or RGB, and those with transparency.
 EIGHT_BITS = frozenset("1 L P RGB RGBX CMYK YCbCr HSV LA La PA RGBA RGBa".split())
 WITH_ALPHA = frozenset("LA La PA RGBA RGBa".split())
+#: Folders that programs leave beside others, and such files.
+NO_CLASSES = ("__MACOSX", "__pycache__")
+NO_IMAGES = ("thumbs.db", "desktop.ini")
 PIXEL_BYTES = 8  # what a pixel takes while it is read: its channels, and a float
 #: Numbers of tags in TIFF files.
 BITS, PHOTOMETRIC, SAMPLE_FORMAT = 258, 262, 339
@@ -87,11 +90,31 @@ def _image_files(path: Path) -> list[Path]:
         raise DataFileError(
             path, f"is a folder without images ({kinds}): make one sub-folder per class"
         )
+    others = [name for folder in {f.parent for f in files} for name in _others(folder)]
+    if others:
+        warnings.warn(
+            f"{path}: files that are no images by their names are left out: "
+            f"{listed(sorted(others))}",
+            stacklevel=2,
+        )
     return files
 
 
 def _is_class(path: Path) -> bool:
-    return path.is_dir() and not path.name.startswith((".", "__"))
+    is_hidden = path.name.startswith(".") or path.name in NO_CLASSES
+    return path.is_dir() and not is_hidden
+
+
+def _others(folder: Path) -> list[str]:
+    """Names in a folder of images that are not those of images."""
+    return [
+        file.name
+        for file in folder.iterdir()
+        if file.suffix.lower() not in SUFFIXES
+        and not file.name.startswith(".")
+        and not file.is_dir()
+        and file.name.lower() not in NO_IMAGES
+    ]
 
 
 def _images_in(folder: Path) -> list[Path]:

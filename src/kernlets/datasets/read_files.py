@@ -83,8 +83,8 @@ def read_table(
         Leave out columns that only number or name the rows, with a warning, but keep
         these (of columns without names, their index as text). Such are columns that
         hold another whole number in each row, if these rise from row to row or follow
-        each other in some order (ten rows or more), or if the name of the column ends
-        in id, index, key and the like; and columns of another text in each row. None,
+        each other in some order (ten rows or more), or if the column is called id,
+        index, row number and the like; and columns of another text in each row. None,
         the default, keeps all columns.
 
     Returns

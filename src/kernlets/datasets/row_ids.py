@@ -20,10 +20,11 @@ from ..backend.names import guess
 FEWEST = 10  # rows; the numbers of fewer may rise, or follow each other, by chance
 MANY = 100  # rows, in which whole numbers that are all different are worth a word
 SOME = 64  # rows that are looked at first
-#: Names of columns that number rows: id, patient_id, row.index, PassengerId, ...
+#: Names of columns that number rows: id, patient_id, PassengerId, index, row_nr, ...
 NAME = re.compile(
-    r"(?i:(.*[^a-z])?(id|ids|index|idx|key|uuid|guid)|row ?(names?|numbers?)?|nr|no|"
-    r"unnamed: \d+)|.*[a-z](Id|ID|Key|Index)"
+    r"(?i:(.*[^a-z])?(id|ids|uuid|guid)|unnamed: \d+|"
+    r"(row|sample|record|case|obs|observation)?[ _.-]?"
+    r"(index|idx|key|nr|no|num|number|names?)|row|sample|case)|.*[a-z](Id|ID)"
 )
 POSITION = re.compile(r"column (\d+) of (\d+)")
 
@@ -123,14 +124,13 @@ def check_keep(path: Path, titles: list[str], request: Request) -> None:
 
 def without_row_ids(path: Path, table: Table, request: Request) -> Table:
     """A table in memory without the columns that only number the rows."""
-    names = table.feature_names
+    names, width = table.feature_names, table.X.shape[1]
+    if names is None:
+        check_keep(path, [str(j) for j in range(width)], request)
     if table.image_shape is not None:
         return table
-    width = table.X.shape[1]
     columns = positions(request.columns, width) if names is None else None
     if columns is None:
-        if names is None:
-            check_keep(path, [str(j) for j in range(width)], request)
         columns = columns_to_use(path, table.X, names, request)
     if len(columns) == width:
         return table

@@ -148,7 +148,15 @@ def label_column(
     if label is False:
         return None
     if isinstance(label, int):
-        return _column_at(path, label, count)
+        column = _column_at(path, label, count)
+        if names and str(label) in names and names[column] != str(label):
+            raise DataFileError(
+                path,
+                f"label={label} is the index of column {printable(names[column])!r}, "
+                f"and another column is called {str(label)!r}: count from the end "
+                f"(label={names.index(str(label)) - count}) or rename it",
+            )
+        return column
     if label is not None:
         return _column_called(path, str(label), names)
     features = set(request.columns or ())
