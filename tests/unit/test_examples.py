@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -158,9 +159,20 @@ def test_the_example_runs(name, tmp_path, monkeypatch, capsys, request):
         pyplot = request.getfixturevalue("no_display")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [name])
-    exec(compile(smaller(name), name, "exec"), {"__name__": "__main__"})
+    names, n_figures = {"__name__": "__main__"}, 0
+    for block in re.split(r"^# %%$", smaller(name), flags=re.MULTILINE):
+        exec(compile(block, name, "exec"), names)
+        if name.startswith("plot_"):
+            n_figures += len(pyplot.get_fignums())
+            look_at_figures(pyplot)
     assert capsys.readouterr().out, "an example prints what it found"
-    if name.startswith("plot_"):
-        for number in pyplot.get_fignums():
-            pyplot.figure(number).savefig(os.devnull, format="svg")
-        assert pyplot.get_fignums()
+    assert n_figures or not name.startswith("plot_")
+
+
+def look_at_figures(pyplot):
+    """The gallery shows figures after each block: none has gaps then."""
+    for number in pyplot.get_fignums():
+        figure = pyplot.figure(number)
+        figure.savefig(os.devnull, format="svg")
+        assert all(axes.has_data() or not axes.axison for axes in figure.axes)
+    pyplot.close("all")
