@@ -16,6 +16,7 @@ from ..backend.constraints import AT_LEAST_0
 from .counting import Counting, chained, mixed
 from .graphs import Graph as Graph
 
+MAX_LABELS = 200_000  # of the nodes of one graph, in all rounds
 DIGITS = 9  # of lengths of paths that are compared
 
 
@@ -53,6 +54,12 @@ class WeisfeilerLehman(Counting):
 
     def parts(self, sample: Graph) -> tuple[np.ndarray, np.ndarray]:
         labels = mixed(sample.labels)
+        if int(self.n_iter) * len(labels) > MAX_LABELS:
+            raise ValueError(
+                f"WeisfeilerLehman: n_iter={self.n_iter} gives more than {MAX_LABELS} "
+                f"labels to a graph of {len(labels)} nodes: lower n_iter; more rounds "
+                "than nodes tell nothing new"
+            )
         found = [labels]
         for _ in range(int(self.n_iter)):
             labels = _relabelled(labels, sample.edges)

@@ -17,6 +17,7 @@ from .graphs import Graph
 
 LARGEST_POWER = 100  # of ten, of a weight of walks
 MAX_WALKS = 2_000_000  # different walks of one graph that are followed
+MAX_STEPS = 1000  # of a walk that may return
 
 
 class RandomWalk(Counting):
@@ -66,12 +67,25 @@ class RandomWalk(Counting):
             )
         labels, edges = mixed(sample.labels), _by_start(sample.edges)
         ends, walks, counts = np.arange(len(labels)), labels, np.ones(len(labels))
-        found, weights = [walks], [counts]
+        found, weights, n_walks = [walks], [counts], len(walks)
         for step in range(1, int(self.n_steps) + 1):
             ends, walks, counts = _one_step_more(ends, walks, counts, labels, edges)
+            n_walks += len(walks)
+            if not len(walks):
+                break  # no walk has so many steps
+            if n_walks > MAX_WALKS or step > MAX_STEPS:
+                raise _too_many_walks()
             found.append(walks)
             weights.append(decay ** (step / 2) * counts)
         return np.concatenate(found), np.concatenate(weights)
+
+
+def _too_many_walks() -> ValueError:
+    return ValueError(
+        f"RandomWalk: a graph has more than {MAX_WALKS} walks with different labels, "
+        f"or walks of more than {MAX_STEPS} steps: lower n_steps, or give fewer "
+        "different labels"
+    )
 
 
 def _by_start(edges: np.ndarray) -> np.ndarray:  # (m, 2)
@@ -89,10 +103,7 @@ def _one_step_more(
     first = np.searchsorted(edges[:, 0], ends, "left")
     ways = np.searchsorted(edges[:, 0], ends, "right") - first
     if ways.sum() > MAX_WALKS:
-        raise ValueError(
-            f"RandomWalk: a graph has more than {MAX_WALKS} walks with different "
-            "labels: lower n_steps, or give fewer different labels"
-        )
+        raise _too_many_walks()
     begin = np.repeat(first - np.cumsum(ways) + ways, ways)
     heads = edges[begin + np.arange(len(begin)), 1]
     longer = mixed(np.repeat(walks, ways) ^ mixed(labels[heads]))
