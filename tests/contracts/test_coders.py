@@ -139,3 +139,28 @@ def test_bad_parameters_are_named(coder, name, rng):
     X, atoms = problem(rng)
     with pytest.raises(ValueError, match=name):
         encode(ExplicitDictionary(atoms), coder, X)
+
+
+def test_encode_takes_an_array_of_atoms(xp, rng):
+    atoms = rng.standard_normal((12, 8))
+    atoms /= np.linalg.norm(atoms, axis=1)[:, None]
+    X = rng.standard_normal((20, 8))
+    expected = encode(ExplicitDictionary(atoms), OMP(4), X).toarray()
+    for given in (xp.asarray(atoms), atoms, atoms.tolist()):
+        found = encode(given, OMP(4), xp.asarray(X)).toarray()
+        np.testing.assert_allclose(xp.to_numpy(found), expected, atol=1e-9)
+    whole = encode(np.eye(8, dtype=int), OMP(8), X.round().astype(int))
+    np.testing.assert_allclose(whole.toarray(), X.round())
+
+
+def test_encode_says_what_to_do_with_other_shapes(rng):
+    atoms, X = rng.standard_normal((12, 8)), rng.standard_normal((20, 8))
+    for columns in (atoms.T, ExplicitDictionary(atoms.T)):
+        with pytest.raises(ValueError, match="transpose the atoms"):
+            encode(columns, OMP(4), X)
+    for rows in (X[:, :5], X[0]):
+        with pytest.raises(ValueError, match="atoms have 8 features, but X has shape"):
+            encode(atoms, OMP(4), rows)
+    for nothing in (atoms[0], "ksvd", None):
+        with pytest.raises(TypeError, match="with the atoms as rows"):
+            encode(nothing, OMP(4), X)

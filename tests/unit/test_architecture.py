@@ -37,7 +37,7 @@ ALLOWED = {
     "matching": GROUND | {"kernels", "dictionaries"},
     "dictionaries": GROUND | {"kernels", "preimage"},
     "anchored_dictionary": GROUND,
-    "pursuits": GROUND,
+    "pursuits": GROUND | {"dictionaries"},
     "updates": GROUND | {"dictionaries", "anchored_dictionary", "pursuits"},
     "learners": GROUND
     | {"kernels", "preimage", "dictionaries", "pursuits", "updates", "persistence"}

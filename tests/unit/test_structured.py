@@ -43,6 +43,7 @@ from kernlets import (
 from kernlets.backend import ops
 from kernlets.backend.ops import Lanes, Series
 from kernlets.core import Kernel
+from kernlets.kernels import counting, graph_kernels, strings, walks
 from kernlets.maps import AdditiveMap, ConvolutionMap, CountMap
 from tests.structures import samples
 
@@ -807,3 +808,66 @@ def test_narrow_bands_and_series_of_very_different_lengths(rng, kind, band):
     with options(loops="reference"):
         expected = kernel(series)
     np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+def count_calls(monkeypatch, module, name, most):
+    """Let a function be called so often at most: time is no part of a test."""
+    function, calls = getattr(module, name), []
+
+    def counted(*args):
+        calls.append(1)
+        assert len(calls) <= most, f"{name} is called more than {most} times"
+        return function(*args)
+
+    monkeypatch.setattr(module, name, counted)
+
+
+LONG = 10**5
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [Spectrum(LONG), Mismatch(LONG, 1), Mismatch(LONG, LONG), Gappy(LONG // 2, LONG)],
+    ids=repr,
+)
+def test_substrings_longer_than_all_strings_cost_nothing(kernel, monkeypatch):
+    count_calls(monkeypatch, strings, "chained", 10)
+    count_calls(monkeypatch, counting, "mixed", 10)
+    texts = ["abab", "", "ba" * 50]
+    np.testing.assert_array_equal(kernel(texts), np.zeros((3, 3)))
+    np.testing.assert_array_equal(kernel.diag(texts), np.zeros(3))
+
+
+def test_too_many_neighbours_are_refused_before_they_are_counted(monkeypatch):
+    count_calls(monkeypatch, strings, "comb", 20)
+    text = "ab" * LONG
+    for kernel, word in [
+        (Mismatch(LONG, LONG), "Mismatch"),
+        (Gappy(LONG // 2, LONG), "Gappy"),
+        (Gappy(10, 60), "Gappy"),
+    ]:
+        with pytest.raises(ValueError, match=f"{word}: .* has more than"):
+            kernel([text])
+    assert Mismatch(2, 10**9)(["ab", "aa"]).shape == (2, 2)
+
+
+NO_EDGES, PATH = np.zeros((3, 3)), np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+
+
+def test_steps_and_rounds_beyond_all_sense(monkeypatch):
+    count_calls(monkeypatch, walks, "_one_step_more", 1500)
+    far, near = RandomWalk(10**9, 0.1), RandomWalk(2, 0.1)
+    np.testing.assert_allclose(far([NO_EDGES]), near([NO_EDGES]))
+    with pytest.raises(ValueError, match="lower n_steps"):
+        far([PATH])
+    count_calls(monkeypatch, graph_kernels, "_relabelled", 100)
+    with pytest.raises(ValueError, match="lower n_iter"):
+        WeisfeilerLehman(10**9)([PATH])
+
+
+@pytest.mark.parametrize("width", [None, 1.0])
+def test_levels_of_a_pyramid_have_a_limit(width):
+    bags = [[[0.2, 1.0], [3.5, 2.0]], [[0.4, 5.0]]]
+    assert np.isfinite(PyramidMatch(40, width=width).bound(bags)(bags)).all()
+    with pytest.raises(ValueError, match="n_levels"):
+        PyramidMatch(10**5, width=width).bound(bags)(bags)

@@ -17,6 +17,7 @@ from .counting import Counting, digest_numbers, digest_sequences
 from .graphs import Graph as Graph
 
 DIGITS = 9  # lengths of paths are compared after rounding to so many decimals
+MAX_LABELS = 200_000  # largest number of labels of one graph in all rounds
 
 
 class WeisfeilerLehman(Counting):
@@ -53,6 +54,12 @@ class WeisfeilerLehman(Counting):
 
     def parts(self, sample: Graph) -> tuple[np.ndarray, np.ndarray]:
         labels = digest_numbers(sample.labels)
+        if int(self.n_iter) * len(labels) > MAX_LABELS:
+            raise ValueError(
+                f"WeisfeilerLehman: n_iter={self.n_iter} gives more than {MAX_LABELS} "
+                f"labels to a graph of {len(labels)} nodes: lower n_iter; more rounds "
+                "than nodes tell nothing new"
+            )
         label_rounds = [labels]
         for _ in range(int(self.n_iter)):
             labels = _relabel(labels, sample.edges)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.constraints import AT_LEAST_1, POSITIVE
+from ..backend.constraints import POSITIVE, Interval
 from ..backend.scale import quiet
 from .counting import Counting, digest_numbers, digest_sequences
 from .family import positive
 
 LARGEST_CELL = 2.0**52  # larger numbers of cells are not exact in float64
+MOST_LEVELS = 60  # beyond, all vectors are in cells that touch the origin
 
 
 class PyramidMatch(Counting):
@@ -25,7 +27,7 @@ class PyramidMatch(Counting):
     Parameters
     ----------
     n_levels : int, default=8
-        Number of grids.
+        Number of grids, at most 60.
     width : float, default=None
         Side of the finest cells. None sets it so that the coarsest cells are as wide as
         the widest feature of the training vectors.
@@ -45,7 +47,7 @@ class PyramidMatch(Counting):
 
     takes: ClassVar[str] = "bags"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_levels": [AT_LEAST_1],
+        "n_levels": [Interval(Integral, 1, MOST_LEVELS, closed="both")],
         "width": [POSITIVE, None],
     }
 

@@ -18,6 +18,7 @@ from ..backend.constraints import AT_LEAST_0, AT_LEAST_1
 from .counting import Counting, digest_sequences
 
 MAX_VARIANTS = 20_000  # largest number of neighbours or parts of one substring
+NO_PARTS = np.empty(0, np.uint64), np.empty(0)  # of a string that is too short
 
 
 class _Substrings(Counting):
@@ -70,6 +71,8 @@ class Spectrum(_Substrings):
 
     def parts(self, sample: str) -> tuple[np.ndarray, np.ndarray]:
         windows = self._windows(sample, self._length())
+        if not len(windows):
+            return NO_PARTS
         return digest_sequences(list(windows.T)), np.ones(len(windows))
 
 
@@ -130,6 +133,8 @@ class Mismatch(_Substrings):
     def parts(self, sample: str) -> tuple[np.ndarray, np.ndarray]:
         size = self._length()
         windows = self._windows(sample, size)
+        if not len(windows):
+            return NO_PARTS
         letters = np.array([ord(c) for c in self._letters(sample)], dtype=np.uint32)
         self._check_variants(size, len(letters))
         digest_blocks, weight_blocks = [], []
@@ -144,12 +149,15 @@ class Mismatch(_Substrings):
         return "".join(sorted(set(sample))) if self.alphabet is None else self.alphabet
 
     def _check_variants(self, size: int, letters: int) -> None:
-        number = sum(comb(size, i) * letters**i for i in range(int(self.m) + 1))
-        if number > MAX_VARIANTS:
-            raise ValueError(
-                f"Mismatch: a substring of k={size} has about {number} neighbours with "
-                f"m={self.m} of {letters} characters: lower m or k, or use Gappy"
-            )
+        number = 0
+        for changes in range(min(int(self.m), size) + 1):
+            number += comb(size, changes) * letters**changes
+            if number > MAX_VARIANTS:
+                raise ValueError(
+                    f"Mismatch: a substring of k={size} has more than {MAX_VARIANTS} "
+                    f"neighbours with m={self.m} of {letters} characters: lower m or "
+                    "k, or use Gappy"
+                )
 
 
 def _variants(
@@ -207,11 +215,17 @@ class Gappy(_Substrings):
 
     def parts(self, sample: str) -> tuple[np.ndarray, np.ndarray]:
         size = self._length()
-        if not size <= self.g or comb(int(self.g), size) > MAX_VARIANTS:
-            raise ValueError(
-                f"Gappy: g={self.g!r} must be at least k={size}, and not much more"
-            )
+        if self.g < size:
+            raise ValueError(f"Gappy: g={self.g!r} must be at least k={size}")
         windows = self._windows(sample, int(self.g))
+        if not len(windows):
+            return NO_PARTS
+        is_large = size < self.g and self.g > MAX_VARIANTS  # then there are g or more
+        if is_large or comb(int(self.g), size) > MAX_VARIANTS:
+            raise ValueError(
+                f"Gappy: a window of g={self.g!r} has more than {MAX_VARIANTS} "
+                f"subsequences of k={size}: choose a g that is not much more than k"
+            )
         subsets = combinations(range(int(self.g)), size)
         digests = [
             digest_sequences([windows[:, c] for c in positions])

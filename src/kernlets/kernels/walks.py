@@ -17,6 +17,7 @@ from .graphs import Graph
 
 LARGEST_POWER = 100  # largest power of ten that a weight of walks may have
 MAX_WALKS = 2_000_000  # largest number of different walks of one graph
+MAX_STEPS = 1000  # largest number of steps of a walk that may return
 
 
 class RandomWalk(Counting):
@@ -66,12 +67,25 @@ class RandomWalk(Counting):
             )
         labels, edges = digest_numbers(sample.labels), _sort_by_start(sample.edges)
         ends, walks, counts = np.arange(len(labels)), labels, np.ones(len(labels))
-        digest_blocks, weight_blocks = [walks], [counts]
+        digest_blocks, weight_blocks, n_walks = [walks], [counts], len(walks)
         for step in range(1, int(self.n_steps) + 1):
             ends, walks, counts = _extend_walks(ends, walks, counts, labels, edges)
+            n_walks += len(walks)
+            if not len(walks):
+                break  # no walk has so many steps
+            if n_walks > MAX_WALKS or step > MAX_STEPS:
+                raise _too_many_walks()
             digest_blocks.append(walks)
             weight_blocks.append(decay ** (step / 2) * counts)
         return np.concatenate(digest_blocks), np.concatenate(weight_blocks)
+
+
+def _too_many_walks() -> ValueError:
+    return ValueError(
+        f"RandomWalk: a graph has more than {MAX_WALKS} walks with different labels, "
+        f"or walks of more than {MAX_STEPS} steps: lower n_steps, or give fewer "
+        "different labels"
+    )
 
 
 def _sort_by_start(edges: np.ndarray) -> np.ndarray:  # (m, 2)
@@ -89,10 +103,7 @@ def _extend_walks(
     first_edges = np.searchsorted(edges[:, 0], ends, "left")
     n_ways = np.searchsorted(edges[:, 0], ends, "right") - first_edges
     if n_ways.sum() > MAX_WALKS:
-        raise ValueError(
-            f"RandomWalk: a graph has more than {MAX_WALKS} walks with different "
-            "labels: lower n_steps, or give fewer different labels"
-        )
+        raise _too_many_walks()
     offsets = np.repeat(first_edges - np.cumsum(n_ways) + n_ways, n_ways)
     heads = edges[offsets + np.arange(len(offsets)), 1]
     extended = digest_numbers(np.repeat(walks, n_ways) ^ digest_numbers(labels[heads]))

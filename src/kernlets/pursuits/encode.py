@@ -2,26 +2,62 @@
 
 from __future__ import annotations
 
-from ..backend.arrays import index_like
+from typing import Any
+
+import numpy as np
+
+from ..backend.arrays import as_float, as_like, index_like, is_array
 from ..backend.block_loop import map_blocks, whole_groups
 from ..backend.masks import has_gaps, incomplete_rows, without_incomplete
 from ..backend.scale import quiet
 from ..backend.threads import serial_blas
 from ..core import Array, Dictionary, SparseCoder, SparseCodes
+from ..dictionaries import ExplicitDictionary
 from .bookkeeping import concatenate, replaced
 from .masked import incomplete_codes, refuse_incomplete_groups
 from .omp import OMP
 
 
-def encode(dictionary: Dictionary, coder: SparseCoder, X: Array) -> SparseCodes:
-    """Sparse codes of the rows of X.
+def encode(
+    dictionary: Dictionary | Array, coder: SparseCoder, X: Array
+) -> SparseCodes:
+    """Sparse codes of the rows of X over the atoms of a dictionary.
 
+    Parameters
+    ----------
+    dictionary : Dictionary or array (m, p)
+        A dictionary, such as the `dictionary_` of a learner, or the atoms as rows of an
+        array. Libraries that keep atoms as columns have its transpose. Pursuits expect
+        atoms of unit norm, because they compare inner products with them.
+    coder : SparseCoder
+        The pursuit, such as ``OMP(4)``.
+    X : array (n, p)
+        The samples, one per row, with NaN where an entry is missing.
+
+    Returns
+    -------
+    SparseCodes
+        Indices and values of the non-zeros of each sample, and its squared residual;
+        ``toarray()`` and ``tocsr()`` give the codes as a matrix (n, m).
+
+    Notes
+    -----
     Correlations are held for one block at a time. The block is small enough to stay in
     cache between the matrix product and the pursuit. Rows without NaN have the codes
     that they would have if no other row had one.
-    """
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets.pursuits import OMP, encode
+    >>> encode(np.eye(2, 3), OMP(1), np.array([[5.0, 6.0, 7.0]])).toarray().tolist()
+    [[0.0, 6.0]]
+    """
+    if not isinstance(dictionary, Dictionary):
+        dictionary, X = _with_atoms_as_rows(dictionary, X)
     atoms = dictionary.linear_atoms
+    if atoms is not None:
+        _check_fit(atoms, X)
     by_rows = isinstance(coder, OMP) and atoms is not None and coder.needs_rows(atoms)
 
     def code(block: Array) -> SparseCodes:
@@ -45,3 +81,29 @@ def encode(dictionary: Dictionary, coder: SparseCoder, X: Array) -> SparseCodes:
     with serial_blas, whole_groups(coder):
         gram = None if by_rows else dictionary.gram()
         return concatenate(map_blocks(code, X, dictionary.row_bytes))
+
+
+def _with_atoms_as_rows(atoms: Any, X: Any) -> tuple[Dictionary, Array]:
+    """A dictionary of these atoms, and samples of the same type."""
+    X = as_float(X if is_array(X) else np.asarray(X))
+    atoms = np.asarray(atoms) if isinstance(atoms, (list, tuple)) else atoms
+    if not is_array(atoms) or atoms.ndim != 2:
+        raise TypeError(
+            "dictionary must be a Dictionary or an array (n_atoms, n_features) with "
+            f"the atoms as rows, not {type(atoms).__name__}"
+            + (f" of shape {tuple(atoms.shape)}" if is_array(atoms) else "")
+        )
+    _check_fit(atoms, X)
+    return ExplicitDictionary(as_like(atoms, X)), X
+
+
+def _check_fit(atoms: Array, X: Array) -> None:
+    """Refuse samples with other features than the atoms have."""
+    if X.ndim == 2 and X.shape[1] == atoms.shape[1]:
+        return
+    columns = X.ndim == 2 and X.shape[1] == atoms.shape[0]
+    remedy = "transpose the atoms, which are columns here (dictionary.T)"
+    raise ValueError(
+        f"atoms have {atoms.shape[1]} features, but X has shape {tuple(X.shape)}: "
+        + (remedy if columns else "pass an array (n_samples, n_features) that fits")
+    )
