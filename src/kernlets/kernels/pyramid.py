@@ -15,7 +15,7 @@ LARGEST_CELL = 2.0**52  # larger numbers of cells are not exact in float64
 
 
 class PyramidMatch(Counting):
-    """κ(A, B) = Σ over levels of 2⁻ˡ times the vectors of A and B that match anew.
+    """κ(A, B) = Σ over levels of 2⁻ˡ times the new matches of vectors of A and B.
 
     Vectors match on level l if they lie in one cell of a grid whose cells have the side
     width · 2ˡ; each matches one other at most, and counts on the finest level where it
