@@ -22,6 +22,7 @@ class _Scratch(NamedTuple):
     codes: np.ndarray  # (1, m) α
     explained: np.ndarray  # (m,) DᵀDα
     energy: np.ndarray  # (1,)
+    converged: np.ndarray  # (1,)
     # of OMP
     left: np.ndarray
     bits: np.ndarray
@@ -39,6 +40,7 @@ class _Scratch(NamedTuple):
             np.empty((1, m), kind),
             np.empty(m, kind),
             np.empty(1, kind),
+            np.ones(1, np.bool_),
             *work_space(m, width, kind),
             np.empty((1, width), np.int32),
             np.empty((1, width), kind),
@@ -56,7 +58,7 @@ def budget_stream(
 ) -> Outcome:
     """Learn from a block of samples; changes the stock in place."""
     kind = energy.dtype.type
-    noted = np.zeros((2, len(energy)), kind)
+    noted = np.zeros((3, len(energy)), kind)
     counts = _samples(
         stock,
         size,
@@ -87,7 +89,7 @@ def _samples(stock, size, cross, energy, rates, rules, pursuit, scratch, noted):
         starting = is_new and size < len(stock.start)
         error, length = _coded(stock, size, own, pursuit, scratch)
         shrinkage = rules.penalty * np.trace(stock.gram)
-        noted[0, i] = error
+        noted[0, i], noted[2, i] = error, scratch.converged[0]
         noted[1, i] = (error + shrinkage) / 2 + pursuit.alpha * length
         admitted = is_new and near < rules.coherence and error > rules.cost
         admitted = admitted and _differs(stock, size, row, own, rules)
@@ -151,9 +153,15 @@ def _coded(stock, size, own, pursuit, scratch):
     code[:] = 0
     if pursuit.width == 0:
         alpha, tol = pursuit.alpha, pursuit.tol
-        left, n = scratch.corr.copy(), pursuit.max_iter
         _lasso_samples(
-            stock.gram, left, alpha, pursuit.positive, n, tol, scratch.codes
+            stock.gram,
+            scratch.corr.copy(),
+            alpha,
+            pursuit.positive,
+            pursuit.max_iter,
+            tol,
+            scratch.codes,
+            scratch.converged,
         )
     else:
         _omp_code(stock.gram, own, pursuit, scratch)

@@ -26,13 +26,14 @@ def budget_stream(
     """Table I of "Online Kernel Dictionary Learning on a Budget", sample by sample."""
     used = _UsedPart(stock, size, rules)
     errors, costs, n_admitted = np.zeros_like(energy), np.zeros_like(energy), 0
+    converged = np.zeros_like(energy)
     for i, own in enumerate(energy):
         row = cross[i, stock.slots[: used.size]]
         near = used.nearness(row, own)
         is_new = own > 0 and (rules.repeats or near < 1 - rules.tiny)
         starting = is_new and used.size < len(stock.start)
         corr = row @ used.coefs
-        codes = _coded(stock.gram, corr, own, pursuit)
+        codes, converged[i] = _coded(stock.gram, corr, own, pursuit)
         errors[i] = max(own - codes @ (2 * corr - stock.gram @ codes), 0)
         shrinkage = rules.penalty * np.trace(stock.gram)
         costs[i] = (errors[i] + shrinkage) / 2 + pursuit.alpha * np.abs(codes).sum()
@@ -53,16 +54,21 @@ def budget_stream(
             used.prune(*used.least())
         if rules.unit:
             used.normalize()
-    return Outcome(used.size, n_admitted, used.n_unstable, errors, costs)
+    counts = used.size, n_admitted, used.n_unstable
+    return Outcome(*counts, errors, costs, converged)
 
 
-def _coded(gram: np.ndarray, corr: np.ndarray, own: float, how: Pursuit) -> np.ndarray:
+def _coded(
+    gram: np.ndarray, corr: np.ndarray, own: float, how: Pursuit
+) -> tuple[np.ndarray, bool]:
+    """The code of a sample, and whether it has converged."""
     if how.width == 0:
         options = how.alpha, how.positive, how.max_iter, how.tol
-        return reference.lasso(gram, corr[None], *options)[0]
+        codes, converged = reference.lasso(gram, corr[None], *options)
+        return codes[0], bool(converged[0])
     energy = np.full(1, own)
     indices, values, _ = reference.omp(gram, corr[None], energy, how.width, how.tol)
-    return reference.spread(indices, values, len(gram))[0]
+    return reference.spread(indices, values, len(gram))[0], True
 
 
 class _UsedPart:

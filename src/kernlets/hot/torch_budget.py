@@ -28,5 +28,5 @@ def budget_stream(
     done = compiled(host, size, rows, own, steps, rules, pursuit)
     for part, result in zip(stock, host, strict=True):
         part.copy_(torch.from_numpy(result))
-    noted = [torch.from_numpy(part).to(cross.device) for part in done[-2:]]
-    return Outcome(*done[:-2], *noted)
+    noted = [torch.from_numpy(part).to(cross.device) for part in done[-3:]]
+    return Outcome(*done[:-3], *noted)

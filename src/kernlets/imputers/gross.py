@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ..backend.arrays import as_like, is_array, to_numpy
 from ..backend.constraints import AT_LEAST_1, POSITIVE, Interval
+from ..backend.convergence import warn_unfinished
 from ..backend.estimator import Estimator
 from ..backend.rows import map_rows
 from ..backend.scale import unit_rows
@@ -240,6 +241,11 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
             if np.linalg.norm(weights - before) <= REST * np.linalg.norm(before):
                 break
             left = (x - atoms.explained(x, weights)) * known
+        else:
+            warn_unfinished(
+                f"weights of entries still moved after max_iter={self.max_iter} "
+                "rounds: raise max_iter"
+            )
         total = max(float(weights.sum()), float(np.finfo(x.dtype).tiny))
         return float(weights @ (left * left)) / total, weights
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..backend.arrays import as_like, to_numpy
+from ..backend.convergence import warn_unfinished
 from ..backend.fill import at_hand
 from ..backend.masks import column_means, filled, has_gaps, split
 from ..backend.threads import parallel
@@ -37,7 +38,14 @@ def completed_rows(X: Any) -> Any:
     mean, scale = observed_moments(rows)
     rows = (rows - mean) / scale
     step = partial(_round, rows, usual_kernel(rows.shape[1]))
-    known, _ = refined(rows, filled(rows, rows.dtype.type(0)), step, ROUNDS, TOL)
+    start = filled(rows, rows.dtype.type(0))
+    known, _, converged = refined(rows, start, step, ROUNDS, TOL)
+    if not converged:
+        warn_unfinished(
+            f"filled-in values still moved after {ROUNDS} passes over the rows to "
+            "learn from: fill them in before, with kernlets.DictionaryImputer and a "
+            "larger max_iter or tol"
+        )
     return filled(X, as_like(known * scale + mean, X))
 
 
@@ -136,21 +144,21 @@ def refined(
     step: Callable[[np.ndarray], np.ndarray],
     max_iter: int,
     tol: float,
-) -> tuple[np.ndarray, list[float]]:
+) -> tuple[np.ndarray, list[float], bool]:
     """Rows filled in again and again, each time over the rows as filled in before.
 
-    Returns them, and the mean squared change of the missing entries in each pass. It
-    ends where that is at most tol² times their mean square.
+    Returns them, the mean squared change of the missing entries in each pass, and
+    whether it has ended where that is at most tol² times their mean square.
     """
     known, changes = start, []
     gaps = np.isnan(X)
     if not gaps.any():
-        return known, [0.0]
+        return known, [0.0], True
     for _ in range(max_iter):
         before, known = known, step(known)
         change = float(np.square(known - before, dtype=np.float64)[gaps].mean())
         size = float(np.square(known, dtype=np.float64)[gaps].mean())
         changes.append(change)
         if change <= tol * tol * size:
-            break
-    return known, changes
+            return known, changes, True
+    return known, changes, False

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from ..backend.arrays import eps, namespace, row_norms
+from ..backend.convergence import warn_unfinished
 from ..core import Array
 from .targets import WORTH, Settings, Targets, admitted
 
@@ -32,6 +33,8 @@ def by_fixed_point(targets: Targets, start: Array, settings: Settings) -> Array:
         share = xp.where(better, xp.clip(2 * share, 0, 1), share / 2)
         if bool(xp.all(share < SHORTEST)):
             break
+    else:
+        warn_unfinished(_unfinished("fixed-point", settings))
     return points
 
 
@@ -62,7 +65,16 @@ def by_gradient(targets: Targets, start: Array, settings: Settings) -> Array:
         best = xp.where(better, squared, best)
         if not bool(xp.any(length * _norms(slope) > STILL * reach)):
             break
+    else:
+        warn_unfinished(_unfinished("gradient", settings))
     return points
+
+
+def _unfinished(method: str, settings: Settings) -> str:
+    return (
+        f"pre-images by method={method!r} still moved after max_iter="
+        f"{settings.max_iter} iterations: raise max_iter"
+    )
 
 
 def _norms(rows: Array) -> Array:  # (m,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..backend.arrays import index_like
 from ..backend.block_loop import map_blocks, whole_groups
+from ..backend.convergence import warned_once
 from ..backend.masks import has_gaps, incomplete_rows, without_incomplete
 from ..backend.scale import quiet
 from ..backend.threads import serial_blas
@@ -42,6 +43,6 @@ def encode(dictionary: Dictionary, coder: SparseCoder, X: Array) -> SparseCodes:
             return coder.solve(gram, corr, energy)
 
     # BLAS threads started for the Gram matrix would compete with those of the blocks
-    with serial_blas, whole_groups(coder):
+    with warned_once(), serial_blas, whole_groups(coder):
         gram = None if by_rows else dictionary.gram()
         return concatenate(map_blocks(code, X, dictionary.row_bytes))
