@@ -154,7 +154,7 @@ def test_lasso_meets_the_optimality_conditions(home, rng, positive, dtype):
     X, atoms = problem(rng, dtype=dtype)
     gram, corr, _ = products(X, atoms)
     tol = 8 * np.finfo(dtype).eps  # as fine as the dtype allows
-    codes = call(home, "lasso", gram, corr, 0.3, positive, 5000, float(tol))
+    codes, _ = call(home, "lasso", gram, corr, 0.3, positive, 5000, float(tol))
     slope = corr - codes @ gram
     tolerance = 1e-10 if dtype == np.float64 else 1e-4
     assert codes.dtype == dtype
@@ -171,10 +171,10 @@ def test_lasso_leaves_atoms_that_are_zero_alone(home, rng):
     X, atoms = problem(rng, n=10)
     atoms[4] = 0
     gram, corr, _ = products(X, atoms)
-    codes = call(home, "lasso", gram, corr, 0.3, False, 5000, 1e-12)
+    codes, _ = call(home, "lasso", gram, corr, 0.3, False, 5000, 1e-12)
     rest = np.delete(np.arange(30), 4)
     part = corr[:, rest], 0.3, False, 5000, 1e-12
-    expected = reference.lasso(gram[np.ix_(rest, rest)], *part)
+    expected, _ = reference.lasso(gram[np.ix_(rest, rest)], *part)
     assert not codes[:, 4].any()
     np.testing.assert_allclose(codes[:, rest], expected, atol=1e-10)
 
@@ -184,7 +184,7 @@ def test_lasso_is_scikit_learns(home, rng):
 
     X, atoms = problem(rng, n=10)
     gram, corr, _ = products(X, atoms)
-    codes = call(home, "lasso", gram, corr, 0.2, False, 5000, 1e-9)
+    codes, _ = call(home, "lasso", gram, corr, 0.2, False, 5000, 1e-9)
     peer = Lasso(alpha=0.2 / X.shape[1], fit_intercept=False, tol=1e-12, max_iter=10**5)
     np.testing.assert_allclose(codes, peer.fit(atoms.T, X.T).coef_, atol=1e-6)
 
@@ -490,9 +490,9 @@ def test_omp_of_correlations_whose_squares_overflow(home, rng, scale):
 def test_lasso_of_what_is_no_number_is_nan(home, rng, dtype, value):
     X, atoms = problem(rng, n=8, dtype=dtype)
     gram, corr, _ = products(X, atoms)
-    expected = call(home, "lasso", gram, corr, 0.3, False, 500, 1e-6)
+    expected, _ = call(home, "lasso", gram, corr, 0.3, False, 500, 1e-6)
     corr[3, 17] = value
-    found = call(home, "lasso", gram, corr, 0.3, False, 500, 1e-6)
+    found, _ = call(home, "lasso", gram, corr, 0.3, False, 500, 1e-6)
     assert np.isnan(found[3]).all()
     np.testing.assert_array_equal(np.delete(found, 3, 0), np.delete(expected, 3, 0))
 
@@ -508,10 +508,23 @@ def test_lasso_in_step_takes_the_steps_of_each_sample_alone(rng, positive):
     both = torch.as_tensor(gram), torch.as_tensor(corr)
     for max_iter in (1, 2, 30, 2000):
         expected = call(_numba(), "lasso", gram, corr, 0.1, positive, max_iter, 1e-6)
-        found = _lasso_in_step(*both, 0.1, positive, max_iter, 1e-6).numpy()
-        np.testing.assert_allclose(found, expected, atol=1e-11)
-    some = _lasso_in_step(both[0], both[1][7:9], 0.1, positive, 2000, 1e-6).numpy()
-    np.testing.assert_allclose(some, found[7:9], atol=1e-13)
+        found = _lasso_in_step(*both, 0.1, positive, max_iter, 1e-6)
+        np.testing.assert_allclose(found[0], expected[0], atol=1e-11)
+        np.testing.assert_array_equal(found[1], expected[1])
+    assert found[1].float().mean() > 0.9
+    some, _ = _lasso_in_step(both[0], both[1][7:9], 0.1, positive, 2000, 1e-6)
+    np.testing.assert_allclose(some, found[0][7:9], atol=1e-13)
+
+
+def test_lasso_says_which_codes_have_converged(home, rng):
+    X, atoms = problem(rng, n=20)
+    gram, corr, _ = products(X, atoms)
+    corr[5] = 0
+    codes, few = call(home, "lasso", gram, corr, 0.05, False, 2, 1e-6)
+    best, all_of_them = call(home, "lasso", gram, corr, 0.05, False, 20_000, 1e-6)
+    assert few[5] and not few.all() and all_of_them.all()
+    assert not call(home, "lasso", gram, corr, 0.05, False, 0, 1e-6)[1].any()
+    np.testing.assert_allclose(codes[few], best[few], atol=1e-4)
 
 
 def _numba():
@@ -523,7 +536,7 @@ def test_lasso_that_has_no_minimum_ends_and_says_so(home, rng, dtype):
     """An indefinite Gram matrix, as a kernel that is not positive may give."""
     gram = np.array([[1, 1.5], [1.5, 1]], dtype)
     corr = np.array([[1, 0.4], [0.05, 0.02]], dtype)
-    found = call(home, "lasso", gram, corr, 0.1, False, 10**6, 1e-6)
+    found, _ = call(home, "lasso", gram, corr, 0.1, False, 10**6, 1e-6)
     assert np.isnan(found[0]).all() and (found[1] == 0).all()
 
 

@@ -176,8 +176,8 @@ def lasso(
     positive: bool,
     max_iter: int,
     tol: float,
-) -> Array:  # (n, m)
-    """Codes that minimise ½ γᵀGγ − γᵀc + alpha‖γ‖₁."""
+) -> tuple[Array, Array]:  # (n, m), (n,)
+    """Codes that minimise ½ γᵀGγ − γᵀc + alpha‖γ‖₁, and which have converged."""
     _check_gram(gram, corr)
     solve = implementation("lasso", corr)
     # below the rounding of the dtype descent never rests, and errors pile up

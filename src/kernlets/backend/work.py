@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from .convergence import warned_once
 from .room import told_when_full
 from .scale import quiet
 from .threads import serial_blas
@@ -17,9 +18,9 @@ def at_work() -> Iterator[None]:
     """A block of code that computes, for an estimator or a task on a cluster.
 
     BLAS runs on one thread. NumPy does not warn of numbers that overflow on the way,
-    since results are looked at.
+    since results are looked at. Iterations without convergence are told once.
     """
-    with serial_blas, quiet(), told_when_full(), told_when_unsolvable():
+    with warned_once(), serial_blas, quiet(), told_when_full(), told_when_unsolvable():
         yield
 
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, empty, index_like, namespace, row_norms
 from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
+from ..backend.convergence import warn_unfinished
 from ..backend.masks import has_gaps
 from ..backend.random import generator
 from ..backend.rows import map_rows
@@ -226,7 +227,12 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         monitor = Monitor.of(self, measure="mean objective")
         self.history_, self.n_iter_ = iterate(steps, monitor, self._checkpoint(parts))
         self.dictionary_ = steps.current()
-        parallel(FisherProblem.code, parts)
+        last = parallel(FisherProblem.code, parts)
+        if not all(descent.converged for descent in last):  # earlier ones go on in it
+            warn_unfinished(
+                f"{type(self).__name__}: codes of the training samples still moved "
+                f"after max_iter={self.max_iter} iterations: raise max_iter"
+            )
 
     def _checkpoint(self, parts: list[FisherProblem]) -> Checkpoint:
         return Checkpoint.of(

@@ -74,7 +74,7 @@ class CodeDescent:
         self.counts = as_like(layout.counts, double(X[:0]))
         self.energy = 2 * float(double(row_norms(X)).sum())
         self.blocks = layout.blocks(X)
-        self.codes = codes
+        self.codes, self.converged = codes, False
         self.older, self.products, self.older_products, self.target = (
             empty(codes.shape, like=codes) for _ in range(4)
         )
@@ -90,8 +90,10 @@ class CodeDescent:
     def run(self, max_steps: int, tol: float) -> float:
         """Take up to `max_steps` steps; stop when one lowers J by less than tol · J.
 
-        A step that would raise J is not taken, and momentum restarts.
+        A step that would raise J is not taken, and momentum restarts. `converged` says
+        afterwards whether it stopped so.
         """
+        self.converged = False
         value, age = self.value(), 1.0
         for _ in range(max_steps):
             younger, age = age, (1 + (1 + 4 * age * age) ** 0.5) / 2
@@ -105,6 +107,7 @@ class CodeDescent:
                 age = 1.0
                 continue
             if lowered <= tol * value:
+                self.converged = True
                 break
         return value
 

@@ -64,3 +64,4 @@ class BudgetOutcome(NamedTuple):
     n_unstable: int  # steps the guard has shortened, or should have
     errors: Any  # (n,) ‖φ(x) − Dα‖² before the step
     costs: Any  # (n,) ½ error + λ‖α‖₁ + ½ μ‖D‖² before the step
+    converged: Any  # (n,) 1 where the code was found to its tolerance, else 0

@@ -219,26 +219,29 @@ def lasso(
     positive: bool,
     max_iter: int,
     tol: float,
-) -> np.ndarray:
+) -> tuple[np.ndarray, np.ndarray]:
     """Coordinate descent that visits only the active atoms between full passes."""
-    codes = np.zeros_like(corr)
+    codes, converged = np.zeros_like(corr), np.zeros(len(corr), np.bool_)
     kind = corr.dtype.type
-    gram = np.ascontiguousarray(gram)
-    _lasso_samples(gram, corr.copy(), kind(alpha), positive, max_iter, kind(tol), codes)
-    return codes
+    weight, tol = kind(alpha), kind(tol)
+    gram, left = np.ascontiguousarray(gram), corr.copy()
+    _lasso_samples(gram, left, weight, positive, max_iter, tol, codes, converged)
+    return codes, converged
 
 
 @jit
-def _lasso_samples(gram, left, alpha, positive, max_iter, tol, codes):
+def _lasso_samples(gram, left, alpha, positive, max_iter, tol, codes, converged):
     m = len(gram)
     everything = np.arange(m)
     active = np.empty(m, np.int64)
     for i in range(len(left)):
         stop, done, moved = tol * _peak(left[i]), 0, 0.0
+        converged[i] = False
         while done < max_iter:
             moved = _lasso_pass(gram, left[i], codes[i], everything, m, alpha, positive)
             done += 1
             if not stop < moved < np.inf:
+                converged[i] = True
                 break
             n_active = 0
             for j in range(m):

@@ -23,6 +23,7 @@ class _Scratch(NamedTuple):
     codes: np.ndarray  # (1, m) α
     explained: np.ndarray  # (m,) DᵀDα
     energy: np.ndarray  # (1,)
+    converged: np.ndarray  # (1,)
     # of OMP
     corr_residual: np.ndarray
     bits: np.ndarray
@@ -40,6 +41,7 @@ class _Scratch(NamedTuple):
             np.empty((1, m), kind),
             np.empty(m, kind),
             np.empty(1, kind),
+            np.ones(1, np.bool_),
             *work_space(m, width, kind),
             np.empty((1, width), np.int32),
             np.empty((1, width), kind),
@@ -57,7 +59,7 @@ def budget_stream(
 ) -> BudgetOutcome:
     """Learn from a block of samples; changes the stock in place."""
     kind = energy.dtype.type
-    errors_and_costs = np.zeros((2, len(energy)), kind)
+    diagnostics = np.zeros((3, len(energy)), kind)
     counts = _samples(
         stock,
         size,
@@ -67,9 +69,9 @@ def budget_stream(
         _cast_floats(rules, kind),
         _cast_floats(pursuit, kind),
         _Scratch.of(stock, pursuit),
-        errors_and_costs,
+        diagnostics,
     )
-    return BudgetOutcome(*counts, *errors_and_costs)
+    return BudgetOutcome(*counts, *diagnostics)
 
 
 def _cast_floats(numbers, kind):
@@ -79,7 +81,7 @@ def _cast_floats(numbers, kind):
 
 @jit
 def _samples(
-    stock, size, cross, energy, rates, rules, pursuit, scratch, errors_and_costs
+    stock, size, cross, energy, rates, rules, pursuit, scratch, diagnostics
 ):
     row, corr = scratch.row, scratch.corr[0]
     first, n_admitted, n_unstable = cross.shape[1] - len(cross), 0, 0
@@ -90,8 +92,8 @@ def _samples(
         is_first = is_new and size < len(stock.start)
         error, alpha1 = _code_sample(stock, size, k_xx, pursuit, scratch)
         shrinkage = rules.penalty * np.trace(stock.gram)
-        errors_and_costs[0, i] = error
-        errors_and_costs[1, i] = (error + shrinkage) / 2 + pursuit.alpha * alpha1
+        diagnostics[0, i], diagnostics[2, i] = error, scratch.converged[0]
+        diagnostics[1, i] = (error + shrinkage) / 2 + pursuit.alpha * alpha1
         is_admitted = is_new and coherence < rules.coherence and error > rules.cost
         is_admitted = is_admitted and _meets_further_criteria(
             stock, size, row, k_xx, rules
@@ -156,9 +158,15 @@ def _code_sample(stock, size, k_xx, pursuit, scratch):
     code[:] = 0
     if pursuit.width == 0:
         alpha, tol = pursuit.alpha, pursuit.tol
-        corr_residual, n = scratch.corr.copy(), pursuit.max_iter
         _lasso_samples(
-            stock.gram, corr_residual, alpha, pursuit.positive, n, tol, scratch.codes
+            stock.gram,
+            scratch.corr.copy(),
+            alpha,
+            pursuit.positive,
+            pursuit.max_iter,
+            tol,
+            scratch.codes,
+            scratch.converged,
         )
     else:
         _omp_code(stock.gram, k_xx, pursuit, scratch)

@@ -108,22 +108,24 @@ def lasso(
     positive: bool,
     max_iter: int,
     tol: float,
-) -> np.ndarray:  # (n, m)
+) -> tuple[np.ndarray, np.ndarray]:  # (n, m), (n,)
     """argmin over γ of ½ γᵀGγ − γᵀc + alpha‖γ‖₁ by cyclic coordinate descent.
 
     Stops when no coefficient of a sample moved by more than tol · max|c|. The codes of
     a sample are NaN where they grow without bound, as they may if G is indefinite.
+    Returns the codes, and whether the search for each of them stopped so.
     """
-    codes = np.zeros_like(corr)
-    for code, left in zip(codes, corr.copy(), strict=True):  # left = c − Gγ
+    codes, converged = np.zeros_like(corr), np.zeros(len(corr), dtype=bool)
+    for i, left in enumerate(corr.copy()):  # left = c − Gγ
         scale, moved = np.abs(left).max(initial=0), 0.0
         for _ in range(max_iter):
-            moved = _lasso_pass(gram, left, code, alpha, positive)
+            moved = _lasso_pass(gram, left, codes[i], alpha, positive)
             if not tol * scale < moved < np.inf:
+                converged[i] = True
                 break
         if not (np.isfinite(scale) and np.isfinite(moved)):
-            code[:] = np.nan
-    return codes
+            codes[i] = np.nan
+    return codes, converged
 
 
 def _lasso_pass(

@@ -26,13 +26,14 @@ def budget_stream(
     """Table I of "Online Kernel Dictionary Learning on a Budget", sample by sample."""
     used = _UsedStock(stock, size, rules)
     errors, costs, n_admitted = np.zeros_like(energy), np.zeros_like(energy), 0
+    converged = np.zeros_like(energy)
     for i, k_xx in enumerate(energy):
         row = cross[i, stock.slots[: used.size]]
         coherence = used.largest_coherence(row, k_xx)
         is_new = k_xx > 0 and (rules.repeats or coherence < 1 - rules.tiny)
         is_first = is_new and used.size < len(stock.start)
         corr = row @ used.coefs
-        codes = _code_sample(stock.gram, corr, k_xx, pursuit)
+        codes, converged[i] = _code_sample(stock.gram, corr, k_xx, pursuit)
         errors[i] = max(k_xx - codes @ (2 * corr - stock.gram @ codes), 0)
         shrinkage = rules.penalty * np.trace(stock.gram)
         costs[i] = (errors[i] + shrinkage) / 2 + pursuit.alpha * np.abs(codes).sum()
@@ -53,20 +54,23 @@ def budget_stream(
             used.prune(*used.choose_removal())
         if rules.unit:
             used.normalize()
-    return BudgetOutcome(used.size, n_admitted, used.n_unstable, errors, costs)
+    counts = used.size, n_admitted, used.n_unstable
+    return BudgetOutcome(*counts, errors, costs, converged)
 
 
 def _code_sample(
     gram: np.ndarray, corr: np.ndarray, k_xx: float, pursuit: BudgetPursuit
-) -> np.ndarray:
+) -> tuple[np.ndarray, bool]:
+    """Code a sample; return the code and whether it has converged."""
     if pursuit.width == 0:
         options = pursuit.alpha, pursuit.positive, pursuit.max_iter, pursuit.tol
-        return reference.lasso(gram, corr[None], *options)[0]
+        codes, converged = reference.lasso(gram, corr[None], *options)
+        return codes[0], bool(converged[0])
     energy = np.full(1, k_xx)
     indices, values, _ = reference.omp(
         gram, corr[None], energy, pursuit.width, pursuit.tol
     )
-    return reference.spread(indices, values, len(gram))[0]
+    return reference.spread(indices, values, len(gram))[0], True
 
 
 class _UsedStock:

@@ -97,7 +97,7 @@ def lasso(
     positive: bool,
     max_iter: int,
     tol: float,
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     """Coordinate descent: by the compiled loop in host memory, in step on a GPU.
 
     On a GPU each atom of a pass is a few calls, however many samples there are. Where
@@ -107,8 +107,9 @@ def lasso(
         from .numba_ import lasso as compiled
 
         host = gram.detach().cpu().numpy(), corr.detach().cpu().numpy()
-        codes = compiled(*host, alpha, positive, max_iter, tol)
-        return torch.from_numpy(codes).to(corr.device)
+        codes, converged = compiled(*host, alpha, positive, max_iter, tol)
+        results = torch.from_numpy(codes), torch.from_numpy(converged)
+        return results[0].to(corr.device), results[1].to(corr.device)
     return _lasso_in_step(gram, corr, alpha, positive, max_iter, tol)
 
 
@@ -119,7 +120,7 @@ def _lasso_in_step(
     positive: bool,
     max_iter: int,
     tol: float,
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     """Coordinate descent, one atom at a time for all samples at once.
 
     A few samples may need a thousand passes, and a pass is a dozen calls for each
@@ -129,6 +130,7 @@ def _lasso_in_step(
     shrink = _one_sided if positive else torch.nn.functional.softshrink
     everything = (gram.diagonal() > 0).nonzero()[:, 0].tolist()  # no atom that is 0
     codes, rows = torch.zeros_like(corr), torch.arange(len(corr), device=corr.device)
+    converged = torch.zeros_like(rows, dtype=torch.bool)
     state = corr.clone(), codes.clone(), tol * corr.abs().amax(dim=1), rows * 0
     while len(rows) and max_iter > 0:
         left, code, stop, done = state
@@ -144,11 +146,11 @@ def _lasso_in_step(
             moved = _lasso_pass(gram, left, code, active, visit, alpha, shrink)
             done += moving
             moving = moving & (moved > stop) & (done < max_iter)
-        codes[rows] = code
+        codes[rows], converged[rows] = code, resting
         going = (~resting & (done < max_iter)).nonzero()[:, 0]
         rows, state = rows[going], [part[going] for part in (left, code, stop, done)]
     known = codes.isfinite().all(dim=1) & corr.isfinite().all(dim=1)
-    return codes.masked_fill(~known[:, None], torch.nan)
+    return codes.masked_fill(~known[:, None], torch.nan), converged
 
 
 def _lasso_pass(

@@ -28,7 +28,7 @@ def budget_stream(
     outcome = compiled(host, size, rows, energies, steps, rules, pursuit)
     for array, result in zip(stock, host, strict=True):
         array.copy_(torch.from_numpy(result))
-    errors_and_costs = [
-        torch.from_numpy(array).to(cross.device) for array in outcome[-2:]
+    diagnostics = [
+        torch.from_numpy(array).to(cross.device) for array in outcome[-3:]
     ]
-    return BudgetOutcome(*outcome[:-2], *errors_and_costs)
+    return BudgetOutcome(*outcome[:-3], *diagnostics)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, to_numpy
 from ..backend.constraints import AT_LEAST_1, LEARNER, NOT_NEGATIVE
+from ..backend.convergence import warn_unfinished
 from ..backend.estimator import Estimator
 from ..backend.masks import filled
 from ..backend.rows import map_rows
@@ -201,16 +200,14 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         start = filled(rows, rows.dtype.type(0))
         self_indices = np.arange(len(rows))
         step = partial(self._step, rows, self_indices)
-        complete_rows, changes = refine(rows, start, step, self.max_iter, self.tol)
+        complete_rows, changes, _ = refine(rows, start, step, self.max_iter, self.tol)
         self.changes_, self.n_iter_ = np.array(changes), len(changes)
         size = float(np.square(complete_rows, dtype=np.float64).mean())
         self.converged_ = changes[-1] <= self.tol**2 * size
         if not self.converged_:
-            warnings.warn(
+            warn_unfinished(
                 f"filled-in values still moved after max_iter={self.max_iter} passes: "
-                "raise max_iter or tol",
-                ConvergenceWarning,
-                stacklevel=4,
+                "raise max_iter or tol"
             )
         return complete_rows
 
@@ -228,6 +225,12 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
             self.changes_, self.n_iter_ = np.abs(np.diff(objective)), learner.n_iter_
             is_small = self.changes_[-1:] <= self.tol * objective[-1]
             self.converged_ = bool(is_small.all())
+            if not self.converged_:
+                warn_unfinished(
+                    f"the error of {learner!r} still changed by more than tol="
+                    f"{self.tol:g} of it in its last iteration: raise max_iter of the "
+                    "learner, or tol"
+                )
         else:
             learner.fit(self._complete(rows))
         self.learner_ = [learner]

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ..backend.arrays import as_like, is_array, to_numpy
 from ..backend.constraints import AT_LEAST_1, POSITIVE, Interval
+from ..backend.convergence import warn_unfinished
 from ..backend.estimator import Estimator
 from ..backend.rows import map_rows
 from ..backend.scale import unit_rows
@@ -244,6 +245,11 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
             if np.linalg.norm(weights - previous) <= REST * np.linalg.norm(previous):
                 break
             residual = (x - atoms.reconstruct(x, weights)) * observed
+        else:
+            warn_unfinished(
+                f"weights of entries still moved after max_iter={self.max_iter} "
+                "rounds: raise max_iter"
+            )
         total = max(float(weights.sum()), float(np.finfo(x.dtype).tiny))
         return float(weights @ (residual * residual)) / total, weights
 

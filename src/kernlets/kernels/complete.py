@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..backend.arrays import as_like, index_like, to_numpy
+from ..backend.convergence import warn_unfinished
 from ..backend.fill import at_hand
 from ..backend.masks import column_means, filled, has_gaps, split
 from ..backend.threads import parallel
@@ -48,7 +49,14 @@ def completed_rows(X: Any, weights: Weights = None) -> Any:
     mean, scale = observed_moments(rows)
     rows = (rows - mean) / scale
     step = partial(_round, rows, usual_kernel(rows.shape[1]))
-    complete_rows, _ = refine(rows, filled(rows, rows.dtype.type(0)), step, ROUNDS, TOL)
+    start = filled(rows, rows.dtype.type(0))
+    complete_rows, _, converged = refine(rows, start, step, ROUNDS, TOL)
+    if not converged:
+        warn_unfinished(
+            f"filled-in values still moved after {ROUNDS} passes over the rows to "
+            "learn from: fill them in before, with kernlets.DictionaryImputer and a "
+            "larger max_iter or tol"
+        )
     return filled(X, as_like(complete_rows * scale + mean, X))
 
 
@@ -157,21 +165,21 @@ def refine(
     step: Callable[[np.ndarray], np.ndarray],
     max_iter: int,
     tol: float,
-) -> tuple[np.ndarray, list[float]]:
+) -> tuple[np.ndarray, list[float], bool]:
     """Repeat a step that fills in missing entries from the rows of the last pass.
 
-    Returns the rows and the mean squared change of the missing entries in each pass.
-    The loop ends when that is at most tol² times their mean square.
+    Returns the rows, the mean squared change of the missing entries in each pass, and
+    whether the loop ended because that was at most tol² times their mean square.
     """
     rows, changes = start, []
     is_missing = np.isnan(X)
     if not is_missing.any():
-        return rows, [0.0]
+        return rows, [0.0], True
     for _ in range(max_iter):
         previous, rows = rows, step(rows)
         change = float(np.square(rows - previous, dtype=np.float64)[is_missing].mean())
         size = float(np.square(rows, dtype=np.float64)[is_missing].mean())
         changes.append(change)
         if change <= tol * tol * size:
-            break
-    return rows, changes
+            return rows, changes, True
+    return rows, changes, False

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ..backend import ops
 from ..backend.arrays import diagonal, index_like, namespace, to_numpy
 from ..backend.clipping import SAMPLES, clipped
 from ..backend.constraints import AT_LEAST_1, StrOptions
+from ..backend.convergence import warn_unfinished
 from ..backend.fill import any_gaps, at_hand
 from ..backend.masks import has_gaps, observed_rows
 from ..backend.random import generator
@@ -32,6 +33,7 @@ from ..kernels.complete import completed_rows, filled_over
 from ..kernels.definite import check_kernel
 from ..persistence.checkpoint import Checkpoint, fitting
 from ..pursuits import OMP, Lasso
+from ..pursuits.lasso import unfinished
 from ..updates.admission import ADMISSIONS
 from ..updates.budget_rules import (
     PRUNINGS,
@@ -338,7 +340,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         update, stock, n_seen = self._update(), self.stock_, self.n_samples_seen_
         rules = self._rules(update, stock.start)
         how = pursuit_of(self.coder_, stock.start)
-        count, n_unstable, sums = 0, 0, np.zeros(2)
+        count, n_unstable, sums, converged = 0, 0, np.zeros(2), True
         with serial_blas, quiet():  # what overflows shows in the outcome
             for batch in batches:
                 known = _filled_in(stock, batch)
@@ -347,8 +349,11 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
                 n_seen += known.shape[0]
                 count += len(done.errors)
                 n_unstable += done.n_unstable
+                converged = converged and bool(done.converged.all())
                 sums += [float(done.errors.sum()), float(done.costs.sum())]
         self._check_outcome(stock, sums, n_unstable, update.guard)
+        if not converged:
+            warn_unfinished(unfinished(cast(Lasso, self.coder_)))
         self._warn_of_giants(n_seen - self.n_samples_seen_ - count)
         self.stock_, self.n_samples_seen_ = stock, n_seen
         self._publish()

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..backend.arrays import namespace, or_wider
 from ..backend.callbacks import FitTasks, running
+from ..backend.convergence import warn_unfinished
 from ..backend.progress import RowClock
 from ..backend.reading import watching
 from ..backend.rows import count_rows
@@ -94,6 +95,14 @@ class Monitor:
     def n_iter(self) -> int:
         """Number of iterations so far."""
         return len(self.history["objective"])
+
+    def unfinished(self) -> str:
+        """The warning for a fit that has not come to rest."""
+        return (
+            f"{self.title}: the {self.measure} has not come to rest to tol="
+            f"{self.tol:g} within max_iter={self.max_iter} iterations: raise max_iter "
+            "or tol"
+        )
 
     def begin(self, iteration: int) -> None:
         """Tell scikit-learn's callbacks of an iteration."""
@@ -214,6 +223,9 @@ def iterate(
         keep(done=stop or iteration + 1 == end)
         if stop:
             break
+    else:
+        if monitor.tol > 0 and not checkpoint.done:
+            warn_unfinished(monitor.unfinished())
     return monitor.history, monitor.n_iter
 
 

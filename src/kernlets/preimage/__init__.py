@@ -29,6 +29,7 @@ import numpy as np
 
 from ..backend.arrays import as_like, index_like, namespace, to_numpy
 from ..backend.block_loop import map_blocks
+from ..backend.convergence import warned_once
 from ..backend.scale import quiet
 from ..core import Array, Kernel
 from ..kernels import Radial, resolve
@@ -84,7 +85,8 @@ def preimages(
     n_neighbors : int
         Number of anchors whose distances "distance" uses.
     max_iter : int
-        Number of iterations of "fixed-point" and "gradient".
+        Largest number of iterations of "fixed-point" and "gradient". A
+        ConvergenceWarning tells if points still moved then.
     ridge : float
         Weight of the penalty of "ridge", relative to the mean κ(z, z).
     start : array (m, p), optional
@@ -124,7 +126,8 @@ def preimages(
     rows = index_like(np.arange(coefs.shape[0]), targets.anchors)
     r, p = targets.anchors.shape
     row_bytes = 8 * (4 * r + 2 * (n_neighbors + 4) * p)
-    return _join(map_blocks(solve, rows, row_bytes))
+    with warned_once():
+        return _join(map_blocks(solve, rows, row_bytes))
 
 
 def _methods_to_try(method: str, kernel: Kernel) -> list[str]:

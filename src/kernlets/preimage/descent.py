@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..backend.arrays import eps, namespace, row_norms
+from ..backend.convergence import warn_unfinished
 from ..core import Array
 from .targets import WORTH, PreimageSettings, Targets, clip_to_domain
 
@@ -35,6 +36,8 @@ def by_fixed_point(targets: Targets, start: Array, settings: PreimageSettings) -
         share = xp.where(is_better, xp.clip(2 * share, 0, 1), share / 2)
         if bool(xp.all(share < SHORTEST)):
             break
+    else:
+        warn_unfinished(_unfinished("fixed-point", settings))
     return points
 
 
@@ -65,7 +68,16 @@ def by_gradient(targets: Targets, start: Array, settings: PreimageSettings) -> A
         best = xp.where(is_better, squared, best)
         if not bool(xp.any(length * _norms(gradient) > STILL * reach)):
             break
+    else:
+        warn_unfinished(_unfinished("gradient", settings))
     return points
+
+
+def _unfinished(method: str, settings: PreimageSettings) -> str:
+    return (
+        f"pre-images by method={method!r} still moved after max_iter="
+        f"{settings.max_iter} iterations: raise max_iter"
+    )
 
 
 def _norms(rows: Array) -> Array:  # (m,)

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..backend.arrays import as_float, as_like, index_like, is_array
 from ..backend.block_loop import map_blocks, whole_groups
+from ..backend.convergence import warned_once
 from ..backend.masks import has_gaps, incomplete_rows, without_incomplete
 from ..backend.scale import quiet
 from ..backend.threads import serial_blas
@@ -78,7 +79,7 @@ def encode(
             return coder.solve(gram, corr, energy)
 
     # BLAS threads started for the Gram matrix would compete with those of the blocks
-    with serial_blas, whole_groups(coder):
+    with warned_once(), serial_blas, whole_groups(coder):
         gram = None if by_rows else dictionary.gram()
         return concatenate(map_blocks(code, X, dictionary.row_bytes))
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from ..backend import ops
 from ..backend.arrays import namespace
 from ..backend.constraints import AT_LEAST_0, NOT_NEGATIVE
+from ..backend.convergence import warn_unfinished
 from ..core import Array, SparseCoder, SparseCodes
 from .bookkeeping import pack, refuse_unbounded, squared_residual
 
@@ -23,7 +24,8 @@ class Lasso(SparseCoder):
     positive : bool, default=False
         Whether codes must be non-negative.
     max_iter : int, default=1000
-        Largest number of passes over the atoms.
+        Largest number of passes over the atoms. A ConvergenceWarning tells if it was
+        too small for some samples.
     tol : float, default=1e-6
         Stop when no coefficient moves by more than tol times the largest correlation.
 
@@ -61,6 +63,17 @@ class Lasso(SparseCoder):
             raise ValueError(f"alpha={self.alpha!r} must be at least 0")
         most = float(namespace(corr).finfo(corr.dtype).max)
         weight = min(float(self.alpha), most)  # a larger one has the same codes: none
-        codes = ops.lasso(gram, corr, weight, self.positive, self.max_iter, self.tol)
+        how = weight, self.positive, self.max_iter, self.tol
+        codes, converged = ops.lasso(gram, corr, *how)
+        if not bool(converged.all()):
+            warn_unfinished(unfinished(self))
         residual = squared_residual(gram, corr, energy, codes)
         return refuse_unbounded(pack(codes, residual))
+
+
+def unfinished(coder: Lasso) -> str:
+    """The warning for codes that have not converged."""
+    return (
+        f"Lasso: codes of some samples still moved by more than tol={coder.tol:g} "
+        f"after max_iter={coder.max_iter} passes: raise max_iter or tol of the coder"
+    )

@@ -9,7 +9,6 @@ supports: no sample has a Gram matrix of its own.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, singledispatch
@@ -17,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from ..backend import ops
 from ..backend.arrays import (
@@ -29,6 +27,7 @@ from ..backend.arrays import (
     namespace,
     to_numpy,
 )
+from ..backend.convergence import warn_unfinished
 from ..backend.masks import Alike, Observed, alike, split, take_part
 from ..backend.scale import quiet
 from ..core import UNUSED, Array, Dictionary, SparseCoder, SparseCodes
@@ -200,11 +199,9 @@ def _at_rest(shrink: Callable[[Array], Array], corr: Array, fill: Array) -> Arra
         moving = moved > rest * size
         if not bool(xp.any(moving)):
             return codes
-    warnings.warn(
+    warn_unfinished(
         f"codes by Threshold of rows with missing values still moved after {ROUNDS} "
-        "rounds: leave rows out of which little was observed, or use OMP or Lasso",
-        ConvergenceWarning,
-        stacklevel=2,
+        "rounds: leave rows out of which little was observed, or use OMP or Lasso"
     )
     return codes
 

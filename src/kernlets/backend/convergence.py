@@ -1,0 +1,59 @@
+"""Warnings of iterations that end before they reach their tolerance.
+
+A public call warns once of each kind of iteration, in the thread of its caller, however
+many blocks of rows, classes or iterations of a fit it was.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from sklearn.exceptions import ConvergenceWarning
+
+_messages: ContextVar[dict[str, None] | None] = ContextVar(
+    "kernlets_unfinished", default=None
+)
+
+
+def warn_unfinished(message: str) -> None:
+    """Warn that an iteration has not reached its tolerance; the message has a remedy.
+
+    Inside `warned_once` the warning comes at the end of the block.
+    """
+    messages = _messages.get()
+    if messages is None:
+        _warn(message)
+    else:
+        messages[message] = None  # a dict keeps the order, and threads may share it
+
+
+@contextmanager
+def warned_once() -> Iterator[None]:
+    """A block of code that warns once of each message, when it has ended well."""
+    if _messages.get() is not None:
+        yield
+        return
+    messages: dict[str, None] = {}
+    token = _messages.set(messages)
+    try:
+        yield
+    finally:
+        _messages.reset(token)
+    for message in messages:
+        _warn(message)
+
+
+def _warn(message: str) -> None:
+    """Warn at the line that has called the library, or scikit-learn around it."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and _is_inside(frame.f_globals.get("__name__", "")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, ConvergenceWarning, stacklevel=level)
+
+
+def _is_inside(module: str) -> bool:
+    return module.partition(".")[0] in ("kernlets", "sklearn", "contextlib")
