@@ -226,14 +226,17 @@ def test_a_file_that_is_no_picture(command: str, tmp_path: Path) -> None:
     assert "iris-" not in told  # the name of a result that nobody gave
 
 
-def test_pictures_are_turned_as_they_are_seen(tmp_path: Path, noisy: Any) -> None:
+@pytest.mark.parametrize("suffix", [".png", ".tif"])
+def test_pictures_are_turned_as_they_are_seen(
+    tmp_path: Path, noisy: Any, suffix: str
+) -> None:
     """So that a mask that was drawn on what is seen fits."""
     exif = Image.Exif()
     exif[274] = 3  # upside down
-    path = save(tmp_path / "a.png", noisy, exif=exif)
+    path = save(tmp_path / f"a{suffix}", noisy, exif=exif)
     lost = np.zeros(noisy.shape, dtype=np.uint8)
     lost[:3] = 255  # at the top of what is seen
-    out, mask = tmp_path / "b.png", save(tmp_path / "m.png", lost)
+    out, mask = tmp_path / f"b{suffix}", save(tmp_path / "m.png", lost)
     ok("inpaint", path, "--mask", mask, "-o", out)
     np.testing.assert_array_equal(pixels_of(out)[3:], noisy[::-1, ::-1][3:])
     with Image.open(out) as image:

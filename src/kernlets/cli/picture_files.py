@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..backend.atomic import atomic_write
-from ..datasets.pictures import has_transparency, opened_picture, read_pixels
+from ..datasets.pictures import has_transparency, opened_picture, read_pixels, turned
 from ..datasets.table_types import DataFileError, optional_import, reading
 
 FORMATS = {
@@ -55,11 +55,9 @@ class PictureFile:
 
 def read_picture(path: Path) -> PictureFile:
     """Read a file; palettes become colours, and EXIF data no longer say how to turn."""
-    from PIL import ImageOps
-
     with _opened(path) as image:
         _refuse_unusual(path, image)
-        image = ImageOps.exif_transpose(image)
+        image = turned(image)
         more = {key: image.info[key] for key in KEPT if key in image.info}
         return _decoded(path, _without_palette(image), more)
 

@@ -150,7 +150,7 @@ def read_pixels(
     path: Path, color: bool = False, size: tuple[int, int] | None = None
 ) -> np.ndarray:  # (h, w) or (h, w, 3), float32
     """One image as it is seen, in [0, 1] with white = 1, as `read_folder` describes."""
-    from PIL import Image, ImageOps
+    from PIL import Image
 
     with reading(path), opened_picture(path) as image:
         frames = getattr(image, "n_frames", 1)
@@ -159,7 +159,7 @@ def read_pixels(
                 path, f"holds {frames} pictures: save one of them alone"
             )
         deep = _DeepGrey.of(image)
-        image = ImageOps.exif_transpose(image)
+        image = turned(image)
         if deep is None:
             image = _opaque(path, image).convert("RGB" if color else "L")
         else:
@@ -173,6 +173,14 @@ def read_pixels(
         pixels = pixels.clip(0, 1)  # interpolation goes beyond
         pixels = np.stack(3 * [pixels], axis=-1) if color else pixels
     return pixels
+
+
+def turned(image: Any) -> Any:
+    """An image as its EXIF data say; Pillow turns TIFF files when it decodes them."""
+    from PIL import ImageOps
+
+    image.load()
+    return image if image.format == "TIFF" else ImageOps.exif_transpose(image)
 
 
 def has_transparency(image: Any) -> bool:
