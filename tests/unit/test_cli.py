@@ -294,7 +294,7 @@ def test_fit_on_a_torch_device(folder: Path, tmp_path: Path) -> None:
     ok(run("fit", data, "-m", model, *FIT, "--device", "cpu"))
     assert accuracy(ok(run("score", model, folder / "test.npz"))) > 0.95
     told = error("fit", data, "-m", tmp_path / "no", "--device", "abacus")
-    assert "device='abacus' cannot be used" in told
+    assert "--device 'abacus' cannot be used" in told
 
 
 def test_labels_can_be_left_out(folder: Path, tmp_path: Path) -> None:
@@ -573,8 +573,8 @@ def test_errors_of_fit_are_one_line_and_leave_no_file(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--n-landmarks", "501"], "n_landmarks=501 is more than the 500 samples"),
-        (["--sparsity", "40", "--atoms", "12"], "n_nonzero_coefs=40 is more than the"),
+        (["--n-landmarks", "501"], "--n-landmarks 501 is more than the 500 samples"),
+        (["--sparsity", "40", "--atoms", "12"], "--sparsity 40 is more than the"),
     ],
 )
 def test_sizes_that_are_too_large_are_clipped_with_a_warning(

@@ -465,7 +465,7 @@ def test_the_data_are_not_overwritten(data: Path) -> None:
 def test_another_file_is_overwritten_with_force_only(
     data: Path, tmp_path: Path
 ) -> None:
-    notes = tmp_path / "notes.txt"
+    notes = tmp_path / "notes.old"
     notes.write_text("years of work")
     assert "--force" in error("fit", data, "-m", notes, *FIT)
     assert notes.read_text() == "years of work"
@@ -484,7 +484,8 @@ def test_models_and_empty_files_are_overwritten(data: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize("command", ["predict", "transform"])
 def test_outputs_are_no_inputs(data: Path, tmp_path: Path, command: str) -> None:
     model = tmp_path / "model.npz"  # a name that an output may have
-    ok("fit", data, "-m", model, *FIT, "--label", "species")
+    ok("fit", data, "-m", tmp_path / "m", *FIT, "--label", "species")
+    (tmp_path / "m").rename(model)
     link = tmp_path / "link.csv"
     os.link(data, link)
     use = [command, model, data, "--label", "species"]

@@ -6,14 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import is_dask
 from .pipelines import steps_of
 from .text import printable
 
 ROW_NAMES = "row_names_"
 """Where a fitted estimator has the names of its training rows, if they have names."""
-
-
 LARGEST = 2**53  # whole numbers beyond it are stored as text
 
 
@@ -33,10 +30,10 @@ def set_row_names(estimator: Any, names: np.ndarray | None) -> None:
 
 
 def index_names(X: Any) -> np.ndarray | None:  # (n,)
-    """The index of a dataframe, as whole numbers or text; None for other rows."""
-    index = getattr(X, "index", None)
-    if index is None or callable(index) or is_dask(X) or not hasattr(X, "iloc"):
+    """The index of pandas, as whole numbers or text; None for other rows."""
+    if type(X).__module__.partition(".")[0] != "pandas" or not hasattr(X, "iloc"):
         return None
+    index = X.index
     names = np.asarray(index)
     if names.dtype.kind in "iu" and (np.abs(names) < LARGEST).all():
         return names.astype(np.int64)

@@ -26,7 +26,6 @@ ROOM = 2**20  # bytes that a disk must have free for the smallest result
 
 def check_model(path: Path, force: bool) -> None:
     """Refuse a place where no model can be saved, or a file that is not a model."""
-    refuse_foreign_name(path)
     check_place(path)
     is_other = path.exists() and path.stat().st_size > 0 and not is_model(path)
     if is_other and not force:
@@ -34,6 +33,7 @@ def check_model(path: Path, force: bool) -> None:
             f"{path}: exists and is not a model: name another file, or replace it "
             "with --force"
         )
+    refuse_foreign_name(path)
 
 
 def check_table(path: Path, inputs: Sequence[Path], force: bool) -> None:
