@@ -20,6 +20,7 @@ cluster carry them, too.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import warnings
@@ -54,19 +55,54 @@ def parse_bytes(size: Any, name: str = "memory") -> int:
     return int(size)
 
 
-def _available_cores() -> int:
+def available_cores(root: Path = Path("/")) -> int:
+    """Cores that this process may use: at most as many as OMP_NUM_THREADS says."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
     cores = cores or os.cpu_count() or 1
-    limit = os.environ.get("OMP_NUM_THREADS", "")
-    return min(cores, int(limit)) if limit.isdigit() and int(limit) else cores
+    limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    limits = [int(limit)] if limit.isdecimal() and int(limit) else []
+    for folder in _control_groups("cpu", root):
+        share = _words(folder / "cpu.max")  # microseconds in each period
+        share = share or [
+            *_words(folder / "cpu.cfs_quota_us"),
+            *_words(folder / "cpu.cfs_period_us"),
+        ]
+        if len(share) == 2 and share[0].isdecimal():
+            limits.append(max(1, math.ceil(int(share[0]) / int(share[1]))))
+    return min([cores, *limits])
 
 
-def _default_memory() -> int:
-    """Half of the machine's memory."""
+def default_memory(root: Path = Path("/")) -> int:
+    """Half of the memory of the machine, or of the container."""
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+        sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     except (AttributeError, ValueError, OSError):
-        return 2 * 10**9
+        sizes = [4 * 10**9]
+    for folder in _control_groups("memory", root):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            sizes += [int(word) for word in _words(folder / name) if word.isdecimal()]
+    return min(sizes) // 2
+
+
+def _control_groups(controller: str, root: Path) -> Iterator[Path]:
+    """Folders where Linux tells what a container or service may use, inner first."""
+    for line in _words(root / "proc/self/cgroup"):
+        _, controllers, place = (line + "::").split(":")[:3]
+        if controllers and controller not in controllers.split(","):
+            continue
+        outermost = root / "sys/fs/cgroup" / (controller if controllers else "")
+        folder = outermost / place.lstrip("/")
+        yield folder
+        while folder != outermost and folder != folder.parent:
+            folder = folder.parent
+            yield folder
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        return path.read_text().split()
+    except (OSError, ValueError):
+        return []
 
 
 class CheckpointFolder:
@@ -115,7 +151,7 @@ class Settings:
     checkpoint: CheckpointFolder | None = None  # folder for the states of fits
 
 
-_defaults = Settings(memory=_default_memory(), n_threads=_available_cores())
+_defaults = Settings(memory=default_memory(), n_threads=available_cores())
 _base = _defaults
 _own: ContextVar[Settings | None] = ContextVar("kernlets_options", default=None)
 # Blocks that are open in any thread by their ids, the latest last. There is no lock: a
@@ -249,9 +285,9 @@ class Options:
     ----------
     memory : int or str
         Bytes that a single call may allocate for its own use, e.g. ``"2GB"``, in host
-        memory and on a GPU. Default: half of the machine's memory.
+        memory and on a GPU. Default: half of the memory of the machine, or container.
     n_threads : int
-        Number of threads. Default: the available cores.
+        Number of threads. Default: the cores that the process may use.
     device_memory : int or str, optional
         What `memory` is, but on a GPU only. Default: half of what is free there.
     block_rows : int, optional

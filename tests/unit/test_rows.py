@@ -29,7 +29,7 @@ from kernlets.backend.block_loop import BLOCK_ROWS, BlockPlan, slices
 from kernlets.backend.products import cross, matmul, outer_products
 from kernlets.backend.rows import map_rows, sum_rows
 from kernlets.backend.threads import parallel, serial_blas
-from kernlets.config import parse_bytes
+from kernlets.config import available_cores, default_memory, parse_bytes
 
 
 def blas_threads():
@@ -297,6 +297,50 @@ def test_a_device_needs_torch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)  # as if it were not installed
     with pytest.raises(ImportError, match=r"pip install 'kernlets\[torch\]'"):
         options(device="cuda")
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_defaults_keep_to_the_limits_of_containers(version, tmp_path, monkeypatch):
+    """Also to those of an outer group, where the inner one has none."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(64), raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    files = {
+        1: {
+            "proc/self/cgroup": "4:memory:/a\n3:cpu,cpuacct:/a/b\n",
+            "sys/fs/cgroup/cpu/a/b/cpu.cfs_quota_us": "-1",
+            "sys/fs/cgroup/cpu/a/b/cpu.cfs_period_us": "100000",
+            "sys/fs/cgroup/cpu/a/cpu.cfs_quota_us": "150000",
+            "sys/fs/cgroup/cpu/a/cpu.cfs_period_us": "100000",
+            "sys/fs/cgroup/memory/a/memory.limit_in_bytes": "64000000",
+        },
+        2: {
+            "proc/self/cgroup": "0::/a/b\n",
+            "sys/fs/cgroup/a/b/cpu.max": "max 100000",
+            "sys/fs/cgroup/a/cpu.max": "150000 100000",
+            "sys/fs/cgroup/a/b/memory.max": "64000000",
+            "sys/fs/cgroup/a/memory.max": "max",
+        },
+    }[version]
+    assert available_cores(tmp_path) == 64
+    assert default_memory(tmp_path) > 32 * 10**6
+    for name, content in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    assert available_cores(tmp_path) == 2
+    assert default_memory(tmp_path) == 32 * 10**6
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("3", 3), ("3,2", 3), ("0", 64), ("", 64), ("many", 64), ("-1", 64), ("²", 64)],
+)
+def test_the_environment_limits_threads(value, expected, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(64), raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    monkeypatch.setenv("OMP_NUM_THREADS", value)
+    assert available_cores(tmp_path) == expected
 
 
 def test_options_hold_in_their_block():
