@@ -72,7 +72,7 @@ MODELS = {
 
 @pytest.fixture(scope="module")
 def data():
-    rng = np.random.default_rng(4)
+    rng = np.random.default_rng(5)
     y = rng.permutation(np.arange(54) % 3)
     centres = 6 * rng.random((3, 6)) + 6 * np.eye(3, 6)
     X = np.abs(centres[y] + 3 * rng.standard_normal((54, 6)))
