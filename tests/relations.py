@@ -35,7 +35,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 
 import kernlets
-from kernlets import OMP, OrthogonalDictionary, Precomputed
+from kernlets import OMP, KernelKSVD, KernelMOD, OrthogonalDictionary, Precomputed
 from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
 from kernlets.kernels import resolve
 from kernlets.learners import LEARNERS
@@ -594,6 +594,9 @@ def classes_permuted(model: Any, data: Data) -> None:
 def weights_repeat(model: Any, data: Data) -> None:
     """Weights 0, 1, 2 leave rows out, keep them, and repeat them."""
     _takes_weights(model)
+    for part in parts(model):
+        if isinstance(part, (KernelKSVD, KernelMOD)) and part.init == "normal":
+            raise DoesNotApply("a coefficient is drawn for each row, repeated or not")
     model = _in_one_batch(model)
     often = data.rng.integers(0, 3, len(data.X))
     if len(np.unique(data.y[often > 0])) <= data.y.max():
@@ -711,8 +714,7 @@ def _does_not_follow_width(model: Any, data: Data) -> None:
         is_learner = type(part) in LEARNERS.values() or is_classifier(part)
         if is_learner and any(own.get(size, 1) is None for size in sizes):
             raise DoesNotApply("a default follows the number of features")
-        is_full = (own.get("n_components") or 0) > data.X.shape[1]
-        if isinstance(part, OrthogonalDictionary) and is_full:
+        if isinstance(part, OrthogonalDictionary) and _is_full(part, data):
             raise DoesNotApply("it has no more atoms than features")
         if own.get("anchors") == "dictionary":
             raise DoesNotApply(
@@ -721,6 +723,10 @@ def _does_not_follow_width(model: Any, data: Data) -> None:
     for kernel in _kernels(model):
         if getattr(kernel, "unset", False) or isinstance(kernel, Precomputed):
             raise DoesNotApply("an open bandwidth follows the number of features")
+
+
+def _is_full(learner: Any, data: Data) -> bool:
+    return (learner.n_components or 0) > data.X.shape[1]
 
 
 ISOMETRIC = (

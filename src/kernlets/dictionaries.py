@@ -226,7 +226,7 @@ class KernelDictionary(RemembersGram):
     def restricted(self, features: Array) -> KernelDictionary:
         """The same combinations of φ of the anchors' observed parts: A K(Z_o,Z_o) Aᵀ.
 
-        See `kernels.family.Family.restricted` for the kernel.
+        See `kernels.family.ElementwiseKernel.restricted` for the kernel.
         """
         anchors = self.anchors
         anchors = anchors.toarray() if sparse.issparse(anchors) else anchors

@@ -159,6 +159,22 @@ def test_numbers_match_labels_that_are_text(folder: Path, tmp_path: Path) -> Non
     assert as_text == ok(run("score", folder / "digits.model", folder / "test.npz"))
 
 
+def test_explanations_need_labels(folder: Path) -> None:
+    told = error("explain", folder / "plain.model", folder / "test.npy")
+    assert "was fitted without labels, and explains none" in told
+
+
+def test_a_page_needs_pictures(digits: Any, folder: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m"
+    ok(run("fit", folder / "train.npz", "-m", model, *FIT, "--scale", "none"))
+    told = error("export", model, "-o", tmp_path / "page.html")
+    assert "give some with --data, or fit --scale unit" in told
+
+
+def test_a_kind_that_is_misspelt() -> None:
+    assert "did you mean 'kernels'?" in error("list", "kernal", code=2)
+
+
 def test_labels_that_the_model_does_not_know(folder: Path, tmp_path: Path) -> None:
     """None of them known is an error; some of them unknown count as wrong."""
     X, y = np.load(folder / "test.npz").values()
@@ -499,6 +515,12 @@ def test_the_commands_of_the_documentation(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        (["train.npy", "--key", "X"], "--key is for .npz, .mat: leave it out"),
+        (["train.npz", "--size", "8x8"], "--size is for folders of images"),
+        (["train.npz", "--no-header"], "--header is for .csv, .tsv: leave it out"),
+        (["train.npy", "--label", "99"], "so --label 99 is outside"),
+        (["train.npz", "--n-landmarks", "0"], "error: --n-landmarks (n_landmarks of"),
+        (["train.npz", "--device", "gpu"], "--device 'gpu'"),
         (["absent.npz"], "absent.npz: does not exist"),
         (["train.npz", "--method", "ksdv"], "did you mean 'ksvd'?"),
         (["train.npz", "--kernel", "pol:2"], "did you mean 'poly'?"),

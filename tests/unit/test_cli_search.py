@@ -101,6 +101,7 @@ def test_holdout_is_no_part_of_the_fit(table: Path, tmp_path: Path) -> None:
         (["--search", "9s", "--method", "ksvd"], "--method ksvd: leave it out"),
         (["--search", "9s", "--unsupervised"], "--search needs labels"),
         (["--holdout", "0.5", "--unsupervised"], "--holdout needs labelled rows"),
+        (["--holdout", "0.01"], "0.01 of 178 rows is 2, but there are 3 classes"),
         (["--search", "soon"], "'soon' is no time: write e.g. 60s"),
         (["--search", "0s"], "'0s' is no time"),
         (["--holdout", "0.5", "--test", "wine.csv"], "give one of them"),

@@ -64,6 +64,11 @@ def predict_rows(
 def explain_rows(path: Path, source: Source, n_rows: int) -> None:
     """Why the first rows get their labels, to standard output."""
     model = load_model(path)
+    if not (is_classifier(model) or is_outlier_detector(model)):
+        raise ValueError(
+            f"{path}: was fitted without labels, and explains none: fit again with "
+            "--label, or with --method outliers"
+        )
     rows = source.read(Columns.of_model(model))
     blocks = by_batches(np.asarray, rows, "reading")
     first_rows = islice((row for block in blocks for row in block), n_rows)

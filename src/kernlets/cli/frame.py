@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from ..backend.text import printable
+from .wording import in_shell
 
 INTERRUPTED = 130  # 128 + SIGINT, the convention of shells
 #: Errors that a user can understand; others should be reported as bugs.
@@ -64,16 +65,16 @@ def _explain(error: Exception) -> str:
     if isinstance(error, OSError):
         what = error.strerror or str(error)
         text = what if error.filename is None else f"{error.filename}: {what}"
-    elif hasattr(error, "in_shell"):  # an `OverMemory`
-        text = error.in_shell
+    elif hasattr(error, "in_shell"):  # an `OverMemory` or `DataFileError`
+        text = in_shell(error.in_shell)
     elif isinstance(error, MemoryError):
         text = f"not enough memory ({error}): use fewer samples, landmarks or atoms"
     elif isinstance(error, FORESEEN):
-        text = str(error)
+        text = in_shell(str(error))
     else:
         text = f"{type(error).__name__}: {error} (--debug shows where it comes from)"
     return printable(text)
 
 
 def _show_warning(message: Any, *_: Any, **__: Any) -> None:
-    typer.echo(f"warning: {printable(message)}", err=True)
+    typer.echo(f"warning: {printable(in_shell(str(message)))}", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,12 @@ def split_rows(rows: Table, share: float, seed: int) -> Split:
         )
     labels = np.asarray(rows.y)
     alone = np.unique(labels, return_counts=True)[1].min() < 2
+    n_classes, n_held_out = len(np.unique(labels)), ceil(share * len(labels))
+    if not alone and min(n_held_out, len(labels) - n_held_out) < n_classes:
+        raise ValueError(
+            f"--holdout {share:g} of {len(labels)} rows is {n_held_out}, but there are "
+            f"{n_classes} classes to fit and to score: give more rows, or another share"
+        )
     places = train_test_split(
         np.arange(len(labels)),
         test_size=share,

@@ -21,9 +21,16 @@ from ..datasets.rows_on_disk import parquet_bytes, parquet_files
 from ..datasets.table_types import Request, label_column, optional_import, refuse_gaps
 from .model_parts import feature_names
 from .progress import rows_progress
-from .standard_input import as_file, name_of
+from .standard_input import as_file, is_stream, name_of
 
 LARGE = 4  # files above this part of the memory option stay on disk
+FOLDER = "folders of images"
+READ_BY = {
+    "key": (".npz", ".mat"),
+    "size": (FOLDER,),
+    "header": (".csv", ".tsv"),
+}
+"""Options of reading, and the kinds of data that they are for."""
 BATCH_BYTES = 64 * 2**20  # of rows that are predicted or coded at a time
 
 
@@ -70,6 +77,7 @@ class Source:
 
         To fit, cells may be empty: the model is chosen for that.
         """
+        self._check_options()
         known = expected or Columns(0, gaps=True)
         keep = self.keep if expected is None else None
         with as_file(self.path) as path:
@@ -84,6 +92,26 @@ class Source:
         if labelled and rows.y is None:
             raise DataFileError(self.name, "has no labels: name them with --label")
         return rows if self.use_labels else rows._replace(y=None)
+
+    def beside(self, path: Path) -> Source:
+        """Another file, read with those options that suit its kind."""
+        other = replace(self, path=path)
+        unsuited = {name: None for name in READ_BY if not other._suits(name)}
+        return replace(other, **unsuited)  # type: ignore[arg-type]
+
+    def _check_options(self) -> None:
+        """Refuse options that would have no effect on a file of this kind."""
+        for name, kinds in READ_BY.items():
+            if getattr(self, name) is not None and not self._suits(name):
+                raise DataFileError(
+                    self.name, f"--{name} is for {', '.join(kinds)}: leave it out"
+                )
+
+    def _suits(self, name: str) -> bool:
+        if self.path.is_dir():
+            return FOLDER in READ_BY[name]
+        suffix = ".csv" if is_stream(self.path) else self.path.suffix.lower()
+        return suffix in READ_BY[name] or not self.path.exists()
 
     def _open(
         self,

@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +92,7 @@ def fit_model(
     held_out, numbers = None, None
     if test is not None:
         labelled = is_classifier(model)
-        held_out = replace(source, path=test).read(columns, labelled)
+        held_out = source.beside(test).read(columns, labelled)
         if labelled:
             check_labels(name_of(test), held_out.y, train.y)
     if holdout is not None:

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ..backend.names import guess
 from ..backend.text import printable, size_text
 from ..datasets.table_types import listed
 from ..persistence import info
@@ -71,7 +72,10 @@ def show_tables(kind: str | None) -> None:
     """Everything registered, or everything of one kind."""
     kinds = list(TABLES) if kind is None else [OTHER_NAMES.get(kind, kind)]
     if kinds[0] not in TABLES:
-        raise typer.BadParameter(f"choose from {', '.join(TABLES)}", param_hint="KIND")
+        hint = guess(kinds[0], TABLES)
+        raise typer.BadParameter(
+            f"{hint}choose from {', '.join(TABLES)}", param_hint="KIND"
+        )
     console = Console(highlight=False)
     for shown in kinds:
         grid = Table.grid(padding=(0, 2))

@@ -47,7 +47,7 @@ class Rules(NamedTuple):
 
 
 class BudgetPursuit(NamedTuple):
-    """How a sample is coded: by `omp` if `width` is not 0, else by `lasso`."""
+    """Parameters of the coder: `omp` if `width` is not 0, else `lasso`."""
 
     width: int
     alpha: float

@@ -24,7 +24,7 @@ class _Scratch(NamedTuple):
     explained: np.ndarray  # (m,) DᵀDα
     energy: np.ndarray  # (1,)
     # of OMP
-    left: np.ndarray
+    corr_residual: np.ndarray
     bits: np.ndarray
     rows: np.ndarray
     indices: np.ndarray
@@ -181,7 +181,7 @@ def _omp_code(gram, k_xx, pursuit, scratch):
         scratch.energy,
         pursuit.tol,
         eps,
-        scratch.left,
+        scratch.corr_residual,
         scratch.bits,
         mask,
         scratch.rows,
@@ -206,12 +206,12 @@ def _combine(weights, rows, n, total):
 
 
 @jit
-def _add_outer(rows, n, left, right, factor):
-    """rows[:n] += factor · left rightᵀ."""
+def _add_outer(rows, n, u, v, factor):
+    """rows[:n] += factor · u vᵀ."""
     for a in range(n):
-        weight, row = factor * left[a], rows[a]
-        for j in range(len(right)):
-            row[j] += weight * right[j]
+        weight, row = factor * u[a], rows[a]
+        for j in range(len(v)):
+            row[j] += weight * v[j]
 
 
 @jit

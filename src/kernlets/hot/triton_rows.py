@@ -18,7 +18,7 @@ from torch import Tensor
 
 from .reference import UNUSED, least_independent
 
-MAX_WIDTH = 128  # slots of a sample that fit into registers beside a tile of atoms
+MAX_WIDTH = 128  # slots of a sample that fit into registers with a tile of atoms
 ATOMS, FEATURES = 1024, 512  # sizes of the tiles
 TILE = 2**14  # numbers of a tile of atoms that fit into registers
 

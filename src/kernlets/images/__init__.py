@@ -1,4 +1,4 @@
-"""Photographs and other pictures: remove noise, fill holes, compare.
+"""Photographs and other pictures: remove noise, fill in lost pixels, compare.
 
 Nothing here is a file format: read and write pictures with Pillow or scikit-image, or
 use ``kernlets denoise`` and ``kernlets inpaint``.

@@ -62,10 +62,10 @@ def denoise(
         Standard deviation of the noise, in the unit of the pixels. Estimated if not
         given (`estimate_noise`).
     quality : {"best", "fast"}
-        "fast" looks once instead of three times at groups of similar patches, and
-        learns from and codes fewer of them: a quarter of the time.
+        "fast" filters groups of similar patches once instead of three times, and learns
+        from and codes fewer patches. It takes a quarter of the time.
     atoms : {"learned", "bundled"}
-        Those of the picture itself, or some that come with the library.
+        Atoms learned from the picture itself, or the atoms of the library.
     patch_size : int
         Height and width of a patch in pixels.
     random_state : int, RandomState, Generator or None
@@ -116,7 +116,7 @@ class ImageDenoiser(BaseEstimator):
     patch_size : int
         Height and width of a patch in pixels.
     quality : {"best", "fast"}
-        How many patches are looked at, and how often.
+        "fast" uses fewer patches and one pass of filters; see `denoise`.
     atoms : {"learned", "bundled"}
         Learned by `fit`, or 256 atoms of 8 x 8 pixels that come with the library, from
         photographs in the public domain. These save the time of learning, and do not
@@ -277,7 +277,7 @@ class ImageDenoiser(BaseEstimator):
 
     def _estimate(self, channels: Array, sigma: float) -> Array:  # (c, h, w)
         passes = filters(self.quality, channels.shape[1:])
-        progress = _Steps(self.progress, channels.shape[0] + len(passes))
+        progress = _StepProgress(self.progress, channels.shape[0] + len(passes))
         stack = namespace(channels).stack
         pilot = stack(
             [self._code_channel(channel, sigma, progress) for channel in channels]
@@ -287,7 +287,9 @@ class ImageDenoiser(BaseEstimator):
             progress.next()
         return pilot
 
-    def _code_channel(self, channel: Array, sigma: float, progress: _Steps) -> Array:
+    def _code_channel(
+        self, channel: Array, sigma: float, progress: _StepProgress
+    ) -> Array:
         """Replace the patches of one channel by their codes over the dictionary."""
         atoms = as_like(self.components_, channel)
         dictionary = ExplicitDictionary(atoms)
@@ -307,7 +309,7 @@ class ImageDenoiser(BaseEstimator):
         return denoised
 
 
-class _Steps:
+class _StepProgress:
     """Converts the share of the current step to the share of all work, to report it."""
 
     def __init__(self, report: Progress | None, n_steps: int) -> None:

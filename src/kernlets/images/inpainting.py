@@ -33,14 +33,14 @@ def inpaint(
 ) -> Any:
     """Fill in the lost pixels of a picture.
 
-    Known pixels stay as they are. See `ImageInpainter` for the method.
+    Other pixels do not change. See `ImageInpainter` for the method.
 
     Parameters
     ----------
     image : array (h, w) or (h, w, c), NumPy or torch
         Grey, colour or other channels; integers or floats of any range.
     mask : array (h, w) or of the shape of `image`, optional
-        True, or not zero, where pixels are lost. Those that are NaN are lost, too.
+        True, or not zero, where pixels are lost. NaN pixels are lost, too.
     patch_size : int
         Height and width of a patch in pixels.
     max_iter : int
@@ -67,13 +67,13 @@ def inpaint(
 
 
 class ImageInpainter(BaseEstimator):
-    """Lost pixels from known ones and from similar patches.
+    """Estimates lost pixels from the observed pixels of similar patches.
 
-    The first guess interpolates. Then groups of similar patches are looked for in the
-    guess; the patches of a group are samples of a normal distribution, whose
-    conditional expectation, given the pixels of a patch that are known, is the next
-    guess (Yu, Sapiro, Mallat 2012, with a model for each group instead of some for the
-    whole picture). Pixels with a lost channel are lost.
+    The first guess interpolates. Then groups of similar patches are searched in the
+    guess. The patches of a group are samples of a normal distribution; its conditional
+    expectation, given the observed pixels of a patch, is the next guess (Yu, Sapiro,
+    Mallat 2012, with a model for each group instead of a few for the whole picture).
+    Pixels with a lost channel are lost.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class ImageInpainter(BaseEstimator):
         return True
 
     def transform(self, image: Any, mask: Any = None) -> Any:
-        """The picture without holes: pixels that the mask marks, and those NaN."""
+        """Fill in the pixels of a picture that the mask marks, or that are NaN."""
         self._validate_params()
         pixels = check_pixels(image)
         lost = lost_pixels(pixels, mask)

@@ -77,7 +77,7 @@ def _means(
     sigma: float,
     count: int,
 ) -> Array:  # (g, 1, p)
-    """Mean patches between those of the noisy image and of the pilot.
+    """Mean patches between the means of the noisy image and of the pilot.
 
     The former have the noise σ²/k, the latter have lost detail. If the two differ by
     the noise only, then nothing was lost, and the pilot counts; the more they differ,

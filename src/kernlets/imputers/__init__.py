@@ -1,4 +1,4 @@
-"""What is missing and what is wrong: values filled in, gross errors marked."""
+"""Imputation of missing values, and detection of gross errors."""
 
 from .dictionary import DictionaryImputer
 from .gross import GrossErrorMask

@@ -39,16 +39,16 @@ WORKING_COPIES = 8  # copies of a row in memory while it is filled in
 
 
 class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
-    """Fill in missing values (NaN) by codes over what was observed of each row.
+    """Fill in missing values (NaN) by codes over the observed entries of each row.
 
     Without a learner the atoms are the training samples nearest to a row. It is coded
     over their images in the feature space of a kernel by least squares with a ridge,
-    and the same combination of the samples fills the gaps. Training samples that have
-    gaps themselves are filled in over the others, pass by pass, until nothing moves.
+    and the same combination of the samples gives the missing entries. Training samples
+    with missing entries are filled in from the others, pass by pass, until they settle.
 
-    With a learner, e.g. ``KSVD(60, n_nonzero_coefs=3)`` for images, the gaps are those
-    of ``inverse_transform(transform(X))``: sparse codes over learned atoms, pre-images
-    if these are in a feature space.
+    With a learner, e.g. ``KSVD(60, n_nonzero_coefs=3)`` for images, missing
+    entries are those of ``inverse_transform(transform(X))``: sparse codes over learned
+    atoms, and pre-images if the atoms are in a feature space.
 
     Parameters
     ----------
@@ -67,13 +67,13 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     tol : float, default=0.05
         Passes end when filled-in values move by less than this share of their size.
     add_indicator : bool, default=False
-        Whether to append a column for each feature with gaps in the training samples:
-        1 where it was missing, else 0.
+        Whether to append a column for each feature that is missing in some training
+        sample: 1 where it is missing, else 0.
 
     Attributes
     ----------
     mean_, scale_ : arrays (p,)
-        Mean and standard deviation of what was observed of each feature. With a
+        Mean and standard deviation of the observed entries of each feature. With a
         learner rows are only centred, and the deviation is 1.
     samples_ : array (n, p) or None
         The training samples, standardised and filled in.
@@ -102,7 +102,7 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     [0.2, 0.4, 0.8]
     """
 
-    _fills_gaps = True  # nothing is missing in what it returns
+    _fills_gaps = True  # `transform` returns no missing entries
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "learner": [LEARNER, None],
@@ -154,10 +154,10 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     def fit_transform(  # type: ignore[override]
         self, X: Any, y: Any = None
     ) -> Array:  # (n, p + indicators)
-        """Learn from the rows of X and fill in what is missing in them.
+        """Learn from the rows of X and fill in their missing entries.
 
-        Each row is filled in by the others. `transform` of the same rows also uses the
-        rows themselves, as they were filled in.
+        Each row is filled in from the others. `transform` of the same rows also uses
+        the filled-in rows themselves.
         """
         rows, complete_rows = self._learn(X)
         return self._to_original_units(rows, complete_rows)
@@ -257,9 +257,7 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         return (X - to_numpy(self.mean_)) / to_numpy(self.scale_)
 
     def _to_original_units(self, rows: np.ndarray, complete_rows: np.ndarray) -> Array:
-        """Put imputed values beside the observed ones, append indicators, and move them
-        to the device of the model.
-        """
+        """Combine observed and imputed values, and append indicators."""
         values = complete_rows * to_numpy(self.scale_) + to_numpy(self.mean_)
         imputed = filled(rows, values)
         if self.add_indicator:
@@ -268,7 +266,7 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         return as_like(imputed, self.mean_)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the features, and of the columns that say what was missing."""
+        """Names of the features and of the indicator columns."""
         names = super().get_feature_names_out(input_features)
         marks = [f"missingindicator_{names[j]}" for j in self.indicator_features_]
         return np.concatenate([names, np.array(marks, dtype=object)])

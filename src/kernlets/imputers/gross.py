@@ -66,32 +66,32 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
 
     A row is coded over the training samples by weighted least squares with a ridge,
     and entries with large residuals e lose their weight 1/(1 + exp(8(e²/δ − 1))), where
-    δ is a quantile of e²; and again, until the weights rest. This is regularised robust
-    coding (Yang et al., 2013). What then has a weight below one half is marked, and
-    whatever stands behind takes it as missing::
+    δ is a quantile of e². This is repeated until the weights settle: regularised robust
+    coding (Yang et al., 2013). Entries with a weight below one half become NaN, which
+    the next step of a pipeline takes as missing::
 
         make_pipeline(GrossErrorMask(), SRCClassifier())
 
     Where labels are given, as in such a pipeline, a row is coded over the samples of
-    each class alone, and the class with the smallest weighted error Σ w e² / Σ w says
-    what is marked. All samples together are so many directions that they explain what
-    covers a face as well as the face.
+    each class alone, and the class with the smallest weighted error Σ w e² / Σ w
+    decides which entries are marked. The samples of all classes together span so many
+    directions that they explain the cover of a face as well as the face.
 
-    It must be trained on clean samples of all classes, of which nothing is marked. Of
-    a new row that is clean about ``1 - quantile`` is, at no great cost: coders of the
-    rest need not see all.
+    It must be trained on clean samples of all classes; none of their entries is marked.
+    Of a clean new row about ``1 - quantile`` of the entries are marked, which costs
+    little, because the others are enough to code it.
 
     Parameters
     ----------
     quantile : float, default=0.6
-        Share of the entries that count as right when weights are found.
+        Share of the entries that count as correct when weights are computed.
     ridge : float, default=0.01
         Weight of the penalty on codes, relative to the mean energy of the atoms.
     max_iter : int, default=15
         Largest number of rounds.
     by_class : bool, default=True
-        Whether labels, where `fit` gets some, part the samples. For classes of several
-        samples each.
+        Whether rows are coded over the samples of each class alone, if `fit` gets
+        labels. For classes of several samples each.
 
     Attributes
     ----------

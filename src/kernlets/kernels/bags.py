@@ -36,8 +36,8 @@ class Bags:
 class MeanEmbedding(Structured):
     """κ(A, B) = mean over a in A and b in B of k(a, b), the mean map of bags.
 
-    Each bag is the mean of φ of its vectors. With a Gaussian k, κ tells distributions
-    apart by all their moments.
+    Each bag is the mean of φ of its vectors. With a Gaussian k, κ depends
+    on all moments of the distributions.
 
     Parameters
     ----------

@@ -5,8 +5,8 @@ their mean z̄, the code a minimises ‖φ(x_o) − Σᵢ aᵢ φ(zᵢ_o)‖² +
 entries are z̄ + Σᵢ aᵢ (zᵢ − z̄): the pre-image of the code by the map that is learned on
 the same samples (`kernlets.preimage`, "ridge").
 
-`DictionaryImputer` is this as an estimator. Kernel methods fill in the rows that they
-learn from likewise, because κ(x, y) needs the same features of both.
+`DictionaryImputer` is the estimator of this method. Kernel methods fill in their
+training rows in the same way, because κ(x, y) needs the same features of both.
 """
 
 from __future__ import annotations

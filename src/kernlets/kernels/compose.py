@@ -17,7 +17,7 @@ from ..backend.overwrite import plus, times
 from ..backend.rows import map_rows
 from ..backend.weights import Weights
 from ..core import Array, Kernel
-from .family import Family, finite, no_overflow
+from .family import ElementwiseKernel, finite, no_overflow
 from .user_kernels import floats_like, length
 
 
@@ -211,9 +211,11 @@ class Normalized(Kernel):
         return Normalized(self.kernel.restricted(share))
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
-        left = self._inverse_norms(X)
-        right = left if Y is None else self._inverse_norms(Y)
-        return times(times(_writable_matrix(self.kernel, X, Y), left[:, None]), right)
+        X_scale = self._inverse_norms(X)
+        Y_scale = X_scale if Y is None else self._inverse_norms(Y)
+        return times(
+            times(_writable_matrix(self.kernel, X, Y), X_scale[:, None]), Y_scale
+        )
 
     def diag(self, X: Array) -> Array:  # (n,)
         norms = self.kernel.diag(X)
@@ -221,9 +223,9 @@ class Normalized(Kernel):
 
     def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
         """With a = κ(x, x), κ̃ = κ/√(a b): ∂κ̃ = ∂κ/√(a b) - κ̃ ∂a/(2a)."""
-        left, right = self._inverse_norms(X), self._inverse_norms(Y)
-        gradient = self.kernel.pull(X, Y, W * left[:, None] * right)
-        shares = namespace(W).vecdot(W, self(X, Y)) * left * left
+        X_scale, Y_scale = self._inverse_norms(X), self._inverse_norms(Y)
+        gradient = self.kernel.pull(X, Y, W * X_scale[:, None] * Y_scale)
+        shares = namespace(W).vecdot(W, self(X, Y)) * X_scale * X_scale
         return gradient - shares[:, None] * self._half_energy_gradient(X)
 
     def bound(self, X: Array, weights: Weights = None) -> Kernel:
@@ -255,7 +257,7 @@ class Normalized(Kernel):
 
 def _stretch(kernel: Kernel, share: float) -> Kernel:
     """Return a kernel of the observed features with the scale of all features."""
-    if isinstance(kernel, Family):
+    if isinstance(kernel, ElementwiseKernel):
         return kernel.stretch(share)
     return kernel.restricted(share)
 
@@ -263,11 +265,11 @@ def _stretch(kernel: Kernel, share: float) -> Kernel:
 def _writable_matrix(kernel: Kernel, X: Array, Y: Array | None) -> Array:  # (n, m)
     """Kernel values in an array that the caller may overwrite.
 
-    Kernels outside this package may return an array that they still use, so theirs
-    is copied.
+    The arrays of kernels outside this package are copied, because such a kernel may
+    still use the array that it returned.
     """
     K = kernel(X, Y)
-    return K if isinstance(kernel, (Family, _Pair, Normalized)) else K * 1.0
+    return K if isinstance(kernel, (ElementwiseKernel, _Pair, Normalized)) else K * 1.0
 
 
 def _add(kernel: Kernel, other: Kernel | float) -> Sum:

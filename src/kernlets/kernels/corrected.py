@@ -1,9 +1,9 @@
 """Remedies for kernels that are not positive semi-definite.
 
 Such a kernel, e.g. of DTW distances, has negative eigenvalues on some sets of samples,
-and no feature space. Each class below turns it into a kernel that has one, by what it
-is on a set of reference samples, at most 500 of those that it is bound to. All pairs
-are treated alike, new samples as well as reference samples.
+and no feature space. Each class below turns it into a kernel that has one, by its
+matrix on reference samples, at most 500 of the training samples. New samples and
+reference samples are treated in the same way.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ class Clipped(_Projected):
     """A kernel without the negative eigenvalues that it has on reference samples.
 
     On these the matrix K = UΛUᵀ becomes U max(Λ, 0) Uᵀ, and for any samples
-    κ'(x, y) = κ(x, R) U₊Λ₊⁻¹U₊ᵀ κ(R, y): what the indefinite kernel says in the
-    directions where it is definite.
+    κ'(x, y) = κ(x, R) U₊Λ₊⁻¹U₊ᵀ κ(R, y): the indefinite kernel projected on the
+    directions in which it is definite.
 
     Parameters
     ----------
@@ -188,17 +188,17 @@ class Squared(_Projected):
 class Shifted(_Corrected):
     """κ'(x, y) = κ(x, y) + shift · [x = y]: eigenvalues are raised, none is dropped.
 
-    Similarities of different samples stay as they are. New samples are treated alike:
-    only a sample that equals another one gets the shift.
+    Similarities of different samples do not change. This holds for new samples as well:
+    only a pair of equal samples gets the shift.
 
     Parameters
     ----------
     kernel : Kernel
         The kernel, e.g. ``DTW()``.
     shift : float, default=None
-        What is added. None means the size of the most negative eigenvalue on up to 500
-        of the training samples, evenly taken; with more samples it may be too little,
-        which learners check.
+        The number added. None means the size of the most negative eigenvalue on up to
+        500 of the training samples, evenly spaced; with more samples it may be too
+        little, which learners check.
 
     Examples
     --------

@@ -13,11 +13,11 @@ from ..backend.overwrite import tanh, times
 from ..backend.sparse_rows import row_lengths, scaled_rows
 from ..backend.weights import Weights
 from ..core import Array, Kernel
-from .family import Family, Identity, positive, reset
+from .family import ElementwiseKernel, Identity, positive, reset
 from .pairs import products
 
 
-class Dot(Family):
+class Dot(ElementwiseKernel):
     """κ(x, y) = profile(s) with s = xᵀy; a subclass defines `profile` and `slope`."""
 
     accept_sparse: ClassVar[bool] = True

@@ -24,10 +24,10 @@ from ..backend.sparse_rows import entries, float_rows, refuse_sparse, variance
 from ..backend.weights import Weights
 from ..core import Array, Kernel
 
-HEADROOM = 2.0**20  # by how much sums over κ may be larger than κ itself
+HEADROOM = 2.0**20  # sums over κ may be larger than κ by this factor
 
 
-class Family(Kernel):
+class ElementwiseKernel(Kernel):
     """κ(x, y) = profile(s(x, y)) on rows of numbers.
 
     `profile` and `slope` may overwrite their NumPy argument.
@@ -141,9 +141,7 @@ class Family(Kernel):
         return kernel
 
     def _row_counts(self, X: Array) -> np.ndarray:  # (3,)
-        """The numbers of rows whose sums may overflow, whose κ(x, x) is accurate and
-        that are not zero.
-        """
+        """Count rows whose sums may overflow, with accurate κ(x, x), and nonzero rows."""
         extent, energy = self.extent(X), self.diag(X)
         info = namespace(extent).finfo(extent.dtype)
         large = ~(extent <= float(info.max) / HEADROOM)
@@ -153,7 +151,7 @@ class Family(Kernel):
         return np.array([int(mask.sum()) for mask in masks])
 
     def _default_rate(self, X: Array, weights: Weights) -> float:
-        """`default_rate`, or an error if s cannot be told from 0 in the dtype of X."""
+        """Return `default_rate`; raise if s vanishes or overflows in the dtype of X."""
         rate = self.default_rate(X, weights)
         first_row = as_float(take_rows(X, np.array([0])))
         if not 0 < rate < 1 / least_energy(entries(first_row)):
@@ -191,7 +189,7 @@ class Family(Kernel):
         return X
 
 
-class Exponential(Family):
+class Exponential(ElementwiseKernel):
     """κ = exp(-rate · s)."""
 
     bounded = True
@@ -210,7 +208,7 @@ class Exponential(Family):
         return e
 
 
-class Identity(Family):
+class Identity(ElementwiseKernel):
     """κ = s."""
 
     @property
@@ -227,10 +225,10 @@ class Identity(Family):
         return namespace(s).ones_like(s)
 
 
-class Stretched(Family):
+class Stretched(ElementwiseKernel):
     """κ(x, y) = profile(factor · s(x, y)) for the profile and s of another kernel."""
 
-    def __init__(self, kernel: Family, factor: float) -> None:
+    def __init__(self, kernel: ElementwiseKernel, factor: float) -> None:
         self.kernel = kernel
         self.factor = factor
 

@@ -8,11 +8,11 @@ from ..backend.arrays import namespace, zeros
 from ..backend.constraints import POSITIVE
 from ..backend.overwrite import divided, times
 from ..core import Array
-from .family import Exponential, Family, Identity, positive
+from .family import ElementwiseKernel, Exponential, Identity, positive
 from .pairs import feature_pull, feature_sums, l1_distances
 
 
-class Histogram(Family):
+class Histogram(ElementwiseKernel):
     """A family that checks that no entry is negative."""
 
     non_negative: ClassVar[bool] = True

@@ -17,7 +17,7 @@ MOST_LEVELS = 60  # beyond, all vectors are in cells that touch the origin
 
 
 class PyramidMatch(Counting):
-    """κ(A, B) = Σ over levels of 2⁻ˡ times the vectors of A and B that match anew.
+    """κ(A, B) = Σ over levels of 2⁻ˡ times the new matches of vectors of A and B.
 
     Vectors match on level l if they lie in one cell of a grid whose cells have the side
     width · 2ˡ; each matches one other at most, and counts on the finest level where it

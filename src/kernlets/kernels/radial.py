@@ -19,11 +19,11 @@ from ..backend.overwrite import power, root
 from ..backend.sparse_rows import centred, variance
 from ..backend.weights import Weights
 from ..core import Array, Kernel
-from .family import Exponential, Family, decay, positive, reset
+from .family import ElementwiseKernel, Exponential, decay, positive, reset
 from .pairs import feature_pull, l1_distances, squared_distances
 
 
-class Radial(Family):
+class Radial(ElementwiseKernel):
     """κ(x, y) = profile(s), s = ‖x - y‖²; a subclass defines `profile` and `slope`."""
 
     accept_sparse: ClassVar[bool] = True

@@ -36,7 +36,7 @@ PARSERS: dict[str, Callable[[Any], list[Any]]] = {
 
 
 def as_samples(kind: str, X: Any, like: Array | None = None) -> np.ndarray:  # (n,)
-    """X as an array of samples of one kind, or an error that says what is wrong.
+    """Convert X to an array of samples of one kind; raise if a sample is not valid.
 
     Numbers get the type of `like`, an array of a fitted model, or stay float32 if all
     of them are.

@@ -26,13 +26,13 @@ from .pairs import squared_distances
 from .samples import spread_parts
 from .structured import Structured
 
-SOME_STEPS = 1000  # steps whose distances set a bandwidth
-SOME_SERIES = 100  # series whose distances set gamma
+SOME_STEPS = 1000  # number of steps whose distances set a bandwidth
+SOME_SERIES = 100  # number of series whose distances set gamma
 SHIFTS_AT_ONCE = 2**22  # correlations that one thread holds in memory
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedSeries:
     """Series one after another, and in groups of eight."""
 
     series: Series
@@ -54,29 +54,31 @@ class Alignment(Structured):
         K = super().__call__(samples[order], Y_samples[Y_order])
         return _restore_order(K, order, Y_order)
 
-    def prepare(self, samples: np.ndarray) -> Packed:
+    def prepare(self, samples: np.ndarray) -> PackedSeries:
         series = Series.of(list(samples))
-        return Packed(series, Lanes.of(series))
+        return PackedSeries(series, Lanes.of(series))
 
-    def energies(self, prepared: Packed) -> np.ndarray:  # (n,)
+    def energies(self, prepared: PackedSeries) -> np.ndarray:  # (n,)
         return np.ones(len(prepared.series.lengths))
 
 
 class AllAlignments(Alignment):
-    """A kernel that sums over all alignments; sums are kept as logarithms."""
+    """A kernel that sums over all alignments; tiles have logarithms of the sums."""
 
     @abstractmethod
     def logs(self, rows: Series, columns: Lanes, which: slice) -> np.ndarray:
         """Logarithms of the sums over alignments of rows with columns[which]."""
 
     def tile(
-        self, left: Packed, right: Packed, rows: slice, columns: slice
+        self, left: PackedSeries, right: PackedSeries, rows: slice, columns: slice
     ) -> np.ndarray:
         """The logarithms of k, which `finish` normalises."""
         _check_channels(left, right)
         return self.logs(slice_series(left.series, rows), right.lanes, columns)
 
-    def normalize(self, K: np.ndarray, left: Packed, right: Packed) -> np.ndarray:
+    def normalize(
+        self, K: np.ndarray, left: PackedSeries, right: PackedSeries
+    ) -> np.ndarray:
         """Apply `normalized_logs` to the logarithms of all tiles."""
         left_logs = (
             np.diagonal(K).copy() if right is left else self._own_logs(left.series)
@@ -141,7 +143,9 @@ class GAK(AllAlignments):
         length = float(np.median([len(sample) for sample in samples]))
         return {"sigma": (median_distance(samples) or 1.0) * sqrt(length)}
 
-    def finish(self, K: np.ndarray, left: Packed, right: Packed) -> np.ndarray:
+    def finish(
+        self, K: np.ndarray, left: PackedSeries, right: PackedSeries
+    ) -> np.ndarray:
         K = self.normalize(K, left, right)
         return np.exp(np.minimum(K, 0.0, out=K), out=K)  # above 0 by rounding only
 
@@ -157,7 +161,7 @@ class DTW(Alignment):
 
     d² is the least Σ‖xᵢ - yⱼ‖² over alignments. DTW is no metric, and this kernel is
     not positive semi-definite in general: `GAK` is. Methods that factor a kernel matrix
-    drop its negative eigenvalues; others take ``Clipped(DTW())``.
+    drop its negative eigenvalues; other methods need ``Clipped(DTW())``.
 
     Parameters
     ----------
@@ -196,11 +200,11 @@ class DTW(Alignment):
         return {"gamma": 1.0 / median_square(squares)}
 
     def tile(
-        self, left: Packed, right: Packed, rows: slice, columns: slice
+        self, left: PackedSeries, right: PackedSeries, rows: slice, columns: slice
     ) -> np.ndarray:
         _check_channels(left, right)
         squares = self._squares(slice_series(left.series, rows), right.lanes, columns)
-        with quiet():  # exp(-∞) is meant
+        with quiet():  # exp(-∞) = 0 is intended
             squares *= -(1.0 if self.gamma is None else positive(self, "gamma"))
         return np.exp(squares)
 
@@ -210,7 +214,7 @@ class DTW(Alignment):
 
 
 @dataclass(frozen=True)
-class Units:
+class UnitSeries:
     """Series of unit norm."""
 
     samples: list[np.ndarray]
@@ -228,7 +232,7 @@ class CrossCorrelation(Structured):
     Parameters
     ----------
     gamma : float, default=10.0
-        How much the best shift outweighs the others.
+        Factor γ; the larger it is, the more the best shift outweighs the others.
 
     Notes
     -----
@@ -251,7 +255,7 @@ class CrossCorrelation(Structured):
     def __init__(self, gamma: float = 10.0) -> None:
         self.gamma = gamma
 
-    def prepare(self, samples: np.ndarray) -> Units:
+    def prepare(self, samples: np.ndarray) -> UnitSeries:
         units = [_unit_norm(sample.astype(np.float64)) for sample in samples]
         with np.errstate(over="ignore"):
             energies = [self._own_sum(x) for x in units]
@@ -259,17 +263,17 @@ class CrossCorrelation(Structured):
             raise ValueError(
                 f"CrossCorrelation: exp(γ c) overflows: lower gamma={self.gamma!r}"
             )
-        return Units(units, np.concatenate(energies) if energies else np.empty(0))
+        return UnitSeries(units, np.concatenate(energies) if energies else np.empty(0))
 
     def _own_sum(self, x: np.ndarray) -> np.ndarray:  # (1,)
         size = _fast_length([x], [x])
         return self._sums(_spectrum(x, size)[None], x, size)
 
-    def energies(self, prepared: Units) -> np.ndarray:  # (n,)
+    def energies(self, prepared: UnitSeries) -> np.ndarray:  # (n,)
         return (prepared.energies > 0).astype(np.float64)
 
     def tile(
-        self, left: Units, right: Units, rows: slice, columns: slice
+        self, left: UnitSeries, right: UnitSeries, rows: slice, columns: slice
     ) -> np.ndarray:
         xs, ys = left.samples[rows], right.samples[columns]
         _check_n_channels([*xs[:1], *ys[:1]])
@@ -342,7 +346,7 @@ def slice_series(series: Series, rows: slice) -> Series:
     return Series(series.values[starts[0] : starts[-1]], starts - starts[0])
 
 
-def _check_channels(left: Packed, right: Packed) -> None:
+def _check_channels(left: PackedSeries, right: PackedSeries) -> None:
     _check_n_channels([left.series.values[:1], right.series.values[:1]])
 
 

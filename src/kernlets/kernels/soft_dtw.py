@@ -12,7 +12,13 @@ from ..backend.ops import Lanes, Series
 from ..backend.rows import spread_rows
 from ..backend.scale import quiet
 from .family import positive
-from .series import SOME_SERIES, AllAlignments, Packed, median_distance, median_square
+from .series import (
+    SOME_SERIES,
+    AllAlignments,
+    PackedSeries,
+    median_distance,
+    median_square,
+)
 from .structured import symmetric_tiles
 
 
@@ -22,7 +28,7 @@ class SoftDTW(AllAlignments):
     D(x, y) = s(x, y) - ½ s(x, x) - ½ s(y, y) with s(x, y) = -β log Σ_π exp(-c_π/β),
     where c_π = Σ‖xᵢ - yⱼ‖² is the cost of an alignment π. For small β, D becomes the
     squared DTW distance; more smoothing lets more alignments count. It is not positive
-    semi-definite in general: `GAK` is. Others take ``Clipped(SoftDTW())``.
+    semi-definite in general: `GAK` is. Make it so by ``Clipped(SoftDTW())``.
 
     Parameters
     ----------
@@ -76,10 +82,12 @@ class SoftDTW(AllAlignments):
         logs = symmetric_tiles(self.tile, packed, len(samples))
         return -self._beta * self.normalize(logs, packed, packed)
 
-    def finish(self, K: np.ndarray, left: Packed, right: Packed) -> np.ndarray:
+    def finish(
+        self, K: np.ndarray, left: PackedSeries, right: PackedSeries
+    ) -> np.ndarray:
         gamma = 1.0 if self.gamma is None else positive(self, "gamma")
         K = self.normalize(K, left, right)
-        with quiet():  # exp(-∞) is meant
+        with quiet():  # exp(-∞) = 0 is intended
             K *= self._beta
             K *= gamma
         return np.exp(K, out=K)

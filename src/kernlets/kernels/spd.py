@@ -22,7 +22,7 @@ from .family import positive
 from .pairs import squared_distances
 from .structured import Structured
 
-SOME_MATRICES = 100  # matrices whose distances set a width
+SOME_MATRICES = 100  # number of matrices whose distances set gamma or theta
 ROUNDING = 1e-14  # squared distances below this share of the traces are set to 0
 SINGULAR = 1e-12  # least eigenvalue that a matrix may have, as a share of the largest
 

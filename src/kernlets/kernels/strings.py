@@ -77,7 +77,7 @@ class Spectrum(_Substrings):
 
 
 class Mismatch(_Substrings):
-    """Spectrum kernel in which a substring also counts for those that differ a little.
+    """Spectrum kernel in which a substring also counts for similar substrings.
 
     Each substring of length k adds 1 to all strings over the alphabet that differ from
     it in at most m places.

@@ -174,7 +174,7 @@ def _refuse_non_finite(values: Array) -> Array:
 
 
 def not_square(X: Any) -> str:
-    """What is wrong with X of this shape for a fit with `Precomputed`."""
+    """The error message for an X that is not square in a fit with `Precomputed`."""
     return (
         f"X of shape {tuple(X.shape)} is not the square matrix K(X, X) of the training "
         "samples, which kernel='precomputed' needs"

@@ -23,9 +23,9 @@ MAX_STEPS = 1000  # largest number of steps of a walk that may return
 class RandomWalk(Counting):
     """κ(G, H) = Σ over k of λᵏ times the pairs of walks of k steps with equal labels.
 
-    Walks may return. That is Σ λᵏ 1ᵀAₓᵏ1 with the adjacency matrix Aₓ of the direct
-    product of G and H, in which pairs of nodes have equal labels; the sum ends after
-    some steps, so that it exists for every λ.
+    Walks may return to a node. κ is Σ λᵏ 1ᵀAₓᵏ1 with the adjacency matrix Aₓ of the
+    direct product of G and H, in which pairs of nodes have equal labels; the sum ends
+    after `n_steps` steps, so that it is finite for every λ.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ class BlockSample:
         self.n_seen += block.shape[0]
 
     def _shares(self, n_block: int) -> tuple[int, int]:
-        """How many rows to take from a block of this size, and how many to keep."""
+        """Numbers of rows to take from a block of this size, and to retain."""
         n = self.n_seen + n_block
         size = self._target(n)
         # random rounding, so that blocks of a single row get their share, too

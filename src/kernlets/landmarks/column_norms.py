@@ -37,14 +37,14 @@ def column_norm(
 
 @dataclass(frozen=True)
 class ColumnNorms:
-    """The norms ‖kᵢ‖ for blocks of rows, from all samples or from some of them.
+    """The norms ‖kᵢ‖ for blocks of rows, from all samples or from a random subset.
 
     With the samples S, |S| = s, drawn uniformly from n,
 
         ‖kᵢ‖² ≈ κ(xᵢ, xᵢ)² + (n − 1)/|S ∖ i| Σ_{j ∈ S ∖ i} κ(xᵢ, xⱼ)²,
 
-    which is right in the mean. The diagonal is apart: under a narrow kernel it is most
-    of the norm, and samples in S would be drawn n/s times too often.
+    which is unbiased. The diagonal has a term of its own, because under a narrow kernel
+    it is most of the norm, and samples in S would be drawn n/s times too often.
     """
 
     kernel: Kernel

@@ -38,7 +38,7 @@ def leverage(
     n_pilot: int | None = None,
     regularization: float | None = None,
 ) -> np.ndarray:
-    """pᵢ ∝ the ridge leverage score of xᵢ: how hard it is to predict from the others.
+    """pᵢ ∝ the ridge leverage score of xᵢ: how badly the other samples predict it.
 
     See `leverage_scores`. The pilot has 2m samples by default, at least 512 and at
     most 2048, and all samples where there are fewer.

@@ -37,9 +37,9 @@ def rpcholesky(
     """m pivots, each drawn with probability ∝ its residual after the earlier ones.
 
     A round proposes `block` pivots from the residual diagonal d = diag(K − F Fᵀ) and
-    keeps each with probability (its residual given those kept) / (its d), which gives
-    exactly the distribution of drawing one by one. Pivots are in the order of drawing.
-    There are fewer than m if the residual vanishes, because they explain all of K.
+    accepts each with probability (its residual after the accepted ones) / (its d). This
+    gives exactly the distribution of drawing one by one. Pivots are in the order of
+    drawing. There are fewer than m if they explain all of K.
 
     An (n, m) matrix must fit in memory.
     """

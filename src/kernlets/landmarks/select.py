@@ -97,7 +97,7 @@ def choose(
         indices of rows of X, or points.
     kernel : Kernel
     X : array, memory map, `LazyRows`, Dask array or iterable of blocks of rows
-        Samplers in `BY_BLOCKS` draw the same landmarks wherever the rows are. An
+        Samplers in `BY_BLOCKS` draw the same landmarks from every container. An
         iterable is read once, and each block gives its share of the landmarks. With
         the other samplers, so does each chunk of a Dask array, and each piece of a
         memory map that is larger than a quarter of the memory budget.

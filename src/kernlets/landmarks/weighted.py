@@ -43,7 +43,7 @@ def draw(
     if replace:
         share = weights / weights.sum() if weights.any() else None
         return np.unique(rng.choice(len(weights), m, p=share))
-    return First.of(weights, 0, m, _draw_seed(rng)).rows
+    return FirstDraws.of(weights, 0, m, _draw_seed(rng)).rows
 
 
 def draw_rows(
@@ -83,7 +83,7 @@ def _weights_of_block(
 
 
 @dataclass(frozen=True)
-class First:
+class FirstDraws:
     """The m rows drawn first, by the exponential clocks that simulate drawing.
 
     Clocks with rates w ring in the order of draws without replacement with weights w.
@@ -96,7 +96,7 @@ class First:
     m: int
 
     @classmethod
-    def of(cls, weights: np.ndarray, first: int, m: int, seed: int) -> First:
+    def of(cls, weights: np.ndarray, first: int, m: int, seed: int) -> FirstDraws:
         """Draw from the rows `first`, `first` + 1, ... by their weights."""
         n = len(weights)
         with np.errstate(divide="ignore"):  # log 0 = -∞ is intended
@@ -105,8 +105,8 @@ class First:
         rows = np.arange(first, first + n)
         return cls(rows, rings, row_uniforms(seed + 1, first, n), m)._cut_to_m()
 
-    def __add__(self, other: First) -> First:
-        both = First(
+    def __add__(self, other: FirstDraws) -> FirstDraws:
+        both = FirstDraws(
             np.concatenate([self.rows, other.rows]),
             np.concatenate([self.rings, other.rings]),
             np.concatenate([self.luck, other.luck]),
@@ -114,15 +114,15 @@ class First:
         )
         return both._cut_to_m()
 
-    def _cut_to_m(self) -> First:
+    def _cut_to_m(self) -> FirstDraws:
         order = np.lexsort((self.luck, self.rings))[: self.m]
-        return First(self.rows[order], self.rings[order], self.luck[order], self.m)
+        return FirstDraws(self.rows[order], self.rings[order], self.luck[order], self.m)
 
 
 def _first_of_block(
     weigh: Callable[..., Any], m: int, seed: int, block: Array, first: int
-) -> First:
-    return First.of(host_weights(weigh(block, first)), first, m, seed)
+) -> FirstDraws:
+    return FirstDraws.of(host_weights(weigh(block, first)), first, m, seed)
 
 
 def _draw_seed(rng: np.random.Generator) -> int:

@@ -1,8 +1,8 @@
 """Outlier and novelty detection by how well dictionaries represent a row.
 
-`detector.py` has the estimator for rows that are all known, with `sampled.py` for its
-default dictionaries, `stream.py` the one for rows as they come, and `patches.py` the
-one for images and series. `thresholds.py` turns scores into labels and odds,
+`detector.py` has the estimator for a fixed set of rows, with `sampled.py` for its
+default dictionaries, `stream.py` the one for streams of rows, and `patches.py` the one
+for images and series. `thresholds.py` turns scores into labels and odds,
 `reasons.py` into words.
 """
 

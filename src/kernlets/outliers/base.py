@@ -67,7 +67,7 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
         return 1 - 2 * xp.astype(decision < 0, xp.int64)
 
     def predict_proba(self, X: Any, method: str = "linear") -> np.ndarray:  # (n, 2)
-        """How probably samples are normal, and outliers, as PyOD estimates it.
+        """Probabilities of samples to be normal and to be outliers, estimated as in PyOD.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
         return np.stack([1 - odds, odds], axis=1)
 
     def predict_confidence(self, X: Any) -> np.ndarray:  # (n,)
-        """How probably another training set would give samples the same labels.
+        """The probability that another training set would give a sample the same label.
 
         From 0 to 1, as in PyOD: Perini et al. 2020.
         """
@@ -96,8 +96,8 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
     def explain(self, X: Any) -> list[OutlierExplanation]:
         """Why samples get their scores, one explanation for each.
 
-        Printed, an explanation says which features stand out, and what would be usual;
-        `plotting.plot_outlier` draws it.
+        A printed explanation lists the features with the largest shares, and their usual
+        values; `plotting.plot_outlier` draws it.
 
         Parameters
         ----------

@@ -49,7 +49,7 @@ from .thresholds import (
 )
 
 LEARNING_SHARE = 16  # training rows of a file take 1/16 of the memory option
-REFERENCE_ROWS = 256  # normal rows that are kept for reasons if a learner is given
+REFERENCE_ROWS = 256  # normal rows that are stored for explanations of a learner
 AMONG_OUTLIERS = {"n_dictionaries": 96, "n_atoms": 16}
 ALL_NORMAL = {"n_dictionaries": 12, "n_atoms": 512}
 
@@ -177,7 +177,7 @@ class DictionaryOutlierDetector(OutlierDetector):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> DictionaryOutlierDetector:
-        """Learn what is normal from the rows of X; y is ignored."""
+        """Learn from the rows of X, which are mostly normal; y is ignored."""
         self._validate_params()
         allow_nan = at_hand(X)
         X = check_samples(
@@ -223,7 +223,7 @@ class DictionaryOutlierDetector(OutlierDetector):
     def _split(
         self, X: Array, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Numbers of the rows to learn from, and of those to calibrate with, if any.
+        """Numbers of the rows to learn from, and of the calibration rows, if any.
 
         From a file larger than a part of the memory option, evenly spaced rows are
         taken.

@@ -97,7 +97,7 @@ class PatchOutlierDetector(Estimator):
         """Learn what patches look like from one image or series, or a list of them.
 
         Their shape is (height, width) or (height, width, channels), or (steps,) or
-        (steps, channels). NaN means unknown if the detector knows missing values.
+        (steps, channels). NaN means missing, if the detector accepts missing values.
         """
         self._validate_params()
         is_list = isinstance(images, Sequence)

@@ -1,4 +1,4 @@
-"""Why a row is an outlier, or why not: shares of the features, and what is usual."""
+"""Explanations of scores: shares of the features, and usual values."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ from ..core import Array
 from ..fields import Conditions, Declared, Floats, Indices, Maybe, Size
 from ..kernels.complete import NEIGHBORS, RIDGE, fill_in, usual_kernel
 
-#: How a dictionary sees the rows: all features, half of them, or all without the
-#: correlations between them.
+#: Features that a dictionary uses: all, half of them, or all without the correlations
+#: between them.
 VIEWS = ("all", "half", "decorrelated")
 LEAST_UNIT = 1e-100  # least unit, as a share of the largest distance
 UNIT_ROWS = 4096  # training rows from which the unit of each dictionary is computed
@@ -52,10 +52,10 @@ class SampledDictionaries(Estimator):
     With the Laplacian kernel κ(x, z) = exp(−‖x − z‖₁/σ) all atoms φ(z) have unit norm,
     so that the best code with one non-zero belongs to the nearest atom, and its error
     is 1 − κ(x, z)². That error is close to 1 for everything far away; the distance
-    ‖x − z‖₁ = −σ/2 · log(1 − error) has the same order and keeps telling how far. A
+    ‖x − z‖₁ = −σ/2 · log(1 − error) has the same order and keeps growing. A
     row's score is a mean of its distances to the nearest atom of each dictionary, each
     in units of the median over the training rows: 1 is usual, 3 is three times as far.
-    Views whose scores spread more weigh less, so that none outvotes the others.
+    Views whose scores vary more weigh less, so that no view dominates.
 
     Few atoms are the point: a cluster of outliers that makes up 3 % of the rows has no
     atom in most dictionaries of 16, where one dictionary of all rows represents it
@@ -88,9 +88,9 @@ class SampledDictionaries(Estimator):
     is_single_ : array (r,)
         1 where no other training row is equal, otherwise 0.
     atoms_ : array (t, m)
-        The atoms of each dictionary, as places in `rows_`.
+        The atoms of each dictionary, as indices into `rows_`.
     features_ : array (t, p)
-        1 for the features that a dictionary sees, otherwise 0.
+        1 for the features that a dictionary uses, otherwise 0.
     views_ : array (t,)
         The view of each dictionary: 0 for all features, 1 for half of them, 2 for
         features without correlations.
@@ -310,7 +310,7 @@ class SampledDictionaries(Estimator):
     def _nearest_differences(
         self, member: Member, rows: Array, atoms: Array, self_atoms: np.ndarray
     ) -> tuple[Array, Array]:  # (n, q), (n,)
-        """|x − z| feature by feature for the nearest atom z, and its place."""
+        """|x − z| feature by feature for the nearest atom z, and its index."""
         xp = namespace(rows)
         distances = _mask_self(ops.l1_distances(rows, atoms), member, self_atoms)
         nearest = xp.argmin(distances, axis=1)

@@ -101,8 +101,8 @@ class StreamOutlierDetector(OutlierDetector):
     recent_far_ : array (f,)
         1 for those of the last samples that are far out, otherwise 0.
     reference_, reference_rows_ : arrays (r, p), (r,)
-        Those of the last samples that are not far out, scaled, and their numbers in the
-        stream: what `explain` compares with.
+        The last samples that are not far out, scaled, and their numbers in the stream;
+        `explain` compares with them.
     learner_ : estimator
         The learner as it is now.
     mean_, scale_ : arrays (p,)
@@ -110,7 +110,7 @@ class StreamOutlierDetector(OutlierDetector):
     n_samples_seen_ : int
         Number of samples so far, in all calls.
     n_restarts_ : int
-        How often everything was learned anew.
+        Number of times that everything was learned anew.
 
     Examples
     --------
@@ -203,7 +203,7 @@ class StreamOutlierDetector(OutlierDetector):
     def partial_fit(self, X: Any, y: Any = None) -> StreamOutlierDetector:
         """Score the next rows of the stream, then learn from them; y is ignored.
 
-        What was found is in `labels_` and `decision_scores_`. Until a quarter of
+        Results are in `labels_` and `decision_scores_`. Until a quarter of
         `window` rows has been seen, they are gathered, and the detector is not fitted.
         """
         self._validate_params()
@@ -231,14 +231,14 @@ class StreamOutlierDetector(OutlierDetector):
     def p_values(self, X: Any) -> np.ndarray:  # (n,)
         """The share of recent scores that are at least as abnormal, and of the sample.
 
-        Those of samples like the recent ones are at most a with a probability of at
+        For samples like the recent ones they are at most a with a probability of at
         most a.
         """
         return p_values(self._scores(X), self._training_scores())
 
     @property
     def reference_(self) -> Array:  # (r, p)
-        """Recent samples that are not far out, scaled, to compare others with."""
+        """Recent samples that are not far out, scaled, for explanations."""
         rows = index_like(self._recent_usual(), self.recent_rows_)
         return self._standardize(self.recent_rows_[rows])
 
@@ -279,7 +279,7 @@ class StreamOutlierDetector(OutlierDetector):
         """Learn everything from these rows, and return their scores and labels.
 
         A dictionary of the first half scores the second one, as new rows are scored.
-        Then one is learned from all rows but those that are far out.
+        Then a dictionary is learned from all rows that are not far out.
         """
         X = completed_rows(X)
         self.mean_, self.scale_ = robust_moments(X)

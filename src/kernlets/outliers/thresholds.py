@@ -118,7 +118,7 @@ def confidence(
     is_outlier: np.ndarray,  # (n,)
     share: float,
 ) -> np.ndarray:  # (n,)
-    """How probably another training set of this size would give the same label.
+    """The probability that another training set of this size gives the same label.
 
     Perini, Vercruyssen and Davis, "Quantifying the confidence of anomaly detectors in
     their example-wise predictions", 2020, as PyOD computes it.

@@ -146,7 +146,7 @@ def _methods_to_try(method: str, kernel: Kernel) -> list[str]:
 def _try_methods(
     targets: Targets, names: list[str], settings: PreimageSettings, start: Array | None
 ) -> Preimages:
-    """Try the methods in turn and keep the smallest distance for each target."""
+    """Try the methods one after the other; take the nearest point for each target."""
     xp = namespace(targets.anchors)
     points = nearest(targets) if start is None else start
     best = targets.squared_distance(points)

@@ -1,7 +1,7 @@
 """Further criteria of admission: distance, Babel measure, linear dependence.
 
-Those that the paper on budgets uses are in `budget_rules.py`; it names these in section
-III-A as alternatives. No sample can meet one of them twice.
+The paper on budgets names these criteria in section III-A as alternatives; those that
+it uses are in `budget_rules.py`. None of these admits the same sample twice.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE
 from .budget_rules import Admission, Coherence, ReconstructionCost
 
 
-class Apart(Admission):
+class ThresholdAdmission(Admission):
     """A criterion with a threshold; a subclass says which of `hot.budget.Rules`."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -27,7 +27,7 @@ class Apart(Admission):
         return {**super().rules(), self.entry: float(self.threshold) ** self.power}
 
 
-class FeatureDistance(Apart):
+class FeatureDistance(ThresholdAdmission):
     """Admit x if ‖φ(x) − φ(z)‖ > threshold for all anchors z.
 
     Parameters
@@ -55,7 +55,7 @@ class FeatureDistance(Apart):
         self.n_first = n_first
 
 
-class BabelMeasure(Apart):
+class BabelMeasure(ThresholdAdmission):
     """Admit x if Σ |κ(x, z)| / √(κ(x, x) κ(z, z)) < threshold, over all anchors z.
 
     Parameters
@@ -82,10 +82,10 @@ class BabelMeasure(Apart):
         self.n_first = n_first
 
 
-class LinearDependence(Apart):
+class LinearDependence(ThresholdAdmission):
     """Admit x if min ‖φ(x) − Σ ξ φ(z)‖² > threshold: approximate linear dependence.
 
-    The minimum is over all combinations of the anchors z: what x has beyond their span.
+    The minimum is over all combinations of the anchors z: the distance from their span.
 
     Parameters
     ----------

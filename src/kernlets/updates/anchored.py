@@ -25,7 +25,7 @@ from ..backend.arrays import (
 from ..backend.constraints import NOT_NEGATIVE
 from ..core import Array, Coded, SparseCoder, SparseCodes, Step
 from ..pursuits import OMP
-from .anchors import AnchorDescent, KernelTerm, LinearTerm, Mixed
+from .anchors import AnchorDescent, KernelTerm, LinearTerm, ObjectiveSum
 from .ksvd import KSVDUpdate, unweight_codes, weight_rows, weighted_sum
 from .refresh import LIMITS
 
@@ -120,7 +120,7 @@ class AnchoredUpdate(KSVDUpdate):
         kernel_and_samples = dictionary.kernel, samples, dictionary.energies
         kernel = KernelTerm(*kernel_and_samples, W, coded.weights)
         linear = self._linear_term(samples, start, coded.weights, descent)
-        objective = kernel if linear is None else Mixed(kernel, linear)
+        objective = kernel if linear is None else ObjectiveSum(kernel, linear)
         moved = dictionary.with_anchors(descent.run(objective, start))
         if linear is None:
             return moved

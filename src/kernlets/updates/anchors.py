@@ -30,7 +30,7 @@ from ..dictionaries import ExplicitDictionary
 from ..pursuits.coded_sums import code_and_sum
 from ..sklearn_base import BaseEstimator
 
-HALVINGS = 30  # after so many of a guarded step the anchors stay
+HALVINGS = 30  # largest number of halvings of a guarded step; then anchors stay
 
 class Objective(ABC):
     """A function of the anchors that falls as they improve."""
@@ -99,7 +99,7 @@ class KernelTerm(Objective):
 
 
 def _times_counts(rows: Array, counts: Array | None) -> Array:
-    """Multiply rows, or numbers, by how often each counts."""
+    """Multiply rows, or numbers, by their counts."""
     if counts is None:
         return rows
     return rows * (counts if rows.ndim == 1 else counts[:, None])
@@ -142,7 +142,7 @@ class LinearTerm(Objective):
         return 2 * self.weight * (self.codes_gram @ anchors - self.cross)
 
 
-class Mixed(Objective):
+class ObjectiveSum(Objective):
     """The sum of two objectives."""
 
     def __init__(self, first: Objective, second: Objective) -> None:
@@ -158,7 +158,7 @@ class Mixed(Objective):
 
 
 class AnchorDescent(BaseEstimator):
-    """How the anchors descend after each update of the atoms.
+    """Settings of the descent of the anchors after each update of the atoms.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ NO_MISSING = (
 
 
 class KSVDUpdate(AtomUpdate):
-    """Replaces each atom and its coefficients by the best rank-one fit, in turn.
+    """Replaces one atom after the other, with its coefficients, by a rank-one fit.
 
     Let E be the residual, without atom d, of the samples that use d. The exact update
     is E's leading singular pair. The approximate one is d ∝ Eᵀg, then g = E d, a step
@@ -65,7 +65,8 @@ class KSVDUpdate(AtomUpdate):
         another atom, are replaced by the worst represented samples.
     positive : bool
         Keep coefficients non-negative in the rank-one fits: cut them off at zero, which
-        is the best fit to the new atom. K-SVD learners set it if their coder is so.
+        is the best fit to the new atom. K-SVD learners set it if their coder has
+        ``positive=True``.
     positive_atoms : bool
         Keep atoms non-negative, in the same way; for explicit dictionaries only.
     """
@@ -135,8 +136,8 @@ class ParallelKSVDUpdate(AtomUpdate):
     Parameters
     ----------
     min_uses, max_coherence : int, float
-        As in `KSVDUpdate`. Atoms that are nearly the same share their samples and keep
-        others from being found; on images, too, errors are smaller than with 0.99.
+        As in `KSVDUpdate`. Nearly equal atoms share their samples and leave fewer for
+        other atoms; on images, too, errors are smaller than with 0.99.
     n_sweeps : int
         Sweeps over the atoms. With many of them the update is that of `MODUpdate`.
     positive_atoms : bool

@@ -31,12 +31,12 @@ def gauss_seidel(
     start: Array,  # (m, r)
     sweeps: int,
 ) -> Array:  # (m, r)
-    """Atoms of any length after some sweeps at fixed codes.
+    """Update atoms by sweeps at fixed codes; atoms may have any length.
 
     A sweep moves the atoms in turn, dⱼ ← ((ΓᵀX)ⱼ − Σ_{k≠j} (ΓᵀΓ)ⱼₖ dₖ) / (ΓᵀΓ)ⱼⱼ. This
-    is the best atom while the others are as they are, so the squared error never rises,
-    however coherent the atoms are and whatever the scales of their codes. Every second
-    sweep goes backwards. An atom without codes stays.
+    is the best atom while the others are fixed, so the squared error never rises, for
+    atoms of any coherence and codes of any scale. Every second sweep goes backwards. An
+    atom without codes does not change.
     """
     xp, power = namespace(start), diagonal(codes_gram)
     is_used = (power > least_energy(codes_gram))[:, None]
