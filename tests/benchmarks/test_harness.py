@@ -22,7 +22,7 @@ ONE_HOME = {
     r"class Skip\b": "skip.py",
     r"clear_refs|VmHWM|getrusage|VmRSS": "memory.py",
     r"cpuinfo|threadpool_info": "machine.py",
-    r"json\.dumps\(.*separators|O_APPEND": "records.py",
+    r"O_APPEND": "records.py",
     r"OPENBLAS_NUM_THREADS": "threads.py",
     r"class \w*Table\b": "tables.py",
     r"class \w*Chart\b|viewBox": "charts.py",

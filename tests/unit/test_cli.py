@@ -164,13 +164,6 @@ def test_explanations_need_labels(folder: Path) -> None:
     assert "was fitted without labels, and explains none" in told
 
 
-def test_a_page_needs_pictures(digits: Any, folder: Path, tmp_path: Path) -> None:
-    model = tmp_path / "m"
-    ok(run("fit", folder / "train.npz", "-m", model, *FIT, "--scale", "none"))
-    told = error("export", model, "-o", tmp_path / "page.html")
-    assert "give some with --data, or fit --scale unit" in told
-
-
 def test_a_kind_that_is_misspelt() -> None:
     assert "did you mean 'kernels'?" in error("list", "kernal", code=2)
 

@@ -305,7 +305,7 @@ def test_columns_that_number_rows_are_remembered_by_position(
             np.savez(path, X=rows)
         else:
             np.savetxt(path, rows, delimiter=",")
-    fit = ["--method", "mod", "--atoms", "8", "--no-normalize", *memory]
+    fit = ["--method", "mod", "--atoms", "8", "--scale", "none", *memory]
     result = run("fit", data, "-m", tmp_path / "m", *fit)
     assert "column '0' only tell rows apart" in result.stderr
     expected = ok("fit", bare, "-m", tmp_path / "n", *fit)

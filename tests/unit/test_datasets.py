@@ -182,7 +182,6 @@ def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv("KERNLETS_DATA", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as without HOME
-    assert datasets.available()["mnist"] == "OpenML (download)"
     with pytest.raises(DatasetNotFoundError, match="set KERNLETS_DATA"):
         datasets.load("mnist", download=False)
     monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda **_: usps_from_openml())
@@ -197,7 +196,6 @@ def test_folders_that_the_user_may_not_read_are_passed_over(home: Path) -> None:
     try:
         if user == 0:  # root may read everything, so this is tried as nobody
             os.seteuid(65534)
-        assert datasets.available()["mnist"] == "OpenML (download)"
         with pytest.raises(DatasetNotFoundError, match="that you may read"):
             datasets.load("mnist", download=False)
     finally:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from inspect import getattr_static, isfunction
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..config import options
 from ..sklearn_base import BaseEstimator, CallbackSupportMixin
@@ -15,6 +15,9 @@ from .callbacks import has_callbacks, told_fit
 from .notebook import portrait
 from .row_names import note_row_names
 from .work import at_work
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 METHODS = (
     "fit",
@@ -108,7 +111,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
                 params.update({f"{name}__{key}": value for key, value in own})
         return params
 
-    def set_params(self, **params: Any) -> Any:
+    def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of parts (``kernel__degree=3``).
 
         A part that is given by its name becomes the object that it names.

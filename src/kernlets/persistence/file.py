@@ -32,10 +32,7 @@ FOREIGN_SUFFIXES = frozenset(
     ".gz .tar .png .jpg .jpeg .tif .tiff .pdf .py .xlsx".split()
 )
 """Ends of names that promise a file of another kind."""
-ELSEWHERE = {
-    ".onnx": ", or make it one with `kernlets export` or to_onnx",
-    ".html": ", or make it one with `kernlets export` or to_page",
-}
+ELSEWHERE = {".onnx": ", or make it one with `kernlets export` or to_onnx"}
 
 
 class ModelFileError(FileError):
