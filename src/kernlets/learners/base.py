@@ -68,6 +68,7 @@ class DictionaryLearner(
         "n_iter_": Whole(),
     }
 
+    _acts_at_once = frozenset({"sparse_output"})
     _learns_gaps: ClassVar[bool] = False
     """Whether rows to learn from may have NaN, which means unknown."""
 
