@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -11,12 +13,16 @@ from sklearn.pipeline import make_pipeline
 from kernlets import (
     KSVD,
     OMP,
+    RBF,
     BudgetKernelDL,
+    FourierMap,
     KernelKSVD,
     NystroemMap,
     Polynomial,
     ResidualClassifier,
+    load,
     registry,
+    save,
 )
 from kernlets.updates import KSVDUpdate
 
@@ -99,3 +105,107 @@ def test_bad_names_are_refused_when_their_parameters_are_set():
     with pytest.raises(ValueError, match="coder=None has no parameters"):
         learner.set_params(coder__alpha=3)
     assert learner.kernel == "polly" and learner.coder is None
+
+
+METHODS = (
+    "transform",
+    "encode",
+    "predict",
+    "predict_proba",
+    "decision_function",
+    "residuals",
+    "reconstruction_error",
+    "score_samples",
+    "explain",
+)
+OTHER_VALUES = [None, True, False, 1, 3, 7, 101, 0.3, 2.5]
+NAMED = ["laplacian", "poly:3", "lasso:0.1", "mod", "kmeans", "relu", "nonsense"]
+
+
+def options_of(Estimator, key):
+    """Texts that a parameter may be, and some values that it may not be."""
+    constraints = Estimator._parameter_constraints.get(key, ())
+    options = [getattr(each, "options", ()) for each in constraints]
+    return [*(o for some in options for o in some), *NAMED, *OTHER_VALUES]
+
+
+def results_of(model, X):
+    answers = [getattr(model, name)(X) for name in METHODS if hasattr(model, name)]
+    return [as_arrays(answer) for answer in answers]
+
+
+def as_arrays(answer):
+    if hasattr(answer, "toarray"):
+        return answer.toarray()
+    return repr(answer) if isinstance(answer, (list, tuple)) else np.asarray(answer)
+
+
+def small(Estimator):
+    given = {"max_iter": 2, "random_state": 0, "n_components": 4, "seconds": 1}
+    names = Estimator._get_param_names()
+    if "n_atoms_per_class" in names:  # n_components is a former name of it
+        given.pop("n_components")
+    return Estimator(**{key: value for key, value in given.items() if key in names})
+
+
+FITTABLE = [E for E in registry.estimators() if "Auto" not in E.__name__]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("Estimator", FITTABLE)
+def test_a_fitted_model_works_as_it_was_fitted(Estimator):
+    rng = np.random.default_rng(0)
+    X, new = rng.random((40, 6)) + 0.1, rng.random((5, 6))
+    fitted = small(Estimator).fit(X, np.arange(40) % 2)
+    before = results_of(fitted, new)
+    for key in fitted.get_params(deep=False):
+        for value in options_of(Estimator, key):
+            changed = copy(fitted).set_params(**{key: value})
+            try:
+                after = results_of(changed, new)
+            except ValueError as error:
+                assert "parameter of" in str(error) or "lower it" in str(error), error
+                continue  # what a fit would say, too
+            if key in Estimator._acts_at_once:
+                continue
+            for first, second in zip(before, after, strict=True):
+                np.testing.assert_array_equal(first, second, err_msg=f"{key}={value}")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("Estimator", FITTABLE)
+def test_parameters_of_parts_do_not_change_a_fitted_model(Estimator):
+    rng = np.random.default_rng(0)
+    X, y, new = rng.random((40, 6)), np.arange(40) % 2, rng.random((5, 6))
+    model, names = small(Estimator), set(Estimator._get_param_names())
+    kernel = Polynomial(2) if "Sketch" in Estimator.__name__ else RBF(sigma=2.0)
+    given = {"kernel": kernel, "coder": OMP(2)}
+    given = {key: value for key, value in given.items() if key in names}
+    fitted = model.set_params(**given).fit(X, y)
+    before = results_of(fitted, new)
+    inner = {"coder__n_nonzero_coefs": 1, "kernel__sigma": 9.0, "kernel__degree": 3}
+    fitted.set_params(**{k: v for k, v in inner.items() if k in fitted.get_params()})
+    for first, second in zip(before, results_of(fitted, new), strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_the_next_fit_takes_the_new_parameters(rng):
+    X = rng.random((40, 6))
+    model = FourierMap(n_components=8, random_state=0).fit(X)
+    model.set_params(n_components=3)
+    assert model.transform(X).shape == (40, 8)
+    assert model.fit_transform(X).shape == model.transform(X).shape == (40, 3)
+    model.set_params(n_components="many")
+    with pytest.raises(ValueError, match="n_components"):
+        model.transform(X)
+
+
+def test_a_changed_model_can_be_saved(rng, tmp_path):
+    X = rng.random((40, 6))
+    model = FourierMap(n_components=8, random_state=0).fit(X)
+    expected = model.transform(X)
+    save(model.set_params(n_components=3), tmp_path / "model.safetensors")
+    loaded = load(tmp_path / "model.safetensors")
+    np.testing.assert_allclose(loaded.transform(X), expected)
+    loaded.set_params(n_components=5)
+    np.testing.assert_allclose(loaded.transform(X), expected)

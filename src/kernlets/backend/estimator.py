@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from copy import copy
 from functools import wraps
 from inspect import getattr_static, isfunction
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sklearn.base import clone
 
 from ..config import options
 from ..sklearn_base import BaseEstimator, CallbackSupportMixin
@@ -47,7 +50,11 @@ WHOLE_FITS = ("fit", "fit_transform", "fit_predict")
 NAMED: dict[str, Callable[[str], Any]] = {}
 """What the names mean that a parameter may have; each package enters its own here."""
 
+PARAMS = "_params_of_fit"
+"""Where parameters of the fit are noted; files leave it out (`fields.check`)."""
+
 _SENDER = "_sender_options"
+
 _LIMITED = "_on_own_threads"
 
 
@@ -74,6 +81,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             method = getattr_static(cls, name, None)  # its own, or of a mixin
             if isfunction(method) and _is_free(method):
                 setattr(cls, name, _on_own_threads(method))
+
+    _acts_at_once: ClassVar[frozenset[str]] = frozenset()
+    """Parameters that only say how new samples are treated, and need no fit."""
 
     _doc_link_module = "kernlets"
     _stores_row_names = True  # whether an explanation may need the names of rows
@@ -114,7 +124,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of parts (``kernel__degree=3``).
 
-        A part that is given by its name becomes the object that it names.
+        A part that is given by its name becomes the object that it names. A fitted
+        model works as it was fitted until the next fit, but for the parameters that
+        `_acts_at_once` names.
         """
         nested: dict[str, dict[str, Any]] = {}
         for key in params:
@@ -123,7 +135,10 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
                 nested.setdefault(name, {})[rest] = params[key]
         for name, own in nested.items():
             value = params.get(name, getattr(self, name, None))
-            part = self._named_part(name, value) if isinstance(value, str) else None
+            if isinstance(value, str):
+                part = self._named_part(name, value)
+            else:  # a copy, because a fitted model may hold the object
+                part = clone(value) if hasattr(value, "set_params") else None
             if part is None and name in type(self)._get_param_names():
                 _refuse_partless(name, own, value)
             if part is not None:
@@ -167,6 +182,23 @@ def _refuse_partless(name: str, own: dict[str, Any], value: Any) -> None:
         )
 
 
+def note_params(estimator: Any) -> None:
+    """Note the parameters with which an estimator was fitted."""
+    setattr(estimator, PARAMS, estimator.get_params(deep=False))
+
+
+def as_fitted(estimator: Any) -> Any:
+    """The estimator with the parameters of its fit, if others were set since."""
+    fitted = vars(estimator).get(PARAMS, {})
+    changed = [k for k, v in fitted.items() if getattr(estimator, k) is not v]
+    if not changed:
+        return estimator
+    own = {k: fitted[k] for k in changed if k not in estimator._acts_at_once}
+    as_it_was = copy(estimator)
+    vars(as_it_was).update(own)
+    return as_it_was
+
+
 def _is_inside(key: str, name: str) -> bool:
     return key.startswith(f"{name}__")
 
@@ -182,17 +214,25 @@ def _on_own_threads(method: Callable[..., Any]) -> Callable[..., Any]:
 
     Callbacks are told of a fit.
     """
-    tells, fits = method.__name__ in FITS, method.__name__ in WHOLE_FITS
+    name = method.__name__
+    tells, fits, names_rows = name in FITS, "fit" in name, name in WHOLE_FITS
 
     @wraps(method)
-    def limited(*args: Any, **kwargs: Any) -> Any:
+    def limited(self: Any, *args: Any, **kwargs: Any) -> Any:
         with at_work():
-            if tells and has_callbacks(args[0]):
-                result = told_fit(args[0], method, *args[1:], **kwargs)
+            if not fits:
+                model = as_fitted(self)
+                if model is not self:  # parameters were set since the fit
+                    self._validate_params()
+                return method(model, *args, **kwargs)
+            vars(self).pop(PARAMS, None)
+            if tells and has_callbacks(self):
+                result = told_fit(self, method, *args, **kwargs)
             else:
-                result = method(*args, **kwargs)
-        if fits and args[0]._stores_row_names:
-            note_row_names(args[0], args[1] if len(args) > 1 else kwargs.get("X"))
+                result = method(self, *args, **kwargs)
+            note_params(self)
+        if names_rows and self._stores_row_names:
+            note_row_names(self, args[0] if args else kwargs.get("X"))
         return result
 
     setattr(limited, _LIMITED, True)

@@ -141,6 +141,8 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         ),
     }
 
+    _acts_at_once = frozenset({"scheme", "gamma"})
+
     def __init__(
         self,
         n_atoms_per_class: int | None = None,

@@ -176,6 +176,8 @@ class KSADClassifier(ClassifierMixin, Estimator):
         ),
     }
 
+    _acts_at_once = frozenset({"n_neighbors"})
+
     def __init__(
         self,
         kernel: str | Kernel | Callable[..., Any] = "poly:8,coef0=1",
@@ -319,6 +321,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
         """The share of the neighbours' votes for each class."""
         codes = self._new_codes(X)
+        self._check_neighbors(self.codes_.shape[0])
         votes = count_votes(codes, self.codes_, self.code_classes_, self.n_neighbors)
         return collected(votes) / self.n_neighbors
 

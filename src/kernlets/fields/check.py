@@ -13,6 +13,8 @@ Dimension = str | int | None
 Declared = dict[str, "Field"]
 Conditions = dict[str, Callable[[Any], bool]]
 
+PARAMS = "_params_of_fit"
+"""Where an estimator notes the parameters that it was fitted with."""
 CALLBACKS = "_skl_callbacks"
 """Where scikit-learn keeps callbacks, which belong to a session and to no model."""
 
@@ -113,7 +115,7 @@ def attributes(value: Any) -> dict[str, Any]:
     """The parts of an object that its class has to declare."""
     if is_record(value):
         return {name: getattr(value, name) for name in record_fields(type(value))}
-    others = {*value.get_params(deep=False), CALLBACKS}
+    others = {*value.get_params(deep=False), CALLBACKS, PARAMS}
     return {name: v for name, v in vars(value).items() if name not in others}
 
 

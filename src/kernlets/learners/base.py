@@ -72,6 +72,7 @@ class DictionaryLearner(
         "n_iter_": Whole(),
     }
 
+    _acts_at_once = frozenset({"sparse_output"})
     n_components: Any
     init: Any
     n_nonzero_coefs: Any

@@ -12,6 +12,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from ..backend.estimator import Estimator, as_fitted, note_params
 from ..fields import attributes, is_record, record_fields
 from ..registry import storable
 from .codec import Codec, Decoder, Node, PersistenceError, Place
@@ -62,7 +63,7 @@ def _read_record(node: dict[str, Node], decoder: Decoder) -> Any:
 
 
 def _write_estimator(value: BaseEstimator, place: Place) -> dict[str, Node]:
-    name = _class_name(value, place)
+    name, value = _class_name(value, place), as_fitted(value)
     params = _without_session(value, value.get_params(deep=False))
     nodes = place.children(params), place.children(attributes(value))
     try:
@@ -95,6 +96,8 @@ def _read_estimator(node: dict[str, Node], decoder: Decoder) -> BaseEstimator:
     for name in state.keys() & estimator.get_params(deep=False):
         raise ValueError(f"{cls.__name__}.{name} is a parameter and cannot be fitted")
     vars(estimator).update(state)
+    if state and isinstance(estimator, Estimator):
+        note_params(estimator)
     return decoder.check(estimator)
 
 
