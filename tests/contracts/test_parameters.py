@@ -37,7 +37,7 @@ NAMES = {
 
 def cases():
     for Estimator in registry.estimators():
-        for name in NAMES.keys() & Estimator._get_param_names():
+        for name in sorted(NAMES.keys() & Estimator._get_param_names()):
             for case in NAMES[name]:
                 if name != "update" or takes_update(Estimator, case[0]):
                     yield Estimator, name, *case

@@ -141,7 +141,7 @@ class ElementwiseKernel(Kernel):
         return kernel
 
     def _row_counts(self, X: Array) -> np.ndarray:  # (3,)
-        """Count rows that may overflow, with accurate κ(x, x), and that are not 0."""
+        """Count rows with sums that may overflow, with accurate κ(x, x), and not 0."""
         extent, energy = self.extent(X), self.diag(X)
         info = namespace(extent).finfo(extent.dtype)
         large = ~(extent <= float(info.max) / HEADROOM)

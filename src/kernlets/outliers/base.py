@@ -67,7 +67,7 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
         return 1 - 2 * xp.astype(decision < 0, xp.int64)
 
     def predict_proba(self, X: Any, method: str = "linear") -> np.ndarray:  # (n, 2)
-        """Probabilities of samples to be normal and to be outliers, as PyOD has them.
+        """Probabilities of samples to be normal and to be outliers, as in PyOD.
 
         Parameters
         ----------
@@ -96,8 +96,8 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
     def explain(self, X: Any) -> list[OutlierExplanation]:
         """Why samples get their scores, one explanation for each.
 
-        A printed explanation lists the features with the largest shares and their usual
-        values; `plotting.plot_outlier` draws it.
+        A printed explanation lists the features with the largest shares, and their
+        usual values; `plotting.plot_outlier` draws it.
 
         Parameters
         ----------
