@@ -11,7 +11,7 @@ from scipy.linalg import eigh
 
 import kernlets
 from kernlets import RBF, FourierMap, IKAMap, Matern, NystroemMap, Polynomial
-from kernlets.maps.eigenfunctions import Sample, orthonormal, projected_gram
+from kernlets.maps.ika_eigenfunctions import Sample, orthonormal, projected_gram
 from kernlets.maps.refine import captured, refined_filters
 from kernlets.metrics import kernel_error
 

@@ -1,6 +1,6 @@
 """`IKAMap`: the leading eigenfunctions of a kernel, in any space of functions.
 
-Basis functions other than kernel functions are in `bases.py`; `refine.py` moves
+Basis functions other than kernel functions are in `ika_bases.py`; `refine.py` moves
 filters by gradient descent.
 """
 
@@ -24,15 +24,15 @@ from ..kernels import Precomputed, resolve
 from ..landmarks import choose
 from ..landmarks.select import count
 from .base import LandmarkMap
-from .bases import UNITS, at_samples, random_waves, units
-from .eigenfunctions import (
+from .ika_bases import UNITS, at_samples, random_waves, units
+from .ika_eigenfunctions import (
     Sample,
     draw_sample,
     gathered,
     orthonormal,
     projected_gram,
 )
-from .factor import check_definite, n_kept, trace_error
+from .nystroem_factor import check_definite, n_kept, trace_error
 from .refine import refined_filters
 from .spectral import all_eigenpairs
 

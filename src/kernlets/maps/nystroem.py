@@ -38,7 +38,8 @@ from ..kernels.definite import rounding
 from ..kernels.user_kernels import known_by_index, not_square
 from ..landmarks import Landmarks, choose
 from .base import LandmarkMap
-from .factor import (
+from .incomplete import incomplete_features
+from .nystroem_factor import (
     check_definite,
     in_float64,
     inverse_root,
@@ -46,7 +47,6 @@ from .factor import (
     n_kept,
     trace_error,
 )
-from .incomplete import incomplete_features
 from .spectral import Spectrum, all_eigenpairs, is_worth_it, leading_eigenpairs
 
 

@@ -13,7 +13,7 @@ from ..backend.arrays import as_like, double, inner, to_numpy
 from ..backend.rows import map_rows, sum_rows
 from ..backend.scale import quiet
 from ..core import Array, Kernel
-from .eigenfunctions import orthonormal
+from .ika_eigenfunctions import orthonormal
 
 
 def refined_filters(
