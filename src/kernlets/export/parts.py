@@ -133,8 +133,8 @@ def _(part: FastfoodMap, X: Value) -> Value:
 
 def _fast_frequencies(part: FastfoodMap) -> np.ndarray:  # (⌈k/2⌉, p)
     like = to_numpy(part.lengths_)
-    unit = part._padded(np.eye(part.n_features_in_, dtype=like.dtype))
-    blocks = [part._projected(unit, b) for b in range(len(part.diagonals_))]
+    unit = part._pad(np.eye(part.n_features_in_, dtype=like.dtype))
+    blocks = [part._project(unit, b) for b in range(len(part.diagonals_))]
     return (np.concatenate(blocks, axis=1)[:, : len(like)] * like).T
 
 

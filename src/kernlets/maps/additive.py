@@ -14,7 +14,7 @@ from ..kernels import Intersection, resolve
 from ..kernels.additive import AdditiveChi2, harmonic
 from .base import FeatureMap
 
-RELATIVE = 1e-13  # eigenvalues below, as a share of the largest, are rounding
+RELATIVE = 1e-13  # eigenvalues below this share of the largest are rounding errors
 
 
 class AdditiveMap(FeatureMap):
@@ -78,17 +78,17 @@ class AdditiveMap(FeatureMap):
     def fit(self, X: Any, y: Any = None) -> AdditiveMap:
         """Find the knots of each feature."""
         self._validate_params()
-        self.kernel_ = self._additive()
-        head, _ = self._first_rows(X)
+        self.kernel_ = self._additive_kernel()
+        head, _ = self._head_and_rows(X)
         _refuse_negative(head)
         columns = to_numpy(double(head)).T
-        knots = [self._knots(column) for column in columns]
-        factors = [_root(self._pairs(t[:, None], t)) for t in knots]
-        self.knots_ = as_like(_padded(knots), head)
-        self.projections_ = as_like(_padded(factors), head)
+        knots = [self._choose_knots(column) for column in columns]
+        factors = [_inverse_root(self._kernel_values(t[:, None], t)) for t in knots]
+        self.knots_ = as_like(_stack_with_zeros(knots), head)
+        self.projections_ = as_like(_stack_with_zeros(factors), head)
         return self
 
-    def _additive(self) -> Kernel:
+    def _additive_kernel(self) -> Kernel:
         kernel = resolve(self.kernel)
         if not isinstance(kernel, (Intersection, AdditiveChi2)):
             raise ValueError(
@@ -97,24 +97,24 @@ class AdditiveMap(FeatureMap):
             )
         return kernel
 
-    def _knots(self, column: np.ndarray) -> np.ndarray:  # (n,) -> (m,)
-        found = np.unique(column[column > 0])
-        if len(found) <= self.n_knots:
-            return found
-        places = np.linspace(0, len(found) - 1, self.n_knots).round().astype(int)
-        return found[places]
+    def _choose_knots(self, column: np.ndarray) -> np.ndarray:  # (n,) -> (m,)
+        values = np.unique(column[column > 0])
+        if len(values) <= self.n_knots:
+            return values
+        indices = np.linspace(0, len(values) - 1, self.n_knots).round().astype(int)
+        return values[indices]
 
-    def _pairs(self, x: Array, t: Array) -> Array:
+    def _kernel_values(self, x: Array, t: Array) -> Array:
         if isinstance(self.kernel_, AdditiveChi2):
             return harmonic(x, t)
         return namespace(x).minimum(x, t)
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, p r)
         _refuse_negative(X)
-        pairs = self._pairs(X[:, :, None], self.knots_)  # (n, p, m)
+        C = self._kernel_values(X[:, :, None], self.knots_)  # (n, p, m)
         xp = namespace(X)
-        found = xp.matmul(xp.permute_dims(pairs, (1, 0, 2)), self.projections_)
-        return xp.reshape(xp.permute_dims(found, (1, 0, 2)), (X.shape[0], -1))
+        features = xp.matmul(xp.permute_dims(C, (1, 0, 2)), self.projections_)
+        return xp.reshape(xp.permute_dims(features, (1, 0, 2)), (X.shape[0], -1))
 
     @property
     def _row_bytes(self) -> int:
@@ -137,19 +137,19 @@ def _refuse_negative(X: Array) -> None:
         )
 
 
-def _root(W: np.ndarray) -> np.ndarray:  # (m, m) -> (m, r)
+def _inverse_root(W: np.ndarray) -> np.ndarray:  # (m, m) -> (m, r)
     """W^(-½), up to a rotation."""
     if not len(W):
         return np.zeros((0, 0))
     values, vectors = np.linalg.eigh((W + W.T) / 2)
-    kept = values > RELATIVE * values[-1]
-    return vectors[:, kept] / np.sqrt(values[kept])
+    is_above_rounding = values > RELATIVE * values[-1]
+    return vectors[:, is_above_rounding] / np.sqrt(values[is_above_rounding])
 
 
-def _padded(parts: list[np.ndarray]) -> np.ndarray:
-    """Arrays of different sizes as one, with zeros; at least one entry long."""
-    shape = np.max([part.shape for part in parts], axis=0)
-    found = np.zeros((len(parts), *np.maximum(shape, 1)))
-    for place, part in zip(found, parts, strict=True):
-        place[tuple(slice(0, size) for size in part.shape)] = part
-    return found
+def _stack_with_zeros(arrays: list[np.ndarray]) -> np.ndarray:
+    """Arrays of different shapes as one array, filled with zeros, never empty."""
+    shape = np.max([array.shape for array in arrays], axis=0)
+    stacked = np.zeros((len(arrays), *np.maximum(shape, 1)))
+    for target, array in zip(stacked, arrays, strict=True):
+        target[tuple(slice(0, size) for size in array.shape)] = array
+    return stacked

@@ -75,49 +75,52 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
         memory option it is `LazyRows`.
         """
         check_is_fitted(self)
-        features = copy(self)._checked_features  # stays valid if the map is refitted
-        return map_rows(features, self._rows(X), self._row_bytes)
+        features = copy(self)._finite_features  # stays valid if the map is refitted
+        return map_rows(features, self._check_rows(X), self._row_bytes)
 
-    def _checked_features(self, X: Array) -> Array:  # (n, p) -> (n, k)
+    def _finite_features(self, X: Array) -> Array:  # (n, p) -> (n, k)
         """`_features`, or an error if they are not finite numbers."""
         with quiet():
-            found = self._features(X)
-        if not all_finite(found) and not self._is_incomplete(found):
+            features = self._features(X)
+        if not all_finite(features) and not self._is_only_missing(features):
             raise ValueError(
-                f"{type(self).__name__}: features are not finite in {found.dtype}, the "
-                "samples are too large. Scale them as those of the fit, or pass float64"
+                f"{type(self).__name__}: features are not finite in {features.dtype}, "
+                "the samples are too large. Scale them as those of the fit, or pass "
+                "float64"
             )
-        return found
+        return features
 
-    def _is_incomplete(self, found: Array) -> bool:
-        """Whether features are unknown only, where this map keeps what is."""
-        return self._keeps_gaps and not bool(namespace(found).isinf(found).any())
+    def _is_only_missing(self, features: Array) -> bool:
+        """Whether all features that are not finite are missing, as this map allows."""
+        return self._keeps_missing and not bool(
+            namespace(features).isinf(features).any()
+        )
 
     @property
-    def _keeps_gaps(self) -> bool:
-        """Whether what is unknown of a row is unknown of its features, too."""
+    def _keeps_missing(self) -> bool:
+        """Whether missing entries (NaN) of a row are missing in its features, too."""
         return False
 
-    def _rows(self, X: Any, reset: bool = False) -> Any:
+    def _check_rows(self, X: Any, reset: bool = False) -> Any:
         """Check X: one array, or blocks that are checked as they are read."""
         sparse, like = self._accept_sparse, None if reset else self._model_array
-        keys: dict[str, Any] = {"accept_sparse": sparse, "like": like}
-        keys["allow_nan"] = self._allow(reset)
-        return check_source(self, X, reset=reset, **keys)
+        checks: dict[str, Any] = {"accept_sparse": sparse, "like": like}
+        checks["allow_nan"] = self._allows_missing(reset)
+        return check_source(self, X, reset=reset, **checks)
 
-    def _allow(self, reset: bool) -> bool:
-        """Whether rows may have NaN, those of a fit or new ones."""
-        return self._keeps_gaps
+    def _allows_missing(self, reset: bool) -> bool:
+        """Whether rows may have NaN: those of a fit (`reset`), or new ones."""
+        return self._keeps_missing
 
-    def _first_rows(self, X: Any) -> tuple[Array, Any]:
-        """The first block, which sets the number of features, and all checked rows."""
-        return first_block(self._rows(X, reset=True))
+    def _head_and_rows(self, X: Any) -> tuple[Array, Any]:
+        """The first block of rows, which sets the number of features, and all rows."""
+        return first_block(self._check_rows(X, reset=True))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.sparse = self._accept_sparse
-        tags.input_tags.allow_nan = self._keeps_gaps
+        tags.input_tags.allow_nan = self._keeps_missing
         return tags
 
 
@@ -146,9 +149,9 @@ class LandmarkMap(FeatureMap):
         """
         check_is_fitted(self)
         row_bytes = 16 * sum(self.projection_.shape)
-        return over_rows(partial(_points, self), F, row_bytes)
+        return over_rows(partial(_preimage_points, self), F, row_bytes)
 
 
-def _points(feature_map: LandmarkMap, F: Array) -> Array:  # (n, k) -> (n, p)
+def _preimage_points(feature_map: LandmarkMap, F: Array) -> Array:  # (n, k) -> (n, p)
     coefs = over_landmarks(feature_map, F)
     return preimages(feature_map.kernel_, feature_map.landmarks_, coefs).points

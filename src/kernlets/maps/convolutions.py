@@ -1,4 +1,4 @@
-"""`ConvolutionMap`: series as what random convolutions of them give."""
+"""`ConvolutionMap`: features of series, from random convolutions."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from ..kernels.check_samples import check_samples, describe_input
 from ..kernels.series import GAK
 from ..sklearn_base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-LENGTHS = (7, 9, 11)  # weights of a wave
+LENGTHS = (7, 9, 11)  # possible numbers of weights of a wave
 MOST = max(LENGTHS)
-AT_ONCE = 16  # series that one thread works on
+AT_ONCE = 16  # number of series that a thread convolves in one call
 
 
 class ConvolutionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
@@ -91,10 +91,10 @@ class ConvolutionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         rng, k = generator(self.random_state), int(self.n_waves)
         longest = max(len(sample) for sample in samples)
         self.lengths_ = rng.choice(LENGTHS, size=k)
-        self.gaps_ = _gaps(rng, longest, self.lengths_)
+        self.gaps_ = _draw_gaps(rng, longest, self.lengths_)
         self.padded_ = rng.integers(0, 2, size=k)
         self.biases_ = rng.uniform(-1.0, 1.0, size=k)
-        self.weights_ = _weights(rng, samples[0].shape[1], self.lengths_)
+        self.weights_ = _draw_weights(rng, samples[0].shape[1], self.lengths_)
         return self
 
     def transform(self, X: Any) -> Any:  # (n, 2 n_waves)
@@ -105,20 +105,22 @@ class ConvolutionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
 
     def _features(self, samples: np.ndarray) -> np.ndarray:  # (n,) -> (n, 2 n_waves)
         self._check_channels(samples)
-        out = np.empty((len(samples), 2 * len(self.biases_)), floats_of(samples).dtype)
+        features = np.empty(
+            (len(samples), 2 * len(self.biases_)), floats_of(samples).dtype
+        )
 
-        def work(start: int) -> None:
-            some = Series.of(list(samples[start : start + AT_ONCE]))
-            out[start : start + AT_ONCE] = ops.convolve(some, self._waves())
+        def convolve_some(start: int) -> None:
+            series = Series.of(list(samples[start : start + AT_ONCE]))
+            features[start : start + AT_ONCE] = ops.convolve(series, self._waves())
 
         with quiet():
-            parallel(work, range(0, len(samples), AT_ONCE))
-        if not all_finite(out):
+            parallel(convolve_some, range(0, len(samples), AT_ONCE))
+        if not all_finite(features):
             raise ValueError(
-                f"convolutions of these series overflow in {out.dtype}: scale them, "
-                "e.g. with kernlets.datasets.z_normalize"
+                f"convolutions of these series overflow in {features.dtype}: scale "
+                "them, e.g. with kernlets.datasets.z_normalize"
             )
-        return out
+        return features
 
     def _waves(self) -> Waves:
         return Waves(
@@ -130,12 +132,12 @@ class ConvolutionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         )
 
     def _check_channels(self, samples: np.ndarray) -> None:
-        known = self.weights_.shape[1]
-        given = samples[0].shape[1] if len(samples) else known
-        if known != given:
+        n_fitted = self.weights_.shape[1]
+        n_channels = samples[0].shape[1] if len(samples) else n_fitted
+        if n_fitted != n_channels:
             raise ValueError(
-                f"series have {given} channels, but {known} in the fit: samples are "
-                "arrays (steps, channels), or (steps,) for one channel"
+                f"series have {n_channels} channels, but {n_fitted} in the fit: "
+                "samples are arrays (steps, channels), or (steps,) for one channel"
             )
 
     @property
@@ -146,23 +148,23 @@ class ConvolutionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         return describe_input(super().__sklearn_tags__(), GAK())
 
 
-def _gaps(
+def _draw_gaps(
     rng: np.random.Generator, longest: int, lengths: np.ndarray
 ) -> np.ndarray:  # (k,)
-    """2ᵘ with u uniform, so that a wave is at most as long as a series."""
-    most = np.maximum(1.0, (longest - 1) / (lengths - 1))
-    return np.floor(2 ** rng.uniform(0.0, np.log2(most))).astype(np.int64)
+    """Steps 2ᵘ with u uniform, so small that no wave is longer than a series."""
+    longest_steps = np.maximum(1.0, (longest - 1) / (lengths - 1))
+    return np.floor(2 ** rng.uniform(0.0, np.log2(longest_steps))).astype(np.int64)
 
 
-def _weights(
+def _draw_weights(
     rng: np.random.Generator, n_channels: int, lengths: np.ndarray
 ) -> np.ndarray:  # (k, c, MOST)
     """Normal weights of mean zero, on one or several channels chosen at random."""
-    found = np.zeros((len(lengths), n_channels, MOST))
-    for wave, length in zip(found, lengths, strict=True):
-        most = np.log2(min(n_channels, length) + 1)
-        count = min(n_channels, int(2 ** rng.uniform(0.0, most)))
-        chosen = rng.choice(n_channels, size=count, replace=False)
-        drawn = rng.standard_normal((count, length))
-        wave[chosen, :length] = drawn - drawn.mean(axis=1, keepdims=True)
-    return found
+    weights = np.zeros((len(lengths), n_channels, MOST))
+    for wave, length in zip(weights, lengths, strict=True):
+        largest_exponent = np.log2(min(n_channels, length) + 1)
+        n_used = min(n_channels, int(2 ** rng.uniform(0.0, largest_exponent)))
+        channels = rng.choice(n_channels, size=n_used, replace=False)
+        normal = rng.standard_normal((n_used, length))
+        wave[channels, :length] = normal - normal.mean(axis=1, keepdims=True)
+    return weights

@@ -72,12 +72,12 @@ class CountMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def fit(self, X: Any, y: Any = None) -> CountMap:
         """Learn which parts the samples in X have."""
         self._validate_params()
-        kernel = self._counting()
+        kernel = self._counting_kernel()
         samples = check_samples(self, X, kernel, reset=True)
         self.kernel_ = kernel.bound(samples)
         counts = self.kernel_.counts(samples)
-        parts, users = np.unique(counts.digests, return_counts=True)
-        self.vocabulary_ = parts[users >= self.min_samples]
+        digests, sample_counts = np.unique(counts.digests, return_counts=True)
+        self.vocabulary_ = digests[sample_counts >= self.min_samples]
         if not len(self.vocabulary_):
             raise ValueError(
                 f"no part is in {self.min_samples} samples: lower min_samples, or the "
@@ -95,10 +95,10 @@ class CountMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return over_rows(copy(self)._counts, samples)
 
     def _counts(self, samples: np.ndarray) -> sparse.csr_array:  # (n,) -> (n, m)
-        found = self.kernel_.counts(samples).matrix(self.vocabulary_)
-        return found.astype(floats_of(samples).dtype, copy=False)
+        counts = self.kernel_.counts(samples).matrix(self.vocabulary_)
+        return counts.astype(floats_of(samples).dtype, copy=False)
 
-    def _counting(self) -> Counting:
+    def _counting_kernel(self) -> Counting:
         kernel = resolve(self.kernel)
         if not isinstance(kernel, Counting):
             raise ValueError(

@@ -121,7 +121,7 @@ class FastfoodMap(FeatureMap):
     def fit(self, X: Any, y: Any = None) -> FastfoodMap:
         """Draw B, Π, G and S; only the width and the scale of X matter."""
         self._validate_params()
-        head, _ = self._first_rows(X)
+        head, _ = self._head_and_rows(X)
         self.kernel_, like = resolve(self.kernel).bound(head), no_rows(head)
         rng, h = generator(self.random_state), self._n_waves
         u = uniform(h, 1, "plain", rng)[:, 0]
@@ -166,32 +166,32 @@ class FastfoodMap(FeatureMap):
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
         angles = empty((X.shape[0], self.lengths_.shape[0]), like=X)
-        X, d = self._padded(X), self._d
+        X, d = self._pad(X), self._d
         lengths = as_like(self.lengths_, X)
         for block in range(self.diagonals_.shape[0]):
-            now = slice(block * d, (block + 1) * d)
-            used = lengths[now]
-            angles[:, now] = self._projected(X, block)[:, : used.shape[0]] * used
+            columns = slice(block * d, (block + 1) * d)
+            scales = lengths[columns]
+            angles[:, columns] = self._project(X, block)[:, : scales.shape[0]] * scales
         return waves(angles, self.n_components, self.phase_)
 
-    def _projected(self, X: Array, block: int) -> Array:  # (n, d)
+    def _project(self, X: Array, block: int) -> Array:  # (n, d)
         """Project the rows of X on the unit vectors of one block."""
-        first, *others = as_like(self.diagonals_[block], X)
-        Y = X * first
+        first_diagonal, *later_diagonals = as_like(self.diagonals_[block], X)
+        Y = X * first_diagonal
         ops.fwht(Y)
         if self.orders_ is not None:
             Y = namespace(Y).take(Y, self.orders_[block], axis=1)
-        for diagonal in others:
+        for diagonal in later_diagonals:
             Y *= diagonal
             ops.fwht(Y)
         return Y
 
-    def _padded(self, X: Array) -> Array:  # (n, p) -> (n, d)
+    def _pad(self, X: Array) -> Array:  # (n, p) -> (n, d)
         """Pad rows with zeros to a power of two; each row is contiguous."""
         (n, p), d = X.shape, self._d
-        Y = empty((n, d), like=X)
-        Y[:, :p], Y[:, p:] = X, 0.0
-        return Y
+        padded = empty((n, d), like=X)
+        padded[:, :p], padded[:, p:] = X, 0.0
+        return padded
 
     @property
     def _row_bytes(self) -> int:

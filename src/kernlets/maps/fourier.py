@@ -98,7 +98,7 @@ class FourierMap(FeatureMap):
     def fit(self, X: Any, y: Any = None) -> FourierMap:
         """Draw the frequencies; only the width and the scale of X matter."""
         self._validate_params()
-        head, _ = self._first_rows(X)
+        head, _ = self._head_and_rows(X)
         n, rng = self._n_waves, generator(self.random_state)
         self.kernel_ = resolve(self.kernel).bound(head)
         omega = frequencies(self.kernel_, n, head.shape[1], self.sampling, rng)

@@ -51,7 +51,7 @@ RADII: dict[type[Kernel], Callable[[Any, np.ndarray], np.ndarray]] = {
 def radii(kernel: Kernel, u: np.ndarray) -> np.ndarray:  # (n,) in (0, 1) -> (n,)
     """Factors that turn standard normal vectors into frequencies of the kernel."""
     if type(kernel) not in RADII:
-        names = ", ".join(kind.__name__ for kind in RADII)
+        names = ", ".join(cls.__name__ for cls in RADII)
         raise ValueError(
             f"kernel={kernel!r} has no known random frequencies: use {names} (or "
             "Laplacian with FourierMap), or NystroemMap, which takes any kernel"
@@ -69,15 +69,15 @@ def frequencies(
     sequence, which fills the space more evenly (Yang et al., 2014).
     """
     if isinstance(kernel, Laplacian):
-        return _cauchy(kernel, n, p, sampling, rng)
+        return _cauchy_frequencies(kernel, n, p, sampling, rng)
     u = uniform(n, p + 1, sampling, rng)
     normal = ndtri(u[:, :p])
     if sampling == "orthogonal":
-        normal = _orthogonalized(normal)
+        normal = _orthogonalize_groups(normal)
     return normal * radii(kernel, u[:, p])[:, None]
 
 
-def _cauchy(
+def _cauchy_frequencies(
     kernel: Laplacian, n: int, p: int, sampling: Sampling, rng: np.random.Generator
 ) -> np.ndarray:
     if sampling == "orthogonal":
@@ -102,11 +102,11 @@ def uniform(
         u = qmc.Sobol(p, seed=rng).random_base2(int(n - 1).bit_length())[:n]
     else:
         u = rng.random((n, p))
-    edge = np.finfo(np.float64).epsneg
-    return np.clip(u, edge, 1.0 - edge)
+    epsilon = np.finfo(np.float64).epsneg
+    return np.clip(u, epsilon, 1.0 - epsilon)
 
 
-def _orthogonalized(normal: np.ndarray) -> np.ndarray:  # (n, p)
+def _orthogonalize_groups(normal: np.ndarray) -> np.ndarray:  # (n, p)
     """Gram-Schmidt within groups of p rows, each keeping its length.
 
     The new directions depend only on the old directions, not on the lengths, so each
@@ -139,8 +139,8 @@ def waves(angles: Array, k: int, phase: float) -> Array:  # (n, ⌈k/2⌉) -> (n
     xp, (n, h) = namespace(angles), angles.shape
     if k % 2:
         angles[:, -1] += phase
-    out = empty((n, k), like=angles)
-    out[:, :h] = xp.cos(angles)
-    out[:, h:] = xp.sin(angles[:, : k - h])
-    out *= sqrt(2.0 / k)
-    return out
+    features = empty((n, k), like=angles)
+    features[:, :h] = xp.cos(angles)
+    features[:, h:] = xp.sin(angles[:, : k - h])
+    features *= sqrt(2.0 / k)
+    return features

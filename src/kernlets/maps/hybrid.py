@@ -109,7 +109,7 @@ class HybridMap(FeatureMap):
     def fit(self, X: Any, y: Any = None) -> HybridMap:
         """Choose landmarks, draw frequencies, and compute what both explain."""
         self._validate_params()
-        _, rows = self._first_rows(X)
+        _, rows = self._head_and_rows(X)
         rng = generator(self.random_state)
         self.head_ = NystroemMap(
             kernel=self.kernel,

@@ -24,15 +24,15 @@ from ..kernels import Precomputed, resolve
 from ..landmarks import choose
 from ..landmarks.select import count
 from .base import LandmarkMap
-from .ika_bases import UNITS, at_samples, random_waves, units
+from .ika_bases import UNITS, draw_waves, switched_at_samples, units
 from .ika_eigenfunctions import (
     Sample,
     draw_sample,
-    gathered,
+    gather_sample,
     orthonormal,
     projected_gram,
 )
-from .nystroem_factor import check_definite, n_kept, trace_error
+from .nystroem_factor import check_definite, choose_rank, trace_error
 from .refine import refined_filters
 from .spectral import all_eigenpairs
 
@@ -161,23 +161,23 @@ class IKAMap(LandmarkMap):
     def fit(self, X: Any, y: Any = None) -> IKAMap:
         """Draw a sample, choose the functions, solve the eigenproblem."""
         self._validate_params()
-        head, rows = self._first_rows(X)
+        head, rows = self._head_and_rows(X)
         self.kernel_ = resolve(self.kernel).bound(head)
         rng = generator(self.random_state)
-        rows, places = gathered(rows, self.n_samples, rng)
-        self._check_landmarks(places)
+        rows, row_numbers = gather_sample(rows, self.n_samples, rng)
+        self._check_landmarks(row_numbers)
         sample = draw_sample(self.kernel_, rows, self.n_samples, rng)
         self._choose_functions(rows, sample, rng)
-        if places is not None and self.landmark_indices_ is not None:
-            self.landmark_indices_ = places[self.landmark_indices_]
+        if row_numbers is not None and self.landmark_indices_ is not None:
+            self.landmark_indices_ = row_numbers[self.landmark_indices_]
         if self.refine_filters:
             self._refine(sample)
         self._solve(sample)
         return self
 
-    def _check_landmarks(self, places: np.ndarray | None) -> None:
-        is_given = not (isinstance(self.landmarks, str) or callable(self.landmarks))
-        if places is not None and is_given and np.ndim(self.landmarks) == 1:
+    def _check_landmarks(self, row_numbers: np.ndarray | None) -> None:
+        is_explicit = not (isinstance(self.landmarks, str) or callable(self.landmarks))
+        if row_numbers is not None and is_explicit and np.ndim(self.landmarks) == 1:
             raise ValueError(
                 "landmarks are indices of rows, but X is an iterable of blocks: pass "
                 "the rows themselves as landmarks, or X as one array or memory map"
@@ -192,14 +192,14 @@ class IKAMap(LandmarkMap):
             return
         if self.basis == "cosine":
             m = count(self.n_landmarks, sample.rows.shape[0])
-            waves = random_waves(self.kernel_, m, sample.rows, rng)
+            waves = draw_waves(self.kernel_, m, sample.rows, rng)
             self.landmarks_, self.offsets_ = waves
             return
-        found = choose(self.landmarks, self.kernel_, rows, self.n_landmarks, rng)
-        self.landmarks_, self.landmark_indices_ = found.points, found.indices
+        landmarks = choose(self.landmarks, self.kernel_, rows, self.n_landmarks, rng)
+        self.landmarks_, self.landmark_indices_ = landmarks.points, landmarks.indices
         if self.basis != "kernel":
-            units_ = at_samples(found.rows, sample.rows, rng)
-            self.landmarks_, self.offsets_ = units_
+            scaled = switched_at_samples(landmarks.rows, sample.rows, rng)
+            self.landmarks_, self.offsets_ = scaled
 
     def _refine(self, sample: Sample) -> None:
         if self.basis != "kernel" or not self.kernel_.differentiable:
@@ -208,11 +208,11 @@ class IKAMap(LandmarkMap):
                 "differentiable kernel such as RBF or Polynomial: change these, or set "
                 "refine_filters=0"
             )
-        error = (
+        message = (
             f"refine_filters={self.refine_filters} needs gradients by dense rows: "
             "pass X.toarray(), or set refine_filters=0"
         )
-        refuse_sparse(error, sample.rows)
+        refuse_sparse(message, sample.rows)
         self.landmarks_ = refined_filters(
             self.kernel_, sample.rows, self.landmarks_, self.refine_filters
         )
@@ -222,35 +222,35 @@ class IKAMap(LandmarkMap):
         """The generalized eigenproblem (5), in an orthonormal basis of range(B)."""
         n = 1 if self.landmarks_ is None else self.landmarks_.shape[0]
         row_bytes = 16 * max(n, sample.rows.shape[1])
-        B = map_rows(self._functions, sample.rows, row_bytes)
+        B = map_rows(self._basis_functions, sample.rows, row_bytes)
         U, R = orthonormal(B)
         self.n_samples_ = S = U.shape[0]
         pairs = all_eigenpairs(projected_gram(self.kernel_, sample, as_like(U, B)) / S)
         check_definite(pairs, 10 * eps(B), getattr(self.kernel_, "psd", True))
-        m = n_kept(pairs.values, self._checked_components(B), 10 * eps(B))
+        m = choose_rank(pairs.values, self._clipped_components(B), 10 * eps(B))
         vectors = pairs.vectors[:, :m] * (S * pairs.values[:m]) ** 0.5
         self.eigenvalues_ = as_like(pairs.values[:m], B)
         self.projection_ = as_like(R @ vectors, B)
-        probe = index_like(spread_rows(S), B)
-        F = B[probe] @ self.projection_
-        self.kernel_error_ = trace_error(sample.energies[probe], F)
+        probe_rows = index_like(spread_rows(S), B)
+        F = B[probe_rows] @ self.projection_
+        self.kernel_error_ = trace_error(sample.energies[probe_rows], F)
 
-    def _checked_components(self, B: Array) -> int | float | None:
+    def _clipped_components(self, B: Array) -> int | float | None:
         m, n = self.n_components, B.shape[1]
         if isinstance(m, Integral):
             return clipped("n_components", int(m), n, "basis functions")
         return m
 
-    def _functions(self, X: Array) -> Array:  # (n, p) -> (n, n_functions)
+    def _basis_functions(self, X: Array) -> Array:  # (n, p) -> (n, n_functions)
         """b(X)."""
         if callable(self.basis):
-            return _checked(self.basis(X), X)
+            return _check_basis_values(self.basis(X), X)
         if self.basis == "kernel":
             return self.kernel_(X, self.landmarks_)
         return units(self.basis, X, self.landmarks_, self.offsets_)
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, m)
-        return self._functions(X) @ self.projection_
+        return self._basis_functions(X) @ self.projection_
 
     @property
     def _row_bytes(self) -> int:
@@ -267,8 +267,8 @@ class IKAMap(LandmarkMap):
 
     @property
     def _accept_sparse(self) -> bool:
-        can = getattr(resolve(self.kernel), "accept_sparse", False)
-        return can and self.basis == "kernel"
+        kernel_takes_sparse = getattr(resolve(self.kernel), "accept_sparse", False)
+        return kernel_takes_sparse and self.basis == "kernel"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -276,7 +276,7 @@ class IKAMap(LandmarkMap):
         return tags
 
 
-def _checked(values: Any, X: Array) -> Array:  # (n, n_functions)
+def _check_basis_values(values: Any, X: Array) -> Array:  # (n, n_functions)
     """Check what a user's basis function returned for the rows X."""
     if not is_array(values) or values.ndim != 2 or values.shape[0] != X.shape[0]:
         raise ValueError(

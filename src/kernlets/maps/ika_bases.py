@@ -39,17 +39,17 @@ UNITS: dict[str, Callable[[Array], Array]] = {
 
 
 def units(
-    kind: str,
+    unit: str,
     X: Array,  # (n, p)
     filters: Array,  # (m, p)
     offsets: Array,  # (m,)
 ) -> Array:  # (n, m)
     """unit(⟨wⱼ, xᵢ⟩ − tⱼ)."""
     with quiet():  # a product that overflows is still on one side of the offset
-        return UNITS[kind](X @ as_like(filters, X).T - as_like(offsets, X))
+        return UNITS[unit](X @ as_like(filters, X).T - as_like(offsets, X))
 
 
-def at_samples(
+def switched_at_samples(
     filters: Array,  # (m, p)
     sample: Array,  # (S, p)
     rng: np.random.Generator,
@@ -60,17 +60,17 @@ def at_samples(
     """
     xp, m = namespace(filters), filters.shape[0]
     with quiet():
-        along = sample @ filters.T
-    check_range(along, "X · filters")
-    spread = xp.std(along, axis=0)
-    known = spread > least_energy(along)
-    factors = 1.0 / xp.where(known, spread, xp.ones_like(spread))
-    chosen = index_like(rng.integers(sample.shape[0], size=m), along)
-    offsets = along[chosen, index_like(np.arange(m), along)]
+        projections = sample @ filters.T
+    check_range(projections, "X · filters")
+    std = xp.std(projections, axis=0)
+    is_varying = std > least_energy(projections)
+    factors = 1.0 / xp.where(is_varying, std, xp.ones_like(std))
+    sample_rows = index_like(rng.integers(sample.shape[0], size=m), projections)
+    offsets = projections[sample_rows, index_like(np.arange(m), projections)]
     return filters * factors[:, None], offsets * factors
 
 
-def random_waves(
+def draw_waves(
     kernel: Kernel,
     m: int,
     sample: Array,  # (S, p)

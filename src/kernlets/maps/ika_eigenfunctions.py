@@ -26,46 +26,46 @@ class Sample(NamedTuple):
     """Rows that stand for the distribution of the data."""
 
     rows: Array  # (S, p)
-    points: Array  # the same as the second argument of the kernel
+    points: Array  # the same rows, as the second argument of the kernel
     energies: Array  # (S,) κ(x, x)
 
 
-def gathered(
+def gather_sample(
     rows: Any, n_samples: int, rng: np.random.Generator
 ) -> tuple[Array, np.ndarray | None]:
     """Random rows of a stream as one array, and their row numbers in the stream.
 
-    An array is returned unchanged.
+    An array that is no stream is returned unchanged.
     """
     if not is_blocks(rows):
         return rows, None
 
-    def take(block: Array, m: int) -> tuple[Array, np.ndarray]:
-        chosen = np.sort(rng.choice(block.shape[0], m, replace=False))
-        return block[index_like(chosen, block)], chosen
+    def draw_rows(block: Array, n_drawn: int) -> tuple[Array, np.ndarray]:
+        row_numbers = np.sort(rng.choice(block.shape[0], n_drawn, replace=False))
+        return block[index_like(row_numbers, block)], row_numbers
 
-    pool = BlockSample(take, lambda n: min(n, n_samples), rng)
+    sampled_rows = BlockSample(draw_rows, lambda n: min(n, n_samples), rng)
     for block in rows:
-        pool.add(block)
-    return pool.rows, pool.indices
+        sampled_rows.add(block)
+    return sampled_rows.rows, sampled_rows.indices
 
 
 def draw_sample(
     kernel: Kernel, X: Array, n_samples: int, rng: np.random.Generator
 ) -> Sample:
-    """`n_samples` random rows of X, or all rows if there are fewer.
+    """Draw `n_samples` random rows of X, or all rows if there are fewer.
 
-    From rows on disk it takes no more than fit into a part of the memory option.
+    It draws only as many rows from disk as fit into a part of the memory option.
     """
-    n, room = X.shape[0], max(1, rows_in_room(X, 32))
-    n_samples = min(n_samples, room)
-    chosen = np.sort(rng.choice(n, min(n_samples, n), replace=False))
-    found = choose(chosen, kernel, X, None, rng)
+    n, max_rows = X.shape[0], max(1, rows_in_room(X, 32))
+    n_samples = min(n_samples, max_rows)
+    row_numbers = np.sort(rng.choice(n, min(n_samples, n), replace=False))
+    landmarks = choose(row_numbers, kernel, X, None, rng)
     if known_by_index(kernel, X):
-        energies = kernel.diag(X)[index_like(chosen, X)]
+        energies = kernel.diag(X)[index_like(row_numbers, X)]
     else:
-        energies = kernel.diag(found.rows)
-    return Sample(found.rows, found.points, energies)
+        energies = kernel.diag(landmarks.rows)
+    return Sample(landmarks.rows, landmarks.points, energies)
 
 
 def orthonormal(B: Array) -> tuple[Array, Array]:  # (S, n) -> (S, r), (n, r)
@@ -75,33 +75,33 @@ def orthonormal(B: Array) -> tuple[Array, Array]:  # (S, n) -> (S, r), (n, r)
     numerically singular for kernel functions and B much less so.
     """
     xp = namespace(B)
-    cut, least = max(CUT, 10 * eps(B)), least_energy(B)
+    cutoff, smallest_length = max(CUT, 10 * eps(B)), least_energy(B)
     B = double(B)
-    sizes = lengths(B.T)
-    known = sizes > least  # of what is smaller digits are lost
-    B = xp.where(known, B, 0.0)
-    sizes = xp.where(known, sizes, xp.ones_like(sizes))
+    column_lengths = lengths(B.T)
+    is_accurate = column_lengths > smallest_length  # shorter ones have lost digits
+    B = xp.where(is_accurate, B, 0.0)
+    column_lengths = xp.where(is_accurate, column_lengths, xp.ones_like(column_lengths))
     with serial_blas:  # threads of LAPACK mostly wait for each other here
-        U, s, Vh = xp.linalg.svd(B / sizes, full_matrices=False)
-    r = int((s > cut * s[0]).sum())
+        U, s, Vh = xp.linalg.svd(B / column_lengths, full_matrices=False)
+    r = int((s > cutoff * s[0]).sum())
     if r == 0:
         raise ValueError(
             "all basis functions are zero on the sample: choose other landmarks, "
             "another basis, or check X for zero rows"
         )
-    return U[:, :r], Vh[:r].T / s[:r] / sizes[:, None]
+    return U[:, :r], Vh[:r].T / s[:r] / column_lengths[:, None]
 
 
 def projected_gram(kernel: Kernel, sample: Sample, U: Array) -> Array:  # (r, r)
     """UᵀGU in float64, from blocks of rows of G at and right of its diagonal."""
     S = U.shape[0]
 
-    def upper(places: np.ndarray) -> Array:
-        here, on = slice(places[0], places[-1] + 1), slice(places[0], S)
-        K = kernel(sample.rows[here], sample.points[on])
-        image = K @ U[on]
-        image -= 0.5 * (K[:, : len(places)] @ U[here])  # counted twice below
-        return double(U[here].T @ image)
+    def block_product(indices: np.ndarray) -> Array:
+        block, columns = slice(indices[0], indices[-1] + 1), slice(indices[0], S)
+        K = kernel(sample.rows[block], sample.points[columns])
+        KU = K @ U[columns]
+        KU -= 0.5 * (K[:, : len(indices)] @ U[block])  # counted twice below
+        return double(U[block].T @ KU)
 
-    half = sum_rows(upper, np.arange(S), 2 * S * U.dtype.itemsize)
-    return half + half.T
+    half_product = sum_rows(block_product, np.arange(S), 2 * S * U.dtype.itemsize)
+    return half_product + half_product.T

@@ -41,13 +41,13 @@ from .base import LandmarkMap
 from .incomplete import incomplete_features
 from .nystroem_factor import (
     check_definite,
+    choose_rank,
     in_float64,
     inverse_root,
     kernel_matrix,
-    n_kept,
     trace_error,
 )
-from .spectral import Spectrum, all_eigenpairs, is_worth_it, leading_eigenpairs
+from .spectral import Eigenpairs, all_eigenpairs, is_krylov_small, leading_eigenpairs
 
 
 class NystroemMap(LandmarkMap):
@@ -167,7 +167,7 @@ class NystroemMap(LandmarkMap):
         """Fit, and return the virtual samples of X; C is computed only once."""
         _refuse_iterator(X, "fit_transform")
         rows, found = self._prepare(X)
-        F = map_rows(self._checked_features, rows, self._row_bytes)
+        F = map_rows(self._finite_features, rows, self._row_bytes)
         if not is_array(F):  # not in memory: computed when it is read
             self._finish(X, rows, found)
             return self.transform(X)
@@ -207,7 +207,7 @@ class NystroemMap(LandmarkMap):
         self._validate_params()
         if self.truncation == "samples":
             _refuse_iterator(X, "truncation='samples'")
-        head, rows = self._first_rows(X)
+        head, rows = self._head_and_rows(X)
         self.kernel_ = resolve(self.kernel).bound(some_objects(head))
         _check_square(self.kernel_, head)
         rng = generator(self.random_state)
@@ -223,7 +223,7 @@ class NystroemMap(LandmarkMap):
         pairs, tolerance = self._eigenpairs(found, rng)
         check_definite(pairs, tolerance, getattr(self.kernel_, "psd", True))
         wanted = self.n_components if self.truncation == "landmarks" else None
-        k = n_kept(pairs.values, wanted, tolerance)
+        k = choose_rank(pairs.values, wanted, tolerance)
         like = floats_of(found.rows)
         with quiet():  # features are looked at
             self.eigenvalues_ = to_device(as_like(pairs.values[:k], like))
@@ -231,7 +231,7 @@ class NystroemMap(LandmarkMap):
 
     def _eigenpairs(
         self, found: Landmarks, rng: np.random.Generator
-    ) -> tuple[Spectrum, float]:
+    ) -> tuple[Eigenpairs, float]:
         """Eigenpairs of W, and the fraction of the largest that counts as rounding."""
         k = self._n_leading(self.n_landmarks_)
         # if all eigenvalues are needed, down to rounding, W must be in float64, too
@@ -254,12 +254,12 @@ class NystroemMap(LandmarkMap):
             )
         if self.eigen_solver == "full" or k is None:
             return None
-        return k if self.eigen_solver == "randomized" or is_worth_it(c, k) else None
+        return k if self.eigen_solver == "randomized" or is_krylov_small(c, k) else None
 
     def _rotate(self, gram: Array) -> Array:  # (r, r) -> (r, k)
         """Rotate to the leading eigenvectors of FᵀF: the best rank k of FFᵀ."""
         pairs = all_eigenpairs(gram)
-        k = n_kept(pairs.values, self.n_components, rounding(self.projection_))
+        k = choose_rank(pairs.values, self.n_components, rounding(self.projection_))
         turn = as_like(pairs.vectors[:, :k], self.projection_)
         self.projection_ = self.projection_ @ turn
         self.eigenvalues_ = as_like(pairs.values[:k], turn)
@@ -281,17 +281,17 @@ class NystroemMap(LandmarkMap):
             return self.kernel_.diag(X)
         return map_rows(self.kernel_.diag, X, self._row_bytes)
 
-    def _allow(self, reset: bool) -> bool:
+    def _allows_missing(self, reset: bool) -> bool:
         return not reset and self.kernel_.restrictable
 
-    def _rows(self, X: Any, reset: bool = False) -> Any:
+    def _check_rows(self, X: Any, reset: bool = False) -> Any:
         """Rows to learn from are filled in if they are in memory, else complete."""
         kernel = resolve(self.kernel) if reset else self.kernel_
         if not takes_rows(kernel) and are_objects(X, kernel):
             like = None if reset else self._model_array
             return check_samples(self, X, kernel, reset=reset, lazy=True, like=like)
         if not (reset and at_hand(X) and resolve(self.kernel).restrictable):
-            return super()._rows(X, reset)
+            return super()._check_rows(X, reset)
         keys: dict[str, Any] = {"accept_sparse": self._accept_sparse, "lazy": True}
         return completed_rows(check_rows(self, X, reset=True, allow_nan=True, **keys))
 

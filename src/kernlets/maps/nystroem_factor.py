@@ -11,46 +11,49 @@ from ..backend.samples import is_objects
 from ..core import Array, Kernel
 from ..kernels.definite import check_symmetric, refuse_negative
 from ..landmarks import Landmarks
-from .spectral import Spectrum
+from .spectral import Eigenpairs
 
 
-def in_float64(found: Landmarks) -> Landmarks:
-    """The same landmarks in float64, unless the kernel is precomputed anyway."""
-    if found.points is not found.rows or is_objects(found.rows):
-        return found
-    rows = double(found.rows)
-    return Landmarks(rows, rows, found.indices)
+def in_float64(landmarks: Landmarks) -> Landmarks:
+    """The same landmarks in float64; objects and indices are left as they are."""
+    if landmarks.points is not landmarks.rows or is_objects(landmarks.rows):
+        return landmarks
+    rows = double(landmarks.rows)
+    return Landmarks(rows, rows, landmarks.indices)
 
 
-def kernel_matrix(kernel: Kernel, found: Landmarks) -> Array:  # (c, c)
+def kernel_matrix(kernel: Kernel, landmarks: Landmarks) -> Array:  # (c, c)
     """W, or an error if it is not symmetric."""
-    W = kernel(found.rows, found.points)
+    W = kernel(landmarks.rows, landmarks.points)
     check_symmetric(W)
     return W
 
 
-def n_kept(
+def choose_rank(
     values: Array,  # (c,) eigenvalues, largest first
     n_components: int | float | None,
     tolerance: float,
 ) -> int:
-    """How many eigenvalues to keep: a count, a share of their sum, or the rank."""
+    """The k of V_k and Σ_k: a count, a share of the trace, or the numerical rank.
+
+    It is never more than the numerical rank.
+    """
     values = np.maximum(to_numpy(values), 0.0)
     rank = int((values > tolerance * values[0]).sum())
     if n_components is None:
         return rank
     if isinstance(n_components, Integral):
         return min(int(n_components), rank)
-    enough = int(np.searchsorted(np.cumsum(values), n_components * values.sum())) + 1
-    return min(enough, rank)
+    k = int(np.searchsorted(np.cumsum(values), n_components * values.sum())) + 1
+    return min(k, rank)
 
 
-def inverse_root(pairs: Spectrum, k: int, like: Array) -> Array:  # (c, k)
+def inverse_root(pairs: Eigenpairs, k: int, like: Array) -> Array:  # (c, k)
     """V_k Σ_k^(-1/2), computed in float64 and returned in the dtype of `like`."""
     return as_like(pairs.vectors[:, :k] / pairs.values[:k] ** 0.5, like)
 
 
-def check_definite(pairs: Spectrum, tolerance: float, psd: bool = True) -> None:
+def check_definite(pairs: Eigenpairs, tolerance: float, psd: bool = True) -> None:
     """Raise if W is zero, or has negative eigenvalues although it should have none."""
     largest, lowest = float(pairs.values[0]), pairs.lowest
     if psd:

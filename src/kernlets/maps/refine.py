@@ -29,22 +29,24 @@ def refined_filters(
     """
     from scipy.optimize import minimize
 
-    rows, start = double(sample), double(filters)
-    total = _squared_norm(kernel, rows)
-    unit = total - captured(kernel, rows, start)[0] or 1.0
+    sample64, filters64 = double(sample), double(filters)
+    gram_norm2 = _squared_norm(kernel, sample64)
+    scale = gram_norm2 - captured_norm2(kernel, sample64, filters64)[0] or 1.0
 
     def error(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope = captured(kernel, rows, as_like(flat.reshape(shape), start))
-        return (total - value) / unit, -to_numpy(slope).ravel() / unit
+        value, gradient = captured_norm2(
+            kernel, sample64, as_like(flat.reshape(shape), filters64)
+        )
+        return (gram_norm2 - value) / scale, -to_numpy(gradient).ravel() / scale
 
-    shape = tuple(start.shape)
+    shape = tuple(filters64.shape)
     options = {"maxiter": max_iter, "ftol": 0.0, "gtol": 0.0}
-    begin = to_numpy(start).ravel()
-    found = minimize(error, begin, jac=True, method="L-BFGS-B", options=options)
-    return as_like(found.x.reshape(shape), filters)
+    flat_filters = to_numpy(filters64).ravel()
+    result = minimize(error, flat_filters, jac=True, method="L-BFGS-B", options=options)
+    return as_like(result.x.reshape(shape), filters)
 
 
-def captured(
+def captured_norm2(
     kernel: Kernel,
     sample: Array,  # (S, p)
     filters: Array,  # (n, p)
@@ -56,12 +58,12 @@ def captured(
     """
     U, R = orthonormal(kernel(sample, filters))
     row_bytes = 2 * sample.shape[0] * sample.dtype.itemsize
-    image = map_rows(lambda rows: kernel(rows, sample) @ U, sample, row_bytes)  # GU
+    GU = map_rows(lambda rows: kernel(rows, sample) @ U, sample, row_bytes)
     with quiet():  # the kernel refuses a slope that is not finite
-        small = U.T @ image
-        pushed = image @ small
-        slope = 4.0 * (pushed - U @ (U.T @ pushed)) @ R.T  # (S, n)
-    return inner(small, small), kernel.pull(filters, sample, slope.T)
+        UtGU = U.T @ GU
+        GU_UtGU = GU @ UtGU
+        gradient_in_B = 4.0 * (GU_UtGU - U @ (U.T @ GU_UtGU)) @ R.T  # (S, n)
+    return inner(UtGU, UtGU), kernel.pull(filters, sample, gradient_in_B.T)
 
 
 def _squared_norm(kernel: Kernel, sample: Array) -> float:

@@ -92,7 +92,7 @@ class PolynomialSketchMap(FeatureMap):
     def fit(self, X: Any, y: Any = None) -> PolynomialSketchMap:
         """Draw the places and signs; only the width of X matters."""
         self._validate_params()
-        head, _ = self._first_rows(X)
+        head, _ = self._head_and_rows(X)
         kernel, like = resolve(self.kernel).bound(head), no_rows(head)
         if not isinstance(kernel, Polynomial):
             raise ValueError(
@@ -106,10 +106,10 @@ class PolynomialSketchMap(FeatureMap):
         return self
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
-        X, k = self._extended(X), self.n_components
+        X, k = self._extend(X), self.n_components
         fft, product = namespace(X).fft, 1.0
-        for places, signs in zip(self.places_, as_like(self.signs_, X), strict=True):
-            product = product * fft.rfft(signed_sums(X, places, signs, k), axis=1)
+        for positions, signs in zip(self.places_, as_like(self.signs_, X), strict=True):
+            product = product * fft.rfft(signed_sums(X, positions, signs, k), axis=1)
         return as_like(fft.irfft(product, n=k, axis=1), X)
 
     @property
@@ -117,13 +117,13 @@ class PolynomialSketchMap(FeatureMap):
         """Features, and one more for the constant of the kernel."""
         return self.n_features_in_ + (self.kernel_.coef0 != 0)
 
-    def _extended(self, X: Array) -> Array:
+    def _extend(self, X: Array) -> Array:
         """√scale · x, with √coef0 as an additional feature unless it is 0."""
         kernel, (n, p) = self.kernel_, X.shape
-        out = empty((n, self.signs_.shape[1]), like=X)
-        out[:, :p], out[:, p:] = X, sqrt(kernel.coef0 / kernel.scale)
-        out *= sqrt(kernel.scale)
-        return out
+        extended = empty((n, self.signs_.shape[1]), like=X)
+        extended[:, :p], extended[:, p:] = X, sqrt(kernel.coef0 / kernel.scale)
+        extended *= sqrt(kernel.scale)
+        return extended
 
     @property
     def _row_bytes(self) -> int:

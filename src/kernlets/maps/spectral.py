@@ -25,27 +25,30 @@ from ..backend.products import cross, matmul
 from ..backend.threads import threads_if_large
 from ..core import Array
 
-DEPTH = 9  # blocks in the Krylov space
-SPARE = 8  # columns per block beyond a quarter of the pairs asked for
+DEPTH = 9  # number of blocks in the Krylov space
+SPARE = 8  # a block has this many columns more than a quarter of k
 LARGE = 1500  # number of rows from which the randomized solver can be faster
 ILL = 1e-5  # smallest ratio of pivots with which Cholesky factors are trusted
 
 
-class Spectrum(NamedTuple):
-    """Eigenpairs of a symmetric matrix, largest first, and the lowest value seen."""
+class Eigenpairs(NamedTuple):
+    """Eigenpairs of a symmetric matrix, largest first, and its lowest eigenvalue.
+
+    Of a Krylov space it is the lowest Ritz value.
+    """
 
     values: Array  # (k,) float64
     vectors: Array  # (c, k)
     lowest: float
 
 
-def all_eigenpairs(W: Array) -> Spectrum:  # (c, c)
-    """All eigenpairs, always in float64."""
+def all_eigenpairs(W: Array) -> Eigenpairs:  # (c, c)
+    """All eigenpairs of W, computed in float64."""
     values, vectors = _eigh(double(W))
-    return Spectrum(values, vectors, float(values[-1]))
+    return Eigenpairs(values, vectors, float(values[-1]))
 
 
-def leading_eigenpairs(W: Array, k: int, rng: np.random.Generator) -> Spectrum:
+def leading_eigenpairs(W: Array, k: int, rng: np.random.Generator) -> Eigenpairs:
     """The k largest eigenpairs of W by Rayleigh-Ritz on a block Krylov space.
 
     The space is spanned by Ω, WΩ, …, W⁸Ω for a random Ω of k/4 + 8 columns, about 2¼ k
@@ -59,27 +62,27 @@ def leading_eigenpairs(W: Array, k: int, rng: np.random.Generator) -> Spectrum:
     """
     block = block_size(k)
     if DEPTH * block >= W.shape[0]:
-        return _first(all_eigenpairs(W), k)
+        return _leading(all_eigenpairs(W), k)
     basis, projected = _krylov(W, block, rng)
     if not _is_orthonormal(basis, rng):
-        return _first(all_eigenpairs(W), k)
+        return _leading(all_eigenpairs(W), k)
     values, vectors = _eigh(projected)
-    ritz = matmul(basis, as_like(vectors[:, :k], basis))
-    return Spectrum(values[:k], ritz, float(values[-1]))
+    ritz_vectors = matmul(basis, as_like(vectors[:, :k], basis))
+    return Eigenpairs(values[:k], ritz_vectors, float(values[-1]))
 
 
 def block_size(k: int) -> int:
-    """Columns of one Krylov block when k eigenpairs are wanted."""
+    """Number of columns of a Krylov block from which k eigenpairs are computed."""
     return -(-k // 4) + SPARE
 
 
-def is_worth_it(c: int, k: int) -> bool:
+def is_krylov_small(c: int, k: int) -> bool:
     """Whether the Krylov space is so much smaller than W that it saves time."""
     return c >= LARGE and 2 * DEPTH * block_size(k) <= c
 
 
-def _first(pairs: Spectrum, k: int) -> Spectrum:
-    return Spectrum(pairs.values[:k], pairs.vectors[:, :k], pairs.lowest)
+def _leading(pairs: Eigenpairs, k: int) -> Eigenpairs:
+    return Eigenpairs(pairs.values[:k], pairs.vectors[:, :k], pairs.lowest)
 
 
 def _eigh(A: Array) -> tuple[Array, Array]:
@@ -96,66 +99,66 @@ def _krylov(
     """An orthonormal basis B of the block Krylov space, and BᵀWB in float64.
 
     W times a block lies in the span of the blocks up to the next one, so that BᵀWB is
-    block tridiagonal: the two latest blocks have all of it that is new.
+    block tridiagonal: each step only adds entries for the two latest blocks.
     """
     c, d = W.shape[0], DEPTH * block
     basis, projected = empty((c, d), like=W), zeros((d, d), like=double(W[:0]))
-    Y, largest = _random(c, block, W, rng), 0.0
+    Y, largest = _random_block(c, block, W, rng), 0.0
     for start in range(0, d, block):
-        now = slice(start, start + block)
-        latest = slice(max(0, start - block), start + block)
-        basis[:, now] = _orthonormal(Y, basis[:, :start])
-        Y = matmul(W, basis[:, now])
-        within = cross(basis[:, latest], Y)
-        projected[latest, now], projected[now, latest] = within, within.T
+        new = slice(start, start + block)
+        two_latest = slice(max(0, start - block), start + block)
+        basis[:, new] = _orthogonal_to_basis(Y, basis[:, :start])
+        Y = matmul(W, basis[:, new])
+        overlaps = cross(basis[:, two_latest], Y)
+        projected[two_latest, new], projected[new, two_latest] = overlaps, overlaps.T
         largest = max(largest, float(Y.max()), -float(Y.min()))
-        Y -= matmul(basis[:, latest], within)
+        Y -= matmul(basis[:, two_latest], overlaps)
         # at low rank only rounding errors remain; replace them by random numbers
-        Y += (eps(W) * largest or 1.0) * _random(c, block, W, rng)
+        Y += (eps(W) * largest or 1.0) * _random_block(c, block, W, rng)
     return basis, projected
 
 
-def _random(c: int, block: int, like: Array, rng: np.random.Generator) -> Array:
-    """Random numbers between -0.5 and 0.5, six times as fast as normal ones."""
+def _random_block(c: int, block: int, like: Array, rng: np.random.Generator) -> Array:
+    """Random numbers between -0.5 and 0.5; normal ones would take six times as long."""
     numbers = rng.random((c, block), dtype=np.float32)
     numbers -= 0.5
     return as_like(numbers, like)
 
 
-def _orthonormal(Y: Array, basis: Array) -> Array:  # (c, b), (c, d) -> (c, b)
+def _orthogonal_to_basis(Y: Array, basis: Array) -> Array:  # (c, b), (c, d) -> (c, b)
     """Y made orthonormal, then orthogonal to the basis and orthonormal again.
 
     Y is orthogonal to the basis but for rounding errors, so that once is enough.
     """
-    Y = _unit(Y)
-    return _unit(Y - matmul(basis, cross(basis, Y)))
+    Y = _orthonormal_basis(Y)
+    return _orthonormal_basis(Y - matmul(basis, cross(basis, Y)))
 
 
-def _unit(Y: Array) -> Array:  # (c, b)
+def _orthonormal_basis(Y: Array) -> Array:  # (c, b)
     """An orthonormal basis of the columns of Y.
 
     Y L⁻ᵀ with L Lᵀ = YᵀY is four times as fast as Householder's QR, which is used if Y
     is too ill-conditioned for the squares in YᵀY.
     """
     xp = namespace(Y)
-    wide = double(Y)
-    lower = _cholesky(cross(wide, wide))
-    if lower is None:
-        return as_like(xp.linalg.qr(wide)[0], Y)
-    return matmul(Y, as_like(xp.linalg.inv(lower).T, Y))
+    Y64 = double(Y)
+    L = _cholesky(cross(Y64, Y64))
+    if L is None:
+        return as_like(xp.linalg.qr(Y64)[0], Y)
+    return matmul(Y, as_like(xp.linalg.inv(L).T, Y))
 
 
 def _cholesky(gram: Array) -> Array | None:  # (b, b)
     """The Cholesky factor, or None if the matrix is ill-conditioned."""
-    lower = factored(gram)
-    if lower is None:
+    L = factored(gram)
+    if L is None:
         return None
-    xp, pivots = namespace(gram), diagonal(lower)
-    return lower if float(xp.min(pivots)) > ILL * float(xp.max(pivots)) else None
+    xp, pivots = namespace(gram), diagonal(L)
+    return L if float(xp.min(pivots)) > ILL * float(xp.max(pivots)) else None
 
 
 def _is_orthonormal(basis: Array, rng: np.random.Generator) -> bool:
     """Whether BᵀB x = x for a random x, to half the digits of the dtype."""
     x = as_like(rng.standard_normal(basis.shape[1]), basis)
-    gap = basis.T @ (basis @ x) - x
-    return float(gap @ gap) <= eps(basis) * float(x @ x)
+    difference = basis.T @ (basis @ x) - x
+    return float(difference @ difference) <= eps(basis) * float(x @ x)

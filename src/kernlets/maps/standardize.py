@@ -15,17 +15,18 @@ from ..core import Array
 from ..fields import Declared, Floats
 from .base import FeatureMap
 
-FIRST = 64  # rows among which one is looked for that has a value, for each column
+FIRST = 64  # rows that are searched for the first observed entry of each column
 
 
 class Standardize(FeatureMap):
     """(x − mean) / std for each column; constant columns become zero.
 
-    Mean and deviation are those of the observed entries; what is unknown (NaN) stays
-    so. A column that was never observed has mean 0 and scale 1.
+    Mean and deviation are those of the observed entries; missing entries (NaN) stay
+    missing. A column that was never observed has mean 0 and scale 1.
 
-    What scikit-learn's `StandardScaler` does in memory, for every source of rows that
-    the maps take: memory maps, Dask arrays and dataframes, iterables of blocks.
+    It does what scikit-learn's `StandardScaler` does in memory, for every source of
+    rows that the maps accept: memory maps, Dask arrays and dataframes, iterables of
+    blocks.
 
     Attributes
     ----------
@@ -48,18 +49,18 @@ class Standardize(FeatureMap):
 
     def fit(self, X: Any, y: Any = None) -> Standardize:
         """Find mean and deviation of each column in one pass over the rows."""
-        head, rows = self._first_rows(X)
-        # differences to a row: of a constant column exactly zero, and short of digits
-        # only where that row is an outlier
+        head, rows = self._head_and_rows(X)
+        # Sums are of differences to one row: they are exactly zero for a constant
+        # column, and lose digits only if that row is an outlier.
         origin = first_observed(take_rows(head, np.arange(min(FIRST, head.shape[0]))))
         with quiet():
-            moments = partial(_moments, origin)
-            sums = sum_rows(moments, rows, row_bytes=24 * head.shape[1])
+            block_moments = partial(_moments, origin)
+            sums = sum_rows(block_moments, rows, row_bytes=24 * head.shape[1])
         refuse_large_sums(sums, "the squares of differences")
-        count = namespace(sums).clip(sums[0], 1, None)
-        shift, square = sums[1] / count, sums[2] / count
+        counts = namespace(sums).clip(sums[0], 1, None)
+        shift, mean_square = sums[1] / counts, sums[2] / counts
         xp = namespace(shift)
-        deviation = xp.sqrt(xp.clip(square - shift**2, 0, None))
+        deviation = xp.sqrt(xp.clip(mean_square - shift**2, 0, None))
         self.mean_ = as_like(double(origin) + shift, origin)
         self.scale_ = as_like(xp.where(deviation > 0, deviation, 1.0), origin)
         return self
@@ -68,7 +69,7 @@ class Standardize(FeatureMap):
         return (X - self.mean_) / self.scale_
 
     @property
-    def _keeps_gaps(self) -> bool:
+    def _keeps_missing(self) -> bool:
         return True
 
     @property
@@ -87,9 +88,15 @@ class Standardize(FeatureMap):
 def _moments(origin: Array, block: Array) -> Array:  # (p,), (n, p) -> (3, p)
     """Count, sum and sum of squares of x − origin, in float64."""
     xp = namespace(block)
-    moved = double(block) - double(origin)
-    counts = xp.full_like(moved[0], block.shape[0])
+    differences = double(block) - double(origin)
+    counts = xp.full_like(differences[0], block.shape[0])
     if has_gaps(block):
-        moved, known = split(moved)
-        counts = xp.sum(xp.astype(known, moved.dtype), axis=0)
-    return xp.stack([counts, xp.sum(moved, axis=0), xp.sum(moved * moved, axis=0)])
+        differences, observed = split(differences)
+        counts = xp.sum(xp.astype(observed, differences.dtype), axis=0)
+    return xp.stack(
+        [
+            counts,
+            xp.sum(differences, axis=0),
+            xp.sum(differences * differences, axis=0),
+        ]
+    )

@@ -13,8 +13,9 @@ from .base import FeatureMap
 class UnitNorm(FeatureMap):
     """x / ‖x‖₂ for each row; zero rows stay zero.
 
-    What is unknown (NaN) stays so, and ‖x‖² is estimated from the observed features o
-    as (p/|o|)‖x_o‖², so that observed entries have the scale of a complete row.
+    Missing entries (NaN) stay missing, and ‖x‖² is estimated from the observed
+    features o as (p/|o|)‖x_o‖², so that observed entries have the scale of a complete
+    row.
 
     It does what scikit-learn's `Normalizer` does in memory, for every source of rows
     that the maps accept: memory maps, Dask arrays and dataframes, iterables of blocks.
@@ -34,7 +35,7 @@ class UnitNorm(FeatureMap):
 
     def fit(self, X: Any, y: Any = None) -> UnitNorm:
         """Store the number of features."""
-        self._first_rows(X)
+        self._head_and_rows(X)
         return self
 
     def _features(self, X: Array) -> Array:  # (n, p)
@@ -46,14 +47,14 @@ class UnitNorm(FeatureMap):
         return X / _nonzero(xp.linalg.vector_norm(X, axis=1, keepdims=True))
 
     def _observed_features(self, X: Array) -> Array:  # (n, p)
-        xp, (rows, known) = namespace(X), split(X)
-        unit = _nonzero(xp.max(xp.abs(rows), axis=1, keepdims=True))
-        norms = xp.linalg.vector_norm(rows / unit, axis=1, keepdims=True)
-        share = xp.mean(xp.astype(known, rows.dtype), axis=1, keepdims=True)
-        return X / unit / _nonzero(norms / xp.sqrt(_nonzero(share)))
+        xp, (rows, observed) = namespace(X), split(X)
+        largest = _nonzero(xp.max(xp.abs(rows), axis=1, keepdims=True))
+        norms = xp.linalg.vector_norm(rows / largest, axis=1, keepdims=True)
+        observed_share = xp.mean(xp.astype(observed, rows.dtype), axis=1, keepdims=True)
+        return X / largest / _nonzero(norms / xp.sqrt(_nonzero(observed_share)))
 
     @property
-    def _keeps_gaps(self) -> bool:
+    def _keeps_missing(self) -> bool:
         return True
 
     @property
