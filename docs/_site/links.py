@@ -48,7 +48,7 @@ def _target(text: str) -> dict[str, str] | None:
         page = f"/gallery/{example[1]}"
         return {"refdomain": "std", "reftype": "doc", "reftarget": page}
     name = NAME.fullmatch(text)
-    if name and name[1] in registry.documented():
+    if name and name[1] in registry.public_objects():
         target = f"kernlets.{name[1]}"
         return {"refdomain": "py", "reftype": "obj", "reftarget": target}
     return None

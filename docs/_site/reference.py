@@ -47,7 +47,7 @@ def write_pages(app: Sphinx) -> None:
 
 def _kinds() -> Iterator[tuple[str, dict[str, Any]]]:
     """Names of each kind: public ones, registered ones without a name, contracts."""
-    public = registry.documented()
+    public = registry.public_objects()
     kind_of = {name: _kind(name) for name in public}
     for kind in dict.fromkeys(kind_of.values()):
         yield kind, {name: public[name] for name in public if kind_of[name] == kind}

@@ -20,7 +20,7 @@ class AnchoredDictionary(Dictionary):
     """Atoms in the span of φ(anchors) during training; samples are row numbers.
 
     With K(D, D) = V Λ Vᵀ the rows of Λ^(-1/2) Vᵀ φ(D) are orthonormal. In that basis a
-    sample is K(y, D) V Λ^(-1/2), and `outside` is what lies beyond the span.
+    sample is K(y, D) V Λ^(-1/2), and `outside` is its squared distance to the span.
     """
 
     _declared: ClassVar[Declared] = {
@@ -35,7 +35,7 @@ class AnchoredDictionary(Dictionary):
         "linear_errors": Many(Number(), None),
     }
 
-    given = ("kernel", "samples", "energies")
+    constant_fields = ("kernel", "samples", "energies")
 
     kernel: Kernel
     samples: Array  # (N, p)
@@ -45,10 +45,10 @@ class AnchoredDictionary(Dictionary):
     features: Array  # (N, r)
     outside: Array  # (N,) squared distances to the span
     atoms: Array  # (m, r)
-    linear_errors: tuple[float, ...] = ()  # ‖Y − XD‖² noted so far
+    linear_errors: tuple[float, ...] = ()  # ‖Y − XD‖² of the updates up to now
 
     @classmethod
-    def spanned(
+    def over_anchors(
         cls,
         kernel: Kernel,
         samples: Array,  # (N, p)
@@ -58,14 +58,14 @@ class AnchoredDictionary(Dictionary):
     ) -> AnchoredDictionary:
         """Atoms Σᵢ coefs[j, i] φ(anchorᵢ), whatever their norms."""
         metric = kernel(double(anchors))
-        inverse = inverse_root(metric, eps(anchors))
-        basis = as_like(inverse, anchors)
+        double_basis = inverse_root(metric, eps(anchors))
+        basis = as_like(double_basis, anchors)
         row_bytes = (samples.shape[1] + 2 * len(anchors)) * anchors.dtype.itemsize
         features = stacked_rows(
             lambda block: kernel(block, anchors) @ basis, samples, row_bytes
         )
         outside = namespace(features).clip(energies - row_norms(features), 0, None)
-        atoms = as_like(double(coefs) @ metric @ inverse, anchors)
+        atoms = as_like(double(coefs) @ metric @ double_basis, anchors)
         return cls(kernel, samples, energies, anchors, basis, features, outside, atoms)
 
     @property
@@ -92,7 +92,7 @@ class AnchoredDictionary(Dictionary):
         return self.features[X] @ self.atoms.T
 
     def energy(self, X: Array) -> Array:
-        """Energy of the part within the span, the only part that codes can explain."""
+        """Energies of the projections on the span, which codes can explain."""
         return row_norms(self.features[X])
 
     def coordinates(self, X: Array) -> Array:  # (n, r)
@@ -104,7 +104,7 @@ class AnchoredDictionary(Dictionary):
     def with_weights(self, weights: Array) -> AnchoredDictionary:
         return replace(self, atoms=weights)
 
-    def unit(self) -> AnchoredDictionary:
+    def with_unit_atoms(self) -> AnchoredDictionary:
         """Atoms of norm 1, aⱼᵀ K(D, D) aⱼ = 1."""
         xp = namespace(self.atoms)
         norms = xp.sqrt(row_norms(self.atoms))
@@ -112,12 +112,12 @@ class AnchoredDictionary(Dictionary):
 
     def with_anchors(self, anchors: Array) -> AnchoredDictionary:
         """The same coefficients over other anchors."""
-        moved = self.spanned(
+        dictionary = self.over_anchors(
             self.kernel, self.samples, self.energies, anchors, self.coefs
         )
-        return replace(moved, linear_errors=self.linear_errors)
+        return replace(dictionary, linear_errors=self.linear_errors)
 
-    def inside(self, codes: SparseCodes) -> Array:  # (N,)
+    def errors_in_span(self, codes: SparseCodes) -> Array:  # (N,)
         """Squared errors within the span, ‖f − Γ·atoms‖²."""
         residual = ops.subtract_codes(
             self.features, codes.indices, codes.values, self.atoms
@@ -126,13 +126,13 @@ class AnchoredDictionary(Dictionary):
 
 
 def inverse_root(metric: Array, precision: float) -> Array:  # (n, n) -> (n, r)
-    """V Λ^(-1/2) of the eigenpairs above rounding: anchors that collide drop out.
+    """V Λ^(-1/2) of the eigenvalues above rounding; equal anchors count once.
 
-    Two roundings count: that of `metric` itself, in float64, and the `precision` of the
-    numbers that are going to be multiplied by the result.
+    There are two rounding errors: that of `metric`, in float64, and the `precision` of
+    the numbers that the result is multiplied by.
     """
     xp = namespace(metric)
     values, vectors = xp.linalg.eigh(metric)
-    cut = max(len(values) * eps(metric), 4 * precision)
-    kept = values > values[-1] * cut
-    return vectors[:, kept] / xp.sqrt(values[kept])
+    rounding = max(len(values) * eps(metric), 4 * precision)
+    is_above_rounding = values > values[-1] * rounding
+    return vectors[:, is_above_rounding] / xp.sqrt(values[is_above_rounding])

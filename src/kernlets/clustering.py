@@ -1,4 +1,4 @@
-"""Lloyd's k-means from sums over rows, wherever these are."""
+"""Lloyd's k-means from sums over rows, in memory, on disk or on a cluster."""
 
 from __future__ import annotations
 
@@ -60,39 +60,39 @@ def lloyd(
     row_bytes = (len(centres) + 2 * X.shape[1]) * start.dtype.itemsize
     with keep_rows(X) as rows:
         for _ in range(max_iter):
-            known = as_like(centres, start), origin, weights
-            block = partial(_clusters, *known, share, seed)
-            found = sum_rows(block, rows, row_bytes, numbered=True)
-            _refuse_overflow(found, start)
-            before, centres = centres, _means(found, centres)
-            if ((centres - before) ** 2).sum() <= TOLERANCE * _spread(found):
+            arguments = as_like(centres, start), origin, weights
+            block_sums = partial(_cluster_sums, *arguments, share, seed)
+            clusters = sum_rows(block_sums, rows, row_bytes, numbered=True)
+            _refuse_overflow(clusters, start)
+            last, centres = centres, _cluster_means(clusters, centres)
+            if ((centres - last) ** 2).sum() <= TOLERANCE * _mean_variance(clusters):
                 break
     return as_like(centres, start) + origin
 
 
-def _refuse_overflow(found: Clusters, like: Array) -> None:
-    if not np.isfinite(found.energy):
+def _refuse_overflow(clusters: Clusters, like: Array) -> None:
+    if not np.isfinite(clusters.energy):
         raise ValueError(
             f"the distances of k-means overflow in {like.dtype}: scale the samples, "
             f"e.g. with UnitNorm or StandardScaler{or_wider(like.dtype)}"
         )
 
 
-def _means(found: Clusters, centres: np.ndarray) -> np.ndarray:  # (m, p)
-    used = found.counts > 0
-    moved = centres.copy()
-    moved[used] = found.sums[used] / found.counts[used, None]
-    return moved
+def _cluster_means(clusters: Clusters, centres: np.ndarray) -> np.ndarray:  # (m, p)
+    has_rows = clusters.counts > 0
+    means = centres.copy()
+    means[has_rows] = clusters.sums[has_rows] / clusters.counts[has_rows, None]
+    return means
 
 
-def _spread(found: Clusters) -> float:
+def _mean_variance(clusters: Clusters) -> float:
     """Mean variance of the features, as in scikit-learn's tolerance."""
-    n, p = max(found.counts.sum(), 1), found.sums.shape[1]
-    mean = found.sums.sum(0) / n
-    return max(found.energy / n - float(mean @ mean), 0.0) / p
+    n, p = max(clusters.counts.sum(), 1), clusters.sums.shape[1]
+    mean = clusters.sums.sum(0) / n
+    return max(clusters.energy / n - float(mean @ mean), 0.0) / p
 
 
-def _clusters(
+def _cluster_sums(
     centres: Array,
     origin: Array,
     weights: np.ndarray | None,
@@ -101,25 +101,28 @@ def _clusters(
     block: Array,
     first: int,
 ) -> Clusters:
-    own = None if weights is None else weights[first : first + block.shape[0]]
+    block_weights = None if weights is None else weights[first : first + block.shape[0]]
     if share < 1:
-        lucky = np.flatnonzero(row_uniforms(seed, first, block.shape[0]) < share)
-        block = block[index_like(lucky, block)]
-        own = None if own is None else own[lucky]
+        drawn = np.flatnonzero(row_uniforms(seed, first, block.shape[0]) < share)
+        block = block[index_like(drawn, block)]
+        block_weights = None if block_weights is None else block_weights[drawn]
     with quiet():  # an overflow is detected in the energy
-        rows = _shifted(block, origin)
+        rows = _subtract_origin(block, origin)
         nearest = namespace(rows).argmax(
             rows @ centres.T - row_norms(centres) / 2, axis=1
         )
         squares = double(row_norms(rows))
-        if own is not None:
-            rows, squares = rows * as_like(own, rows)[:, None], to_numpy(squares) * own
+        if block_weights is not None:
+            rows, squares = (
+                rows * as_like(block_weights, rows)[:, None],
+                to_numpy(squares) * block_weights,
+            )
         energy = float(squares.sum())
-    counts = np.bincount(to_numpy(nearest), own, minlength=len(centres))
-    totals = to_numpy(double(group_sums(rows, nearest, len(centres))))
-    return Clusters(totals, counts, energy)
+    counts = np.bincount(to_numpy(nearest), block_weights, minlength=len(centres))
+    sums = to_numpy(double(group_sums(rows, nearest, len(centres))))
+    return Clusters(sums, counts, energy)
 
 
-def _shifted(block: Array, origin: Array) -> Array:
-    """Rows near zero, where float32 has its digits."""
+def _subtract_origin(block: Array, origin: Array) -> Array:
+    """Rows minus the origin: numbers near zero lose fewer digits in float32."""
     return as_dense(block) - origin

@@ -1,7 +1,7 @@
 """Options of the library: memory, threads, loops, device, checkpoints.
 
 `options` has the current settings as attributes, sets them for the rest of the process,
-and makes blocks in which they are others::
+and changes them for the calls in a block::
 
     kernlets.options.set(memory="8GB")
 
@@ -46,8 +46,8 @@ def parse_bytes(size: Any, name: str = "memory") -> int:
         if match is None:
             raise ValueError(advice)
         number, unit, binary = match.groups()
-        thousand = 1024 if binary else 1000
-        size = float(number) * thousand ** " KMGT".index(unit.upper() or " ")
+        base = 1024 if binary else 1000
+        size = float(number) * base ** " KMGT".index(unit.upper() or " ")
     if isinstance(size, bool) or not isinstance(size, (int, float, Integral)):
         raise TypeError(advice)
     if not 1 <= float(size) < 2**63:
@@ -62,13 +62,13 @@ def available_cores(root: Path = Path("/")) -> int:
     limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     limits = [int(limit)] if limit.isdecimal() and int(limit) else []
     for folder in _control_groups("cpu", root):
-        share = _words(folder / "cpu.max")  # microseconds in each period
-        share = share or [
+        quota = _words(folder / "cpu.max")  # microseconds, and those of a period
+        quota = quota or [
             *_words(folder / "cpu.cfs_quota_us"),
             *_words(folder / "cpu.cfs_period_us"),
         ]
-        if len(share) == 2 and share[0].isdecimal():
-            limits.append(max(1, math.ceil(int(share[0]) / int(share[1]))))
+        if len(quota) == 2 and quota[0].isdecimal():
+            limits.append(max(1, math.ceil(int(quota[0]) / int(quota[1]))))
     return min([cores, *limits])
 
 
@@ -85,13 +85,13 @@ def default_memory(root: Path = Path("/")) -> int:
 
 
 def _control_groups(controller: str, root: Path) -> Iterator[Path]:
-    """Folders where Linux tells what a container or service may use, inner first."""
+    """Folders with the limits of the container or service; the innermost is first."""
     for line in _words(root / "proc/self/cgroup"):
-        _, controllers, place = (line + "::").split(":")[:3]
+        _, controllers, group_path = (line + "::").split(":")[:3]
         if controllers and controller not in controllers.split(","):
             continue
         outermost = root / "sys/fs/cgroup" / (controller if controllers else "")
-        folder = outermost / place.lstrip("/")
+        folder = outermost / group_path.lstrip("/")
         yield folder
         while folder != outermost and folder != folder.parent:
             folder = folder.parent
@@ -120,7 +120,7 @@ class CheckpointFolder:
         self._trunk = trunk or self
         self._has_failed = False
 
-    def numbered(self, name: str) -> Path:
+    def next_path(self, name: str) -> Path:
         """Path for the next fit of a class with this name."""
         self._counts[name] += 1
         return self.path / f"{name}-{self._counts[name]}"
@@ -131,8 +131,8 @@ class CheckpointFolder:
 
     def first_failure(self) -> bool:
         """Whether this is the first failed write, here or in another branch."""
-        before, self._trunk._has_failed = self._trunk._has_failed, True
-        return not before
+        had_failed, self._trunk._has_failed = self._trunk._has_failed, True
+        return not had_failed
 
     def __repr__(self) -> str:
         return repr(str(self.path))
@@ -153,34 +153,34 @@ class Settings:
 
 _defaults = Settings(memory=default_memory(), n_threads=available_cores())
 _base = _defaults
-_own: ContextVar[Settings | None] = ContextVar("kernlets_options", default=None)
+_in_block: ContextVar[Settings | None] = ContextVar("kernlets_options", default=None)
 # Blocks that are open in any thread by their ids, the latest last. There is no lock: a
 # process that is forked while another thread holds one would wait for it forever.
-_open: dict[int, Settings] = {}
+_open_blocks: dict[int, Settings] = {}
 
 
 def _current() -> Settings:
     """Settings of the enclosing block, or of the latest open one in any thread."""
-    own = _own.get()
-    if own is not None:
-        return own
-    blocks = list(_open.values())  # at once, so that no other thread comes between
+    settings = _in_block.get()
+    if settings is not None:
+        return settings
+    blocks = list(_open_blocks.values())  # one call, which no other thread interrupts
     return blocks[-1] if blocks else _base
 
 
-def _checked(changes: dict[str, Any]) -> dict[str, Any]:
+def _check_changes(changes: dict[str, Any]) -> dict[str, Any]:
     """The changes with values of the right types, or an error that names the remedy."""
     names = [field.name for field in fields(Settings)]
     for name in changes:
         if name not in names:
             raise TypeError(f"unknown option {name!r}; choose from {sorted(names)}")
-    checked = {name: _check(name, value) for name, value in changes.items()}
-    if "memory" in checked:  # on a GPU as well, unless that is said apart
-        checked.setdefault("device_memory", checked["memory"])
-    return checked
+    values = {name: _check_value(name, value) for name, value in changes.items()}
+    if "memory" in values:  # it holds on a GPU as well
+        values.setdefault("device_memory", values["memory"])
+    return values
 
 
-def _check(name: str, value: Any) -> Any:
+def _check_value(name: str, value: Any) -> Any:
     if value is None and getattr(_defaults, name) is None:
         return None
     if name in ("memory", "device_memory"):
@@ -214,7 +214,7 @@ def check_device(device: str | None) -> str | None:
         ) from None
     except (RuntimeError, AssertionError) as error:  # torch raises both
         reason = str(error).partition("\n")[0].partition(". ")[0]
-        if "device string" in reason:  # it lists the names that torch has
+        if "device string" in reason:  # the message lists all names of devices
             reason = "torch has no device of this name"
         raise ValueError(
             f"device={device!r} cannot be used: {reason}. Write 'cuda' ('cuda:1' is a "
@@ -224,7 +224,7 @@ def check_device(device: str | None) -> str | None:
     return device
 
 
-def _applied(settings: Settings, changes: dict[str, Any]) -> Settings:
+def _apply(settings: Settings, changes: dict[str, Any]) -> Settings:
     """The settings after checked changes; a path becomes a folder of its own."""
     if isinstance(changes.get("checkpoint"), (str, Path)):
         changes = {**changes, "checkpoint": CheckpointFolder(changes["checkpoint"])}
@@ -237,7 +237,7 @@ class Block(ContextDecorator):
     _is_used = True  # until the changes are checked
 
     def __init__(self, changes: dict[str, Any]) -> None:
-        self._changes = _checked(changes)
+        self._changes = _check_changes(changes)
         self._opened: tuple[Token[Settings | None], Settings] | None = None
         self._is_used = False
 
@@ -245,16 +245,16 @@ class Block(ContextDecorator):
         self._is_used = True
         if self._opened is not None:
             raise RuntimeError("these options are in use: write options(...) again")
-        block = _applied(_current(), self._changes)
-        self._opened = _own.set(block), block
-        _open[id(block)] = block
+        block = _apply(_current(), self._changes)
+        self._opened = _in_block.set(block), block
+        _open_blocks[id(block)] = block
         return options
 
     def __exit__(self, *_: object) -> None:
         assert self._opened is not None
         (token, block), self._opened = self._opened, None
-        del _open[id(block)]
-        _own.reset(token)
+        del _open_blocks[id(block)]
+        _in_block.reset(token)
 
     def _recreate_cm(self) -> Block:
         """A block of its own for each call of a decorated function."""
@@ -269,10 +269,10 @@ class Block(ContextDecorator):
 
     def __repr__(self) -> str:
         changes = ", ".join(f"{name}={v!r}" for name, v in self._changes.items())
-        return f"options({changes}) alone changes nothing: {_HOW}"
+        return f"options({changes}) alone changes nothing: {_USAGE}"
 
 
-_HOW = "write options.set(...), or with options(...): around the calls that it is for"
+_USAGE = "write options.set(...), or with options(...): around the calls that it is for"
 
 
 class Options:
@@ -289,7 +289,7 @@ class Options:
     n_threads : int
         Number of threads. Default: the cores that the process may use.
     device_memory : int or str, optional
-        What `memory` is, but on a GPU only. Default: half of what is free there.
+        The same as `memory`, but on a GPU only. Default: half of what is free there.
     block_rows : int, optional
         Rows per block. Default: derived from `memory`.
     device : str, optional
@@ -314,7 +314,7 @@ class Options:
         return f"options({_current()})"
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
-        raise AttributeError(f"options.{name} cannot be assigned: {_HOW}")
+        raise AttributeError(f"options.{name} cannot be assigned: {_USAGE}")
 
     def __call__(self, **changes: Any) -> Block:
         return Block(changes)
@@ -322,33 +322,33 @@ class Options:
     @contextmanager
     def here(self, **changes: Any) -> Iterator[Options]:
         """A block for this thread and the library's own; others do not see it."""
-        token = _own.set(_applied(_current(), _checked(changes)))
+        token = _in_block.set(_apply(_current(), _check_changes(changes)))
         try:
             yield self
         finally:
-            _own.reset(token)
+            _in_block.reset(token)
 
     def set(self, **changes: Any) -> None:
         """Change the settings of the whole process, except in blocks that are open."""
         global _base
-        changes = _checked(changes)
-        _base = _applied(_base, changes)
+        changes = _check_changes(changes)
+        _base = _apply(_base, changes)
 
-    def changed(self) -> dict[str, Any]:
+    def changes(self) -> dict[str, Any]:
         """Settings that differ from this machine's defaults, for other processes.
 
         Checkpoints are left out, because fits that run in parallel need a folder each.
         """
-        now = _current()
+        current = _current()
         names = (f.name for f in fields(Settings) if f.name != "checkpoint")
         return {
-            name: getattr(now, name)
+            name: getattr(current, name)
             for name in names
-            if getattr(now, name) != getattr(_defaults, name)
+            if getattr(current, name) != getattr(_defaults, name)
         }
 
     def adopt(self, changes: dict[str, Any]) -> None:
-        """Adopt the settings that another process sent (`changed` of its options)."""
+        """Adopt the settings that another process sent (`changes` of its options)."""
         global _base
         _base = replace(_defaults, **changes)
 

@@ -58,7 +58,7 @@ class Kernel(BaseEstimator, ABC):
 
     @abstractmethod
     def diag(self, X: Array) -> Array:  # (n,)
-        """The energies κ(xᵢ, xᵢ) without the rest of the matrix."""
+        """The energies κ(xᵢ, xᵢ), the diagonal of the matrix."""
 
     def pull(
         self,
@@ -84,7 +84,7 @@ class Kernel(BaseEstimator, ABC):
         )
 
     def restricted_share(self, share: float) -> float:
-        """The part of κ(x, y) that `restricted` is expected to give for this share."""
+        """The expected value of the `restricted` κ(x, y), as a share of κ(x, y)."""
         return 1.0
 
     def bound(self, X: Array, weights: np.ndarray | None = None) -> Kernel:
@@ -99,34 +99,34 @@ class Kernel(BaseEstimator, ABC):
         return X[indices]
 
     combinations: ClassVar[dict[str, Callable[[Kernel, Any], Kernel]]] = {}
-    """What ``+`` and ``*`` call; `kernels.compose` enters itself here."""
+    """The functions that ``+`` and ``*`` call; `kernels.compose` adds them."""
 
     def __add__(self, other: Kernel | float) -> Kernel:
-        return self._combined("+", other)
+        return self._combine("+", other)
 
     def __mul__(self, other: Kernel | float) -> Kernel:
-        return self._combined("*", other)
+        return self._combine("*", other)
 
     __radd__ = __add__
     __rmul__ = __mul__
 
-    def _combined(self, sign: str, other: Kernel | float) -> Kernel:
+    def _combine(self, sign: str, other: Kernel | float) -> Kernel:
         if sign not in self.combinations:
             raise RuntimeError(f"import kernlets.kernels before {sign} between kernels")
         return self.combinations[sign](self, other)
 
 
 class CodeArrays:
-    """What codes ask of their arrays. These are NumPy's answers."""
+    """Operations that differ between libraries of arrays; these are NumPy's."""
 
-    others: ClassVar[list[CodeArrays]] = []
-    """The answers of other libraries; `backend.arrays` enters torch here."""
+    libraries: ClassVar[list[CodeArrays]] = []
+    """The same operations of other libraries; `backend.arrays` adds torch."""
 
     @classmethod
     def of(cls, array: Array) -> CodeArrays:
-        return next((other for other in cls.others if other.know(array)), cls())
+        return next((lib for lib in cls.libraries if lib.recognizes(array)), cls())
 
-    def know(self, array: Array) -> bool:
+    def recognizes(self, array: Array) -> bool:
         """Whether an array is of this library."""
         return isinstance(array, np.ndarray)
 
@@ -138,7 +138,7 @@ class CodeArrays:
         return np.bincount(indices, minlength=n)
 
     def stack(self, first: Array, second: Array) -> Array:
-        """Rows below rows."""
+        """The rows of the first array, and below them those of the second."""
         return np.concatenate([first, second])
 
     def dense(self, codes: SparseCodes) -> Array:  # (n, m)
@@ -163,7 +163,7 @@ class SparseCodes:
     indices: Array  # (n, width) integers
     values: Array  # (n, width)
     n_atoms: int
-    residual: Array | None = None  # (n,) squared error of each sample, where known
+    residual: Array | None = None  # (n,) squared errors, if they were computed
 
     def __len__(self) -> int:
         return self.indices.shape[0]
@@ -174,17 +174,19 @@ class SparseCodes:
 
     def uses(self) -> np.ndarray:  # (m,)
         """For each atom, the number of samples with a non-zero coefficient."""
-        live = self.indices[(self.indices >= 0) & (self.values != 0)]
-        return CodeArrays.of(live).count(live, self.n_atoms)
+        used_atoms = self.indices[(self.indices >= 0) & (self.values != 0)]
+        return CodeArrays.of(used_atoms).count(used_atoms, self.n_atoms)
 
     def tocsr(self) -> sparse.csr_array:
         """The codes as a SciPy CSR matrix of shape (n, n_atoms)."""
         to_numpy = CodeArrays.of(self.values).to_numpy
         indices, values = to_numpy(self.indices), to_numpy(self.values)
-        live = indices >= 0
-        starts = np.concatenate([[0], np.cumsum(live.sum(axis=1))])
+        is_used = indices >= 0
+        row_starts = np.concatenate([[0], np.cumsum(is_used.sum(axis=1))])
         shape = (len(self), self.n_atoms)
-        codes = sparse.csr_array((values[live], indices[live], starts), shape=shape)
+        codes = sparse.csr_array(
+            (values[is_used], indices[is_used], row_starts), shape=shape
+        )
         codes.sort_indices()
         return codes
 
@@ -200,7 +202,7 @@ class Dictionary(ABC):
     coefficients over the anchors for a kernel dictionary.
     """
 
-    given: ClassVar[tuple[str, ...]] = ()
+    constant_fields: ClassVar[tuple[str, ...]] = ()
     """Fields that learning never changes, which a checkpoint does not store."""
 
     @property
@@ -250,7 +252,7 @@ class Dictionary(ABC):
         """The same space with other atoms."""
 
     def snapshot(self) -> Dictionary:
-        """These atoms for good: a copy, if updates overwrite the dictionary."""
+        """The dictionary as it is now: a copy if updates overwrite it, else itself."""
         return self
 
     @property
@@ -263,7 +265,7 @@ class Dictionary(ABC):
         raise TypeError(f"{type(self).__name__} has no atoms over some of the features")
 
     def restricted_share(self, share: float) -> float:
-        """The part of an energy that is expected over this share of the features."""
+        """The expected share of a sample's energy in this share of its features."""
         return share
 
     def rescaled(self, factors: Array) -> Dictionary:  # factors: (m,)
@@ -335,19 +337,19 @@ class Statistics(BlockSums):
 
     def __add__(self, other: Statistics) -> Statistics:
         errors = np.concatenate([self.worst_error, other.worst_error])
-        keep = np.argsort(-errors, kind="stable")[: self.codes_gram.shape[0]]
+        worst_first = np.argsort(-errors, kind="stable")[: self.codes_gram.shape[0]]
         return Statistics(
             codes_gram=self.codes_gram + other.codes_gram,
             cross=self.cross + other.cross,
             uses=self.uses + other.uses,
             error=self.error + other.error,
             n_samples=self.n_samples + other.n_samples,
-            worst=CodeArrays.of(self.worst).stack(self.worst, other.worst)[keep],
-            worst_error=errors[keep],
+            worst=CodeArrays.of(self.worst).stack(self.worst, other.worst)[worst_first],
+            worst_error=errors[worst_first],
         )
 
     def fade(self, factor: float) -> Statistics:
-        """The sums times `factor`, without the worst samples, as streams keep them."""
+        """The sums times `factor`, without the worst samples: streams forget these."""
         return Statistics(
             codes_gram=self.codes_gram * factor,
             cross=self.cross * factor,
@@ -366,8 +368,9 @@ class Statistics(BlockSums):
 class Step:
     """The result of an update: the new dictionary and its total squared error.
 
-    An update may also say what the error belongs to: the atoms before useless ones were
-    replaced, and the codes that go with them, or the factors of the codes.
+    The error may belong to a dictionary other than the new one. Then the update also
+    returns that dictionary (`before` useless atoms were replaced), with its codes or
+    with factors (`lengths`) of the codes.
     """
 
     _declared: ClassVar[Declared] = {

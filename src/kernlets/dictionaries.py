@@ -37,17 +37,17 @@ GRAM_SHARE = 8  # a Gram matrix of up to 1/8 of the memory option is kept
 def _check_shape(name: str, array: Array, shape: tuple[int | None, ...]) -> None:
     """Refuse shapes that would make pursuits read out of bounds; None is any size."""
     sizes = tuple(array.shape)
-    agree = [want in (None, size) for size, want in zip(sizes, shape, strict=False)]
-    if len(sizes) != len(shape) or not all(agree):
-        wanted = ", ".join("any" if want is None else str(want) for want in shape)
-        raise ValueError(f"{name} has the shape {sizes}, but it must be ({wanted})")
+    matches = [n in (None, size) for size, n in zip(sizes, shape, strict=False)]
+    if len(sizes) != len(shape) or not all(matches):
+        expected = ", ".join("any" if n is None else str(n) for n in shape)
+        raise ValueError(f"{name} has the shape {sizes}, but it must be ({expected})")
 
 
 class RemembersGram(Dictionary):
     """A dictionary that computes its Gram matrix once, for all blocks of samples.
 
-    Its atoms must never change in place. The kept matrix is neither compared nor
-    pickled.
+    Its atoms must never change in place. The stored Gram matrix is neither compared
+    nor pickled.
     """
 
     _memo = "_remembered_gram"
@@ -131,7 +131,7 @@ class ExplicitDictionary(RemembersGram):
         return self.atoms
 
     def restricted(self, features: Array) -> ExplicitDictionary:
-        """The columns of D that were observed."""
+        """The atoms of D over the observed features: some of its columns."""
         return ExplicitDictionary(self.atoms[:, features])
 
 
@@ -148,7 +148,7 @@ class KernelDictionary(RemembersGram):
     coefs : array (m, r)
         The coefficients A of the atoms over the anchors.
     known_gram : array (m, m), optional
-        The Gram matrix of the atoms, if it is known already.
+        The Gram matrix of the atoms, if training has computed it.
     typical_energy : float, optional
         The κ(x, x) assumed for new samples of a precomputed kernel.
 
@@ -172,8 +172,8 @@ class KernelDictionary(RemembersGram):
     kernel: Kernel
     anchors: Array  # (r, p)
     coefs: Array  # (m, r)
-    known_gram: Array | None = None  # (m, m), if training has computed it
-    typical_energy: float | None = None  # used if κ(x, x) is unknown
+    known_gram: Array | None = None  # (m, m)
+    typical_energy: float | None = None
 
     def __post_init__(self) -> None:
         _check_shape("coefs", self.coefs, (None, self.anchors.shape[0]))
@@ -255,9 +255,9 @@ class KernelDictionary(RemembersGram):
         """
         xp = namespace(self.coefs)
         dual, energy = self.dual(), self.kernel.diag(self.anchors)
-        size = xp.sqrt(xp.mean(energy) / xp.sum(dual * self.coefs, axis=1))
-        scale = xp.where(xp.sum(dual, axis=1) < 0, -size, size)
-        coefs = self.coefs * scale[:, None]
+        factors = xp.sqrt(xp.mean(energy) / xp.sum(dual * self.coefs, axis=1))
+        signed_factors = xp.where(xp.sum(dual, axis=1) < 0, -factors, factors)
+        coefs = self.coefs * signed_factors[:, None]
         return preimages(self.kernel, self.anchors, coefs, method, **options)
 
 
@@ -277,7 +277,7 @@ class GramDictionary(Dictionary):
         "products": Floats("m", "N"),
     }
 
-    given = ("matrix",)
+    constant_fields = ("matrix",)
 
     matrix: Array  # (N, N) K(X, X)
     coefs: Array  # (m, N)
@@ -286,12 +286,12 @@ class GramDictionary(Dictionary):
     @classmethod
     def of_samples(cls, matrix: Array, rows: Array) -> GramDictionary:
         """Atoms φ(x)/‖φ(x)‖ of some training rows: their products are rows of K."""
-        chosen = matrix[rows]
-        scale = namespace(matrix).sqrt(diagonal(matrix)[rows])[:, None]
+        kernel_rows = matrix[rows]
+        norms = namespace(matrix).sqrt(diagonal(matrix)[rows])[:, None]
         coefs = empty((len(rows), matrix.shape[0]), like=matrix)
         coefs[...] = 0
         coefs[np.arange(len(rows)), rows] = 1
-        return cls(matrix, coefs / scale, chosen / scale)
+        return cls(matrix, coefs / norms, kernel_rows / norms)
 
     @classmethod
     def of_coefs(cls, matrix: Array, coefs: Array) -> GramDictionary:  # (N, N), (m, N)
@@ -333,10 +333,10 @@ class GramDictionary(Dictionary):
         return diagonal(self.matrix)[X]
 
     def coordinates(self, X: Array) -> Array:  # (n, N)
-        unit = empty((len(X), self.matrix.shape[0]), like=self.matrix)
-        unit[...] = 0
-        unit[np.arange(len(X)), X] = 1
-        return unit
+        unit_vectors = empty((len(X), self.matrix.shape[0]), like=self.matrix)
+        unit_vectors[...] = 0
+        unit_vectors[np.arange(len(X)), X] = 1
+        return unit_vectors
 
     def cross(self, codes: SparseCodes, X: Array) -> Array:  # (m, N)
         """Γᵀ, written to the columns of the rows without forming unit vectors."""
@@ -348,11 +348,11 @@ class GramDictionary(Dictionary):
     def with_weights(self, weights: Array) -> GramDictionary:
         """New atoms; only rows that changed are multiplied by K."""
         xp = namespace(weights)
-        changed = to_numpy(xp.any(weights != self.coefs, axis=1)).nonzero()[0]
-        rows = index_like(changed, weights)
+        changed_atoms = to_numpy(xp.any(weights != self.coefs, axis=1)).nonzero()[0]
+        indices = index_like(changed_atoms, weights)
         products = xp.asarray(self.products, copy=True)
-        if len(changed):
-            products[rows] = matmul(weights[rows], self.matrix)
+        if len(changed_atoms):
+            products[indices] = matmul(weights[indices], self.matrix)
         return replace(self, coefs=weights, products=products)
 
     def snapshot(self) -> GramDictionary:

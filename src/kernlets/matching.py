@@ -108,7 +108,7 @@ def match_atoms(first: Any, second: Any, between: Any = None) -> Match:
     >>> match.second.tolist(), match.cosines.round(6).tolist()
     ([1, 0], [-1.0, -1.0])
     """
-    return Match.of(_cosines(_dictionary(first), _dictionary(second), between))
+    return Match.of(_cosines(_as_dictionary(first), _as_dictionary(second), between))
 
 
 def recovery(
@@ -151,10 +151,10 @@ def recovery(
     if not 0 < threshold <= 1:
         raise ValueError(f"threshold={threshold!r} must be a cosine above 0, at most 1")
     match = match_atoms(true, found, between)
-    sizes, n = np.abs(match.cosines), _dictionary(true).n_atoms
-    share = float((sizes >= threshold * (1 - 1e-12)).sum() / n)
+    abs_cosines, n = np.abs(match.cosines), _as_dictionary(true).n_atoms
+    share = float((abs_cosines >= threshold * (1 - 1e-12)).sum() / n)
     correlation = None if codes is None else code_correlation(*codes)
-    return Recovery(share, float(sizes.sum() / n), correlation, match)
+    return Recovery(share, float(abs_cosines.sum() / n), correlation, match)
 
 
 def code_correlation(true: Any, found: Any) -> float:
@@ -179,17 +179,17 @@ def code_correlation(true: Any, found: Any) -> float:
     >>> round(metrics.code_correlation(codes, -5 * codes[:, ::-1]), 6)
     1.0
     """
-    true, found = (_standardised(codes) for codes in (true, found))
+    true, found = (_standardize_codes(codes) for codes in (true, found))
     if len(true) != len(found):
         raise ValueError(
             f"codes of {len(true)} and of {len(found)} samples: pass codes of the same "
             "samples"
         )
-    varies = true.any(axis=0)
-    if not varies.any():
+    is_varying = true.any(axis=0)
+    if not is_varying.any():
         raise ValueError("true codes are constant: pass more samples")
-    match = Match.of(true[:, varies].T @ found)
-    return float(np.abs(match.cosines).sum() / varies.sum())
+    match = Match.of(true[:, is_varying].T @ found)
+    return float(np.abs(match.cosines).sum() / is_varying.sum())
 
 
 def stability(dictionaries: Sequence[Any]) -> float:
@@ -218,7 +218,7 @@ def stability(dictionaries: Sequence[Any]) -> float:
     return float(np.mean([np.abs(match_atoms(*pair).cosines).mean() for pair in pairs]))
 
 
-def _dictionary(atoms: Any) -> Dictionary:
+def _as_dictionary(atoms: Any) -> Dictionary:
     atoms = getattr(atoms, "dictionary_", atoms)
     if isinstance(atoms, Dictionary):
         return atoms
@@ -230,44 +230,46 @@ def _cosines(
 ) -> np.ndarray:  # (m₁, m₂)
     """Inner products of the atoms over their lengths, in float64."""
     lengths = [np.sqrt(to_numpy(double(diagonal(d.gram())))) for d in (first, second)]
-    safe = [np.where(length > 0, length, 1.0) for length in lengths]
+    divisors = [np.where(length > 0, length, 1.0) for length in lengths]
     if between is None:
-        inner = to_numpy(double(_inner_products(first, second)))
+        products = to_numpy(double(_inner_products(first, second)))
     else:
-        inner = _through(first, second, between)
-    return inner / safe[0][:, None] / safe[1]
+        products = _products_through(first, second, between)
+    return products / divisors[0][:, None] / divisors[1]
 
 
 def _inner_products(first: Dictionary, second: Dictionary) -> Array:  # (m₁, m₂)
     if isinstance(first, ExplicitDictionary) and isinstance(second, ExplicitDictionary):
         return first.atoms @ as_like(second.atoms, first.atoms).T
     if isinstance(first, KernelDictionary) and isinstance(second, KernelDictionary):
-        return _in_feature_space(first, second)
+        return _products_in_feature_space(first, second)
     raise TypeError(
         f"atoms of {type(first).__name__} and {type(second).__name__} are not in one "
         "space: pass two dictionaries of a kind, or use Match.of(cosines)"
     )
 
 
-def _through(first: Any, second: Any, between: Any) -> np.ndarray:  # (m₁, m₂)
-    """A K(Z, Z') A'ᵀ with K as given."""
-    for one in (first, second):
-        if not isinstance(one, KernelDictionary):
+def _products_through(first: Any, second: Any, between: Any) -> np.ndarray:  # (m₁, m₂)
+    """A K(Z, Z') A'ᵀ, where the user passes K(Z, Z') as `between`."""
+    for d in (first, second):
+        if not isinstance(d, KernelDictionary):
             raise TypeError(
                 "between is for two kernel dictionaries, but one is of "
-                f"{type(one).__name__}: leave it out"
+                f"{type(d).__name__}: leave it out"
             )
-    left, right = (to_numpy(double(one.coefs)) for one in (first, second))
+    A, A2 = (to_numpy(double(d.coefs)) for d in (first, second))
     K = to_numpy(between) if is_array(between) else np.asarray(between)
-    if K.shape != (left.shape[1], right.shape[1]):
+    if K.shape != (A.shape[1], A2.shape[1]):
         raise ValueError(
             f"between has the shape {K.shape}, but the dictionaries have "
-            f"{left.shape[1]} and {right.shape[1]} anchors: pass K(Z, Z')"
+            f"{A.shape[1]} and {A2.shape[1]} anchors: pass K(Z, Z')"
         )
-    return left @ K.astype(np.float64) @ right.T
+    return A @ K.astype(np.float64) @ A2.T
 
 
-def _in_feature_space(first: KernelDictionary, second: KernelDictionary) -> Array:
+def _products_in_feature_space(
+    first: KernelDictionary, second: KernelDictionary
+) -> Array:  # (m₁, m₂)
     if repr(first.kernel) != repr(second.kernel):
         raise ValueError(
             f"kernels differ, {first.kernel!r} and {second.kernel!r}: atoms can be "
@@ -281,7 +283,7 @@ def _in_feature_space(first: KernelDictionary, second: KernelDictionary) -> Arra
     return (as_like(second.coefs, first.coefs) @ first.correlate(second.anchors)).T
 
 
-def _standardised(codes: Any) -> np.ndarray:  # (n, m)
+def _standardize_codes(codes: Any) -> np.ndarray:  # (n, m)
     """Columns of mean 0 and length 1, or 0 where they are constant."""
     codes = codes.toarray() if hasattr(codes, "toarray") else codes
     codes = to_numpy(codes) if is_array(codes) else np.asarray(codes)

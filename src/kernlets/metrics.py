@@ -118,8 +118,8 @@ def kernel_error(
     rows = np.arange(n)
     if n > n_max:
         rows = generator(random_state).choice(n, n_max, replace=False)
-    places = index_like(rows, X)
-    F = virtual[places] if is_array(virtual) else virtual.transform(X[places])
+    indices = index_like(rows, X)
+    F = virtual[indices] if is_array(virtual) else virtual.transform(X[indices])
     sums = _group_sums(kernel, X, rows, F)
     if not sums.energy.any():
         raise ValueError(
@@ -134,16 +134,18 @@ class _Sums(NamedTuple):
 
     kernel_pairs: np.ndarray  # Σ κ(x, y)², x ≠ y
     error_pairs: np.ndarray  # Σ (κ(x, y) − ⟨f(x), f(y)⟩)², x ≠ y
-    kernel_own: np.ndarray  # Σ κ(x, x)²
-    error_own: np.ndarray
+    kernel_diagonal: np.ndarray  # Σ κ(x, x)²
+    error_diagonal: np.ndarray
     energy: np.ndarray  # Σ κ(x, x)
-    lost: np.ndarray  # Σ κ(x, x) − ‖f(x)‖²
+    energy_error: np.ndarray  # Σ κ(x, x) − ‖f(x)‖²
     size: np.ndarray
 
     def without(self, group: int) -> _Sums:
         """The sums with one group of rows left out."""
-        keep = np.arange(len(self.size)) != group
-        return _Sums(*(s[keep][:, keep] if s.ndim == 2 else s[keep] for s in self))
+        is_other = np.arange(len(self.size)) != group
+        return _Sums(
+            *(s[is_other][:, is_other] if s.ndim == 2 else s[is_other] for s in self)
+        )
 
 
 def _group_sums(kernel: Kernel, X: Array, rows: np.ndarray, F: Array) -> _Sums:
@@ -152,7 +154,7 @@ def _group_sums(kernel: Kernel, X: Array, rows: np.ndarray, F: Array) -> _Sums:
     columns = kernel.take(X, index_like(rows, X))
     F = to_numpy(double(F))
     energy = to_numpy(double(kernel.diag(X)))[rows]
-    lost = energy - row_norms(F)
+    energy_errors = energy - row_norms(F)
     pairs = []
     for group in groups:
         K = to_numpy(kernel(X[index_like(rows[group], X)], columns)).astype(np.float64)
@@ -162,10 +164,10 @@ def _group_sums(kernel: Kernel, X: Array, rows: np.ndarray, F: Array) -> _Sums:
     return _Sums(
         kernel_pairs=np.array(pairs[::2]),
         error_pairs=np.array(pairs[1::2]),
-        kernel_own=np.add.reduceat(energy**2, starts),
-        error_own=np.add.reduceat(lost**2, starts),
+        kernel_diagonal=np.add.reduceat(energy**2, starts),
+        error_diagonal=np.add.reduceat(energy_errors**2, starts),
         energy=np.add.reduceat(energy, starts),
-        lost=np.add.reduceat(lost, starts),
+        energy_error=np.add.reduceat(energy_errors, starts),
         size=np.array([len(group) for group in groups]),
     )
 
@@ -174,17 +176,20 @@ def _errors(sums: _Sums, n: int) -> tuple[float, float]:
     """Both errors, extrapolated from the rows in the sums to all n rows."""
     s = int(sums.size.sum())
     pairs = n * (n - 1) / max(s * (s - 1), 1)
-    error = pairs * sums.error_pairs.sum() + n / s * sums.error_own.sum()
-    total = pairs * sums.kernel_pairs.sum() + n / s * sums.kernel_own.sum()
-    return float(np.sqrt(error / total)), float(sums.lost.sum() / sums.energy.sum())
+    error = pairs * sums.error_pairs.sum() + n / s * sums.error_diagonal.sum()
+    total = pairs * sums.kernel_pairs.sum() + n / s * sums.kernel_diagonal.sum()
+    return (
+        float(np.sqrt(error / total)),
+        float(sums.energy_error.sum() / sums.energy.sum()),
+    )
 
 
 def _jackknife(sums: _Sums, n: int) -> tuple[float, float]:
     """Standard errors of both errors, estimated by leaving out each group in turn."""
     g = len(sums.size)
-    left_out = np.array([_errors(sums.without(group), n) for group in range(g)])
-    share = sums.size.sum() / n  # of the rows: nothing is uncertain when all are used
-    frobenius, trace = np.sqrt((g - 1) * (1 - share)) * left_out.std(axis=0)
+    errors = np.array([_errors(sums.without(group), n) for group in range(g)])
+    sampled_share = sums.size.sum() / n  # with all rows there is no error
+    frobenius, trace = np.sqrt((g - 1) * (1 - sampled_share)) * errors.std(axis=0)
     return float(frobenius), float(trace)
 
 

@@ -32,7 +32,7 @@ __all__ = [
     "show_atoms",
 ]
 
-SCORE = "score"  # what a search notes instead of an objective
+SCORE = "score"  # the history of a search has this instead of an objective
 ERROR = "objective"
 TITLE_SIZE = 9  # points
 Curve = Mapping[float, float | Sequence[float]]  # x -> y, or y of several seeds
@@ -74,7 +74,7 @@ def show_atoms(
     >>> ax.images[0].get_array().shape
     (35, 35)
     """
-    groups = [np.asarray(atoms)[:n_atoms] for atoms in _atoms(learner, n_atoms)]
+    groups = [np.asarray(atoms)[:n_atoms] for atoms in _atom_groups(learner, n_atoms)]
     if image_shape is None:
         side = image_side(np.concatenate(groups).astype(float))
         image_shape = (side, side) if side else groups[0].shape[1:]
@@ -84,8 +84,8 @@ def show_atoms(
         title += f" of {len(groups)} classes"
     if n_columns is None and len(groups) > 1:
         n_columns = max(map(len, groups))
-        groups = [_padded(atoms, n_columns) for atoms in groups]
-    atoms, ax = np.concatenate(groups), _axes(ax)
+        groups = [_pad_with_nan(atoms, n_columns) for atoms in groups]
+    atoms, ax = np.concatenate(groups), _get_axes(ax)
     if max(image_shape) == prod(image_shape):
         _draw_lines(ax, atoms, n_columns)
     else:
@@ -105,7 +105,7 @@ def _draw_lines(
     n_columns = n_columns or ceil(len(atoms) ** 0.5)
     x = np.linspace(0, 0.9, atoms.shape[1])
     for index, atom in enumerate(np.asarray(atoms, dtype=float)):
-        if np.isnan(atom).any():  # after the last one of a class
+        if np.isnan(atom).any():  # after the last atom of a class
             continue
         row, column = divmod(index, n_columns)
         largest = np.abs(atom).max() or 1.0
@@ -176,7 +176,7 @@ def plot_history(
             "plot them on two axes"
         )
     (measure,) = measures
-    ax = _axes(ax)
+    ax = _get_axes(ax)
     for name, history in histories:
         label = {} if name is None else {"label": name}
         positions = _positions(history, x, measure)
@@ -184,7 +184,7 @@ def plot_history(
     ylabel = "best score so far" if measure == SCORE else "mean squared error"
     ax.set(xlabel=x, ylabel=ylabel)
     has_names = any(name is not None for name, _ in histories)
-    return _finished(ax, legend=has_names or "label" in line)
+    return _finish_axes(ax, legend=has_names or "label" in line)
 
 
 def _named_histories(model: Any) -> list[tuple[str | None, Mapping[str, Any]]]:
@@ -197,9 +197,9 @@ def _named_histories(model: Any) -> list[tuple[str | None, Mapping[str, Any]]]:
     if not last:
         raise ValueError("learner is an empty dict: give histories or learners by name")
     return [
-        (str(name) if part is None else f"{name}, class {part}", history)
-        for name, each in last.items()
-        for part, history in _named_histories(each)
+        (str(name) if class_name is None else f"{name}, class {class_name}", history)
+        for name, named_model in last.items()
+        for class_name, history in _named_histories(named_model)
     ]
 
 
@@ -210,25 +210,25 @@ def _last_step(model: Any) -> Any:
     return model
 
 
-def _histories(last: Any) -> list[Mapping[str, Any]]:
-    """One, or one for each class."""
-    learners = getattr(last, "learners_", [last])
-    found = [h.history_ for h in learners if hasattr(h, "history_")]
-    if len(found) < len(learners):
+def _histories(model: Any) -> list[Mapping[str, Any]]:
+    """The history of a learner, or those of the learners of all classes."""
+    learners = getattr(model, "learners_", [model])
+    histories = [h.history_ for h in learners if hasattr(h, "history_")]
+    if len(histories) < len(learners):
         raise TypeError(
-            f"{type(last).__name__} has no history_: fit it first, or choose a method "
+            f"{type(model).__name__} has no history_: fit it first, or choose a method "
             "that learns by iterations"
         )
-    return found
+    return histories
 
 
-def _class_names(last: Any) -> list[str | None]:
-    return list(map(str, last.classes_)) if hasattr(last, "learners_") else [None]
+def _class_names(model: Any) -> list[str | None]:
+    return list(map(str, model.classes_)) if hasattr(model, "learners_") else [None]
 
 
-def _positions(history: Mapping[str, Any], x: str, what: str) -> list[float]:
+def _positions(history: Mapping[str, Any], x: str, measure: str) -> list[float]:
     if x == "iteration":
-        return list(range(1, len(history[what]) + 1))
+        return list(range(1, len(history[measure]) + 1))
     if x == "seconds" and x in history:
         return list(history[x])
     raise ValueError(f"x={x!r} must be 'iteration' or 'seconds'")
@@ -266,7 +266,7 @@ def plot_kernel_error(
         ylabel="relative error of the kernel matrix",
         yscale="log",
     )
-    return _finished(ax)
+    return _finish_axes(ax)
 
 
 def plot_accuracy(
@@ -293,18 +293,18 @@ def plot_accuracy(
     >>> ax.lines[0].get_ydata().round(2).tolist()
     [0.95, 0.75]
     """
-    ax = _axes(ax)
+    ax = _get_axes(ax)
     for name, curve in accuracy.items():
         x = sorted(curve)
         values = [np.atleast_1d(np.asarray(curve[level], float)) for level in x]
         mean = np.array([v.mean() for v in values])
-        spread = np.array([v.std() for v in values])
+        std = np.array([v.std() for v in values])
         (line,) = ax.plot(x, mean, marker="o", ms=4, label=name)
-        if spread.any():
+        if std.any():
             colour = line.get_color()
-            ax.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.15)
+            ax.fill_between(x, mean - std, mean + std, color=colour, alpha=0.15)
     ax.set(xlabel=xlabel, ylabel=ylabel)
-    return _finished(ax)
+    return _finish_axes(ax)
 
 
 def plot_recovery(
@@ -336,9 +336,11 @@ def plot_recovery(
     """
     cosines = np.linspace(least, 1, 101)
     curves: dict[str, Curve] = {}
-    for name, each in found.items():
-        seeds = each if isinstance(each, Sequence) else [each]
-        shares = np.array([_shares(one, cosines) for one in seeds])  # (seeds, 101)
+    for name, recoveries in found.items():
+        seeds = recoveries if isinstance(recoveries, Sequence) else [recoveries]
+        shares = np.array(  # (seeds, 101)
+            [_recovered_shares(result, cosines) for result in seeds]
+        )
         curves[name] = dict(zip(cosines, shares.T.tolist(), strict=True))
     ax = plot_accuracy(curves, ax, "cosine asked for", "share of true atoms found")
     for line in ax.lines:
@@ -347,7 +349,7 @@ def plot_recovery(
     return ax
 
 
-def _shares(recovery: Any, cosines: np.ndarray) -> np.ndarray:
+def _recovered_shares(recovery: Any, cosines: np.ndarray) -> np.ndarray:
     """Part of the true atoms with a partner at least as near; some may have none."""
     sizes = np.abs(recovery.match.cosines)
     n_true = round(sizes.sum() / recovery.cosine) if recovery.cosine else len(sizes)
@@ -384,14 +386,18 @@ def plot_residuals(
     """
     residuals = np.asarray(residuals, dtype=float)
     names = [str(c) for c in (range(len(residuals)) if classes is None else classes)]
-    ax = _axes(ax)
+    ax = _get_axes(ax)
     bars = ax.bar(names, residuals, color="0.75")
     bars[int(residuals.argmin())].set_color("0.2")
     if str(truth) in names:
         bars[names.index(str(truth))].set_hatch("//")
-    answer = names[int(residuals.argmin())]
-    known = "" if truth is None else f", truth {truth}"
-    ax.set(xlabel="class", ylabel="squared residual", title=f"answer {answer}{known}")
+    predicted = names[int(residuals.argmin())]
+    true_label = "" if truth is None else f", truth {truth}"
+    ax.set(
+        xlabel="class",
+        ylabel="squared residual",
+        title=f"answer {predicted}{true_label}",
+    )
     return ax
 
 
@@ -435,7 +441,7 @@ def plot_explanation(
     rows = [np.asarray(x, dtype=float).reshape(-1)]
     rows += [np.asarray(X_train[use.row], dtype=float).reshape(-1) for use in uses]
     _check_image_shape(np.stack(rows), image_shape)
-    ax = _axes(ax)
+    ax = _get_axes(ax)
     picture = mosaic(np.stack(rows), image_shape, len(rows))
     ax.imshow(picture, cmap="gray", vmin=0.0, vmax=1.0, interpolation="nearest")
     weights = ", ".join(f"{use.weight:+.2g} ({use.label})" for use in uses)
@@ -446,7 +452,7 @@ def plot_explanation(
 
 
 def _on_two_lines(text: str, ax: Any) -> str:
-    """Text that is no wider than the axes; what does not fit is left out."""
+    """Wrap text to the width of the axes; a third line is cut off."""
     pixels = TITLE_SIZE * ax.figure.dpi / 72
     n_letters = int(ax.get_window_extent().width / (0.6 * pixels))
     text = text.replace("$", r"\$")
@@ -487,46 +493,48 @@ def plot_outlier(
     >>> ax.get_yticklabels()[0].get_text()
     'x1 = 12 (usual 0.881)'
     """
-    ax = _axes(ax)
+    ax = _get_axes(ax)
     if image_shape is not None:
-        _outlier_image(explanation, ax, image_shape)
+        _draw_outlier_image(explanation, ax, image_shape)
     elif series:
-        _outlier_series(explanation, ax)
+        _draw_outlier_series(explanation, ax)
     else:
-        _outlier_bars(explanation, ax, n_features)
+        _draw_outlier_bars(explanation, ax, n_features)
     kind = "outlier" if explanation.is_outlier else "normal"
     score, threshold = explanation.score, explanation.threshold
     ax.set_title(f"{kind}: score {score:.3g}, threshold {threshold:.3g}")
     return ax
 
 
-def _outlier_bars(explanation: Any, ax: Any, n_features: int) -> None:
-    chosen = explanation.order[:n_features]
+def _draw_outlier_bars(explanation: Any, ax: Any, n_features: int) -> None:
+    features = explanation.order[:n_features]
     names = [
         f"{explanation.names[j]} = {explanation.values[j]:.3g} "
         f"(usual {explanation.expected[j]:.3g})"
-        for j in chosen
+        for j in features
     ]
-    ax.barh(np.arange(len(chosen)), explanation.shares[chosen], color="0.35")
-    ax.set_yticks(np.arange(len(chosen)), names)
+    ax.barh(np.arange(len(features)), explanation.shares[features], color="0.35")
+    ax.set_yticks(np.arange(len(features)), names)
     ax.invert_yaxis()
     ax.set_xlabel("share of the score")
 
 
-def _outlier_image(explanation: Any, ax: Any, image_shape: tuple[int, ...]) -> None:
+def _draw_outlier_image(
+    explanation: Any, ax: Any, image_shape: tuple[int, ...]
+) -> None:
     """Image and usual form on one scale of grey; the darkest share is the largest."""
-    pair = np.stack([explanation.values, explanation.expected])
-    _check_image_shape(pair, image_shape)
-    low, high = float(pair.min()), float(pair.max())
-    pair = (pair - low) / ((high - low) or 1.0)
+    images = np.stack([explanation.values, explanation.expected])
+    _check_image_shape(images, image_shape)
+    low, high = float(images.min()), float(images.max())
+    images = (images - low) / ((high - low) or 1.0)
     largest = float(explanation.shares.max()) or 1.0
-    parts = [*pair, 1 - explanation.shares / largest]
-    picture = np.concatenate([part.reshape(image_shape) for part in parts], axis=1)
+    panels = [*images, 1 - explanation.shares / largest]
+    picture = np.concatenate([panel.reshape(image_shape) for panel in panels], axis=1)
     ax.imshow(picture, cmap="gray", vmin=0.0, vmax=1.0, interpolation="nearest")
     ax.set_axis_off()
 
 
-def _outlier_series(explanation: Any, ax: Any) -> None:
+def _draw_outlier_series(explanation: Any, ax: Any) -> None:
     steps = np.arange(len(explanation.values))
     ax.plot(steps, explanation.values, color="0.1", label="row")
     ax.plot(steps, explanation.expected, "--", color="0.5", label="usual")
@@ -564,18 +572,20 @@ def plot_score_map(
     >>> ax.get_title()
     'outlier score: largest 1, above the threshold 0.5 at 12.5 % of places'
     """
-    ax, scores = _axes(ax), to_numpy(scores)
-    draw = _score_line if scores.ndim == 1 else _heat
+    ax, scores = _get_axes(ax), to_numpy(scores)
+    draw = _draw_score_line if scores.ndim == 1 else _draw_heat_map
     draw(scores, None if image is None else to_numpy(image), ax, threshold)
     above = ""
     if threshold is not None:
-        share = 100 * float((scores > threshold).mean())
-        above = f", above the threshold {threshold:.3g} at {share:.3g} % of places"
+        percent = 100 * float((scores > threshold).mean())
+        above = f", above the threshold {threshold:.3g} at {percent:.3g} % of places"
     ax.set_title(f"outlier score: largest {scores.max():.3g}{above}", fontsize="medium")
     return ax
 
 
-def _heat(scores: np.ndarray, image: Any, ax: Any, threshold: float | None) -> None:
+def _draw_heat_map(
+    scores: np.ndarray, image: Any, ax: Any, threshold: float | None
+) -> None:
     """Colours from the median score on, above the image in grey."""
     if image is not None:
         grey = image.mean(axis=2) if image.ndim == 3 else image
@@ -588,7 +598,7 @@ def _heat(scores: np.ndarray, image: Any, ax: Any, threshold: float | None) -> N
     ax.set_axis_off()
 
 
-def _score_line(
+def _draw_score_line(
     scores: np.ndarray, image: Any, ax: Any, threshold: float | None
 ) -> None:
     """Scores over time, and the series on an axis of its own."""
@@ -598,29 +608,29 @@ def _score_line(
     ax.set_xlabel("step")
     ax.set_ylabel("score")
     if image is not None:
-        beside = ax.twinx()
-        beside.plot(image, color="0.6", linewidth=0.8)
-        beside.set_ylabel("series")
+        series_ax = ax.twinx()
+        series_ax.plot(image, color="0.6", linewidth=0.8)
+        series_ax.set_ylabel("series")
     ax.legend(loc="upper left", frameon=False)
 
 
-def _atoms(learner: Any, n_atoms: int | None) -> list[Any]:
-    """Arrays of atoms, one per class if there are classes."""
-    before = None
+def _atom_groups(learner: Any, n_atoms: int | None) -> list[Any]:
+    """Arrays of atoms; there is one for each class if there are classes."""
+    feature_map = None
     while hasattr(learner, "steps"):
-        *earlier, (_, learner) = learner.steps
-        before = earlier[-1][1] if earlier else before
+        *earlier_steps, (_, learner) = learner.steps
+        feature_map = earlier_steps[-1][1] if earlier_steps else feature_map
     if not hasattr(learner, "fit"):
         return [np.atleast_2d(np.asarray(learner))]
     learners = getattr(learner, "learners_", [learner])
-    return [_components(fitted, before, n_atoms) for fitted in learners]
+    return [_components(fitted, feature_map, n_atoms) for fitted in learners]
 
 
-def _components(learner: Any, before: Any, n_atoms: int | None) -> Any:
-    dictionary = _in_feature_space(learner, before)
+def _components(learner: Any, feature_map: Any, n_atoms: int | None) -> Any:
+    dictionary = _kernel_dictionary(learner, feature_map)
     if dictionary is not None:
-        some = dictionary.with_weights(dictionary.coefs[:n_atoms])
-        return to_numpy(some.preimages().points)
+        first_atoms = dictionary.with_weights(dictionary.coefs[:n_atoms])
+        return to_numpy(first_atoms.preimages().points)
     if not hasattr(learner, "components_"):
         raise TypeError(
             f"{type(learner).__name__} has no atoms that are rows of a matrix "
@@ -629,14 +639,14 @@ def _components(learner: Any, before: Any, n_atoms: int | None) -> Any:
     return to_numpy(learner.components_)
 
 
-def _in_feature_space(learner: Any, before: Any) -> KernelDictionary | None:
+def _kernel_dictionary(learner: Any, feature_map: Any) -> KernelDictionary | None:
     """The atoms as combinations of φ(samples); None if they are rows of a matrix."""
     if hasattr(learner, "kernel_dictionary_"):
         return learner.kernel_dictionary_
     if hasattr(learner, "coefs_"):
         return learner.dictionary_
-    if hasattr(before, "projection_") and hasattr(learner, "components_"):
-        return KernelDictionary.behind(before, learner.dictionary_)
+    if hasattr(feature_map, "projection_") and hasattr(learner, "components_"):
+        return KernelDictionary.behind(feature_map, learner.dictionary_)
     return None
 
 
@@ -649,7 +659,7 @@ def _check_image_shape(atoms: np.ndarray, image_shape: tuple[int, ...]) -> None:
         )
 
 
-def _padded(atoms: np.ndarray, n_rows: int) -> np.ndarray:
+def _pad_with_nan(atoms: np.ndarray, n_rows: int) -> np.ndarray:
     """Append rows of NaN (drawn white), so that each class starts a new line."""
     return np.pad(
         np.asarray(atoms, dtype=float),
@@ -658,7 +668,7 @@ def _padded(atoms: np.ndarray, n_rows: int) -> np.ndarray:
     )
 
 
-def _axes(ax: Any) -> Any:
+def _get_axes(ax: Any) -> Any:
     if ax is not None:
         return ax
     try:
@@ -670,7 +680,7 @@ def _axes(ax: Any) -> Any:
     return pyplot.subplots(layout="constrained")[1]
 
 
-def _finished(ax: Any, legend: bool = True) -> Any:
+def _finish_axes(ax: Any, legend: bool = True) -> Any:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(alpha=0.25)
     if legend:

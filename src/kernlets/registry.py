@@ -56,11 +56,11 @@ def table(kind: str) -> dict[str, Any]:
 def estimators() -> list[type]:
     """Every public class with a `fit`: maps, learners, classifiers, detectors."""
     public = (getattr(_module(home), name) for name, home in sorted(_HOME_OF.items()))
-    return [value for value in public if isinstance(value, type) and _fits(value)]
+    return [value for value in public if isinstance(value, type) and _has_fit(value)]
 
 
-def documented() -> dict[str, Any]:
-    """Every public class and function but errors, those of public modules included.
+def public_objects() -> dict[str, Any]:
+    """Every public class and function except errors, also those of public modules.
 
     Names are as seen from `kernlets`: ``KSVD``, ``datasets.load``.
     """
@@ -93,7 +93,7 @@ def _is_error(value: Any) -> bool:
     return inspect.isclass(value) and issubclass(value, Exception)
 
 
-def _fits(cls: type) -> bool:
+def _has_fit(cls: type) -> bool:
     return hasattr(cls, "fit") and hasattr(cls, "get_params")
 
 
@@ -105,15 +105,15 @@ def summary(entry: Any) -> str:
 @lru_cache(maxsize=1)
 def storable() -> dict[str, type]:
     """The closed list of classes that a model file may name."""
-    ours = {f"kernlets.{cls.__name__}": cls for cls in _own_classes()}
-    theirs = {f"sklearn.{name}": _sklearn_class(name) for name in SKLEARN}
-    return {**ours, **theirs}
+    kernlets_classes = {f"kernlets.{cls.__name__}": cls for cls in _kernlets_classes()}
+    sklearn_classes = {f"sklearn.{name}": _sklearn_class(name) for name in SKLEARN}
+    return {**kernlets_classes, **sklearn_classes}
 
 
-def _own_classes() -> Iterator[type]:
-    """Estimators and records in the name space of every package that holds some."""
+def _kernlets_classes() -> Iterator[type]:
+    """Estimators and records in the name spaces of all packages."""
     homes = {*_HOMES, *TABLES, "core", "dictionaries"}
-    # nothing that a model holds
+    # models hold no objects of these
     homes -= {"config", "persistence", "export", "backend.rows", "backend.masks"}
     for home in sorted(homes):
         registered = table(home).values() if home in TABLES else ()
@@ -125,9 +125,9 @@ def _own_classes() -> Iterator[type]:
 def _is_storable(cls: type) -> bool:
     is_ours = cls.__module__.startswith("kernlets.") and not inspect.isabstract(cls)
     is_record = is_dataclass(cls) or hasattr(cls, "_fields")
-    # what kernels prepare of samples for a while declares nothing and is not stored
-    for_a_while = cls.__module__.startswith(("kernlets.kernels.", "kernlets.hot."))
-    is_record = is_record and (not for_a_while or hasattr(cls, "_declared"))
+    # records that kernels prepare from samples for one call have no `_declared`
+    is_temporary = cls.__module__.startswith(("kernlets.kernels.", "kernlets.hot."))
+    is_record = is_record and (not is_temporary or hasattr(cls, "_declared"))
     return is_ours and (is_record or hasattr(cls, "get_params"))
 
 

@@ -66,7 +66,7 @@ def anchored(rng, xp):
     coefs = rng.standard_normal((M, R))
     energies = (X**2).sum(axis=1) ** 2
     arrays = [xp.asarray(a) for a in (X, energies, Z, coefs)]
-    dictionary = AnchoredDictionary.spanned(KERNEL, *arrays)
+    dictionary = AnchoredDictionary.over_anchors(KERNEL, *arrays)
     basis = xp.to_numpy(dictionary.basis).T @ phi(Z)
     inside = phi(X) @ basis.T @ basis  # what lies outside the span is not shown
     return Case(dictionary, xp.asarray(np.arange(N)), inside, coefs @ phi(Z), basis)

@@ -211,10 +211,10 @@ def test_options_reach_the_processes_of_a_grid_search():
 
 def test_a_file_does_not_change_options(data, tmp_path):
     """Only a process that was started by the sender takes its options over."""
-    before = options.changed()
+    before = options.changes()
     with options(memory="3MB"):
         sent = pickle.dumps(KSVD(4, 2, max_iter=1).fit(data[0][:50]))
     loaded = pickle.loads(sent)
     assert options.memory != 3 * 10**6
     assert not [name for name in vars(loaded) if "sender" in name]
-    assert options.changed() == before
+    assert options.changes() == before

@@ -25,7 +25,7 @@ PACKAGE = Path(kernlets.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
-PUBLIC = registry.documented()
+PUBLIC = registry.public_objects()
 
 
 @pytest.fixture

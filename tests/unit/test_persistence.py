@@ -447,7 +447,7 @@ def test_a_missing_file_is_an_ordinary_error(path: Path) -> None:
 
 
 def test_names_of_storable_classes_are_unique() -> None:
-    names = [cls.__name__ for cls in set(registry._own_classes())]
+    names = [cls.__name__ for cls in set(registry._kernlets_classes())]
     assert len(names) == len(set(names))
 
 

@@ -42,7 +42,9 @@ def trained(kernel, X, anchors, rng, n_atoms=7, width=2):
     """A dictionary over the anchors and the codes of the samples over it."""
     coefs = rng.standard_normal((n_atoms, len(anchors)))
     energies = kernel.diag(X)
-    dictionary = AnchoredDictionary.spanned(kernel, X, energies, anchors, coefs).unit()
+    dictionary = AnchoredDictionary.over_anchors(
+        kernel, X, energies, anchors, coefs
+    ).with_unit_atoms()
     rows = np.arange(len(X))
     return dictionary, rows, encode(dictionary, OMP(width), rows)
 

@@ -280,10 +280,10 @@ def test_sizes():
 def test_options_are_checked_where_they_are_written(
     change, name, value, error, message
 ):
-    before = options.changed()
+    before = options.changes()
     with pytest.raises(error, match=message):
         change(**{name: value})
-    assert options.changed() == before
+    assert options.changes() == before
 
 
 @pytest.mark.parametrize("device", ["gpu", "meta", "cuda:999"])
@@ -370,14 +370,14 @@ def test_options_decorate_functions():
 
 
 def test_options_that_are_written_for_nothing_say_so():
-    before = options.changed()
+    before = options.changes()
     with pytest.warns(UserWarning, match=r"nothing: write options\.set") as said:
         options(memory="100MB")
         gc.collect()
     assert said[0].filename == __file__
     with pytest.raises(AttributeError, match=r"options\.set"):
         options.memory = "100MB"
-    assert options.changed() == before
+    assert options.changes() == before
 
 
 # ------------------------------------------------------------- blocks where none fit

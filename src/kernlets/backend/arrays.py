@@ -378,7 +378,7 @@ def group_sums(
 class TensorCodes(CodeArrays):
     """What codes ask of tensors, answered where these are."""
 
-    def know(self, array: Array) -> bool:
+    def recognizes(self, array: Array) -> bool:
         return is_torch(array)
 
     def to_numpy(self, array: Array) -> np.ndarray:
@@ -397,4 +397,4 @@ class TensorCodes(CodeArrays):
         return rows[:, : codes.n_atoms].contiguous()
 
 
-CodeArrays.others.append(TensorCodes())
+CodeArrays.libraries.append(TensorCodes())

@@ -163,7 +163,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         return None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), _SENDER: (os.getpid(), options.changed())}
+        return {**super().__getstate__(), _SENDER: (os.getpid(), options.changes())}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)

@@ -282,11 +282,13 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         if getattr(self._descent(), "unit_norm", False):
             anchors = unit_rows(anchors)
         coefs = as_like(self._first_coefs(n_atoms, len(anchors), rng), anchors)
-        start = AnchoredDictionary.spanned(self.kernel_, X, energies, anchors, coefs)
+        start = AnchoredDictionary.over_anchors(
+            self.kernel_, X, energies, anchors, coefs
+        )
         if len(coefs) == 0:
             rows = self._first_rows(start, n_atoms, rng, weights)
             start = start.with_weights(start.features[index_like(rows, X)])
-        return start.unit()
+        return start.with_unit_atoms()
 
     def _checked_n_atoms(self, n_usable: int, n_features: int) -> int:
         if self.n_components is None and not isinstance(self.init, str):

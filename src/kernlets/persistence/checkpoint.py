@@ -56,7 +56,7 @@ class Checkpoint:
         if options.checkpoint is None:
             return cls()
         name = type(estimator).__name__
-        path = Path(f"{options.checkpoint.numbered(name)}.checkpoint")
+        path = Path(f"{options.checkpoint.next_path(name)}.checkpoint")
         about = {"kernlets": __version__, **_described_params(estimator)}
         digests = {name: digest(value) for name, value in data.items()}
         return cls(path, {"parameters": about, "data": digests}, options.checkpoint)
@@ -112,13 +112,13 @@ def branches(name: str, n: int) -> list[CheckpointFolder | None]:
     """Folders for n fits that run in parallel, each for its own block of options."""
     if options.checkpoint is None:
         return [None] * n
-    folder = options.checkpoint.numbered(name)
+    folder = options.checkpoint.next_path(name)
     return [options.checkpoint.branch(folder / str(i)) for i in range(n)]
 
 
 def learned_fields(dictionary: Any) -> dict[str, Any]:
     """Fields of a dictionary that learning may change, for `dataclasses.replace`."""
-    names = {field.name for field in fields(dictionary)} - {*dictionary.given}
+    names = {field.name for field in fields(dictionary)} - {*dictionary.constant_fields}
     return {name: getattr(dictionary, name) for name in sorted(names)}
 
 

@@ -83,13 +83,13 @@ class AnchoredUpdate(KSVDUpdate):
         if self.descent is not None:
             recoded = replace(coded, codes=codes)
             dictionary = self._move_anchors(dictionary, recoded, self.descent)
-        errors = to_numpy(dictionary.inside(codes))
+        errors = to_numpy(dictionary.errors_in_span(codes))
         outside = to_numpy(double(dictionary.outside))
         total = sum(
             weighted_sum(squares, coded.weights) for squares in (errors, outside)
         )
-        refreshed: Any = self._refresh(dictionary.unit(), coded, errors)
-        return Step(refreshed.unit(), total)
+        refreshed: Any = self._refresh(dictionary.with_unit_atoms(), coded, errors)
+        return Step(refreshed.with_unit_atoms(), total)
 
     def _sweep(
         self,
