@@ -251,7 +251,7 @@ def test_leading_eigenpairs_at_low_rank(case, dtype, rng):
 
 
 @pytest.mark.parametrize(
-    ("params", "c", "n_leading"),
+    ("params", "c", "n_pairs"),
     [
         ({"n_components": 20}, 5000, 20),
         ({"n_components": 20}, 500, None),
@@ -262,8 +262,8 @@ def test_leading_eigenpairs_at_low_rank(case, dtype, rng):
         ({"n_components": 20, "eigen_solver": "randomized"}, 500, 20),
     ],
 )
-def test_choice_of_the_solver(params, c, n_leading):
-    assert NystroemMap(**params)._n_leading(c) == n_leading
+def test_choice_of_the_solver(params, c, n_pairs):
+    assert NystroemMap(**params)._n_pairs(c) == n_pairs
 
 
 # Singular, indefinite and otherwise difficult

@@ -42,12 +42,11 @@ from .incomplete import incomplete_features
 from .nystroem_factor import (
     check_definite,
     choose_rank,
-    in_float64,
     inverse_root,
-    kernel_matrix,
+    landmark_matrix,
     trace_error,
 )
-from .spectral import Eigenpairs, all_eigenpairs, is_krylov_small, leading_eigenpairs
+from .spectral import all_eigenpairs, eigenpairs, is_krylov_small
 
 
 class NystroemMap(LandmarkMap):
@@ -158,36 +157,56 @@ class NystroemMap(LandmarkMap):
 
     def fit(self, X: Any, y: Any = None) -> NystroemMap:
         """Choose landmarks among the rows of X and factor their kernel matrix."""
-        self._finish(X, *self._prepare(X))
+        rows, landmarks = self._fit_projection(X)
+        self._truncate_on_samples(rows)
+        self.kernel_error_ = self._estimate_error(rows, landmarks)
         return self
+
+    def _fit_projection(self, X: Any) -> tuple[Any, Landmarks]:
+        """LKDL equations (19) to (21); returns the checked rows and the landmarks."""
+        self._validate_params()
+        head, rows = self._head_and_rows(X)
+        self.kernel_ = self._bind_kernel(head)
+        rng = generator(self.random_state)
+
+        # (19): K ≈ C W⁺ Cᵀ with C = K(X, X_R) and W = K(X_R, X_R)
+        landmarks = choose(self.landmarks, self.kernel_, rows, self.n_landmarks, rng)
+        self._store_landmarks(landmarks)
+        n_pairs = self._n_pairs(self.n_landmarks_)
+        W = landmark_matrix(self.kernel_, landmarks, in_float64=n_pairs is None)
+
+        # (20): W = V Σ Vᵀ
+        pairs = eigenpairs(W, n_pairs, rng)
+        tolerance = rounding(W, floats_of(landmarks.rows))
+        check_definite(pairs, tolerance, getattr(self.kernel_, "psd", True))
+
+        # (21): F = C V_k Σ_k^(-1/2)
+        k = choose_rank(pairs.values, self._n_components_of_W, tolerance)
+        like = floats_of(landmarks.rows)
+        with quiet():  # transform checks that features are finite
+            self.eigenvalues_ = to_device(as_like(pairs.values[:k], like))
+        self.projection_ = to_device(inverse_root(pairs, k, like))
+        return rows, landmarks
 
     def fit_transform(  # type: ignore[override]
         self, X: Any, y: Any = None
     ) -> Any:
         """Fit, and return the virtual samples of X; C is computed only once."""
         _refuse_iterator(X, "fit_transform")
-        rows, found = self._prepare(X)
+        rows, landmarks = self._fit_projection(X)
         F = map_rows(self._finite_features, rows, self._row_bytes)
-        if not is_array(F):  # not in memory: computed when it is read
-            self._finish(X, rows, found)
+        if not is_array(F):  # not in memory: transform computes it when it is read
+            self._truncate_on_samples(rows)
+            self.kernel_error_ = self._estimate_error(rows, landmarks)
             return self.transform(X)
         if self.truncation == "samples":
-            turn = self._rotate(sum_rows(_gram, F, self._row_bytes))
-            F = map_rows(lambda block: block @ turn, F, self._row_bytes)
+            rotation = self._rotate(sum_rows(_gram, F, self._row_bytes))
+            F = map_rows(lambda block: block @ rotation, F, self._row_bytes)
         self.kernel_error_ = trace_error(self._energies(rows), F)
         return F
 
-    def _finish(self, X: Any, rows: Any, found: Landmarks) -> None:
-        """The rest of fit: the rotation, and the error on some rows."""
-        if self.truncation == "samples":
-            gram = partial(_features_gram, copy(self)._features)
-            self._rotate(sum_rows(gram, rows, self._row_bytes))
-        probe, energies = self._probe(rows, found)
-        F = map_rows(self._features, probe, self._row_bytes)
-        self.kernel_error_ = trace_error(energies, F)
-
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
-        """Virtual samples K(X, X_R) V_k Σ_k^(-1/2), equations (22) and (23)."""
+        """(22) and (23): the virtual samples K(X, X_R) V_k Σ_k^(-1/2) of a block."""
         return by_completeness(self._complete_features, self._incomplete_features, X)
 
     def _complete_features(self, X: Array) -> Array:
@@ -202,45 +221,30 @@ class NystroemMap(LandmarkMap):
         c, k = self.projection_.shape
         return (2 * c + k) * self.projection_.dtype.itemsize
 
-    def _prepare(self, X: Any) -> tuple[Any, Landmarks]:
-        """All of fit except the error; returns the checked rows and the landmarks."""
-        self._validate_params()
+    def _head_and_rows(self, X: Any) -> tuple[Array, Any]:
         if self.truncation == "samples":
             _refuse_iterator(X, "truncation='samples'")
-        head, rows = self._head_and_rows(X)
-        self.kernel_ = resolve(self.kernel).bound(some_objects(head))
-        _check_square(self.kernel_, head)
-        rng = generator(self.random_state)
-        found = choose(self.landmarks, self.kernel_, rows, self.n_landmarks, rng)
-        self._factor(found, rng)
-        return rows, found
+        return super()._head_and_rows(X)
 
-    def _factor(self, found: Landmarks, rng: np.random.Generator) -> None:
-        """W = V Σ Vᵀ and the projection V_k Σ_k^(-1/2), equations (20) and (21)."""
-        self.landmarks_ = to_device(found.points)  # those of a memory map are on host
-        self.landmark_indices_ = found.indices
-        self.n_landmarks_ = found.points.shape[0]
-        pairs, tolerance = self._eigenpairs(found, rng)
-        check_definite(pairs, tolerance, getattr(self.kernel_, "psd", True))
-        wanted = self.n_components if self.truncation == "landmarks" else None
-        k = choose_rank(pairs.values, wanted, tolerance)
-        like = floats_of(found.rows)
-        with quiet():  # features are looked at
-            self.eigenvalues_ = to_device(as_like(pairs.values[:k], like))
-        self.projection_ = to_device(inverse_root(pairs, k, like))
+    def _bind_kernel(self, head: Array) -> Kernel:
+        """The kernel, with unset parameters from the first rows."""
+        kernel = resolve(self.kernel).bound(some_objects(head))
+        if known_by_index(kernel, head) and head.shape[0] != head.shape[1]:
+            raise ValueError(not_square(head))
+        return kernel
 
-    def _eigenpairs(
-        self, found: Landmarks, rng: np.random.Generator
-    ) -> tuple[Eigenpairs, float]:
-        """Eigenpairs of W, and the fraction of the largest that counts as rounding."""
-        k = self._n_leading(self.n_landmarks_)
-        # if all eigenvalues are needed, down to rounding, W must be in float64, too
-        W = kernel_matrix(self.kernel_, in_float64(found) if k is None else found)
-        pairs = all_eigenpairs(W) if k is None else leading_eigenpairs(W, k, rng)
-        return pairs, rounding(W, floats_of(found.rows))
+    def _store_landmarks(self, landmarks: Landmarks) -> None:
+        self.landmarks_ = to_device(landmarks.points)  # a memory map's are on the host
+        self.landmark_indices_ = landmarks.indices
+        self.n_landmarks_ = landmarks.points.shape[0]
 
-    def _n_leading(self, c: int) -> int | None:
-        """How many of c eigenpairs the randomized solver has to find; None: all."""
+    @property
+    def _n_components_of_W(self) -> int | float | None:
+        """`n_components`, or None if the rank is cut on the samples instead of W."""
+        return self.n_components if self.truncation == "landmarks" else None
+
+    def _n_pairs(self, c: int) -> int | None:
+        """Number of leading eigenpairs for the randomized solver; None: compute all."""
         k = None
         if isinstance(self.n_components, Integral):
             k = clipped("n_components", int(self.n_components), c, "landmarks")
@@ -254,27 +258,40 @@ class NystroemMap(LandmarkMap):
             )
         if self.eigen_solver == "full" or k is None:
             return None
-        return k if self.eigen_solver == "randomized" or is_krylov_small(c, k) else None
+        is_randomized = self.eigen_solver == "randomized" or is_krylov_small(c, k)
+        return k if is_randomized else None
+
+    def _truncate_on_samples(self, rows: Any) -> None:
+        """With ``truncation="samples"``, cut to the best rank k in a pass over rows."""
+        if self.truncation == "samples":
+            gram = partial(_features_gram, copy(self)._features)
+            self._rotate(sum_rows(gram, rows, self._row_bytes))
 
     def _rotate(self, gram: Array) -> Array:  # (r, r) -> (r, k)
         """Rotate to the leading eigenvectors of FᵀF: the best rank k of FFᵀ."""
         pairs = all_eigenpairs(gram)
         k = choose_rank(pairs.values, self.n_components, rounding(self.projection_))
-        turn = as_like(pairs.vectors[:, :k], self.projection_)
-        self.projection_ = self.projection_ @ turn
-        self.eigenvalues_ = as_like(pairs.values[:k], turn)
-        return turn
+        rotation = as_like(pairs.vectors[:, :k], self.projection_)
+        self.projection_ = self.projection_ @ rotation
+        self.eigenvalues_ = as_like(pairs.values[:k], rotation)
+        return rotation
 
-    def _probe(self, rows: Any, found: Landmarks) -> tuple[Array, Array]:
-        """Rows to estimate the error on, and their energies."""
-        if found.probe is not None:
-            return found.probe, self.kernel_.diag(found.probe)
-        places = spread_rows(rows.shape[0])
+    def _estimate_error(self, rows: Any, landmarks: Landmarks) -> float:
+        """The trace error on at most 2048 rows, by equations (22) and (23)."""
+        sample, energies = self._sample_rows(rows, landmarks)
+        F = map_rows(self._features, sample, self._row_bytes)
+        return trace_error(energies, F)
+
+    def _sample_rows(self, rows: Any, landmarks: Landmarks) -> tuple[Array, Array]:
+        """Evenly spaced rows, or random rows of a stream, and their energies."""
+        if landmarks.probe is not None:
+            return landmarks.probe, self.kernel_.diag(landmarks.probe)
+        indices = spread_rows(rows.shape[0])
         if known_by_index(self.kernel_, rows):
-            places = index_like(places, rows)
-            return rows[places], self.kernel_.diag(rows)[places]
-        probe = to_device(take_rows(rows, places))
-        return probe, self.kernel_.diag(probe)
+            indices = index_like(indices, rows)
+            return rows[indices], self.kernel_.diag(rows)[indices]
+        sample = to_device(take_rows(rows, indices))
+        return sample, self.kernel_.diag(sample)
 
     def _energies(self, X: Array) -> Array:  # (n,)
         if known_by_index(self.kernel_, X):
@@ -285,15 +302,22 @@ class NystroemMap(LandmarkMap):
         return not reset and self.kernel_.restrictable
 
     def _check_rows(self, X: Any, reset: bool = False) -> Any:
-        """Rows to learn from are filled in if they are in memory, else complete."""
+        """Check rows; in memory, missing entries of training rows are filled in."""
         kernel = resolve(self.kernel) if reset else self.kernel_
         if not takes_rows(kernel) and are_objects(X, kernel):
             like = None if reset else self._model_array
             return check_samples(self, X, kernel, reset=reset, lazy=True, like=like)
         if not (reset and at_hand(X) and resolve(self.kernel).restrictable):
             return super()._check_rows(X, reset)
-        keys: dict[str, Any] = {"accept_sparse": self._accept_sparse, "lazy": True}
-        return completed_rows(check_rows(self, X, reset=True, allow_nan=True, **keys))
+        rows = check_rows(
+            self,
+            X,
+            reset=True,
+            allow_nan=True,
+            accept_sparse=self._accept_sparse,
+            lazy=True,
+        )
+        return completed_rows(rows)
 
     @property
     def _accept_sparse(self) -> bool:
@@ -320,14 +344,9 @@ def _features_gram(features: Callable[[Array], Array], X: Array) -> Array:  # (k
     return _gram(features(X))
 
 
-def _refuse_iterator(X: Any, what: str) -> None:
+def _refuse_iterator(X: Any, caller: str) -> None:
     if isinstance(X, Iterator):
         raise ValueError(
-            f"X is an iterator that can be read only once, but {what} reads it twice: "
-            "pass a list of blocks, a memory map or an object with __iter__"
+            f"X is an iterator that can be read only once, but {caller} reads it "
+            "twice: pass a list of blocks, a memory map or an object with __iter__"
         )
-
-
-def _check_square(kernel: Kernel, X: Array) -> None:
-    if known_by_index(kernel, X) and X.shape[0] != X.shape[1]:
-        raise ValueError(not_square(X))

@@ -14,17 +14,17 @@ from ..landmarks import Landmarks
 from .spectral import Eigenpairs
 
 
-def in_float64(landmarks: Landmarks) -> Landmarks:
-    """The same landmarks in float64; objects and indices are left as they are."""
-    if landmarks.points is not landmarks.rows or is_objects(landmarks.rows):
-        return landmarks
-    rows = double(landmarks.rows)
-    return Landmarks(rows, rows, landmarks.indices)
+def landmark_matrix(
+    kernel: Kernel, landmarks: Landmarks, in_float64: bool
+) -> Array:  # (c, c)
+    """W = K(X_R, X_R), or an error if it is not symmetric.
 
-
-def kernel_matrix(kernel: Kernel, landmarks: Landmarks) -> Array:  # (c, c)
-    """W, or an error if it is not symmetric."""
-    W = kernel(landmarks.rows, landmarks.points)
+    In float64 even its smallest eigenvalues, down to rounding errors, can be used.
+    """
+    rows, points = landmarks.rows, landmarks.points
+    if in_float64 and points is rows and not is_objects(rows):
+        rows = points = double(rows)
+    W = kernel(rows, points)
     check_symmetric(W)
     return W
 

@@ -48,6 +48,11 @@ def all_eigenpairs(W: Array) -> Eigenpairs:  # (c, c)
     return Eigenpairs(values, vectors, float(values[-1]))
 
 
+def eigenpairs(W: Array, k: int | None, rng: np.random.Generator) -> Eigenpairs:
+    """The k leading eigenpairs of W by the randomized solver; all if k is None."""
+    return all_eigenpairs(W) if k is None else leading_eigenpairs(W, k, rng)
+
+
 def leading_eigenpairs(W: Array, k: int, rng: np.random.Generator) -> Eigenpairs:
     """The k largest eigenpairs of W by Rayleigh-Ritz on a block Krylov space.
 
