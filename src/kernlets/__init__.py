@@ -78,7 +78,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def _added(kind: str) -> dict[str, Any]:
+def _classes_by_name(kind: str) -> dict[str, Any]:
     """Classes of one package with a line of their own in `_HOMES`, by short name.
 
     The short name of ``KernelKSVD`` is ``kernel-ksvd``.

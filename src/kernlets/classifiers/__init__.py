@@ -1,6 +1,6 @@
 """Classifiers that use dictionaries."""
 
-from .. import _added
+from .. import _classes_by_name
 from .automatic import AutoDictionaryClassifier
 from .explain import explain
 from .fddl import FDDLClassifier
@@ -17,7 +17,7 @@ CLASSIFIERS = {
     "d-ksvd": DKSVDClassifier,
     "fddl": FDDLClassifier,
     "auto": AutoDictionaryClassifier,
-    **_added("classifiers"),
+    **_classes_by_name("classifiers"),
 }
 
 __all__ = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _added
+from .. import _classes_by_name
 from ..backend.estimator import NAMED
 from ..backend.names import make, parse
 from ..core import Kernel
@@ -30,7 +30,9 @@ KERNELS: dict[str, type[Kernel]] = {
     "chi2": Chi2,
     "intersection": Intersection,
     "precomputed": Precomputed,
-    **{name.replace("-", "_"): kind for name, kind in _added("kernels").items()},
+    **{
+        name.replace("-", "_"): cls for name, cls in _classes_by_name("kernels").items()
+    },
 }
 
 SHORT = {"poly": "polynomial"}

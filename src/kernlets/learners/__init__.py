@@ -1,6 +1,6 @@
 """Dictionary learners, linear and in the feature space of a kernel."""
 
-from .. import _added
+from .. import _classes_by_name
 from .anchor_stock import AnchorStock
 from .batch import KSVD, MOD
 from .budget_learner import BudgetKernelDL
@@ -21,7 +21,7 @@ LEARNERS = {
     "kernel-mod": KernelMOD,
     "reduced": ReducedKernelDL,
     "budget": BudgetKernelDL,
-    **_added("learners"),
+    **_classes_by_name("learners"),
 }
 
 __all__ = [

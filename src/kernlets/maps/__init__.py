@@ -1,6 +1,6 @@
 """Feature maps, which give vectors whose inner products approximate a kernel."""
 
-from .. import _added
+from .. import _classes_by_name
 from .additive import AdditiveMap
 from .convolutions import ConvolutionMap
 from .counts import CountMap
@@ -20,7 +20,7 @@ MAPS = {
     "fastfood": FastfoodMap,
     "hybrid": HybridMap,
     "sketch": PolynomialSketchMap,
-    **_added("maps"),
+    **_classes_by_name("maps"),
 }
 
 __all__ = [

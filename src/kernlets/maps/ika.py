@@ -164,15 +164,30 @@ class IKAMap(LandmarkMap):
         head, rows = self._head_and_rows(X)
         self.kernel_ = resolve(self.kernel).bound(head)
         rng = generator(self.random_state)
+
+        # the sample and the functions b
         rows, row_numbers = gather_sample(rows, self.n_samples, rng)
         self._check_landmarks(row_numbers)
         sample = draw_sample(self.kernel_, rows, self.n_samples, rng)
-        self._choose_functions(rows, sample, rng)
-        if row_numbers is not None and self.landmark_indices_ is not None:
-            self.landmark_indices_ = row_numbers[self.landmark_indices_]
+        self._choose_functions(rows, row_numbers, sample, rng)
         if self.refine_filters:
             self._refine(sample)
-        self._solve(sample)
+
+        # (5): M v = λ P v. With U = B R orthonormal and v = √S R u it is UᵀGU/S u = λ u
+        B = self._sample_functions(sample)
+        U, R = orthonormal(B)
+        self.n_samples_ = S = U.shape[0]
+        UtGU = projected_gram(self.kernel_, sample, as_like(U, B))
+        pairs = all_eigenpairs(UtGU / S)
+        tolerance = 10 * eps(B)
+        check_definite(pairs, tolerance, getattr(self.kernel_, "psd", True))
+        m = choose_rank(pairs.values, self._clipped_components(B), tolerance)
+        self.eigenvalues_ = as_like(pairs.values[:m], B)
+
+        # ψ(x) = (√λᵢ Σⱼ vᵢⱼ bⱼ(x))ᵢ
+        scaled_vectors = pairs.vectors[:, :m] * (S * pairs.values[:m]) ** 0.5
+        self.projection_ = as_like(R @ scaled_vectors, B)
+        self.kernel_error_ = self._estimate_error(sample, B)
         return self
 
     def _check_landmarks(self, row_numbers: np.ndarray | None) -> None:
@@ -184,9 +199,13 @@ class IKAMap(LandmarkMap):
             )
 
     def _choose_functions(
-        self, rows: Array, sample: Sample, rng: np.random.Generator
+        self,
+        rows: Array,
+        row_numbers: np.ndarray | None,
+        sample: Sample,
+        rng: np.random.Generator,
     ) -> None:
-        """Set landmarks and offsets."""
+        """Set landmarks and offsets; rows of a stream have `row_numbers` in it."""
         self.landmarks_ = self.landmark_indices_ = self.offsets_ = None
         if callable(self.basis):
             return
@@ -197,6 +216,8 @@ class IKAMap(LandmarkMap):
             return
         landmarks = choose(self.landmarks, self.kernel_, rows, self.n_landmarks, rng)
         self.landmarks_, self.landmark_indices_ = landmarks.points, landmarks.indices
+        if row_numbers is not None and landmarks.indices is not None:
+            self.landmark_indices_ = row_numbers[landmarks.indices]
         if self.basis != "kernel":
             scaled = switched_at_samples(landmarks.rows, sample.rows, rng)
             self.landmarks_, self.offsets_ = scaled
@@ -218,22 +239,17 @@ class IKAMap(LandmarkMap):
         )
         self.landmark_indices_ = None
 
-    def _solve(self, sample: Sample) -> None:
-        """The generalized eigenproblem (5), in an orthonormal basis of range(B)."""
+    def _sample_functions(self, sample: Sample) -> Array:  # (S, n)
+        """B = b(sample)."""
         n = 1 if self.landmarks_ is None else self.landmarks_.shape[0]
         row_bytes = 16 * max(n, sample.rows.shape[1])
-        B = map_rows(self._basis_functions, sample.rows, row_bytes)
-        U, R = orthonormal(B)
-        self.n_samples_ = S = U.shape[0]
-        pairs = all_eigenpairs(projected_gram(self.kernel_, sample, as_like(U, B)) / S)
-        check_definite(pairs, 10 * eps(B), getattr(self.kernel_, "psd", True))
-        m = choose_rank(pairs.values, self._clipped_components(B), 10 * eps(B))
-        vectors = pairs.vectors[:, :m] * (S * pairs.values[:m]) ** 0.5
-        self.eigenvalues_ = as_like(pairs.values[:m], B)
-        self.projection_ = as_like(R @ vectors, B)
-        probe_rows = index_like(spread_rows(S), B)
-        F = B[probe_rows] @ self.projection_
-        self.kernel_error_ = trace_error(sample.energies[probe_rows], F)
+        return map_rows(self._basis_functions, sample.rows, row_bytes)
+
+    def _estimate_error(self, sample: Sample, B: Array) -> float:
+        """The trace error on at most 2048 rows of the sample."""
+        indices = index_like(spread_rows(B.shape[0]), B)
+        F = B[indices] @ self.projection_
+        return trace_error(sample.energies[indices], F)
 
     def _clipped_components(self, B: Array) -> int | float | None:
         m, n = self.n_components, B.shape[1]

@@ -213,8 +213,9 @@ class NystroemMap(LandmarkMap):
         return self.kernel_(X, self.landmarks_) @ self.projection_
 
     def _incomplete_features(self, X: Array) -> Array:
-        model = self.kernel_, self.landmarks_, self.projection_
-        return incomplete_features(*model, X)
+        return incomplete_features(
+            self.kernel_, self.landmarks_, self.projection_, X
+        )
 
     @property
     def _row_bytes(self) -> int:

@@ -4,7 +4,7 @@ from numbers import Integral
 
 from sklearn.base import clone
 
-from .. import _added
+from .. import _classes_by_name
 from ..backend.clipping import clipped
 from ..backend.estimator import NAMED
 from ..backend.names import build
@@ -20,7 +20,7 @@ CODERS = {
     "lasso": Lasso,
     "ridge": Ridge,
     "threshold": Threshold,
-    **_added("pursuits"),
+    **_classes_by_name("pursuits"),
 }
 
 #: The refusal of `n_nonzero_coefs` beside `coder`.

@@ -1,6 +1,6 @@
 """Atom updates, which improve the dictionary while the codes are fixed."""
 
-from .. import _added
+from .. import _classes_by_name
 from ..backend.estimator import NAMED
 from ..backend.names import build
 from ..core import AtomUpdate
@@ -25,7 +25,7 @@ UPDATES = {
     "mod": MODUpdate,
     "coordinate": CoordinateUpdate,
     "orthogonal": OrthogonalUpdate,
-    **_added("updates"),
+    **_classes_by_name("updates"),
 }
 
 __all__ = [
