@@ -1,4 +1,4 @@
-"""The anchors of a dictionary on a budget, and their update by a block of samples."""
+"""`AnchorStock` holds the anchors and atoms of a dictionary on a budget."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from ..backend.sparse_rows import stack_rows
 from ..core import Array, Kernel
 from ..fields import Declared, Either, Floats, Indices, Whole
 
-MAX_AGE = 64  # changes of the anchors after which their matrix is inverted again
-DRIFT = 1e-4  # of squared norms of atoms: from here on coefficients are solved again
+MAX_AGE = 64  # after so many changes of the anchors their matrix is inverted anew
+DRIFT = 1e-4  # relative error of squared norms above which atoms are solved anew
 GIANT = 1e4  # samples with κ(x, x) above this times the anchors' largest are skipped
 
 
@@ -33,7 +33,8 @@ GIANT = 1e4  # samples with κ(x, x) above this times the anchors' largest are s
 class AnchorStock:
     """Anchors, their kernel matrix, and the atoms over them.
 
-    The matrix gets one row per admission and is never evaluated again.
+    Each anchor that is admitted adds a row to the matrix; kernel values of anchors
+    are never computed again.
     """
 
     _declared: ClassVar[Declared] = {
@@ -52,30 +53,30 @@ class AnchorStock:
     matrix: Array  # (r, r)
     coefs: Array  # (r, m) Ω
     start: Array  # (s, m) coefficients of the first s anchors
-    inverse: Array  # (r, r) float64 of the matrix, or (0, 0) where it is not needed
+    inverse: Array  # (r, r) float64, of the matrix; (0, 0) if no rule needs it
     idle: Array  # (m,) samples since an atom was last used
     age: int = 0  # changes since the inverse was computed
 
     @classmethod
     def empty(cls, kernel: Kernel, X: Array, start: np.ndarray) -> AnchorStock:
-        """No anchors yet, for samples like X."""
-        like = kernel.diag(X[:1])
-        start = as_like(start, like)
-        none = index_like([], X)
+        """Return a stock without anchors for samples of the type of X."""
+        float_like = kernel.diag(X[:1])
+        start = as_like(start, float_like)
+        no_rows = index_like([], X)
         return cls(
-            anchors=kernel.take(X, none),
-            matrix=zeros((0, 0), like),
-            coefs=zeros((0, start.shape[1]), like),
+            anchors=kernel.take(X, no_rows),
+            matrix=zeros((0, 0), float_like),
+            coefs=zeros((0, start.shape[1]), float_like),
             start=start,
-            inverse=double(zeros((0, 0), like)),
-            idle=index_like(np.zeros(start.shape[1], np.int64), like),
+            inverse=double(zeros((0, 0), float_like)),
+            idle=index_like(np.zeros(start.shape[1], np.int64), float_like),
         )
 
     def __len__(self) -> int:
         return self.coefs.shape[0]
 
     def gram(self) -> Array:  # (m, m)
-        """Inner products of the atoms."""
+        """Return the inner products of the atoms."""
         return self.coefs.T @ (self.matrix @ self.coefs)
 
     def learn(
@@ -86,43 +87,48 @@ class AnchorStock:
         rules: ops.Rules,
         pursuit: ops.BudgetPursuit,
     ) -> tuple[AnchorStock, ops.BudgetOutcome]:
-        """The anchors and atoms after a block of samples, and a summary of the block.
+        """Learn from a block of samples; return the new stock and the errors.
 
         Samples that are far too large are skipped: one with a thousand times the usual
         norm turns atoms into itself, and because atoms shrink slowly, the learner would
         not recover for a very long time.
         """
         energy = kernel.diag(X)
-        kept = np.flatnonzero(to_numpy(energy) <= self._largest_energy(energy))
-        if len(kept) < X.shape[0]:
-            rows, steps = index_like(kept, energy), steps[kept]
+        usable_rows = np.flatnonzero(to_numpy(energy) <= self._largest_energy(energy))
+        if len(usable_rows) < X.shape[0]:
+            rows, steps = index_like(usable_rows, energy), steps[usable_rows]
             X, energy = X[rows], energy[rows]
-        pool = stack_rows(self.anchors, X)
-        cross = kernel(X, pool)
-        stock = self._opened(X.shape[0], rules)
+        candidates = stack_rows(self.anchors, X)
+        cross = kernel(X, candidates)
+        stock = self._allocate(X.shape[0], rules)
         steps = as_like(steps, energy)
-        size = len(self)
-        done = ops.budget_stream(stock, size, cross, energy, steps, rules, pursuit)
-        return self._closed(stock, done, pool), done
+        n_anchors = len(self)
+        outcome = ops.budget_stream(
+            stock, n_anchors, cross, energy, steps, rules, pursuit
+        )
+        return self._after_block(stock, outcome, candidates), outcome
 
     def _largest_energy(self, energy: Array) -> float:
-        """The largest κ(x, x) of samples to learn from."""
+        """Return the largest κ(x, x) that a sample to learn from may have."""
         if len(self):
             return GIANT * float(to_numpy(diagonal(self.matrix)).max())
-        known = to_numpy(energy)[to_numpy(energy) > 0]
-        return GIANT**2 * float(np.median(known)) if len(known) else 0.0
+        energies = to_numpy(energy)[to_numpy(energy) > 0]
+        return GIANT**2 * float(np.median(energies)) if len(energies) else 0.0
 
-    def _opened(self, n: int, rules: ops.Rules) -> ops.Stock:
-        """Allocate room for the anchors that a block of n samples may add."""
-        size, m = self.coefs.shape
-        c = max(size, min(size + n, rules.budget)) + 1
-        matrix, coefs = _grown(self.matrix, (c, c)), _grown(self.coefs, (c, m))
+    def _allocate(self, n: int, rules: ops.Rules) -> ops.Stock:
+        """Copy the state into arrays that hold all anchors after n more samples."""
+        n_anchors, m = self.coefs.shape
+        capacity = max(n_anchors, min(n_anchors + n, rules.budget)) + 1
+        matrix, coefs = (
+            _enlarge(self.matrix, (capacity, capacity)),
+            _enlarge(self.coefs, (capacity, m)),
+        )
         products = matrix @ coefs
-        inverse, slots = double(matrix[:0, :0]), np.zeros(c, dtype=np.int64)
-        projects = rules.feature_space and rules.learn_rejected
-        if projects or rules.pruning == ops.ERROR or rules.dependence >= 0:
-            inverse = _grown(self._inverse(rules.jitter), (c, c))
-        slots[:size] = np.arange(size)
+        inverse, slots = double(matrix[:0, :0]), np.zeros(capacity, dtype=np.int64)
+        is_projected = rules.feature_space and rules.learn_rejected
+        if is_projected or rules.pruning == ops.ERROR or rules.dependence >= 0:
+            inverse = _enlarge(self._inverse(rules.jitter), (capacity, capacity))
+        slots[:n_anchors] = np.arange(n_anchors)
         return ops.Stock(
             matrix,
             coefs,
@@ -135,75 +141,82 @@ class AnchorStock:
         )
 
     def _inverse(self, jitter: float) -> Array:  # (r, r)
-        """The inverse of the matrix with `jitter` added to its diagonal."""
+        """Return (K + jitter diag K)⁻¹, where K is the matrix."""
         if self.inverse.shape[0] == len(self) and self.age <= MAX_AGE:
             return self.inverse
         matrix = double(self.matrix)
         xp = namespace(matrix)
-        more = diagonal(matrix) * jitter
-        # scaled to ones on the diagonal, because anchors may have very different norms
-        unit = 1 / xp.sqrt(diagonal(matrix))
-        units = unit[:, None] * unit
-        matrix = (matrix + move_like(np.eye(len(self)), matrix) * more) * units
-        return xp.linalg.inv(matrix) * units
+        jitters = diagonal(matrix) * jitter
+        # K is scaled to a diagonal of ones: norms of anchors may be very different
+        scale = 1 / xp.sqrt(diagonal(matrix))
+        scales = scale[:, None] * scale
+        matrix = (matrix + move_like(np.eye(len(self)), matrix) * jitters) * scales
+        return xp.linalg.inv(matrix) * scales
 
-    def _closed(
-        self, stock: ops.Stock, done: ops.BudgetOutcome, pool: Array
+    def _after_block(
+        self, stock: ops.Stock, outcome: ops.BudgetOutcome, candidates: Array
     ) -> AnchorStock:
-        size = done.size
-        kept = len(stock.inverse) > 0
-        fresh = self.inverse.shape[0] != len(self) or self.age > MAX_AGE
+        n_anchors = outcome.size
+        has_inverse = len(stock.inverse) > 0
+        is_recomputed = self.inverse.shape[0] != len(self) or self.age > MAX_AGE
         return replace(
             self,
-            anchors=pool[stock.slots[:size]],
-            matrix=stock.matrix[:size, :size],
-            coefs=_settled(stock, size),
-            inverse=stock.inverse[:size, :size] if kept else stock.inverse,
+            anchors=candidates[stock.slots[:n_anchors]],
+            matrix=stock.matrix[:n_anchors, :n_anchors],
+            coefs=_stable_coefs(stock, n_anchors),
+            inverse=(
+                stock.inverse[:n_anchors, :n_anchors] if has_inverse else stock.inverse
+            ),
             idle=stock.idle,
-            age=done.n_admitted + (0 if fresh else self.age),
+            age=outcome.n_admitted + (0 if is_recomputed else self.age),
         )
 
 
-def _settled(stock: ops.Stock, size: int) -> Array:  # (r, m)
-    """The coefficients, solved again from the products if they are too large.
+def _stable_coefs(stock: ops.Stock, n_anchors: int) -> Array:  # (r, m)
+    """Return the coefficients, solved again from KΩ if they have grown too large.
 
-    Where anchors depend on each other, steps add to what the matrix cannot see, until
-    its rounding makes up the norms of atoms.
+    If anchors depend on each other, gradient steps add coefficients that cancel in the
+    product with the matrix, until the norms of atoms consist of rounding errors.
     """
-    matrix, coefs = stock.matrix[:size, :size], stock.coefs[:size]
+    matrix, coefs = stock.matrix[:n_anchors, :n_anchors], stock.coefs[:n_anchors]
     xp, norms = namespace(coefs), namespace(coefs).sqrt(diagonal(matrix))[:, None]
-    if not _drifts(matrix, coefs, norms, stock.gram):
+    if not _has_drifted(matrix, coefs, norms, stock.gram):
         return coefs
-    values, vectors = xp.linalg.eigh(double(matrix / norms / norms.T))
-    seen = values > values[-1] * eps(coefs) ** 0.5
-    scale = xp.where(seen, 1 / xp.where(seen, values, 1.0), 0.0)
-    right = vectors.T @ double(stock.products[:size] / norms)
-    return as_like(vectors @ (scale[:, None] * right), coefs) / norms
+    eigenvalues, eigenvectors = xp.linalg.eigh(double(matrix / norms / norms.T))
+    is_significant = eigenvalues > eigenvalues[-1] * eps(coefs) ** 0.5
+    inverse_values = xp.where(
+        is_significant, 1 / xp.where(is_significant, eigenvalues, 1.0), 0.0
+    )
+    rotated_products = eigenvectors.T @ double(stock.products[:n_anchors] / norms)
+    return (
+        as_like(eigenvectors @ (inverse_values[:, None] * rotated_products), coefs)
+        / norms
+    )
 
 
-def _drifts(
+def _has_drifted(
     matrix: Array,  # (r, r)
     coefs: Array,  # (r, m)
     norms: Array,  # (r, 1) of the anchors
     gram: Array,  # (m, m) as the steps have left it
 ) -> bool:
-    """Whether the norms of atoms, computed anew, are not those of `gram`.
+    """Whether the norms of atoms, computed anew, differ from those in `gram`.
 
-    That is computed only where rounding can matter.
+    They are computed only if coefficients are so large that rounding can matter.
     """
     xp = namespace(coefs)
     if not len(coefs) or not all_finite(coefs) or not all_finite(gram):
         return False
-    spread = float(xp.max(xp.sum(xp.abs(coefs) * norms, axis=0)))
-    longest = max(float(xp.max(diagonal(gram))), 0.0)
-    if spread <= (DRIFT * longest / eps(coefs)) ** 0.5:
+    largest_sum = float(xp.max(xp.sum(xp.abs(coefs) * norms, axis=0)))
+    largest_square = max(float(xp.max(diagonal(gram))), 0.0)
+    if largest_sum <= (DRIFT * largest_square / eps(coefs)) ** 0.5:
         return False
     drift = diagonal(coefs.T @ (matrix @ coefs)) - diagonal(gram)
-    return float(xp.max(xp.abs(drift))) > DRIFT * longest
+    return float(xp.max(xp.abs(drift))) > DRIFT * largest_square
 
 
-def _grown(array: Array, shape: tuple[int, int]) -> Array:
-    """The array in the corner of a larger array of zeros."""
-    grown = zeros(shape, array)
-    grown[: array.shape[0], : array.shape[1]] = array
-    return grown
+def _enlarge(array: Array, shape: tuple[int, int]) -> Array:
+    """Copy the array into the corner of a larger array of zeros."""
+    enlarged = zeros(shape, array)
+    enlarged[: array.shape[0], : array.shape[1]] = array
+    return enlarged

@@ -1,4 +1,4 @@
-"""Learners that use all samples in every iteration: the template, KSVD and MOD."""
+"""Learners that use all samples in every iteration: the base class, KSVD and MOD."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from ..updates.sweeps import clip_negative
 from .base import DictionaryLearner
 from .iterate import CodeAndUpdate, Monitor, iterate
 from .linear_atoms import LinearAtoms
-from .race import Race
-from .steady import SteadyCodeAndUpdate
-from .warm_up import PACE, Pace
+from .race import MultiStart
+from .steady import MonotoneCodeAndUpdate
+from .warm_up import SCHEDULE_CONSTRAINTS, Schedule
 
 
 class BatchLearner(DictionaryLearner):
     """A learner that codes all samples and then updates all atoms, in each iteration.
 
-    A subclass defines `fit`, which finds the first dictionary and calls `_learn`, and
-    `_atom_update`.
+    A subclass defines `_atom_update`, and a `fit` that calls `_learn` with the first
+    dictionary.
     """
 
     @abstractmethod
     def _atom_update(self) -> AtomUpdate:
-        """The rule that updates the atoms."""
+        """Return the rule that updates the atoms."""
 
     def _named_part(self, name: str, text: str) -> Any:
         if name == "update":
@@ -55,28 +55,37 @@ class BatchLearner(DictionaryLearner):
         n_features: int,
         rng: np.random.Generator,
         weights: Weights = None,
-        others: Sequence[tuple[Dictionary, np.random.Generator]] = (),
+        other_starts: Sequence[tuple[Dictionary, np.random.Generator]] = (),
     ) -> Any:
-        """Run the alternation, keep its history, and return the last dictionary.
+        """Run the alternation, set its history, and return the last dictionary.
 
-        If there are other starts, all of them race.
+        With other starts the best of all is returned (`MultiStart`).
         """
         self.coder_ = self._coder(start.n_atoms, n_features)
-        given = {"samples": X, "start": start, **by_name(weights)}
-        checkpoint = Checkpoint.of(self, **given)
-        update, pace = self._atom_update(), Pace.of(self)
-        kind = CodeAndUpdate
+        inputs = {"samples": X, "start": start, **by_name(weights)}
+        checkpoint = Checkpoint.of(self, **inputs)
+        update, schedule = self._atom_update(), Schedule.of(self)
+        alternation_class = CodeAndUpdate
         if self._is_steady():
-            kind = SteadyCodeAndUpdate
-            refuse_uneven(self.coder_, X)
+            alternation_class = MonotoneCodeAndUpdate
+            check_monotone_fit(self.coder_, X)
 
-        def alternation(first: Dictionary, rng: np.random.Generator) -> CodeAndUpdate:
-            return kind(first, X, self.coder_, update, rng, pace, weights)
+        def new_alternation(
+            first: Dictionary, rng: np.random.Generator
+        ) -> CodeAndUpdate:
+            return alternation_class(
+                first, X, self.coder_, update, rng, schedule, weights
+            )
 
-        fits = [alternation(*each) for each in ((start, rng), *others)]
-        steps = fits[0] if len(fits) == 1 else Race(fits, self.max_iter)
-        self.history_, self.n_iter_ = iterate(steps, Monitor.of(self), checkpoint, X)
-        return steps.dictionary
+        fits = [
+            new_alternation(*start_and_rng)
+            for start_and_rng in ((start, rng), *other_starts)
+        ]
+        alternation = fits[0] if len(fits) == 1 else MultiStart(fits, self.max_iter)
+        self.history_, self.n_iter_ = iterate(
+            alternation, Monitor.of(self), checkpoint, X
+        )
+        return alternation.dictionary
 
 
 def ksvd_update(
@@ -84,27 +93,27 @@ def ksvd_update(
     coder: str | SparseCoder | None,
     positive_atoms: bool = False,
 ) -> AtomUpdate:
-    """The update of a name; rank-one fits keep codes non-negative if the coder does.
+    """Return the update of a name; codes stay non-negative if those of the coder are.
 
-    An update that is given as such stays as it is.
+    An `AtomUpdate` is returned unchanged.
     """
-    found = resolve_update(update)
+    rule = resolve_update(update)
     if isinstance(update, AtomUpdate):
-        return found
-    known = found.get_params()
-    if positive_atoms and "positive_atoms" not in known:
+        return rule
+    parameters = rule.get_params()
+    if positive_atoms and "positive_atoms" not in parameters:
         raise ValueError(
             f"update={update!r} does not keep atoms non-negative: use 'ksvd' or "
             "'ksvd-parallel', or leave positive_atoms out"
         )
     coder = resolve_coder(coder) if isinstance(coder, str) else coder
     positive = bool(getattr(coder, "positive", False))
-    wanted = {"positive": positive, "positive_atoms": positive_atoms}
-    return found.set_params(**{k: v for k, v in wanted.items() if k in known})
+    signs = {"positive": positive, "positive_atoms": positive_atoms}
+    return rule.set_params(**{k: v for k, v in signs.items() if k in parameters})
 
 
-def refuse_uneven(coder: SparseCoder, X: Array) -> None:
-    """Refuse what a steady fit cannot compare by errors of whole samples."""
+def check_monotone_fit(coder: SparseCoder, X: Array) -> None:
+    """Refuse a coder and samples for which ``steady=True`` cannot compare codes."""
     if has_gaps(X):
         raise ValueError(
             "steady=True needs rows without missing values: fill them in, e.g. with "
@@ -118,7 +127,7 @@ def refuse_uneven(coder: SparseCoder, X: Array) -> None:
 
 
 class LinearLearner(BatchLearner, LinearAtoms):
-    """A batch learner whose atoms are rows of a matrix; it lacks the atom update."""
+    """A batch learner whose atoms are rows of a matrix; a subclass adds the update."""
 
     def _check_blocks(self) -> None:
         if self._needs_all_codes():
@@ -216,7 +225,7 @@ class KSVD(LinearLearner):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearLearner._parameter_constraints,
-        **PACE,
+        **SCHEDULE_CONSTRAINTS,
         "update": [str, AtomUpdate],
         "positive_atoms": ["boolean"],
     }
@@ -300,7 +309,7 @@ class MOD(LinearLearner):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearLearner._parameter_constraints,
-        **PACE,
+        **SCHEDULE_CONSTRAINTS,
     }
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Exact kernel dictionary learning: atoms are combinations of all training samples.
+"""Kernel dictionary learning whose atoms are combinations of all training samples.
 
 The kernel matrix of the training samples is computed once and held in memory. If it
 does not fit, use `NystroemMap` followed by a linear learner.
@@ -37,10 +37,10 @@ from ..kernels.complete import completed_rows
 from ..kernels.definite import check_matrix, refuse_negative_energy
 from ..updates import MODUpdate
 from .batch import BatchLearner, ksvd_update
-from .first_atoms import given_rows, n_given
+from .first_atoms import check_row_numbers, count_row_numbers
 from .kernel_atoms import KernelAtoms
-from .race import starting_points
-from .warm_up import PACE
+from .race import start_generators
+from .warm_up import SCHEDULE_CONSTRAINTS
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -52,7 +52,7 @@ class KernelLearner(KernelAtoms, BatchLearner):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BatchLearner._parameter_constraints,
         "kernel": [str, Kernel, callable],
-        **PACE,
+        **SCHEDULE_CONSTRAINTS,
         "init": [StrOptions({"samples", "normal"}), "array-like"],
     }
 
@@ -68,24 +68,26 @@ class KernelLearner(KernelAtoms, BatchLearner):
         kernel = resolve(self.kernel)
         X = check_samples(self, X, kernel, reset=True, allow_nan=at_hand(X))
         weights = at_least_one(checked_weights(sample_weight, X))
-        if not isinstance(kernel, Precomputed):  # new samples need all of its columns
+        if not isinstance(kernel, Precomputed):  # K(X_new, X) has all columns
             X, weights = without_zeros(X, weights)
         X = completed_rows(X, weights)
         self.kernel_ = kernel.bound(X, weights)
         matrix = kernel_matrix(self.kernel_, X, type(self).__name__)
         rng = generator(self.random_state)
-        start, *others = [
-            (self._first_dictionary(matrix, each, weights), each)
-            for each in starting_points(rng, self._n_starts())
+        first_start, *other_starts = [
+            (self._first_dictionary(matrix, start_rng, weights), start_rng)
+            for start_rng in start_generators(rng, self._n_starts())
         ]
         rows = index_like(np.arange(X.shape[0]), matrix)
         n_features = X.shape[1] if X.ndim == 2 else X.shape[0]
-        trained = self._learn(start[0], rows, n_features, rng, weights, others)
+        dictionary = self._learn(
+            first_start[0], rows, n_features, rng, weights, other_starts
+        )
         self.dictionary_ = KernelDictionary(
             self.kernel_,
             self.kernel_.take(X, rows),
-            trained.coefs,
-            known_gram=trained.gram(),
+            dictionary.coefs,
+            known_gram=dictionary.gram(),
             typical_energy=float(np.average(to_numpy(diagonal(matrix)), 0, weights)),
         )
         return self
@@ -94,80 +96,86 @@ class KernelLearner(KernelAtoms, BatchLearner):
         self, matrix: Array, rng: np.random.Generator, weights: Weights = None
     ) -> GramDictionary:
         if not isinstance(self.init, str):
-            return self._given_dictionary(matrix)
+            return self._dictionary_of_rows(matrix)
         usable = np.flatnonzero(to_numpy(diagonal(matrix)) > 0)
-        often = None if weights is None else weights[usable]
-        n_usable = n_weighted(often, len(usable))
+        usable_weights = None if weights is None else weights[usable]
+        n_usable = n_weighted(usable_weights, len(usable))
         n_atoms = self._n_atoms(n_usable, n_usable)
-        most = len(usable) if often is None else n_drawable(often)
+        n_max = len(usable) if usable_weights is None else n_drawable(usable_weights)
         if self.init == "normal":
-            clipped("n_components", 1, most, SAMPLES)  # is there a sample at all?
-            return _mixed_dictionary(matrix, n_atoms, rng, weights)
-        n_atoms = clipped("n_components", n_atoms, most, SAMPLES)
-        chosen = usable[draw_rows(len(usable), n_atoms, rng, often)]
-        return GramDictionary.of_samples(matrix, index_like(chosen, matrix))
-
-    def _n_atoms(self, n_usable: int, n_features: int, few: int = 0) -> int:
-        return super()._n_atoms(n_usable, n_usable, few)  # φ has many features
-
-    def _given_dictionary(self, matrix: Array) -> GramDictionary:
-        """Atoms from `init`, given as row numbers of training samples."""
-        wanted = self.n_components or n_given(self.init)
-        rows = given_rows(self.init, wanted, matrix.shape[0], "'samples', 'normal'")
+            clipped("n_components", 1, n_max, SAMPLES)  # refuses 0 samples
+            return _random_dictionary(matrix, n_atoms, rng, weights)
+        n_atoms = clipped("n_components", n_atoms, n_max, SAMPLES)
+        rows = usable[draw_rows(len(usable), n_atoms, rng, usable_weights)]
         return GramDictionary.of_samples(matrix, index_like(rows, matrix))
 
-    def _checked(self, X: Any) -> Array:
+    def _n_atoms(self, n_usable: int, n_features: int, n_least: int = 0) -> int:
+        return super()._n_atoms(n_usable, n_usable, n_least)  # φ has many features
+
+    def _dictionary_of_rows(self, matrix: Array) -> GramDictionary:
+        """Return a dictionary of the training samples whose row numbers `init` has."""
+        n_atoms = self.n_components or count_row_numbers(self.init)
+        rows = check_row_numbers(
+            self.init, n_atoms, matrix.shape[0], "'samples', 'normal'"
+        )
+        return GramDictionary.of_samples(matrix, index_like(rows, matrix))
+
+    def _check_new_samples(self, X: Any) -> Array:
         like = self._model_array
         return check_samples(
             self, X, self.kernel_, lazy=True, like=like, allow_nan=True
         )
 
     def _new_rows(self, X: Any) -> Any:
-        """Samples that are arrays themselves are no blocks of rows."""
-        return super()._new_rows(X) if takes_rows(self.kernel_) else self._checked(X)
+        """Return the new samples, checked; a list may be of samples, not of blocks."""
+        return (
+            super()._new_rows(X)
+            if takes_rows(self.kernel_)
+            else self._check_new_samples(X)
+        )
 
     def __sklearn_tags__(self) -> Any:
         kernel = resolve(self.kernel)
         return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)
 
 
-def _mixed_dictionary(
+def _random_dictionary(
     matrix: Array, n_atoms: int, rng: np.random.Generator, weights: Weights
 ) -> GramDictionary:
-    """Random combinations of all samples; w equal ones add up to √w times one."""
+    """Draw combinations of all samples; a weight w multiplies coefficients by √w."""
     coefs = rng.standard_normal((n_atoms, matrix.shape[0]))
     if weights is not None:
         coefs = coefs * np.sqrt(weights)
     return GramDictionary.of_coefs(matrix, as_like(coefs, matrix))
 
 
-def kernel_matrix(kernel: Kernel, X: Array, who: str) -> Array:  # (N, N)
-    """K(X, X), block by block, if it fits into the memory option."""
+def kernel_matrix(kernel: Kernel, X: Array, estimator_name: str) -> Array:  # (N, N)
+    """Compute K(X, X) by blocks; OverMemory if it exceeds the memory option."""
     n = X.shape[0]
     itemsize = X.dtype.itemsize if X.dtype.itemsize in (4, 8) and X.ndim > 1 else 8
-    _refuse_large(n, itemsize, room(X), who)
+    _check_memory(n, itemsize, room(X), estimator_name)
     if isinstance(kernel, Precomputed):
         look_through(X)
         check_matrix(kernel, X)
         return namespace(X).asarray(X, copy=False)
-    Y = kernel.take(X, index_like(np.arange(n), X)) if X.ndim == 1 else X
-    matrix = stacked_rows(lambda block: kernel(block, Y), X, n * itemsize)
+    anchors = kernel.take(X, index_like(np.arange(n), X)) if X.ndim == 1 else X
+    matrix = stacked_rows(lambda block: kernel(block, anchors), X, n * itemsize)
     refuse_negative_energy(kernel, diagonal(matrix))
     check_matrix(kernel, matrix)
     return matrix
 
 
-def _refuse_large(n: int, itemsize: int, memory: int, who: str) -> None:
-    need = 1.3 * itemsize * n * n
-    if need <= memory:
+def _check_memory(n: int, itemsize: int, memory: int, estimator_name: str) -> None:
+    n_bytes = 1.3 * itemsize * n * n
+    if n_bytes <= memory:
         return
-    advised = min(n, max(100, int(memory / (16 * itemsize * n))))
+    n_landmarks = min(n, max(100, int(memory / (16 * itemsize * n))))
     raise OverMemory(
-        f"{who} needs about {size_text(need)} for the kernel matrix of {n} samples, "
-        f"over the memory option of {size_text(memory)}",
-        f"use make_pipeline(NystroemMap(kernel, n_landmarks={advised}), KSVD(...)), "
-        "pass float32, or raise it with kernlets.options(memory=...)",
-        f"use --method lkdl --n-landmarks {advised}, or raise --memory",
+        f"{estimator_name} needs about {size_text(n_bytes)} for the kernel matrix of "
+        f"{n} samples, over the memory option of {size_text(memory)}",
+        f"use make_pipeline(NystroemMap(kernel, n_landmarks={n_landmarks}), "
+        "KSVD(...)), pass float32, or raise it with kernlets.options(memory=...)",
+        f"use --method lkdl --n-landmarks {n_landmarks}, or raise --memory",
     )
 
 

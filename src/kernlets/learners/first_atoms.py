@@ -1,4 +1,4 @@
-"""First atoms of unit norm, from a name or an array."""
+"""Initial atoms of unit norm, from samples, clusters, a name or an array."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def start_atoms(
     rng: np.random.Generator,
     weights: Weights = None,
 ) -> Array:  # (m, p)
-    """Unit-norm atoms from ``init``: a name in `STARTS` or an array of atoms."""
+    """Return unit-norm atoms from ``init``: a name in `STARTS` or an array of atoms."""
     if isinstance(init, str):
-        _check_at_hand(X)
-        return _normalized(STARTS[init](X, n_components, rng, weights))
-    atoms = given_atoms(init, X)
+        _check_range_in_memory(X)
+        return _normalize(STARTS[init](X, n_components, rng, weights))
+    atoms = atoms_from_array(init, X)
     if atoms.shape[0] != n_components:
         raise ValueError(
             f"init has {atoms.shape[0]} atoms but n_components={n_components}: "
@@ -52,70 +52,79 @@ def start_atoms(
     return atoms
 
 
-def given_atoms(init: Any, X: Any) -> Array:  # (m, p)
-    """Unit-norm atoms from an array, as many as it has."""
-    _check_at_hand(X)
-    return _normalized(check_points(init, _first_row(X), "init"))
+def atoms_from_array(init: Any, X: Any) -> Array:  # (m, p)
+    """Return the rows of the array `init`, scaled to unit norm."""
+    _check_range_in_memory(X)
+    return _normalize(check_points(init, _first_row(X), "init"))
 
 
-def _check_at_hand(X: Any) -> None:
-    """`check_range`; rows elsewhere are looked at block by block as they are coded."""
+def _check_range_in_memory(X: Any) -> None:
+    """Check the range of rows in memory; other rows are checked when they are coded."""
     if at_hand(X):
         check_range(X)
 
 
-def _normalized(atoms: Array) -> Array:  # (m, p)
+def _normalize(atoms: Array) -> Array:  # (m, p)
     if not bool((lengths(atoms) > 0).all()):
         raise ValueError("init has an atom that is zero: remove it")
     return unit_rows(atoms)
 
 
 def nonzero_rows(X: Array) -> np.ndarray:
-    """Indices of samples that can serve as atoms: their squares do not vanish."""
+    """Return the indices of samples whose squares do not underflow to zero."""
     return np.flatnonzero(to_numpy(row_norms(X)) > least_energy(X))
 
 
 @dataclass(frozen=True)
-class Usable:
-    """The non-zero rows of any row source: their number, and random ones of them."""
+class NonzeroRows:
+    """Counts and draws non-zero rows of an array, of blocks or of a cluster."""
 
     n: int
-    zeros: np.ndarray  # rows that are zero, in order
+    zeros: np.ndarray  # numbers of rows that are zero, in order
 
     @classmethod
-    def find(cls, X: Any) -> Usable:
-        """Read all rows once."""
-        found = sum_rows(_zero_rows, X, row_bytes=16 * X.shape[1], numbered=True)
-        return cls(X.shape[0], np.concatenate(found))
+    def find(cls, X: Any) -> NonzeroRows:
+        """Find the zero rows in one pass."""
+        zero_rows = sum_rows(_zero_rows, X, row_bytes=16 * X.shape[1], numbered=True)
+        return cls(X.shape[0], np.concatenate(zero_rows))
 
     def __len__(self) -> int:
         return self.n - len(self.zeros)
 
     def count(self, weights: Weights) -> int:
-        """How many samples the rows count for."""
-        return len(self) if weights is None else int(self._cleared(weights).sum())
+        """Return the number of non-zero samples, each counted with its weight."""
+        return (
+            len(self)
+            if weights is None
+            else int(self._weights_without_zeros(weights).sum())
+        )
 
     def n_drawable(self, weights: Weights) -> int:
-        return len(self) if weights is None else n_drawable(self._cleared(weights))
+        """Return the number of rows that can be drawn."""
+        return (
+            len(self)
+            if weights is None
+            else n_drawable(self._weights_without_zeros(weights))
+        )
 
     def draw(
         self, m: int, rng: np.random.Generator, weights: Weights = None
     ) -> np.ndarray:  # (m,)
-        """Row numbers of m non-zero rows, distinct ones without weights."""
+        """Draw m non-zero rows; without weights they are distinct."""
         if weights is not None:
-            return draw_rows(self.n, m, rng, self._cleared(weights))
-        chosen = rng.choice(len(self), m, replace=False)
-        usable_before = self.zeros - np.arange(len(self.zeros))
-        return chosen + np.searchsorted(usable_before, chosen, side="right")
+            return draw_rows(self.n, m, rng, self._weights_without_zeros(weights))
+        positions = rng.choice(len(self), m, replace=False)
+        n_usable_before = self.zeros - np.arange(len(self.zeros))
+        return positions + np.searchsorted(n_usable_before, positions, side="right")
 
-    def _cleared(self, weights: np.ndarray) -> np.ndarray:  # (n,)
-        cleared = weights.copy()
-        cleared[self.zeros] = 0
-        return cleared
+    def _weights_without_zeros(self, weights: np.ndarray) -> np.ndarray:  # (n,)
+        usable_weights = weights.copy()
+        usable_weights[self.zeros] = 0
+        return usable_weights
 
 
 def _zero_rows(block: Array, first: int) -> list[np.ndarray]:
-    """A list, so that those of several blocks add up."""
+    """Return the numbers of zero rows in a list, to which those of blocks are added."""
     return [first + np.flatnonzero(to_numpy(row_norms(block)) <= least_energy(block))]
 
 
@@ -128,19 +137,19 @@ def from_samples(
     n_components: int,
     rng: np.random.Generator,
     weights: Weights = None,
-    others: int = 0,  # atoms beside these
+    n_other_atoms: int = 0,  # atoms that are not samples, for the warning
 ) -> Array:
-    """Random non-zero samples, distinct ones without weights, at most all of them.
+    """Draw non-zero samples; without weights they are distinct.
 
-    All rows are read only if a drawn row is zero, because rows may be on disk, on a
-    cluster, or not computed yet.
+    All rows are read only if a row that was drawn is zero, because rows may be on
+    disk, on a cluster, or not computed yet.
     """
-    n, before = X.shape[0], rng.bit_generator.state
+    n, rng_state = X.shape[0], rng.bit_generator.state
     if n_components <= (n if weights is None else n_drawable(weights)):
         rows = take_rows(X, draw_rows(n, n_components, rng, weights))
         if len(nonzero_rows(rows)) == n_components:
             return rows
-    usable = Usable.find(X)
+    usable = NonzeroRows.find(X)
     n_usable = usable.n_drawable(weights)
     if n_usable < n_components:
         if n_usable == 0:
@@ -148,9 +157,10 @@ def from_samples(
                 "there are no non-zero samples to draw atoms from: set init='normal', "
                 "or scale samples that are tiny, since their squares vanish"
             )
-        wanted = n_components + others, n_usable + others
-        clipped("n_components", *wanted, "atoms that non-zero samples give")
-        rng.bit_generator.state = before  # the same atoms as if so many were asked for
+        numbers = n_components + n_other_atoms, n_usable + n_other_atoms
+        clipped("n_components", *numbers, "atoms that non-zero samples give")
+        # the atoms are those of a call with n_components=n_usable
+        rng.bit_generator.state = rng_state
         return from_samples(X, n_usable, rng, weights)
     return take_rows(X, usable.draw(n_components, rng, weights))
 
@@ -158,7 +168,7 @@ def from_samples(
 def from_kmeans(
     X: Any, n_components: int, rng: np.random.Generator, weights: Weights = None
 ) -> Array:
-    """Centres of clusters; a centre at zero is replaced by a sample."""
+    """Compute the centres of clusters; a sample replaces a centre that is zero."""
     start = from_samples(X, n_components, rng, weights)
     centres = lloyd(X, start, max_iter=20, weights=weights)
     xp = namespace(centres)
@@ -168,7 +178,7 @@ def from_kmeans(
 def from_svd(
     X: Any, n_components: int, rng: np.random.Generator, weights: Weights = None
 ) -> Array:
-    """Leading right singular vectors, then random samples."""
+    """Compute leading right singular vectors; random samples follow if they are few."""
     with quiet():
         gram = _gram(X, weights)
     if not all_finite(gram):
@@ -177,39 +187,41 @@ def from_svd(
             f"StandardScaler{or_wider(gram.dtype)}"
         )
     xp = namespace(gram)
-    values, vectors = xp.linalg.eigh(gram)
-    rank = int((values > values[-1] * (X.shape[1] * 1e-6)).sum())
+    eigenvalues, eigenvectors = xp.linalg.eigh(gram)
+    rank = int((eigenvalues > eigenvalues[-1] * (X.shape[1] * 1e-6)).sum())
     n_vectors = min(rank, n_components)
-    leading = _largest_positive(xp.flip(vectors, axis=1)[:, :n_vectors].T)
+    leading = _fix_signs(xp.flip(eigenvectors, axis=1)[:, :n_vectors].T)
     if n_vectors == n_components:
         return leading
-    rest = from_samples(X, n_components - n_vectors, rng, weights, n_vectors)
-    return xp.concat([leading, rest])
+    samples = from_samples(X, n_components - n_vectors, rng, weights, n_vectors)
+    return xp.concat([leading, samples])
 
 
-def _largest_positive(vectors: Array) -> Array:  # (m, p)
-    """The vectors or their opposites: which of them a library finds is arbitrary."""
+def _fix_signs(vectors: Array) -> Array:  # (m, p)
+    """Flip vectors so that the entry of largest magnitude is positive."""
     xp = namespace(vectors)
     high, low = xp.max(vectors, axis=1), -xp.min(vectors, axis=1)
     return xp.where((high >= low)[:, None], vectors, -vectors)
 
 
 def _gram(X: Any, weights: Weights) -> Array:  # (n, p) -> (p, p)
-    """XᵀX, or XᵀWX."""
+    """Compute XᵀX, or XᵀWX."""
 
     def gram(block: Array, first: int = 0) -> Array:
-        own = of_rows(weights, first, block.shape[0], block)
-        return block.T @ (block if own is None else block * own[:, None])
+        block_weights = of_rows(weights, first, block.shape[0], block)
+        return block.T @ (
+            block if block_weights is None else block * block_weights[:, None]
+        )
 
     p = X.shape[1]
-    how = {"result_bytes": 8 * p * p, "numbered": weights is not None}
-    return sum_rows(gram, X, 16 * p, **how)
+    options = {"result_bytes": 8 * p * p, "numbered": weights is not None}
+    return sum_rows(gram, X, 16 * p, **options)
 
 
 def from_normal(
     X: Array, n_components: int, rng: np.random.Generator, weights: Weights = None
 ) -> Array:
-    """Random directions, whatever the weights."""
+    """Draw directions from a normal distribution; weights do not matter."""
     return as_like(rng.standard_normal((n_components, X.shape[1])), _first_row(X))
 
 
@@ -221,11 +233,13 @@ STARTS: dict[str, Callable[[Any, int, np.random.Generator, Weights], Array]] = {
 }
 
 
-def given_rows(init: Any, n_atoms: int, n_samples: int, names: str) -> np.ndarray:
-    """`init` as row numbers of the training samples that become the first atoms."""
-    rows = _numbers(init)
-    whole = rows.shape == (n_atoms,) and rows.dtype.kind in "iu"
-    if not whole or rows.min() < 0 or rows.max() >= n_samples:
+def check_row_numbers(
+    init: Any, n_atoms: int, n_samples: int, names: str
+) -> np.ndarray:  # (m,)
+    """Return `init` as an array, if it has `n_atoms` row numbers of samples."""
+    rows = _as_array(init)
+    has_row_numbers = rows.shape == (n_atoms,) and rows.dtype.kind in "iu"
+    if not has_row_numbers or rows.min() < 0 or rows.max() >= n_samples:
         raise ValueError(
             f"init must be {names} or {n_atoms} row numbers of training samples, "
             f"below {n_samples}"
@@ -233,13 +247,13 @@ def given_rows(init: Any, n_atoms: int, n_samples: int, names: str) -> np.ndarra
     return rows
 
 
-def n_given(init: Any) -> int:
-    """How many atoms `init` names; `given_rows` refuses what are no row numbers."""
-    return max(_numbers(init).size, 1)
+def count_row_numbers(init: Any) -> int:
+    """Return the number of entries of `init`, which may be no row numbers."""
+    return max(_as_array(init).size, 1)
 
 
-def _numbers(init: Any) -> np.ndarray:
-    """An array; an empty one of lists that are not equally long."""
+def _as_array(init: Any) -> np.ndarray:
+    """Return an array, which is empty for lists of different lengths."""
     try:
         return to_numpy(init)
     except ValueError:

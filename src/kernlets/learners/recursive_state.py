@@ -1,7 +1,7 @@
-"""Recursive least squares: atoms that follow a stream, sample by sample or by blocks.
+"""`Recursion` is the state of recursive least squares, updated by blocks of samples.
 
-The update carries a state from block to block (the matrix C below), so it is not an
-`AtomUpdate`; `learners/rls.py` keeps the state.
+It carries the matrix C below from block to block, so it is not an `AtomUpdate`;
+`learners/rls.py` keeps the state.
 """
 
 from __future__ import annotations
@@ -18,77 +18,88 @@ from ..core import Array, SparseCodes
 from .forgetting import total_weights
 
 ROWS = 256  # samples per block; the result is the same as sample by sample
-STEEP = 1e8  # above this γCγᵀ, digits of the identity added to it are lost
+MAX_PRODUCT = 1e8  # of γCγᵀ: above it I + Γ̃C'Γ̃ᵀ loses digits of I
 
 
 class Recursion(NamedTuple):
-    """Atoms D and C = (Σ wᵢ γᵢγᵢᵀ + prior)⁻¹ over the codes so far, RLS-DLA's state."""
+    """The atoms D and C = (Σ wᵢ γᵢγᵢᵀ + I / prior)⁻¹, the state of RLS-DLA."""
 
     atoms: Array  # (m, p)
     covariance: Array  # (m, m), float64
-    prior: float = 1.0  # variance of an atom about which nothing is known
+    prior: float = 1.0  # variance of an atom before any sample uses it
 
     @classmethod
     def start(cls, atoms: Array, prior: float = 1.0) -> Recursion:
-        """C = prior · I; prior is 1 over the energy of a typical sample."""
+        """Begin with C = prior · I; prior is 1 over the energy of a typical sample."""
         eye = move_like(prior * np.eye(atoms.shape[0]), atoms)
         return cls(atoms, eye, prior)
 
-    def after(
+    def update(
         self,
         X: Array,  # (n, p)
         codes: SparseCodes,
         factors: np.ndarray,  # (n,) forgetting factor of each sample
         weights: np.ndarray | None = None,  # (n,) how often each sample counts
     ) -> Recursion:
-        """The state after n samples with any given codes.
+        """Return the state after n samples with these codes.
 
         From the start, for all λ = 1, the atoms become (I + ΓᵀΓ)⁻¹(D₀ + ΓᵀX), with I
         divided by the prior: the least-squares fit, with the first atoms as a prior.
         """
         state = self
-        often = np.ones(len(codes))
+        sample_weights = np.ones(len(codes))
         if weights is not None:
-            often = total_weights(factors, weights)
+            sample_weights = total_weights(factors, weights)
         for begin in range(0, len(codes), ROWS):
             rows = slice(begin, begin + ROWS)
-            part = SparseCodes(codes.indices[rows], codes.values[rows], codes.n_atoms)
-            state = state._after_block(X[rows], part, factors[rows], often[rows])
+            block_codes = SparseCodes(
+                codes.indices[rows], codes.values[rows], codes.n_atoms
+            )
+            state = state._update_by_block(
+                X[rows], block_codes, factors[rows], sample_weights[rows]
+            )
         return state
 
-    def _after_block(
-        self, X: Array, codes: SparseCodes, factors: np.ndarray, often: np.ndarray
+    def _update_by_block(
+        self,
+        X: Array,
+        codes: SparseCodes,
+        factors: np.ndarray,
+        sample_weights: np.ndarray,
     ) -> Recursion:
-        """Woodbury's identity for the rank of a block.
+        """Update by Woodbury's identity, whose rank is the number of samples.
 
-        With C' = C/Πλ, samples weighted by w = the λ of those after them, rows of
-        Γ̃ and R̃ multiplied by √w, R = X − ΓD, and LLᵀ = I + Γ̃C'Γ̃ᵀ: D grows by
-        C'Γ̃ᵀ(LLᵀ)⁻¹R̃, and C is C' − VᵀV with V = L⁻¹Γ̃C'.
+        C' is C/Πλ. The weight w of a sample is its own times the λ of all samples after
+        it; rows of Γ̃ and R̃ are those of Γ and R = X − ΓD, multiplied by √w. With
+        M = Γ̃C'Γ̃ᵀ, LLᵀ = I + M and V = L⁻¹Γ̃C', the change of D is C'Γ̃ᵀ(LLᵀ)⁻¹R̃,
+        and the next C is C' − VᵀV.
         """
         xp = namespace(self.covariance)
-        later = np.cumprod(factors[::-1])[::-1]  # λᵢ and all after it
-        root = move_like(np.sqrt(often * np.append(later[1:], 1.0)), X)
-        forgotten = _forget(self.covariance, float(later[0]), self.prior)
-        seen = root[:, None] * codes_times(codes, forgotten)  # (n, m)  Γ̃C'
-        spread = root[:, None] * codes_times(codes, seen.T)  # (n, n)  Γ̃C'Γ̃ᵀ
-        lower = None
-        if float(xp.max(xp.abs(diagonal(spread)))) < STEEP:
-            lower = factored(move_like(np.eye(len(codes)), X) + spread)
-        if lower is None:  # or differences of large numbers have left C' not positive
-            gain, covariance = _by_roots(forgotten, double(codes.toarray()), root)
+        lambda_products = np.cumprod(factors[::-1])[::-1]  # Πⱼ λⱼ, j ≥ i
+        sqrt_w = move_like(
+            np.sqrt(sample_weights * np.append(lambda_products[1:], 1.0)), X
+        )
+        C = _forget(self.covariance, float(lambda_products[0]), self.prior)
+        codes_C = sqrt_w[:, None] * codes_times(codes, C)  # (n, m)  Γ̃C'
+        M = sqrt_w[:, None] * codes_times(codes, codes_C.T)  # (n, n)  Γ̃C'Γ̃ᵀ
+        L = None
+        if float(xp.max(xp.abs(diagonal(M)))) < MAX_PRODUCT:
+            L = factored(move_like(np.eye(len(codes)), X) + M)
+        if L is None:  # M is too large, or rounding has left C' not positive
+            gain, covariance = _gain_by_roots(C, double(codes.toarray()), sqrt_w)
         else:
-            inverse = xp.linalg.inv(lower)
-            V = inverse @ seen
-            gain, covariance = V.T @ (inverse * root), forgotten - V.T @ V
+            inverse_L = xp.linalg.inv(L)
+            V = inverse_L @ codes_C
+            gain, covariance = V.T @ (inverse_L * sqrt_w), C - V.T @ V
         residual = ops.subtract_codes(X, codes.indices, codes.values, self.atoms)
         atoms = self.atoms + xp.astype(gain, X.dtype) @ residual
         # forgetting would amplify an asymmetry due to rounding
         return Recursion(atoms, (covariance + covariance.T) / 2, self.prior)
 
-    def normalized(self, former: Array) -> Recursion:
-        """The state with atoms of unit norm and C for codes scaled to match.
+    def with_unit_atoms(self, former: Array) -> Recursion:
+        """Scale the atoms to unit norm, and C to the codes for these atoms.
 
-        An atom that the samples cancel out becomes what it was before.
+        An atom that has become zero is replaced by that in `former`.
         """
         xp = namespace(self.atoms)
         norms = lengths(self.atoms)[:, None]
@@ -98,40 +109,40 @@ class Recursion(NamedTuple):
         covariance = self.covariance * (scale * scale.T)
         return Recursion(atoms / norms, covariance, self.prior)
 
-    def replaced(self, places: Array, atoms: Array) -> Recursion:
-        """The state with new atoms at some places, about which nothing is known yet."""
+    def with_new_atoms(self, indices: Array, atoms: Array) -> Recursion:
+        """Replace the atoms at these indices; the new ones have the first variance."""
         xp = namespace(atoms)
-        weights = xp.asarray(self.atoms, copy=True)
+        all_atoms = xp.asarray(self.atoms, copy=True)
         covariance = xp.asarray(self.covariance, copy=True)
-        weights[places] = atoms
-        covariance[places, :] = 0.0
-        covariance[:, places] = 0.0
-        covariance[places, places] = self.prior
-        return Recursion(weights, covariance, self.prior)
+        all_atoms[indices] = atoms
+        covariance[indices, :] = 0.0
+        covariance[:, indices] = 0.0
+        covariance[indices, indices] = self.prior
+        return Recursion(all_atoms, covariance, self.prior)
 
 
-def _by_roots(
-    covariance: Array,  # (m, m)  C'
+def _gain_by_roots(
+    C: Array,  # (m, m)  C'
     codes: Array,  # (n, m)  Γ
-    root: Array,  # (n,)  √w
+    sqrt_w: Array,  # (n,)  √w
 ) -> tuple[Array, Array]:  # (m, n), (m, m)
-    """C'Γ̃ᵀ(I + Γ̃C'Γ̃ᵀ)⁻¹√w and the next C, for codes of any size.
+    """Compute C'Γ̃ᵀ(I + Γ̃C'Γ̃ᵀ)⁻¹√w and the next C, for codes of any size.
 
-    With C' = SSᵀ and Γ̃S = UΣVᵀ they are SV Σ(I + Σ²)⁻¹Uᵀ and SV(I + Σ²)⁻¹VᵀSᵀ, where
-    nothing is subtracted. This is slower, but C stays positive.
+    With C' = SSᵀ and Γ̃S = UΣVᵀ they are SV Σ(I + Σ²)⁻¹Uᵀ√w and SV(I + Σ²)⁻¹VᵀSᵀ.
+    This is slower than Woodbury's identity, but without differences C stays positive.
     """
-    xp = namespace(covariance)
-    values, vectors = xp.linalg.eigh(covariance)
-    S = vectors * xp.sqrt(xp.clip(values, 0.0, None))
-    U, s, Vh = xp.linalg.svd(root[:, None] * (codes @ S), full_matrices=True)
-    turned, rank = S @ Vh.T, len(s)
-    gain = (turned[:, :rank] * (s / (1 + s * s))) @ U[:, :rank].T
-    left = xp.concat([1 / (1 + s * s), xp.ones_like(values[rank:])])
-    return gain * root, (turned * left) @ turned.T
+    xp = namespace(C)
+    eigenvalues, eigenvectors = xp.linalg.eigh(C)
+    S = eigenvectors * xp.sqrt(xp.clip(eigenvalues, 0.0, None))
+    U, s, Vh = xp.linalg.svd(sqrt_w[:, None] * (codes @ S), full_matrices=True)
+    SV, rank = S @ Vh.T, len(s)
+    gain = (SV[:, :rank] * (s / (1 + s * s))) @ U[:, :rank].T
+    shrinkage = xp.concat([1 / (1 + s * s), xp.ones_like(eigenvalues[rank:])])
+    return gain * sqrt_w, (SV * shrinkage) @ SV.T
 
 
 def _forget(covariance: Array, factor: float, prior: float) -> Array:
-    """C/factor, but no variance is raised above that of the start.
+    """Compute C/factor, but raise no variance above the first one, `prior`.
 
     Without the bound the variance of an atom that is not used would grow like
     factor⁻ᵗ (wind-up), and the next sample to use the atom would move it arbitrarily.
@@ -139,7 +150,7 @@ def _forget(covariance: Array, factor: float, prior: float) -> Array:
     if factor == 1.0:
         return covariance
     xp = namespace(covariance)
-    known = diagonal(covariance)
-    room = prior**0.5 / xp.sqrt(xp.where(known > 0, known, prior))
-    scale = xp.clip(room, 1.0, factor**-0.5 if factor > 0 else np.inf)
+    variances = diagonal(covariance)
+    largest_scale = prior**0.5 / xp.sqrt(xp.where(variances > 0, variances, prior))
+    scale = xp.clip(largest_scale, 1.0, factor**-0.5 if factor > 0 else np.inf)
     return covariance * (scale[:, None] * scale)

@@ -1,4 +1,4 @@
-"""The alternation whose error never rises."""
+"""`MonotoneCodeAndUpdate` is the step of batch learners whose error never rises."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from ..updates.ksvd import weighted_sum
 from .iterate import CodeAndUpdate
 
 
-class SteadyCodeAndUpdate(CodeAndUpdate):
+class MonotoneCodeAndUpdate(CodeAndUpdate):
     """`CodeAndUpdate` that remembers the codes of all samples.
 
-    A pursuit is greedy: its code for better atoms may be worse than the code before,
-    which is then kept. If the error is higher with atoms that have been replaced, the
-    replacement is taken back.
+    A pursuit is greedy: its code for better atoms may be worse than the former code,
+    which is used then. If atoms have been replaced and the error rises, the former
+    atoms are used again.
     """
 
     codes: SparseCodes | None = None  # of the last update
-    before: Dictionary | None = None  # its atoms, if some of them were replaced then
+    former_dictionary: Dictionary | None = None  # whose atoms the update replaced
     error: float = np.inf
 
-    def _coded(self, coder: SparseCoder) -> Coded | Statistics:
+    def _update_input(self, coder: SparseCoder) -> Coded | Statistics:
         codes = self._best_codes(coder)
         if self.update.needs == "codes":
             return Coded(self.X, codes, self.weights)
@@ -48,40 +48,40 @@ class SteadyCodeAndUpdate(CodeAndUpdate):
         return statistics(self.dictionary, self.X, summable(codes), self.weights)
 
     def _best_codes(self, coder: SparseCoder) -> SparseCodes:
-        best = self._better(encode(self.dictionary, coder, self.X))
-        if self.before is None or self._total(best) <= self.error:
+        best = self._keep_better_codes(encode(self.dictionary, coder, self.X))
+        if self.former_dictionary is None or self._total_error(best) <= self.error:
             return best
-        self.dictionary, self.before = self.before, None
-        return self._better(encode(self.dictionary, coder, self.X))
+        self.dictionary, self.former_dictionary = self.former_dictionary, None
+        return self._keep_better_codes(encode(self.dictionary, coder, self.X))
 
-    def _better(self, new: SparseCodes) -> SparseCodes:
-        """Of each sample the better of the new code and the one before."""
+    def _keep_better_codes(self, new_codes: SparseCodes) -> SparseCodes:
+        """Return the better of the new and the former code of each sample."""
         if self.codes is None:
-            return new
-        old = replace(
+            return new_codes
+        old_codes = replace(
             self.codes, residual=code_errors(self.dictionary, self.X, self.codes)
         )
-        return better_codes(new, old)
+        return better_codes(new_codes, old_codes)
 
-    def _total(self, codes: SparseCodes) -> float:
+    def _total_error(self, codes: SparseCodes) -> float:
         return weighted_sum(to_numpy(codes.residual), self.weights)
 
-    def _note(self, step: Step) -> None:
-        replaced = step.before is not None and step.before is not self.dictionary
-        self.before = step.before if replaced else None
+    def _record_step(self, step: Step) -> None:
+        has_replaced = step.before is not None and step.before is not self.dictionary
+        self.former_dictionary = step.before if has_replaced else None
         self.error = step.error
         if step.codes is not None:
             self.codes = step.codes
         elif step.lengths is not None and self.codes is not None:
-            self.codes = _lengthened(self.codes, step.lengths)
+            self.codes = _scale_codes(self.codes, step.lengths)
 
     def state(self) -> dict[str, Any]:
-        codes, before = self.codes, self.before
-        kept = {}
+        codes, former = self.codes, self.former_dictionary
+        code_arrays = {}
         if codes is not None:
-            kept = {"places": codes.indices, "values": codes.values}
-        former = {} if before is None else {"before": learned_fields(before)}
-        return {**super().state(), "error": self.error, **kept, **former}
+            code_arrays = {"places": codes.indices, "values": codes.values}
+        former_fields = {} if former is None else {"before": learned_fields(former)}
+        return {**super().state(), "error": self.error, **code_arrays, **former_fields}
 
     def resume(self, state: dict[str, Any]) -> None:
         start: Any = self.dictionary
@@ -91,41 +91,45 @@ class SteadyCodeAndUpdate(CodeAndUpdate):
             shape = state["places"].shape
             if state["values"].shape != shape or shape[0] != self.X.shape[0]:
                 raise ValueError("it has codes of other samples")
-            places = index_like(state["places"], start.weights)
+            indices = index_like(state["places"], start.weights)
             values = as_like(state["values"], start.weights)
-            self.codes = SparseCodes(places, values, start.n_atoms)
+            self.codes = SparseCodes(indices, values, start.n_atoms)
         if "before" in state:
-            self.before = fitting(replace(start, **state["before"]), start, free="r")
+            self.former_dictionary = fitting(
+                replace(start, **state["before"]), start, free="r"
+            )
 
 
 def better_codes(first: SparseCodes, second: SparseCodes) -> SparseCodes:
-    """Of each sample the code with the smaller residual, the first of equal ones."""
+    """Return the code of each sample with the smaller residual, the first if equal."""
     xp, width = namespace(first.values), max(first.width, second.width)
-    keep: Array = xp.less_equal(first.residual, second.residual)
-    parts = [
+    is_first_better: Array = xp.less_equal(first.residual, second.residual)
+    padded = [
         (widened(codes.indices, width, UNUSED), widened(codes.values, width, 0))
         for codes in (first, second)
     ]
     indices, values = (
-        xp.where(keep[:, None], *pair) for pair in zip(*parts, strict=True)
+        xp.where(is_first_better[:, None], *pair) for pair in zip(*padded, strict=True)
     )
-    residual = xp.where(keep, first.residual, second.residual)
+    residual = xp.where(is_first_better, first.residual, second.residual)
     return SparseCodes(indices, values, first.n_atoms, residual)
 
 
 def code_errors(dictionary: Dictionary, X: Array, codes: SparseCodes) -> Array:  # (n,)
-    """Squared errors of samples with given codes, in blocks of rows."""
+    """Compute the squared errors of samples with these codes, by blocks of rows."""
     gram, errors = dictionary.gram(), []
     for rows in slices(len(codes), 4 * dictionary.row_bytes):
-        part = SparseCodes(codes.indices[rows], codes.values[rows], codes.n_atoms)
+        block_codes = SparseCodes(
+            codes.indices[rows], codes.values[rows], codes.n_atoms
+        )
         corr, energy = dictionary.correlate(X[rows]), dictionary.energy(X[rows])
-        errors.append(squared_residual(gram, corr, energy, part.toarray()))
+        errors.append(squared_residual(gram, corr, energy, block_codes.toarray()))
     return namespace(errors[0]).concat(errors)
 
 
-def _lengthened(codes: SparseCodes, lengths: Array) -> SparseCodes:
-    """Codes for atoms of unit norm, from those for atoms of these lengths."""
-    xp, used = namespace(codes.values), codes.indices >= 0
-    places = xp.where(used, codes.indices, 0)
-    values = codes.values * as_like(lengths, codes.values)[places]
-    return replace(codes, values=xp.where(used, values, 0.0), residual=None)
+def _scale_codes(codes: SparseCodes, lengths: Array) -> SparseCodes:
+    """Convert codes for atoms of these lengths to codes for atoms of unit norm."""
+    xp, is_used = namespace(codes.values), codes.indices >= 0
+    indices = xp.where(is_used, codes.indices, 0)
+    values = codes.values * as_like(lengths, codes.values)[indices]
+    return replace(codes, values=xp.where(is_used, values, 0.0), residual=None)
