@@ -66,8 +66,8 @@ from kernlets.dictionaries import GramDictionary
 from kernlets.hot import numba_, numba_series, reference
 from kernlets.hot import series as plain_series
 from kernlets.hot.lanes import Lanes, Series
-from kernlets.learners.first_atoms import from_svd
-from kernlets.learners.recursive_state import Recursion
+from kernlets.learners.initial_atoms import from_svd
+from kernlets.learners.rls_state import Recursion
 from kernlets.maps import ConvolutionMap
 from kernlets.preimage import over_landmarks
 

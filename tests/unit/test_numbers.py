@@ -42,8 +42,8 @@ from kernlets import (
 from kernlets.backend.scale import lengths, power_of_two, typical_length, unit_rows
 from kernlets.kernels import RBF, Polynomial, Sigmoid
 from kernlets.landmarks import SAMPLERS
-from kernlets.learners.iterate import Monitor
-from kernlets.learners.recursive_state import Recursion
+from kernlets.learners.loop import Monitor
+from kernlets.learners.rls_state import Recursion
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 LIBRARIES = pytest.mark.parametrize("library", ["numpy", "torch"])

@@ -25,7 +25,7 @@ from kernlets import (
 from kernlets.backend.rows import row_batches
 from kernlets.core import SparseCodes
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.learners.recursive_state import ROWS, Recursion
+from kernlets.learners.rls_state import ROWS, Recursion
 from kernlets.pursuits import OMP, encode
 from kernlets.pursuits.coded_sums import statistics, without_atoms
 from kernlets.updates import CoordinateUpdate, KSVDUpdate, MODUpdate

@@ -18,8 +18,8 @@ from kernlets import (
 )
 from kernlets.core import Coded
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.learners.iterate import CodeAndUpdate
-from kernlets.learners.warm_up import has_settled, is_exchange_due, warm_up_coder
+from kernlets.learners.loop import CodeAndUpdate
+from kernlets.learners.schedule import has_settled, is_exchange_due, warm_up_coder
 from kernlets.pursuits import encode
 from kernlets.pursuits.coded_sums import statistics
 from kernlets.updates.exchange import exchange_atoms

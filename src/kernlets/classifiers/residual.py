@@ -56,7 +56,7 @@ from ..kernels.complete import completed_rows
 from ..kernels.definite import check_kernel
 from ..learners import KSVD
 from ..learners.base import DictionaryLearner
-from ..learners.first_atoms import NonzeroRows
+from ..learners.initial_atoms import NonzeroRows
 from ..persistence.checkpoint import branches
 from ..pursuits import encode
 from ..pursuits.bookkeeping import side_by_side

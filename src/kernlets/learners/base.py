@@ -1,6 +1,7 @@
 """`DictionaryLearner` has what all learners share: codes, errors and defaults.
 
-`batch.py` and `stream.py` have the base classes of batch and of stream learners.
+`batch_learner.py`, `stream_learner.py` and `kernel_learner.py` have the base classes of
+learners that fit in the same way.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from ..core import Array
 from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Part
 from .base import DictionaryLearner, map_codes
-from .first_atoms import STARTS, NonzeroRows, atoms_from_array, start_atoms
-from .race import start_generators
+from .initial_atoms import STARTS, NonzeroRows, atoms_from_array, start_atoms
+from .multistart import start_generators
 
 if TYPE_CHECKING:
     from typing_extensions import Self

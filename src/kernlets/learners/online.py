@@ -16,7 +16,7 @@ from ..fields import Conditions, Declared, Either, Nothing, Part
 from ..pursuits.coded_sums import code_and_sum, finite_sums, without_atoms
 from ..updates import resolve_update
 from .forgetting import Forgetting
-from .stream import StreamLearner
+from .stream_learner import StreamLearner
 
 
 class OnlineDictionary(StreamLearner):

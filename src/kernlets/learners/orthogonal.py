@@ -15,7 +15,7 @@ from ..core import Array, AtomUpdate, SparseCoder
 from ..dictionaries import ExplicitDictionary
 from ..pursuits import Threshold
 from ..updates.orthogonal import OrthogonalUpdate, nearest_orthonormal
-from .batch import LinearLearner
+from .batch_learner import LinearLearner
 
 
 class OrthogonalDictionary(LinearLearner):

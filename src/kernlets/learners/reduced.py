@@ -49,9 +49,10 @@ from ..kernels.definite import check_kernel
 from ..preimage.targets import clip_to_domain
 from ..pursuits import OMP
 from ..updates import AnchorDescent, AnchoredUpdate
-from .batch import KSVD, BatchLearner
-from .first_atoms import STARTS, check_row_numbers, count_row_numbers, nonzero_rows
+from .batch_learner import BatchLearner
+from .initial_atoms import STARTS, check_row_numbers, count_row_numbers, nonzero_rows
 from .kernel_atoms import KernelAtoms
+from .ksvd import KSVD
 
 ANCHOR_STARTS = ("kmeans", "samples")  # names of `STARTS` that serve as anchors
 

@@ -16,8 +16,8 @@ from ..fields import Declared, Floats, Number
 from ..pursuits import encode
 from ..pursuits.coded_sums import CodeSummary, completed, summarize_codes
 from .forgetting import Forgetting
-from .recursive_state import Recursion
-from .stream import StreamLearner
+from .rls_state import Recursion
+from .stream_learner import StreamLearner
 
 
 class RLSDictionary(StreamLearner):

@@ -27,8 +27,8 @@ from ..persistence.checkpoint import Checkpoint, fitted_attributes, fitting
 from ..pursuits.coded_sums import CodeSummary
 from ..updates.refresh import replacements
 from .forgetting import Forgetting, forgetting_of
-from .iterate import Alternation, Monitor, iterate
 from .linear_atoms import LinearAtoms
+from .loop import Alternation, Monitor, iterate
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -1,6 +1,6 @@
 """`BudgetKernelDL` learns a kernel dictionary with few anchors from a stream.
 
-`updates/budget_rules.py` has the rules, and `anchor_stock.py` has the anchors.
+`updates/budget_rules.py` has the rules, and `budget_anchors.py` has the anchors.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from ..updates.budget_rules import (
     pursuit_of,
     tolerances,
 )
-from .anchor_stock import GIANT, AnchorStock
 from .base import DictionaryLearner
-from .iterate import Alternation, Monitor, iterate
+from .budget_anchors import GIANT, AnchorStock
 from .kernel_atoms import KernelAtoms
+from .loop import Alternation, Monitor, iterate
 
 BLOCK = 64  # samples whose kernel rows are evaluated together
 N_FIRST_INCOMPLETE = 4 * BLOCK  # first samples with missing values, if X has any

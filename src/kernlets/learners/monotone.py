@@ -25,7 +25,7 @@ from ..pursuits import encode
 from ..pursuits.bookkeeping import squared_residual, widened
 from ..pursuits.coded_sums import statistics
 from ..updates.ksvd import weighted_sum
-from .iterate import CodeAndUpdate
+from .loop import CodeAndUpdate
 
 
 class MonotoneCodeAndUpdate(CodeAndUpdate):

@@ -40,7 +40,7 @@ from ..pursuits import encode
 from ..pursuits.coded_sums import code_and_sum
 from ..updates.exchange import exchange_atoms
 from ..updates.sweeps import clip_negative
-from .warm_up import Schedule, has_settled, warm_up_coder
+from .schedule import Schedule, has_settled, warm_up_coder
 
 
 @dataclass

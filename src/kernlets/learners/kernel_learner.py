@@ -1,4 +1,4 @@
-"""Kernel dictionary learning whose atoms are combinations of all training samples.
+"""`KernelLearner` is the base class of learners with all training samples as anchors.
 
 The kernel matrix of the training samples is computed once and held in memory. If it
 does not fit, use `NystroemMap` followed by a linear learner.
@@ -6,7 +6,6 @@ does not fit, use `NystroemMap` followed by a linear learner.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -29,18 +28,17 @@ from ..backend.weights import (
     n_weighted,
     without_zeros,
 )
-from ..core import Array, AtomUpdate, Kernel, SparseCoder
+from ..core import Array, Kernel
 from ..dictionaries import GramDictionary, KernelDictionary
 from ..kernels import Precomputed, resolve
 from ..kernels.check_samples import check_samples, describe_input, takes_rows
 from ..kernels.complete import completed_rows
 from ..kernels.definite import check_matrix, refuse_negative_energy
-from ..updates import MODUpdate
-from .batch import BatchLearner, ksvd_update
-from .first_atoms import check_row_numbers, count_row_numbers
+from .batch_learner import BatchLearner
+from .initial_atoms import check_row_numbers, count_row_numbers
 from .kernel_atoms import KernelAtoms
-from .race import start_generators
-from .warm_up import SCHEDULE_CONSTRAINTS
+from .multistart import start_generators
+from .schedule import SCHEDULE_CONSTRAINTS
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -177,161 +175,3 @@ def _check_memory(n: int, itemsize: int, memory: int, estimator_name: str) -> No
         "KSVD(...)), pass float32, or raise it with kernlets.options(memory=...)",
         f"use --method lkdl --n-landmarks {n_landmarks}, or raise --memory",
     )
-
-
-class KernelKSVD(KernelLearner):
-    """Kernel K-SVD: minimises Σ‖φ(xᵢ) − Φ(X)Aᵀγᵢ‖² with sparse γᵢ. LKDL eq. (14).
-
-    The products of atoms and samples, K·A, are updated atom by atom, so that one
-    iteration costs about m·N·(m + q) operations instead of m·N².
-
-    Parameters
-    ----------
-    kernel : str, Kernel or callable
-        E.g. ``"poly:2"``, ``RBF(sigma=2)``, ``"precomputed"`` (fit on K(X, X),
-        transform on K(X_new, X)) or a function of two blocks of samples. With a
-        function the samples may be strings, graphs or matrices.
-    n_components : int, optional
-        Number of atoms. Default: a quarter of the samples, at most 500.
-    n_nonzero_coefs, coder, max_iter, random_state, verbose, callback, sparse_output
-        As in `KSVD`.
-    warm_up, exchange, tol, n_init, steady
-        As in `KSVD`.
-    init : {"samples", "normal"} or array of row numbers
-        The training samples that serve as first atoms: random ones, or those given;
-        with "normal" the first atoms are random combinations of all samples, as
-        coefficients drawn from a normal distribution give them.
-    update : str or AtomUpdate
-        As in `KSVD`.
-
-    Attributes
-    ----------
-    anchors_ : array (N, p)
-        The training samples (row numbers if the kernel is precomputed).
-    coefs_ : array (m, N)
-        Coefficients of the atoms over the training samples.
-    dictionary_ : KernelDictionary
-        The atoms as a dictionary.
-    kernel_ : Kernel
-        The kernel with all parameters set.
-    coder_, history_, n_iter_
-        As in `KSVD`.
-
-    Examples
-    --------
-    >>> from kernlets import KernelKSVD, datasets
-    >>> digits = datasets.load("digits")
-    >>> learner = KernelKSVD("poly:2", 30, n_nonzero_coefs=3, random_state=0)
-    >>> learner.fit(digits.X_train[:200]).transform(digits.X_test[:5]).shape
-    (5, 30)
-    """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **KernelLearner._parameter_constraints,
-        "update": [str, AtomUpdate],
-    }
-
-    def __init__(
-        self,
-        kernel: str | Kernel | Callable[..., Any] = "rbf",
-        n_components: int | None = None,
-        *,
-        n_nonzero_coefs: int | None = None,
-        coder: str | SparseCoder | None = None,
-        max_iter: int = 10,
-        init: Any = "samples",
-        update: str | AtomUpdate = "ksvd",
-        random_state: Any = None,
-        verbose: bool = False,
-        callback: Callable[[dict[str, Any]], Any] | None = None,
-        sparse_output: bool = False,
-        warm_up: int = 0,
-        exchange: int = 0,
-        tol: float = 0.0,
-        n_init: int = 1,
-        steady: bool = False,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.coder = coder
-        self.max_iter = max_iter
-        self.init = init
-        self.update = update
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.sparse_output = sparse_output
-        self.warm_up = warm_up
-        self.exchange = exchange
-        self.tol = tol
-        self.n_init = n_init
-        self.steady = steady
-
-    def _atom_update(self) -> AtomUpdate:
-        return ksvd_update(self.update, self.coder)
-
-
-class KernelMOD(KernelLearner):
-    """Kernel method of optimal directions: A = (ΓᵀΓ)⁺Γᵀ, LKDL section III-B.
-
-    Parameters
-    ----------
-    kernel, n_components, init
-        As in `KernelKSVD`.
-    n_nonzero_coefs, coder, max_iter, random_state, verbose, callback, sparse_output
-        As in `KSVD`.
-    warm_up, exchange, tol, n_init, steady
-        As in `KSVD`.
-
-    Attributes
-    ----------
-    anchors_, coefs_, dictionary_, kernel_, coder_, history_, n_iter_
-        As in `KernelKSVD`.
-
-    Examples
-    --------
-    >>> from kernlets import KernelMOD, datasets
-    >>> digits = datasets.load("digits")
-    >>> learner = KernelMOD("poly:2", 30, n_nonzero_coefs=3, random_state=0)
-    >>> learner.fit(digits.X_train[:200]).transform(digits.X_test[:5]).shape
-    (5, 30)
-    """
-
-    def __init__(
-        self,
-        kernel: str | Kernel | Callable[..., Any] = "rbf",
-        n_components: int | None = None,
-        *,
-        n_nonzero_coefs: int | None = None,
-        coder: str | SparseCoder | None = None,
-        max_iter: int = 10,
-        init: Any = "samples",
-        random_state: Any = None,
-        verbose: bool = False,
-        callback: Callable[[dict[str, Any]], Any] | None = None,
-        sparse_output: bool = False,
-        warm_up: int = 0,
-        exchange: int = 0,
-        tol: float = 0.0,
-        n_init: int = 1,
-        steady: bool = False,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.coder = coder
-        self.max_iter = max_iter
-        self.init = init
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.sparse_output = sparse_output
-        self.warm_up = warm_up
-        self.exchange = exchange
-        self.tol = tol
-        self.n_init = n_init
-        self.steady = steady
-
-    def _atom_update(self) -> AtomUpdate:
-        return MODUpdate()

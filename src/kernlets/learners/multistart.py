@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .iterate import Alternation, CodeAndUpdate
+from .loop import Alternation, CodeAndUpdate
 
 
 class MultiStart(Alternation):
