@@ -165,8 +165,8 @@ class DictionaryLearner(
 
     def _n_starts(self) -> int:
         """Return the number of starts of a fit: one if `init` is an array."""
-        drawn = isinstance(getattr(self, "init", None), str)
-        return int(getattr(self, "n_init", 1)) if drawn else 1
+        is_drawn = isinstance(getattr(self, "init", None), str)
+        return int(getattr(self, "n_init", 1)) if is_drawn else 1
 
     @property
     def _n_features_out(self) -> int:

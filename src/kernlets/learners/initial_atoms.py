@@ -1,4 +1,4 @@
-"""Initial atoms of unit norm, from samples, clusters, a name or an array."""
+"""`start_atoms` returns the initial atoms of a learner, by a name or from an array."""
 
 from __future__ import annotations
 
@@ -157,8 +157,8 @@ def from_samples(
                 "there are no non-zero samples to draw atoms from: set init='normal', "
                 "or scale samples that are tiny, since their squares vanish"
             )
-        numbers = n_components + n_other_atoms, n_usable + n_other_atoms
-        clipped("n_components", *numbers, "atoms that non-zero samples give")
+        n_asked_and_usable = n_components + n_other_atoms, n_usable + n_other_atoms
+        clipped("n_components", *n_asked_and_usable, "atoms that non-zero samples give")
         # the atoms are those of a call with n_components=n_usable
         rng.bit_generator.state = rng_state
         return from_samples(X, n_usable, rng, weights)
@@ -198,7 +198,7 @@ def from_svd(
 
 
 def _fix_signs(vectors: Array) -> Array:  # (m, p)
-    """Flip vectors so that the entry of largest magnitude is positive."""
+    """Flip vectors, whose sign is arbitrary: their largest entry becomes positive."""
     xp = namespace(vectors)
     high, low = xp.max(vectors, axis=1), -xp.min(vectors, axis=1)
     return xp.where((high >= low)[:, None], vectors, -vectors)
@@ -248,7 +248,7 @@ def check_row_numbers(
 
 
 def count_row_numbers(init: Any) -> int:
-    """Return the number of entries of `init`, which may be no row numbers."""
+    """Return the number of entries of `init`, which need not be row numbers."""
     return max(_as_array(init).size, 1)
 
 

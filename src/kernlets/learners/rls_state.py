@@ -1,7 +1,7 @@
 """`Recursion` is the state of recursive least squares, updated by blocks of samples.
 
 It carries the matrix C below from block to block, so it is not an `AtomUpdate`;
-`learners/rls.py` keeps the state.
+`RLSDictionary` in `rls.py` stores it in its attributes.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Recursion(NamedTuple):
         sqrt_w = move_like(
             np.sqrt(sample_weights * np.append(lambda_products[1:], 1.0)), X
         )
-        C = _forget(self.covariance, float(lambda_products[0]), self.prior)
+        C = _forget(self.covariance, float(lambda_products[0]), self.prior)  # C'
         codes_C = sqrt_w[:, None] * codes_times(codes, C)  # (n, m)  Γ̃C'
         M = sqrt_w[:, None] * codes_times(codes, codes_C.T)  # (n, n)  Γ̃C'Γ̃ᵀ
         L = None
