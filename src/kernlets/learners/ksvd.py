@@ -68,8 +68,8 @@ class KSVD(LinearLearner):
         Stop when the error has fallen by at most this part in three iterations; 0 means
         never.
     n_init : int
-        Number of starts. They race: in equal parts of the iterations the better half
-        goes on, until one is left. With an array as `init` there is one start.
+        Number of starts. After each of several equal parts of the iterations the worse
+        half is dropped, until one is left. With an array as `init` there is one start.
     steady : bool
         Whether the error may never rise. A pursuit is greedy, and single iterations may
         end higher than the one before; with this the code of a sample is kept where the
