@@ -81,10 +81,10 @@ def published(name: str, **changes: Any) -> Callable[[Problem, int], Any]:
 def turned(problem: Problem, seed: int) -> Any:
     """RKDL-D whose first anchors are turned to the side of the signals' mean."""
     from kernlets import KSVD
-    from kernlets.learners.reduced import facing
+    from kernlets.learners.reduced import orient_atoms
 
     linear = KSVD(50, 5, init="normal", random_state=seed).fit(problem.Y)
-    anchors = facing(linear.components_, problem.Y)
+    anchors = orient_atoms(linear.components_, problem.Y)
     return reduced(anchors=anchors, n_anchors=None)(problem, seed)
 
 

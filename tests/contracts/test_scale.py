@@ -32,7 +32,7 @@ from kernlets import (
     UnitNorm,
     registry,
 )
-from kernlets.learners.first_atoms import STARTS
+from kernlets.learners.initial_atoms import STARTS
 
 # exponents of c: 1e-12 to 1e12 in float32, whose squares reach from 1e-19 to 1e19
 EXPONENTS = {np.float32: (-40, -3, 5, 40), np.float64: (-200, 5, 200)}

@@ -29,8 +29,8 @@ from kernlets import (
 )
 from kernlets.backend.scale import unit_rows
 from kernlets.classifiers import fddl, lc_ksvd
-from kernlets.learners import budget_learner
-from kernlets.learners.batch import LinearLearner
+from kernlets.learners import budget
+from kernlets.learners.batch_learner import LinearLearner
 
 # Rows repeated in their places are compared in test_weights.py.
 PLACES = "first atoms are drawn by the places of rows, which this check shuffles"
@@ -132,7 +132,7 @@ def test_weights_pass_the_check_with_passes_in_one_order(kind, monkeypatch):
         for begin in range(0, len(order), n_rows):
             yield X[order[begin : begin + n_rows]]
 
-    monkeypatch.setattr(budget_learner, "shuffled_batches", by_content)
+    monkeypatch.setattr(budget, "shuffled_batches", by_content)
     passes_weights(BudgetKernelDL(), kind)
 
 

@@ -8,8 +8,8 @@ from sklearn.base import clone
 
 from kernlets import KSVD, MOD, OMP, KernelKSVD, KernelMOD, Lasso, Threshold, options
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.learners.first_atoms import STARTS
-from kernlets.learners.steady import better_codes, code_errors
+from kernlets.learners.initial_atoms import STARTS
+from kernlets.learners.monotone import better_codes, code_errors
 from kernlets.pursuits import encode
 from kernlets.updates import UPDATES
 

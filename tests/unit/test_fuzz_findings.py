@@ -66,8 +66,8 @@ from kernlets.dictionaries import GramDictionary
 from kernlets.hot import numba_, numba_series, reference
 from kernlets.hot import series as plain_series
 from kernlets.hot.lanes import Lanes, Series
-from kernlets.learners.first_atoms import from_svd
-from kernlets.learners.recursive_state import Recursion
+from kernlets.learners.initial_atoms import from_svd
+from kernlets.learners.rls_state import Recursion
 from kernlets.maps import ConvolutionMap
 from kernlets.preimage import over_landmarks
 
@@ -408,7 +408,7 @@ def test_convolutions_that_overflow():
 
 def test_an_atom_that_the_samples_cancel_out():
     state = Recursion(np.array([[0.0], [2.0]]), np.eye(2))
-    found = state.normalized(np.array([[-1.0], [1.0]]))
+    found = state.with_unit_atoms(np.array([[-1.0], [1.0]]))
     assert found.atoms.tolist() == [[-1.0], [1.0]]
     assert found.covariance.tolist() == [[1.0, 0.0], [0.0, 0.25]]
 

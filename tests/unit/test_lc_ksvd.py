@@ -16,7 +16,7 @@ from kernlets.classifiers.lc_ksvd import apart, beside, one_hot, ridge
 from kernlets.datasets import unit_norm
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.learners import KSVD
-from kernlets.learners.iterate import CodeAndUpdate, Monitor, iterate
+from kernlets.learners.loop import CodeAndUpdate, Monitor, iterate
 from kernlets.pursuits import OMP, encode
 from kernlets.updates import KSVDUpdate
 

@@ -8,7 +8,7 @@ import pytest
 from kernlets import KSVD, MOD, OMP
 from kernlets.core import Coded
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.learners.first_atoms import STARTS
+from kernlets.learners.initial_atoms import STARTS
 from kernlets.pursuits import encode
 from kernlets.pursuits.coded_sums import statistics
 from kernlets.updates import KSVDUpdate, MODUpdate, ParallelKSVDUpdate

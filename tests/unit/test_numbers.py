@@ -42,8 +42,8 @@ from kernlets import (
 from kernlets.backend.scale import lengths, power_of_two, typical_length, unit_rows
 from kernlets.kernels import RBF, Polynomial, Sigmoid
 from kernlets.landmarks import SAMPLERS
-from kernlets.learners.iterate import Monitor
-from kernlets.learners.recursive_state import Recursion
+from kernlets.learners.loop import Monitor
+from kernlets.learners.rls_state import Recursion
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 LIBRARIES = pytest.mark.parametrize("library", ["numpy", "torch"])
@@ -319,7 +319,7 @@ def test_rls_of_codes_however_large_is_least_squares(library, rng):
     slots = np.tile(np.arange(m), (n, 1))
     moved = [in_library(part, library) for part in (D, X, slots, codes)]
     state = Recursion.start(moved[0])
-    end = state.after(moved[1], SparseCodes(moved[2], moved[3], m), np.ones(n))
+    end = state.update(moved[1], SparseCodes(moved[2], moved[3], m), np.ones(n))
     # as one least-squares problem, by QR: no squares are formed
     rows, right = np.vstack([np.eye(m), codes]), np.vstack([D, X])
     expected = np.linalg.lstsq(rows, right, rcond=None)[0]

@@ -25,7 +25,7 @@ from kernlets import (
 from kernlets.backend.rows import row_batches
 from kernlets.core import SparseCodes
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.learners.recursive_state import ROWS, Recursion
+from kernlets.learners.rls_state import ROWS, Recursion
 from kernlets.pursuits import OMP, encode
 from kernlets.pursuits.coded_sums import statistics, without_atoms
 from kernlets.updates import CoordinateUpdate, KSVDUpdate, MODUpdate
@@ -64,7 +64,7 @@ def test_recursion_without_forgetting_is_the_closed_form(xp, rng):
     codes = random_codes(rng, n, 8)
     G = codes.toarray()
     start = Recursion.start(xp.asarray(D))
-    end = start.after(xp.asarray(X), in_library(codes, xp), np.ones(n))
+    end = start.update(xp.asarray(X), in_library(codes, xp), np.ones(n))
     expected = np.linalg.solve(np.eye(8) + G.T @ G, D + G.T @ X)
     np.testing.assert_allclose(xp.to_numpy(end.atoms), expected, rtol=1e-9, atol=1e-12)
     inverse = np.linalg.inv(np.eye(8) + G.T @ G)
@@ -94,7 +94,7 @@ def test_blocks_are_sample_by_sample(rows, xp, rng):
     for begin in range(0, 60, rows):
         part = slice(begin, begin + rows)
         some = SparseCodes(codes.indices[part], codes.values[part], 8)
-        state = state.after(xp.asarray(X[part]), in_library(some, xp), factors[part])
+        state = state.update(xp.asarray(X[part]), in_library(some, xp), factors[part])
     atoms, covariance = one_by_one(D, C, X, codes.toarray(), factors)
     np.testing.assert_allclose(xp.to_numpy(state.atoms), atoms, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(xp.to_numpy(state.covariance), covariance, rtol=1e-8)
@@ -103,12 +103,12 @@ def test_blocks_are_sample_by_sample(rows, xp, rng):
 def test_unit_norms_change_the_units_of_the_codes_only(rng):
     """Learning on from normalised atoms is learning on with codes scaled to match."""
     X, codes = rng.standard_normal((50, 12)), random_codes(rng, 50, 8)
-    state = Recursion.start(unit_rows(rng, 8, 12)).after(X, codes, np.ones(50))
+    state = Recursion.start(unit_rows(rng, 8, 12)).update(X, codes, np.ones(50))
     norms = np.linalg.norm(state.atoms, axis=1)
     X, codes = rng.standard_normal((30, 12)), random_codes(rng, 30, 8)
     scaled = SparseCodes(codes.indices, codes.values * norms[codes.indices], 8)
-    plain = state.after(X, codes, np.ones(30)).atoms
-    unit = state.normalized(state.atoms).after(X, scaled, np.ones(30)).atoms
+    plain = state.update(X, codes, np.ones(30)).atoms
+    unit = state.with_unit_atoms(state.atoms).update(X, scaled, np.ones(30)).atoms
     np.testing.assert_allclose(unit * norms[:, None], plain, rtol=1e-9, atol=1e-12)
 
 
@@ -117,11 +117,11 @@ def test_forgetting_leaves_atoms_out_of_use_alone(rng):
     D, x = np.eye(12)[:8], np.eye(12)[5] + 0.3 * np.eye(12)[9]
     codes = SparseCodes(np.zeros((2000, 1), int), rng.standard_normal((2000, 1)), 8)
     X = codes.values * D[0] + 0.01 * rng.standard_normal((2000, 12))
-    state = Recursion.start(D).after(X, codes, np.full(2000, 0.9))
+    state = Recursion.start(D).update(X, codes, np.full(2000, 0.9))
     np.testing.assert_allclose(np.diag(state.covariance)[1:], 1)
     np.testing.assert_allclose(state.atoms[1:], D[1:], atol=1e-12)
     one = SparseCodes(np.array([[5]]), np.ones((1, 1)), 8)
-    moved = state.after(x[None], one, np.array([0.9])).atoms[5]
+    moved = state.update(x[None], one, np.array([0.9])).atoms[5]
     np.testing.assert_allclose(moved, (D[5] + x) / 2)
 
 

@@ -23,7 +23,7 @@ from kernlets import (
 from kernlets.anchored_dictionary import AnchoredDictionary
 from kernlets.core import Coded, SparseCodes
 from kernlets.kernels import Normalized
-from kernlets.learners.reduced import facing
+from kernlets.learners.reduced import orient_atoms
 from kernlets.pursuits import encode
 from kernlets.updates import AnchorDescent, AnchoredUpdate
 from kernlets.updates.anchored import _with_all_slots
@@ -445,7 +445,7 @@ def test_facing_turns_and_stretches(rng):
     X = rng.standard_normal((50, 4)) + 2
     atoms = rng.standard_normal((6, 4))
     atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
-    turned = facing(atoms, X)
+    turned = orient_atoms(atoms, X)
     assert (turned @ X.mean(0) >= 0).all()
     np.testing.assert_allclose((turned**2).sum(1), (X**2).sum(1).mean())
     np.testing.assert_allclose(

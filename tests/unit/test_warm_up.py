@@ -18,8 +18,8 @@ from kernlets import (
 )
 from kernlets.core import Coded
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.learners.iterate import CodeAndUpdate
-from kernlets.learners.warm_up import at_rest, exchanges, grown
+from kernlets.learners.loop import CodeAndUpdate
+from kernlets.learners.schedule import has_settled, is_exchange_due, warm_up_coder
 from kernlets.pursuits import encode
 from kernlets.pursuits.coded_sums import statistics
 from kernlets.updates.exchange import exchange_atoms
@@ -36,10 +36,10 @@ def samples(rng, n=200, p=20):
 
 def test_non_zeros_grow_from_one_to_all():
     coder = OMP(5, positive=True)
-    widths = [grown(coder, i, 10).n_nonzero_coefs for i in range(12)]
+    widths = [warm_up_coder(coder, i, 10).n_nonzero_coefs for i in range(12)]
     assert widths == [1, 1, 1, 2, 2, 3, 3, 3, 4, 4, 5, 5]
-    assert grown(coder, 3, 10).positive and coder.n_nonzero_coefs == 5
-    assert grown(coder, 0, 0) is coder
+    assert warm_up_coder(coder, 3, 10).positive and coder.n_nonzero_coefs == 5
+    assert warm_up_coder(coder, 0, 0) is coder
 
 
 @pytest.mark.parametrize("coder", [Threshold(0.1), OMP(tol=0.1)])
@@ -70,15 +70,15 @@ def test_the_stop_is_where_the_error_rests(learner, rng, xp):
     assert found == errors[: len(found)]
     assert min(found[:-3]) - min(found[-3:]) <= 0.02 * min(found[:-3])
     for n in range(4, len(found)):
-        assert not at_rest(errors[:n], 0.02, 0)
+        assert not has_settled(errors[:n], 0.02, 0)
 
 
 def test_the_stop_waits_for_the_warm_up():
     flat = [1.0] * 20
-    assert at_rest(flat[:4], 0.01, 0) and not at_rest(flat[:3], 0.01, 0)
-    assert at_rest(flat[:14], 0.01, 10) and not at_rest(flat[:13], 0.01, 10)
-    assert not at_rest(flat, 0.0, 0)
-    assert not at_rest([1.0, 1.0, 0.5, 1.2], 0.01, 0)  # it fell, and rose again
+    assert has_settled(flat[:4], 0.01, 0) and not has_settled(flat[:3], 0.01, 0)
+    assert has_settled(flat[:14], 0.01, 10) and not has_settled(flat[:13], 0.01, 10)
+    assert not has_settled(flat, 0.0, 0)
+    assert not has_settled([1.0, 1.0, 0.5, 1.2], 0.01, 0)  # it fell, and rose again
 
 
 def test_a_resumed_fit_warms_up_where_it_was(rng, tmp_path):
@@ -124,7 +124,7 @@ def test_nothing_is_exchanged_where_all_is_explained(rng):
 
 
 def test_exchanges_leave_time_to_settle():
-    turns = [i for i in range(50) if exchanges(i, 50)]
+    turns = [i for i in range(50) if is_exchange_due(i, 50)]
     assert turns == [4, 9, 14, 19, 24, 29, 34]
 
 
@@ -154,9 +154,9 @@ def test_bad_parameters_are_named(params, rng):
 
 def test_the_penalty_of_lasso_falls_to_its_value():
     coder = Lasso(0.02, positive=True)
-    alphas = [grown(coder, i, 4).alpha for i in range(6)]
+    alphas = [warm_up_coder(coder, i, 4).alpha for i in range(6)]
     np.testing.assert_allclose(alphas[:4], 0.02 * 10 ** (1 - np.arange(4) / 4))
-    assert alphas[4:] == [0.02, 0.02] and grown(coder, 0, 4).positive
+    assert alphas[4:] == [0.02, 0.02] and warm_up_coder(coder, 0, 4).positive
 
 
 @pytest.mark.parametrize("update", ["ksvd", "ksvd-parallel"])

@@ -12,7 +12,7 @@ from ..backend.threads import parallel
 from ..backend.weights import Weights
 from ..config import options
 from ..core import Array
-from ..learners.first_atoms import nonzero_rows
+from ..learners.initial_atoms import nonzero_rows
 from ..persistence.checkpoint import branches
 
 

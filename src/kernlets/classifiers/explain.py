@@ -21,7 +21,7 @@ from ..backend.row_names import row_name, row_names
 from ..backend.text import printable
 from ..core import Array, Dictionary, SparseCodes
 from ..dictionaries import ExplicitDictionary, KernelDictionary
-from ..learners.exact import KernelLearner
+from ..learners.kernel_learner import KernelLearner
 from .automatic import AutoDictionaryClassifier
 from .coding import CodingClassifier
 from .ksad import KSADClassifier

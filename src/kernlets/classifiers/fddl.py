@@ -22,8 +22,8 @@ from ..core import Array
 from ..dictionaries import ExplicitDictionary
 from ..fields import Conditions, Declared, Floats
 from ..kernels.complete import completed_rows
-from ..learners.first_atoms import start_atoms
-from ..learners.iterate import Monitor, iterate
+from ..learners.initial_atoms import start_atoms
+from ..learners.loop import Monitor, iterate
 from ..persistence.checkpoint import Checkpoint
 from ..pursuits import Lasso, encode
 from ..pursuits.coded_sums import completed

@@ -16,7 +16,7 @@ from ..backend.arrays import as_like, double, empty, inner, namespace, row_norms
 from ..backend.threads import parallel
 from ..core import Array
 from ..dictionaries import ExplicitDictionary
-from ..learners.iterate import Alternation
+from ..learners.loop import Alternation
 from ..persistence.checkpoint import fitting
 from .fisher import CodeSums, Layout, Moments, Penalties, improved_atoms, zeros
 from .ksad_codes import soft

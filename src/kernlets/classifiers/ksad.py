@@ -33,8 +33,8 @@ from ..fields import (
 from ..kernels import resolve
 from ..kernels.check_samples import check_samples, describe_input
 from ..kernels.complete import completed_rows
-from ..learners.first_atoms import start_atoms
-from ..learners.iterate import Monitor, iterate
+from ..learners.initial_atoms import start_atoms
+from ..learners.loop import Monitor, iterate
 from ..maps import NystroemMap
 from ..persistence.checkpoint import Checkpoint
 from ..pursuits.bookkeeping import pack

@@ -21,7 +21,7 @@ from ..backend.rows import sum_rows
 from ..backend.scale import quiet
 from ..core import Array
 from ..fields import check
-from ..learners.iterate import Alternation
+from ..learners.loop import Alternation
 from ..persistence.checkpoint import fitting
 from ..updates.orthogonal import procrustes
 from .scatter import Scatter

@@ -43,7 +43,7 @@ from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Floats
 from ..kernels.complete import completed_rows
 from ..learners import KSVD
-from ..learners.iterate import CodeAndUpdate, Monitor, iterate
+from ..learners.loop import CodeAndUpdate, Monitor, iterate
 from ..persistence.checkpoint import Checkpoint
 from ..pursuits import OMP, encode
 from ..pursuits.coded_sums import statistics

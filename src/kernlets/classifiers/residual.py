@@ -56,7 +56,7 @@ from ..kernels.complete import completed_rows
 from ..kernels.definite import check_kernel
 from ..learners import KSVD
 from ..learners.base import DictionaryLearner
-from ..learners.first_atoms import Usable
+from ..learners.initial_atoms import NonzeroRows
 from ..persistence.checkpoint import branches
 from ..pursuits import encode
 from ..pursuits.bookkeeping import side_by_side
@@ -516,7 +516,7 @@ def _n_usable(kernel: Kernel | None, X: Any, n_samples: int, weights: Weights) -
         return n_samples
     weights = at_least_one(weights)
     if kernel is None:
-        return Usable.find(mean_filled_rows(X, weights)).count(weights)
+        return NonzeroRows.find(mean_filled_rows(X, weights)).count(weights)
     energies = collected(map_rows(kernel.diag, X, 8 * row_width(X)))
     usable = to_numpy(energies > 0)
     return int(usable.sum() if weights is None else weights[usable].sum())

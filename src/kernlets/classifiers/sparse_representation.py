@@ -21,7 +21,7 @@ from ..fields import Declared, Indices, Part
 from ..kernels import resolve
 from ..kernels.check_samples import check_samples, describe_input
 from ..kernels.complete import completed_rows
-from ..learners.exact import kernel_matrix
+from ..learners.kernel_learner import kernel_matrix
 from ..pursuits import BOTH, OMP, at_most_all, encode, resolve_coder
 from ..pursuits.masked import (
     AllFeatures,

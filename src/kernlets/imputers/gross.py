@@ -20,7 +20,7 @@ from ..backend.validation import check_rows
 from ..core import Array
 from ..fields import Declared, Floats, Indices, Number, Size, Whole
 from ..kernels.complete import completed_rows
-from ..learners.first_atoms import nonzero_rows
+from ..learners.initial_atoms import nonzero_rows
 from ..sklearn_base import OneToOneFeatureMixin, TransformerMixin
 
 STEEP = 8.0  # steepness of the weights around the threshold

@@ -1,11 +1,13 @@
 """Dictionary learners, linear and in the feature space of a kernel."""
 
 from .. import _classes_by_name
-from .anchor_stock import AnchorStock
-from .batch import KSVD, MOD
-from .budget_learner import BudgetKernelDL
-from .exact import KernelKSVD, KernelMOD
+from .budget import BudgetKernelDL
+from .budget_anchors import AnchorStock
 from .forgetting import Forgetting
+from .kernel_ksvd import KernelKSVD
+from .kernel_mod import KernelMOD
+from .ksvd import KSVD
+from .mod import MOD
 from .online import OnlineDictionary
 from .orthogonal import OrthogonalDictionary
 from .reduced import ReducedKernelDL

@@ -1,6 +1,7 @@
-"""What all dictionary learners share: new samples, codes, errors and defaults.
+"""`DictionaryLearner` has what all learners share: codes, errors and defaults.
 
-`batch.py` and `stream.py` have the templates of learners that fit in the same way.
+`batch_learner.py`, `stream_learner.py` and `kernel_learner.py` have the base classes of
+learners that fit in the same way.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from ..sklearn_base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-WIDTH = 5  # default number of non-zeros
+N_NONZERO = 5  # default number of non-zeros per code
 ENCODE = (
     "encode returns codes in memory, but X is a Dask collection: use transform, which "
     "returns a Dask array"
@@ -46,7 +47,7 @@ ENCODE = (
 class DictionaryLearner(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, ABC
 ):
-    """A dictionary and a coder, which `fit` learns and everything else uses.
+    """The base class of learners: `fit` sets a dictionary and a coder.
 
     A subclass defines `fit`. It must have the parameters named in
     `_parameter_constraints`.
@@ -87,11 +88,11 @@ class DictionaryLearner(
     n_iter_: int
 
     _learns_gaps: ClassVar[bool] = False
-    """Whether rows to learn from may have NaN, which means unknown."""
+    """Whether rows to learn from may have missing values (NaN)."""
 
     @property
     def _streams_gaps(self) -> bool:
-        """Whether rows that come one after another may have NaN."""
+        """Whether rows of a stream may have missing values (NaN)."""
         return self._learns_gaps
 
     def _check_blocks(self) -> None:
@@ -104,31 +105,31 @@ class DictionaryLearner(
         A sample of weight w counts as w samples.
         """
 
-    def _checked(self, X: Any) -> Array:
-        """Check new samples and convert them as the dictionary needs them."""
+    def _check_new_samples(self, X: Any) -> Array:
+        """Check new samples and convert them to the type of the dictionary."""
         return check_rows(
             self, X, lazy=True, like=self._model_array, allow_nan=self._takes_gaps
         )
 
     @property
     def _takes_gaps(self) -> bool:
-        """Whether new rows may have NaN, which means unknown."""
+        """Whether new rows may have missing values (NaN)."""
         return takes_gaps(getattr(self, "kernel_", None))
 
     @property
     def _model_array(self) -> Array:
-        """New rows are converted to the library, device and dtype of this array."""
+        """An array whose library, device and dtype new rows are converted to."""
         return self.dictionary_.weights
 
     def _new_rows(self, X: Any) -> Any:
-        """Check new samples; blocks are checked as they are read."""
-        return over_each(self._checked, X)
+        """Return the new samples, checked; blocks are checked as they are read."""
+        return over_each(self._check_new_samples, X)
 
-    def _n_atoms(self, n_usable: int, n_features: int, few: int = 0) -> int:
-        """`n_components`, or its default: a quarter of the samples, at least `few`."""
+    def _n_atoms(self, n_usable: int, n_features: int, n_least: int = 0) -> int:
+        """Return `n_components` or its default: n_usable / 4, at least `n_least`."""
         if self.n_components is None:
-            wanted = max(n_usable // 4, min(n_usable, few))
-            return max(1, min(2 * n_features, wanted, 500))
+            n_default = max(n_usable // 4, min(n_usable, n_least))
+            return max(1, min(2 * n_features, n_default, 500))
         return int(self.n_components)
 
     def _coder(self, n_atoms: int, n_features: int) -> SparseCoder:
@@ -137,33 +138,35 @@ class DictionaryLearner(
                 raise ValueError(BOTH)
             return at_most_all(resolve_coder(self.coder), n_atoms)
         if self.n_nonzero_coefs is None:
-            return OMP(min(WIDTH, max(1, n_features // 4), n_atoms))
+            return OMP(min(N_NONZERO, max(1, n_features // 4), n_atoms))
         return at_most_all(OMP(self.n_nonzero_coefs), n_atoms)
 
     def _class_defaults(
-        self, count: Callable[[], int], n_features: int, few: int, width: int
+        self, count: Callable[[], int], n_features: int, n_least: int, n_nonzero: int
     ) -> dict[str, int]:
-        """Parameters that a classifier sets where the number of atoms is left open.
+        """Return parameters that a classifier sets if `n_components` is None.
 
-        A class of five samples is told apart by these five, not by one mean, while a
-        dictionary on its own is there to be shorter than its samples. `count` returns
-        how many samples can be atoms.
+        A classifier needs more atoms than other users do: the best atoms of a class of
+        five samples are these five, not their mean. `count` returns the number of
+        samples that can be atoms.
         """
         if self.n_components is not None or not hasattr(self.init, "__len__"):
             return {}
         params = {}
         if isinstance(self.init, str):
-            n_atoms = params["n_components"] = self._n_atoms(count(), n_features, few)
+            n_atoms = params["n_components"] = self._n_atoms(
+                count(), n_features, n_least
+            )
         else:
             n_atoms = max(len(self.init), 1)
         if self.coder is None and self.n_nonzero_coefs is None:
-            params["n_nonzero_coefs"] = min(width, max(1, n_features // 4), n_atoms)
+            params["n_nonzero_coefs"] = min(n_nonzero, max(1, n_features // 4), n_atoms)
         return params
 
     def _n_starts(self) -> int:
-        """How many starts a fit has: atoms that are given are one."""
-        drawn = isinstance(getattr(self, "init", None), str)
-        return int(getattr(self, "n_init", 1)) if drawn else 1
+        """Return the number of starts of a fit: one if `init` is an array."""
+        is_drawn = isinstance(getattr(self, "init", None), str)
+        return int(getattr(self, "n_init", 1)) if is_drawn else 1
 
     @property
     def _n_features_out(self) -> int:
@@ -173,7 +176,7 @@ class DictionaryLearner(
         """Sparse codes of the rows of X, with their squared residuals."""
         check_is_fitted(self)
         refuse_cluster(X, ENCODE)
-        return encode(self.dictionary_, self.coder_, self._checked(X))
+        return encode(self.dictionary_, self.coder_, self._check_new_samples(X))
 
     def transform(self, X: Any) -> Any:
         """Codes of the rows of X: dense (n, m), or CSR with ``sparse_output``.
@@ -185,19 +188,21 @@ class DictionaryLearner(
         check_is_fitted(self)
         if self.sparse_output and is_one_array(X):
             return self.encode(X).tocsr()
-        parts = self.dictionary_, self.coder_
-        return codes_of_rows(*parts, self._new_rows(X), self.sparse_output)
+        fitted = self.dictionary_, self.coder_
+        return codes_of_rows(*fitted, self._new_rows(X), self.sparse_output)
 
     def reconstruction_error(self, X: Any, per_sample: bool = False) -> Any:
         """Mean squared residual ‖x − Dγ‖² of the rows of X, or one per sample."""
         check_is_fitted(self)
-        loop, errors = (map_rows, _errors) if per_sample else (sum_rows, _error_sums)
-        errors = partial(errors, self.dictionary_, self.coder_)
+        apply, compute = (
+            (map_rows, _squared_residuals) if per_sample else (sum_rows, _error_sums)
+        )
+        compute = partial(compute, self.dictionary_, self.coder_)
         with whole_groups(self.coder_):
-            found = loop(errors, self._new_rows(X), self.dictionary_.row_bytes)
-        if found is None:
+            errors = apply(compute, self._new_rows(X), self.dictionary_.row_bytes)
+        if errors is None:
             raise no_blocks()
-        return found if per_sample else float(found[0] / found[1])
+        return errors if per_sample else float(errors[0] / errors[1])
 
     def score(self, X: Any, y: Any = None) -> float:
         """The negative reconstruction error, so that grid search can rank learners."""
@@ -214,30 +219,36 @@ class DictionaryLearner(
         return hasattr(self, "dictionary_")
 
 
-def _coded(dictionary: Dictionary, coder: SparseCoder, sparse: bool, X: Array) -> Any:
+def _encode_block(
+    dictionary: Dictionary, coder: SparseCoder, sparse_output: bool, X: Array
+) -> Any:  # (n, m)
     codes = encode(dictionary, coder, X)
-    return codes.tocsr() if sparse else codes.toarray()
+    return codes.tocsr() if sparse_output else codes.toarray()
 
 
-def _errors(dictionary: Dictionary, coder: SparseCoder, X: Array) -> Array:  # (n,)
+def _squared_residuals(
+    dictionary: Dictionary, coder: SparseCoder, X: Array
+) -> Array:  # (n,)
     return encode(dictionary, coder, X).residual
 
 
 def _error_sums(dictionary: Dictionary, coder: SparseCoder, X: Array) -> np.ndarray:
-    """Sum and count of the squared residuals."""
-    residual = to_numpy(_errors(dictionary, coder, X))
+    """Return the sum of the squared residuals and their number."""
+    residual = to_numpy(_squared_residuals(dictionary, coder, X))
     return np.array([residual.sum(dtype=np.float64), len(residual)])
 
 
 def codes_of_rows(
     dictionary: Dictionary, coder: SparseCoder, X: Any, sparse_output: bool = False
 ) -> Any:  # (n, m)
-    """Codes wherever the rows are, and `LazyRows` where they do not fit into memory."""
-    coded = partial(_coded, dictionary, coder, sparse_output)
+    """Compute codes where the rows are; `LazyRows` if they do not fit into memory."""
+    encode_block = partial(_encode_block, dictionary, coder, sparse_output)
     with whole_groups(coder):
-        return map_rows(coded, X, 2 * dictionary.row_bytes)
+        return map_rows(encode_block, X, 2 * dictionary.row_bytes)
 
 
-def over_codes(f: Callable[..., Array], codes: Any, weights: Array) -> Any:
-    """f(weights, codes) wherever the codes are: in memory, in blocks, on a cluster."""
-    return over_rows(partial(f, weights), codes, row_bytes=16 * sum(weights.shape))
+def map_codes(compute: Callable[..., Array], codes: Any, weights: Array) -> Any:
+    """Compute f(weights, codes) for codes in memory, in blocks or on a cluster."""
+    return over_rows(
+        partial(compute, weights), codes, row_bytes=16 * sum(weights.shape)
+    )

@@ -1,4 +1,4 @@
-"""`Forgetting`: factors by which each new sample of a stream reduces earlier weights.
+"""`Forgetting` has the factors by which new samples reduce the weights of earlier ones.
 
 The learners in `online.py` and `rls.py` multiply their sums by these factors.
 """
@@ -82,28 +82,28 @@ class Forgetting:
     def factors(
         self, seen: int, count: int, weights: np.ndarray | None = None
     ) -> np.ndarray:  # (count,)
-        """λ of the `count` samples that come after `seen` others.
+        """Return λ of the `count` samples that follow `seen` others.
 
-        A sample of weight w makes others forgotten w times: λʷ.
+        The factor of a sample of weight w is λʷ.
         """
-        before: np.ndarray = np.arange(seen, seen + count)
+        positions: np.ndarray = np.arange(seen, seen + count)
         if weights is not None:
-            before = seen + np.cumsum(weights) - weights
-        time = before / (self.horizon or 1)
-        once = 1 - (1 - self.start) * SCHEDULES[self.schedule](time)
-        return once if weights is None else once**weights
+            positions = seen + np.cumsum(weights) - weights
+        time = positions / (self.horizon or 1)
+        single_factors = 1 - (1 - self.start) * SCHEDULES[self.schedule](time)
+        return single_factors if weights is None else single_factors**weights
 
 
 def total_weights(factors: np.ndarray, weights: np.ndarray) -> np.ndarray:  # (n,)
-    """What samples of these weights count after their own forgetting λʷ.
+    """Return the weights of samples in the sums, after their own forgetting λʷ.
 
     Of w equal samples in a row the last counts 1, the one before λ, and so on:
     (1 − λʷ)/(1 − λ) in all.
     """
-    once = factors ** (1 / np.where(weights > 0, weights, 1))
-    faded = once < 1
-    series = (1 - factors) / np.where(faded, 1 - once, 1)
-    return np.where(faded, series, weights)
+    single_factors = factors ** (1 / np.where(weights > 0, weights, 1))
+    is_forgetting = single_factors < 1
+    geometric_sums = (1 - factors) / np.where(is_forgetting, 1 - single_factors, 1)
+    return np.where(is_forgetting, geometric_sums, weights)
 
 
 def forgetting_of(value: float | Forgetting) -> Forgetting:

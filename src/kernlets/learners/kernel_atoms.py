@@ -1,4 +1,4 @@
-"""The part that is common to all learners whose atoms are sums over φ(anchors)."""
+"""`KernelAtoms` is the base class of learners whose atoms are sums over φ(anchors)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..core import Array, Kernel
 from ..dictionaries import KernelDictionary
 from ..fields import Conditions, Declared, Part
 from ..preimage import preimages
-from .base import over_codes
+from .base import map_codes
 
 
 class KernelAtoms:
-    """Anchors and coefficients of the fitted dictionary, and `inverse_transform`."""
+    """Has the anchors and coefficients of the dictionary, and `inverse_transform`."""
 
     _declared: ClassVar[Declared] = {
         "kernel_": Part(Kernel),
@@ -48,16 +48,16 @@ class KernelAtoms:
 
         Pre-images are approximate; `preimage.preimages` reports their distances.
         """
-        points = partial(_points, self.dictionary_.kernel, self.anchors_)
-        return over_codes(points, codes, self.coefs_)
+        points = partial(_find_preimages, self.dictionary_.kernel, self.anchors_)
+        return map_codes(points, codes, self.coefs_)
 
 
-def _points(kernel: Kernel, anchors: Array, coefs: Array, codes: Any) -> Array:
+def _find_preimages(kernel: Kernel, anchors: Array, coefs: Array, codes: Any) -> Array:
     return preimages(kernel, anchors, decoded(coefs, codes)).points
 
 
 def _are_inside(anchors: Array, n_samples: int) -> bool:
-    """Whether row numbers, which a precomputed kernel has for anchors, exist."""
+    """Whether anchors of a precomputed kernel, which are row numbers, exist."""
     if anchors.ndim > 1 or is_objects(anchors):
         return True
     return int(anchors.max()) < n_samples

@@ -1,4 +1,4 @@
-"""The part that is common to all learners whose atoms are rows of a matrix."""
+"""`LinearAtoms` is the base class of learners whose atoms are rows of a matrix."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ..backend.weights import Weights, at_least_one, checked_weights, without_ze
 from ..core import Array
 from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Part
-from .base import DictionaryLearner, over_codes
-from .first_atoms import STARTS, Usable, given_atoms, start_atoms
-from .race import starting_points
+from .base import DictionaryLearner, map_codes
+from .initial_atoms import STARTS, NonzeroRows, atoms_from_array, start_atoms
+from .multistart import start_generators
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -56,16 +56,16 @@ class LinearAtoms(DictionaryLearner):
         n_features: int,
         rng: np.random.Generator,
         weights: Weights = None,
-        others: Sequence[tuple[ExplicitDictionary, np.random.Generator]] = (),
+        other_starts: Sequence[tuple[ExplicitDictionary, np.random.Generator]] = (),
     ) -> Any:
-        """Learn from X, beginning with `start` or others, and set the history."""
+        """Learn from X, from `start` and other starts, and set the history."""
 
     @abstractmethod
     def _needs_all_codes(self) -> bool:
         """Whether the codes of all samples must be in memory together."""
 
     def _works_from_sums(self) -> bool:
-        """Whether sums over samples suffice, so that these may be stored anywhere."""
+        """Whether sums over samples suffice, so that X may be on disk or a cluster."""
         return not self._needs_all_codes()
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -80,42 +80,51 @@ class LinearAtoms(DictionaryLearner):
         its first rows give the first atoms.
         """
         self._validate_params()
-        once = isinstance(X, Iterator)
-        X, first = training_rows(self, X)
+        is_single_use = isinstance(X, Iterator)
+        X, first_rows = training_rows(self, X)
         weights = at_least_one(checked_weights(sample_weight, X))
         if weights is not None:
             X, weights = without_zeros(X, weights)
-            first = X
+            first_rows = X
         rng = generator(self.random_state)
         with keep_rows(X) as rows:
-            some = rows if first is X else first
-            if first is not X and not once and isinstance(self.init, str):
-                some = counted_blocks(X)
-            start, *others = [
-                (self._first_dictionary(some, each, weights), each)
-                for each in starting_points(rng, self._n_starts())
+            start_rows = rows if first_rows is X else first_rows
+            if first_rows is not X and not is_single_use and isinstance(self.init, str):
+                start_rows = counted_blocks(X)
+            first_start, *other_starts = [
+                (self._first_dictionary(start_rows, start_rng, weights), start_rng)
+                for start_rng in start_generators(rng, self._n_starts())
             ]
-            given = start[0], rows, first.shape[1], rng, weights, others
-            self.dictionary_ = self._learn(*given)
+            arguments = (
+                first_start[0],
+                rows,
+                first_rows.shape[1],
+                rng,
+                weights,
+                other_starts,
+            )
+            self.dictionary_ = self._learn(*arguments)
         return self
 
     def _whole_rows(self, X: Any) -> Array:
         all_codes = self._needs_all_codes()
         lazy = self._works_from_sums() if is_dask(X) else not all_codes
-        gaps = {"allow_nan": self._learns_gaps}
-        return check_rows(self, X, reset=True, lazy=lazy, whole=all_codes, **gaps)
+        missing_options = {"allow_nan": self._learns_gaps}
+        return check_rows(
+            self, X, reset=True, lazy=lazy, whole=all_codes, **missing_options
+        )
 
     def _first_dictionary(
         self, X: Array, rng: np.random.Generator, weights: Weights = None
     ) -> ExplicitDictionary:
-        """The dictionary before the first iteration."""
+        """Return the dictionary before the first iteration."""
         X = mean_filled_rows(X, weights)
-        # rows of a memory map are still on the host here
+        # rows of a memory map are on the host here
         if self.n_components is None and not isinstance(self.init, str):
-            return ExplicitDictionary(to_device(given_atoms(self.init, X)))
-        # count the usable rows, which is a pass over X, only if it is needed
-        count = self.n_components is None
-        n_usable = Usable.find(X).count(weights) if count else X.shape[0]
+            return ExplicitDictionary(to_device(atoms_from_array(self.init, X)))
+        # counting the usable rows is a pass over X
+        needs_count = self.n_components is None
+        n_usable = NonzeroRows.find(X).count(weights) if needs_count else X.shape[0]
         n_atoms = self._n_atoms(n_usable, X.shape[1])
         atoms = start_atoms(self.init, X, n_atoms, rng, weights)
         return ExplicitDictionary(to_device(atoms))
@@ -131,4 +140,4 @@ class LinearAtoms(DictionaryLearner):
 
     def inverse_transform(self, codes: Any) -> Array:  # (n, p)
         """Reconstruct samples from codes: codes · atoms."""
-        return over_codes(decoded, codes, self.components_)
+        return map_codes(decoded, codes, self.components_)

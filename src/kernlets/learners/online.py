@@ -16,7 +16,7 @@ from ..fields import Conditions, Declared, Either, Nothing, Part
 from ..pursuits.coded_sums import code_and_sum, finite_sums, without_atoms
 from ..updates import resolve_update
 from .forgetting import Forgetting
-from .stream import StreamLearner
+from .stream_learner import StreamLearner
 
 
 class OnlineDictionary(StreamLearner):
@@ -134,7 +134,7 @@ class OnlineDictionary(StreamLearner):
         is spread over files or machines.
         """
         check_is_fitted(self)
-        X = self._checked(X)
+        X = self._check_new_samples(X)
         return self._statistics(X, checked_weights(sample_weight, X))
 
     def absorb(self, batch: Statistics) -> OnlineDictionary:
@@ -143,7 +143,7 @@ class OnlineDictionary(StreamLearner):
         The sums must have been computed with the present atoms.
         """
         check_is_fitted(self)
-        self._note(self._learn_sums(batch, self._factors(int(batch.n_samples))))
+        self._record_batch(self._learn_sums(batch, self._factors(int(batch.n_samples))))
         return self
 
     def _atom_update(self) -> AtomUpdate:
@@ -166,19 +166,19 @@ class OnlineDictionary(StreamLearner):
         return code_and_sum(self.dictionary_, self.coder_, X, weights)
 
     def _learn_sums(self, batch: Statistics, factors: np.ndarray) -> Statistics:
-        new = batch.fade(1.0)
+        sums = batch.fade(1.0)
         if self.statistics_ is not None:
-            with quiet():  # sums are looked at
-                new = self.statistics_.fade(float(factors.prod())) + new
-            new = finite_sums(new)
-        self.statistics_ = new
-        draws = np.random.default_rng(self.n_samples_seen_)
-        step = self._atom_update().step(self.dictionary_, new, draws)
+            with quiet():  # `finite_sums` checks them
+                sums = self.statistics_.fade(float(factors.prod())) + sums
+            sums = finite_sums(sums)
+        self.statistics_ = sums
+        rng = np.random.default_rng(self.n_samples_seen_)
+        step = self._atom_update().step(self.dictionary_, sums, rng)
         self.dictionary_ = step.dictionary
         return batch
 
-    def _replace(self, places: Array, atoms: Array) -> None:
-        self.statistics_ = without_atoms(self.statistics_, self.dictionary_, places)
-        weights = namespace(atoms).asarray(self.dictionary_.atoms, copy=True)
-        weights[places] = atoms
-        self.dictionary_ = self.dictionary_.with_weights(weights)
+    def _replace_atoms(self, indices: Array, atoms: Array) -> None:
+        self.statistics_ = without_atoms(self.statistics_, self.dictionary_, indices)
+        all_atoms = namespace(atoms).asarray(self.dictionary_.atoms, copy=True)
+        all_atoms[indices] = atoms
+        self.dictionary_ = self.dictionary_.with_weights(all_atoms)

@@ -1,4 +1,4 @@
-"""`OrthogonalDictionary`: orthonormal atoms, which make both steps cheap and exact."""
+"""`OrthogonalDictionary` learns orthonormal atoms by two closed-form steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..core import Array, AtomUpdate, SparseCoder
 from ..dictionaries import ExplicitDictionary
 from ..pursuits import Threshold
 from ..updates.orthogonal import OrthogonalUpdate, nearest_orthonormal
-from .batch import LinearLearner
+from .batch_learner import LinearLearner
 
 
 class OrthogonalDictionary(LinearLearner):
@@ -89,10 +89,10 @@ class OrthogonalDictionary(LinearLearner):
         self.callback = callback
         self.sparse_output = sparse_output
 
-    def _class_defaults(self, *given: Any) -> dict[str, int]:
+    def _class_defaults(self, *ignored: Any) -> dict[str, int]:
         return {}
 
-    def _n_atoms(self, n_usable: int, n_features: int, few: int = 0) -> int:
+    def _n_atoms(self, n_usable: int, n_features: int, n_least: int = 0) -> int:
         if self.n_components is None:
             return max(1, min(n_features, n_usable, 500))
         return clipped("n_components", self.n_components, n_features, "features")

@@ -1,7 +1,7 @@
-"""Reduced kernel dictionary learning: atoms over a few anchors that are learned.
+"""`ReducedKernelDL` learns atoms over a few anchors, and the anchors.
 
 This module has the estimator, the first anchors and the first atoms;
-`updates/anchored.py` and `updates/anchors.py` update both.
+`updates/anchored.py` updates the atoms and `updates/anchors.py` the anchors.
 """
 
 from __future__ import annotations
@@ -49,11 +49,12 @@ from ..kernels.definite import check_kernel
 from ..preimage.targets import clip_to_domain
 from ..pursuits import OMP
 from ..updates import AnchorDescent, AnchoredUpdate
-from .batch import KSVD, BatchLearner
-from .first_atoms import STARTS, given_rows, n_given, nonzero_rows
+from .batch_learner import BatchLearner
+from .initial_atoms import STARTS, check_row_numbers, count_row_numbers, nonzero_rows
 from .kernel_atoms import KernelAtoms
+from .ksvd import KSVD
 
-DRAWN = ("kmeans", "samples")  # names of `STARTS` that serve as anchors
+ANCHOR_STARTS = ("kmeans", "samples")  # names of `STARTS` that serve as anchors
 
 
 class ReducedKernelDL(KernelAtoms, BatchLearner):
@@ -128,7 +129,11 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         **BatchLearner._parameter_constraints,
         "kernel": [str, Kernel, callable],
         "init": [StrOptions({"samples", "anchors", "normal"}), "array-like"],
-        "anchors": [StrOptions({"dictionary", *DRAWN}), TRANSFORMER, "array-like"],
+        "anchors": [
+            StrOptions({"dictionary", *ANCHOR_STARTS}),
+            TRANSFORMER,
+            "array-like",
+        ],
         "n_anchors": [AT_LEAST_1, None],
         "optimize_anchors": ["boolean", AnchorDescent],
         "linear_weight": [NOT_NEGATIVE],
@@ -192,8 +197,8 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         cls, kernel: Any = "rbf", rate: float = 5e-4, **params: Any
     ) -> ReducedKernelDL:
         """ORKDL-D as published, section III-B: `rkdl_d` and 3 gradient steps on D."""
-        descent = {"optimize_anchors": AnchorDescent(n_steps=3, rate=rate)}
-        return cls.rkdl_d(kernel, **{**descent, **params})
+        defaults = {"optimize_anchors": AnchorDescent(n_steps=3, rate=rate)}
+        return cls.rkdl_d(kernel, **{**defaults, **params})
 
     @classmethod
     def morkdl_d(
@@ -210,8 +215,8 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         """
         linear_rate = rate / 2 if linear_rate is None else linear_rate
         descent = AnchorDescent(n_steps=3, rate=rate, linear_rate=linear_rate)
-        mixed = {"linear_weight": 1.0, "optimize_anchors": descent}
-        return cls.rkdl_d(kernel, **{**mixed, **params})
+        defaults = {"linear_weight": 1.0, "optimize_anchors": descent}
+        return cls.rkdl_d(kernel, **{**defaults, **params})
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ReducedKernelDL:
         """Learn anchors and a dictionary for φ of the rows of X; y is ignored.
@@ -220,9 +225,9 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         """
         self._validate_params()
         kernel = resolve(self.kernel)
-        self._check_together(kernel)
-        gaps = takes_gaps(kernel) and at_hand(X)
-        X = check_rows(self, X, reset=True, whole=True, allow_nan=gaps)
+        self._check_combinations(kernel)
+        allow_missing = takes_gaps(kernel) and at_hand(X)
+        X = check_rows(self, X, reset=True, whole=True, allow_nan=allow_missing)
         weights = at_least_one(checked_weights(sample_weight, X))
         X, weights = without_zeros(X, weights)
         X = completed_rows(X, weights)
@@ -231,15 +236,18 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         rng = generator(self.random_state)
         start = self._first_dictionary(X, rng, weights)
         rows = index_like(np.arange(X.shape[0]), X)
-        trained = self._learn(start, rows, X.shape[1], rng, weights)
-        self._note_mixed(trained, weights)
-        self._warn_of_collisions(trained.basis)
+        dictionary = self._learn(start, rows, X.shape[1], rng, weights)
+        self._record_mixed(dictionary, weights)
+        self._warn_of_collisions(dictionary.basis)
         self.dictionary_ = KernelDictionary(
-            self.kernel_, trained.anchors, trained.coefs, known_gram=trained.gram()
+            self.kernel_,
+            dictionary.anchors,
+            dictionary.coefs,
+            known_gram=dictionary.gram(),
         )
         return self
 
-    def _check_together(self, kernel: Kernel) -> None:
+    def _check_combinations(self, kernel: Kernel) -> None:
         """Refuse parameters that exclude each other."""
         if isinstance(kernel, Precomputed):
             raise ValueError(
@@ -267,7 +275,7 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
             )
 
     def _descent(self) -> AnchorDescent | None:
-        """How the anchors move; None if they stay."""
+        """Return the steps that move the anchors; None if they are fixed."""
         if isinstance(self.optimize_anchors, AnchorDescent):
             return self.optimize_anchors
         return AnchorDescent() if self.optimize_anchors else None
@@ -277,7 +285,7 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
     ) -> AnchoredDictionary:
         energies = map_rows(self.kernel_.diag, X, X.shape[1] * X.dtype.itemsize)
         n_usable = _n_usable(weights, to_numpy(energies > 0))
-        n_atoms = self._checked_n_atoms(n_usable, X.shape[1])
+        n_atoms = self._clip_n_atoms(n_usable, X.shape[1])
         anchors = self._first_anchors(X, n_atoms, rng, weights)
         if getattr(self._descent(), "unit_norm", False):
             anchors = unit_rows(anchors)
@@ -290,23 +298,23 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
             start = start.with_weights(start.features[index_like(rows, X)])
         return start.with_unit_atoms()
 
-    def _checked_n_atoms(self, n_usable: int, n_features: int) -> int:
+    def _clip_n_atoms(self, n_usable: int, n_features: int) -> int:
         if self.n_components is None and not isinstance(self.init, str):
-            return n_given(self.init)
+            return count_row_numbers(self.init)
         n_atoms = self._n_atoms(n_usable, n_features)
         return clipped("n_components", n_atoms, n_usable, SAMPLES)
 
     def _first_coefs(
         self, n_atoms: int, n_anchors: int, rng: np.random.Generator
     ) -> np.ndarray:  # (m, n)
-        """The first atoms over the anchors; none if they are samples."""
-        named = self.init if isinstance(self.init, str) else ""
-        if named == "normal":
+        """Return the coefficients of the first atoms; none if these are samples."""
+        init_name = self.init if isinstance(self.init, str) else ""
+        if init_name == "normal":
             return rng.standard_normal((n_atoms, n_anchors))
-        if named != "anchors":
+        if init_name != "anchors":
             return np.empty((0, n_anchors))
-        of_what = "anchors, which init='anchors' starts from"
-        n_atoms = clipped("n_components", n_atoms, n_anchors, of_what)
+        source = "anchors, which init='anchors' starts from"
+        n_atoms = clipped("n_components", n_atoms, n_anchors, source)
         return np.eye(n_anchors)[rng.choice(n_anchors, n_atoms, replace=False)]
 
     def _first_rows(
@@ -316,30 +324,32 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         rng: np.random.Generator,
         weights: Weights,
     ) -> np.ndarray:  # (m,)
-        """Row numbers of the training samples that become the first atoms."""
+        """Return the row numbers of the samples whose projections are first atoms."""
         if not isinstance(self.init, str):
             n_samples = len(start.features)
             names = "'samples', 'anchors', 'normal'"
-            return given_rows(self.init, n_atoms, n_samples, names)
-        inside = to_numpy(row_norms(start.features))
+            return check_row_numbers(self.init, n_atoms, n_samples, names)
+        span_energies = to_numpy(row_norms(start.features))
         rounding = 10 * eps(start.features) * to_numpy(start.energies)
-        usable = np.flatnonzero(inside > rounding)
-        often = None if weights is None else weights[usable]
-        most = len(usable) if often is None else n_drawable(often)
-        of_what = "samples with a part in the span of φ(anchors)"
-        if not most:
+        usable = np.flatnonzero(span_energies > rounding)
+        usable_weights = None if weights is None else weights[usable]
+        n_max = len(usable) if usable_weights is None else n_drawable(usable_weights)
+        source = "samples with a part in the span of φ(anchors)"
+        if not n_max:
             raise ValueError(
-                f"there are no {of_what}: raise n_anchors, use a wider kernel or scale "
+                f"there are no {source}: raise n_anchors, use a wider kernel or scale "
                 "the samples, e.g. with StandardScaler"
             )
-        n_atoms = clipped("n_components", n_atoms, most, of_what)
-        return usable[draw_rows(len(usable), n_atoms, rng, often)]
+        n_atoms = clipped("n_components", n_atoms, n_max, source)
+        return usable[draw_rows(len(usable), n_atoms, rng, usable_weights)]
 
     def _first_anchors(
         self, X: Array, n_atoms: int, rng: np.random.Generator, weights: Weights
     ) -> Array:  # (n, p)
         if isinstance(self.anchors, BaseEstimator):
-            anchors = self._learned(clone(self.anchors), X, rng, weights).components_
+            anchors = self._fit_linear_learner(
+                clone(self.anchors), X, rng, weights
+            ).components_
         elif isinstance(self.anchors, str):
             return self._named_anchors(X, n_atoms, rng, weights)
         else:
@@ -361,12 +371,12 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
                 "vanish: scale them); give anchors as an array of points"
             )
         n_anchors = self._n_anchors(n_usable, n_atoms)
-        if self.anchors in DRAWN:
+        if self.anchors in ANCHOR_STARTS:
             return STARTS[self.anchors](X, n_anchors, rng, weights)
         learner = KSVD(n_anchors, max_iter=self.max_iter)
-        learned = self._learned(learner, X, rng, weights)
-        atoms = facing(learned.components_, X, weights)
-        # a kernel may take no negative entries
+        fitted_learner = self._fit_linear_learner(learner, X, rng, weights)
+        atoms = orient_atoms(fitted_learner.components_, X, weights)
+        # some kernels refuse negative entries
         return clip_to_domain(self.kernel_, atoms)
 
     def _n_anchors(self, n_usable: int, n_atoms: int) -> int:
@@ -374,7 +384,7 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
             return min(n_usable, max(50, 2 * n_atoms))
         return clipped("n_anchors", self.n_anchors, n_usable, "non-zero samples")
 
-    def _learned(
+    def _fit_linear_learner(
         self, learner: Any, X: Array, rng: np.random.Generator, weights: Weights
     ) -> Any:
         if getattr(learner, "random_state", 0) is None:
@@ -388,8 +398,8 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         return learner
 
     def _atom_update(self) -> AtomUpdate:
-        width = getattr(self.anchors, "n_nonzero_coefs", None)
-        coder = None if width is None else OMP(width)
+        n_nonzero = getattr(self.anchors, "n_nonzero_coefs", None)
+        coder = None if n_nonzero is None else OMP(n_nonzero)
         return AnchoredUpdate(
             self.restrict,
             self._descent(),
@@ -397,19 +407,21 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
             linear_coder=coder,
         )
 
-    def _note_mixed(self, trained: AnchoredDictionary, weights: Weights) -> None:
+    def _record_mixed(self, dictionary: AnchoredDictionary, weights: Weights) -> None:
         if not self.linear_weight:
             return
-        n = len(trained.features) if weights is None else weights.sum()
+        n = len(dictionary.features) if weights is None else weights.sum()
         weight = self.linear_weight / n
-        pairs = zip(self.history_["objective"], trained.linear_errors, strict=True)
+        pairs = zip(self.history_["objective"], dictionary.linear_errors, strict=True)
         self.history_["mixed"] = [error + weight * linear for error, linear in pairs]
 
     def _warn_of_collisions(self, basis: Array) -> None:  # (r, rank)
         """Warn if there are too many anchors and the user chose their number."""
         n_anchors, rank = basis.shape
-        asked = self.n_anchors is not None or not isinstance(self.anchors, str)
-        if asked and rank < n_anchors:
+        is_chosen_by_user = self.n_anchors is not None or not isinstance(
+            self.anchors, str
+        )
+        if is_chosen_by_user and rank < n_anchors:
             warnings.warn(
                 f"φ of the {n_anchors} anchors spans {rank} dimensions only, up to "
                 "rounding: anchors coincide, or there are more than the kernel can "
@@ -420,24 +432,25 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
 
 
 def _n_usable(weights: Weights, usable: np.ndarray) -> int:
-    """How many samples some rows count for, given as a mask or by their numbers."""
+    """Return the number of samples that a mask or row numbers select, with weights."""
     if weights is not None:
         return int(weights[usable].sum())
     return int(usable.sum()) if usable.dtype == bool else len(usable)
 
 
-def facing(
+def orient_atoms(
     atoms: Array,  # (n, p), unit norm
     X: Array,  # (N, p)
     weights: Weights = None,
 ) -> Array:  # (n, p)
     """Scale atoms to the samples' typical norm and flip them towards their mean.
 
-    Length and sign of an atom do not matter in a linear dictionary, but they do to a
-    kernel: an RBF anchor opposite to the samples is far from all of them.
+    A linear dictionary depends on neither length nor sign of its atoms, but a kernel
+    does: the φ of an RBF anchor opposite to the samples is far from all of theirs.
     """
     xp = namespace(X)
-    own = of_rows(weights, 0, X.shape[0], X)
-    mean = xp.mean(X, axis=0) if own is None else own @ X  # its side matters only
-    side = xp.where(atoms @ mean < 0, -1.0, 1.0)
-    return as_like(side * typical_length(X, weights), atoms)[:, None] * atoms
+    row_weights = of_rows(weights, 0, X.shape[0], X)
+    # only the direction of the mean matters
+    mean = xp.mean(X, axis=0) if row_weights is None else row_weights @ X
+    signs = xp.where(atoms @ mean < 0, -1.0, 1.0)
+    return as_like(signs * typical_length(X, weights), atoms)[:, None] * atoms

@@ -16,8 +16,8 @@ from ..fields import Declared, Floats, Number
 from ..pursuits import encode
 from ..pursuits.coded_sums import CodeSummary, completed, summarize_codes
 from .forgetting import Forgetting
-from .recursive_state import Recursion
-from .stream import StreamLearner
+from .rls_state import Recursion
+from .stream_learner import StreamLearner
 
 
 class RLSDictionary(StreamLearner):
@@ -65,7 +65,7 @@ class RLSDictionary(StreamLearner):
     covariance_ : array (m, m), float64
         The matrix C.
     prior_ : float
-        C of an atom of which nothing is known yet.
+        The diagonal entry of C for an atom that no sample has used yet.
     n_samples_seen_ : int
         Number of samples learned from, in all calls.
     uses_ : array (m,)
@@ -119,44 +119,44 @@ class RLSDictionary(StreamLearner):
         self.sparse_output = sparse_output
 
     def _works_from_sums(self) -> bool:
-        return False  # rows must come in order
+        return False  # rows must be read in their order
 
     def _begin(self) -> None:
-        self._take(Recursion.start(self.dictionary_.atoms))
+        self._set_state(Recursion.start(self.dictionary_.atoms))
 
     def _learn_batch(
         self, batch: Array, factors: np.ndarray, weights: Weights = None
     ) -> CodeSummary:
         def learn(X: Array) -> CodeSummary:
             if self.n_samples_seen_ == 0:
-                known = split(X).rows if has_gaps(X) else X
-                prior = _prior(known, weights)
-                self._take(Recursion.start(self.dictionary_.atoms, prior))
+                observed = split(X).rows if has_gaps(X) else X
+                prior = _prior(observed, weights)
+                self._set_state(Recursion.start(self.dictionary_.atoms, prior))
             codes = encode(self.dictionary_, self.coder_, X)
             X = completed(self.dictionary_, codes, X)
-            after = self._state().after(X, codes, factors, weights)
-            self._take(after.normalized(self.dictionary_.atoms))
-            seen = summarize_codes(X, codes, weights)
-            return seen._replace(uses=np.floor(seen.uses).astype(np.int64))
+            state = self._state().update(X, codes, factors, weights)
+            self._set_state(state.with_unit_atoms(self.dictionary_.atoms))
+            summary = summarize_codes(X, codes, weights)
+            return summary._replace(uses=np.floor(summary.uses).astype(np.int64))
 
         return apply_rows(learn, batch, slice(0, batch.shape[0]))
 
-    def _replace(self, places: Array, atoms: Array) -> None:
-        self._take(self._state().replaced(places, atoms))
+    def _replace_atoms(self, indices: Array, atoms: Array) -> None:
+        self._set_state(self._state().with_new_atoms(indices, atoms))
 
     def _state(self) -> Recursion:
         return Recursion(self.dictionary_.atoms, self.covariance_, self.prior_)
 
-    def _take(self, state: Recursion) -> None:
+    def _set_state(self, state: Recursion) -> None:
         self.dictionary_ = self.dictionary_.with_weights(state.atoms)
         self.covariance_ = state.covariance
         self.prior_ = state.prior
 
 
 def _prior(X: Array, weights: Weights) -> float:
-    """1 over the energy of a typical sample, but for a factor below 2.
+    """Return 1 over the energy of a typical sample, up to a factor below 2.
 
-    A power of two: learning from cX is learning from X, digit by digit, if c is one.
+    It is a power of two, so that atoms learned from 2X are the same, bit by bit.
     """
-    length = typical_length(X, weights)
-    return float(power_of_two(np.float64(length) * 2**0.5)) ** -2
+    typical_norm = typical_length(X, weights)
+    return float(power_of_two(np.float64(typical_norm) * 2**0.5)) ** -2

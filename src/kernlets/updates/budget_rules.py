@@ -1,7 +1,7 @@
 """Rules of a dictionary on a budget: step sizes, admission, pruning, gradient steps.
 
 Rules hold no data. The hot operation `budget_stream` applies them to samples;
-`learners/anchor_stock.py` stores the anchors.
+`learners/budget_anchors.py` stores the anchors.
 """
 
 from __future__ import annotations

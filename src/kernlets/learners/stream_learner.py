@@ -1,6 +1,6 @@
 """The base class of stream learners: mini-batches, `partial_fit`, unused atoms.
 
-`online.py` and `rls.py` define how a mini-batch changes the atoms.
+`online.py` and `rls.py` update the atoms by a mini-batch.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from ..persistence.checkpoint import Checkpoint, fitted_attributes, fitting
 from ..pursuits.coded_sums import CodeSummary
 from ..updates.refresh import replacements
 from .forgetting import Forgetting, forgetting_of
-from .iterate import Alternation, Monitor, iterate
 from .linear_atoms import LinearAtoms
+from .loop import Alternation, Monitor, iterate
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-PATIENCE = 30  # average number of uses per atom after which unused atoms are replaced
+PATIENCE = 30  # mean number of uses per atom after which unused atoms are replaced
 MAX_COHERENCE = 0.99
 
 
 @dataclass
 class PassSums:
-    """Progress of a pass over the rows."""
+    """The progress of a pass over the rows."""
 
     n_batches: int = 0
     n_samples: float = 0
@@ -49,8 +49,8 @@ class PassSums:
 class StreamLearner(LinearAtoms):
     """Codes a mini-batch, learns from it, and continues with the next.
 
-    A subclass defines `_begin` (the state before the first sample), `_learn_batch` and
-    `_replace` (exchange some atoms). Memory does not grow with the number of samples.
+    A subclass defines `_begin`, `_learn_batch` and `_replace_atoms`. Memory does not
+    grow with the number of samples.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -65,12 +65,12 @@ class StreamLearner(LinearAtoms):
         "pending_": Maybe(Floats("n", "p", finite=False)),
         "pending_weights_": Maybe(Floats("n")),
     }
-    # while rows are gathered for a start
+    # attributes before there are enough rows for the first atoms
     _early = ("n_features_in_", "pending_", "pending_weights_")
 
     @abstractmethod
     def _begin(self) -> None:
-        """Set the state that belongs to the first `dictionary_`."""
+        """Set the state before the first sample, for the first `dictionary_`."""
 
     @abstractmethod
     def _learn_batch(
@@ -79,8 +79,8 @@ class StreamLearner(LinearAtoms):
         """Learn from a few samples, each with its forgetting factor and weight."""
 
     @abstractmethod
-    def _replace(self, places: Array, atoms: Array) -> None:
-        """Replace the atoms at `places` of `dictionary_`, and forget the old ones."""
+    def _replace_atoms(self, indices: Array, atoms: Array) -> None:
+        """Replace the atoms at these indices, in the dictionary and in the state."""
 
     batch_size: Any
     forgetting: Any
@@ -94,9 +94,11 @@ class StreamLearner(LinearAtoms):
         as w rows.
         """
         self._validate_params()
-        begin = not hasattr(self, "n_features_in_")
-        gaps = {"allow_nan": self._learns_gaps}
-        X = check_rows(self, X, reset=begin, like=self._stream_array, **gaps)
+        is_first_call = not hasattr(self, "n_features_in_")
+        missing_options = {"allow_nan": self._learns_gaps}
+        X = check_rows(
+            self, X, reset=is_first_call, like=self._stream_array, **missing_options
+        )
         X, weights = without_zeros(X, checked_weights(sample_weight, X))
         if not self.__sklearn_is_fitted__():
             X, weights = self._with_pending(X, weights)
@@ -109,13 +111,13 @@ class StreamLearner(LinearAtoms):
         return self
 
     def _with_pending(self, X: Array, weights: Weights) -> tuple[Array, Weights]:
-        """The rows so far, and their weights."""
+        """Return the pending rows and the new ones, and their weights."""
         if not hasattr(self, "pending_"):
             return X, weights
-        before = getattr(self, "pending_weights_", None)
-        if before is not None or weights is not None:
-            parts = (self.pending_, before), (X, weights)
-            weights = np.concatenate([_all_weights(*part) for part in parts])
+        pending_weights = getattr(self, "pending_weights_", None)
+        if pending_weights is not None or weights is not None:
+            blocks = (self.pending_, pending_weights), (X, weights)
+            weights = np.concatenate([_all_weights(*block) for block in blocks])
         return namespace(X).concat([self.pending_, _in_memory(X)]), weights
 
     def _keep_pending(self, X: Array, weights: Weights) -> None:
@@ -125,14 +127,14 @@ class StreamLearner(LinearAtoms):
 
     @property
     def _stream_array(self) -> Array | None:
-        """An array whose type the next rows must have; None before the first rows."""
+        """An array whose type the next rows get; None before the first rows."""
         is_fitted = self.__sklearn_is_fitted__()
         return self._model_array if is_fitted else getattr(self, "pending_", None)
 
     def _must_wait(self, X: Array) -> bool:
         """Whether there are too few rows to draw the first atoms from."""
-        drawn = isinstance(self.init, str) and self.init in ("samples", "kmeans")
-        return drawn and X.shape[0] < (self.n_components or 1)
+        is_drawn = isinstance(self.init, str) and self.init in ("samples", "kmeans")
+        return is_drawn and X.shape[0] < (self.n_components or 1)
 
     def _needs_all_codes(self) -> bool:
         return False
@@ -144,10 +146,10 @@ class StreamLearner(LinearAtoms):
         n_features: int,
         rng: Any,
         weights: Weights = None,
-        others: Any = (),
+        other_starts: Any = (),
     ) -> Any:
-        given = {"samples": X, "start": start, **by_name(weights)}
-        checkpoint = Checkpoint.of(self, **given)
+        inputs = {"samples": X, "start": start, **by_name(weights)}
+        checkpoint = Checkpoint.of(self, **inputs)
         self._start(start)
         self._run(X, self.max_iter, checkpoint, weights)
         return self.dictionary_
@@ -169,58 +171,66 @@ class StreamLearner(LinearAtoms):
         weights: Weights = None,
     ) -> None:
         """Run passes over the rows; each pass is an iteration of the history."""
-        monitor, steps = Monitor.of(self, passes), Passes(self, X, weights)
-        self.history_, self.n_iter_ = iterate(steps, monitor, checkpoint, X)
+        monitor, alternation = Monitor.of(self, passes), StreamPasses(self, X, weights)
+        self.history_, self.n_iter_ = iterate(alternation, monitor, checkpoint, X)
 
-    def _pass(
+    def _learn_pass(
         self, X: Any, sums: PassSums, weights: Weights = None
     ) -> Iterator[None]:
-        """One pass, or the rest of it, batch by batch."""
+        """Learn from the batches of a pass that `sums` does not have yet."""
         batches = row_batches(X, self.batch_size)
         for batch in islice(batches, sums.n_batches, None):
-            n, first = batch.shape[0], sums.n_batches * self.batch_size
-            own = None if weights is None else weights[first : first + n]
-            factors = self._factors(n, own)
-            sums.error += self._note(self._learn_batch(batch, factors, own))
-            sums.n_samples += n if own is None else float(own.sum())
+            n, first_row = batch.shape[0], sums.n_batches * self.batch_size
+            batch_weights = (
+                None if weights is None else weights[first_row : first_row + n]
+            )
+            factors = self._factors(n, batch_weights)
+            sums.error += self._record_batch(
+                self._learn_batch(batch, factors, batch_weights)
+            )
+            sums.n_samples += n if batch_weights is None else float(batch_weights.sum())
             sums.n_batches += 1
             yield
 
-    def _check_learned(self, learned: dict[str, Any]) -> None:
-        """Refuse attributes that are not those of this learner after some batches."""
-        if not learned.keys() <= declared_of(type(self)).keys():
+    def _check_attributes(self, attributes: dict[str, Any]) -> None:
+        """Raise an error if these are not fitted attributes of this learner."""
+        if not attributes.keys() <= declared_of(type(self)).keys():
             raise ValueError("it has attributes of something else")
         trial, history = copy(self), {"objective": [0.0], "seconds": [0.0]}
-        trial.__dict__.update({**learned, "history_": history, "n_iter_": 0})
+        trial.__dict__.update({**attributes, "history_": history, "n_iter_": 0})
         check(trial)
         fitting(trial.dictionary_, self.dictionary_)
 
-    def _note(self, seen: CodeSummary | Statistics) -> float:
-        """Count uses, and from time to time replace unused atoms."""
-        self.n_samples_seen_ += int(seen.n_samples)
-        self.uses_ = self.uses_ + seen.uses
+    def _record_batch(self, summary: CodeSummary | Statistics) -> float:
+        """Count samples and uses, replace unused atoms, and return the error."""
+        self.n_samples_seen_ += int(summary.n_samples)
+        self.uses_ = self.uses_ + summary.uses
         if self.uses_.mean() >= PATIENCE:
-            self._refresh(seen)
-        return seen.error
+            self._refresh(summary)
+        return summary.error
 
-    def _factors(self, count: int, weights: Weights = None) -> np.ndarray:  # (count,)
-        """Forgetting factors of the next samples."""
+    def _factors(
+        self, n_samples: int, weights: Weights = None
+    ) -> np.ndarray:  # (n_samples,)
+        """Return the forgetting factors of the next samples."""
         forgetting = forgetting_of(self.forgetting)
-        return forgetting.factors(self.n_samples_seen_, count, weights)
+        return forgetting.factors(self.n_samples_seen_, n_samples, weights)
 
-    def _refresh(self, seen: CodeSummary | Statistics) -> None:
+    def _refresh(self, summary: CodeSummary | Statistics) -> None:
         """Replace unused and duplicate atoms, and reset the counts."""
-        known = self.uses_, seen.worst, seen.worst_error
-        places, atoms = replacements(self.dictionary_, *known, 1, MAX_COHERENCE)
-        if len(places):
-            self._replace(places, atoms)
+        use_and_worst = self.uses_, summary.worst, summary.worst_error
+        indices, atoms = replacements(
+            self.dictionary_, *use_and_worst, 1, MAX_COHERENCE
+        )
+        if len(indices):
+            self._replace_atoms(indices, atoms)
         self.uses_ = np.zeros_like(self.uses_)
 
 
-class Passes(Alternation):
-    """Passes of a stream learner over the rows; its attributes are the state.
+class StreamPasses(Alternation):
+    """The alternation whose step is a pass over the rows.
 
-    A pass can be resumed after any of its batches.
+    Its state has the attributes of the learner. A pass can be resumed after a batch.
     """
 
     def __init__(
@@ -233,7 +243,7 @@ class Passes(Alternation):
         return self.learner.dictionary_
 
     def step(self, keep: Callable[[], None]) -> dict[str, float]:
-        for _ in self.learner._pass(self.X, self.sums, self.weights):
+        for _ in self.learner._learn_pass(self.X, self.sums, self.weights):
             keep()
         error = self.sums.error / self.sums.n_samples
         self.sums = PassSums()
@@ -243,7 +253,7 @@ class Passes(Alternation):
         return {"learned": fitted_attributes(self.learner), "begun": vars(self.sums)}
 
     def resume(self, state: dict[str, Any]) -> None:
-        self.learner._check_learned(state["learned"])
+        self.learner._check_attributes(state["learned"])
         self.learner.__dict__.update(state["learned"])
         self.sums = PassSums(**state["begun"])
 
@@ -253,6 +263,6 @@ def _all_weights(X: Array, weights: Weights) -> np.ndarray:  # (n,)
 
 
 def _in_memory(X: Array) -> Array:
-    """A copy of the rows, which the caller may overwrite or close."""
+    """Copy the rows, because a caller may overwrite or close X."""
     rows = read_rows(X, slice(0, X.shape[0]))
     return namespace(rows).asarray(rows, copy=True)

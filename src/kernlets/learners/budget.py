@@ -1,6 +1,6 @@
 """`BudgetKernelDL` learns a kernel dictionary with few anchors from a stream.
 
-`updates/budget_rules.py` has the rules and `anchor_stock.py` the anchors.
+`updates/budget_rules.py` has the rules, and `budget_anchors.py` has the anchors.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from ..updates.budget_rules import (
     pursuit_of,
     tolerances,
 )
-from .anchor_stock import GIANT, AnchorStock
 from .base import DictionaryLearner
-from .iterate import Alternation, Monitor, iterate
+from .budget_anchors import GIANT, AnchorStock
 from .kernel_atoms import KernelAtoms
+from .loop import Alternation, Monitor, iterate
 
 BLOCK = 64  # samples whose kernel rows are evaluated together
-FIRST = 4 * BLOCK  # samples with gaps that set open parameters of the kernel
-UNEVEN = 1e-4  # squared norms of atoms may be so far from 1 by rounding
-ATOMS = 50
+N_FIRST_INCOMPLETE = 4 * BLOCK  # first samples with missing values, if X has any
+NORM_TOLERANCE = 1e-4  # deviation of squared norms from 1 that rounding explains
+N_ATOMS = 50  # default number of atoms
 PENALTY = 0.05  # λ of the default coder
-SPREAD = 0.1  # scale of the first coefficients; at 1 first anchors are never pruned
+COEFS_SCALE = 0.1  # of first coefficients; with 1 first anchors are never pruned
 
 
 class BudgetKernelDL(KernelAtoms, DictionaryLearner):
@@ -189,19 +189,19 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         A sample is repeated as often as `sample_weight`, a whole number, says.
         """
         self._validate_params()
-        kernel = self._stream_kernel()
-        X, first = training_rows(self, X)
+        kernel = self._resolve_kernel()
+        X, first_rows = training_rows(self, X)
         if sample_weight is not None:
-            X = first = self._repeated(X, sample_weight)
+            X = first_rows = self._repeat_samples(X, sample_weight)
         n_atoms = self.n_components
-        if first is X:  # all samples are known
-            X = first = completed_rows(X)
-            n_atoms = self._checked_n_atoms(kernel.bound(X), X)
+        if first_rows is X:  # X is no stream of blocks
+            X = first_rows = completed_rows(X)
+            n_atoms = self._clip_n_atoms(kernel.bound(X), X)
         rng = generator(self.random_state)
-        self._begin(kernel, first, n_atoms, rng)
-        saved = Checkpoint.of(self, samples=X, start=self.stock_.start)
+        self._begin(kernel, first_rows, n_atoms, rng)
+        checkpoint = Checkpoint.of(self, samples=X, start=self.stock_.start)
         passes = (shuffled_batches(X, BLOCK, rng) for _ in range(self.max_iter))
-        self._run(passes, self.max_iter, saved, rng)
+        self._run(passes, self.max_iter, checkpoint, rng)
         return self
 
     def _whole_rows(self, X: Any) -> Array:
@@ -217,29 +217,31 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
     ) -> BudgetKernelDL:
         """Learn from the next samples of a stream, one or many; y is ignored.
 
-        A sample is repeated as often as `sample_weight`, a whole number, says. What is
-        unknown (NaN) of one is filled in over the anchors of the moment. Of the first
-        64 samples it is filled in over each other.
+        A sample is repeated as often as `sample_weight`, a whole number, says. Missing
+        values (NaN) are filled in from the present anchors; those of the first 64
+        samples are filled in from each other.
         """
         self._validate_params()
-        kernel, started = self._stream_kernel(), hasattr(self, "stock_")
-        like = self.stock_.coefs if started else None
-        gaps: dict[str, Any] = {"allow_nan": self._streams_gaps}
-        X = check_samples(self, X, kernel, reset=not started, like=like, **gaps)
-        X = self._repeated(X, sample_weight)
-        if not started:
+        kernel, has_started = self._resolve_kernel(), hasattr(self, "stock_")
+        like = self.stock_.coefs if has_started else None
+        missing_options: dict[str, Any] = {"allow_nan": self._streams_gaps}
+        X = check_samples(
+            self, X, kernel, reset=not has_started, like=like, **missing_options
+        )
+        X = self._repeat_samples(X, sample_weight)
+        if not has_started:
             rng = generator(self.random_state)
             self._begin(kernel, X, self.n_components, rng)
         self._run(iter([row_batches(X, BLOCK)]), 1)
         return self
 
-    def _repeated(self, X: Array, sample_weight: Any) -> Array:
-        """The samples in their order, each as often as it counts."""
+    def _repeat_samples(self, X: Array, sample_weight: Any) -> Array:
+        """Repeat each sample as often as its weight says, in the order of X."""
         weights = checked_weights(sample_weight, X)
         rows = repeated(X.shape[0], weights, type(self).__name__)
         return X if rows is None else X[index_like(rows, X)]
 
-    def _stream_kernel(self) -> Kernel:
+    def _resolve_kernel(self) -> Kernel:
         kernel = resolve(self.kernel)
         if isinstance(kernel, Precomputed):
             raise ValueError(
@@ -248,53 +250,53 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
             )
         return kernel
 
-    def _class_defaults(self, *given: Any) -> dict[str, int]:
+    def _class_defaults(self, *ignored: Any) -> dict[str, int]:
         return {}
 
-    def _checked_n_atoms(self, kernel: Kernel, X: Array) -> int | None:
-        """`n_components`, checked against the number of samples to learn from."""
+    def _clip_n_atoms(self, kernel: Kernel, X: Array) -> int | None:
+        """Return `n_components`, at most the number of samples to learn from."""
         energies = map_rows(kernel.diag, X, row_bytes=8 * X.shape[-1])
         n_usable = int((to_numpy(energies) > 0).sum())
         n_atoms = self.n_components
         if n_atoms is None and isinstance(self.init, str):
-            n_atoms = max(1, min(ATOMS, n_usable // 4))
-        found = clipped("n_components", n_atoms or 1, n_usable, SAMPLES)
-        return n_atoms and found
+            n_atoms = max(1, min(N_ATOMS, n_usable // 4))
+        n_clipped = clipped("n_components", n_atoms or 1, n_usable, SAMPLES)
+        return n_atoms and n_clipped
 
     def _begin(
         self, kernel: Kernel, X: Array, n_atoms: int | None, rng: np.random.Generator
     ) -> None:
-        """Start without anchors and samples."""
-        X = self._without_gaps(X)
+        """Set the state before the first sample."""
+        X = self._complete_first_samples(X)
         kernel = kernel.bound(X)
         check_kernel(kernel, X)
-        start = self._start(n_atoms, rng)
+        start = self._initial_coefs(n_atoms, rng)
         self.kernel_ = kernel
         self.coder_ = self._coder(start.shape[1], X.shape[-1])
         self.stock_ = AnchorStock.empty(kernel, X, start)
         self.n_samples_seen_ = 0
 
-    def _without_gaps(self, X: Array) -> Array:
-        """X itself, or, if it has gaps, its first samples filled in."""
+    def _complete_first_samples(self, X: Array) -> Array:
+        """Return X, or, if values are missing, its first samples, completed."""
         if not any_gaps(X):
             return X
         if not at_hand(X):
-            X = take_rows(X, np.arange(min(X.shape[0], 16 * FIRST)))
-        known = observed_rows(X)[:FIRST]
-        if known.shape[0] == 0:
+            X = take_rows(X, np.arange(min(X.shape[0], 16 * N_FIRST_INCOMPLETE)))
+        observed = observed_rows(X)[:N_FIRST_INCOMPLETE]
+        if observed.shape[0] == 0:
             raise ValueError(
                 "X has no sample of which anything is known to begin with: pass "
                 "samples with at least one entry that is not NaN"
             )
-        return completed_rows(known)
+        return completed_rows(observed)
 
-    def _start(
+    def _initial_coefs(
         self, n_atoms: int | None, rng: np.random.Generator
     ) -> np.ndarray:  # (s, m)
-        """Coefficients of the first anchors."""
+        """Return the coefficients of the first anchors."""
         if isinstance(self.init, str):
             n_first = min(self._admission().n_first, self.budget)
-            return SPREAD * rng.standard_normal((n_first, n_atoms or ATOMS))
+            return COEFS_SCALE * rng.standard_normal((n_first, n_atoms or N_ATOMS))
         try:
             start = np.asarray(self.init, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -302,12 +304,12 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
                 "init must be numbers, one row for each of the first anchors, not "
                 f"{type(self.init).__name__}: pass an array, or leave init out"
             ) from error
-        wanted = n_atoms or (start.shape[1] if start.ndim == 2 else 1)
-        fits = start.ndim == 2 and start.shape[1] == wanted
-        if not fits or not 0 < len(start) <= self.budget:
+        n_columns = n_atoms or (start.shape[1] if start.ndim == 2 else 1)
+        has_columns = start.ndim == 2 and start.shape[1] == n_columns
+        if not has_columns or not 0 < len(start) <= self.budget:
             raise ValueError(
                 f"init of shape {start.shape} must have a row for each of the first "
-                f"anchors, at most budget={self.budget}, and {wanted} columns"
+                f"anchors, at most budget={self.budget}, and {n_columns} columns"
             )
         return start
 
@@ -315,12 +317,15 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         self,
         passes: Iterator[Iterable[Array]],
         n_passes: int,
-        saved: Checkpoint | None = None,
-        rng: np.random.Generator | None = None,  # orders the samples of a pass
+        checkpoint: Checkpoint | None = None,
+        rng: np.random.Generator | None = None,  # that orders the samples of a pass
     ) -> None:
         """Run passes over samples; each pass is an iteration of the history."""
-        monitor, steps = Monitor.of(self, n_passes), Passes(self, passes, rng)
-        self.history_, self.n_iter_ = iterate(steps, monitor, saved)
+        monitor, alternation = (
+            Monitor.of(self, n_passes),
+            BudgetPasses(self, passes, rng),
+        )
+        self.history_, self.n_iter_ = iterate(alternation, monitor, checkpoint)
 
     def _resume(self, state: dict[str, Any]) -> None:
         """Continue from the state of a checkpoint."""
@@ -330,39 +335,41 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
             raise ValueError(f"it has anchors of other samples than those with {p}")
         self.stock_ = stock
         self.n_samples_seen_ = state["n_samples_seen"]
-        self._publish()
+        self._set_dictionary()
 
-    def _pass(self, batches: Iterable[Array]) -> tuple[float, float]:
-        """Learn from one pass; returns the mean squared error and the mean cost.
+    def _learn_pass(self, batches: Iterable[Array]) -> tuple[float, float]:
+        """Learn from one pass; return the mean squared error and the mean cost.
 
-        If samples are refused, the learner is as it was before.
+        If the samples raise an error, the learner is unchanged.
         """
         update, stock, n_seen = self._update(), self.stock_, self.n_samples_seen_
         rules = self._rules(update, stock.start)
-        how = pursuit_of(self.coder_, stock.start)
-        count, n_unstable, sums, converged = 0, 0, np.zeros(2), True
-        with serial_blas, quiet():  # what overflows shows in the outcome
+        pursuit = pursuit_of(self.coder_, stock.start)
+        n_learned, n_unstable, sums, converged = 0, 0, np.zeros(2), True
+        with serial_blas, quiet():  # `_check_outcome` finds overflows
             for batch in batches:
-                known = _filled_in(stock, batch)
-                steps = update.steps(n_seen, known.shape[0])
-                stock, done = stock.learn(self.kernel_, known, steps, rules, how)
-                n_seen += known.shape[0]
-                count += len(done.errors)
-                n_unstable += done.n_unstable
-                converged = converged and bool(done.converged.all())
-                sums += [float(done.errors.sum()), float(done.costs.sum())]
+                samples = _complete_batch(stock, batch)
+                steps = update.steps(n_seen, samples.shape[0])
+                stock, outcome = stock.learn(
+                    self.kernel_, samples, steps, rules, pursuit
+                )
+                n_seen += samples.shape[0]
+                n_learned += len(outcome.errors)
+                n_unstable += outcome.n_unstable
+                converged = converged and bool(outcome.converged.all())
+                sums += [float(outcome.errors.sum()), float(outcome.costs.sum())]
         self._check_outcome(stock, sums, n_unstable, update.guard)
         if not converged:
             warn_unfinished(unfinished(cast(Lasso, self.coder_)))
-        self._warn_of_giants(n_seen - self.n_samples_seen_ - count)
+        self._warn_of_giants(n_seen - self.n_samples_seen_ - n_learned)
         self.stock_, self.n_samples_seen_ = stock, n_seen
-        self._publish()
-        return float(sums[0]) / max(count, 1), float(sums[1]) / max(count, 1)
+        self._set_dictionary()
+        return float(sums[0]) / max(n_learned, 1), float(sums[1]) / max(n_learned, 1)
 
-    def _warn_of_giants(self, count: int) -> None:
-        if count:
+    def _warn_of_giants(self, n_skipped: int) -> None:
+        if n_skipped:
             warnings.warn(
-                f"{count} samples were not learned from: their κ(x, x) is over "
+                f"{n_skipped} samples were not learned from: their κ(x, x) is over "
                 f"{GIANT:g} times that of any anchor, and they would outweigh all "
                 "others for good. Scale the samples, e.g. with UnitNorm; if the stream "
                 "has changed its scale, fit a new learner",
@@ -370,16 +377,16 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
             )
 
     def _rules(self, update: StochasticGradient, like: Array) -> ops.Rules:
-        unit = isinstance(self.coder_, OMP)
+        has_unit_atoms = isinstance(self.coder_, OMP)
         rules = ops.Rules(
             budget=self.budget,
             pruning=PRUNINGS[self.pruning],
-            unit=unit,
+            unit=has_unit_atoms,
             **update.rules(),
             **self._admission().rules(),
             **tolerances(like),
         )
-        return rules._replace(penalty=0.0) if unit else rules
+        return rules._replace(penalty=0.0) if has_unit_atoms else rules
 
     def _named_part(self, name: str, text: str) -> Any:
         if name == "update":
@@ -400,8 +407,8 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         self, stock: AnchorStock, sums: np.ndarray, n_unstable: int, guard: bool
     ) -> None:
         with quiet():
-            parts = sums, stock.coefs, stock.gram()
-        if not all(all_finite(part) for part in parts):
+            arrays = sums, stock.coefs, stock.gram()
+        if not all(all_finite(array) for array in arrays):
             raise ValueError(
                 "the coefficients have grown without bound: scale the samples, e.g. "
                 "with UnitNorm, set guard=True in update, or a smaller step"
@@ -414,7 +421,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
                 stacklevel=8,
             )
 
-    def _publish(self) -> None:
+    def _set_dictionary(self) -> None:
         """Set `dictionary_` from the stock of anchors."""
         stock = self.stock_
         if len(stock) == 0:
@@ -424,7 +431,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         coefs = namespace(stock.coefs).asarray(stock.coefs.T, copy=True)
         gram = stock.gram()
         if isinstance(self.coder_, OMP):
-            coefs, gram = _of_unit_norm(coefs, gram, diagonal(stock.matrix))
+            coefs, gram = _rescale_atoms(coefs, gram, diagonal(stock.matrix))
         self.dictionary_ = KernelDictionary(
             self.kernel_, stock.anchors, coefs, known_gram=gram
         )
@@ -437,7 +444,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
             raise ValueError(f"coder={self.coder!r} must be 'lasso' or 'omp'")
         return coder
 
-    def _checked(self, X: Any) -> Array:
+    def _check_new_samples(self, X: Any) -> Array:
         like = self._model_array
         return check_samples(
             self, X, self.kernel_, by_blocks=True, like=like, allow_nan=True
@@ -448,8 +455,8 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)
 
 
-class Passes(Alternation):
-    """Passes of the learner over samples; its stock of anchors is the state."""
+class BudgetPasses(Alternation):
+    """The alternation whose step is a pass over samples; the stock is its state."""
 
     def __init__(
         self,
@@ -463,7 +470,7 @@ class Passes(Alternation):
         return self.learner.dictionary_
 
     def step(self, keep: Callable[[], None]) -> dict[str, float]:
-        error, cost = self.learner._pass(next(self.passes))
+        error, cost = self.learner._learn_pass(next(self.passes))
         return {"objective": error, "cost": cost}
 
     def state(self) -> dict[str, Any]:
@@ -476,31 +483,33 @@ class Passes(Alternation):
         self.learner._resume(state)
 
 
-def _filled_in(stock: AnchorStock, batch: Array) -> Array:
-    """Samples to learn from: without gaps, and without those that are nothing else."""
+def _complete_batch(stock: AnchorStock, batch: Array) -> Array:
+    """Complete missing values of a batch; rows with nothing observed are left out."""
     if not has_gaps(batch):
         return batch
-    known = observed_rows(batch)
-    return filled_over(known, stock.anchors) if len(stock) else completed_rows(known)
+    observed = observed_rows(batch)
+    return (
+        filled_over(observed, stock.anchors) if len(stock) else completed_rows(observed)
+    )
 
 
-def _of_unit_norm(
+def _rescale_atoms(
     coefs: Array,  # (m, r)
     gram: Array,  # (m, m)
     energies: Array,  # (r,) of the anchors
 ) -> tuple[Array, Array | None]:
-    """The same atoms, scaled where rounding or pruning has changed their norm.
+    """Scale atoms to unit norm if rounding or pruning has changed their norm.
 
-    In place of an atom that lost all its anchors stands one of the anchors.
+    An atom that lost all its anchors is replaced by φ of one of the anchors.
     """
-    squares = to_numpy(diagonal(gram)).astype(np.float64)
-    off = np.flatnonzero(~(np.abs(squares - 1) <= UNEVEN))
-    if len(off) == 0:
+    squared_norms = to_numpy(diagonal(gram)).astype(np.float64)
+    deviating = np.flatnonzero(~(np.abs(squared_norms - 1) <= NORM_TOLERANCE))
+    if len(deviating) == 0:
         return coefs, gram
-    for j in off:
-        if not squares[j] > 0:
-            stand_in = int(j) % coefs.shape[1]
-            coefs[j], coefs[j, stand_in] = 0, 1
-            squares[j] = float(energies[stand_in])
-        coefs[j] /= float(np.sqrt(squares[j]))
+    for j in deviating:
+        if not squared_norms[j] > 0:
+            anchor = int(j) % coefs.shape[1]
+            coefs[j], coefs[j, anchor] = 0, 1
+            squared_norms[j] = float(energies[anchor])
+        coefs[j] /= float(np.sqrt(squared_norms[j]))
     return coefs, None

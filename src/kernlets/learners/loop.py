@@ -1,9 +1,8 @@
-"""THE alternation: `iterate` runs every fit that improves its atoms step by step.
+"""`iterate` is the loop of all fits, and `CodeAndUpdate` the step of batch learners.
 
-It resumes from a checkpoint, takes the steps, notes each in the history, asks the
-callback whether to stop, and keeps the state. What a step is, an `Alternation` says:
-`CodeAndUpdate` here for learners that use all samples in every iteration, others beside
-the stream learners and the classifiers that need them.
+The loop resumes from a checkpoint, takes the steps, records them in the history, asks
+the callback whether to stop, and saves the state. An `Alternation` defines a step. That
+of batch learners is here; those of stream learners and classifiers are beside them.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ from ..pursuits import encode
 from ..pursuits.coded_sums import code_and_sum
 from ..updates.exchange import exchange_atoms
 from ..updates.sweeps import clip_negative
-from .warm_up import Pace, at_rest, grown
+from .schedule import Schedule, has_settled, warm_up_coder
 
 
 @dataclass
 class Monitor:
-    """Keeps the history, shows progress, and asks the callback whether to stop."""
+    """Records the history, shows progress, and asks the callback whether to stop."""
 
     max_iter: int
     verbose: bool = False
@@ -68,7 +67,7 @@ class Monitor:
         max_iter: int | None = None,
         measure: str = "mean squared error",
     ) -> Monitor:
-        """The monitor of one fit, as the parameters of the estimator ask for."""
+        """Create the monitor of a fit from the parameters of the estimator."""
         return cls(
             estimator.max_iter if max_iter is None else max_iter,
             bool(getattr(estimator, "verbose", False)),
@@ -82,12 +81,12 @@ class Monitor:
         )
 
     def __post_init__(self) -> None:
-        self._began = time.perf_counter()
+        self._start_time = time.perf_counter()
 
     def resume(self, history: dict[str, list[float]]) -> None:
         """Continue after the iterations of an interrupted fit."""
         self.history = history
-        self._began -= max(history["seconds"], default=0.0)
+        self._start_time -= max(history["seconds"], default=0.0)
         if self.verbose:
             print(f"{self.title}: resumed after iteration {self.n_iter}", flush=True)
 
@@ -97,7 +96,7 @@ class Monitor:
         return len(self.history["objective"])
 
     def unfinished(self) -> str:
-        """The warning for a fit that has not come to rest."""
+        """Return the warning for a fit that `tol` has not stopped."""
         return (
             f"{self.title}: the {self.measure} has not come to rest to tol="
             f"{self.tol:g} within max_iter={self.max_iter} iterations: raise max_iter "
@@ -110,7 +109,7 @@ class Monitor:
             self.tasks.begin_iteration(iteration)
 
     def end(self, current: Callable[[], Any]) -> bool:
-        """Tell them that it is over; True when one of them wants to stop."""
+        """Tell scikit-learn's callbacks of its end; True if one stops the fit."""
         if self.tasks is None:
             return False
 
@@ -123,12 +122,12 @@ class Monitor:
 
         return self.tasks.end_iteration(so_far, self.history)
 
-    def watched(self, X: Any) -> Callable[[], AbstractContextManager[Any]]:
-        """Blocks in which rows are counted, and shown when iterations take long."""
+    def row_counter(self, X: Any) -> Callable[[], AbstractContextManager[Any]]:
+        """Return contexts that count rows and show the count of long iterations."""
         if not self.verbose:
             return nullcontext
-        n = count_rows(X)
-        clock = RowClock(self.title, n and n * (self.max_iter - self.n_iter))
+        n_rows = count_rows(X)
+        clock = RowClock(self.title, n_rows and n_rows * (self.max_iter - self.n_iter))
         return partial(watching, clock)
 
     def __call__(
@@ -136,18 +135,18 @@ class Monitor:
         iteration: int,
         dictionary: Callable[[], Any],
         objective: float,
-        **others: float,
+        **measures: float,
     ) -> bool:
-        """Note one iteration; True when the callback or `tol` wants to stop."""
+        """Record an iteration; True if the callback or `tol` stops the fit."""
         if not np.isfinite(objective):
             raise ValueError(
                 f"{self.title}: the {self.measure} is not finite after iteration "
                 f"{iteration + 1}, the samples are too large. Scale them, e.g. with "
-                f"UnitNorm or StandardScaler{_or_wider(dictionary())}"
+                f"UnitNorm or StandardScaler{_dtype_advice(dictionary())}"
             )
         self.history["objective"].append(objective)
-        self.history["seconds"].append(time.perf_counter() - self._began)
-        for name, value in others.items():
+        self.history["seconds"].append(time.perf_counter() - self._start_time)
+        for name, value in measures.items():
             self.history.setdefault(name, []).append(value)
         if self.verbose:
             print(
@@ -155,42 +154,44 @@ class Monitor:
                 f"{objective:.6g}, {self.history['seconds'][-1]:.2f} s",
                 flush=True,
             )
-        rests = at_rest(self.history["objective"], self.tol, self.warm_up)
+        is_settled = has_settled(self.history["objective"], self.tol, self.warm_up)
         if self.callback is None:
-            return rests
-        told = {"iteration": iteration, "objective": objective}
-        return bool(self.callback({**told, "dictionary": dictionary()})) or rests
+            return is_settled
+        report = {"iteration": iteration, "objective": objective}
+        return (
+            bool(self.callback({**report, "dictionary": dictionary()})) or is_settled
+        )
 
 
-def _or_wider(current: Any) -> str:
-    """The advice for a dictionary, or for an array of atoms."""
+def _dtype_advice(current: Any) -> str:
+    """Return the advice on the dtype of a dictionary, or of an array of atoms."""
     return or_wider(getattr(current, "weights", current).dtype)
 
 
 class Alternation(ABC):
-    """A state that steps improve, one after another: what `iterate` runs."""
+    """The base class of what `iterate` runs: a state, and a step that improves it."""
 
     @abstractmethod
     def current(self) -> Any:
-        """The dictionary after the last step, for the callback.
+        """Return the dictionary after the last step, for the callback.
 
-        No later step may change it: a callback may keep it.
+        No later step may change it, because a callback may store it.
         """
 
     @abstractmethod
     def step(self, keep: Callable[[], None]) -> dict[str, float]:
-        """Improve the state; returns its ``objective``, and further measures.
+        """Improve the state; return its ``objective``, and other measures.
 
-        A long step may call `keep` wherever it can be resumed in the middle.
+        `keep` saves the state. A long step calls it where it can be resumed.
         """
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
-        """Everything that the next step depends on, for a checkpoint."""
+        """Return everything that the next step depends on, for a checkpoint."""
 
     @abstractmethod
     def resume(self, state: dict[str, Any]) -> None:
-        """Continue from a state; an exception if it does not fit."""
+        """Continue from a state; raise an exception if it does not fit."""
 
 
 def iterate(
@@ -199,9 +200,9 @@ def iterate(
     checkpoint: Checkpoint | None = None,
     X: Any = None,  # samples whose rows are counted, to show progress
 ) -> tuple[dict[str, list[float]], int]:
-    """Take `monitor.max_iter` steps, or as many as the checkpoint leaves.
+    """Take `monitor.max_iter` steps, less those before the checkpoint.
 
-    Returns the history and the number of iterations.
+    It returns the history and the number of iterations.
     """
     checkpoint = checkpoint or Checkpoint()
     if checkpoint.state is not None:
@@ -209,18 +210,18 @@ def iterate(
             alternation.resume(state)
             monitor.resume(state["history"])
 
-    def keep(done: bool = False) -> None:
-        checkpoint.keep(done, history=monitor.history, **alternation.state())
+    def keep(is_finished: bool = False) -> None:
+        checkpoint.keep(is_finished, history=monitor.history, **alternation.state())
 
-    end = 0 if checkpoint.done else monitor.max_iter
-    watched = nullcontext if X is None else monitor.watched(X)
-    for iteration in range(monitor.n_iter, end):
+    n_end = 0 if checkpoint.done else monitor.max_iter
+    row_counter = nullcontext if X is None else monitor.row_counter(X)
+    for iteration in range(monitor.n_iter, n_end):
         monitor.begin(iteration)
-        with watched():
+        with row_counter():
             measures = alternation.step(keep)
         stop = monitor(iteration, alternation.current, **measures)
         stop = monitor.end(alternation.current) or stop
-        keep(done=stop or iteration + 1 == end)
+        keep(is_finished=stop or iteration + 1 == n_end)
         if stop:
             break
     else:
@@ -243,47 +244,47 @@ class CodeAndUpdate(Alternation):
         coder: SparseCoder,
         update: AtomUpdate,
         rng: np.random.Generator,
-        pace: Pace | None = None,
+        schedule: Schedule | None = None,
         weights: Weights = None,
     ) -> None:
         self.dictionary, self.X, self.weights = dictionary, X, weights
         self.coder, self.update, self.rng = coder, update, rng
-        self.pace, self.n_steps = pace or Pace(), 0
+        self.schedule, self.n_steps = schedule or Schedule(), 0
 
     def current(self) -> Dictionary:
         return self.dictionary.snapshot()
 
     def step(self, keep: Callable[[], None]) -> dict[str, float]:
-        # a sweep is serial with small products between: threads of BLAS would only spin
-        calm = serial_blas if self.update.needs == "codes" else nullcontext()
-        with calm:
-            coder = grown(self.coder, self.n_steps, self.pace.warm_up)
-            coded = self._coded(coder)
-            with quiet():  # atoms and error are looked at
+        # a sweep is serial and its products are small: threads of BLAS would only spin
+        blas_threads = serial_blas if self.update.needs == "codes" else nullcontext()
+        with blas_threads:
+            coder = warm_up_coder(self.coder, self.n_steps, self.schedule.warm_up)
+            coded = self._update_input(coder)
+            with quiet():  # atoms and error are checked below
                 step = self.update.step(self.dictionary, coded, self.rng)
-        self.dictionary = self._exchanged(step.dictionary, coded)
-        self._note(step)
+        self.dictionary = self._exchange_atoms(step.dictionary, coded)
+        self._record_step(step)
         self.n_steps += 1
         _refuse_unbounded(self.dictionary)
         return {"objective": max(step.error, 0.0) / _n_samples(coded)}
 
-    def _coded(self, coder: SparseCoder) -> Coded | Statistics:
-        """The input of the update: all codes, or sums over blocks of rows."""
+    def _update_input(self, coder: SparseCoder) -> Coded | Statistics:
+        """Return the input of the update: all codes, or sums over blocks of rows."""
         if self.update.needs == "statistics":
             return code_and_sum(self.dictionary, coder, self.X, self.weights)
         codes = encode(self.dictionary, coder, self.X)
         return Coded(self.X, codes, self.weights)
 
-    def _note(self, step: Step) -> None:
-        """For alternations that remember more than the atoms."""
+    def _record_step(self, step: Step) -> None:
+        """Record more of a step than its atoms, in subclasses."""
 
-    def _exchanged(
+    def _exchange_atoms(
         self, dictionary: Dictionary, coded: Coded | Statistics
     ) -> Dictionary:
-        """Other atoms if it is time, non-negative if those of the update are."""
-        if not self.pace.exchanges(self.n_steps):
+        """Exchange atoms if that is due; non-negative atoms stay non-negative."""
+        if not self.schedule.is_exchange_due(self.n_steps):
             return dictionary
-        dictionary = exchange_atoms(dictionary, coded, self.pace.exchange)
+        dictionary = exchange_atoms(dictionary, coded, self.schedule.exchange)
         if getattr(self.update, "positive_atoms", False):
             dictionary = dictionary.with_weights(clip_negative(dictionary.weights))
         return dictionary
@@ -300,7 +301,7 @@ class CodeAndUpdate(Alternation):
 
 
 def _refuse_unbounded(dictionary: Dictionary) -> None:
-    """An error if an atom is not made of finite numbers."""
+    """Raise an error if an atom is not finite."""
     xp, weights = namespace(dictionary.weights), dictionary.weights
     if not bool(xp.all(xp.isfinite(weights))):
         raise ValueError(
@@ -310,7 +311,7 @@ def _refuse_unbounded(dictionary: Dictionary) -> None:
 
 
 def _n_samples(coded: Coded | Statistics) -> float:
-    """How many samples were coded, with their weights."""
+    """Return the number of coded samples, each counted with its weight."""
     if isinstance(coded, Statistics):
         return coded.n_samples
     return len(coded.codes) if coded.weights is None else float(coded.weights.sum())

@@ -1,0 +1,177 @@
+"""`KernelLearner` is the base class of learners with all training samples as anchors.
+
+The kernel matrix of the training samples is computed once and held in memory. If it
+does not fit, use `NystroemMap` followed by a linear learner.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ..backend.arrays import as_like, diagonal, index_like, namespace, to_numpy
+from ..backend.block_loop import stacked_rows
+from ..backend.clipping import SAMPLES, clipped
+from ..backend.constraints import StrOptions
+from ..backend.fill import at_hand
+from ..backend.random import generator
+from ..backend.room import OverMemory, room
+from ..backend.rows import look_through
+from ..backend.text import size_text
+from ..backend.weights import (
+    Weights,
+    at_least_one,
+    checked_weights,
+    draw_rows,
+    n_drawable,
+    n_weighted,
+    without_zeros,
+)
+from ..core import Array, Kernel
+from ..dictionaries import GramDictionary, KernelDictionary
+from ..kernels import Precomputed, resolve
+from ..kernels.check_samples import check_samples, describe_input, takes_rows
+from ..kernels.complete import completed_rows
+from ..kernels.definite import check_matrix, refuse_negative_energy
+from .batch_learner import BatchLearner
+from .initial_atoms import check_row_numbers, count_row_numbers
+from .kernel_atoms import KernelAtoms
+from .multistart import start_generators
+from .schedule import SCHEDULE_CONSTRAINTS
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class KernelLearner(KernelAtoms, BatchLearner):
+    """A learner in the feature space of a kernel, with the training set as anchors."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BatchLearner._parameter_constraints,
+        "kernel": [str, Kernel, callable],
+        **SCHEDULE_CONSTRAINTS,
+        "init": [StrOptions({"samples", "normal"}), "array-like"],
+    }
+
+    kernel: Any
+    init: Any
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn a dictionary for φ of the samples in X; y is ignored.
+
+        A sample of `sample_weight` w counts as w samples, as in `KSVD`.
+        """
+        self._validate_params()
+        kernel = resolve(self.kernel)
+        X = check_samples(self, X, kernel, reset=True, allow_nan=at_hand(X))
+        weights = at_least_one(checked_weights(sample_weight, X))
+        if not isinstance(kernel, Precomputed):  # K(X_new, X) has all columns
+            X, weights = without_zeros(X, weights)
+        X = completed_rows(X, weights)
+        self.kernel_ = kernel.bound(X, weights)
+        matrix = kernel_matrix(self.kernel_, X, type(self).__name__)
+        rng = generator(self.random_state)
+        first_start, *other_starts = [
+            (self._first_dictionary(matrix, start_rng, weights), start_rng)
+            for start_rng in start_generators(rng, self._n_starts())
+        ]
+        rows = index_like(np.arange(X.shape[0]), matrix)
+        n_features = X.shape[1] if X.ndim == 2 else X.shape[0]
+        dictionary = self._learn(
+            first_start[0], rows, n_features, rng, weights, other_starts
+        )
+        self.dictionary_ = KernelDictionary(
+            self.kernel_,
+            self.kernel_.take(X, rows),
+            dictionary.coefs,
+            known_gram=dictionary.gram(),
+            typical_energy=float(np.average(to_numpy(diagonal(matrix)), 0, weights)),
+        )
+        return self
+
+    def _first_dictionary(
+        self, matrix: Array, rng: np.random.Generator, weights: Weights = None
+    ) -> GramDictionary:
+        if not isinstance(self.init, str):
+            return self._dictionary_of_rows(matrix)
+        usable = np.flatnonzero(to_numpy(diagonal(matrix)) > 0)
+        usable_weights = None if weights is None else weights[usable]
+        n_usable = n_weighted(usable_weights, len(usable))
+        n_atoms = self._n_atoms(n_usable, n_usable)
+        n_max = len(usable) if usable_weights is None else n_drawable(usable_weights)
+        if self.init == "normal":
+            clipped("n_components", 1, n_max, SAMPLES)  # refuses 0 samples
+            return _random_dictionary(matrix, n_atoms, rng, weights)
+        n_atoms = clipped("n_components", n_atoms, n_max, SAMPLES)
+        rows = usable[draw_rows(len(usable), n_atoms, rng, usable_weights)]
+        return GramDictionary.of_samples(matrix, index_like(rows, matrix))
+
+    def _n_atoms(self, n_usable: int, n_features: int, n_least: int = 0) -> int:
+        return super()._n_atoms(n_usable, n_usable, n_least)  # φ has many features
+
+    def _dictionary_of_rows(self, matrix: Array) -> GramDictionary:
+        """Return a dictionary of the training samples whose row numbers `init` has."""
+        n_atoms = self.n_components or count_row_numbers(self.init)
+        rows = check_row_numbers(
+            self.init, n_atoms, matrix.shape[0], "'samples', 'normal'"
+        )
+        return GramDictionary.of_samples(matrix, index_like(rows, matrix))
+
+    def _check_new_samples(self, X: Any) -> Array:
+        like = self._model_array
+        return check_samples(
+            self, X, self.kernel_, lazy=True, like=like, allow_nan=True
+        )
+
+    def _new_rows(self, X: Any) -> Any:
+        """Return the new samples, checked; a list may be of samples, not of blocks."""
+        return (
+            super()._new_rows(X)
+            if takes_rows(self.kernel_)
+            else self._check_new_samples(X)
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        kernel = resolve(self.kernel)
+        return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)
+
+
+def _random_dictionary(
+    matrix: Array, n_atoms: int, rng: np.random.Generator, weights: Weights
+) -> GramDictionary:
+    """Draw combinations of all samples; a weight w multiplies coefficients by √w."""
+    coefs = rng.standard_normal((n_atoms, matrix.shape[0]))
+    if weights is not None:
+        coefs = coefs * np.sqrt(weights)
+    return GramDictionary.of_coefs(matrix, as_like(coefs, matrix))
+
+
+def kernel_matrix(kernel: Kernel, X: Array, estimator_name: str) -> Array:  # (N, N)
+    """Compute K(X, X) by blocks; OverMemory if it exceeds the memory option."""
+    n = X.shape[0]
+    itemsize = X.dtype.itemsize if X.dtype.itemsize in (4, 8) and X.ndim > 1 else 8
+    _check_memory(n, itemsize, room(X), estimator_name)
+    if isinstance(kernel, Precomputed):
+        look_through(X)
+        check_matrix(kernel, X)
+        return namespace(X).asarray(X, copy=False)
+    anchors = kernel.take(X, index_like(np.arange(n), X)) if X.ndim == 1 else X
+    matrix = stacked_rows(lambda block: kernel(block, anchors), X, n * itemsize)
+    refuse_negative_energy(kernel, diagonal(matrix))
+    check_matrix(kernel, matrix)
+    return matrix
+
+
+def _check_memory(n: int, itemsize: int, memory: int, estimator_name: str) -> None:
+    n_bytes = 1.3 * itemsize * n * n
+    if n_bytes <= memory:
+        return
+    n_landmarks = min(n, max(100, int(memory / (16 * itemsize * n))))
+    raise OverMemory(
+        f"{estimator_name} needs about {size_text(n_bytes)} for the kernel matrix of "
+        f"{n} samples, over the memory option of {size_text(memory)}",
+        f"use make_pipeline(NystroemMap(kernel, n_landmarks={n_landmarks}), "
+        "KSVD(...)), pass float32, or raise it with kernlets.options(memory=...)",
+        f"use --method lkdl --n-landmarks {n_landmarks}, or raise --memory",
+    )
