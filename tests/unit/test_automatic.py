@@ -21,8 +21,8 @@ from kernlets.classifiers.folds import sampling_order, splits, validation_rows
 from kernlets.classifiers.halving import Search
 from kernlets.classifiers.kept import residuals_by_width
 from kernlets.classifiers.learned import FAMILIES
-from kernlets.classifiers.spaces import Rates, Space
-from kernlets.classifiers.trials import Outcome, Stage, Trial, plan
+from kernlets.classifiers.spaces import Space, SpaceKernels
+from kernlets.classifiers.trials import Outcome, Stage, Trial, plan_stages
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ class Machine:
         return slowly
 
     def seconds(self, family, space, n_rows):
-        return family.work(space, n_rows) / self.speed
+        return family.cost(space, n_rows) / self.speed
 
 
 def test_a_slow_machine_gets_less_far_and_keeps_the_budget(monkeypatch):
@@ -217,19 +217,19 @@ def search_that_knows(robust, *known):
         trial = Trial(Space("none", "rbf", float(number)), "samples", ())
         stage = Stage(n_rows, 3)
         found = {1: np.array(hits, float)}
-        search.known[trial] = Outcome(trial, stage, found, 100, n_fits=3)
+        search.outcomes[trial] = Outcome(trial, stage, found, 100, n_fits=3)
     return search
 
 
 def test_the_winner_has_seen_the_most_rows_though_not_in_the_last_stage():
     search = search_that_knows(False, (60, [99]), (200, [90]), (200, [95]))
-    assert search._winner().trial.space.width == 2
+    assert search._best_outcome().trial.space.width == 2
 
 
 def test_of_candidates_that_differ_by_chance_the_best_on_clean_rows_wins():
     known = (200, [90, 71, 72]), (200, [93, 70, 69]), (200, [99, 50, 50])
-    assert search_that_knows(True, *known)._winner().trial.space.width == 1
-    assert search_that_knows(False, *known)._winner().trial.space.width == 0
+    assert search_that_knows(True, *known)._best_outcome().trial.space.width == 1
+    assert search_that_knows(False, *known)._best_outcome().trial.space.width == 0
 
 
 def test_one_pursuit_gives_all_smaller_ones():
@@ -268,22 +268,22 @@ def test_folds_train_on_every_class_and_hold_out_each_row_once(n_folds):
 
 
 def test_stages_grow_to_all_rows():
-    assert [stage.n_rows for stage in plan(7000, 10)] == [300, 900, 2700, 7000]
-    assert [stage.n_rows for stage in plan(200, 40)] == [200, 200, 200]
-    assert plan(100_000, 10)[-1].n_folds == 1
+    assert [stage.n_rows for stage in plan_stages(7000, 10)] == [300, 900, 2700, 7000]
+    assert [stage.n_rows for stage in plan_stages(200, 40)] == [200, 200, 200]
+    assert plan_stages(100_000, 10)[-1].n_folds == 1
 
 
 def test_one_width_for_all_rows_and_classes():
     X = np.random.default_rng(0).normal(0, 3, (400, 5))
-    kernel = Rates.of(X).kernel(Space("none", "rbf", 0.5))
+    kernel = SpaceKernels.of(X).kernel(Space("none", "rbf", 0.5))
     assert kernel.gamma == pytest.approx(0.5 / (5 * X.var()))
 
 
 def test_every_family_says_what_its_settings_are():
     for family in FAMILIES.values():
-        for setting in family.first():
-            assert len(setting) == len(family.names)
-            for near in family.near(setting):
+        for setting in family.first_settings():
+            assert len(setting) == len(family.setting_names)
+            for near in family.near_settings(setting):
                 assert len(near) == len(setting) and near != setting
 
 
@@ -292,7 +292,7 @@ def test_small_fits_do_not_make_large_ones_seem_impossible():
     trial = Trial(Space("unit", "rbf"), "samples", ())
     told = {"n_fits": 3, "seconds": 0.9}
     by_rows = Outcome(trial, Stage(300, 3), **told)
-    with_overhead = Outcome(trial, Stage(300, 3), **told, small=1000)
+    with_overhead = Outcome(trial, Stage(300, 3), **told, overhead_rows=1000)
     assert by_rows.fit_seconds(200) == with_overhead.fit_seconds(200) == 0.3
     assert by_rows.fit_seconds(7000) == pytest.approx(0.3 * 35**2)
     assert with_overhead.fit_seconds(7000) == pytest.approx(0.3 * 50 / 1.04)

@@ -17,7 +17,7 @@ from ..persistence.checkpoint import branches
 
 
 def class_sizes(
-    wanted: int | None,
+    n_atoms_per_class: int | None,
     default: Callable[[np.ndarray], np.ndarray],
     X: Array,  # (n, p)
     labels: np.ndarray,  # (n,) places of the classes
@@ -29,25 +29,28 @@ def class_sizes(
     A class never gets more atoms than it has samples; a warning names the first class
     that gets fewer than `wanted`.
     """
-    rows = nonzero_rows(X)
-    often = None if weights is None else weights[rows]
-    usable = np.bincount(labels[rows], often, len(classes)).astype(np.intp)
-    empty = classes[usable == 0]
-    if len(empty):
+    row_numbers = nonzero_rows(X)
+    row_weights = None if weights is None else weights[row_numbers]
+    n_usable = np.bincount(labels[row_numbers], row_weights, len(classes)).astype(
+        np.intp
+    )
+    empty_classes = classes[n_usable == 0]
+    if len(empty_classes):
         raise ValueError(
-            f"class {empty[0]} has only zero samples: remove it from X and y"
+            f"class {empty_classes[0]} has only zero samples: remove it from X and y"
         )
-    if wanted is None:
-        return default(usable)
-    short = classes[usable < wanted]
-    if len(short):
+    if n_atoms_per_class is None:
+        return default(n_usable)
+    short_classes = classes[n_usable < n_atoms_per_class]
+    if len(short_classes):
         warnings.warn(
-            f"{len(short)} of {len(classes)} classes, the first being {short[0]}, have "
-            f"fewer samples than n_atoms_per_class={wanted} and get one atom per "
-            "sample: lower n_atoms_per_class",
+            f"{len(short_classes)} of {len(classes)} classes, the first being "
+            f"{short_classes[0]}, have fewer samples than "
+            f"n_atoms_per_class={n_atoms_per_class} and get one atom per sample: lower "
+            "n_atoms_per_class",
             stacklevel=3,
         )
-    return np.minimum(wanted, usable)
+    return np.minimum(n_atoms_per_class, n_usable)
 
 
 def class_atoms(
@@ -55,18 +58,18 @@ def class_atoms(
     labels: np.ndarray,  # (n,) places of the classes
     sizes: np.ndarray,  # (C,)
     rng: np.random.Generator,
-    atoms_of: Callable[[Array, int, int, Weights], Array],
+    learn_atoms: Callable[[Array, int, int, Weights], Array],
     weights: Weights = None,
 ) -> Array:  # (m, p)
     """`atoms_of(rows, size, seed, weights)` of each class, one below the other."""
     seeds = rng.integers(2**31, size=len(sizes)).tolist()
-    folders = branches("class_atoms", len(sizes))
+    checkpoint_folders = branches("class_atoms", len(sizes))
 
-    def of_class(c: int) -> Array:
-        places = np.flatnonzero(labels == c)
-        rows = X[index_like(places, X)]
-        own = None if weights is None else weights[places]
-        with options(checkpoint=folders[c]):
-            return atoms_of(rows, int(sizes[c]), seeds[c], own)
+    def learn_class(c: int) -> Array:
+        class_rows = np.flatnonzero(labels == c)
+        X_c = X[index_like(class_rows, X)]
+        class_weights = None if weights is None else weights[class_rows]
+        with options(checkpoint=checkpoint_folders[c]):
+            return learn_atoms(X_c, int(sizes[c]), seeds[c], class_weights)
 
-    return namespace(X).concat(parallel(of_class, range(len(sizes))))
+    return namespace(X).concat(parallel(learn_class, range(len(sizes))))

@@ -15,7 +15,7 @@ class Clock:
     """Seconds since the start, compared with a budget; None is no limit."""
 
     seconds: float | None
-    began: float = field(default_factory=lambda: now())
+    start_time: float = field(default_factory=lambda: now())
 
     @property
     def budget(self) -> float:
@@ -23,10 +23,10 @@ class Clock:
 
     @property
     def elapsed(self) -> float:
-        return now() - self.began
+        return now() - self.start_time
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         return self.budget - self.elapsed
 
     def allows(self, seconds: float, share: float = 1.0) -> bool:

@@ -63,15 +63,15 @@ class CodingClassifier(
         like = self.dictionary_.atoms
         return check_rows(self, X, by_blocks=True, like=like, allow_nan=True)
 
-    def _known_by_prior(self, residuals: Array, X: Array) -> Array:  # (n, C)
+    def _prior_residuals(self, residuals: Array, X: Array) -> Array:  # (n, C)
         """The residuals, of rows without an observed value by the sizes of classes."""
         return prior_residuals(residuals, X, self.class_count_)
 
     def _training_rows(self, X: Any) -> Array:
         """Checked samples to learn from."""
-        gaps = at_hand(X)
+        allow_nan = at_hand(X)
         return check_rows(
-            self, X, reset=True, ensure_min_samples=2, whole=True, allow_nan=gaps
+            self, X, reset=True, ensure_min_samples=2, whole=True, allow_nan=allow_nan
         )
 
     def transform(self, X: Any) -> Array:  # (n, m)

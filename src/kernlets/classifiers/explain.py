@@ -28,7 +28,7 @@ from .ksad import KSADClassifier
 from .residual import ResidualClassifier
 from .sparse_representation import SRCClassifier
 
-SHOWN = 5  # atoms and samples in the text
+MAX_SHOWN = 5  # atoms and samples in the text
 RESIDUAL = "squared residual"  # the smallest wins; for other measures the largest
 
 
@@ -53,7 +53,7 @@ class SampleUse:
 
     def __str__(self) -> str:
         row = self.row if self.name is None else printable(self.name)
-        return f"row {row}{_of_class(self.label)}: {self.weight:+.4g}"
+        return f"row {row}{_class_text(self.label)}: {self.weight:+.4g}"
 
 
 @dataclass(frozen=True)
@@ -77,30 +77,30 @@ class Explanation:
 
     def __str__(self) -> str:
         label = f"label {printable(self.label)}"
-        return "\n".join([label, *self._class_lines(), *self._uses()])
+        return "\n".join([label, *self._class_lines(), *self._use_lines()])
 
     def _class_lines(self) -> list[str]:
         lines = [
             f"  class {printable(self.classes[c])}: {self.scores[c]:.4g}"
-            for c in self.order[:SHOWN]
+            for c in self.order[:MAX_SHOWN]
         ]
-        left = len(self.classes) - len(lines)
-        more = [f"  and {left} more"] if left > 0 else []
-        return [f"{self.measure} of each class:", *lines, *more]
+        n_omitted = len(self.classes) - len(lines)
+        omission = [f"  and {n_omitted} more"] if n_omitted > 0 else []
+        return [f"{self.measure} of each class:", *lines, *omission]
 
-    def _uses(self) -> list[str]:
+    def _use_lines(self) -> list[str]:
         atoms = [
-            f"  atom {use.atom}{_of_class(use.label)}: {use.weight:+.4g}"
-            for use in self.atoms[:SHOWN]
+            f"  atom {use.atom}{_class_text(use.label)}: {use.weight:+.4g}"
+            for use in self.atoms[:MAX_SHOWN]
         ]
-        rows = [f"  {use}" for use in self.samples[:SHOWN]]
+        rows = [f"  {use}" for use in self.samples[:MAX_SHOWN]]
         return [
             *(["atoms of largest weight:", *atoms] if atoms else []),
             *(["training rows behind them:", *rows] if rows else []),
         ]
 
 
-def _of_class(label: Any) -> str:
+def _class_text(label: Any) -> str:
     return "" if label is None else f", class {printable(label)}"
 
 
@@ -134,14 +134,16 @@ def explain(model: Any, x: Any) -> Explanation:
     row = _one_row(x)
     model = _best_estimator(model)
     if not isinstance(model, AutoDictionaryClassifier):
-        return _with_names(_explained(model, row), row_names(model))
+        return _with_names(_explain_row(model, row), row_names(model))
     check_is_fitted(model)
-    found = _explained(model.best_pipeline_, row)
-    rows = getattr(model, "best_rows_", None)
-    if rows is not None:
-        samples = (replace(use, row=int(rows[use.row])) for use in found.samples)
-        found = replace(found, samples=tuple(samples))
-    return _with_names(found, row_names(model))
+    explanation = _explain_row(model.best_pipeline_, row)
+    row_numbers = getattr(model, "best_rows_", None)
+    if row_numbers is not None:
+        samples = (
+            replace(use, row=int(row_numbers[use.row])) for use in explanation.samples
+        )
+        explanation = replace(explanation, samples=tuple(samples))
+    return _with_names(explanation, row_names(model))
 
 
 def _best_estimator(model: Any) -> Any:
@@ -154,32 +156,41 @@ def _best_estimator(model: Any) -> Any:
     return getattr(model, "best_estimator_", model)
 
 
-def _with_names(found: Explanation, names: np.ndarray | None) -> Explanation:
+def _with_names(explanation: Explanation, names: np.ndarray | None) -> Explanation:
     """The explanation with names of training rows, where these have names."""
-    samples = (replace(use, name=row_name(names, use.row)) for use in found.samples)
-    return replace(found, samples=tuple(samples))
+    samples = (
+        replace(use, name=row_name(names, use.row)) for use in explanation.samples
+    )
+    return replace(explanation, samples=tuple(samples))
 
 
-def _explained(model: Any, row: Array) -> Explanation:
-    last = last_step(model)
-    answer = next((f for kind, f in ANSWERS.items() if isinstance(last, kind)), None)
-    if answer is None:
+def _explain_row(model: Any, row: Array) -> Explanation:
+    classifier = last_step(model)
+    explain_row = next(
+        (
+            function
+            for kind, function in EXPLAINERS.items()
+            if isinstance(classifier, kind)
+        ),
+        None,
+    )
+    if explain_row is None:
         advice = (
             "detectors explain themselves: call its method explain(X)"
-            if is_outlier_detector(last)
+            if is_outlier_detector(classifier)
             else "use a classifier of kernlets, or a pipeline that ends in one"
         )
         raise TypeError(
-            f"{type(last).__name__} has no atoms to explain a label by: {advice}"
+            f"{type(classifier).__name__} has no atoms to explain a label by: {advice}"
         )
     label = to_numpy(model.predict(row))[0]
-    return answer(last, before_last(model, row), label, _step_before(model))
+    return explain_row(classifier, before_last(model, row), label, _step_before(model))
 
 
 def _step_before(model: Any) -> Any:
     """The step that computes the rows of the last step, or None."""
-    is_behind = isinstance(model, Pipeline) and len(model) > 1
-    return model[-2] if is_behind else None
+    has_steps_before = isinstance(model, Pipeline) and len(model) > 1
+    return model[-2] if has_steps_before else None
 
 
 def _one_row(x: Any) -> Array:
@@ -192,7 +203,7 @@ def _one_row(x: Any) -> Array:
     return row
 
 
-def _per_class(
+def _explain_residual_classifier(
     model: ResidualClassifier, row: Array, label: Any, feature_map: Any
 ) -> Explanation:
     """Codes of the winner over its own dictionary."""
@@ -201,9 +212,13 @@ def _per_class(
     weights = _dense(learner.encode(row))
     atoms = _atom_uses(weights, lambda atom: label)
     # only these learners have all training rows as anchors, in their order
-    places = model.class_rows_[winner] if isinstance(learner, KernelLearner) else None
-    parts = _sample_weights(learner.dictionary_, weights, feature_map, places)
-    samples = _sample_uses(*parts, lambda row: _label_of(model, row))
+    class_rows = (
+        model.class_rows_[winner] if isinstance(learner, KernelLearner) else None
+    )
+    sample_weights = _sample_weights(
+        learner.dictionary_, weights, feature_map, class_rows
+    )
+    samples = _sample_uses(*sample_weights, lambda row: _label_of(model, row))
     scores = to_numpy(model.residuals(row))[0]
     return Explanation(label, model.classes_, scores, RESIDUAL, atoms, samples)
 
@@ -216,7 +231,7 @@ def _label_of(model: ResidualClassifier, row: int) -> Any:
     return None
 
 
-def _all_samples(
+def _explain_src(
     model: SRCClassifier, row: Array, label: Any, feature_map: Any
 ) -> Explanation:
     """Atoms are training rows."""
@@ -230,31 +245,31 @@ def _all_samples(
     return Explanation(label, model.classes_, scores, RESIDUAL, atoms, samples)
 
 
-def _all_classes(
+def _explain_coding_classifier(
     model: Any, row: Array, label: Any, feature_map: Any
 ) -> Explanation:
     """One dictionary of atoms that were assigned to classes."""
     weights = _dense(model.encode(row))
     labels = model.classes_[model.atom_classes_]
     atoms = _atom_uses(weights, labels.__getitem__)
-    parts = _sample_weights(model.dictionary_, weights, feature_map, None)
-    samples = _sample_uses(*parts, lambda row: None)
-    by_residual = hasattr(model, "residuals")
-    scores = to_numpy(model.residuals(row) if by_residual else model._scores(row))[0]
-    measure = RESIDUAL if by_residual else "score"
+    sample_weights = _sample_weights(model.dictionary_, weights, feature_map, None)
+    samples = _sample_uses(*sample_weights, lambda row: None)
+    has_residuals = hasattr(model, "residuals")
+    scores = to_numpy(model.residuals(row) if has_residuals else model._scores(row))[0]
+    measure = RESIDUAL if has_residuals else "score"
     return Explanation(label, model.classes_, scores, measure, atoms, samples)
 
 
-def _neighbours(
+def _explain_ksad(
     model: KSADClassifier, row: Array, label: Any, feature_map: Any
 ) -> Explanation:
     """The nearest training codes vote: their weight is their share of all votes."""
     code = _dense(model.encode(row))
     distances = np.sum((to_numpy(model.codes_) - code) ** 2, axis=1)
-    nearest = np.argsort(distances, kind="stable")[: model.n_neighbors]
+    nearest_rows = np.argsort(distances, kind="stable")[: model.n_neighbors]
     share = 1 / model.n_neighbors
-    rows = getattr(model, "code_rows_", np.arange(len(distances)))[nearest]
-    labels = model.classes_[model.code_classes_[nearest]]
+    rows = getattr(model, "code_rows_", np.arange(len(distances)))[nearest_rows]
+    labels = model.classes_[model.code_classes_[nearest_rows]]
     classes = dict(zip(rows.tolist(), labels, strict=True))
     shares = np.full(len(rows), share)
     samples = _sample_uses(rows, shares, classes.__getitem__)
@@ -268,10 +283,13 @@ def _dense(codes: SparseCodes) -> np.ndarray:  # (m,)
 
 
 def _atom_uses(
-    weights: np.ndarray, label: Callable[[int], Any]
+    weights: np.ndarray, label_of: Callable[[int], Any]
 ) -> tuple[AtomUse, ...]:
-    chosen = _largest(weights)
-    return tuple(AtomUse(int(a), label(a), float(weights[a])) for a in chosen)
+    atom_indices = _largest(weights)
+    return tuple(
+        AtomUse(int(atom), label_of(atom), float(weights[atom]))
+        for atom in atom_indices
+    )
 
 
 def _largest(weights: np.ndarray) -> np.ndarray:
@@ -284,7 +302,7 @@ def _sample_weights(
     dictionary: Dictionary,
     weights: np.ndarray,  # (m,)
     feature_map: Any,
-    places: np.ndarray | None,
+    class_rows: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray]:  # (r,), (r,)
     """Rows behind the atoms, and γA: how much of each represents the sample.
 
@@ -292,8 +310,8 @@ def _sample_weights(
     dictionary. Behind a map the landmarks are the anchors.
     """
     rows = None
-    if isinstance(dictionary, KernelDictionary) and places is not None:
-        rows = places
+    if isinstance(dictionary, KernelDictionary) and class_rows is not None:
+        rows = class_rows
     indices = getattr(feature_map, "landmark_indices_", None)
     is_mapped = indices is not None and hasattr(feature_map, "projection_")
     if is_mapped and isinstance(dictionary, ExplicitDictionary):
@@ -305,22 +323,24 @@ def _sample_weights(
 
 
 def _sample_uses(
-    rows: np.ndarray, weights: np.ndarray, label: Callable[[int], Any]
+    rows: np.ndarray, weights: np.ndarray, label_of: Callable[[int], Any]
 ) -> tuple[SampleUse, ...]:
     """Rows with their weights; those of a row that is there several times add up."""
-    distinct, first, places = np.unique(rows, return_index=True, return_inverse=True)
-    order = np.argsort(first)  # as they come, among equal weights
-    sums = np.bincount(places, weights, len(distinct))[order]
-    rows = distinct[order]
+    distinct_rows, first_positions, positions = np.unique(
+        rows, return_index=True, return_inverse=True
+    )
+    order = np.argsort(first_positions)  # as they come, among equal weights
+    sums = np.bincount(positions, weights, len(distinct_rows))[order]
+    rows = distinct_rows[order]
     return tuple(
-        SampleUse(int(rows[i]), label(int(rows[i])), float(sums[i]))
+        SampleUse(int(rows[i]), label_of(int(rows[i])), float(sums[i]))
         for i in _largest(sums)
     )
 
 
-ANSWERS: dict[type, Callable[..., Explanation]] = {
-    ResidualClassifier: _per_class,
-    SRCClassifier: _all_samples,
-    CodingClassifier: _all_classes,
-    KSADClassifier: _neighbours,
+EXPLAINERS: dict[type, Callable[..., Explanation]] = {
+    ResidualClassifier: _explain_residual_classifier,
+    SRCClassifier: _explain_src,
+    CodingClassifier: _explain_coding_classifier,
+    KSADClassifier: _explain_ksad,
 }

@@ -48,8 +48,8 @@ class Features:
 
     @cached_property
     def map(self) -> Any:
-        count = self.space.n_landmarks
-        return feature_map(self.kernel, count, len(self.X), self.seed).fit(self.X)
+        n_landmarks = self.space.n_landmarks
+        return feature_map(self.kernel, n_landmarks, len(self.X), self.seed).fit(self.X)
 
     @cached_property
     def F(self) -> Array:  # (n, k)
@@ -86,40 +86,40 @@ class Family(ABC):
     """A kind of classifiers."""
 
     name: ClassVar[str]
-    names: ClassVar[tuple[str, ...]] = ()
+    setting_names: ClassVar[tuple[str, ...]] = ()
     """What the numbers of a setting are."""
-    read_name: ClassVar[str | None] = None
+    value_name: ClassVar[str | None] = None
     """What is read out of one fit at several values."""
-    late: ClassVar[bool] = False
+    is_slow: ClassVar[bool] = False
     """Too slow to be tried in every space: only in those that others do well in."""
     most_rows: ClassVar[float] = inf
     """Beyond, others are as good in less time, unless it is about damage."""
-    for_damage: ClassVar[bool] = False
+    is_for_corruption: ClassVar[bool] = False
     """Worth its time only where damage decides, or where it is asked for."""
 
-    def first(self) -> list[Setting]:
+    def first_settings(self) -> list[Setting]:
         """The first settings."""
         return [()]
 
-    def near(self, setting: Setting) -> list[Setting]:
+    def near_settings(self, setting: Setting) -> list[Setting]:
         """Settings that differ in one parameter by one step."""
         return []
 
-    def suits(self, space: Space, n_rows: int) -> bool:
+    def is_suitable(self, space: Space, n_rows: int) -> bool:
         """Whether the family suits this space and fits into memory."""
         return True
 
-    def work(self, space: Space, n_rows: int) -> float:
+    def cost(self, space: Space, n_rows: int) -> float:
         """Operations of a fit to `n_rows` rows behind a map, up to a factor."""
-        count = min(space.n_landmarks, n_rows)
-        return n_rows * count**2 + 10 * count**3
+        n_landmarks = min(space.n_landmarks, n_rows)
+        return n_rows * n_landmarks**2 + 10 * n_landmarks**3
 
     @abstractmethod
     def score(self, features: Features, setting: Setting) -> Hits:
         """Fit once, and count correct rows for every value that this fit covers."""
 
     @abstractmethod
-    def steps(self, design: Design, setting: Setting, read: int) -> list[Any]:
+    def steps(self, design: Design, setting: Setting, value: int) -> list[Any]:
         """The steps after the scaling, not fitted."""
 
 
@@ -127,40 +127,44 @@ class Fisher(Family):
     """Atoms that tell classes apart, `KSADClassifier`; all numbers of neighbours."""
 
     name = "fisher"
-    names: ClassVar[tuple[str, ...]] = ("shrinkage",)
-    read_name = "n_neighbors"
+    setting_names: ClassVar[tuple[str, ...]] = ("shrinkage",)
+    value_name = "n_neighbors"
 
-    def first(self) -> list[Setting]:
+    def first_settings(self) -> list[Setting]:
         return [(0.03,), (0.3,)]
 
-    def near(self, setting: Setting) -> list[Setting]:
+    def near_settings(self, setting: Setting) -> list[Setting]:
         return [(factor * setting[0],) for factor in (0.3, 3.0)]
 
-    def suits(self, space: Space, n_rows: int) -> bool:
+    def is_suitable(self, space: Space, n_rows: int) -> bool:
         return 8 * n_rows * min(n_rows, space.n_landmarks) < options.memory / 8
 
     def score(self, features: Features, setting: Setting) -> Hits:
         model = self._classifier(features.kernel, setting)
         model._learn(features.F, features.y, generator(features.seed))
         codes = [model._codes(rows) for rows in features.mapped]
-        return {k: self._hits(features, model, codes, k) for k in _up_to(features)}
+        return {
+            k: self._hits(features, model, codes, k) for k in _neighbor_counts(features)
+        }
 
     @staticmethod
-    def _hits(
-        features: Features, model: Any, codes: list[Array], k: int
-    ) -> np.ndarray:
-        votes = [count_votes(q, model.codes_, features.y, k) for q in codes]
-        return features.hits([to_numpy(each).argmax(axis=1) for each in votes])
-
-    def _classifier(self, kernel: Kernel, setting: Setting, **given: Any) -> Any:
-        return KSADClassifier(
-            kernel, "fisher", landmarks="uniform", shrinkage=setting[0], **given
+    def _hits(features: Features, model: Any, codes: list[Array], k: int) -> np.ndarray:
+        votes = [count_votes(Q, model.codes_, features.y, k) for Q in codes]
+        return features.hits(
+            [to_numpy(row_votes).argmax(axis=1) for row_votes in votes]
         )
 
-    def steps(self, design: Design, setting: Setting, read: int) -> list[Any]:
-        count = min(design.space.n_landmarks, int(design.class_counts.sum()))
-        given = {"n_landmarks": count, "random_state": design.seed}
-        return [self._classifier(design.kernel, setting, n_neighbors=read, **given)]
+    def _classifier(self, kernel: Kernel, setting: Setting, **parameters: Any) -> Any:
+        return KSADClassifier(
+            kernel, "fisher", landmarks="uniform", shrinkage=setting[0], **parameters
+        )
+
+    def steps(self, design: Design, setting: Setting, value: int) -> list[Any]:
+        n_landmarks = min(design.space.n_landmarks, int(design.class_counts.sum()))
+        parameters = {"n_landmarks": n_landmarks, "random_state": design.seed}
+        return [
+            self._classifier(design.kernel, setting, n_neighbors=value, **parameters)
+        ]
 
 
 class Orthogonal(Fisher):
@@ -170,24 +174,24 @@ class Orthogonal(Fisher):
     """
 
     name = "orthogonal"
-    names = ()
+    setting_names = ()
 
-    def first(self) -> list[Setting]:
+    def first_settings(self) -> list[Setting]:
         return [()]
 
-    def near(self, setting: Setting) -> list[Setting]:
+    def near_settings(self, setting: Setting) -> list[Setting]:
         return []
 
-    def suits(self, space: Space, n_rows: int) -> bool:
-        return space.kernel == "linear" and super().suits(space, n_rows)
+    def is_suitable(self, space: Space, n_rows: int) -> bool:
+        return space.kernel == "linear" and super().is_suitable(space, n_rows)
 
-    def _classifier(self, kernel: Kernel, setting: Setting, **given: Any) -> Any:
+    def _classifier(self, kernel: Kernel, setting: Setting, **parameters: Any) -> Any:
         return KSADClassifier(
-            kernel, landmarks="uniform", beta1=0.0, beta2=0.0, max_iter=1, **given
+            kernel, landmarks="uniform", beta1=0.0, beta2=0.0, max_iter=1, **parameters
         )
 
 
-def _up_to(features: Features) -> list[int]:
+def _neighbor_counts(features: Features) -> list[int]:
     return [k for k in NEIGHBORS if k == 1 or k <= len(features.y) // 4]
 
 
@@ -195,23 +199,23 @@ class Samples(Family):
     """All training samples as atoms, `SRCClassifier`; all numbers of non-zeros."""
 
     name = "samples"
-    read_name = "n_nonzero_coefs"
+    value_name = "n_nonzero_coefs"
 
-    def suits(self, space: Space, n_rows: int) -> bool:
+    def is_suitable(self, space: Space, n_rows: int) -> bool:
         return 3 * 8 * n_rows**2 < options.memory / 4
 
-    def work(self, space: Space, n_rows: int) -> float:
+    def cost(self, space: Space, n_rows: int) -> float:
         return float(n_rows) ** 2
 
     def score(self, features: Features, setting: Setting) -> Hits:
         model = SRCClassifier(features.kernel).fit(features.X, features.y)
-        limit = max(1, model.dictionary_.n_atoms // 2)
-        widths = [w for w in WIDTHS if w <= limit]
+        max_nonzeros = max(1, model.dictionary_.n_atoms // 2)
+        widths = [w for w in WIDTHS if w <= max_nonzeros]
         by_width = [labels_by_width(model, X, widths) for X in features.held_out]
         return {w: features.hits([labels[w] for labels in by_width]) for w in widths}
 
-    def steps(self, design: Design, setting: Setting, read: int) -> list[Any]:
-        return [SRCClassifier(design.kernel, read)]
+    def steps(self, design: Design, setting: Setting, value: int) -> list[Any]:
+        return [SRCClassifier(design.kernel, value)]
 
 
 def labels_by_width(
@@ -225,39 +229,45 @@ def labels_by_width(
     dictionary = model.dictionary_
     gram, corr = dictionary.gram(), dictionary.correlate(X)
     energy = dictionary.energy(X)
-    chosen = OMP(max(widths)).solve(gram, corr, energy).indices
-    seen = gram, corr, energy, model.atom_classes_, len(model.classes_)
-    found = {}
+    atom_indices = OMP(max(widths)).solve(gram, corr, energy).indices
+    problem = gram, corr, energy, model.atom_classes_, len(model.classes_)
+    labels = {}
     for width in widths:
-        codes = least_squares_codes(gram, corr, chosen[:, :width])
-        found[width] = class_residuals(codes, *seen).argmin(axis=1)
-    return found
+        codes = least_squares_codes(gram, corr, atom_indices[:, :width])
+        labels[width] = class_residuals(codes, *problem).argmin(axis=1)
+    return labels
 
 
 def least_squares_codes(
     gram: np.ndarray,  # (m, m)
     corr: np.ndarray,  # (n, m)
-    chosen: np.ndarray,  # (n, w), negative where there is none
+    atom_indices: np.ndarray,  # (n, w), negative where there is none
 ) -> SparseCodes:
     """Coefficients of the chosen atoms that represent each sample best."""
-    systems, right = chosen_systems(gram, corr, chosen)
-    values = np.linalg.solve(systems, right[:, :, None])[:, :, 0].astype(corr.dtype)
-    return SparseCodes(chosen, values, gram.shape[0])
+    systems, right_sides = normal_equations(gram, corr, atom_indices)
+    values = np.linalg.solve(systems, right_sides[:, :, None])[:, :, 0].astype(
+        corr.dtype
+    )
+    return SparseCodes(atom_indices, values, gram.shape[0])
 
 
-def chosen_systems(
+def normal_equations(
     gram: np.ndarray,  # (m, m)
     corr: np.ndarray,  # (n, m)
-    chosen: np.ndarray,  # (n, w), negative where there is none
+    atom_indices: np.ndarray,  # (n, w), negative where there is none
 ) -> tuple[np.ndarray, np.ndarray]:  # (n, w, w), (n, w)
     """Gram matrix and correlations of the atoms that each sample has chosen."""
-    live = chosen >= 0
-    both = live[:, :, None] & live[:, None, :]
-    places = np.where(live, chosen, 0)
-    systems = np.where(both, gram[places[:, :, None], places[:, None, :]], 0.0)
+    is_chosen = atom_indices >= 0
+    is_pair_chosen = is_chosen[:, :, None] & is_chosen[:, None, :]
+    safe_indices = np.where(is_chosen, atom_indices, 0)
+    systems = np.where(
+        is_pair_chosen, gram[safe_indices[:, :, None], safe_indices[:, None, :]], 0.0
+    )
     # empty places become the equation γ = 0; a little on the diagonal keeps the rest
     # solvable where rounding has let in nearly the same atom twice
-    diagonal = np.arange(chosen.shape[1])
+    diagonal = np.arange(atom_indices.shape[1])
     tiny = 10 * np.finfo(gram.dtype).eps
-    systems[:, diagonal, diagonal] += np.where(live, tiny, 1.0)
-    return systems, np.where(live, np.take_along_axis(corr, places, axis=1), 0.0)
+    systems[:, diagonal, diagonal] += np.where(is_chosen, tiny, 1.0)
+    return systems, np.where(
+        is_chosen, np.take_along_axis(corr, safe_indices, axis=1), 0.0
+    )

@@ -33,7 +33,7 @@ from ..core import Array
 Sizes = Sequence[int] | np.ndarray
 
 
-def bounds(sizes: Sizes) -> list[slice]:
+def consecutive_slices(sizes: Sizes) -> list[slice]:
     """Consecutive slices of these lengths."""
     ends = np.cumsum(sizes).tolist()
     return [slice(a, b) for a, b in zip([0, *ends], ends, strict=False)]
@@ -41,22 +41,22 @@ def bounds(sizes: Sizes) -> list[slice]:
 
 def zeros(shape: tuple[int, ...], like: Array) -> Array:
     """Zeros of the kind, dtype and device of `like`."""
-    found = empty(shape, like=like)
-    found[...] = 0
-    return found
+    array = empty(shape, like=like)
+    array[...] = 0
+    return array
 
 
 @dataclass(frozen=True)
-class Layout:
+class ClassLayout:
     """The rows (samples) and columns (atoms) that belong to each class."""
 
     rows: list[slice]  # C
     columns: list[slice]  # C
 
     @classmethod
-    def of(cls, counts: Sizes, sizes: Sizes) -> Layout:
+    def of(cls, counts: Sizes, sizes: Sizes) -> ClassLayout:
         """Classes with `counts` samples and `sizes` atoms, one after the other."""
-        return cls(bounds(counts), bounds(sizes))
+        return cls(consecutive_slices(counts), consecutive_slices(sizes))
 
     @property
     def counts(self) -> np.ndarray:  # (C,)
@@ -69,37 +69,39 @@ class Layout:
 
     def blocks(self, like: Array) -> list[tuple[int, slice]]:
         """Blocks of rows, each within one class, with the class."""
-        width = 4 * self.shape[1] * like.dtype.itemsize
+        row_bytes = 4 * self.shape[1] * like.dtype.itemsize
         return [
-            (c, slice(rows.start + part.start, rows.start + part.stop))
+            (c, slice(rows.start + block.start, rows.start + block.stop))
             for c, rows in enumerate(self.rows)
-            for part in slices(rows.stop - rows.start, width, like)
+            for block in slices(rows.stop - rows.start, row_bytes, like)
         ]
 
 
 @dataclass(frozen=True)
-class CodeSums:
+class FisherSums:
     """Sums over codes in float64; those of several blocks of samples can be added."""
 
-    classes: Array  # (C, m) sums of the codes of each class
+    class_sums: Array  # (C, m) sums of the codes of each class
     absolute: float  # ‖Γ‖₁
     squares: float  # ‖Γ‖²
-    fit: float  # the squared terms of J in the data, where known
+    data_terms: float  # the squared terms of J in the data, where known
 
     @classmethod
-    def of(cls, codes: Array, c: int, n_classes: int, fit: float = 0.0) -> CodeSums:
+    def of(
+        cls, codes: Array, c: int, n_classes: int, data_terms: float = 0.0
+    ) -> FisherSums:
         """The sums over the codes (n, m) of samples of class c."""
-        classes = zeros((n_classes, codes.shape[1]), double(codes[:0]))
-        classes[c] = double(codes).sum(0)
+        class_sums = zeros((n_classes, codes.shape[1]), double(codes[:0]))
+        class_sums[c] = double(codes).sum(0)
         absolute = double(namespace(codes).abs(codes).sum(1)).sum()
-        return cls(classes, float(absolute), inner(codes, codes), fit)
+        return cls(class_sums, float(absolute), inner(codes, codes), data_terms)
 
-    def __add__(self, other: CodeSums) -> CodeSums:
-        return CodeSums(
-            self.classes + other.classes,
+    def __add__(self, other: FisherSums) -> FisherSums:
+        return FisherSums(
+            self.class_sums + other.class_sums,
             self.absolute + other.absolute,
             self.squares + other.squares,
-            self.fit + other.fit,
+            self.data_terms + other.data_terms,
         )
 
 
@@ -116,21 +118,25 @@ class Penalties:
     eta: float
     n_total: int
 
-    def value(self, sums: CodeSums, counts: Array) -> float:
+    def value(self, sums: FisherSums, counts: Array) -> float:
         """λ₁‖Γ‖₁ + λ₂[tr(S_W − S_B) + η‖Γ‖²]."""
         fisher = self.trace(sums, counts) + self.eta * sums.squares
         return self.lambda1 * sums.absolute + self.lambda2 * fisher
 
-    def trace(self, sums: CodeSums, counts: Array) -> float:
+    def trace(self, sums: FisherSums, counts: Array) -> float:
         """tr(S_W − S_B) = ‖Γ‖² − 2 Σ_i n_i‖μ_i‖² + n‖μ‖², from eq. (6)."""
-        own = float((row_norms(sums.classes) / counts).sum())
-        total = sums.classes.sum(0)
-        return sums.squares - 2 * own + float((total * total).sum()) / self.n_total
+        class_terms = float((row_norms(sums.class_sums) / counts).sum())
+        code_sum = sums.class_sums.sum(0)
+        return (
+            sums.squares
+            - 2 * class_terms
+            + float((code_sum * code_sum).sum()) / self.n_total
+        )
 
-    def pull(self, classes: Array, counts: Array) -> Array:  # (C, m)
+    def mean_terms(self, class_sums: Array, counts: Array) -> Array:  # (C, m)
         """λ₂(2μ_i − μ): half the slope of the Fisher term is λ₂(1 + η)γ less this."""
-        mean = classes.sum(0) / self.n_total
-        return self.lambda2 * (2 * classes / counts[:, None] - mean)
+        mean = class_sums.sum(0) / self.n_total
+        return self.lambda2 * (2 * class_sums / counts[:, None] - mean)
 
 
 @dataclass(frozen=True)
@@ -139,31 +145,33 @@ class Moments:
 
     gram: Array  # (m, m)   ΓᵀΓ
     cross: Array  # (m, p)   ΓᵀX
-    own: Array  # (m, p)   Γ_jᵀX_j for the atoms of class j over its samples only
+    own_cross: Array  # (m, p)   Γ_jᵀX_j for the atoms of class j over its samples only
 
     @classmethod
-    def of(cls, X: Array, codes: Array, layout: Layout) -> Moments:
-        few = compressed(codes)
-        gram = few.T @ few
-        own = [
+    def of(cls, X: Array, codes: Array, layout: ClassLayout) -> Moments:
+        sparse_codes = compressed(codes)
+        gram = sparse_codes.T @ sparse_codes
+        own_cross = [
             codes[rows, columns].T @ X[rows]
             for rows, columns in zip(layout.rows, layout.columns, strict=True)
         ]
-        return cls(as_dense(gram), few.T @ X, namespace(X).concat(own))
+        return cls(as_dense(gram), sparse_codes.T @ X, namespace(X).concat(own_cross))
 
-    def fit(self, atoms: Array, layout: Layout) -> float:
+    def data_terms(self, atoms: Array, layout: ClassLayout) -> float:
         """The squared terms of J in the data, less the energy 2‖X‖².
 
         Own and foreign samples of class j add up to ⟨Γ^jᵀΓ^j, D_jD_jᵀ⟩.
         """
         value = inner(self.gram, atoms @ atoms.T)
         for columns in layout.columns:
-            part = atoms[columns]
-            value += inner(self.gram[columns, columns], part @ part.T)
-        return value - 2 * inner(self.cross + self.own, atoms)
+            D_j = atoms[columns]
+            value += inner(self.gram[columns, columns], D_j @ D_j.T)
+        return value - 2 * inner(self.cross + self.own_cross, atoms)
 
 
-def improved_atoms(atoms: Array, moments: Moments, layout: Layout) -> Array:  # (m, p)
+def improve_atoms(
+    atoms: Array, moments: Moments, layout: ClassLayout
+) -> Array:  # (m, p)
     """Replace each atom in turn, class by class, by the best one for fixed others.
 
     J is 2sₖₖ‖d‖² − 2⟨d, v⟩ in atom k of class j, with s = ΓᵀΓ and v = (ΓᵀX + own)ₖ
@@ -171,25 +179,25 @@ def improved_atoms(atoms: Array, moments: Moments, layout: Layout) -> Array:  # 
     """
     xp = namespace(atoms)
     atoms = xp.asarray(atoms, copy=True)
-    target = moments.cross + moments.own
+    V = moments.cross + moments.own_cross
     for columns in layout.columns:
         # scale each row, so that squares do not overflow; the atoms stay the same
-        mixed, goal = moments.gram[columns], target[columns]
-        unit = power_of_two(xp.maximum(peaks(mixed, 1), peaks(goal, 1)))
-        part, mixed, goal = atoms[columns], mixed / unit, goal / unit
-        own = mixed[:, columns]
-        _sweep(part, 2 * own, goal - mixed @ atoms + own @ part)
+        S_j, V_j = moments.gram[columns], V[columns]
+        scale = power_of_two(xp.maximum(peaks(S_j, 1), peaks(V_j, 1)))
+        D_j, S_j, V_j = atoms[columns], S_j / scale, V_j / scale
+        S_jj = S_j[:, columns]
+        _sweep(D_j, 2 * S_jj, V_j - S_j @ atoms + S_jj @ D_j)
     return atoms
 
 
 def _sweep(
     atoms: Array,  # (m, p) changed in place
     gram: Array,  # (m, m)
-    target: Array,  # (m, p)
+    V: Array,  # (m, p)
 ) -> None:
     """Block coordinate descent on ⟨gram, DDᵀ⟩ − 2⟨target, D⟩ over unit atoms."""
     for k in range(atoms.shape[0]):
-        best = target[k] - gram[k] @ atoms + gram[k, k] * atoms[k]
-        norm = (best @ best) ** 0.5
+        v = V[k] - gram[k] @ atoms + gram[k, k] * atoms[k]
+        norm = (v @ v) ** 0.5
         if norm > 0:  # otherwise no sample uses the atom, and it stays
-            atoms[k] = best / norm
+            atoms[k] = v / norm

@@ -18,8 +18,8 @@ from ..core import Array
 from ..dictionaries import ExplicitDictionary
 from ..learners.iterate import Alternation
 from ..persistence.checkpoint import fitting
-from .fisher import CodeSums, Layout, Moments, Penalties, improved_atoms, zeros
-from .ksad_codes import soft
+from .fisher import ClassLayout, FisherSums, Moments, Penalties, improve_atoms, zeros
+from .ksad_codes import soft_threshold
 
 STEPS = 100  # largest number of steps over the codes in one iteration
 FIRST_STEPS = 300  # from codes that are zero
@@ -29,11 +29,13 @@ TOLERANCE = 1e-5
 class Quadratic:
     """Q as an operator on codes, applied with as few multiplications as possible."""
 
-    def __init__(self, atoms: Array, layout: Layout) -> None:
+    def __init__(self, atoms: Array, layout: ClassLayout) -> None:
         self.atoms, self.columns = atoms, layout.columns
-        parts = [atoms[columns] for columns in layout.columns]
-        self.grams = [part @ part.T for part in parts]
-        self.bound = largest(atoms) + max(largest(part) for part in parts)
+        class_atoms = [atoms[columns] for columns in layout.columns]
+        self.grams = [D_j @ D_j.T for D_j in class_atoms]
+        self.bound = largest_eigenvalue(atoms) + max(
+            largest_eigenvalue(D_j) for D_j in class_atoms
+        )
         self.dense: Array | None = None
         if atoms.shape[0] <= 2 * atoms.shape[1]:
             self.dense = atoms @ atoms.T
@@ -50,11 +52,11 @@ class Quadratic:
         return product
 
 
-def largest(rows: Array) -> float:
+def largest_eigenvalue(rows: Array) -> float:
     """The largest eigenvalue of rows · rowsᵀ, from the smaller of the two products."""
     wide = double(rows)
-    small = wide @ wide.T if rows.shape[0] <= rows.shape[1] else wide.T @ wide
-    return float(namespace(small).linalg.eigvalsh(small)[-1])
+    product = wide @ wide.T if rows.shape[0] <= rows.shape[1] else wide.T @ wide
+    return float(namespace(product).linalg.eigvalsh(product)[-1])
 
 
 class CodeDescent:
@@ -65,7 +67,7 @@ class CodeDescent:
         X: Array,  # (n, p)
         atoms: Array,  # (m, p)
         codes: Array,  # (n, m)
-        layout: Layout,
+        layout: ClassLayout,
         penalties: Penalties,
     ) -> None:
         self.layout, self.penalties = layout, penalties
@@ -75,17 +77,17 @@ class CodeDescent:
         self.energy = 2 * float(double(row_norms(X)).sum())
         self.blocks = layout.blocks(X)
         self.codes, self.converged = codes, False
-        self.older, self.products, self.older_products, self.target = (
+        self.previous_codes, self.products, self.previous_products, self.target = (
             empty(codes.shape, like=codes) for _ in range(4)
         )
-        self.sums = self.older_sums = self._total(self._begin, X, atoms)
+        self.sums = self.previous_sums = self._sum_blocks(self._start_block, X, atoms)
 
     def value(self) -> float:
         """J."""
         return self._value(self.sums)
 
-    def _value(self, sums: CodeSums) -> float:
-        return self.energy + sums.fit + self.penalties.value(sums, self.counts)
+    def _value(self, sums: FisherSums) -> float:
+        return self.energy + sums.data_terms + self.penalties.value(sums, self.counts)
 
     def run(self, max_steps: int, tol: float) -> float:
         """Take up to `max_steps` steps; stop when one lowers J by less than tol · J.
@@ -94,83 +96,95 @@ class CodeDescent:
         afterwards whether it stopped so.
         """
         self.converged = False
-        value, age = self.value(), 1.0
+        value, t = self.value(), 1.0
         for _ in range(max_steps):
-            younger, age = age, (1 + (1 + 4 * age * age) ** 0.5) / 2
-            push = (younger - 1) / age
-            sums = self._step(push)
-            lowered = value - self._value(sums)
-            if lowered >= 0:
+            t_previous, t = t, (1 + (1 + 4 * t * t) ** 0.5) / 2
+            momentum = (t_previous - 1) / t
+            sums = self._step(momentum)
+            decrease = value - self._value(sums)
+            if decrease >= 0:
                 self._accept(sums)
-                value -= lowered
-            elif push > 0:
-                age = 1.0
+                value -= decrease
+            elif momentum > 0:
+                t = 1.0
                 continue
-            if lowered <= tol * value:
+            if decrease <= tol * value:
                 self.converged = True
                 break
         return value
 
-    def _begin(self, c: int, rows: slice, X: Array, atoms: Array) -> CodeSums:
+    def _start_block(self, c: int, rows: slice, X: Array, atoms: Array) -> FisherSums:
         """Set up one block: correlations, doubled for own atoms, and first products."""
-        self.older[rows] = self.codes[rows]
-        self.products[rows] = self.older_products[rows] = self.quadratic(
+        self.previous_codes[rows] = self.codes[rows]
+        self.products[rows] = self.previous_products[rows] = self.quadratic(
             self.codes[rows]
         )
         self.target[rows] = X[rows] @ atoms.T
         self.target[rows, self.layout.columns[c]] *= 2
-        return self._sums(c, rows, self.codes, self.products)
+        return self._block_sums(c, rows, self.codes, self.products)
 
-    def _step(self, push: float) -> CodeSums:
+    def _step(self, momentum: float) -> FisherSums:
         """One step from codes + push · (codes − older), which overwrites the older."""
-        now, then = self.sums.classes, self.older_sums.classes
-        pull = self.penalties.pull(now + push * (now - then), self.counts)
-        pull = as_like(pull, self.codes)
-        return self._total(self._block_step, push, pull)
+        current, previous = self.sums.class_sums, self.previous_sums.class_sums
+        mean_terms = self.penalties.mean_terms(
+            current + momentum * (current - previous), self.counts
+        )
+        mean_terms = as_like(mean_terms, self.codes)
+        return self._sum_blocks(self._block_step, momentum, mean_terms)
 
     def _block_step(
         self,
         c: int,
         rows: slice,
-        push: float,
-        pull: Array,  # (C, m)
-    ) -> CodeSums:
+        momentum: float,
+        mean_terms: Array,  # (C, m)
+    ) -> FisherSums:
         """γ ← T(γ − slope/L) with the soft threshold T at λ₁/L, L twice the bound."""
         penalties, scale = self.penalties, 1 / self.curvature
-        point = _ahead(self.codes[rows], self.older[rows], push)
-        slope = _ahead(self.products[rows], self.older_products[rows], push)
+        point = _extrapolate(self.codes[rows], self.previous_codes[rows], momentum)
+        slope = _extrapolate(
+            self.products[rows], self.previous_products[rows], momentum
+        )
         slope -= self.target[rows]
         slope += penalties.lambda2 * (1 + penalties.eta) * point
-        slope -= pull[c]
+        slope -= mean_terms[c]
         point -= scale * slope
-        self.older[rows] = soft(point, penalties.lambda1 * scale / 2)
-        self.older_products[rows] = self.quadratic(self.older[rows])
-        return self._sums(c, rows, self.older, self.older_products)
+        self.previous_codes[rows] = soft_threshold(point, penalties.lambda1 * scale / 2)
+        self.previous_products[rows] = self.quadratic(self.previous_codes[rows])
+        return self._block_sums(c, rows, self.previous_codes, self.previous_products)
 
-    def _accept(self, sums: CodeSums) -> None:
+    def _accept(self, sums: FisherSums) -> None:
         """Make the step the current codes, and the current codes the older ones."""
-        self.codes, self.older = self.older, self.codes
-        self.products, self.older_products = self.older_products, self.products
-        self.sums, self.older_sums = sums, self.sums
+        self.codes, self.previous_codes = self.previous_codes, self.codes
+        self.products, self.previous_products = self.previous_products, self.products
+        self.sums, self.previous_sums = sums, self.sums
 
-    def _sums(self, c: int, rows: slice, codes: Array, products: Array) -> CodeSums:
-        part = codes[rows]
-        fit = inner(part, products[rows]) - 2 * inner(part, self.target[rows])
-        return CodeSums.of(part, c, len(self.layout.rows), fit)
+    def _block_sums(
+        self, c: int, rows: slice, codes: Array, products: Array
+    ) -> FisherSums:
+        block_codes = codes[rows]
+        data_terms = inner(block_codes, products[rows]) - 2 * inner(
+            block_codes, self.target[rows]
+        )
+        return FisherSums.of(block_codes, c, len(self.layout.rows), data_terms)
 
-    def _total(self, job: Callable[..., CodeSums], *given: Any) -> CodeSums:
+    def _sum_blocks(
+        self, sum_block: Callable[..., FisherSums], *arguments: Any
+    ) -> FisherSums:
         """Sums over all samples of what `job` returns for each block."""
-        return reduce(add, parallel(lambda block: job(*block, *given), self.blocks))
+        return reduce(
+            add, parallel(lambda block: sum_block(*block, *arguments), self.blocks)
+        )
 
 
-def _ahead(now: Array, then: Array, push: float) -> Array:
+def _extrapolate(current: Array, previous: Array, momentum: float) -> Array:
     """now + push · (now − then), as a new array."""
-    if push == 0:
-        return namespace(now).asarray(now, copy=True)
-    ahead = now - then
-    ahead *= push
-    ahead += now
-    return ahead
+    if momentum == 0:
+        return namespace(current).asarray(current, copy=True)
+    point = current - previous
+    point *= momentum
+    point += current
+    return point
 
 
 class FisherProblem:
@@ -184,7 +198,7 @@ class FisherProblem:
         self,
         X: Array,  # (n, p)
         atoms: Array,  # (m, p)
-        layout: Layout,
+        layout: ClassLayout,
         penalties: Penalties,
         codes: Array | None = None,  # (n, m)
     ) -> None:
@@ -200,8 +214,8 @@ class FisherProblem:
 
     def code(self) -> CodeDescent:
         """Improve the codes for the current atoms."""
-        given = self.X, self.atoms, self.codes, self.layout, self.penalties
-        descent = CodeDescent(*given)
+        arguments = self.X, self.atoms, self.codes, self.layout, self.penalties
+        descent = CodeDescent(*arguments)
         descent.run(self._steps, TOLERANCE)
         self.codes, self._steps = descent.codes, STEPS
         return descent
@@ -210,9 +224,9 @@ class FisherProblem:
         """Codes, then atoms; J after that."""
         descent = self.code()
         moments = Moments.of(self.X, self.codes, self.layout)
-        self.atoms = improved_atoms(self.atoms, moments, self.layout)
-        fit = descent.energy + moments.fit(self.atoms, self.layout)
-        return fit + self.penalties.value(descent.sums, descent.counts)
+        self.atoms = improve_atoms(self.atoms, moments, self.layout)
+        data_terms = descent.energy + moments.data_terms(self.atoms, self.layout)
+        return data_terms + self.penalties.value(descent.sums, descent.counts)
 
     @property
     def means(self) -> Array:  # (C, m)
@@ -224,23 +238,26 @@ class FisherProblem:
 class FisherProblems(Alternation):
     """FDDL: a turn of each problem, all at once."""
 
-    def __init__(self, parts: list[FisherProblem]) -> None:
-        self.parts = parts
-        self._n_samples = sum(part.X.shape[0] for part in parts)
+    def __init__(self, problems: list[FisherProblem]) -> None:
+        self.problems = problems
+        self._n_samples = sum(problem.X.shape[0] for problem in problems)
 
     def current(self) -> ExplicitDictionary:
         """The atoms of all problems, one below the other."""
-        atoms = [part.atoms for part in self.parts]
+        atoms = [problem.atoms for problem in self.problems]
         return ExplicitDictionary(namespace(atoms[0]).concat(atoms))
 
     def step(self, keep: Callable[[], None]) -> dict[str, float]:
-        value = sum(parallel(FisherProblem.improve, self.parts))
+        value = sum(parallel(FisherProblem.improve, self.problems))
         return {"objective": value / self._n_samples}
 
     def state(self) -> dict[str, Any]:
-        parts = [{"atoms": part.atoms, "codes": part.codes} for part in self.parts]
-        return {"parts": parts}
+        problems = [
+            {"atoms": problem.atoms, "codes": problem.codes}
+            for problem in self.problems
+        ]
+        return {"parts": problems}
 
     def resume(self, state: dict[str, Any]) -> None:
-        for part, saved in zip(self.parts, state["parts"], strict=True):
-            part.resume(**saved)
+        for problem, problem_state in zip(self.problems, state["parts"], strict=True):
+            problem.resume(**problem_state)

@@ -9,9 +9,12 @@ import numpy as np
 
 from ..datasets.corrupt import add_noise, drop_pixels
 
-FEW = 4  # rows of a class that the smallest subsample should have
-ALWAYS = -1  # fold number of rows that are used for training only
-NOISE, LOST = 1.0, 0.5  # in standard deviations of all entries; share of the features
+LEADING_ROWS = 4  # rows of a class that the smallest subsample should have
+TRAINING_ONLY = -1  # fold number of rows that are used for training only
+NOISE_LEVEL, DROPPED_SHARE = (
+    1.0,
+    0.5,
+)  # in standard deviations of all entries; share of the features
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,8 @@ def sampling_order(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray: 
     The first few rows of all classes come first, so that no class is left out.
     """
     ranks = _ranks(labels, rng)
-    share = ranks / np.bincount(labels)[labels]
-    return np.lexsort((ranks, share, ranks >= FEW))
+    class_share = ranks / np.bincount(labels)[labels]
+    return np.lexsort((ranks, class_share, ranks >= LEADING_ROWS))
 
 
 def _ranks(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:  # (n,)
@@ -48,22 +51,22 @@ def splits(
 
     The only row of a class is never held out, nor are rows if that left one class.
     """
-    own = labels[rows]
-    parts = max(n_folds, 4) if n_folds == 1 else n_folds
+    row_labels = labels[rows]
+    n_parts = max(n_folds, 4) if n_folds == 1 else n_folds
     offsets = rng.permutation(int(labels.max()) + 1)  # small classes in all folds
-    folds = (_ranks(own, rng) + offsets[own]) % parts
-    folds[np.bincount(own)[own] < 2] = ALWAYS
+    folds = (_ranks(row_labels, rng) + offsets[row_labels]) % n_parts
+    folds[np.bincount(row_labels)[row_labels] < 2] = TRAINING_ONLY
     for fold in range(n_folds):
-        held_out = folds == fold
-        if held_out.any() and len(np.unique(own[~held_out])) > 1:
-            yield Split(rows[~held_out], rows[held_out])
+        is_held_out = folds == fold
+        if is_held_out.any() and len(np.unique(row_labels[~is_held_out])) > 1:
+            yield Split(rows[~is_held_out], rows[is_held_out])
 
 
 def validation_rows(
-    X: np.ndarray, spread: float, robust: bool, seed: int
+    X: np.ndarray, std: float, robust: bool, seed: int
 ) -> list[np.ndarray]:
     """Rows to classify: unchanged and, if robust, with noise and with zeros."""
     if not robust:
         return [X]
-    noisy = add_noise(X, NOISE * spread, seed)
-    return [X, noisy, drop_pixels(X, LOST, seed)]
+    noisy = add_noise(X, NOISE_LEVEL * std, seed)
+    return [X, noisy, drop_pixels(X, DROPPED_SHARE, seed)]

@@ -15,7 +15,7 @@ from ..config import options
 from ..core import Array, Kernel
 from ..learners import KernelKSVD
 from ..pursuits import OMP
-from .families import Design, Family, Features, Hits, Setting, chosen_systems
+from .families import Design, Family, Features, Hits, Setting, normal_equations
 from .residual import ResidualClassifier
 from .spaces import Space
 
@@ -27,41 +27,50 @@ class ClassSamples(Family):
     """The samples of each class as its dictionary; all numbers of non-zeros."""
 
     name = "class samples"
-    read_name = "n_nonzero_coefs"
-    for_damage = True
+    value_name = "n_nonzero_coefs"
+    is_for_corruption = True
 
-    def suits(self, space: Space, n_rows: int) -> bool:
-        enough = 3 * 8 * n_rows**2 < options.memory / 4
-        return enough and space.kernel != "linear"
+    def is_suitable(self, space: Space, n_rows: int) -> bool:
+        fits_into_memory = 3 * 8 * n_rows**2 < options.memory / 4
+        return fits_into_memory and space.kernel != "linear"
 
-    def work(self, space: Space, n_rows: int) -> float:
+    def cost(self, space: Space, n_rows: int) -> float:
         return float(n_rows) ** 2
 
     def score(self, features: Features, setting: Setting) -> Hits:
-        places = range(int(features.y.max()) + 1)
-        members = [features.X[features.y == place] for place in places]
-        found = [
-            [residuals_by_width(features.kernel, own, X) for own in members]
+        classes = range(int(features.y.max()) + 1)
+        rows_by_class = [features.X[features.y == c] for c in classes]
+        residuals_by_array = [
+            [residuals_by_width(features.kernel, X_c, X) for X_c in rows_by_class]
             for X in features.held_out
         ]
         return {
-            width: features.hits([_labels(each, width) for each in found])
+            width: features.hits(
+                [
+                    _labels(class_residuals, width)
+                    for class_residuals in residuals_by_array
+                ]
+            )
             for width in WIDTHS
         }
 
-    def steps(self, design: Design, setting: Setting, read: int) -> list[Any]:
+    def steps(self, design: Design, setting: Setting, value: int) -> list[Any]:
         learner = KernelKSVD(
             design.kernel,
             n_components=int(design.class_counts.max()),
-            n_nonzero_coefs=read,
+            n_nonzero_coefs=value,
             max_iter=1,  # a sample is represented by itself: nothing is learned
             random_state=design.seed,
         )
         return [ResidualClassifier(learner)]
 
 
-def _labels(residuals: list[dict[int, np.ndarray]], width: int) -> np.ndarray:  # (n,)
-    return np.stack([each[width] for each in residuals], axis=1).argmin(axis=1)
+def _labels(
+    residuals_by_class: list[dict[int, np.ndarray]], n_nonzero_coefs: int
+) -> np.ndarray:  # (n,)
+    return np.stack(
+        [residuals[n_nonzero_coefs] for residuals in residuals_by_class], axis=1
+    ).argmin(axis=1)
 
 
 def residuals_by_width(
@@ -78,12 +87,12 @@ def residuals_by_width(
     gram = to_numpy(kernel(atoms, atoms)) * scale * scale[:, None]
     corr = np.ascontiguousarray(to_numpy(kernel(X, atoms)) * scale)
     energy = to_numpy(kernel.diag(X))
-    count = min(max(WIDTHS), len(gram))
-    chosen = to_numpy(OMP(count).solve(gram, corr, energy).indices)
-    systems, right = chosen_systems(gram, corr, chosen)
+    max_nonzeros = min(max(WIDTHS), len(gram))
+    atom_indices = to_numpy(OMP(max_nonzeros).solve(gram, corr, energy).indices)
+    systems, right_sides = normal_equations(gram, corr, atom_indices)
     # rounding of Gram matrices of nearly equal samples grows with their size
-    slack = 10 * count * np.finfo(gram.dtype).eps * np.eye(count)
-    factor = np.linalg.cholesky(systems.astype(np.float64) + slack)
-    whitened = np.linalg.solve(factor, right[:, :, None])[:, :, 0]
-    squares = np.cumsum(whitened**2, axis=1)
-    return {w: energy - squares[:, min(w, count) - 1] for w in WIDTHS}
+    ridge = 10 * max_nonzeros * np.finfo(gram.dtype).eps * np.eye(max_nonzeros)
+    L = np.linalg.cholesky(systems.astype(np.float64) + ridge)
+    z = np.linalg.solve(L, right_sides[:, :, None])[:, :, 0]
+    squared_norms = np.cumsum(z**2, axis=1)
+    return {w: energy - squared_norms[:, min(w, max_nonzeros) - 1] for w in WIDTHS}

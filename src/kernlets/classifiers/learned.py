@@ -26,45 +26,58 @@ from .lc_ksvd import LCKSVDClassifier
 from .residual import ResidualClassifier
 from .spaces import Space
 
-SMALL = 1500  # rows up to which exact kernel K-SVD is better than with a map
+MOST_EXACT_ROWS = 1500  # rows up to which exact kernel K-SVD is better than with a map
 
 
 class _Learned(Family):
     """Dictionaries that are learned: a share of the rows as atoms, and non-zeros."""
 
-    names = ("atoms_per_row", "n_nonzero_coefs")
+    setting_names = ("atoms_per_row", "n_nonzero_coefs")
 
-    def first(self) -> list[Setting]:
+    def first_settings(self) -> list[Setting]:
         return [(0.5, 3)]
 
-    def near(self, setting: Setting) -> list[Setting]:
-        share, width = setting[:2]
-        shares = [s for s in (0.25, 0.5, 1.0) if s != share]
-        wider = [max(1, round(width * factor)) for factor in (0.6, 1.7)]
-        settings: list[Setting] = [(s, width) for s in shares]
-        return settings + [(share, w) for w in wider if w != width]
+    def near_settings(self, setting: Setting) -> list[Setting]:
+        share, n_nonzero_coefs = setting[:2]
+        other_shares = [
+            other_share for other_share in (0.25, 0.5, 1.0) if other_share != share
+        ]
+        other_widths = [
+            max(1, round(n_nonzero_coefs * factor)) for factor in (0.6, 1.7)
+        ]
+        settings: list[Setting] = [
+            (other_share, n_nonzero_coefs) for other_share in other_shares
+        ]
+        return settings + [
+            (share, other_width)
+            for other_width in other_widths
+            if other_width != n_nonzero_coefs
+        ]
 
     def score(self, features: Features, setting: Setting) -> Hits:
         counts = np.bincount(features.y)
         design = Design(features.kernel, features.space, counts, features.seed)
         model = self._classifier(design, setting)
-        rows, held_out = self._rows(features)
-        model.fit(rows, features.y)
-        return {0: features.hits([model.predict(each) for each in held_out])}
+        X_train, held_out = self._rows(features)
+        model.fit(X_train, features.y)
+        return {0: features.hits([model.predict(X_valid) for X_valid in held_out])}
 
     def _rows(self, features: Features) -> tuple[Array, list[Array]]:
         return features.F, features.mapped
 
-    def work(self, space: Space, n_rows: int) -> float:
+    def cost(self, space: Space, n_rows: int) -> float:
         """The cost of a fit; atoms grow with the rows up to a limit."""
-        count, atoms = min(space.n_landmarks, n_rows), min(n_rows, 10 * MOST_ATOMS)
-        return super().work(space, n_rows) / 10 + n_rows * atoms * count
+        n_landmarks, n_atoms = (
+            min(space.n_landmarks, n_rows),
+            min(n_rows, 10 * MOST_ATOMS),
+        )
+        return super().cost(space, n_rows) / 10 + n_rows * n_atoms * n_landmarks
 
     @abstractmethod
     def _classifier(self, design: Design, setting: Setting) -> Any:
         """The last step."""
 
-    def steps(self, design: Design, setting: Setting, read: int) -> list[Any]:
+    def steps(self, design: Design, setting: Setting, value: int) -> list[Any]:
         return [design.map(), self._classifier(design, setting)]
 
 
@@ -73,27 +86,29 @@ class Classes(_Learned):
 
     name = "classes"
 
-    def suits(self, space: Space, n_rows: int) -> bool:
+    def is_suitable(self, space: Space, n_rows: int) -> bool:
         return space.kernel != "linear"
 
     def _classifier(self, design: Design, setting: Setting) -> Any:
-        atoms = design.atoms(setting[0])
-        width = min(int(setting[1]), atoms)
-        return ResidualClassifier(KSVD(atoms, width, random_state=design.seed))
+        n_atoms = design.atoms(setting[0])
+        n_nonzero_coefs = min(int(setting[1]), n_atoms)
+        return ResidualClassifier(
+            KSVD(n_atoms, n_nonzero_coefs, random_state=design.seed)
+        )
 
 
 class Exact(_Learned):
     """A dictionary for each class by exact kernel K-SVD."""
 
     name = "exact"
-    late = True
-    most_rows = SMALL
+    is_slow = True
+    most_rows = MOST_EXACT_ROWS
 
-    def suits(self, space: Space, n_rows: int) -> bool:
-        enough = 3 * 8 * n_rows**2 < options.memory / 4
-        return enough and space.kernel != "linear"
+    def is_suitable(self, space: Space, n_rows: int) -> bool:
+        fits_into_memory = 3 * 8 * n_rows**2 < options.memory / 4
+        return fits_into_memory and space.kernel != "linear"
 
-    def work(self, space: Space, n_rows: int) -> float:
+    def cost(self, space: Space, n_rows: int) -> float:
         """Atoms grow with the rows, up to a limit that 10 classes reach here."""
         return float(n_rows) ** 2 * min(n_rows, 10 * MOST_ATOMS) ** 0.5
 
@@ -101,14 +116,17 @@ class Exact(_Learned):
         return features.X, features.held_out
 
     def _classifier(self, design: Design, setting: Setting) -> Any:
-        atoms = design.atoms(setting[0])
-        width = min(int(setting[1]), atoms)
+        n_atoms = design.atoms(setting[0])
+        n_nonzero_coefs = min(int(setting[1]), n_atoms)
         learner = KernelKSVD(
-            design.kernel, atoms, n_nonzero_coefs=width, random_state=design.seed
+            design.kernel,
+            n_atoms,
+            n_nonzero_coefs=n_nonzero_coefs,
+            random_state=design.seed,
         )
         return ResidualClassifier(learner)
 
-    def steps(self, design: Design, setting: Setting, read: int) -> list[Any]:
+    def steps(self, design: Design, setting: Setting, value: int) -> list[Any]:
         return [self._classifier(design, setting)]
 
 
@@ -116,15 +134,17 @@ class LabelConsistent(_Learned):
     """One dictionary and a linear classifier on its codes, `LCKSVDClassifier`."""
 
     name = "label consistent"
-    late = True
+    is_slow = True
 
-    def first(self) -> list[Setting]:
+    def first_settings(self) -> list[Setting]:
         return [(0.25, 10)]
 
     def _classifier(self, design: Design, setting: Setting) -> Any:
-        atoms = min(design.atoms(setting[0]), int(design.class_counts.min()))
-        width = min(int(setting[1]), atoms * len(design.class_counts))
-        return LCKSVDClassifier(atoms, width, tau=0.1, random_state=design.seed)
+        n_atoms = min(design.atoms(setting[0]), int(design.class_counts.min()))
+        n_nonzero_coefs = min(int(setting[1]), n_atoms * len(design.class_counts))
+        return LCKSVDClassifier(
+            n_atoms, n_nonzero_coefs, tau=0.1, random_state=design.seed
+        )
 
 
 _FAMILIES: tuple[Family, ...] = (

@@ -26,12 +26,12 @@ SCALES: dict[str, tuple[Callable[[], Any], ...]] = {
     "centred unit": (partial(StandardScaler, with_std=False), UnitNorm),
     "none": (),
 }
-WITHOUT_WIDTH = ("linear",)
+KERNELS_WITHOUT_WIDTH = ("linear",)
 POLYNOMIAL = "polynomial"
-SAMPLE = 1000  # rows that the default width of a kernel is taken from
+SAMPLE_ROWS = 1000  # rows that the default width of a kernel is taken from
 MIDDLE_WIDTH = 0.3  # where slow families begin ...
-NARROW = 10.0  # ... times this against damage
-STEP = 10**0.5  # from one width to the next
+NARROW_FACTOR = 10.0  # ... times this against damage
+WIDTH_STEP = 10**0.5  # from one width to the next
 
 
 @dataclass(frozen=True, order=True)
@@ -45,45 +45,53 @@ class Space:
 
     @property
     def has_width(self) -> bool:
-        return self.kernel not in WITHOUT_WIDTH
+        return self.kernel not in KERNELS_WITHOUT_WIDTH
 
     def __str__(self) -> str:
         width = f" x {self.width:.3g}" if self.has_width else ""
         return f"{self.scale}, {self.kernel}{width}"
 
 
-def first_spaces(short: bool, n_landmarks: int, robust: bool = False) -> list[Space]:
+def first_spaces(is_short: bool, n_landmarks: int, robust: bool = False) -> list[Space]:
     """Where a search begins; the `short` list is for few rows.
 
     Against damage kernels are narrower: noise then moves all values of a kernel by the
     same factor, and no longer adds up over many atoms.
     """
-    scales = ("standard", "unit") if short else tuple(SCALES)
+    scales = ("standard", "unit") if is_short else tuple(SCALES)
     if robust:  # a feature of little variance, made as large as others, is noise only
         scales = tuple(sorted(scales, key=lambda scale: scale == "standard"))
-    factor = NARROW if robust else 1.0
-    widths = (MIDDLE_WIDTH,) if short else (0.1, MIDDLE_WIDTH, 1.0)
-    found = []
+    width_factor = NARROW_FACTOR if robust else 1.0
+    widths = (MIDDLE_WIDTH,) if is_short else (0.1, MIDDLE_WIDTH, 1.0)
+    spaces = []
     for scale in scales:
-        found += [Space(scale, "rbf", factor * w, n_landmarks) for w in widths]
-        found.append(Space(scale, "linear", 1.0, n_landmarks))
-    return found
+        spaces += [
+            Space(scale, "rbf", width_factor * width, n_landmarks) for width in widths
+        ]
+        spaces.append(Space(scale, "linear", 1.0, n_landmarks))
+    return spaces
 
 
-def near_spaces(space: Space, limit: int) -> list[Space]:
+def near_spaces(space: Space, max_landmarks: int) -> list[Space]:
     """Other widths, other kernels, more landmarks up to a limit: one change each."""
     scale, kernel, width = space.scale, space.kernel, space.width
-    count = space.n_landmarks
-    found = []
+    n_landmarks = space.n_landmarks
+    spaces = []
     if space.has_width:
-        found += [Space(scale, kernel, width * f, count) for f in (STEP, 1 / STEP)]
+        spaces += [
+            Space(scale, kernel, width * factor, n_landmarks)
+            for factor in (WIDTH_STEP, 1 / WIDTH_STEP)
+        ]
     if kernel == "rbf":
-        found += [Space(scale, k, width, count) for k in ("laplacian", POLYNOMIAL)]
+        spaces += [
+            Space(scale, other_kernel, width, n_landmarks)
+            for other_kernel in ("laplacian", POLYNOMIAL)
+        ]
     if kernel == "linear":
-        found += [Space(scale, POLYNOMIAL, 1.0, count)]
-    if 2 * count <= limit:
-        found += [Space(scale, kernel, width, 2 * count)]
-    return found
+        spaces += [Space(scale, POLYNOMIAL, 1.0, n_landmarks)]
+    if 2 * n_landmarks <= max_landmarks:
+        spaces += [Space(scale, kernel, width, 2 * n_landmarks)]
+    return spaces
 
 
 def scalers(scale: str) -> list[Any]:
@@ -92,31 +100,31 @@ def scalers(scale: str) -> list[Any]:
 
 
 @dataclass(frozen=True)
-class Rates:
+class SpaceKernels:
     """The default width of each kernel on some rows, for each scaling."""
 
-    samples: dict[str, Array]
+    scaled_rows: dict[str, Array]
 
     @classmethod
-    def of(cls, X: np.ndarray) -> Rates:
+    def of(cls, X: np.ndarray) -> SpaceKernels:
         """The defaults from evenly spaced rows, the same in every search."""
-        some = X[:: -(-len(X) // SAMPLE)]
-        return cls({scale: scaled(scalers(scale), some) for scale in SCALES})
+        sample = X[:: -(-len(X) // SAMPLE_ROWS)]
+        return cls({scale: scale_rows(scalers(scale), sample) for scale in SCALES})
 
     def kernel(self, space: Space) -> Kernel:
         """The kernel of a space with its parameters set, the same for all classes."""
-        rows = self.samples[space.scale]
+        rows = self.scaled_rows[space.scale]
         if not space.has_width:
             return resolve(space.kernel)
         name = "rbf" if space.kernel == POLYNOMIAL else space.kernel
-        bound: Any = resolve(name).bound(rows)
-        rate = bound.rate * space.width
+        bound_kernel: Any = resolve(name).bound(rows)
+        rate = bound_kernel.rate * space.width
         if space.kernel == POLYNOMIAL:
             return resolve(POLYNOMIAL, degree=2, coef0=1.0, scale=rate)
         return resolve(space.kernel, gamma=rate)
 
 
-def scaled(steps: list[Any], X: Array) -> Array:
+def scale_rows(steps: list[Any], X: Array) -> Array:
     """Rows after steps that are fitted to them, in place."""
     with quiet():  # a scaling that overflows gives rows that no candidate can take
         for step in steps:
@@ -126,5 +134,5 @@ def scaled(steps: list[Any], X: Array) -> Array:
 
 def feature_map(kernel: Kernel, n_landmarks: int, n_rows: int, seed: int) -> Any:
     """The map of a space, with no more landmarks than rows."""
-    count = min(n_landmarks, n_rows)
-    return NystroemMap(kernel, "uniform", n_landmarks=count, random_state=seed)
+    n_used = min(n_landmarks, n_rows)
+    return NystroemMap(kernel, "uniform", n_landmarks=n_used, random_state=seed)

@@ -35,8 +35,8 @@ class Stage:
     @property
     def n_train(self) -> int:
         """Rows that a candidate is fitted to; a single fold is a quarter held out."""
-        parts = 4 if self.n_folds == 1 else self.n_folds
-        return round(self.n_rows * (1 - 1 / parts))
+        n_parts = 4 if self.n_folds == 1 else self.n_folds
+        return round(self.n_rows * (1 - 1 / n_parts))
 
 
 @dataclass
@@ -50,20 +50,23 @@ class Outcome:
     n_fits: int = 0  # in this stage
     seconds: float = 0.0  # of the stage, with the maps
     error: str | None = None
-    small: int = 0  # rows up to which a fit takes about the same time
+    overhead_rows: int = 0  # rows up to which a fit takes about the same time
 
     @property
-    def read(self) -> int:
+    def best_value(self) -> int:
         """The value at which most is right; the first of equals."""
-        return max(self.hits, key=lambda read: self.smoothed(read).mean())
+        return max(self.hits, key=lambda value: self.smoothed(value).mean())
 
-    def smoothed(self, read: int) -> np.ndarray:
+    def smoothed(self, value: int) -> np.ndarray:
         """Hits at a value, a little of those beside it: chance counts for less."""
         values = list(self.hits)
-        at = values.index(read)
-        beside = [self.hits[each] for each in values[max(at - 1, 0) : at + 2]]
-        own = self.hits[read]
-        return own + 0.25 * sum(hits - own for hits in beside)
+        i = values.index(value)
+        adjacent_hits = [
+            self.hits[adjacent_value]
+            for adjacent_value in values[max(i - 1, 0) : i + 2]
+        ]
+        hits = self.hits[value]
+        return hits + 0.25 * sum(other_hits - hits for other_hits in adjacent_hits)
 
     @property
     def score(self) -> float:
@@ -74,7 +77,7 @@ class Outcome:
     @property
     def shares(self) -> np.ndarray:
         """The share that is right, for each way to spoil rows; as they are first."""
-        return self.smoothed(self.read) / self.total
+        return self.smoothed(self.best_value) / self.total
 
     @property
     def chance(self) -> float:
@@ -84,26 +87,30 @@ class Outcome:
 
     def fit_seconds(self, n_rows: int) -> float:
         """Predicted time of a fit to this number of rows."""
-        each = self.seconds / max(1, self.n_fits)
-        return each * self._work(n_rows) / self._work(self.stage.n_train)
+        seconds_per_fit = self.seconds / max(1, self.n_fits)
+        return seconds_per_fit * self._cost(n_rows) / self._cost(self.stage.n_train)
 
-    def _work(self, n_rows: int) -> float:
-        work, space = FAMILIES[self.trial.family].work, self.trial.space
-        return work(space, n_rows) + (work(space, self.small) if self.small else 0.0)
+    def _cost(self, n_rows: int) -> float:
+        cost, space = FAMILIES[self.trial.family].cost, self.trial.space
+        return cost(space, n_rows) + (
+            cost(space, self.overhead_rows) if self.overhead_rows else 0.0
+        )
 
     def stage_seconds(self, stage: Stage) -> float:
         """Predicted time of another stage."""
         return stage.n_folds * stage.repeats * self.fit_seconds(stage.n_train)
 
 
-def plan(n_rows: int, n_classes: int) -> list[Stage]:
+def plan_stages(n_rows: int, n_classes: int) -> list[Stage]:
     """Growing parts of the rows; if there are few rows, more folds instead."""
-    begin = max(FIRST_ROWS, ROWS_PER_CLASS * n_classes)
-    sizes = []
-    while begin < 0.7 * n_rows:
-        sizes.append(begin)
-        begin *= FACTOR
-    stages = [Stage(size, _n_folds(size)) for size in (*sizes, n_rows)]
+    n_stage_rows = max(FIRST_ROWS, ROWS_PER_CLASS * n_classes)
+    stage_sizes = []
+    while n_stage_rows < 0.7 * n_rows:
+        stage_sizes.append(n_stage_rows)
+        n_stage_rows *= FACTOR
+    stages = [
+        Stage(stage_size, _n_folds(stage_size)) for stage_size in (*stage_sizes, n_rows)
+    ]
     if n_rows <= 3000:
         stages.append(Stage(n_rows, 5))
     if FEW_ROWS <= n_rows <= 600:
@@ -115,12 +122,12 @@ def _n_folds(n_rows: int) -> int:
     return 3 if n_rows <= 1500 else 2 if n_rows <= 4000 else 1
 
 
-def described(outcome: Outcome) -> dict[str, Any]:
+def describe_outcome(outcome: Outcome) -> dict[str, Any]:
     """A row of `table_`, of plain values."""
     trial, family = outcome.trial, FAMILIES[outcome.trial.family]
-    setting = dict(zip(family.names, map(float, trial.setting), strict=True))
-    if family.read_name and outcome.hits:
-        setting[family.read_name] = int(outcome.read)
+    setting = dict(zip(family.setting_names, map(float, trial.setting), strict=True))
+    if family.value_name and outcome.hits:
+        setting[family.value_name] = int(outcome.best_value)
     return {
         "n_rows": outcome.stage.n_rows,
         "n_folds": outcome.stage.n_folds * outcome.stage.repeats,
