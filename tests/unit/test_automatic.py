@@ -177,7 +177,7 @@ def test_samples_of_each_class_are_for_damage_or_where_asked_for(wine):
     X, _, y, _ = wine
     for robust in (False, True):
         model = AutoDictionaryClassifier(None, robust=robust, max_candidates=6)
-        families = model.fit(X, y)._families()
+        families = model.fit(X, y)._family_names()
         assert ("class samples" in families) == robust
 
 

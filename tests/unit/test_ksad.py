@@ -132,8 +132,9 @@ def test_new_codes_of_line_15_have_no_threshold(digits, tmp_path):
     np.testing.assert_allclose(model.encode(X_new).toarray(), corr)
     usual = KSADClassifier(**params).fit(X, y)
     np.testing.assert_array_equal(model.codes_, usual.codes_)
-    codes = usual.encode(X_new).toarray()
-    np.testing.assert_allclose(codes, soft_threshold(corr, 0.15))
+    np.testing.assert_allclose(
+        usual.encode(X_new).toarray(), soft_threshold(corr, 0.15)
+    )
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict(X_new), model.predict(X_new))

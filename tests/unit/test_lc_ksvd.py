@@ -60,8 +60,9 @@ def test_labels_beside_the_samples_are_the_objective(alpha, beta, rng):
     codes, Theta = rng.standard_normal((5, 6)), rng.standard_normal((6, 3))
     model = LCKSVDClassifier(alpha=alpha, beta=beta)
     root = np.sqrt(model._label_weights(sizes))
-    rows = join_columns(X, one_hot(labels, 3, X) * root)
-    joint = rows - codes @ join_columns(D, Theta * root)
+    joint = join_columns(X, one_hot(labels, 3, X) * root) - codes @ join_columns(
+        D, Theta * root
+    )
     terms = naive_terms(X, labels, owners, codes, D, Theta[:, owners], Theta)
     assert (joint**2).sum() == pytest.approx(terms @ [1, alpha, beta])
 
@@ -121,8 +122,9 @@ def test_objective_falls(digits):
 def test_atoms_and_classifier_are_scaled_back_together(xp, rng):
     joint = rng.standard_normal((6, 9))
     joint[4, :5] = 0
-    parts = split_joint_atoms(xp.asarray(joint), 5)
-    atoms, labels = (xp.to_numpy(part) for part in parts)
+    atoms, labels = (
+        xp.to_numpy(part) for part in split_joint_atoms(xp.asarray(joint), 5)
+    )
     live = np.arange(6) != 4
     np.testing.assert_allclose(np.linalg.norm(atoms[live], axis=1), 1)
     assert not atoms[4].any() and not labels[4].any()

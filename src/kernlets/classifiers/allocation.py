@@ -20,14 +20,15 @@ def class_sizes(
     n_atoms_per_class: int | None,
     default: Callable[[np.ndarray], np.ndarray],
     X: Array,  # (n, p)
-    labels: np.ndarray,  # (n,) places of the classes
+    labels: np.ndarray,  # (n,) indices into classes
     classes: np.ndarray,  # (C,)
     weights: Weights = None,
 ) -> np.ndarray:  # (C,)
-    """Atoms of each class: `wanted`, or `default` of the numbers of non-zero samples.
+    """Return the number of atoms of each class.
 
-    A class never gets more atoms than it has samples; a warning names the first class
-    that gets fewer than `wanted`.
+    That is `n_atoms_per_class`, or if it is None, what `default` returns for the
+    numbers of non-zero samples. A class never gets more atoms than it has samples; a
+    warning names the first class that gets fewer than `n_atoms_per_class`.
     """
     row_numbers = nonzero_rows(X)
     row_weights = None if weights is None else weights[row_numbers]
@@ -55,13 +56,13 @@ def class_sizes(
 
 def class_atoms(
     X: Array,  # (n, p)
-    labels: np.ndarray,  # (n,) places of the classes
+    labels: np.ndarray,  # (n,) class indices
     sizes: np.ndarray,  # (C,)
     rng: np.random.Generator,
     learn_atoms: Callable[[Array, int, int, Weights], Array],
     weights: Weights = None,
 ) -> Array:  # (m, p)
-    """`atoms_of(rows, size, seed, weights)` of each class, one below the other."""
+    """Stack the atoms `learn_atoms(rows, size, seed, weights)` of each class."""
     seeds = rng.integers(2**31, size=len(sizes)).tolist()
     checkpoint_folders = branches("class_atoms", len(sizes))
 

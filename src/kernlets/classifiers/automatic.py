@@ -45,7 +45,7 @@ from .labels import check_labels
 from .learned import FAMILIES
 from .trials import Outcome, describe_outcome
 
-OVERTIME = 0.2  # share of the budget by which the last fit may exceed it
+OVERTIME = 0.2  # the last fit may exceed the budget by this share of it
 
 
 def _best_pipeline_has(method: str) -> Callable[[Any], bool]:
@@ -195,7 +195,8 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         self.history_: dict[str, list[float]] = {"score": [], "seconds": []}
         self._reported_stage = -1
         self.rows_like_ = as_like(np.empty((0, X.shape[1])), X)
-        # fits of candidates are not resumed, and the search knows of small classes
+        # Fits of candidates are not resumed, and their warnings of small classes
+        # would be repeated for every fold.
         with options(checkpoint=None, device=None), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             host_rows = as_host_array(X)
@@ -239,6 +240,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         return self.callback(state) if self.callback is not None else None
 
     def _fit_winner(self, search: Search, best: Outcome, X: np.ndarray) -> None:
+        """Fit the pipeline of the best trial and store the results of the search."""
         row_numbers = self._affordable_rows(search, best)
         self.best_score_ = float(best.score)
         self.best_params_ = describe_outcome(best)
@@ -252,15 +254,14 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         del self._reported_stage
 
     def _affordable_rows(self, search: Search, best: Outcome) -> np.ndarray:
-        """All rows, or as many as can be fitted in the remaining time."""
+        """Return all row numbers, or as many as can be fitted in the remaining time."""
         n, n_searched = len(search.y), best.stage.n_rows
         predicted_seconds = best.fit_seconds(n)
         seconds_left = search.clock.seconds_left + OVERTIME * search.clock.budget
         if n_searched == n or predicted_seconds <= seconds_left:
             return np.arange(n)
-        affordable_share = (
-            max(seconds_left, 0.0) / predicted_seconds
-        )  # work grows faster than rows
+        # The time grows faster than the number of rows, so that this share is safe.
+        affordable_share = max(seconds_left, 0.0) / predicted_seconds
         n_affordable = max(n_searched, int(affordable_share * n))
         warnings.warn(
             f"only {n_affordable} of {n} rows could be fitted in "
@@ -271,7 +272,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         return np.sort(search.order[:n_affordable])
 
     def predict(self, X: Any) -> Array:  # (n,)
-        """The labels that the best pipeline gives."""
+        """Return the labels that the best pipeline predicts."""
         class_indices = to_numpy(self._call_best_pipeline("predict", X)).astype(np.intp)
         labels = self.classes_[class_indices]
         is_number = labels.dtype.kind in "iufb"
@@ -279,16 +280,16 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
 
     @available_if(_best_pipeline_has("predict_proba"))
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
-        """Probabilities, where the best pipeline gives some."""
+        """Return the class probabilities of the best pipeline, if it has any."""
         return self._call_best_pipeline("predict_proba", X)
 
     @available_if(_best_pipeline_has("decision_function"))
     def decision_function(self, X: Any) -> Array:  # (n, n_classes), (n,) for two
-        """Scores of the classes, where the best pipeline gives some."""
+        """Return the class scores of the best pipeline, if it has any."""
         return self._call_best_pipeline("decision_function", X)
 
     def _call_best_pipeline(self, method: str, X: Any) -> Array:
-        """The output of the best pipeline, computed by blocks of rows.
+        """Call a method of the best pipeline on blocks of rows and join its outputs.
 
         The pipeline works on the host; rows and results are on the model's device.
         """

@@ -18,7 +18,7 @@ from ..kernels import Precomputed
 from ..kernels.check_samples import check_samples, takes_rows
 from .labels import check_class_count, check_labels
 
-MAX_CONCURRENT = 16  # number of classes that a cluster works on at a time
+MAX_CONCURRENT = 16  # classes that a cluster works on at a time
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,12 @@ class ClassRows:
 
     classes: np.ndarray  # (n_classes,)
     counts: np.ndarray  # (n_classes,)
-    row_numbers: list[np.ndarray]  # row numbers; empty if the rows are not in one array
-    rows_of_class: Callable[
-        [int], Any
-    ]  # the rows of a class; a call may allocate memory
-    n_concurrent: int | None = None  # classes that a cluster works on; None: as threads
+    row_numbers: list[np.ndarray]  # of each class; empty if X is not one array
+    rows_of_class: Callable[[int], Any]  # a call may allocate memory
+    n_concurrent: int | None = None  # classes at a time; None: the number of threads
 
     def with_weighted_counts(self, weights: Weights) -> ClassRows:
-        """The same with counts by the weights of the rows."""
+        """Return the same classes with sums of weights as counts."""
         if weights is None:
             return self
         counts = [int(weights[rows].sum()) for rows in self.row_numbers]
@@ -44,7 +42,7 @@ class ClassRows:
 def check_labelled_rows(
     estimator: Any, X: Any, kernel: Kernel | None, allow_nan: bool = False
 ) -> Any:
-    """Check X for a fit, which sets the number of features; blocks as they are read."""
+    """Check X for a fit and set the number of features; check blocks when read."""
     if not is_stream(X, kernel):
         checks: dict[str, Any] = {"ensure_min_samples": 2, "allow_nan": allow_nan}
         return check_samples(estimator, X, kernel, reset=True, lazy=True, **checks)
@@ -64,7 +62,7 @@ def check_labelled_rows(
 
 
 def is_stream(X: Any, kernel: Kernel | None) -> bool:
-    """Whether X is an iterable of blocks, and not of samples that are arrays."""
+    """Whether X is an iterable of blocks of rows, not of samples that are arrays."""
     return is_blocks(X) and takes_rows(kernel)
 
 
@@ -106,14 +104,14 @@ def _split_on_cluster(estimator: Any, X: Any, y: Any) -> ClassRows:
 def _rows_in_array(
     X: Any, row_numbers: list[np.ndarray], kernel: Kernel | None
 ) -> Callable[[int], Any]:
-    """Rows of one array; rows of a large array on disk stay there."""
+    """Return a function for the rows of a class; those of a large file stay on disk."""
     if isinstance(kernel, Precomputed):
         return lambda c: take_samples(X, row_numbers[c], kernel)
     return lambda c: select_rows(X, row_numbers[c])
 
 
 def take_samples(X: Array, row_numbers: np.ndarray, kernel: Kernel | None) -> Array:
-    """Some samples in memory; rows and columns of a precomputed matrix."""
+    """Select samples in memory; rows and columns of a precomputed matrix."""
     samples = X[index_like(row_numbers, X)]
     return (
         samples[:, index_like(row_numbers, X)]
@@ -123,7 +121,7 @@ def take_samples(X: Array, row_numbers: np.ndarray, kernel: Kernel | None) -> Ar
 
 
 def _rows_in_blocks(X: Any, class_indices: np.ndarray) -> Callable[[int], Blocks]:
-    """Blocks with the rows of one class, taken as each block is read."""
+    """Return a function for the blocks of a class, selected as each block is read."""
 
     def blocks_of_class(c: int) -> Iterator[Array]:
         start = 0

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from math import inf
 
 now = time.perf_counter
-MARGIN = 1.25  # safety factor of predicted seconds
+MARGIN = 1.25  # safety factor on predicted seconds
 
 
 @dataclass(frozen=True)
 class Clock:
-    """Seconds since the start, compared with a budget; None is no limit."""
+    """The time since the start and a budget of seconds; None is no limit."""
 
     seconds: float | None
     start_time: float = field(default_factory=lambda: now())
@@ -30,5 +30,5 @@ class Clock:
         return self.budget - self.elapsed
 
     def allows(self, seconds: float, share: float = 1.0) -> bool:
-        """Whether this much more work ends within this share of the budget."""
+        """Whether so many more seconds fit into this share of the budget."""
         return self.elapsed + MARGIN * seconds <= share * self.budget

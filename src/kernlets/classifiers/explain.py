@@ -1,7 +1,7 @@
-"""Explains a label: scores of the classes, atoms in the code, training samples.
+"""Explanations of labels: scores of the classes, atoms in the code, training samples.
 
-Each kind of classifier has its own explanation; for a pipeline or the automatic
-classifier it is that of the classifier at the end.
+Each kind of classifier has its own function; a pipeline and the automatic classifier
+use that of their last step.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from .ksad import KSADClassifier
 from .residual import ResidualClassifier
 from .sparse_representation import SRCClassifier
 
-MAX_SHOWN = 5  # atoms and samples in the text
-RESIDUAL = "squared residual"  # the smallest wins; for other measures the largest
+MAX_SHOWN = 5  # classes, atoms and samples in the text
+RESIDUAL = "squared residual"  # the smallest wins; of other measures the largest wins
 
 
 @dataclass(frozen=True)
 class AtomUse:
     """An atom in the code of a row."""
 
-    atom: int  # place in the dictionary of its class, or of all classes
-    label: Any  # its class, None where it belongs to none
+    atom: int  # index in the dictionary of its class, or of all classes
+    label: Any  # its class, or None if it belongs to no class
     weight: float
 
 
@@ -67,11 +67,11 @@ class Explanation:
     """What the scores are: squared residuals, of which the smallest wins; or scores or
     shares of votes, of which the largest does."""
     atoms: tuple[AtomUse, ...]  # largest weights first
-    samples: tuple[SampleUse, ...]  # empty where they are not known
+    samples: tuple[SampleUse, ...]  # empty if the model does not refer to them
 
     @property
     def order(self) -> np.ndarray:  # (C,)
-        """Places of the classes, the winner first."""
+        """Class indices from best to worst."""
         best_first = self.scores if self.measure == RESIDUAL else -self.scores
         return np.argsort(best_first, kind="stable")
 
@@ -105,7 +105,7 @@ def _class_text(label: Any) -> str:
 
 
 def explain(model: Any, x: Any) -> Explanation:
-    """Why a fitted classifier gives a row its label.
+    """Explain why a fitted classifier gives a row its label.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def explain(model: Any, x: Any) -> Explanation:
 
 
 def _best_estimator(model: Any) -> Any:
-    """What a search such as `GridSearchCV` ended with, or the model itself."""
+    """Return the best estimator of a search such as `GridSearchCV`, or the model."""
     if hasattr(model, "cv_results_") and not hasattr(model, "best_estimator_"):
         raise ValueError(
             f"model is a {type(model).__name__} with refit=False, which has no fitted "
@@ -157,7 +157,7 @@ def _best_estimator(model: Any) -> Any:
 
 
 def _with_names(explanation: Explanation, names: np.ndarray | None) -> Explanation:
-    """The explanation with names of training rows, where these have names."""
+    """Add the names of training rows to an explanation, if they have any."""
     samples = (
         replace(use, name=row_name(names, use.row)) for use in explanation.samples
     )
@@ -188,7 +188,7 @@ def _explain_row(model: Any, row: Array) -> Explanation:
 
 
 def _step_before(model: Any) -> Any:
-    """The step that computes the rows of the last step, or None."""
+    """Return the pipeline step before the last one, or None."""
     has_steps_before = isinstance(model, Pipeline) and len(model) > 1
     return model[-2] if has_steps_before else None
 
@@ -206,12 +206,12 @@ def _one_row(x: Any) -> Array:
 def _explain_residual_classifier(
     model: ResidualClassifier, row: Array, label: Any, feature_map: Any
 ) -> Explanation:
-    """Codes of the winner over its own dictionary."""
+    """Explain by the codes over the dictionary of the winning class."""
     winner = int(np.flatnonzero(model.classes_ == label)[0])
     learner = model.learners_[winner]
     weights = _dense(learner.encode(row))
     atoms = _atom_uses(weights, lambda atom: label)
-    # only these learners have all training rows as anchors, in their order
+    # The anchors of these learners are all training rows of the class, in order.
     class_rows = (
         model.class_rows_[winner] if isinstance(learner, KernelLearner) else None
     )
@@ -224,7 +224,7 @@ def _explain_residual_classifier(
 
 
 def _label_of(model: ResidualClassifier, row: int) -> Any:
-    """The class of a training row."""
+    """Return the class of a training row, or None."""
     for label, rows in zip(model.classes_, model.class_rows_, strict=True):
         if row in rows:
             return label
@@ -234,7 +234,7 @@ def _label_of(model: ResidualClassifier, row: int) -> Any:
 def _explain_src(
     model: SRCClassifier, row: Array, label: Any, feature_map: Any
 ) -> Explanation:
-    """Atoms are training rows."""
+    """Explain by codes whose atoms are training rows."""
     weights = _dense(model.encode(row))
     labels = model.classes_[model.atom_classes_]
     atoms = _atom_uses(weights, labels.__getitem__)
@@ -248,7 +248,7 @@ def _explain_src(
 def _explain_coding_classifier(
     model: Any, row: Array, label: Any, feature_map: Any
 ) -> Explanation:
-    """One dictionary of atoms that were assigned to classes."""
+    """Explain by codes over one dictionary whose atoms belong to classes."""
     weights = _dense(model.encode(row))
     labels = model.classes_[model.atom_classes_]
     atoms = _atom_uses(weights, labels.__getitem__)
@@ -263,7 +263,7 @@ def _explain_coding_classifier(
 def _explain_ksad(
     model: KSADClassifier, row: Array, label: Any, feature_map: Any
 ) -> Explanation:
-    """The nearest training codes vote: their weight is their share of all votes."""
+    """Explain by the nearest training codes, whose weights are shares of the votes."""
     code = _dense(model.encode(row))
     distances = np.sum((to_numpy(model.codes_) - code) ** 2, axis=1)
     nearest_rows = np.argsort(distances, kind="stable")[: model.n_neighbors]
@@ -293,7 +293,7 @@ def _atom_uses(
 
 
 def _largest(weights: np.ndarray) -> np.ndarray:
-    """Indices of the non-zero weights, largest first."""
+    """Return the indices of the non-zero weights, largest first."""
     order = np.argsort(-np.abs(weights), kind="stable")
     return order[weights[order] != 0]
 
@@ -304,9 +304,9 @@ def _sample_weights(
     feature_map: Any,
     class_rows: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray]:  # (r,), (r,)
-    """Rows behind the atoms, and γA: how much of each represents the sample.
+    """Return training rows and their weights γA in the representation of the sample.
 
-    `places` are the training rows of a class, if they are the anchors of its kernel
+    `class_rows` are the training rows of a class, if they are the anchors of its kernel
     dictionary. Behind a map the landmarks are the anchors.
     """
     rows = None
@@ -325,11 +325,11 @@ def _sample_weights(
 def _sample_uses(
     rows: np.ndarray, weights: np.ndarray, label_of: Callable[[int], Any]
 ) -> tuple[SampleUse, ...]:
-    """Rows with their weights; those of a row that is there several times add up."""
+    """List the rows by weight; the weights of a repeated row are added."""
     distinct_rows, first_positions, positions = np.unique(
         rows, return_index=True, return_inverse=True
     )
-    order = np.argsort(first_positions)  # as they come, among equal weights
+    order = np.argsort(first_positions)  # rows of equal weight stay in this order
     sums = np.bincount(positions, weights, len(distinct_rows))[order]
     rows = distinct_rows[order]
     return tuple(

@@ -1,9 +1,9 @@
-"""The interface of a family of classifiers in a search; families without learning.
+"""The interface of a family of candidates, and the families that learn no atoms.
 
 Each family defines its first settings, settings similar to a given one, the number of
-validation rows that it gets right, and the steps of its pipeline. Features of
-a fold are made once for all of them (`Features`), and what is read out of one fit, such
-as all numbers of neighbours, is scored together.
+validation rows that it classifies correctly, and the steps of its pipeline. The
+features of a fold are computed once for all families (`Features`). One fit gives the
+scores for all values of a parameter, such as the number of neighbours.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from .spaces import Space, feature_map
 from .sparse_representation import SRCClassifier
 
 NEIGHBORS = (1, 3, 5, 9, 15)
-WIDTHS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80)  # non-zeros, from one pursuit
+WIDTHS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80)  # numbers of non-zeros
 MOST_ATOMS = 300  # of each class
-Setting = tuple[float, ...]  # the parameters that a family has, in its own order
-Hits = dict[int, np.ndarray]  # what is read out -> right rows, by way to spoil them
+Setting = tuple[float, ...]  # values of the parameters in `Family.setting_names`
+Hits = dict[int, np.ndarray]  # parameter value -> correct predictions per corruption
 
 
 @dataclass
@@ -41,8 +41,8 @@ class Features:
     kernel: Kernel
     space: Space
     X: Array  # (n, p) scaled
-    y: np.ndarray  # (n,) places of the classes
-    held_out: list[Array]  # scaled, one array for each kind of corruption
+    y: np.ndarray  # (n,) class indices
+    held_out: list[Array]  # scaled validation rows, one array for each corruption
     truth: np.ndarray
     seed: int
 
@@ -60,13 +60,13 @@ class Features:
         return [self.map.transform(rows) for rows in self.held_out]
 
     def hits(self, predicted: list[np.ndarray]) -> np.ndarray:
-        """Rows that are right, for each way to spoil them; as they are first."""
+        """Count the correct predictions for each corruption; clean rows come first."""
         return np.array([np.sum(labels == self.truth) for labels in predicted], float)
 
 
 @dataclass(frozen=True)
 class Design:
-    """What a pipeline is made for: a kernel, a space, a number of rows and a seed."""
+    """What the steps of a pipeline depend on besides the setting of its family."""
 
     kernel: Kernel
     space: Space
@@ -74,7 +74,7 @@ class Design:
     seed: int
 
     def atoms(self, share: float) -> int:
-        """Atoms of each class, as a share of the rows of the largest."""
+        """Return the atoms of each class, as a share of the rows of the largest."""
         return int(np.clip(round(share * self.class_counts.max()), 1, MOST_ATOMS))
 
     def map(self) -> Any:
@@ -83,19 +83,19 @@ class Design:
 
 
 class Family(ABC):
-    """A kind of classifiers."""
+    """A kind of classifiers that a search can try."""
 
     name: ClassVar[str]
     setting_names: ClassVar[tuple[str, ...]] = ()
-    """What the numbers of a setting are."""
+    """The names of the parameters in a setting."""
     value_name: ClassVar[str | None] = None
-    """What is read out of one fit at several values."""
+    """The name of the parameter that one fit is evaluated at several values of."""
     is_slow: ClassVar[bool] = False
-    """Too slow to be tried in every space: only in those that others do well in."""
+    """Whether it is tried only in spaces where other families did well."""
     most_rows: ClassVar[float] = inf
-    """Beyond, others are as good in less time, unless it is about damage."""
+    """Beyond this number of rows, only a robust search tries the family."""
     is_for_corruption: ClassVar[bool] = False
-    """Worth its time only where damage decides, or where it is asked for."""
+    """Whether only a robust search tries it, unless the user names the family."""
 
     def first_settings(self) -> list[Setting]:
         """The first settings."""
@@ -116,15 +116,15 @@ class Family(ABC):
 
     @abstractmethod
     def score(self, features: Features, setting: Setting) -> Hits:
-        """Fit once, and count correct rows for every value that this fit covers."""
+        """Fit once and count correct predictions for each value of `value_name`."""
 
     @abstractmethod
     def steps(self, design: Design, setting: Setting, value: int) -> list[Any]:
-        """The steps after the scaling, not fitted."""
+        """Return the unfitted pipeline steps after the scaling."""
 
 
 class Fisher(Family):
-    """Atoms that tell classes apart, `KSADClassifier`; all numbers of neighbours."""
+    """Atoms that separate the classes, `KSADClassifier` with dictionary="fisher"."""
 
     name = "fisher"
     setting_names: ClassVar[tuple[str, ...]] = ("shrinkage",)
@@ -168,9 +168,10 @@ class Fisher(Family):
 
 
 class Orthogonal(Fisher):
-    """Orthonormal atoms for all classes: the nearest samples in feature space.
+    """Orthonormal atoms, which amount to nearest neighbours in feature space.
 
-    Neighbours are nearly the same in every space of one scaling, so one is tried.
+    Neighbours are nearly the same in all spaces of one scaling, so that only the
+    linear kernel is tried.
     """
 
     name = "orthogonal"
@@ -196,7 +197,7 @@ def _neighbor_counts(features: Features) -> list[int]:
 
 
 class Samples(Family):
-    """All training samples as atoms, `SRCClassifier`; all numbers of non-zeros."""
+    """All training samples as atoms, `SRCClassifier`."""
 
     name = "samples"
     value_name = "n_nonzero_coefs"
@@ -221,10 +222,10 @@ class Samples(Family):
 def labels_by_width(
     model: SRCClassifier, X: Array, widths: list[int]
 ) -> dict[int, np.ndarray]:
-    """Winning classes for each number of non-zeros, all from one pursuit.
+    """Predict class indices for each number of non-zeros from one pursuit.
 
-    A pursuit with w non-zeros is the beginning of a longer one: the same atoms, whose
-    coefficients are those of least squares.
+    A pursuit with w non-zeros chooses the first w atoms of a longer one, and its
+    coefficients solve a least squares problem.
     """
     dictionary = model.dictionary_
     gram, corr = dictionary.gram(), dictionary.correlate(X)
@@ -243,7 +244,7 @@ def least_squares_codes(
     corr: np.ndarray,  # (n, m)
     atom_indices: np.ndarray,  # (n, w), negative where there is none
 ) -> SparseCodes:
-    """Coefficients of the chosen atoms that represent each sample best."""
+    """Compute the least squares coefficients of the chosen atoms of each sample."""
     systems, right_sides = normal_equations(gram, corr, atom_indices)
     values = np.linalg.solve(systems, right_sides[:, :, None])[:, :, 0].astype(
         corr.dtype
@@ -256,15 +257,15 @@ def normal_equations(
     corr: np.ndarray,  # (n, m)
     atom_indices: np.ndarray,  # (n, w), negative where there is none
 ) -> tuple[np.ndarray, np.ndarray]:  # (n, w, w), (n, w)
-    """Gram matrix and correlations of the atoms that each sample has chosen."""
+    """Return the Gram matrix and correlations of the chosen atoms of each sample."""
     is_chosen = atom_indices >= 0
     is_pair_chosen = is_chosen[:, :, None] & is_chosen[:, None, :]
     safe_indices = np.where(is_chosen, atom_indices, 0)
     systems = np.where(
         is_pair_chosen, gram[safe_indices[:, :, None], safe_indices[:, None, :]], 0.0
     )
-    # empty places become the equation γ = 0; a little on the diagonal keeps the rest
-    # solvable where rounding has let in nearly the same atom twice
+    # Empty slots become the equation γ = 0. A small diagonal keeps the other equations
+    # solvable where a pursuit has chosen two nearly equal atoms.
     diagonal = np.arange(atom_indices.shape[1])
     tiny = 10 * np.finfo(gram.dtype).eps
     systems[:, diagonal, diagonal] += np.where(is_chosen, tiny, 1.0)

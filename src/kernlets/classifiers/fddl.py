@@ -204,10 +204,10 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
     def _make_problems(
         self, X: Array, counts: np.ndarray, sizes: np.ndarray, atoms: Array
     ) -> list[FisherProblem]:
-        """One problem per class, or one for all, started from the codes of the former.
+        """Return one problem per class if `simplified`, otherwise one for all classes.
 
-        In the end few codes use atoms of other classes, and the small problems are
-        fast.
+        The latter starts from the codes of the former: few codes of a solution use
+        atoms of other classes, and the small problems are fast.
         """
         penalties = Penalties(self.lambda1, self.lambda2, self.eta, X.shape[0])
         largest_weight = float(namespace(X).finfo(X.dtype).max) ** 0.5
@@ -238,6 +238,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         return [FisherProblem(X, atoms, layout, penalties, codes)]
 
     def _learn(self, problems: list[FisherProblem]) -> None:
+        """Alternate between codes and atoms, then update the codes once more."""
         alternation = FisherProblems(problems)
         monitor = Monitor.of(self, measure="mean objective")
         self.history_, self.n_iter_ = iterate(
@@ -245,9 +246,8 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         )
         self.dictionary_ = alternation.current()
         descents = parallel(FisherProblem.code, problems)
-        if not all(
-            descent.converged for descent in descents
-        ):  # earlier ones go on in it
+        # Earlier descents need not converge, because the next iteration continues them.
+        if not all(descent.converged for descent in descents):
             warn_unfinished(
                 f"{type(self).__name__}: codes of the training samples still moved "
                 f"after max_iter={self.max_iter} iterations: raise max_iter"
@@ -261,8 +261,8 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
             start=[problem.atoms for problem in problems],
         )
 
-    def residuals_of_rows(self, X: Any) -> Array:  # (n, C)
-        """Residual of each sample for each class, by the chosen `scheme`."""
+    def residuals(self, X: Any) -> Array:  # (n, C)
+        """Compute the residual of each sample for each class, by the `scheme`."""
         check_is_fitted(self)
         residuals_of_rows = (
             self._local_scheme if self.scheme == "local" else self._global_scheme()
@@ -276,7 +276,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         return map_rows(block, self._new_rows(X), 3 * self.dictionary_.row_bytes)
 
     def _fill_missing(self, X: Array) -> Array:
-        """Rows whose gaps hold what their codes over all atoms say."""
+        """Replace missing values by those that the codes over all atoms represent."""
         if not has_gaps(X):
             return X
         codes = encode(self.dictionary_, self.coder_, X)
@@ -313,7 +313,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         means = ExplicitDictionary(self.class_means_)
 
         def block(X: Array) -> Array:
-            with quiet():  # the coder refuses what overflows
+            with quiet():  # the coder refuses values that overflow
                 corr, energy = dictionary.correlate(X), dictionary.energy(X)
             codes = self.coder_.solve(gram, corr, energy)
             dense = codes.toarray()
@@ -328,19 +328,19 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
 
 
 def half_of_samples(usable: np.ndarray) -> np.ndarray:  # (C,)
-    """Default number of atoms of each class."""
+    """Return the default number of atoms of each class."""
     return np.clip(usable // 2, 1, 100)
 
 
 def cluster_atoms(
     rows: Array, size: int, seed: int, weights: Weights = None
 ) -> Array:  # (m, p)
-    """The first atoms of a class: centres of k-means clusters."""
+    """Return the centres of k-means clusters as first atoms of a class."""
     return start_atoms("kmeans", rows, size, np.random.default_rng(seed), weights)
 
 
 def _join_means(means: list[Array]) -> Array:  # (C, m)
-    """One matrix unchanged, or several of one row each as a block diagonal."""
+    """Return one matrix unchanged, or several of one row each as a block diagonal."""
     if len(means) == 1:
         return means[0]
     column_slices = consecutive_slices([mean.shape[1] for mean in means])

@@ -34,13 +34,13 @@ Sizes = Sequence[int] | np.ndarray
 
 
 def consecutive_slices(sizes: Sizes) -> list[slice]:
-    """Consecutive slices of these lengths."""
+    """Return consecutive slices of these lengths."""
     ends = np.cumsum(sizes).tolist()
     return [slice(a, b) for a, b in zip([0, *ends], ends, strict=False)]
 
 
 def zeros(shape: tuple[int, ...], like: Array) -> Array:
-    """Zeros of the kind, dtype and device of `like`."""
+    """Return zeros of the library, dtype and device of `like`."""
     array = empty(shape, like=like)
     array[...] = 0
     return array
@@ -55,7 +55,7 @@ class ClassLayout:
 
     @classmethod
     def of(cls, counts: Sizes, sizes: Sizes) -> ClassLayout:
-        """Classes with `counts` samples and `sizes` atoms, one after the other."""
+        """Lay out classes with `counts` samples and `sizes` atoms consecutively."""
         return cls(consecutive_slices(counts), consecutive_slices(sizes))
 
     @property
@@ -64,11 +64,11 @@ class ClassLayout:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the codes: samples and atoms."""
+        """The shape of the codes: the numbers of samples and of atoms."""
         return self.rows[-1].stop, self.columns[-1].stop
 
     def blocks(self, like: Array) -> list[tuple[int, slice]]:
-        """Blocks of rows, each within one class, with the class."""
+        """Return (class, rows) of blocks that each lie within one class."""
         row_bytes = 4 * self.shape[1] * like.dtype.itemsize
         return [
             (c, slice(rows.start + block.start, rows.start + block.stop))
@@ -84,13 +84,13 @@ class FisherSums:
     class_sums: Array  # (C, m) sums of the codes of each class
     absolute: float  # ‖Γ‖₁
     squares: float  # ‖Γ‖²
-    data_terms: float  # the squared terms of J in the data, where known
+    data_terms: float  # the squared terms of J in the data, or 0 if not needed
 
     @classmethod
     def of(
         cls, codes: Array, c: int, n_classes: int, data_terms: float = 0.0
     ) -> FisherSums:
-        """The sums over the codes (n, m) of samples of class c."""
+        """Sum over the codes (n, m) of samples of class c."""
         class_sums = zeros((n_classes, codes.shape[1]), double(codes[:0]))
         class_sums[c] = double(codes).sum(0)
         absolute = double(namespace(codes).abs(codes).sum(1)).sum()
@@ -141,7 +141,7 @@ class Penalties:
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums over samples and codes, on which alone the atoms depend."""
+    """Sums over samples and codes, which determine the update of the atoms."""
 
     gram: Array  # (m, m)   ΓᵀΓ
     cross: Array  # (m, p)   ΓᵀX
@@ -174,14 +174,15 @@ def improve_atoms(
 ) -> Array:  # (m, p)
     """Replace each atom in turn, class by class, by the best one for fixed others.
 
-    J is 2sₖₖ‖d‖² − 2⟨d, v⟩ in atom k of class j, with s = ΓᵀΓ and v = (ΓᵀX + own)ₖ
-    − Σ_{l not in j} sₖₗdₗ − 2 Σ_{l≠k in j} sₖₗdₗ: lowest at v/‖v‖ among unit vectors.
+    In atom k of class j, J is 2sₖₖ‖d‖² − 2⟨d, v⟩ with S = ΓᵀΓ, V = ΓᵀX + Γ_jᵀX_j and
+    v = Vₖ − Σ_{l not in j} sₖₗdₗ − 2 Σ_{l≠k in j} sₖₗdₗ. The minimum over unit vectors
+    is at v/‖v‖. S_j and V_j are the rows of class j, S_jj its block on the diagonal.
     """
     xp = namespace(atoms)
     atoms = xp.asarray(atoms, copy=True)
     V = moments.cross + moments.own_cross
     for columns in layout.columns:
-        # scale each row, so that squares do not overflow; the atoms stay the same
+        # Scaling each row avoids overflow of squares and does not change the atoms.
         S_j, V_j = moments.gram[columns], V[columns]
         scale = power_of_two(xp.maximum(peaks(S_j, 1), peaks(V_j, 1)))
         D_j, S_j, V_j = atoms[columns], S_j / scale, V_j / scale
@@ -195,9 +196,9 @@ def _sweep(
     gram: Array,  # (m, m)
     V: Array,  # (m, p)
 ) -> None:
-    """Block coordinate descent on ⟨gram, DDᵀ⟩ − 2⟨target, D⟩ over unit atoms."""
+    """Take a coordinate descent sweep on ⟨gram, DDᵀ⟩ − 2⟨V, D⟩ over unit atoms."""
     for k in range(atoms.shape[0]):
         v = V[k] - gram[k] @ atoms + gram[k, k] * atoms[k]
         norm = (v @ v) ** 0.5
-        if norm > 0:  # otherwise no sample uses the atom, and it stays
+        if norm > 0:  # otherwise no sample uses the atom, and it does not change
             atoms[k] = v / norm

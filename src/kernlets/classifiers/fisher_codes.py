@@ -21,8 +21,8 @@ from ..persistence.checkpoint import fitting
 from .fisher import ClassLayout, FisherSums, Moments, Penalties, improve_atoms, zeros
 from .ksad_codes import soft_threshold
 
-STEPS = 100  # largest number of steps over the codes in one iteration
-FIRST_STEPS = 300  # from codes that are zero
+STEPS = 100  # largest number of proximal steps in one iteration
+FIRST_STEPS = 300  # the same if the codes start at zero
 TOLERANCE = 1e-5
 
 
@@ -53,14 +53,14 @@ class Quadratic:
 
 
 def largest_eigenvalue(rows: Array) -> float:
-    """The largest eigenvalue of rows · rowsᵀ, from the smaller of the two products."""
+    """Return the largest eigenvalue of rows · rowsᵀ, or equally of rowsᵀ · rows."""
     wide = double(rows)
     product = wide @ wide.T if rows.shape[0] <= rows.shape[1] else wide.T @ wide
     return float(namespace(product).linalg.eigvalsh(product)[-1])
 
 
 class CodeDescent:
-    """Descent from given codes; `codes` are the best so far, and J never rises."""
+    """Accelerated proximal descent on J; `codes` are the best so far."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class CodeDescent:
         return value
 
     def _start_block(self, c: int, rows: slice, X: Array, atoms: Array) -> FisherSums:
-        """Set up one block: correlations, doubled for own atoms, and first products."""
+        """Set up one block: its target XDᵀ, doubled for atoms of its class, and ΓQ."""
         self.previous_codes[rows] = self.codes[rows]
         self.products[rows] = self.previous_products[rows] = self.quadratic(
             self.codes[rows]
@@ -124,7 +124,7 @@ class CodeDescent:
         return self._block_sums(c, rows, self.codes, self.products)
 
     def _step(self, momentum: float) -> FisherSums:
-        """One step from codes + push · (codes − older), which overwrites the older."""
+        """Step from codes + momentum · (codes − previous), overwriting the previous."""
         current, previous = self.sums.class_sums, self.previous_sums.class_sums
         mean_terms = self.penalties.mean_terms(
             current + momentum * (current - previous), self.counts
@@ -154,7 +154,7 @@ class CodeDescent:
         return self._block_sums(c, rows, self.previous_codes, self.previous_products)
 
     def _accept(self, sums: FisherSums) -> None:
-        """Make the step the current codes, and the current codes the older ones."""
+        """Make the last step the current codes, and these the previous codes."""
         self.codes, self.previous_codes = self.previous_codes, self.codes
         self.products, self.previous_products = self.previous_products, self.products
         self.sums, self.previous_sums = sums, self.sums
@@ -171,14 +171,14 @@ class CodeDescent:
     def _sum_blocks(
         self, sum_block: Callable[..., FisherSums], *arguments: Any
     ) -> FisherSums:
-        """Sums over all samples of what `job` returns for each block."""
+        """Add up what `sum_block` returns for each block of samples."""
         return reduce(
             add, parallel(lambda block: sum_block(*block, *arguments), self.blocks)
         )
 
 
 def _extrapolate(current: Array, previous: Array, momentum: float) -> Array:
-    """now + push · (now − then), as a new array."""
+    """Return current + momentum · (current − previous) as a new array."""
     if momentum == 0:
         return namespace(current).asarray(current, copy=True)
     point = current - previous
@@ -188,7 +188,7 @@ def _extrapolate(current: Array, previous: Array, momentum: float) -> Array:
 
 
 class FisherProblem:
-    """Samples of some classes, with their codes and atoms, improved by turns.
+    """Samples of one or more classes, with codes and atoms that are updated in turn.
 
     `X` has the samples of one class after the other, as `layout` says. Codes start at
     zero if none are given.
@@ -221,7 +221,7 @@ class FisherProblem:
         return descent
 
     def improve(self) -> float:
-        """Codes, then atoms; J after that."""
+        """Update the codes, then the atoms, and return J."""
         descent = self.code()
         moments = Moments.of(self.X, self.codes, self.layout)
         self.atoms = improve_atoms(self.atoms, moments, self.layout)
@@ -236,7 +236,7 @@ class FisherProblem:
 
 
 class FisherProblems(Alternation):
-    """FDDL: a turn of each problem, all at once."""
+    """The iterations of FDDL, which improve all problems in parallel."""
 
     def __init__(self, problems: list[FisherProblem]) -> None:
         self.problems = problems

@@ -1,4 +1,4 @@
-"""Rows for training and for validation, and corruptions of the latter."""
+"""Cross-validation splits, and corruptions of validation rows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ import numpy as np
 
 from ..datasets.corrupt import add_noise, drop_pixels
 
-LEADING_ROWS = 4  # rows of a class that the smallest subsample should have
-TRAINING_ONLY = -1  # fold number of rows that are used for training only
-NOISE_LEVEL, DROPPED_SHARE = (
-    1.0,
-    0.5,
-)  # in standard deviations of all entries; share of the features
+LEADING_ROWS = 4  # of each class, which come first in the sampling order
+TRAINING_ONLY = -1  # fold number of rows that are never held out
+# standard deviation of the noise, in those of all entries; share of features set to 0
+NOISE_LEVEL, DROPPED_SHARE = 1.0, 0.5
 
 
 @dataclass(frozen=True)
@@ -26,7 +24,7 @@ class Split:
 
 
 def sampling_order(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:  # (n,)
-    """An order of the rows in which every leading part has its share of each class.
+    """Return an order in which the first n rows are a stratified sample for every n.
 
     The first few rows of all classes come first, so that no class is left out.
     """
@@ -36,7 +34,7 @@ def sampling_order(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray: 
 
 
 def _ranks(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:  # (n,)
-    """A random rank from 0 of each row within its class."""
+    """Draw a random rank, counted from 0, of each row within its class."""
     ranks = np.empty(len(labels), dtype=np.intp)
     for c in range(int(labels.max()) + 1):
         rows = np.flatnonzero(labels == c)
@@ -47,13 +45,13 @@ def _ranks(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:  # (n,)
 def splits(
     rows: np.ndarray, labels: np.ndarray, n_folds: int, rng: np.random.Generator
 ) -> Iterator[Split]:
-    """Stratified folds of some rows; 1 fold is a quarter held out.
+    """Yield stratified folds of these rows; a single fold holds out a quarter.
 
     The only row of a class is never held out, nor are rows if that left one class.
     """
     row_labels = labels[rows]
     n_parts = max(n_folds, 4) if n_folds == 1 else n_folds
-    offsets = rng.permutation(int(labels.max()) + 1)  # small classes in all folds
+    offsets = rng.permutation(int(labels.max()) + 1)  # spread small classes over folds
     folds = (_ranks(row_labels, rng) + offsets[row_labels]) % n_parts
     folds[np.bincount(row_labels)[row_labels] < 2] = TRAINING_ONLY
     for fold in range(n_folds):
@@ -65,7 +63,7 @@ def splits(
 def validation_rows(
     X: np.ndarray, std: float, robust: bool, seed: int
 ) -> list[np.ndarray]:
-    """Rows to classify: unchanged and, if robust, with noise and with zeros."""
+    """Return the rows unchanged and, if robust, with noise and with zeros."""
     if not robust:
         return [X]
     noisy = add_noise(X, NOISE_LEVEL * std, seed)

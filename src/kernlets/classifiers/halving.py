@@ -1,8 +1,8 @@
 """Successive halving: many candidates on few rows, few candidates on many rows.
 
-A stage scores its trials by cross-validation on a part of the rows. The best go on to
-the next stage, together with similar settings that are new. The clock decides how far
-the search gets; the order of the trials does not depend on it.
+A stage scores its trials by cross-validation on a subset of the rows. The best trials
+enter the next stage, together with new trials of similar settings. The clock limits
+how far the search gets; the order of the trials does not depend on it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from .spaces import (
 from .trials import FEW_ROWS, Outcome, Stage, Trial, describe_outcome, plan_stages
 
 FIRST_LANDMARKS, MOST_LANDMARKS = 500, 2000
-N_SURVIVORS = (20, 8, 4, 3)  # trials that go on after each stage ...
-N_SURVIVORS_OF_FEW_ROWS = (6,)  # ... of few rows
-N_PARENTS = 4  # trials whose near settings are tried in the next stage
-LAST_FAMILIES = ("classes", "exact")  # families that come last in the first stage
-OVERHEAD_ROWS = 1000  # rows up to which a fit is mostly overhead
-ROWS_FOR_THREADS = 1000  # rows of a fit that is worth more than one thread
-TIE_ERRORS = 0.5  # standard errors by which candidates may differ by chance
+N_SURVIVORS = (20, 8, 4, 3)  # trials that enter the next stage, for each stage
+N_SURVIVORS_OF_FEW_ROWS = (6,)  # the same if there are fewer than FEW_ROWS rows
+N_PARENTS = 4  # the next stage tries settings similar to those of so many trials
+LAST_FAMILIES = ("classes", "exact")  # the first stage tries these families last
+OVERHEAD_ROWS = 1000  # a fit to fewer rows takes about as long as one to this many
+ROWS_FOR_THREADS = 1000  # fits to fewer rows use one thread
+TIE_ERRORS = 0.5  # scores that differ by fewer standard errors count as equal
 FAILURES = (ValueError, ArithmeticError, np.linalg.LinAlgError)
 
 
@@ -48,7 +48,7 @@ class Search:
     def __init__(
         self,
         X: np.ndarray,  # (n, p)
-        y: np.ndarray,  # (n,) places of the classes
+        y: np.ndarray,  # (n,) class indices
         families: list[str],
         clock: Clock,
         robust: bool,
@@ -66,15 +66,15 @@ class Search:
         self.std = peak * float((X / peak).std())
         self.stages = plan_stages(len(y), int(y.max()) + 1)
         self.has_few_rows = len(y) < FEW_ROWS
-        # samples as atoms are what is best against damage, and in small parts of the
-        # rows they seem to be too slow for all
+        # Samples as atoms are the most robust to corruption. Measured on few rows, a
+        # fit to all rows would seem too slow if the overhead were extrapolated.
         self.overhead_rows = OVERHEAD_ROWS if robust else 0
         self.outcomes: dict[Trial, Outcome] = {}
         self.table: list[dict[str, Any]] = []
         self.is_stopped = False
 
     def run(self) -> Outcome:
-        """The best trial on as many rows as there was time for."""
+        """Run the stages and return the best trial on the most rows."""
         trials = self._admit(self._first_trials())
         for stage_number, stage in enumerate(self.stages):
             ranking = self._run_stage(stage_number, stage, trials)
@@ -86,7 +86,7 @@ class Search:
             n_survivors = survivor_counts[min(stage_number, len(survivor_counts) - 1)]
             survivors = self._surviving_trials(ranking, n_survivors, stage_number)
             is_last_but_one = stage_number + 2 == len(self.stages)
-            # nothing new in the very last stage of a repeated one: it decides only
+            # The last stage only scores the survivors again, without new trials.
             new_trials = (
                 []
                 if is_last_but_one and stage_number
@@ -96,9 +96,9 @@ class Search:
         return self._best_outcome()
 
     def _best_outcome(self) -> Outcome:
-        """The best of all that were scored on the most rows.
+        """Return the best of the outcomes that were scored on the most rows.
 
-        That may be one that the last stage, with more folds, had no time for.
+        The last stage, with more folds, may have had no time to score it again.
         """
         valid_outcomes = [
             outcome for outcome in self.outcomes.values() if outcome.error is None
@@ -112,7 +112,8 @@ class Search:
         best = max(final_outcomes, key=lambda outcome: outcome.score)
         if not self.robust:
             return best
-        # damage is drawn once: of those that may be as good, the best on clean rows
+        # Corruptions are drawn only once, so that scores are uncertain: among trials
+        # that may be equally good, choose the best on clean rows.
         close_outcomes = [
             outcome
             for outcome in final_outcomes
@@ -123,10 +124,10 @@ class Search:
         )
 
     def _first_trials(self) -> list[Trial]:
-        """Quick families in every space first, then those that learn atoms."""
+        """Return the trials of quick families in every space, then of slow ones."""
         spaces = first_spaces(self.has_few_rows, FIRST_LANDMARKS, self.robust)
         names = [name for name in self.families if not self._is_postponed(name)]
-        if not names:  # only slow ones are asked for
+        if not names:  # the user asked for postponed families only
             names = self.families
         quick_families = [name for name in names if name not in LAST_FAMILIES]
         slow_families = [name for name in names if name in LAST_FAMILIES]
@@ -144,15 +145,15 @@ class Search:
         ]
 
     def _is_postponed(self, name: str) -> bool:
-        """Whether a family waits for others to show where it could do well.
+        """Whether a family is tried only in spaces where other families did well.
 
-        Exact dictionaries of narrow kernels, which no map of few landmarks stands for,
-        are what is best against damage.
+        A robust search tries exact dictionaries at once: in narrow kernels, which few
+        landmarks cannot approximate, they are the most robust to corruption.
         """
         return FAMILIES[name].is_slow and not (self.robust and name == "exact")
 
     def _admit(self, trials: list[Trial]) -> list[Trial]:
-        """Those that are new and suit the data, up to the largest number."""
+        """Return the trials that are new and suit the data, up to max_candidates."""
         n_rows = len(self.y)
         new_trials = [
             trial
@@ -172,7 +173,7 @@ class Search:
     def _surviving_trials(
         self, ranking: list[Outcome], n_survivors: int, stage_number: int
     ) -> list[Trial]:
-        """The best trials; at first also the best one of every family."""
+        """Return the best trials, in the first stage also the best of each family."""
         survivors = ranking[:n_survivors]
         if stage_number < 1:
             for name in self.families:
@@ -182,7 +183,7 @@ class Search:
         return list(dict.fromkeys(outcome.trial for outcome in survivors))
 
     def _similar_trials(self, ranking: list[Outcome]) -> list[Trial]:
-        """Settings and spaces near the best, and slow families in those spaces."""
+        """Return trials similar to the best, and postponed families in their spaces."""
         new_trials: list[Trial] = []
         for trial in (outcome.trial for outcome in ranking[:N_PARENTS]):
             family, space = FAMILIES[trial.family], trial.space
@@ -213,7 +214,8 @@ class Search:
         splits = list(self._splits(stage))
         groups: dict[tuple[Space, bool], list[Trial]] = {}
         for trial in trials:
-            # one map for all; but slow families wait until the quick ones are done
+            # All trials of a space share its map. In the first stage slow families
+            # are tried after the quick ones.
             is_slow = stage_number == 0 and trial.family in LAST_FAMILIES
             groups.setdefault((trial.space, is_slow), []).append(trial)
         valid_outcomes: list[Outcome] = []
@@ -261,7 +263,7 @@ class Search:
     def _comparable_outcome(
         self, trial: Trial, stage_outcomes: list[Outcome]
     ) -> Outcome | None:
-        """The slowest measured trial of its family, otherwise the slowest of all."""
+        """Return the slowest measured trial of its family, or the slowest of all."""
         measured_outcomes = [
             outcome
             for outcome in (*stage_outcomes, *self.outcomes.values())
@@ -286,7 +288,7 @@ class Search:
         for split in splits if outcomes else ():
             features = self._features(trials[0].space, split)
             for outcome in outcomes:
-                # if time runs out, fewer folds are used
+                # If time runs out, the remaining folds are skipped.
                 if outcome.error is None and not self._has_no_time_for(
                     outcome, features.y
                 ):
@@ -294,7 +296,7 @@ class Search:
         return [outcome for outcome in outcomes if outcome.n_fits or outcome.error]
 
     def _has_no_time_for(self, outcome: Outcome, labels: np.ndarray) -> bool:
-        """Whether another fold would take the time of the last fit."""
+        """Whether another fold would leave too little time for the last fit."""
         measured = self.outcomes.get(outcome.trial, outcome)
         refit_seconds, fold_seconds = (
             measured.fit_seconds(len(self.y)),
@@ -305,7 +307,7 @@ class Search:
         )
 
     def _start_outcome(self, trial: Trial, stage: Stage) -> Outcome:
-        """The result with the hits of an earlier stage of the same number of rows."""
+        """Start an outcome from the hits of an earlier stage with as many rows."""
         earlier = self.outcomes.get(trial)
         if earlier is None or earlier.stage.n_rows != stage.n_rows:
             return Outcome(trial, stage, overhead_rows=self.overhead_rows)
@@ -323,7 +325,7 @@ class Search:
         held_out = validation_rows(
             self.X[split.valid], self.std, self.robust, self.seed
         )
-        with quiet():  # of rows that overflow the trial fails
+        with quiet():  # a trial fails on rows that overflow
             for step in steps:
                 held_out = [step.transform(rows) for rows in held_out]
         kernel = self.kernels.kernel(space)
@@ -334,7 +336,7 @@ class Search:
         """Add the result of one fold; record errors instead of raising them."""
         start_seconds = self.clock.elapsed
         trial = outcome.trial
-        # threads slow down small fits
+        # Small fits are slower with threads.
         n_threads = 1 if len(features.y) < ROWS_FOR_THREADS else options.n_threads
         try:
             with options(n_threads=n_threads):
@@ -372,7 +374,7 @@ class Search:
         )
 
     def steps(self, outcome: Outcome, rows: np.ndarray) -> list[Any]:
-        """The steps of the pipeline of a trial, for these rows."""
+        """Return the pipeline steps of a trial for a fit to these rows."""
         trial = outcome.trial
         kernel, class_counts = (
             self.kernels.kernel(trial.space),
@@ -385,5 +387,5 @@ class Search:
 
 
 def as_host_array(X: Any) -> np.ndarray:
-    """Rows in host memory, which folds are taken from."""
+    """Copy the rows to a contiguous array in host memory."""
     return np.ascontiguousarray(to_numpy(X))

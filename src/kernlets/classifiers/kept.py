@@ -1,7 +1,7 @@
-"""The kind of classifiers whose atoms are the samples of each class, by itself.
+"""The family of candidates whose atoms are all samples of each class.
 
-Under noise a residual over few learned atoms loses more than one over all samples of a
-class in a narrow kernel, where many atoms have a small part each and noise averages.
+It is robust to noise: in a narrow kernel the code of a sample spreads over many atoms
+of its class, so that noise averages out, as it does not over few learned atoms.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from .residual import ResidualClassifier
 from .spaces import Space
 
 TINY = np.finfo(np.float32).tiny
-WIDTHS = (1, 2, 3, 5, 8, 12, 20, 30)  # non-zeros that one pursuit is read at
+WIDTHS = (1, 2, 3, 5, 8, 12, 20, 30)  # numbers of non-zeros
 
 
 class ClassSamples(Family):
-    """The samples of each class as its dictionary; all numbers of non-zeros."""
+    """The samples of each class are its dictionary."""
 
     name = "class samples"
     value_name = "n_nonzero_coefs"
@@ -59,7 +59,7 @@ class ClassSamples(Family):
             design.kernel,
             n_components=int(design.class_counts.max()),
             n_nonzero_coefs=value,
-            max_iter=1,  # a sample is represented by itself: nothing is learned
+            max_iter=1,  # every sample is an atom, so there is nothing to learn
             random_state=design.seed,
         )
         return [ResidualClassifier(learner)]
@@ -78,10 +78,10 @@ def residuals_by_width(
     atoms: Array,  # (m, p) not of unit norm
     X: Array,  # (n, p)
 ) -> dict[int, np.ndarray]:  # (n,) each
-    """Squared residuals over samples as atoms, for all numbers of non-zeros.
+    """Compute squared residuals over samples as atoms for all numbers of non-zeros.
 
-    With G_w = L Lᵀ of the first w atoms that a pursuit takes and L z = their
-    correlations, the residual is κ(x, x) − |z|²; z only grows with w.
+    With G_w = L Lᵀ for the first w atoms that a pursuit chooses and L z = their
+    correlations, the residual is κ(x, x) − ‖z‖². A larger w appends entries to z.
     """
     scale = 1 / np.sqrt(np.maximum(to_numpy(kernel.diag(atoms)), TINY))
     gram = to_numpy(kernel(atoms, atoms)) * scale * scale[:, None]
@@ -90,7 +90,7 @@ def residuals_by_width(
     max_nonzeros = min(max(WIDTHS), len(gram))
     atom_indices = to_numpy(OMP(max_nonzeros).solve(gram, corr, energy).indices)
     systems, right_sides = normal_equations(gram, corr, atom_indices)
-    # rounding of Gram matrices of nearly equal samples grows with their size
+    # The rounding error of Gram matrices of nearly equal samples grows with their size.
     ridge = 10 * max_nonzeros * np.finfo(gram.dtype).eps * np.eye(max_nonzeros)
     L = np.linalg.cholesky(systems.astype(np.float64) + ridge)
     z = np.linalg.solve(L, right_sides[:, :, None])[:, :, 0]

@@ -281,10 +281,10 @@ class KSADClassifier(ClassifierMixin, Estimator):
     def _learn_fisher(
         self, F: Array, labels: np.ndarray, rng: np.random.Generator
     ) -> tuple[Array, Array]:
-        """The atoms that separate classes best, and the directions of their codes."""
+        """Compute the atoms that separate classes best, and the training codes."""
         n_classes = int(labels.max()) + 1
         start, scatter = time.perf_counter(), scatter_of_rows(F, labels, n_classes)
-        # the mean of the class means, so that a large class is not at the centre
+        # The mean of the class means does not depend on the sizes of the classes.
         self.centre_ = as_like(scatter.means.mean(0), F)
         atoms, criterion = fisher_directions(F, scatter, self.shrinkage)
         if not criterion > 0:
@@ -348,7 +348,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
 
 
 def _warn_of_uneven_energies(energies: np.ndarray) -> None:  # (n,)
-    """Say that a few samples are so long that the others do not count."""
+    """Warn if a few samples are so long that the others have no influence."""
     ratio = float(energies.max()) / max(float(np.median(energies)), 1e-300)
     if ratio > MAX_ENERGY_RATIO:
         warnings.warn(
@@ -360,7 +360,7 @@ def _warn_of_uneven_energies(energies: np.ndarray) -> None:  # (n,)
 
 
 def directions(rows: Array) -> Array:
-    """Scale rows to unit norm; zero rows and rows of one number stay unchanged."""
+    """Scale rows to unit norm, except zero rows and rows of a single entry."""
     if rows.shape[1] == 1:
         return rows
     xp, squares = namespace(rows), row_norms(rows)
@@ -368,9 +368,9 @@ def directions(rows: Array) -> Array:
 
 
 def _first_atoms(F: Array, rng: np.random.Generator) -> Array:  # (n, k) -> (k, k)
-    """Samples; random directions where fewer of them differ from zero."""
+    """Return k samples, and random directions if fewer of them are not zero."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # none of the k atoms is left out
+        warnings.simplefilter("ignore", UserWarning)  # random atoms fill the shortage
         sample_atoms = start_atoms("samples", F, F.shape[1], rng)
     random_atoms = rng.standard_normal((F.shape[1] - sample_atoms.shape[0], F.shape[1]))
     return namespace(sample_atoms).concat(

@@ -1,4 +1,4 @@
-"""K-SAD's codes: one pass over blocks of samples, with all sums that follow from it."""
+"""The codes and the alternation of K-SAD, computed by blocks of samples."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .scatter import Scatter
 
 @dataclass(frozen=True)
 class KSADSums:
-    """Sums over coded samples."""
+    """Sums over samples and their codes, which can be added for several blocks."""
 
     cross: Array  # (m, k) QᵀΦ, float64
     l1_norm: float  # ‖Q‖₁
@@ -86,7 +86,7 @@ class KSADCodes:
         return sum_rows(code_block, rows, 4 * self.F.shape[1] * self.F.dtype.itemsize)
 
     def state(self, atoms: Array, scatter: Scatter | None) -> dict[str, Any]:
-        """All that the next turn depends on, for a checkpoint."""
+        """Return all that the next iteration depends on, for a checkpoint."""
         return {"atoms": atoms, "scatter": vars(scatter), "codes": self.codes}
 
     def resume(self, state: dict[str, Any], atoms: Array) -> tuple[Array, Scatter]:
@@ -118,7 +118,7 @@ class CodesThenAtoms(Alternation):
 
     def __init__(self, codes: KSADCodes, atoms: Array) -> None:
         self._codes, self.atoms = codes, atoms
-        self.scatter: Scatter | None = None  # of no codes yet
+        self.scatter: Scatter | None = None  # of the codes, before the first None
 
     def current(self) -> Array:
         return self.atoms
@@ -129,11 +129,11 @@ class CodesThenAtoms(Alternation):
         code_sums = self._codes.code(self.atoms, self.scatter)
         self.scatter = code_sums.scatter
         self.atoms = procrustes(code_sums.cross, self.atoms)
-        with quiet():  # the objective is looked at
+        with quiet():  # the loop checks that the objective is finite
             return {"objective": self._codes.objective(code_sums, self.atoms)}
 
     def codes(self) -> Array:  # (n, m)
-        """Codes of the samples for the last atoms."""
+        """Compute the codes of the samples over the last atoms."""
         self._codes.code(self.atoms, self.scatter)
         return self._codes.codes
 
@@ -149,7 +149,7 @@ def _squared_norm(rows: Array) -> Array:
 
 
 def soft_threshold(values: Array, threshold: float) -> Array:
-    """Soft threshold, the proximal map of threshold · |·|."""
+    """Apply the soft threshold, the proximal map of threshold · ‖·‖₁."""
     xp = namespace(values)
     threshold = min(float(threshold), float(xp.finfo(values.dtype).max))
     return values - xp.clip(values, -threshold, threshold)

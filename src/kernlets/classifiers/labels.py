@@ -91,7 +91,7 @@ def _margins(scores: Array) -> Array:
 
 
 def _check_finite(scores: Array) -> Array:
-    """The scores, or an error if they are not finite."""
+    """Return the scores, or raise an error if they are not finite."""
     xp = namespace(scores)
     if not bool(xp.all(xp.isfinite(scores))):
         raise ValueError(
@@ -106,7 +106,7 @@ def class_residuals(
     gram: Array,  # (m, m)
     corr: Array,  # (n, m)
     energy: Array,  # (n,)
-    atom_classes: np.ndarray,  # (m,) places of the classes
+    atom_classes: np.ndarray,  # (m,) class indices
     n_classes: int,
 ) -> Array:  # (n, n_classes)
     """‖x − γ_c D_c‖² = ‖x‖² − 2⟨γ_c, corr_c⟩ + γ_c G γ_cᵀ, class by class."""
@@ -116,7 +116,7 @@ def class_residuals(
     for c in range(n_classes):
         atoms = index_like(np.flatnonzero(atom_classes == c), corr)
         class_codes = dense[:, atoms]
-        with quiet():  # scores are looked at
+        with quiet():  # `_check_finite` refuses scores that overflow
             explained = class_codes * (
                 2 * corr[:, atoms] - class_codes @ gram[atoms][:, atoms]
             )
@@ -130,9 +130,9 @@ def prior_residuals(
     counts: np.ndarray,  # (n_classes,)
     temperature: float = 1.0,
 ) -> Array:  # (n, n_classes)
-    """Residuals with −unit·log(prior) for rows of which nothing was observed.
+    """Set residuals of rows without observed values to −temperature·log(prior).
 
-    The most frequent class wins there, and softmax(−residuals/unit) is the prior.
+    The most frequent class then wins, and softmax(−residuals/temperature) is the prior.
     """
     if not has_gaps(X):
         return residuals
@@ -154,7 +154,7 @@ def prior_residuals(
 def check_labels(
     estimator: Any, y: Any, n_samples: int | None, min_classes: int = 2
 ) -> np.ndarray:
-    """Labels as a NumPy array: one per sample, at least two classes.
+    """Return labels as a NumPy array; check their number and that of the classes.
 
     `n_samples` is None if the number of samples is unknown before they are read.
     """
@@ -177,10 +177,10 @@ def check_labels(
 def repeat_samples(
     estimator: Any, X: Array, y: Any, sample_weight: Any, kernel: Any = None
 ) -> tuple[Array, Any, np.ndarray]:
-    """Samples and labels, each as often as its weight, a whole number, says.
+    """Repeat samples and labels by their weights, which must be whole numbers.
 
-    Third come the numbers of the samples in X. For classifiers that compare samples
-    with each other and have no weights inside.
+    The third result are the row numbers in X. This is for classifiers that compare
+    samples with each other and cannot use weights.
     """
     weights = checked_weights(sample_weight, X)
     row_numbers = repeated(X.shape[0], weights, type(estimator).__name__)

@@ -129,7 +129,7 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         rng: np.random.Generator,
         weights: Weights = None,
     ) -> Array:  # (m, p)
-        """K-SVD on each class by itself."""
+        """Run K-SVD on each class separately."""
 
         def learn_class(
             rows: Array, size: int, seed: int, class_weights: Weights
@@ -194,7 +194,7 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         root_weights: Array,
         weights: Weights,
     ) -> None:
-        """Keep the Θ that was learned together with the atoms."""
+        """Set Θ from √w Θ, which was learned together with the atoms."""
         if not bool((root_weights > 0).all()):
             raise ValueError(
                 "the labels have no weight in training: raise beta above 0"
@@ -202,7 +202,7 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         self.classifier_ = self.label_map_ = weighted_Theta / root_weights
 
     def _scores(self, X: Any) -> Array:  # (n, C)
-        """γΘ, block by block."""
+        """Compute γΘ by blocks of rows."""
         check_is_fitted(self)
 
         def block(rows: Array) -> Array:
@@ -418,14 +418,14 @@ class DKSVDClassifier(JointKSVD):
 
 
 def equal_shares(usable: np.ndarray) -> np.ndarray:  # (C,)
-    """Default number of atoms, equal for all classes; see the parameters."""
+    """Return the default number of atoms, which is equal for all classes."""
     n_classes = len(usable)
     share = max(1, min(int(usable.sum()) // 2, 600) // n_classes)
     return np.full(n_classes, min(usable.min(), share))
 
 
 def one_hot(labels: np.ndarray, n_classes: int, like: Array) -> Array:  # (n, C)
-    """H: 1 at the class of each sample."""
+    """Return H, which has a 1 at the class of each sample."""
     return as_like(np.eye(n_classes)[labels], like)
 
 
@@ -446,7 +446,7 @@ def ridge(
     codes = encode(dictionary, coder, X)
     sums: Statistics = statistics(ExplicitDictionary(H), H, codes, weights)
     gram = double(sums.codes_gram)
-    # a smaller ridge would be lost in rounding if the codes are large
+    # If the codes are large, rounding would cancel a smaller ridge.
     tau = max(tau, gram.shape[0] * eps(gram) * float(diagonal(gram).max()))
     gram = gram + as_like(tau * np.eye(gram.shape[0]), gram)
     return as_like(namespace(gram).linalg.solve(gram, double(sums.cross)), X)
@@ -456,7 +456,7 @@ def split_joint_atoms(
     joint: Array,  # (m, p + C)
     n_features: int,
 ) -> tuple[Array, Array]:  # (m, p), (m, C)
-    """Split joint atoms into unit-norm atoms and labels, divided by the same norms.
+    """Split joint atoms into atoms of unit norm and label parts of the same scale.
 
     This leaves every γΘ unchanged for codes over the atoms alone. An atom that is zero
     in all features is useless for new samples and becomes zero.

@@ -1,4 +1,4 @@
-"""The kinds of classifiers whose atoms are learned, and the table of all kinds."""
+"""Families of candidates that learn atoms, and the table of all families."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from .lc_ksvd import LCKSVDClassifier
 from .residual import ResidualClassifier
 from .spaces import Space
 
-MOST_EXACT_ROWS = 1500  # rows up to which exact kernel K-SVD is better than with a map
+MOST_EXACT_ROWS = 1500  # with more rows a map is as good as exact kernel K-SVD
 
 
 class _Learned(Family):
-    """Dictionaries that are learned: a share of the rows as atoms, and non-zeros."""
+    """A family that learns atoms; it sets their share of the rows and the non-zeros."""
 
     setting_names = ("atoms_per_row", "n_nonzero_coefs")
 
@@ -66,7 +66,7 @@ class _Learned(Family):
         return features.F, features.mapped
 
     def cost(self, space: Space, n_rows: int) -> float:
-        """The cost of a fit; atoms grow with the rows up to a limit."""
+        """Return the cost of a fit, whose atoms grow with the rows up to a limit."""
         n_landmarks, n_atoms = (
             min(space.n_landmarks, n_rows),
             min(n_rows, 10 * MOST_ATOMS),
@@ -75,7 +75,7 @@ class _Learned(Family):
 
     @abstractmethod
     def _classifier(self, design: Design, setting: Setting) -> Any:
-        """The last step."""
+        """Return the last pipeline step."""
 
     def steps(self, design: Design, setting: Setting, value: int) -> list[Any]:
         return [design.map(), self._classifier(design, setting)]
@@ -109,7 +109,7 @@ class Exact(_Learned):
         return fits_into_memory and space.kernel != "linear"
 
     def cost(self, space: Space, n_rows: int) -> float:
-        """Atoms grow with the rows, up to a limit that 10 classes reach here."""
+        """Return the cost of a fit, with a limit on the atoms as for 10 classes."""
         return float(n_rows) ** 2 * min(n_rows, 10 * MOST_ATOMS) ** 0.5
 
     def _rows(self, features: Features) -> tuple[Array, list[Array]]:

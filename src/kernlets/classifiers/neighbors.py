@@ -22,14 +22,14 @@ def count_votes(
     labels: np.ndarray,  # (N,) integers from 0
     n_neighbors: int,
 ) -> Array:  # (n, C)
-    """For each row of Q, the number of nearest points with each label."""
+    """Count the labels among the nearest points of each row of Q."""
     xp, point_labels = namespace(points), index_like(labels, points)
     n_classes = int(labels.max()) + 1
     factors = xp.concat([points * -2, row_norms(points)[:, None]], axis=1).T
 
     def votes_of_block(rows: Array) -> Array:
-        # (‖z‖² − 2qᵀz) / unit in one product; ‖q‖² is the same for all points and left
-        # out, and the unit, which keeps the order, is for rows that would overflow
+        # One product gives (‖z‖² − 2qᵀz) / scale. ‖q‖² is omitted because it is equal
+        # for all points. The scale avoids overflow and does not change the order.
         scale = power_of_two(xp.clip(peaks(rows, axis=1), 1.0, None))
         distances = xp.concat([rows / scale, 1 / scale], axis=1) @ factors
         return _count_labels(

@@ -71,7 +71,7 @@ DEFAULT_ATOMS = 30  # of a small class; a class with fewer samples keeps all of 
 
 
 def _learns_from_streams(classifier: ResidualClassifier) -> bool:
-    """Whether the learner has `partial_fit`; the error names learners that do."""
+    """Whether the learner has `partial_fit`; if not, name learners that do."""
     learner = classifier._learner()
     if hasattr(learner, "partial_fit"):
         return True
@@ -195,7 +195,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
 
         jobs = list(zip(range(len(counts)), counts, seeds, folders, strict=True))
         at_once = fit_together(X, split.counts.max() / split.counts.sum())
-        # where a cluster does the work, threads here only wait
+        # If a cluster does the work, these threads only wait for it.
         with options(n_threads=split.n_concurrent or options.n_threads):
             self.learners_ = parallel(fit_class, jobs, at_once)
         self.classes_ = split.classes
@@ -211,15 +211,15 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
 
     @property
     def _n_tasks(self) -> None:
-        """Its steps are the learners of the classes."""
+        """None for callbacks, because the learner of each class reports its own tasks."""
         return None
 
     def _set_temperature(
         self, X: Array, class_indices: np.ndarray, weights: Weights
     ) -> None:
-        """Set the temperature if dictionaries hold all samples and have no residual.
+        """Set the temperature if the atoms are the samples, so that residuals vanish.
 
-        It is a tenth of the mean residual over the nearest other class.
+        It is then a tenth of the mean residual over the nearest other class.
         """
         weighted_rows = counted_rows(X.shape[0], weights)
         sample = weighted_rows[spread_rows(len(weighted_rows), N_SAMPLED)]
@@ -259,7 +259,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
             if len(rows):
                 class_weights = None if weights is None else weights[rows]
                 with handed_down(take_samples(X, rows, kernel)) as X_c:
-                    if not hasattr(class_learner, "n_features_in_"):  # its first rows
+                    if not hasattr(class_learner, "n_features_in_"):
                         _set_defaults(
                             class_learner,
                             _n_weighted_rows(rows, weights),
@@ -285,7 +285,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         n_classes = len(self.classes_)
         seeds = _seeds(learner, self.random_state, n_classes)
         self.learners_ = [_clone_with_seed(learner, seed) for seed in seeds]
-        self.class_rows_ = [np.empty(0, dtype=np.intp)] * n_classes  # rows are not kept
+        self.class_rows_ = [np.empty(0, dtype=np.intp)] * n_classes
         self.class_count_ = np.zeros(n_classes, dtype=np.int64)
 
     def _class_indices(self, labels: np.ndarray) -> np.ndarray:
@@ -300,7 +300,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         return np.searchsorted(self.classes_, labels)
 
     def _mean_error(self) -> float:
-        """Mean squared residual of the samples that the classes last learned from."""
+        """Return the mean squared residual of the last training rows of all classes."""
         errors_and_counts = [
             (learner.history_["objective"][-1], count)
             for learner, count in zip(self.learners_, self.class_count_, strict=True)
@@ -312,7 +312,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         return float(np.average(errors, weights=counts))
 
     def _is_suitable(self, learner: Any, rows: np.ndarray) -> bool:
-        """Whether a learner, fitted or not, takes the features of these samples."""
+        """Whether a learner is unfitted or was fitted to the features of these rows."""
         n_features = getattr(learner, "n_features_in_", None)
         if isinstance(_fitted_kernel(learner), Precomputed):
             return (
@@ -324,7 +324,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         return KSVD() if self.learner is None else self.learner
 
     def residuals(self, X: Any) -> Array:  # (n, n_classes)
-        """Squared residual of each sample over the dictionary of each class."""
+        """Compute the squared residual of each sample over each dictionary."""
         check_is_fitted(self)
         self._check_all_fitted()
         kernel = _fitted_kernel(self.learners_[0])
@@ -358,7 +358,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         return prior_residuals(residuals, X, self.class_count_, temperature)
 
     def _residuals_by_class(self, X: Array, by_matrix: bool) -> Array:
-        """Residuals as the learners themselves compute them."""
+        """Compute residuals by `reconstruction_error` of each learner."""
         columns = []
         for learner, rows in zip(self.learners_, self.class_rows_, strict=True):
             with handed_down(X[:, rows] if by_matrix else X) as X_c:
@@ -366,7 +366,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         return namespace(columns[0]).stack(columns, axis=1)
 
     def encode(self, X: Any) -> SparseCodes:
-        """Sparse codes over the dictionary of each class by itself, side by side.
+        """Compute sparse codes over each dictionary separately and join their columns.
 
         The atoms of the first class come first. The codes of a sample over one class
         do not depend on the other classes.
@@ -411,7 +411,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
 def _block_residuals(
     class_dictionaries: list[tuple[Dictionary, SparseCoder]], X: Array
 ) -> Array:  # (n, n_classes)
-    """Squared residuals of one block over each dictionary."""
+    """Compute squared residuals of one block over each dictionary."""
     columns = [
         encode(dictionary, coder, X).residual
         for dictionary, coder in class_dictionaries
@@ -429,7 +429,7 @@ class UsedRows(NamedTuple):
 
 
 def _used_rows(X: Any, y: Any, weights: Weights) -> UsedRows:
-    """Rows and labels without those of weight zero, where they are in memory."""
+    """Drop rows of weight zero and their labels, if the rows are in memory."""
     row_numbers = kept(X, weights)
     if row_numbers is None or y is None:
         return UsedRows(X, y, weights, None)
@@ -445,26 +445,26 @@ def _n_weighted_rows(rows: np.ndarray, weights: Weights) -> int:
 
 
 def _learns_from_nan(learner: Any) -> bool:
-    """Whether a learner takes rows with missing values as they are."""
+    """Whether a learner accepts rows with missing values."""
     return getattr(learner, "_learns_gaps", False)
 
 
 def kernel_of(learner: Any) -> Kernel | None:
-    """The kernel of a kernel learner; None for a linear learner."""
+    """Return the kernel of a kernel learner, or None for a linear learner."""
     kernel = getattr(learner, "kernel", None)
     return None if kernel is None else resolve(kernel)
 
 
 def _fitted_kernel(learner: Any) -> Kernel | None:
-    """The same after a fit, with all parameters set."""
+    """Return the kernel of a fitted learner with all parameters set, or None."""
     return getattr(learner, "kernel_", None)
 
 
 def bind_kernel(learner: Any, X: Any, weights: Weights = None) -> Any:
-    """The learner, its kernel's open parameters set from the rows of all classes.
+    """Set the open parameters of the learner's kernel from the rows of all classes.
 
-    Residuals of several classes can be compared in one feature space only. Of blocks
-    the first one decides, as in a feature map.
+    Residuals of several classes can be compared only in one feature space. If X is a
+    stream of blocks, the first block determines the parameters, as in a feature map.
     """
     kernel = kernel_of(learner)
     if kernel is None:
@@ -478,13 +478,13 @@ def _softmax(temperature: float, residuals: Array) -> Array:  # (n, n_classes)
     xp = namespace(residuals)
     scale = max(temperature, float(xp.finfo(residuals.dtype).tiny) ** 0.5)
     excess = residuals - xp.min(residuals, axis=1, keepdims=True)
-    with quiet():  # an overflow has weight 0
+    with quiet():  # a class whose excess overflows gets weight 0
         weights = xp.exp(-excess / as_like(scale, residuals))
     return weights / xp.sum(weights, axis=1, keepdims=True)
 
 
 def _seeds(learner: BaseEstimator, random_state: Any, n: int) -> list[int | None]:
-    """Seeds for n clones of a learner that has no random state of its own."""
+    """Return seeds for n clones of a learner, or None for each if it needs none."""
     params = learner.get_params(deep=False)
     if params.get("random_state", "none needed") is not None:
         return [None] * n
@@ -499,9 +499,10 @@ def _clone_with_seed(learner: BaseEstimator, seed: int | None) -> Any:
 
 
 def _warn_of_small_classes(learner: BaseEstimator, counts: np.ndarray) -> None:
-    """Once for all classes that have fewer samples than atoms were asked for.
+    """Warn once of all classes that have fewer samples than `n_components`.
 
-    As many atoms as the largest class has samples ask for all samples of all classes.
+    There is no warning if `n_components` is the size of the largest class: this is a
+    request for all samples of all classes.
     """
     n_components = learner.get_params(deep=False).get("n_components")
     small_counts = counts[counts < (n_components or 0)]
@@ -520,7 +521,7 @@ def _warn_of_small_classes(learner: BaseEstimator, counts: np.ndarray) -> None:
 
 
 def _fit_learner(learner: Any, X: Any, weights: Weights) -> Any:
-    """A learner fitted to a class, with the defaults of a classifier while it is."""
+    """Fit a learner to the checked rows of a class."""
     weight_arguments = () if weights is None else (None, weights)
     with handed_down(X):
         learner.fit(X, *weight_arguments)
@@ -528,7 +529,7 @@ def _fit_learner(learner: Any, X: Any, weights: Weights) -> Any:
 
 
 def _prepare_learner(learner: Any, n_samples: int, X: Any, weights: Weights) -> Any:
-    """The learner with no more atoms (and non-zeros) than the class has samples."""
+    """Limit atoms and non-zeros to the samples of the class, and set the defaults."""
     params = learner.get_params(deep=False)
     for name in ("n_components", "n_nonzero_coefs"):
         if params.get(name) is not None and params[name] > n_samples:
@@ -538,7 +539,7 @@ def _prepare_learner(learner: Any, n_samples: int, X: Any, weights: Weights) -> 
 
 
 def _set_defaults(learner: Any, n_samples: int, X: Any, weights: Weights) -> None:
-    """Set what is left open of the learner as the rows of its class suggest."""
+    """Set open parameters of the learner to the classifier's defaults."""
     if not isinstance(learner, DictionaryLearner):
         return
     rows = X if hasattr(X, "shape") else first_block(X)[0]
@@ -551,7 +552,7 @@ def _set_defaults(learner: Any, n_samples: int, X: Any, weights: Weights) -> Non
 
 
 def _n_usable(kernel: Kernel | None, X: Any, n_samples: int, weights: Weights) -> int:
-    """How many rows of a class can be atoms; those of blocks are not counted."""
+    """Count the rows of a class that can be atoms; of a stream, return all rows."""
     if is_blocks(X):
         return n_samples
     weights = at_least_one(weights)

@@ -1,8 +1,8 @@
 """Scatter within and between classes, and Fisher's directions.
 
-The ratio that K-SAD adds to its objective, its gradient, and the directions in which
-the criterion behind it is best. Everything comes from sums over the samples of each
-class. Labels are whole numbers from 0 here.
+This module has the ratio that K-SAD adds to its objective, its gradient, and the
+directions that maximise Fisher's criterion. All of them are computed from sums over
+the samples of each class. Labels are whole numbers from 0.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Scatter:
 
     @classmethod
     def of(cls, Q: Array, labels: np.ndarray, n_classes: int) -> Scatter:
-        """The sums over the rows of Q (n, k)."""
+        """Sum over the rows of Q (n, k)."""
         n_columns = Q.shape[1]
         sums = group_sums(_with_energy(Q), labels, n_classes)
         counts = as_like(np.bincount(labels, minlength=n_classes), sums)
@@ -90,7 +90,7 @@ class Scatter:
         return self.within / between if between > 0 else 0.0
 
     def slope(self) -> tuple[Array, Array]:  # (C,), (C, k)
-        """s and t with ∂G/∂q = s_c q − t_c for a sample q of class c.
+        """Return s and t with ∂G/∂q = s_c q − t_c for a sample q of class c.
 
         ∂G/∂q = 2(q − μ_c)/(K_c tr S_b) − (tr S_w/tr S_b²) ∂(tr S_b)/∂q, where the last
         is 2(μ_c − μ), and 0 where all class means agree.
@@ -133,7 +133,7 @@ def _with_energy(Q: Array) -> Array:  # (n, k + 1)
 
 
 def scatter_of_rows(F: Any, labels: np.ndarray, n_classes: int) -> Scatter:
-    """`Scatter.of`, with rows that may be on disk."""
+    """Compute `Scatter.of` by blocks of rows, which may be on disk."""
 
     def scatter_of_block(block: Array, first: int) -> Scatter:
         return Scatter.of(block, labels[first : first + block.shape[0]], n_classes)
@@ -146,7 +146,7 @@ def fisher_directions(
     scatter: Scatter,
     shrinkage: float,
 ) -> tuple[Array, float]:  # (d, k)
-    """The atoms with the largest tr(S_w⁻¹S_b), orthonormal in S_w; and that trace.
+    """Return the atoms with the largest tr(S_w⁻¹S_b), S_w-orthonormal, and the trace.
 
     With S_w the mean scatter within classes plus `shrinkage` times its mean eigenvalue
     on the diagonal, and B the weighted offsets of the class means: the rows of
@@ -162,7 +162,7 @@ def fisher_directions(
     B = scatter.offsets * xp.sqrt(scatter.counts / n)[:, None]
     S_w_inv_Bt = xp.linalg.solve(S_w, B.T)  # (k, C)
     values, vectors = xp.linalg.eigh(B @ S_w_inv_Bt)
-    # the offsets sum to zero, so at least the first value is a rounding error
+    # The weighted offsets sum to zero, so the first eigenvalue is a rounding error.
     n_zero = max(1, int((values <= 1e-9 * values[-1]).sum()))
     directions = (S_w_inv_Bt @ vectors[:, n_zero:]) / xp.sqrt(values[n_zero:])
     return as_like(xp.flip(directions, axis=1).T, F), float(values[n_zero:].sum())

@@ -28,15 +28,15 @@ SCALES: dict[str, tuple[Callable[[], Any], ...]] = {
 }
 KERNELS_WITHOUT_WIDTH = ("linear",)
 POLYNOMIAL = "polynomial"
-SAMPLE_ROWS = 1000  # rows that the default width of a kernel is taken from
-MIDDLE_WIDTH = 0.3  # where slow families begin ...
-NARROW_FACTOR = 10.0  # ... times this against damage
-WIDTH_STEP = 10**0.5  # from one width to the next
+SAMPLE_ROWS = 1000  # the default width of a kernel is computed from so many rows
+MIDDLE_WIDTH = 0.3  # the first width of slow families
+NARROW_FACTOR = 10.0  # a robust search multiplies the first widths by this
+WIDTH_STEP = 10**0.5  # ratio of adjacent widths
 
 
 @dataclass(frozen=True, order=True)
 class Space:
-    """A scaling, a kernel with its width as a multiple of the default, a map's size."""
+    """A scaling, a kernel, its width relative to the default, and a map's landmarks."""
 
     scale: str
     kernel: str
@@ -53,13 +53,13 @@ class Space:
 
 
 def first_spaces(is_short: bool, n_landmarks: int, robust: bool = False) -> list[Space]:
-    """Where a search begins; the `short` list is for few rows.
+    """Return the spaces of the first stage; `is_short` is for few rows.
 
-    Against damage kernels are narrower: noise then moves all values of a kernel by the
-    same factor, and no longer adds up over many atoms.
+    A robust search uses narrower kernels: noise then multiplies all values of a kernel
+    by about the same factor and does not add up over many atoms.
     """
     scales = ("standard", "unit") if is_short else tuple(SCALES)
-    if robust:  # a feature of little variance, made as large as others, is noise only
+    if robust:  # standardising amplifies the noise of features of little variance
         scales = tuple(sorted(scales, key=lambda scale: scale == "standard"))
     width_factor = NARROW_FACTOR if robust else 1.0
     widths = (MIDDLE_WIDTH,) if is_short else (0.1, MIDDLE_WIDTH, 1.0)
@@ -73,7 +73,7 @@ def first_spaces(is_short: bool, n_landmarks: int, robust: bool = False) -> list
 
 
 def near_spaces(space: Space, max_landmarks: int) -> list[Space]:
-    """Other widths, other kernels, more landmarks up to a limit: one change each."""
+    """Return spaces that differ in the width, the kernel or the number of landmarks."""
     scale, kernel, width = space.scale, space.kernel, space.width
     n_landmarks = space.n_landmarks
     spaces = []
@@ -95,24 +95,24 @@ def near_spaces(space: Space, max_landmarks: int) -> list[Space]:
 
 
 def scalers(scale: str) -> list[Any]:
-    """The steps of a scaling, not fitted."""
+    """Return the unfitted steps of a scaling."""
     return [make() for make in SCALES[scale]]
 
 
 @dataclass(frozen=True)
 class SpaceKernels:
-    """The default width of each kernel on some rows, for each scaling."""
+    """Kernels of spaces, with default widths computed from rows of each scaling."""
 
     scaled_rows: dict[str, Array]
 
     @classmethod
     def of(cls, X: np.ndarray) -> SpaceKernels:
-        """The defaults from evenly spaced rows, the same in every search."""
+        """Take evenly spaced rows, which are the same in every search."""
         sample = X[:: -(-len(X) // SAMPLE_ROWS)]
         return cls({scale: scale_rows(scalers(scale), sample) for scale in SCALES})
 
     def kernel(self, space: Space) -> Kernel:
-        """The kernel of a space with its parameters set, the same for all classes."""
+        """Return the kernel of a space with all parameters set."""
         rows = self.scaled_rows[space.scale]
         if not space.has_width:
             return resolve(space.kernel)
@@ -125,14 +125,14 @@ class SpaceKernels:
 
 
 def scale_rows(steps: list[Any], X: Array) -> Array:
-    """Rows after steps that are fitted to them, in place."""
-    with quiet():  # a scaling that overflows gives rows that no candidate can take
+    """Fit the steps to the rows, one after the other, and return the scaled rows."""
+    with quiet():  # candidates refuse rows that overflow
         for step in steps:
             X = step.fit_transform(X)
     return X
 
 
 def feature_map(kernel: Kernel, n_landmarks: int, n_rows: int, seed: int) -> Any:
-    """The map of a space, with no more landmarks than rows."""
+    """Return the unfitted map of a space, with no more landmarks than rows."""
     n_used = min(n_landmarks, n_rows)
     return NystroemMap(kernel, "uniform", n_landmarks=n_used, random_state=seed)

@@ -108,7 +108,7 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self.coder = coder
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SRCClassifier:
-        """Keep the training samples as atoms of unit norm.
+        """Store the training samples as atoms of unit norm.
 
         A row is repeated as often as `sample_weight`, a whole number, says.
         """
@@ -163,14 +163,14 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         )
 
     def encode(self, X: Any) -> SparseCodes:
-        """Sparse codes of the rows of X over the training samples."""
+        """Compute sparse codes of the rows of X over the training samples."""
         check_is_fitted(self)
         like = self.dictionary_.coefs
         X = check_samples(self, X, self.kernel_, like=like, allow_nan=True)
         return encode(self.dictionary_, self.coder_, X)
 
     def residuals(self, X: Any) -> Array:  # (n, n_classes)
-        """Squared residual of each sample with the codes of one class only."""
+        """Compute the squared residual of each sample with the codes of each class."""
         check_is_fitted(self)
         like = self.dictionary_.coefs
         X = check_samples(
@@ -190,7 +190,7 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
             return map_rows(residuals_of_block, X, 3 * dictionary.row_bytes)
 
     def _incomplete_residuals(self, X: Array) -> Array:  # (n, n_classes)
-        """Residuals over what was observed of each row."""
+        """Compute residuals over the observed features of each row."""
         refuse_incomplete_groups(self.coder_)
         (rows, is_observed), all_features = split(X), AllFeatures(self.dictionary_)
         residuals = empty((X.shape[0], len(self.classes_)), like=X)

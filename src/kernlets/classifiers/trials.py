@@ -1,4 +1,4 @@
-"""The candidates of a search (`Trial`), their rows (`Stage`) and results."""
+"""The trials of a search, its stages, and the outcome of a trial in a stage."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .learned import FAMILIES
 from .spaces import Space
 
 FIRST_ROWS, ROWS_PER_CLASS, FACTOR = 300, 10, 3
-FEW_ROWS = 100  # with fewer, folds cannot distinguish many candidates
+FEW_ROWS = 100  # with fewer rows, folds cannot distinguish many candidates
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One candidate, except for the value that its fit is evaluated at."""
+    """A candidate, except for the value of `Family.value_name`."""
 
     space: Space
     family: str
@@ -26,7 +26,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Stage:
-    """How many rows are used, in how many folds, how often."""
+    """A number of rows, folds and repetitions of cross-validation."""
 
     n_rows: int
     n_folds: int
@@ -34,7 +34,7 @@ class Stage:
 
     @property
     def n_train(self) -> int:
-        """Rows that a candidate is fitted to; a single fold is a quarter held out."""
+        """The number of training rows; a single fold holds out a quarter."""
         n_parts = 4 if self.n_folds == 1 else self.n_folds
         return round(self.n_rows * (1 - 1 / n_parts))
 
@@ -45,20 +45,20 @@ class Outcome:
 
     trial: Trial
     stage: Stage
-    hits: Hits = field(default_factory=dict)  # of all rounds with as many rows
-    total: int = 0  # rows that were classified in them
+    hits: Hits = field(default_factory=dict)  # of all stages with as many rows
+    total: int = 0  # number of rows classified in these stages
     n_fits: int = 0  # in this stage
-    seconds: float = 0.0  # of the stage, with the maps
+    seconds: float = 0.0  # of these fits, with the maps
     error: str | None = None
-    overhead_rows: int = 0  # rows up to which a fit takes about the same time
+    overhead_rows: int = 0  # fits to fewer rows take about as long as to so many
 
     @property
     def best_value(self) -> int:
-        """The value at which most is right; the first of equals."""
+        """The value with the most correct predictions, the first of equals."""
         return max(self.hits, key=lambda value: self.smoothed(value).mean())
 
     def smoothed(self, value: int) -> np.ndarray:
-        """Hits at a value, a little of those beside it: chance counts for less."""
+        """Return the hits at a value, smoothed over the two adjacent values."""
         values = list(self.hits)
         i = values.index(value)
         adjacent_hits = [
@@ -76,7 +76,7 @@ class Outcome:
 
     @property
     def shares(self) -> np.ndarray:
-        """The share that is right, for each way to spoil rows; as they are first."""
+        """The accuracy for each corruption; clean rows come first."""
         return self.smoothed(self.best_value) / self.total
 
     @property
@@ -86,7 +86,7 @@ class Outcome:
         return float(np.sqrt(np.sum(shares * (1 - shares)) / self.total) / len(shares))
 
     def fit_seconds(self, n_rows: int) -> float:
-        """Predicted time of a fit to this number of rows."""
+        """Predict the time of a fit to this number of rows."""
         seconds_per_fit = self.seconds / max(1, self.n_fits)
         return seconds_per_fit * self._cost(n_rows) / self._cost(self.stage.n_train)
 
@@ -97,12 +97,12 @@ class Outcome:
         )
 
     def stage_seconds(self, stage: Stage) -> float:
-        """Predicted time of another stage."""
+        """Predict the time of a trial in another stage."""
         return stage.n_folds * stage.repeats * self.fit_seconds(stage.n_train)
 
 
 def plan_stages(n_rows: int, n_classes: int) -> list[Stage]:
-    """Growing parts of the rows; if there are few rows, more folds instead."""
+    """Return stages of growing numbers of rows; few rows get more folds at the end."""
     n_stage_rows = max(FIRST_ROWS, ROWS_PER_CLASS * n_classes)
     stage_sizes = []
     while n_stage_rows < 0.7 * n_rows:
@@ -123,7 +123,7 @@ def _n_folds(n_rows: int) -> int:
 
 
 def describe_outcome(outcome: Outcome) -> dict[str, Any]:
-    """A row of `table_`, of plain values."""
+    """Return a row of `table_`, which has plain values only."""
     trial, family = outcome.trial, FAMILIES[outcome.trial.family]
     setting = dict(zip(family.setting_names, map(float, trial.setting), strict=True))
     if family.value_name and outcome.hits:
