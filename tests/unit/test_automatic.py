@@ -16,10 +16,10 @@ import kernlets
 from kernlets import OMP, RBF, AutoDictionaryClassifier, SRCClassifier, datasets
 from kernlets.classifiers import clock
 from kernlets.classifiers.clock import Clock
-from kernlets.classifiers.families import Design, Features, labels_by_width
-from kernlets.classifiers.folds import sampling_order, splits, validation_rows
+from kernlets.classifiers.families import Design, Features, labels_by_nonzeros
+from kernlets.classifiers.folds import sampling_order, stratified_folds, validation_rows
 from kernlets.classifiers.halving import Search
-from kernlets.classifiers.kept import residuals_by_width
+from kernlets.classifiers.kept import residuals_by_nonzeros
 from kernlets.classifiers.learned import FAMILIES
 from kernlets.classifiers.spaces import Space, SpaceKernels
 from kernlets.classifiers.trials import Outcome, Stage, Trial, plan_stages
@@ -118,7 +118,7 @@ class Machine:
 
     def __init__(self, monkeypatch, speed):
         self.now, self.speed = 0.0, speed
-        monkeypatch.setattr(clock, "now", lambda: self.now)
+        monkeypatch.setattr(clock, "current_time", lambda: self.now)
         for family in FAMILIES.values():
             monkeypatch.setattr(family, "score", self.slow(family))
 
@@ -202,7 +202,7 @@ def test_samples_that_are_nearly_equal_can_all_be_chosen(dtype):
     rng = np.random.default_rng(0)
     atoms = (rng.normal(size=(1, 6)) + 1e-3 * rng.normal(size=(40, 6))).astype(dtype)
     X = rng.normal(size=(20, 6)).astype(dtype)
-    found = residuals_by_width(RBF(gamma=0.01), atoms, X)
+    found = residuals_by_nonzeros(RBF(gamma=0.01), atoms, X)
     residuals = np.stack(list(found.values()), axis=1)
     assert np.isfinite(residuals).all() and residuals.min() > -1e-4
     assert np.all(np.diff(residuals, axis=1) <= 0)
@@ -238,7 +238,7 @@ def test_one_pursuit_gives_all_smaller_ones():
     kernel = RBF(gamma=1e-3)
     widths = [1, 2, 5, 12]
     model = SRCClassifier(kernel).fit(X, y)
-    found = labels_by_width(model, new, widths)
+    found = labels_by_nonzeros(model, new, widths)
     for width in widths:
         alone = SRCClassifier(kernel, coder=OMP(width)).fit(X, y)
         assert np.mean(model.classes_[found[width]] == alone.predict(new)) == 1
@@ -258,7 +258,7 @@ def test_parts_of_the_rows_hold_all_classes_and_grow():
 def test_folds_train_on_every_class_and_hold_out_each_row_once(n_folds):
     labels = np.repeat([0, 1, 2], [20, 2, 1])
     rows = np.arange(23)
-    found = list(splits(rows, labels, n_folds, np.random.default_rng(0)))
+    found = list(stratified_folds(rows, labels, n_folds, np.random.default_rng(0)))
     for split in found:
         assert set(labels[split.train]) == {0, 1, 2}
         assert sorted([*split.train, *split.valid]) == list(rows)

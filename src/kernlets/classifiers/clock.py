@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from math import inf
 
-now = time.perf_counter
+current_time = time.perf_counter
 MARGIN = 1.25  # safety factor on predicted seconds
 
 
@@ -15,7 +15,7 @@ class Clock:
     """The time since the start and a budget of seconds; None is no limit."""
 
     seconds: float | None
-    start_time: float = field(default_factory=lambda: now())
+    start_time: float = field(default_factory=lambda: current_time())
 
     @property
     def budget(self) -> float:
@@ -23,7 +23,7 @@ class Clock:
 
     @property
     def elapsed(self) -> float:
-        return now() - self.start_time
+        return current_time() - self.start_time
 
     @property
     def seconds_left(self) -> float:

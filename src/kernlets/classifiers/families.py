@@ -28,7 +28,7 @@ from .spaces import Space, feature_map
 from .sparse_representation import SRCClassifier
 
 NEIGHBORS = (1, 3, 5, 9, 15)
-WIDTHS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80)  # numbers of non-zeros
+NONZEROS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80)  # numbers of non-zeros
 MOST_ATOMS = 300  # of each class
 Setting = tuple[float, ...]  # values of the parameters in `Family.setting_names`
 Hits = dict[int, np.ndarray]  # parameter value -> correct predictions per corruption
@@ -56,7 +56,7 @@ class Features:
         return self.map.transform(self.X)
 
     @cached_property
-    def mapped(self) -> list[Array]:
+    def mapped_rows(self) -> list[Array]:
         return [self.map.transform(rows) for rows in self.held_out]
 
     def hits(self, predicted: list[np.ndarray]) -> np.ndarray:
@@ -142,7 +142,7 @@ class Fisher(Family):
     def score(self, features: Features, setting: Setting) -> Hits:
         model = self._classifier(features.kernel, setting)
         model._learn(features.F, features.y, generator(features.seed))
-        codes = [model._codes(rows) for rows in features.mapped]
+        codes = [model._codes(rows) for rows in features.mapped_rows]
         return {
             k: self._hits(features, model, codes, k) for k in _neighbor_counts(features)
         }
@@ -196,7 +196,7 @@ def _neighbor_counts(features: Features) -> list[int]:
     return [k for k in NEIGHBORS if k == 1 or k <= len(features.y) // 4]
 
 
-class Samples(Family):
+class AllSamples(Family):
     """All training samples as atoms, `SRCClassifier`."""
 
     name = "samples"
@@ -211,16 +211,16 @@ class Samples(Family):
     def score(self, features: Features, setting: Setting) -> Hits:
         model = SRCClassifier(features.kernel).fit(features.X, features.y)
         max_nonzeros = max(1, model.dictionary_.n_atoms // 2)
-        widths = [w for w in WIDTHS if w <= max_nonzeros]
-        by_width = [labels_by_width(model, X, widths) for X in features.held_out]
-        return {w: features.hits([labels[w] for labels in by_width]) for w in widths}
+        counts = [w for w in NONZEROS if w <= max_nonzeros]
+        predictions = [labels_by_nonzeros(model, X, counts) for X in features.held_out]
+        return {w: features.hits([labels[w] for labels in predictions]) for w in counts}
 
     def steps(self, design: Design, setting: Setting, value: int) -> list[Any]:
         return [SRCClassifier(design.kernel, value)]
 
 
-def labels_by_width(
-    model: SRCClassifier, X: Array, widths: list[int]
+def labels_by_nonzeros(
+    model: SRCClassifier, X: Array, counts: list[int]
 ) -> dict[int, np.ndarray]:
     """Predict class indices for each number of non-zeros from one pursuit.
 
@@ -230,12 +230,12 @@ def labels_by_width(
     dictionary = model.dictionary_
     gram, corr = dictionary.gram(), dictionary.correlate(X)
     energy = dictionary.energy(X)
-    atom_indices = OMP(max(widths)).solve(gram, corr, energy).indices
+    atom_indices = OMP(max(counts)).solve(gram, corr, energy).indices
     problem = gram, corr, energy, model.atom_classes_, len(model.classes_)
     labels = {}
-    for width in widths:
-        codes = least_squares_codes(gram, corr, atom_indices[:, :width])
-        labels[width] = class_residuals(codes, *problem).argmin(axis=1)
+    for n_nonzeros in counts:
+        codes = least_squares_codes(gram, corr, atom_indices[:, :n_nonzeros])
+        labels[n_nonzeros] = class_residuals(codes, *problem).argmin(axis=1)
     return labels
 
 

@@ -1,4 +1,4 @@
-"""Cross-validation splits, and corruptions of validation rows."""
+"""Cross-validation folds, and corruptions of validation rows."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ NOISE_LEVEL, DROPPED_SHARE = 1.0, 0.5
 
 
 @dataclass(frozen=True)
-class Split:
-    """One fold: row numbers for training and for validation."""
+class Fold:
+    """Row numbers for training and for validation."""
 
     train: np.ndarray
     valid: np.ndarray
@@ -42,9 +42,9 @@ def _ranks(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:  # (n,)
     return ranks
 
 
-def splits(
+def stratified_folds(
     rows: np.ndarray, labels: np.ndarray, n_folds: int, rng: np.random.Generator
-) -> Iterator[Split]:
+) -> Iterator[Fold]:
     """Yield stratified folds of these rows; a single fold holds out a quarter.
 
     The only row of a class is never held out, nor are rows if that left one class.
@@ -57,7 +57,7 @@ def splits(
     for fold in range(n_folds):
         is_held_out = folds == fold
         if is_held_out.any() and len(np.unique(row_labels[~is_held_out])) > 1:
-            yield Split(rows[~is_held_out], rows[is_held_out])
+            yield Fold(rows[~is_held_out], rows[is_held_out])
 
 
 def validation_rows(

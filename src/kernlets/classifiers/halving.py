@@ -17,7 +17,7 @@ from ..backend.scale import quiet
 from ..config import options
 from .clock import Clock
 from .families import Design, Features
-from .folds import Split, sampling_order, splits, validation_rows
+from .folds import Fold, sampling_order, stratified_folds, validation_rows
 from .learned import FAMILIES
 from .spaces import (
     MIDDLE_WIDTH,
@@ -211,7 +211,7 @@ class Search:
     ) -> list[Outcome]:
         """Score trials, grouped by space; return the best first."""
         time_share = (stage_number + 1) / len(self.stages)
-        splits = list(self._splits(stage))
+        folds = list(self._folds(stage))
         groups: dict[tuple[Space, bool], list[Trial]] = {}
         for trial in trials:
             # All trials of a space share its map. In the first stage slow families
@@ -225,7 +225,7 @@ class Search:
                 for trial in group_trials
                 if self._is_affordable(trial, stage, time_share, valid_outcomes)
             ]
-            outcomes = self._score_trials(stage, affordable_trials, splits)
+            outcomes = self._score_trials(stage, affordable_trials, folds)
             for outcome in outcomes:
                 self._record(stage_number, outcome)
             valid_outcomes += [outcome for outcome in outcomes if outcome.error is None]
@@ -233,10 +233,10 @@ class Search:
                 break
         return sorted(valid_outcomes, key=lambda outcome: -outcome.score)  # stable
 
-    def _splits(self, stage: Stage) -> Iterator[Split]:
+    def _folds(self, stage: Stage) -> Iterator[Fold]:
         rows = np.sort(self.order[: stage.n_rows])
         for _ in range(stage.repeats):
-            yield from splits(rows, self.y, stage.n_folds, self.rng)
+            yield from stratified_folds(rows, self.y, stage.n_folds, self.rng)
 
     def _is_affordable(
         self,
@@ -282,11 +282,11 @@ class Search:
         )
 
     def _score_trials(
-        self, stage: Stage, trials: list[Trial], splits: list[Split]
+        self, stage: Stage, trials: list[Trial], folds: list[Fold]
     ) -> list[Outcome]:
         outcomes = [self._start_outcome(trial, stage) for trial in trials]
-        for split in splits if outcomes else ():
-            features = self._features(trials[0].space, split)
+        for fold in folds if outcomes else ():
+            features = self._features(trials[0].space, fold)
             for outcome in outcomes:
                 # If time runs out, the remaining folds are skipped.
                 if outcome.error is None and not self._has_no_time_for(
@@ -319,17 +319,15 @@ class Search:
             overhead_rows=self.overhead_rows,
         )
 
-    def _features(self, space: Space, split: Split) -> Features:
+    def _features(self, space: Space, fold: Fold) -> Features:
         steps = scalers(space.scale)
-        X = scale_rows(steps, self.X[split.train])
-        held_out = validation_rows(
-            self.X[split.valid], self.std, self.robust, self.seed
-        )
+        X = scale_rows(steps, self.X[fold.train])
+        held_out = validation_rows(self.X[fold.valid], self.std, self.robust, self.seed)
         with quiet():  # a trial fails on rows that overflow
             for step in steps:
                 held_out = [step.transform(rows) for rows in held_out]
         kernel = self.kernels.kernel(space)
-        y, true_classes = self.y[split.train], self.y[split.valid]
+        y, true_classes = self.y[fold.train], self.y[fold.valid]
         return Features(kernel, space, X, y, held_out, true_classes, self.seed)
 
     def _add_fold(self, outcome: Outcome, features: Features) -> None:

@@ -20,7 +20,7 @@ from .residual import ResidualClassifier
 from .spaces import Space
 
 TINY = np.finfo(np.float32).tiny
-WIDTHS = (1, 2, 3, 5, 8, 12, 20, 30)  # numbers of non-zeros
+NONZEROS = (1, 2, 3, 5, 8, 12, 20, 30)  # numbers of non-zeros
 
 
 class ClassSamples(Family):
@@ -41,7 +41,7 @@ class ClassSamples(Family):
         classes = range(int(features.y.max()) + 1)
         rows_by_class = [features.X[features.y == c] for c in classes]
         residuals_by_array = [
-            [residuals_by_width(features.kernel, X_c, X) for X_c in rows_by_class]
+            [residuals_by_nonzeros(features.kernel, X_c, X) for X_c in rows_by_class]
             for X in features.held_out
         ]
         return {
@@ -51,7 +51,7 @@ class ClassSamples(Family):
                     for class_residuals in residuals_by_array
                 ]
             )
-            for width in WIDTHS
+            for width in NONZEROS
         }
 
     def steps(self, design: Design, setting: Setting, value: int) -> list[Any]:
@@ -73,7 +73,7 @@ def _labels(
     ).argmin(axis=1)
 
 
-def residuals_by_width(
+def residuals_by_nonzeros(
     kernel: Kernel,
     atoms: Array,  # (m, p) not of unit norm
     X: Array,  # (n, p)
@@ -87,7 +87,7 @@ def residuals_by_width(
     gram = to_numpy(kernel(atoms, atoms)) * scale * scale[:, None]
     corr = np.ascontiguousarray(to_numpy(kernel(X, atoms)) * scale)
     energy = to_numpy(kernel.diag(X))
-    max_nonzeros = min(max(WIDTHS), len(gram))
+    max_nonzeros = min(max(NONZEROS), len(gram))
     atom_indices = to_numpy(OMP(max_nonzeros).solve(gram, corr, energy).indices)
     systems, right_sides = normal_equations(gram, corr, atom_indices)
     # The rounding error of Gram matrices of nearly equal samples grows with their size.
@@ -95,4 +95,4 @@ def residuals_by_width(
     L = np.linalg.cholesky(systems.astype(np.float64) + ridge)
     z = np.linalg.solve(L, right_sides[:, :, None])[:, :, 0]
     squared_norms = np.cumsum(z**2, axis=1)
-    return {w: energy - squared_norms[:, min(w, max_nonzeros) - 1] for w in WIDTHS}
+    return {w: energy - squared_norms[:, min(w, max_nonzeros) - 1] for w in NONZEROS}

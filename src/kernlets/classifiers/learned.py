@@ -18,7 +18,7 @@ from .families import (
     Fisher,
     Hits,
     Orthogonal,
-    Samples,
+    AllSamples,
     Setting,
 )
 from .kept import ClassSamples
@@ -63,7 +63,7 @@ class _Learned(Family):
         return {0: features.hits([model.predict(X_valid) for X_valid in held_out])}
 
     def _rows(self, features: Features) -> tuple[Array, list[Array]]:
-        return features.F, features.mapped
+        return features.F, features.mapped_rows
 
     def cost(self, space: Space, n_rows: int) -> float:
         """Return the cost of a fit, whose atoms grow with the rows up to a limit."""
@@ -149,7 +149,7 @@ class LabelConsistent(_Learned):
 
 _FAMILIES: tuple[Family, ...] = (
     Fisher(),
-    Samples(),
+    AllSamples(),
     Classes(),
     Orthogonal(),
     Exact(),

@@ -211,7 +211,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
 
     @property
     def _n_tasks(self) -> None:
-        """None for callbacks, because the learner of each class reports its own tasks."""
+        """None, because the learner of each class reports its own callback tasks."""
         return None
 
     def _set_temperature(

@@ -55,9 +55,9 @@ class Outcome:
     @property
     def best_value(self) -> int:
         """The value with the most correct predictions, the first of equals."""
-        return max(self.hits, key=lambda value: self.smoothed(value).mean())
+        return max(self.hits, key=lambda value: self.smoothed_hits(value).mean())
 
-    def smoothed(self, value: int) -> np.ndarray:
+    def smoothed_hits(self, value: int) -> np.ndarray:
         """Return the hits at a value, smoothed over the two adjacent values."""
         values = list(self.hits)
         i = values.index(value)
@@ -77,7 +77,7 @@ class Outcome:
     @property
     def shares(self) -> np.ndarray:
         """The accuracy for each corruption; clean rows come first."""
-        return self.smoothed(self.best_value) / self.total
+        return self.smoothed_hits(self.best_value) / self.total
 
     @property
     def chance(self) -> float:
