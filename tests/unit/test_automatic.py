@@ -14,15 +14,19 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 import kernlets
 from kernlets import OMP, RBF, AutoDictionaryClassifier, SRCClassifier, datasets
-from kernlets.classifiers import clock
-from kernlets.classifiers.clock import Clock
-from kernlets.classifiers.families import Design, Features, labels_by_nonzeros
-from kernlets.classifiers.folds import sampling_order, stratified_folds, validation_rows
-from kernlets.classifiers.halving import Search
-from kernlets.classifiers.kept import residuals_by_nonzeros
-from kernlets.classifiers.learned import FAMILIES
-from kernlets.classifiers.spaces import Space, SpaceKernels
-from kernlets.classifiers.trials import Outcome, Stage, Trial, plan_stages
+from kernlets.classifiers.auto import clock
+from kernlets.classifiers.auto.candidates import Design, Features, labels_by_nonzeros
+from kernlets.classifiers.auto.class_samples import residuals_by_nonzeros
+from kernlets.classifiers.auto.clock import Clock
+from kernlets.classifiers.auto.folds import (
+    sampling_order,
+    stratified_folds,
+    validation_rows,
+)
+from kernlets.classifiers.auto.learned_candidates import FAMILIES
+from kernlets.classifiers.auto.search import Search
+from kernlets.classifiers.auto.spaces import Space, SpaceKernels
+from kernlets.classifiers.auto.trials import Outcome, Stage, Trial, plan_stages
 
 
 @pytest.fixture(scope="module")

@@ -9,14 +9,14 @@ from sklearn.pipeline import make_pipeline
 
 import kernlets
 from kernlets import FDDLClassifier, NystroemMap, datasets
-from kernlets.classifiers.fisher import (
+from kernlets.classifiers.fddl_codes import CodeDescent, FisherProblem, Quadratic
+from kernlets.classifiers.fddl_objective import (
     ClassLayout,
     FisherSums,
     Moments,
     Penalties,
     improve_atoms,
 )
-from kernlets.classifiers.fisher_codes import CodeDescent, FisherProblem, Quadratic
 from kernlets.datasets import unit_norm
 from kernlets.hot import reference
 

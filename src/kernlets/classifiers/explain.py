@@ -22,11 +22,11 @@ from ..backend.text import printable
 from ..core import Array, Dictionary, SparseCodes
 from ..dictionaries import ExplicitDictionary, KernelDictionary
 from ..learners.exact import KernelLearner
-from .automatic import AutoDictionaryClassifier
+from .auto import AutoDictionaryClassifier
 from .coding import CodingClassifier
 from .ksad import KSADClassifier
 from .residual import ResidualClassifier
-from .sparse_representation import SRCClassifier
+from .src import SRCClassifier
 
 MAX_SHOWN = 5  # classes, atoms and samples in the text
 RESIDUAL = "squared residual"  # the smallest wins; of other measures the largest wins

@@ -27,10 +27,10 @@ from ..learners.iterate import Monitor, iterate
 from ..persistence.checkpoint import Checkpoint
 from ..pursuits import Lasso, encode
 from ..pursuits.coded_sums import completed
-from .allocation import class_atoms, class_sizes
+from .class_atoms import class_atoms, class_sizes
 from .coding import CodingClassifier
-from .fisher import ClassLayout, Penalties, consecutive_slices, zeros
-from .fisher_codes import FisherProblem, FisherProblems
+from .fddl_codes import FisherProblem, FisherProblems
+from .fddl_objective import ClassLayout, Penalties, consecutive_slices, zeros
 from .labels import (
     ResidualVoting,
     check_labels,

@@ -48,7 +48,7 @@ from ..persistence.checkpoint import Checkpoint
 from ..pursuits import OMP, encode
 from ..pursuits.coded_sums import statistics
 from ..updates import KSVDUpdate
-from .allocation import class_atoms, class_sizes
+from .class_atoms import class_atoms, class_sizes
 from .coding import CodingClassifier
 from .labels import ScoreVoting, check_labels
 

@@ -11,18 +11,18 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import as_like, move_like, to_numpy
-from ..backend.constraints import AT_LEAST_1, POSITIVE
-from ..backend.estimator import Estimator
-from ..backend.fill import at_hand
-from ..backend.masks import has_gaps
-from ..backend.pipelines import takes_gaps
-from ..backend.random import generator
-from ..backend.rows import map_rows
-from ..backend.validation import check_rows
-from ..config import options
-from ..core import Array
-from ..fields import (
+from ...backend.arrays import as_like, move_like, to_numpy
+from ...backend.constraints import AT_LEAST_1, POSITIVE
+from ...backend.estimator import Estimator
+from ...backend.fill import at_hand
+from ...backend.masks import has_gaps
+from ...backend.pipelines import takes_gaps
+from ...backend.random import generator
+from ...backend.rows import map_rows
+from ...backend.validation import check_rows
+from ...config import options
+from ...core import Array
+from ...fields import (
     Declared,
     Facts,
     Floats,
@@ -36,13 +36,13 @@ from ..fields import (
     Size,
     Whole,
 )
-from ..imputers import DictionaryImputer
-from ..kernels.complete import completed_rows
-from ..sklearn_base import ClassifierMixin
+from ...imputers import DictionaryImputer
+from ...kernels.complete import completed_rows
+from ...sklearn_base import ClassifierMixin
+from ..labels import check_labels
 from .clock import Clock
-from .halving import Search, as_host_array
-from .labels import check_labels
-from .learned import FAMILIES
+from .learned_candidates import FAMILIES
+from .search import Search, as_host_array
 from .trials import Outcome, describe_outcome
 
 OVERTIME = 0.2  # the last fit may exceed the budget by this share of it

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import to_numpy
-from ..config import options
-from ..core import Array, Kernel
-from ..learners import KernelKSVD
-from ..pursuits import OMP
-from .families import Design, Family, Features, Hits, Setting, normal_equations
-from .residual import ResidualClassifier
+from ...backend.arrays import to_numpy
+from ...config import options
+from ...core import Array, Kernel
+from ...learners import KernelKSVD
+from ...pursuits import OMP
+from ..residual import ResidualClassifier
+from .candidates import Design, Family, Features, Hits, Setting, normal_equations
 from .spaces import Space
 
 TINY = np.finfo(np.float32).tiny

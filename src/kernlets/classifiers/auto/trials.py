@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .families import Hits, Setting
-from .learned import FAMILIES
+from .candidates import Hits, Setting
+from .learned_candidates import FAMILIES
 from .spaces import Space
 
 FIRST_ROWS, ROWS_PER_CLASS, FACTOR = 300, 10, 3

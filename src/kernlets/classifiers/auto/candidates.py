@@ -16,16 +16,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.arrays import to_numpy
-from ..backend.random import generator
-from ..config import options
-from ..core import Array, Kernel, SparseCodes
-from ..pursuits import OMP
-from .ksad import KSADClassifier
-from .labels import class_residuals
-from .neighbors import count_votes
+from ...backend.arrays import to_numpy
+from ...backend.random import generator
+from ...config import options
+from ...core import Array, Kernel, SparseCodes
+from ...pursuits import OMP
+from ..ksad import KSADClassifier
+from ..labels import class_residuals
+from ..neighbors import count_votes
+from ..src import SRCClassifier
 from .spaces import Space, feature_map
-from .sparse_representation import SRCClassifier
 
 NEIGHBORS = (1, 3, 5, 9, 15)
 NONZEROS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80)  # numbers of non-zeros

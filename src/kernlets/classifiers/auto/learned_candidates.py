@@ -7,23 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from ..config import options
-from ..core import Array
-from ..learners import KSVD, KernelKSVD
-from .families import (
+from ...config import options
+from ...core import Array
+from ...learners import KSVD, KernelKSVD
+from ..lc_ksvd import LCKSVDClassifier
+from ..residual import ResidualClassifier
+from .candidates import (
     MOST_ATOMS,
+    AllSamples,
     Design,
     Family,
     Features,
     Fisher,
     Hits,
     Orthogonal,
-    AllSamples,
     Setting,
 )
-from .kept import ClassSamples
-from .lc_ksvd import LCKSVDClassifier
-from .residual import ResidualClassifier
+from .class_samples import ClassSamples
 from .spaces import Space
 
 MOST_EXACT_ROWS = 1500  # with more rows a map is as good as exact kernel K-SVD

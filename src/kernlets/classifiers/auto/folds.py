@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..datasets.corrupt import add_noise, drop_pixels
+from ...datasets.corrupt import add_noise, drop_pixels
 
 LEADING_ROWS = 4  # of each class, which come first in the sampling order
 TRAINING_ONLY = -1  # fold number of rows that are never held out

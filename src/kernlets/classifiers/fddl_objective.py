@@ -7,7 +7,7 @@ objective (7) of LKDL is
         + λ₂ [tr(S_W − S_B) + η‖Γ‖²].
 
 This module has the penalties on codes and the sweep over atoms. The steps over codes
-are in `fisher_codes`, and the classifier is in `fddl`.
+are in `fddl_codes`, and the classifier is in `fddl`.
 """
 
 from __future__ import annotations

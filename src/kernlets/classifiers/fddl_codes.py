@@ -18,7 +18,14 @@ from ..core import Array
 from ..dictionaries import ExplicitDictionary
 from ..learners.iterate import Alternation
 from ..persistence.checkpoint import fitting
-from .fisher import ClassLayout, FisherSums, Moments, Penalties, improve_atoms, zeros
+from .fddl_objective import (
+    ClassLayout,
+    FisherSums,
+    Moments,
+    Penalties,
+    improve_atoms,
+    zeros,
+)
 from .ksad_codes import soft_threshold
 
 STEPS = 100  # largest number of proximal steps in one iteration

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import to_numpy
-from ..backend.scale import quiet
-from ..config import options
+from ...backend.arrays import to_numpy
+from ...backend.scale import quiet
+from ...config import options
+from .candidates import Design, Features
 from .clock import Clock
-from .families import Design, Features
 from .folds import Fold, sampling_order, stratified_folds, validation_rows
-from .learned import FAMILIES
+from .learned_candidates import FAMILIES
 from .spaces import (
     MIDDLE_WIDTH,
     NARROW_FACTOR,
