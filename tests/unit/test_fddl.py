@@ -177,7 +177,7 @@ def test_slope_of_the_codes(rng):
     weights = {"lambda1": 0.0, "lambda2": 0.3, "eta": 1.7}
     steps = descent(X, atoms, codes, **weights)
     steps._step(0.0)
-    gradient = 2 * steps.curvature * (codes - steps.older)
+    gradient = 2 * steps.curvature * (codes - steps.previous_codes)
 
     def J(moved):
         return naive_objective(X, atoms, moved, **weights)
@@ -190,11 +190,11 @@ def test_momentum_is_a_step_from_a_point_ahead(rng):
     weights = {"lambda1": 0.2, "lambda2": 0.3}
     steps = descent(X, atoms, codes, **weights)
     steps._accept(steps._step(0.0))
-    ahead = steps.codes + 0.6 * (steps.codes - steps.older)
+    ahead = steps.codes + 0.6 * (steps.codes - steps.previous_codes)
     steps._step(0.6)
     plain = descent(X, atoms, ahead, **weights)
     plain._step(0.0)
-    np.testing.assert_allclose(steps.older, plain.older, atol=1e-12)
+    np.testing.assert_allclose(steps.previous_codes, plain.previous_codes, atol=1e-12)
 
 
 def test_every_step_over_codes_lowers_the_objective(rng):
@@ -248,8 +248,8 @@ def test_blocks_of_rows_change_nothing(rng):
 def test_sums_add_up(rng):
     codes = rng.standard_normal((7, 4))
     parts = FisherSums.of(codes[:3], 1, 3) + FisherSums.of(codes[3:], 1, 3)
-    np.testing.assert_allclose(parts.classes[1], codes.sum(0))
-    assert not parts.classes[[0, 2]].any()
+    np.testing.assert_allclose(parts.class_sums[1], codes.sum(0))
+    assert not parts.class_sums[[0, 2]].any()
     assert parts.absolute == pytest.approx(np.abs(codes).sum())
     assert parts.squares == pytest.approx((codes**2).sum())
 
@@ -325,7 +325,7 @@ def test_simplified_is_the_same_objective_with_own_codes_only(digits):
     model = FDDLClassifier(simplified=True, lambda2=0.2, **SMALL)
     sizes = np.full(10, 12)
     atoms = unit_norm(np.random.default_rng(0).standard_normal((120, 64)))
-    parts = model._parts(X, np.bincount(y), sizes, atoms)
+    parts = model._make_problems(X, np.bincount(y), sizes, atoms)
     values = [part.code().value() for part in parts]
     layout = ClassLayout.of(np.bincount(y), sizes)
     codes = np.zeros((len(X), 120))
