@@ -90,7 +90,7 @@ class Family(ABC):
     """The names of the parameters in a setting."""
     value_name: ClassVar[str | None] = None
     """The name of the parameter that one fit is evaluated at several values of."""
-    is_slow: ClassVar[bool] = False
+    is_postponed: ClassVar[bool] = False
     """Whether it is tried only in spaces where other families did well."""
     most_rows: ClassVar[float] = inf
     """Beyond this number of rows, only a robust search tries the family."""

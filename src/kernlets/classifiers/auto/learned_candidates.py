@@ -101,7 +101,7 @@ class Exact(_Learned):
     """A dictionary for each class by exact kernel K-SVD."""
 
     name = "exact"
-    is_slow = True
+    is_postponed = True
     most_rows = MOST_EXACT_ROWS
 
     def is_suitable(self, space: Space, n_rows: int) -> bool:
@@ -134,7 +134,7 @@ class LabelConsistent(_Learned):
     """One dictionary and a linear classifier on its codes, `LCKSVDClassifier`."""
 
     name = "label consistent"
-    is_slow = True
+    is_postponed = True
 
     def first_settings(self) -> list[Setting]:
         return [(0.25, 10)]

@@ -150,7 +150,7 @@ class Search:
         A robust search tries exact dictionaries at once: in narrow kernels, which few
         landmarks cannot approximate, they are the most robust to corruption.
         """
-        return FAMILIES[name].is_slow and not (self.robust and name == "exact")
+        return FAMILIES[name].is_postponed and not (self.robust and name == "exact")
 
     def _admit(self, trials: list[Trial]) -> list[Trial]:
         """Return the trials that are new and suit the data, up to max_candidates."""
