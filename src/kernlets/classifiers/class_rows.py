@@ -94,11 +94,13 @@ def _split_on_cluster(estimator: Any, X: Any, y: Any) -> ClassRows:
     classes, class_arrays = dask_labels().split_rows(X, y)
     check_class_count(estimator, classes)
     counts = np.array([class_array.shape[0] for class_array in class_arrays])
-    row_numbers, at_once = (
+    row_numbers, n_concurrent = (
         _no_row_numbers(len(classes)),
         min(len(classes), MAX_CONCURRENT),
     )
-    return ClassRows(classes, counts, row_numbers, class_arrays.__getitem__, at_once)
+    return ClassRows(
+        classes, counts, row_numbers, class_arrays.__getitem__, n_concurrent
+    )
 
 
 def _rows_in_array(

@@ -177,12 +177,12 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         split = split_classes(self, X, y, kernel).with_weighted_counts(weights)
         counts = split.counts.tolist()
         seeds = _seeds(learner, self.random_state, len(counts))
-        folders = branches(type(self).__name__, len(counts))
+        checkpoint_folders = branches(type(self).__name__, len(counts))
         _warn_of_small_classes(learner, split.counts)
 
         def fit_class(job: tuple[int, int, int | None, Any]) -> Any:
-            c, count, seed, folder = job
-            with options(checkpoint=folder):
+            c, count, seed, checkpoint_folder = job
+            with options(checkpoint=checkpoint_folder):
                 class_weights = (
                     None if weights is None else weights[split.row_numbers[c]]
                 )
@@ -193,11 +193,13 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
                 with part_of(self, c, f"class {split.classes[c]}", class_learner):
                     return _fit_learner(class_learner, rows, class_weights)
 
-        jobs = list(zip(range(len(counts)), counts, seeds, folders, strict=True))
-        at_once = fit_together(X, split.counts.max() / split.counts.sum())
+        jobs = list(
+            zip(range(len(counts)), counts, seeds, checkpoint_folders, strict=True)
+        )
+        max_concurrent = fit_together(X, split.counts.max() / split.counts.sum())
         # If a cluster does the work, these threads only wait for it.
         with options(n_threads=split.n_concurrent or options.n_threads):
-            self.learners_ = parallel(fit_class, jobs, at_once)
+            self.learners_ = parallel(fit_class, jobs, max_concurrent)
         self.classes_ = split.classes
         self.class_rows_ = [
             rows if used_rows is None else used_rows[rows] for rows in split.row_numbers
