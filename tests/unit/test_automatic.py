@@ -14,15 +14,19 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 import kernlets
 from kernlets import OMP, RBF, AutoDictionaryClassifier, SRCClassifier, datasets
-from kernlets.classifiers import clock
-from kernlets.classifiers.clock import Clock
-from kernlets.classifiers.families import Design, Features, labels_by_width
-from kernlets.classifiers.folds import sampling_order, splits, validation_rows
-from kernlets.classifiers.halving import Search
-from kernlets.classifiers.kept import residuals_by_width
-from kernlets.classifiers.learned import FAMILIES
-from kernlets.classifiers.spaces import Rates, Space
-from kernlets.classifiers.trials import Outcome, Stage, Trial, plan
+from kernlets.classifiers.auto import clock
+from kernlets.classifiers.auto.candidates import Design, Features, labels_by_nonzeros
+from kernlets.classifiers.auto.class_samples import residuals_by_nonzeros
+from kernlets.classifiers.auto.clock import Clock
+from kernlets.classifiers.auto.folds import (
+    sampling_order,
+    stratified_folds,
+    validation_rows,
+)
+from kernlets.classifiers.auto.learned_candidates import FAMILIES
+from kernlets.classifiers.auto.search import Search
+from kernlets.classifiers.auto.spaces import Space, SpaceKernels
+from kernlets.classifiers.auto.trials import Outcome, Stage, Trial, plan_stages
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +122,7 @@ class Machine:
 
     def __init__(self, monkeypatch, speed):
         self.now, self.speed = 0.0, speed
-        monkeypatch.setattr(clock, "now", lambda: self.now)
+        monkeypatch.setattr(clock, "current_time", lambda: self.now)
         for family in FAMILIES.values():
             monkeypatch.setattr(family, "score", self.slow(family))
 
@@ -132,7 +136,7 @@ class Machine:
         return slowly
 
     def seconds(self, family, space, n_rows):
-        return family.work(space, n_rows) / self.speed
+        return family.cost(space, n_rows) / self.speed
 
 
 def test_a_slow_machine_gets_less_far_and_keeps_the_budget(monkeypatch):
@@ -177,7 +181,7 @@ def test_samples_of_each_class_are_for_damage_or_where_asked_for(wine):
     X, _, y, _ = wine
     for robust in (False, True):
         model = AutoDictionaryClassifier(None, robust=robust, max_candidates=6)
-        families = model.fit(X, y)._families()
+        families = model.fit(X, y)._family_names()
         assert ("class samples" in families) == robust
 
 
@@ -202,7 +206,7 @@ def test_samples_that_are_nearly_equal_can_all_be_chosen(dtype):
     rng = np.random.default_rng(0)
     atoms = (rng.normal(size=(1, 6)) + 1e-3 * rng.normal(size=(40, 6))).astype(dtype)
     X = rng.normal(size=(20, 6)).astype(dtype)
-    found = residuals_by_width(RBF(gamma=0.01), atoms, X)
+    found = residuals_by_nonzeros(RBF(gamma=0.01), atoms, X)
     residuals = np.stack(list(found.values()), axis=1)
     assert np.isfinite(residuals).all() and residuals.min() > -1e-4
     assert np.all(np.diff(residuals, axis=1) <= 0)
@@ -217,19 +221,19 @@ def search_that_knows(robust, *known):
         trial = Trial(Space("none", "rbf", float(number)), "samples", ())
         stage = Stage(n_rows, 3)
         found = {1: np.array(hits, float)}
-        search.known[trial] = Outcome(trial, stage, found, 100, n_fits=3)
+        search.outcomes[trial] = Outcome(trial, stage, found, 100, n_fits=3)
     return search
 
 
 def test_the_winner_has_seen_the_most_rows_though_not_in_the_last_stage():
     search = search_that_knows(False, (60, [99]), (200, [90]), (200, [95]))
-    assert search._winner().trial.space.width == 2
+    assert search._best_outcome().trial.space.width == 2
 
 
 def test_of_candidates_that_differ_by_chance_the_best_on_clean_rows_wins():
     known = (200, [90, 71, 72]), (200, [93, 70, 69]), (200, [99, 50, 50])
-    assert search_that_knows(True, *known)._winner().trial.space.width == 1
-    assert search_that_knows(False, *known)._winner().trial.space.width == 0
+    assert search_that_knows(True, *known)._best_outcome().trial.space.width == 1
+    assert search_that_knows(False, *known)._best_outcome().trial.space.width == 0
 
 
 def test_one_pursuit_gives_all_smaller_ones():
@@ -238,7 +242,7 @@ def test_one_pursuit_gives_all_smaller_ones():
     kernel = RBF(gamma=1e-3)
     widths = [1, 2, 5, 12]
     model = SRCClassifier(kernel).fit(X, y)
-    found = labels_by_width(model, new, widths)
+    found = labels_by_nonzeros(model, new, widths)
     for width in widths:
         alone = SRCClassifier(kernel, coder=OMP(width)).fit(X, y)
         assert np.mean(model.classes_[found[width]] == alone.predict(new)) == 1
@@ -258,7 +262,7 @@ def test_parts_of_the_rows_hold_all_classes_and_grow():
 def test_folds_train_on_every_class_and_hold_out_each_row_once(n_folds):
     labels = np.repeat([0, 1, 2], [20, 2, 1])
     rows = np.arange(23)
-    found = list(splits(rows, labels, n_folds, np.random.default_rng(0)))
+    found = list(stratified_folds(rows, labels, n_folds, np.random.default_rng(0)))
     for split in found:
         assert set(labels[split.train]) == {0, 1, 2}
         assert sorted([*split.train, *split.valid]) == list(rows)
@@ -268,22 +272,22 @@ def test_folds_train_on_every_class_and_hold_out_each_row_once(n_folds):
 
 
 def test_stages_grow_to_all_rows():
-    assert [stage.n_rows for stage in plan(7000, 10)] == [300, 900, 2700, 7000]
-    assert [stage.n_rows for stage in plan(200, 40)] == [200, 200, 200]
-    assert plan(100_000, 10)[-1].n_folds == 1
+    assert [stage.n_rows for stage in plan_stages(7000, 10)] == [300, 900, 2700, 7000]
+    assert [stage.n_rows for stage in plan_stages(200, 40)] == [200, 200, 200]
+    assert plan_stages(100_000, 10)[-1].n_folds == 1
 
 
 def test_one_width_for_all_rows_and_classes():
     X = np.random.default_rng(0).normal(0, 3, (400, 5))
-    kernel = Rates.of(X).kernel(Space("none", "rbf", 0.5))
+    kernel = SpaceKernels.of(X).kernel(Space("none", "rbf", 0.5))
     assert kernel.gamma == pytest.approx(0.5 / (5 * X.var()))
 
 
 def test_every_family_says_what_its_settings_are():
     for family in FAMILIES.values():
-        for setting in family.first():
-            assert len(setting) == len(family.names)
-            for near in family.near(setting):
+        for setting in family.first_settings():
+            assert len(setting) == len(family.setting_names)
+            for near in family.near_settings(setting):
                 assert len(near) == len(setting) and near != setting
 
 
@@ -292,7 +296,7 @@ def test_small_fits_do_not_make_large_ones_seem_impossible():
     trial = Trial(Space("unit", "rbf"), "samples", ())
     told = {"n_fits": 3, "seconds": 0.9}
     by_rows = Outcome(trial, Stage(300, 3), **told)
-    with_overhead = Outcome(trial, Stage(300, 3), **told, small=1000)
+    with_overhead = Outcome(trial, Stage(300, 3), **told, overhead_rows=1000)
     assert by_rows.fit_seconds(200) == with_overhead.fit_seconds(200) == 0.3
     assert by_rows.fit_seconds(7000) == pytest.approx(0.3 * 35**2)
     assert with_overhead.fit_seconds(7000) == pytest.approx(0.3 * 50 / 1.04)

@@ -26,7 +26,7 @@ from kernlets import (
     options,
     preimage,
 )
-from kernlets.classifiers import fisher_codes
+from kernlets.classifiers import fddl_codes
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.kernels import complete
 from kernlets.pursuits import encode, masked
@@ -161,7 +161,7 @@ def test_what_has_converged_is_silent(name, X, y):
 
 def test_codes_of_fddl_that_still_move_are_told(X, y, monkeypatch):
     assert not convergence_warnings(separate, X, y, None)
-    monkeypatch.setattr(fisher_codes, "STEPS", 1)
+    monkeypatch.setattr(fddl_codes, "STEPS", 1)
     (told,) = convergence_warnings(separate, X, y, 1)
     assert "FDDLClassifier" in str(told.message)
     assert "raise max_iter" in str(told.message)

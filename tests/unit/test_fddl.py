@@ -9,20 +9,20 @@ from sklearn.pipeline import make_pipeline
 
 import kernlets
 from kernlets import FDDLClassifier, NystroemMap, datasets
-from kernlets.classifiers.fisher import (
-    CodeSums,
-    Layout,
+from kernlets.classifiers.fddl_codes import CodeDescent, FisherProblem, Quadratic
+from kernlets.classifiers.fddl_objective import (
+    ClassLayout,
+    FisherSums,
     Moments,
     Penalties,
-    improved_atoms,
+    improve_atoms,
 )
-from kernlets.classifiers.fisher_codes import CodeDescent, FisherProblem, Quadratic
 from kernlets.datasets import unit_norm
 from kernlets.hot import reference
 
 COUNTS, SIZES = [5, 3, 4], [2, 4, 3]
 LABELS, OWNERS = np.repeat(range(3), COUNTS), np.repeat(range(3), SIZES)
-LAYOUT = Layout.of(COUNTS, SIZES)
+LAYOUT = ClassLayout.of(COUNTS, SIZES)
 SMALL = {"n_atoms_per_class": 12, "max_iter": 3, "random_state": 0}
 
 
@@ -107,7 +107,7 @@ def test_data_terms_against_loops(part, rng):
     expected = t["total"] + t["own"] + t["cross"]
     assert descent(X, atoms, codes).value() == pytest.approx(expected)
     moments = Moments.of(X, codes, LAYOUT)
-    fit = moments.fit(atoms, LAYOUT)
+    fit = moments.data_terms(atoms, LAYOUT)
     assert fit + 2 * (X**2).sum() == pytest.approx(expected)
 
 
@@ -177,7 +177,7 @@ def test_slope_of_the_codes(rng):
     weights = {"lambda1": 0.0, "lambda2": 0.3, "eta": 1.7}
     steps = descent(X, atoms, codes, **weights)
     steps._step(0.0)
-    gradient = 2 * steps.curvature * (codes - steps.older)
+    gradient = 2 * steps.curvature * (codes - steps.previous_codes)
 
     def J(moved):
         return naive_objective(X, atoms, moved, **weights)
@@ -190,11 +190,11 @@ def test_momentum_is_a_step_from_a_point_ahead(rng):
     weights = {"lambda1": 0.2, "lambda2": 0.3}
     steps = descent(X, atoms, codes, **weights)
     steps._accept(steps._step(0.0))
-    ahead = steps.codes + 0.6 * (steps.codes - steps.older)
+    ahead = steps.codes + 0.6 * (steps.codes - steps.previous_codes)
     steps._step(0.6)
     plain = descent(X, atoms, ahead, **weights)
     plain._step(0.0)
-    np.testing.assert_allclose(steps.older, plain.older, atol=1e-12)
+    np.testing.assert_allclose(steps.previous_codes, plain.previous_codes, atol=1e-12)
 
 
 def test_every_step_over_codes_lowers_the_objective(rng):
@@ -247,9 +247,9 @@ def test_blocks_of_rows_change_nothing(rng):
 
 def test_sums_add_up(rng):
     codes = rng.standard_normal((7, 4))
-    parts = CodeSums.of(codes[:3], 1, 3) + CodeSums.of(codes[3:], 1, 3)
-    np.testing.assert_allclose(parts.classes[1], codes.sum(0))
-    assert not parts.classes[[0, 2]].any()
+    parts = FisherSums.of(codes[:3], 1, 3) + FisherSums.of(codes[3:], 1, 3)
+    np.testing.assert_allclose(parts.class_sums[1], codes.sum(0))
+    assert not parts.class_sums[[0, 2]].any()
     assert parts.absolute == pytest.approx(np.abs(codes).sum())
     assert parts.squares == pytest.approx((codes**2).sum())
 
@@ -261,7 +261,7 @@ def test_atoms_are_improved_one_by_one(xp, rng):
     """The last one updated is the best of its kind: its slope points at itself."""
     X, atoms, codes = problem(rng)
     moments = Moments.of(xp.asarray(X), xp.asarray(codes), LAYOUT)
-    moved = xp.to_numpy(improved_atoms(xp.asarray(atoms), moments, LAYOUT))
+    moved = xp.to_numpy(improve_atoms(xp.asarray(atoms), moments, LAYOUT))
     np.testing.assert_allclose(np.linalg.norm(moved, axis=1), 1)
 
     def J(D):
@@ -277,7 +277,7 @@ def test_atoms_are_improved_one_by_one(xp, rng):
 
 def test_each_atom_of_the_sweep_lowers_the_objective(rng):
     X, atoms, codes = problem(rng)
-    moved = improved_atoms(atoms, Moments.of(X, codes, LAYOUT), LAYOUT)
+    moved = improve_atoms(atoms, Moments.of(X, codes, LAYOUT), LAYOUT)
     values = []
     for k in range(len(atoms) + 1):
         mixed = np.vstack([moved[:k], atoms[k:]])
@@ -288,7 +288,7 @@ def test_each_atom_of_the_sweep_lowers_the_objective(rng):
 def test_unused_atoms_stay(rng):
     X, atoms, codes = problem(rng)
     codes[:, 4] = 0
-    moved = improved_atoms(atoms, Moments.of(X, codes, LAYOUT), LAYOUT)
+    moved = improve_atoms(atoms, Moments.of(X, codes, LAYOUT), LAYOUT)
     np.testing.assert_array_equal(moved[4], atoms[4])
 
 
@@ -325,9 +325,9 @@ def test_simplified_is_the_same_objective_with_own_codes_only(digits):
     model = FDDLClassifier(simplified=True, lambda2=0.2, **SMALL)
     sizes = np.full(10, 12)
     atoms = unit_norm(np.random.default_rng(0).standard_normal((120, 64)))
-    parts = model._parts(X, np.bincount(y), sizes, atoms)
+    parts = model._make_problems(X, np.bincount(y), sizes, atoms)
     values = [part.code().value() for part in parts]
-    layout = Layout.of(np.bincount(y), sizes)
+    layout = ClassLayout.of(np.bincount(y), sizes)
     codes = np.zeros((len(X), 120))
     for part, rows, columns in zip(parts, layout.rows, layout.columns, strict=True):
         codes[rows, columns] = part.codes

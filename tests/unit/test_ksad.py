@@ -10,7 +10,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernlets import KSADClassifier, Lasso, NystroemMap, datasets, load, save
-from kernlets.classifiers.ksad_codes import CodesThenAtoms, KSADCodes, soft
+from kernlets.classifiers.ksad_codes import CodesThenAtoms, KSADCodes, soft_threshold
 from kernlets.classifiers.neighbors import count_votes, smallest
 from kernlets.classifiers.scatter import NormScatter, Scatter, fisher_directions
 from kernlets.datasets import unit_norm
@@ -132,7 +132,9 @@ def test_new_codes_of_line_15_have_no_threshold(digits, tmp_path):
     np.testing.assert_allclose(model.encode(X_new).toarray(), corr)
     usual = KSADClassifier(**params).fit(X, y)
     np.testing.assert_array_equal(model.codes_, usual.codes_)
-    np.testing.assert_allclose(usual.encode(X_new).toarray(), soft(corr, 0.15))
+    np.testing.assert_allclose(
+        usual.encode(X_new).toarray(), soft_threshold(corr, 0.15)
+    )
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict(X_new), model.predict(X_new))
@@ -175,13 +177,13 @@ def test_codes_and_sums_of_one_pass(xp, rng):
     Z = nearest_orthonormal(rng.standard_normal((7, 7)))
     codes = KSADCodes(xp.asarray(F), labels, beta1=0.4, beta2=3.0)
     first = codes.code(xp.asarray(Z), None)
-    Q = soft(F @ Z.T, 0.2)
+    Q = soft_threshold(F @ Z.T, 0.2)
     np.testing.assert_allclose(xp.to_numpy(codes.codes), Q, atol=1e-12)
     np.testing.assert_allclose(xp.to_numpy(first.cross), Q.T @ F, atol=1e-10)
     again = codes.code(xp.asarray(Z), first.scatter)
     scale, shift = Scatter.of(Q, labels, 4).slope()
     gradient = scale[labels][:, None] * Q - shift[labels]
-    Q = soft(F @ Z.T - 1.5 * gradient, 0.2)
+    Q = soft_threshold(F @ Z.T - 1.5 * gradient, 0.2)
     np.testing.assert_allclose(xp.to_numpy(codes.codes), Q, atol=1e-12)
     within, between = naive_traces(Q, labels)
     expected = ((F - Q @ Z) ** 2).sum() + 0.4 * np.abs(Q).sum() + 3 * within / between
@@ -190,7 +192,7 @@ def test_codes_and_sums_of_one_pass(xp, rng):
 
 def test_soft_threshold():
     values = np.array([-3.0, -0.5, 0.0, 0.4, 2.0])
-    np.testing.assert_allclose(soft(values, 0.5), [-2.5, 0, 0, 0, 1.5])
+    np.testing.assert_allclose(soft_threshold(values, 0.5), [-2.5, 0, 0, 0, 1.5])
 
 
 def test_objective_never_rises_without_the_fisher_term(digits):

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 import kernlets
 from kernlets import RBF, DKSVDClassifier, LCKSVDClassifier, NystroemMap, datasets
-from kernlets.classifiers.lc_ksvd import apart, beside, one_hot, ridge
+from kernlets.classifiers.lc_ksvd import join_columns, one_hot, ridge, split_joint_atoms
 from kernlets.datasets import unit_norm
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.learners import KSVD
@@ -60,7 +60,9 @@ def test_labels_beside_the_samples_are_the_objective(alpha, beta, rng):
     codes, Theta = rng.standard_normal((5, 6)), rng.standard_normal((6, 3))
     model = LCKSVDClassifier(alpha=alpha, beta=beta)
     root = np.sqrt(model._label_weights(sizes))
-    joint = beside(X, one_hot(labels, 3, X) * root) - codes @ beside(D, Theta * root)
+    joint = join_columns(X, one_hot(labels, 3, X) * root) - codes @ join_columns(
+        D, Theta * root
+    )
     terms = naive_terms(X, labels, owners, codes, D, Theta[:, owners], Theta)
     assert (joint**2).sum() == pytest.approx(terms @ [1, alpha, beta])
 
@@ -120,7 +122,9 @@ def test_objective_falls(digits):
 def test_atoms_and_classifier_are_scaled_back_together(xp, rng):
     joint = rng.standard_normal((6, 9))
     joint[4, :5] = 0
-    atoms, labels = (xp.to_numpy(part) for part in apart(xp.asarray(joint), 5))
+    atoms, labels = (
+        xp.to_numpy(part) for part in split_joint_atoms(xp.asarray(joint), 5)
+    )
     live = np.arange(6) != 4
     np.testing.assert_allclose(np.linalg.norm(atoms[live], axis=1), 1)
     assert not atoms[4].any() and not labels[4].any()

@@ -179,7 +179,7 @@ def test_classes_on_disk_share_the_memory(tmp_path, monkeypatch):
             at_work -= 1
         return learner.fit(X)
 
-    monkeypatch.setattr(residual, "_fitted", fitted)
+    monkeypatch.setattr(residual, "_fit_learner", fitted)
     for memory, expected in (("1MB", 4), ("150KB", 2), ("100KB", 1)):
         most = 0
         with options(memory=memory, n_threads=4):

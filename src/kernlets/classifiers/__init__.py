@@ -1,13 +1,13 @@
 """Classifiers that use dictionaries."""
 
 from .. import _classes_by_name
-from .automatic import AutoDictionaryClassifier
+from .auto import AutoDictionaryClassifier
 from .explain import explain
 from .fddl import FDDLClassifier
 from .ksad import KSADClassifier
 from .lc_ksvd import DKSVDClassifier, LCKSVDClassifier
 from .residual import ResidualClassifier
-from .sparse_representation import SRCClassifier
+from .src import SRCClassifier
 
 CLASSIFIERS = {
     "residual": ResidualClassifier,

@@ -16,36 +16,36 @@ from ..backend.weights import Weights
 from ..core import Array, Kernel
 from ..kernels import Precomputed
 from ..kernels.check_samples import check_samples, takes_rows
-from .labels import check_count, checked_labels
+from .labels import check_class_count, check_labels
 
-MANY = 16  # number of classes that a cluster works on at a time
+MAX_CONCURRENT = 16  # classes that a cluster works on at a time
 
 
 @dataclass(frozen=True)
-class ClassParts:
+class ClassRows:
     """The classes, their numbers of rows, and access to their rows."""
 
     classes: np.ndarray  # (n_classes,)
     counts: np.ndarray  # (n_classes,)
-    rows: list[np.ndarray]  # row numbers; empty if the rows are not in one array
-    part: Callable[[int], Any]  # the rows of a class; a call may allocate memory
-    at_once: int | None = None  # classes that a cluster works on; None: as threads
+    row_numbers: list[np.ndarray]  # of each class; empty if X is not one array
+    rows_of_class: Callable[[int], Any]  # a call may allocate memory
+    n_concurrent: int | None = None  # classes at a time; None: the number of threads
 
-    def counted(self, weights: Weights) -> ClassParts:
-        """The same with counts by the weights of the rows."""
+    def with_weighted_counts(self, weights: Weights) -> ClassRows:
+        """Return the same classes with sums of weights as counts."""
         if weights is None:
             return self
-        counts = [int(weights[rows].sum()) for rows in self.rows]
+        counts = [int(weights[rows].sum()) for rows in self.row_numbers]
         return replace(self, counts=np.array(counts))
 
 
-def labelled_rows(
+def check_labelled_rows(
     estimator: Any, X: Any, kernel: Kernel | None, allow_nan: bool = False
 ) -> Any:
-    """Check X for a fit, which sets the number of features; blocks as they are read."""
+    """Check X for a fit and set the number of features; check blocks when read."""
     if not is_stream(X, kernel):
-        keys: dict[str, Any] = {"ensure_min_samples": 2, "allow_nan": allow_nan}
-        return check_samples(estimator, X, kernel, reset=True, lazy=True, **keys)
+        checks: dict[str, Any] = {"ensure_min_samples": 2, "allow_nan": allow_nan}
+        return check_samples(estimator, X, kernel, reset=True, lazy=True, **checks)
     if isinstance(X, Iterator):
         raise ValueError(
             "X is an iterator that can be read only once, but each class reads it: "
@@ -54,74 +54,92 @@ def labelled_rows(
     head = next(iter(X), None)
     if head is None:
         raise no_blocks()
-    gaps = {"allow_nan": allow_nan}
-    like = check_rows(estimator, head, reset=True, **gaps)[:0]
-    return Blocks(lambda: (check_rows(estimator, b, like=like, **gaps) for b in X))
+    nan_option = {"allow_nan": allow_nan}
+    like = check_rows(estimator, head, reset=True, **nan_option)[:0]
+    return Blocks(
+        lambda: (check_rows(estimator, block, like=like, **nan_option) for block in X)
+    )
 
 
 def is_stream(X: Any, kernel: Kernel | None) -> bool:
-    """Whether X is an iterable of blocks, and not of samples that are arrays."""
+    """Whether X is an iterable of blocks of rows, not of samples that are arrays."""
     return is_blocks(X) and takes_rows(kernel)
 
 
 def split_classes(
     estimator: Any, X: Any, y: Any, kernel: Kernel | None = None
-) -> ClassParts:
+) -> ClassRows:
     """Split checked rows by their labels."""
     if is_dask(X) and y is not None:
         return _split_on_cluster(estimator, X, y)
     n_rows = getattr(X, "shape", [None])[0]  # blocks have no shape
-    labels = checked_labels(estimator, y, n_rows)
-    classes, codes = np.unique(labels, return_inverse=True)
+    labels = check_labels(estimator, y, n_rows)
+    classes, class_indices = np.unique(labels, return_inverse=True)
     if n_rows is None:
-        rows, part = _no_rows(len(classes)), _from_blocks(X, codes)
+        row_numbers, rows_of_class = (
+            _no_row_numbers(len(classes)),
+            _rows_in_blocks(X, class_indices),
+        )
     else:
-        rows = [np.flatnonzero(codes == c) for c in range(len(classes))]
-        part = _from_array(X, rows, kernel)
-    return ClassParts(classes, np.bincount(codes), rows, part)
+        row_numbers = [np.flatnonzero(class_indices == c) for c in range(len(classes))]
+        rows_of_class = _rows_in_array(X, row_numbers, kernel)
+    return ClassRows(classes, np.bincount(class_indices), row_numbers, rows_of_class)
 
 
-def _no_rows(n_classes: int) -> list[np.ndarray]:
+def _no_row_numbers(n_classes: int) -> list[np.ndarray]:
     return [np.empty(0, dtype=np.intp)] * n_classes
 
 
-def _split_on_cluster(estimator: Any, X: Any, y: Any) -> ClassParts:
-    classes, parts = dask_labels().split_rows(X, y)
-    check_count(estimator, classes)
-    counts = np.array([part.shape[0] for part in parts])
-    rows, at_once = _no_rows(len(classes)), min(len(classes), MANY)
-    return ClassParts(classes, counts, rows, parts.__getitem__, at_once)
+def _split_on_cluster(estimator: Any, X: Any, y: Any) -> ClassRows:
+    classes, class_arrays = dask_labels().split_rows(X, y)
+    check_class_count(estimator, classes)
+    counts = np.array([class_array.shape[0] for class_array in class_arrays])
+    row_numbers, n_concurrent = (
+        _no_row_numbers(len(classes)),
+        min(len(classes), MAX_CONCURRENT),
+    )
+    return ClassRows(
+        classes, counts, row_numbers, class_arrays.__getitem__, n_concurrent
+    )
 
 
-def _from_array(
-    X: Any, rows: list[np.ndarray], kernel: Kernel | None
+def _rows_in_array(
+    X: Any, row_numbers: list[np.ndarray], kernel: Kernel | None
 ) -> Callable[[int], Any]:
-    """Rows of one array; rows of a large array on disk stay there."""
+    """Return a function for the rows of a class; those of a large file stay on disk."""
     if isinstance(kernel, Precomputed):
-        return lambda c: rows_of(X, rows[c], kernel)
-    return lambda c: select_rows(X, rows[c])
+        return lambda c: take_samples(X, row_numbers[c], kernel)
+    return lambda c: select_rows(X, row_numbers[c])
 
 
-def rows_of(X: Array, rows: np.ndarray, kernel: Kernel | None) -> Array:
-    """Some samples in memory; rows and columns of a precomputed matrix."""
-    part = X[index_like(rows, X)]
-    return part[:, index_like(rows, X)] if isinstance(kernel, Precomputed) else part
+def take_samples(X: Array, row_numbers: np.ndarray, kernel: Kernel | None) -> Array:
+    """Select samples in memory; rows and columns of a precomputed matrix."""
+    samples = X[index_like(row_numbers, X)]
+    return (
+        samples[:, index_like(row_numbers, X)]
+        if isinstance(kernel, Precomputed)
+        else samples
+    )
 
 
-def _from_blocks(X: Any, codes: np.ndarray) -> Callable[[int], Blocks]:
-    """Blocks with the rows of one class, taken as each block is read."""
+def _rows_in_blocks(X: Any, class_indices: np.ndarray) -> Callable[[int], Blocks]:
+    """Return a function for the blocks of a class, selected as each block is read."""
 
-    def members(c: int) -> Iterator[Array]:
-        begin = 0
+    def blocks_of_class(c: int) -> Iterator[Array]:
+        start = 0
         for block in X:
-            end = begin + block.shape[0]
-            if end > len(codes):
-                raise ValueError(f"X has more rows than the {len(codes)} labels of y")
-            chosen = np.flatnonzero(codes[begin:end] == c)
-            if len(chosen):
-                yield block[index_like(chosen, block)]
-            begin = end
-        if begin != len(codes):
-            raise ValueError(f"X has {begin} rows but y has {len(codes)} labels")
+            end = start + block.shape[0]
+            if end > len(class_indices):
+                raise ValueError(
+                    f"X has more rows than the {len(class_indices)} labels of y"
+                )
+            row_numbers = np.flatnonzero(class_indices[start:end] == c)
+            if len(row_numbers):
+                yield block[index_like(row_numbers, block)]
+            start = end
+        if start != len(class_indices):
+            raise ValueError(
+                f"X has {start} rows but y has {len(class_indices)} labels"
+            )
 
-    return lambda c: Blocks(lambda: members(c))
+    return lambda c: Blocks(lambda: blocks_of_class(c))

@@ -1,4 +1,4 @@
-"""Base class of classifiers that are also transformers: codes are features."""
+"""Base class of classifiers that are also transformers, with codes as features."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .labels import prior_residuals
 class CodingClassifier(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, Estimator
 ):
-    """Codes over one dictionary for all classes, `dictionary_` with `coder_`."""
+    """A classifier that codes samples by `coder_` over one `dictionary_`."""
 
     _declared: ClassVar[Declared] = {
         "dictionary_": Part(ExplicitDictionary, m="m", p="p"),
@@ -54,7 +54,7 @@ class CodingClassifier(
         return self.dictionary_.atoms
 
     def encode(self, X: Any) -> SparseCodes:
-        """Sparse codes of the rows of X over all atoms."""
+        """Compute sparse codes of the rows of X over all atoms."""
         check_is_fitted(self)
         return encode(self.dictionary_, self.coder_, self._new_rows(X))
 
@@ -63,19 +63,19 @@ class CodingClassifier(
         like = self.dictionary_.atoms
         return check_rows(self, X, by_blocks=True, like=like, allow_nan=True)
 
-    def _known_by_prior(self, residuals: Array, X: Array) -> Array:  # (n, C)
-        """The residuals, of rows without an observed value by the sizes of classes."""
+    def _prior_residuals(self, residuals: Array, X: Array) -> Array:  # (n, C)
+        """Replace residuals of rows whose values are all missing by class priors."""
         return prior_residuals(residuals, X, self.class_count_)
 
     def _training_rows(self, X: Any) -> Array:
-        """Checked samples to learn from."""
-        gaps = at_hand(X)
+        """Check the samples of a fit."""
+        allow_nan = at_hand(X)
         return check_rows(
-            self, X, reset=True, ensure_min_samples=2, whole=True, allow_nan=gaps
+            self, X, reset=True, ensure_min_samples=2, whole=True, allow_nan=allow_nan
         )
 
     def transform(self, X: Any) -> Array:  # (n, m)
-        """Discriminative codes of the rows of X over all atoms, dense.
+        """Compute dense, discriminative codes of the rows of X over all atoms.
 
         The result is `LazyRows` for a memory map whose codes do not fit into the memory
         option.

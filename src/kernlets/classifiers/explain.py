@@ -1,7 +1,7 @@
-"""Explains a label: scores of the classes, atoms in the code, training samples.
+"""Explanations of labels: scores of the classes, atoms in the code, training samples.
 
-Each kind of classifier has its own explanation; for a pipeline or the automatic
-classifier it is that of the classifier at the end.
+Each kind of classifier has its own function; a pipeline and the automatic classifier
+use that of their last step.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from ..backend.text import printable
 from ..core import Array, Dictionary, SparseCodes
 from ..dictionaries import ExplicitDictionary, KernelDictionary
 from ..learners.kernel_learner import KernelLearner
-from .automatic import AutoDictionaryClassifier
+from .auto import AutoDictionaryClassifier
 from .coding import CodingClassifier
 from .ksad import KSADClassifier
 from .residual import ResidualClassifier
-from .sparse_representation import SRCClassifier
+from .src import SRCClassifier
 
-SHOWN = 5  # atoms and samples in the text
-RESIDUAL = "squared residual"  # the smallest wins; for other measures the largest
+MAX_SHOWN = 5  # classes, atoms and samples in the text
+RESIDUAL = "squared residual"  # the smallest wins; of other measures the largest wins
 
 
 @dataclass(frozen=True)
 class AtomUse:
     """An atom in the code of a row."""
 
-    atom: int  # place in the dictionary of its class, or of all classes
-    label: Any  # its class, None where it belongs to none
+    atom: int  # index in the dictionary of its class, or of all classes
+    label: Any  # its class, or None if it belongs to no class
     weight: float
 
 
@@ -53,7 +53,7 @@ class SampleUse:
 
     def __str__(self) -> str:
         row = self.row if self.name is None else printable(self.name)
-        return f"row {row}{_of_class(self.label)}: {self.weight:+.4g}"
+        return f"row {row}{_class_text(self.label)}: {self.weight:+.4g}"
 
 
 @dataclass(frozen=True)
@@ -67,45 +67,45 @@ class Explanation:
     """What the scores are: squared residuals, of which the smallest wins; or scores or
     shares of votes, of which the largest does."""
     atoms: tuple[AtomUse, ...]  # largest weights first
-    samples: tuple[SampleUse, ...]  # empty where they are not known
+    samples: tuple[SampleUse, ...]  # empty if the model does not refer to them
 
     @property
     def order(self) -> np.ndarray:  # (C,)
-        """Places of the classes, the winner first."""
+        """Class indices from best to worst."""
         best_first = self.scores if self.measure == RESIDUAL else -self.scores
         return np.argsort(best_first, kind="stable")
 
     def __str__(self) -> str:
         label = f"label {printable(self.label)}"
-        return "\n".join([label, *self._class_lines(), *self._uses()])
+        return "\n".join([label, *self._class_lines(), *self._use_lines()])
 
     def _class_lines(self) -> list[str]:
         lines = [
             f"  class {printable(self.classes[c])}: {self.scores[c]:.4g}"
-            for c in self.order[:SHOWN]
+            for c in self.order[:MAX_SHOWN]
         ]
-        left = len(self.classes) - len(lines)
-        more = [f"  and {left} more"] if left > 0 else []
-        return [f"{self.measure} of each class:", *lines, *more]
+        n_omitted = len(self.classes) - len(lines)
+        omission = [f"  and {n_omitted} more"] if n_omitted > 0 else []
+        return [f"{self.measure} of each class:", *lines, *omission]
 
-    def _uses(self) -> list[str]:
+    def _use_lines(self) -> list[str]:
         atoms = [
-            f"  atom {use.atom}{_of_class(use.label)}: {use.weight:+.4g}"
-            for use in self.atoms[:SHOWN]
+            f"  atom {use.atom}{_class_text(use.label)}: {use.weight:+.4g}"
+            for use in self.atoms[:MAX_SHOWN]
         ]
-        rows = [f"  {use}" for use in self.samples[:SHOWN]]
+        rows = [f"  {use}" for use in self.samples[:MAX_SHOWN]]
         return [
             *(["atoms of largest weight:", *atoms] if atoms else []),
             *(["training rows behind them:", *rows] if rows else []),
         ]
 
 
-def _of_class(label: Any) -> str:
+def _class_text(label: Any) -> str:
     return "" if label is None else f", class {printable(label)}"
 
 
 def explain(model: Any, x: Any) -> Explanation:
-    """Why a fitted classifier gives a row its label.
+    """Explain why a fitted classifier gives a row its label.
 
     Parameters
     ----------
@@ -134,18 +134,20 @@ def explain(model: Any, x: Any) -> Explanation:
     row = _one_row(x)
     model = _best_estimator(model)
     if not isinstance(model, AutoDictionaryClassifier):
-        return _with_names(_explained(model, row), row_names(model))
+        return _with_names(_explain_row(model, row), row_names(model))
     check_is_fitted(model)
-    found = _explained(model.best_pipeline_, row)
-    rows = getattr(model, "best_rows_", None)
-    if rows is not None:
-        samples = (replace(use, row=int(rows[use.row])) for use in found.samples)
-        found = replace(found, samples=tuple(samples))
-    return _with_names(found, row_names(model))
+    explanation = _explain_row(model.best_pipeline_, row)
+    row_numbers = getattr(model, "best_rows_", None)
+    if row_numbers is not None:
+        samples = (
+            replace(use, row=int(row_numbers[use.row])) for use in explanation.samples
+        )
+        explanation = replace(explanation, samples=tuple(samples))
+    return _with_names(explanation, row_names(model))
 
 
 def _best_estimator(model: Any) -> Any:
-    """What a search such as `GridSearchCV` ended with, or the model itself."""
+    """Return the best estimator of a search such as `GridSearchCV`, or the model."""
     if hasattr(model, "cv_results_") and not hasattr(model, "best_estimator_"):
         raise ValueError(
             f"model is a {type(model).__name__} with refit=False, which has no fitted "
@@ -154,32 +156,41 @@ def _best_estimator(model: Any) -> Any:
     return getattr(model, "best_estimator_", model)
 
 
-def _with_names(found: Explanation, names: np.ndarray | None) -> Explanation:
-    """The explanation with names of training rows, where these have names."""
-    samples = (replace(use, name=row_name(names, use.row)) for use in found.samples)
-    return replace(found, samples=tuple(samples))
+def _with_names(explanation: Explanation, names: np.ndarray | None) -> Explanation:
+    """Add the names of training rows to an explanation, if they have any."""
+    samples = (
+        replace(use, name=row_name(names, use.row)) for use in explanation.samples
+    )
+    return replace(explanation, samples=tuple(samples))
 
 
-def _explained(model: Any, row: Array) -> Explanation:
-    last = last_step(model)
-    answer = next((f for kind, f in ANSWERS.items() if isinstance(last, kind)), None)
-    if answer is None:
+def _explain_row(model: Any, row: Array) -> Explanation:
+    classifier = last_step(model)
+    explain_row = next(
+        (
+            function
+            for kind, function in EXPLAINERS.items()
+            if isinstance(classifier, kind)
+        ),
+        None,
+    )
+    if explain_row is None:
         advice = (
             "detectors explain themselves: call its method explain(X)"
-            if is_outlier_detector(last)
+            if is_outlier_detector(classifier)
             else "use a classifier of kernlets, or a pipeline that ends in one"
         )
         raise TypeError(
-            f"{type(last).__name__} has no atoms to explain a label by: {advice}"
+            f"{type(classifier).__name__} has no atoms to explain a label by: {advice}"
         )
     label = to_numpy(model.predict(row))[0]
-    return answer(last, before_last(model, row), label, _step_before(model))
+    return explain_row(classifier, before_last(model, row), label, _step_before(model))
 
 
 def _step_before(model: Any) -> Any:
-    """The step that computes the rows of the last step, or None."""
-    is_behind = isinstance(model, Pipeline) and len(model) > 1
-    return model[-2] if is_behind else None
+    """Return the pipeline step before the last one, or None."""
+    has_steps_before = isinstance(model, Pipeline) and len(model) > 1
+    return model[-2] if has_steps_before else None
 
 
 def _one_row(x: Any) -> Array:
@@ -192,34 +203,38 @@ def _one_row(x: Any) -> Array:
     return row
 
 
-def _per_class(
+def _explain_residual_classifier(
     model: ResidualClassifier, row: Array, label: Any, feature_map: Any
 ) -> Explanation:
-    """Codes of the winner over its own dictionary."""
+    """Explain by the codes over the dictionary of the winning class."""
     winner = int(np.flatnonzero(model.classes_ == label)[0])
     learner = model.learners_[winner]
     weights = _dense(learner.encode(row))
     atoms = _atom_uses(weights, lambda atom: label)
-    # only these learners have all training rows as anchors, in their order
-    places = model.class_rows_[winner] if isinstance(learner, KernelLearner) else None
-    parts = _sample_weights(learner.dictionary_, weights, feature_map, places)
-    samples = _sample_uses(*parts, lambda row: _label_of(model, row))
+    # The anchors of these learners are all training rows of the class, in order.
+    class_rows = (
+        model.class_rows_[winner] if isinstance(learner, KernelLearner) else None
+    )
+    sample_weights = _sample_weights(
+        learner.dictionary_, weights, feature_map, class_rows
+    )
+    samples = _sample_uses(*sample_weights, lambda row: _label_of(model, row))
     scores = to_numpy(model.residuals(row))[0]
     return Explanation(label, model.classes_, scores, RESIDUAL, atoms, samples)
 
 
 def _label_of(model: ResidualClassifier, row: int) -> Any:
-    """The class of a training row."""
+    """Return the class of a training row, or None."""
     for label, rows in zip(model.classes_, model.class_rows_, strict=True):
         if row in rows:
             return label
     return None
 
 
-def _all_samples(
+def _explain_src(
     model: SRCClassifier, row: Array, label: Any, feature_map: Any
 ) -> Explanation:
-    """Atoms are training rows."""
+    """Explain by codes whose atoms are training rows."""
     weights = _dense(model.encode(row))
     labels = model.classes_[model.atom_classes_]
     atoms = _atom_uses(weights, labels.__getitem__)
@@ -230,31 +245,31 @@ def _all_samples(
     return Explanation(label, model.classes_, scores, RESIDUAL, atoms, samples)
 
 
-def _all_classes(
+def _explain_coding_classifier(
     model: Any, row: Array, label: Any, feature_map: Any
 ) -> Explanation:
-    """One dictionary of atoms that were assigned to classes."""
+    """Explain by codes over one dictionary whose atoms belong to classes."""
     weights = _dense(model.encode(row))
     labels = model.classes_[model.atom_classes_]
     atoms = _atom_uses(weights, labels.__getitem__)
-    parts = _sample_weights(model.dictionary_, weights, feature_map, None)
-    samples = _sample_uses(*parts, lambda row: None)
-    by_residual = hasattr(model, "residuals")
-    scores = to_numpy(model.residuals(row) if by_residual else model._scores(row))[0]
-    measure = RESIDUAL if by_residual else "score"
+    sample_weights = _sample_weights(model.dictionary_, weights, feature_map, None)
+    samples = _sample_uses(*sample_weights, lambda row: None)
+    has_residuals = hasattr(model, "residuals")
+    scores = to_numpy(model.residuals(row) if has_residuals else model._scores(row))[0]
+    measure = RESIDUAL if has_residuals else "score"
     return Explanation(label, model.classes_, scores, measure, atoms, samples)
 
 
-def _neighbours(
+def _explain_ksad(
     model: KSADClassifier, row: Array, label: Any, feature_map: Any
 ) -> Explanation:
-    """The nearest training codes vote: their weight is their share of all votes."""
+    """Explain by the nearest training codes, whose weights are shares of the votes."""
     code = _dense(model.encode(row))
     distances = np.sum((to_numpy(model.codes_) - code) ** 2, axis=1)
-    nearest = np.argsort(distances, kind="stable")[: model.n_neighbors]
+    nearest_rows = np.argsort(distances, kind="stable")[: model.n_neighbors]
     share = 1 / model.n_neighbors
-    rows = getattr(model, "code_rows_", np.arange(len(distances)))[nearest]
-    labels = model.classes_[model.code_classes_[nearest]]
+    rows = getattr(model, "code_rows_", np.arange(len(distances)))[nearest_rows]
+    labels = model.classes_[model.code_classes_[nearest_rows]]
     classes = dict(zip(rows.tolist(), labels, strict=True))
     shares = np.full(len(rows), share)
     samples = _sample_uses(rows, shares, classes.__getitem__)
@@ -268,14 +283,17 @@ def _dense(codes: SparseCodes) -> np.ndarray:  # (m,)
 
 
 def _atom_uses(
-    weights: np.ndarray, label: Callable[[int], Any]
+    weights: np.ndarray, label_of: Callable[[int], Any]
 ) -> tuple[AtomUse, ...]:
-    chosen = _largest(weights)
-    return tuple(AtomUse(int(a), label(a), float(weights[a])) for a in chosen)
+    atom_indices = _largest(weights)
+    return tuple(
+        AtomUse(int(atom), label_of(atom), float(weights[atom]))
+        for atom in atom_indices
+    )
 
 
 def _largest(weights: np.ndarray) -> np.ndarray:
-    """Indices of the non-zero weights, largest first."""
+    """Return the indices of the non-zero weights, largest first."""
     order = np.argsort(-np.abs(weights), kind="stable")
     return order[weights[order] != 0]
 
@@ -284,16 +302,16 @@ def _sample_weights(
     dictionary: Dictionary,
     weights: np.ndarray,  # (m,)
     feature_map: Any,
-    places: np.ndarray | None,
+    class_rows: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray]:  # (r,), (r,)
-    """Rows behind the atoms, and γA: how much of each represents the sample.
+    """Return training rows and their weights γA in the representation of the sample.
 
-    `places` are the training rows of a class, if they are the anchors of its kernel
+    `class_rows` are the training rows of a class, if they are the anchors of its kernel
     dictionary. Behind a map the landmarks are the anchors.
     """
     rows = None
-    if isinstance(dictionary, KernelDictionary) and places is not None:
-        rows = places
+    if isinstance(dictionary, KernelDictionary) and class_rows is not None:
+        rows = class_rows
     indices = getattr(feature_map, "landmark_indices_", None)
     is_mapped = indices is not None and hasattr(feature_map, "projection_")
     if is_mapped and isinstance(dictionary, ExplicitDictionary):
@@ -305,22 +323,24 @@ def _sample_weights(
 
 
 def _sample_uses(
-    rows: np.ndarray, weights: np.ndarray, label: Callable[[int], Any]
+    rows: np.ndarray, weights: np.ndarray, label_of: Callable[[int], Any]
 ) -> tuple[SampleUse, ...]:
-    """Rows with their weights; those of a row that is there several times add up."""
-    distinct, first, places = np.unique(rows, return_index=True, return_inverse=True)
-    order = np.argsort(first)  # as they come, among equal weights
-    sums = np.bincount(places, weights, len(distinct))[order]
-    rows = distinct[order]
+    """List the rows by weight; the weights of a repeated row are added."""
+    distinct_rows, first_positions, positions = np.unique(
+        rows, return_index=True, return_inverse=True
+    )
+    order = np.argsort(first_positions)  # rows of equal weight stay in this order
+    sums = np.bincount(positions, weights, len(distinct_rows))[order]
+    rows = distinct_rows[order]
     return tuple(
-        SampleUse(int(rows[i]), label(int(rows[i])), float(sums[i]))
+        SampleUse(int(rows[i]), label_of(int(rows[i])), float(sums[i]))
         for i in _largest(sums)
     )
 
 
-ANSWERS: dict[type, Callable[..., Explanation]] = {
-    ResidualClassifier: _per_class,
-    SRCClassifier: _all_samples,
-    CodingClassifier: _all_classes,
-    KSADClassifier: _neighbours,
+EXPLAINERS: dict[type, Callable[..., Explanation]] = {
+    ResidualClassifier: _explain_residual_classifier,
+    SRCClassifier: _explain_src,
+    CodingClassifier: _explain_coding_classifier,
+    KSADClassifier: _explain_ksad,
 }

@@ -27,18 +27,18 @@ from ..learners.loop import Monitor, iterate
 from ..persistence.checkpoint import Checkpoint
 from ..pursuits import Lasso, encode
 from ..pursuits.coded_sums import completed
-from .allocation import class_atoms, class_sizes
+from .class_atoms import class_atoms, class_sizes
 from .coding import CodingClassifier
-from .fisher import Layout, Penalties, bounds, zeros
-from .fisher_codes import FisherProblem, FisherProblems
+from .fddl_codes import FisherProblem, FisherProblems
+from .fddl_objective import ClassLayout, Penalties, consecutive_slices, zeros
 from .labels import (
     ResidualVoting,
-    checked_labels,
+    check_labels,
     class_residuals,
-    repeated_samples,
+    repeat_samples,
 )
 
-NEARNESS = {"local": 0.005, "global": 0.5}  # default weight of the class means
+DEFAULT_GAMMA = {"local": 0.005, "global": 0.5}  # default weight of the class means
 
 
 class FDDLClassifier(ResidualVoting, CodingClassifier):
@@ -177,105 +177,128 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         """
         self._validate_params()
         X = self._training_rows(X)
-        X, y, _ = repeated_samples(self, X, y, sample_weight)
+        X, y, _ = repeat_samples(self, X, y, sample_weight)
         X = completed_rows(X)
-        labels = checked_labels(self, y, X.shape[0])
+        labels = check_labels(self, y, X.shape[0])
         self.classes_, labels = np.unique(labels, return_inverse=True)
         self.class_count_ = np.bincount(labels)
         order = np.argsort(labels, kind="stable")
         X, labels = X[index_like(order, X)], labels[order]
-        given = self.n_atoms_per_class, half_of_samples, X, labels, self.classes_
-        sizes = class_sizes(*given)
+        size_arguments = (
+            self.n_atoms_per_class,
+            half_of_samples,
+            X,
+            labels,
+            self.classes_,
+        )
+        sizes = class_sizes(*size_arguments)
         self.atom_classes_ = np.repeat(np.arange(len(sizes)), sizes)
         rng = generator(self.random_state)
-        first = class_atoms(X, labels, sizes, rng, cluster_atoms)
-        parts = self._parts(X, np.bincount(labels), sizes, first)
-        self._alternate(parts)
+        first_atoms = class_atoms(X, labels, sizes, rng, cluster_atoms)
+        problems = self._make_problems(X, np.bincount(labels), sizes, first_atoms)
+        self._learn(problems)
         self.coder_ = Lasso(self.lambda1 / 2)  # its squared error is halved
-        self.class_means_ = _side_by_side([part.means for part in parts])
+        self.class_means_ = _join_means([problem.means for problem in problems])
         return self
 
-    def _parts(
+    def _make_problems(
         self, X: Array, counts: np.ndarray, sizes: np.ndarray, atoms: Array
     ) -> list[FisherProblem]:
-        """One problem per class, or one for all, started from the codes of the former.
+        """Return one problem per class if `simplified`, otherwise one for all classes.
 
-        In the end few codes use atoms of other classes, and the small problems are
-        fast.
+        The latter starts from the codes of the former: few codes of a solution use
+        atoms of other classes, and the small problems are fast.
         """
         penalties = Penalties(self.lambda1, self.lambda2, self.eta, X.shape[0])
-        largest = float(namespace(X).finfo(X.dtype).max) ** 0.5
-        if not self.lambda2 * (1 + self.eta) <= largest:
+        largest_weight = float(namespace(X).finfo(X.dtype).max) ** 0.5
+        if not self.lambda2 * (1 + self.eta) <= largest_weight:
             raise ValueError(
                 f"lambda2={self.lambda2:g}, eta={self.eta:g} are too large for numbers "
                 f"of {X.dtype}: the weights of the paper are below 1"
             )
-        layout = Layout.of(counts, sizes)
-        places = list(zip(layout.rows, layout.columns, strict=True))
-        alone = [
-            FisherProblem(X[rows], atoms[columns], Layout.of([n], [size]), penalties)
-            for (rows, columns), n, size in zip(places, counts, sizes, strict=True)
+        layout = ClassLayout.of(counts, sizes)
+        class_slices = list(zip(layout.rows, layout.columns, strict=True))
+        class_problems = [
+            FisherProblem(
+                X[rows],
+                atoms[columns],
+                ClassLayout.of([n_samples], [n_atoms]),
+                penalties,
+            )
+            for (rows, columns), n_samples, n_atoms in zip(
+                class_slices, counts, sizes, strict=True
+            )
         ]
         if self.simplified:
-            return alone
-        parallel(FisherProblem.code, alone)
+            return class_problems
+        parallel(FisherProblem.code, class_problems)
         codes = zeros(layout.shape, X)
-        for part, place in zip(alone, places, strict=True):
-            codes[place] = part.codes
+        for problem, class_slice in zip(class_problems, class_slices, strict=True):
+            codes[class_slice] = problem.codes
         return [FisherProblem(X, atoms, layout, penalties, codes)]
 
-    def _alternate(self, parts: list[FisherProblem]) -> None:
-        steps = FisherProblems(parts)
+    def _learn(self, problems: list[FisherProblem]) -> None:
+        """Alternate between codes and atoms, then update the codes once more."""
+        alternation = FisherProblems(problems)
         monitor = Monitor.of(self, measure="mean objective")
-        self.history_, self.n_iter_ = iterate(steps, monitor, self._checkpoint(parts))
-        self.dictionary_ = steps.current()
-        last = parallel(FisherProblem.code, parts)
-        if not all(descent.converged for descent in last):  # earlier ones go on in it
+        self.history_, self.n_iter_ = iterate(
+            alternation, monitor, self._checkpoint(problems)
+        )
+        self.dictionary_ = alternation.current()
+        descents = parallel(FisherProblem.code, problems)
+        # Earlier descents need not converge, because the next iteration continues them.
+        if not all(descent.converged for descent in descents):
             warn_unfinished(
                 f"{type(self).__name__}: codes of the training samples still moved "
                 f"after max_iter={self.max_iter} iterations: raise max_iter"
             )
 
-    def _checkpoint(self, parts: list[FisherProblem]) -> Checkpoint:
+    def _checkpoint(self, problems: list[FisherProblem]) -> Checkpoint:
         return Checkpoint.of(
             self,
-            samples=[part.X for part in parts],
-            labels=np.concatenate([part.layout.counts for part in parts]),
-            start=[part.atoms for part in parts],
+            samples=[problem.X for problem in problems],
+            labels=np.concatenate([problem.layout.counts for problem in problems]),
+            start=[problem.atoms for problem in problems],
         )
 
     def residuals(self, X: Any) -> Array:  # (n, C)
-        """Residual of each sample for each class, by the chosen `scheme`."""
+        """Compute the residual of each sample for each class, by the `scheme`."""
         check_is_fitted(self)
-        residuals = self._local if self.scheme == "local" else self._global()
+        residuals_of_rows = (
+            self._local_scheme if self.scheme == "local" else self._global_scheme()
+        )
 
         def block(rows: Array) -> Array:
-            return self._known_by_prior(residuals(self._filled_in(rows)), rows)
+            return self._prior_residuals(
+                residuals_of_rows(self._fill_missing(rows)), rows
+            )
 
         return map_rows(block, self._new_rows(X), 3 * self.dictionary_.row_bytes)
 
-    def _filled_in(self, X: Array) -> Array:
-        """Rows whose gaps hold what their codes over all atoms say."""
+    def _fill_missing(self, X: Array) -> Array:
+        """Replace missing values by those that the codes over all atoms represent."""
         if not has_gaps(X):
             return X
         codes = encode(self.dictionary_, self.coder_, X)
         return completed(self.dictionary_, codes, X)
 
     @property
-    def _nearness(self) -> float:
-        return NEARNESS[self.scheme] if self.gamma is None else self.gamma
+    def _mean_weight(self) -> float:
+        return DEFAULT_GAMMA[self.scheme] if self.gamma is None else self.gamma
 
-    def _local(self, X: Array) -> Array:  # (n, C)
+    def _local_scheme(self, X: Array) -> Array:  # (n, C)
         """min over γ of ‖x − γD_c‖² + lambda1 ‖γ‖₁ + gamma ‖γ − μ_c^c‖², for each c."""
-        out = empty((X.shape[0], len(self.classes_)), like=X)
-        for c, columns in enumerate(bounds(np.bincount(self.atom_classes_))):
+        residuals = empty((X.shape[0], len(self.classes_)), like=X)
+        for c, columns in enumerate(
+            consecutive_slices(np.bincount(self.atom_classes_))
+        ):
             atoms, mean = self.components_[columns], self.class_means_[c, columns]
-            out[:, c] = self._local_residuals(X, atoms, mean)
-        return out
+            residuals[:, c] = self._local_residuals(X, atoms, mean)
+        return residuals
 
     def _local_residuals(self, X: Array, atoms: Array, mean: Array) -> Array:  # (n,)
         """A lasso: the last term adds gamma I to the Gram matrix, gamma μ to corr."""
-        gamma = self._nearness
+        gamma = self._mean_weight
         gram = atoms @ atoms.T + as_like(gamma * np.eye(len(atoms)), atoms)
         energy = row_norms(X) + gamma * (mean @ mean)
         codes = self.coder_.solve(gram, X @ atoms.T + gamma * mean, energy)
@@ -283,43 +306,45 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         weight = min(float(self.lambda1), float(xp.finfo(X.dtype).max))
         return codes.residual + weight * xp.abs(codes.values).sum(1)
 
-    def _global(self) -> Callable[[Array], Array]:
+    def _global_scheme(self) -> Callable[[Array], Array]:
         """‖x − γ^c D_c‖² + gamma ‖γ − μ_c‖², with codes over all atoms."""
         dictionary, gram = self.dictionary_, self.dictionary_.gram()
-        places, gamma = self.atom_classes_, self._nearness
+        atom_classes, gamma = self.atom_classes_, self._mean_weight
         means = ExplicitDictionary(self.class_means_)
 
         def block(X: Array) -> Array:
-            with quiet():  # the coder refuses what overflows
+            with quiet():  # the coder refuses values that overflow
                 corr, energy = dictionary.correlate(X), dictionary.energy(X)
             codes = self.coder_.solve(gram, corr, energy)
             dense = codes.toarray()
-            apart = means.energy(dense)[:, None] - 2 * means.correlate(dense)
-            apart = apart + row_norms(self.class_means_)
-            own = class_residuals(codes, gram, corr, energy, places, len(self.classes_))
-            return own + gamma * apart
+            mean_distances = means.energy(dense)[:, None] - 2 * means.correlate(dense)
+            mean_distances = mean_distances + row_norms(self.class_means_)
+            squared_errors = class_residuals(
+                codes, gram, corr, energy, atom_classes, len(self.classes_)
+            )
+            return squared_errors + gamma * mean_distances
 
         return block
 
 
 def half_of_samples(usable: np.ndarray) -> np.ndarray:  # (C,)
-    """Default number of atoms of each class."""
+    """Return the default number of atoms of each class."""
     return np.clip(usable // 2, 1, 100)
 
 
 def cluster_atoms(
     rows: Array, size: int, seed: int, weights: Weights = None
 ) -> Array:  # (m, p)
-    """The first atoms of a class: centres of k-means clusters."""
+    """Return the centres of k-means clusters as first atoms of a class."""
     return start_atoms("kmeans", rows, size, np.random.default_rng(seed), weights)
 
 
-def _side_by_side(parts: list[Array]) -> Array:  # (C, m)
-    """One matrix unchanged, or several of one row each as a block diagonal."""
-    if len(parts) == 1:
-        return parts[0]
-    sizes = bounds([part.shape[1] for part in parts])
-    whole = zeros((len(parts), sizes[-1].stop), parts[0])
-    for row, (part, columns) in enumerate(zip(parts, sizes, strict=True)):
-        whole[row, columns] = part[0]
-    return whole
+def _join_means(means: list[Array]) -> Array:  # (C, m)
+    """Return one matrix unchanged, or several of one row each as a block diagonal."""
+    if len(means) == 1:
+        return means[0]
+    column_slices = consecutive_slices([mean.shape[1] for mean in means])
+    joint_means = zeros((len(means), column_slices[-1].stop), means[0])
+    for row, (mean, columns) in enumerate(zip(means, column_slices, strict=True)):
+        joint_means[row, columns] = mean[0]
+    return joint_means

@@ -40,13 +40,14 @@ from ..persistence.checkpoint import Checkpoint
 from ..pursuits.bookkeeping import pack
 from ..sklearn_base import ClassifierMixin
 from ..updates.orthogonal import nearest_orthonormal
-from .ksad_codes import CodesThenAtoms, KSADCodes, soft
-from .labels import checked_labels, repeated_samples
+from .ksad_codes import CodesThenAtoms, KSADCodes, soft_threshold
+from .labels import check_labels, repeat_samples
 from .neighbors import count_votes
 from .scatter import NormScatter, Scatter, fisher_directions, scatter_of_rows
 
 BETWEEN = {"trace": Scatter, "norm": NormScatter}
-UNEVEN = 1e4  # times the typical κ(x, x): samples that outweigh all others
+#: A κ(x, x) above this multiple of the median outweighs all other samples.
+MAX_ENERGY_RATIO = 1e4
 
 
 class KSADClassifier(ClassifierMixin, Estimator):
@@ -216,25 +217,29 @@ class KSADClassifier(ClassifierMixin, Estimator):
         """
         self._validate_params()
         kernel = resolve(self.kernel)
-        needed: dict[str, Any] = {"ensure_min_samples": 2, "whole": True}
-        needed["allow_nan"] = at_hand(X)
-        X = check_samples(self, X, kernel, reset=True, **needed)
-        X, y, self.code_rows_ = repeated_samples(self, X, y, sample_weight, kernel)
+        checks: dict[str, Any] = {"ensure_min_samples": 2, "whole": True}
+        checks["allow_nan"] = at_hand(X)
+        X = check_samples(self, X, kernel, reset=True, **checks)
+        X, y, self.code_rows_ = repeat_samples(self, X, y, sample_weight, kernel)
         X = completed_rows(X)
-        labels = checked_labels(self, y, X.shape[0])
+        labels = check_labels(self, y, X.shape[0])
         self._check_neighbors(X.shape[0])
         self.classes_, labels = np.unique(labels, return_inverse=True)
         rng = generator(self.random_state)
         self.map_ = self._feature_map(X.shape[0], int(rng.integers(2**31)))
         F = self.map_.fit_transform(X)
-        _warn_of_uneven(to_numpy(self.map_.kernel_.diag(X)))
+        _warn_of_uneven_energies(to_numpy(self.map_.kernel_.diag(X)))
         return self._learn(F, labels, rng)
 
     def _learn(
         self, F: Array, labels: np.ndarray, rng: np.random.Generator
     ) -> KSADClassifier:
         """Learn from virtual samples, which a search shares among classifiers."""
-        learn = self._orthogonal if self.dictionary == "orthogonal" else self._fisher
+        learn = (
+            self._learn_orthogonal
+            if self.dictionary == "orthogonal"
+            else self._learn_fisher
+        )
         atoms, self.codes_ = learn(F, labels, rng)
         self.dictionary_ = ExplicitDictionary(atoms)
         self.code_classes_ = labels
@@ -249,37 +254,37 @@ class KSADClassifier(ClassifierMixin, Estimator):
             )
 
     def _feature_map(self, n_samples: int, seed: int) -> NystroemMap:
-        count, size = self.n_landmarks, self.n_components
-        is_drawn = isinstance(self.landmarks, str) or callable(self.landmarks)
-        if count is None and size is not None and is_drawn:
-            count = min(n_samples, max(2 * size, 100))
+        n_landmarks, n_components = self.n_landmarks, self.n_components
+        is_sampled = isinstance(self.landmarks, str) or callable(self.landmarks)
+        if n_landmarks is None and n_components is not None and is_sampled:
+            n_landmarks = min(n_samples, max(2 * n_components, 100))
         return NystroemMap(
             self.kernel,
             self.landmarks,
-            n_landmarks=count,
-            n_components=size,
+            n_landmarks=n_landmarks,
+            n_components=n_components,
             random_state=seed,
         )
 
-    def _orthogonal(
+    def _learn_orthogonal(
         self, F: Array, labels: np.ndarray, rng: np.random.Generator
     ) -> tuple[Array, Array]:
         """Learn atoms and codes in turn, K-SAD Algorithm 1, stage 2."""
         atoms = as_like(nearest_orthonormal(_first_atoms(F, rng)), F)
-        weights = self.beta1, self.beta2, BETWEEN[self.between]
-        steps = CodesThenAtoms(KSADCodes(F, labels, *weights), atoms)
+        penalties = self.beta1, self.beta2, BETWEEN[self.between]
+        alternation = CodesThenAtoms(KSADCodes(F, labels, *penalties), atoms)
         checkpoint = Checkpoint.of(self, samples=F, labels=labels, start=atoms)
         monitor = Monitor.of(self, measure="objective")
-        self.history_, _ = iterate(steps, monitor, checkpoint)
-        return steps.atoms, steps.codes()
+        self.history_, _ = iterate(alternation, monitor, checkpoint)
+        return alternation.atoms, alternation.codes()
 
-    def _fisher(
+    def _learn_fisher(
         self, F: Array, labels: np.ndarray, rng: np.random.Generator
     ) -> tuple[Array, Array]:
-        """The atoms that separate classes best, and the directions of their codes."""
+        """Compute the atoms that separate classes best, and the training codes."""
         n_classes = int(labels.max()) + 1
-        began, scatter = time.perf_counter(), scatter_of_rows(F, labels, n_classes)
-        # the mean of the class means, so that a large class is not at the centre
+        start, scatter = time.perf_counter(), scatter_of_rows(F, labels, n_classes)
+        # The mean of the class means does not depend on the sizes of the classes.
         self.centre_ = as_like(scatter.means.mean(0), F)
         atoms, criterion = fisher_directions(F, scatter, self.shrinkage)
         if not criterion > 0:
@@ -288,9 +293,9 @@ class KSADClassifier(ClassifierMixin, Estimator):
                 "tells them apart: check X for constant samples, or use "
                 "dictionary='orthogonal'"
             )
-        seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - start
         self.history_ = {"objective": [1 / criterion], "seconds": [seconds]}
-        return atoms, collected(self._coded(F, atoms))
+        return atoms, collected(self._code_rows(F, atoms))
 
     def encode(self, X: Any) -> SparseCodes:
         """Sparse codes of new samples, in the form compared with training codes."""
@@ -299,24 +304,24 @@ class KSADClassifier(ClassifierMixin, Estimator):
     def _new_codes(self, X: Any) -> Any:  # (n, m)
         check_is_fitted(self)
         atoms = self.dictionary_.atoms
-        how: dict[str, Any] = {"by_blocks": True, "like": atoms, "allow_nan": True}
-        X = check_samples(self, X, resolve(self.kernel), **how)
+        checks: dict[str, Any] = {"by_blocks": True, "like": atoms, "allow_nan": True}
+        X = check_samples(self, X, resolve(self.kernel), **checks)
         return self._codes(self.map_.transform(X))
 
     def _codes(self, F: Any) -> Any:  # (n, k) -> (n, m)
         """Codes of virtual samples."""
-        return self._coded(F, self.dictionary_.atoms)
+        return self._code_rows(F, self.dictionary_.atoms)
 
-    def _coded(self, F: Any, atoms: Array) -> Any:  # (n, k), (m, k) -> (n, m)
+    def _code_rows(self, F: Any, atoms: Array) -> Any:  # (n, k), (m, k) -> (n, m)
         """Codes over these atoms; of rows on disk they are read when needed, too."""
 
-        def coded(block: Array) -> Array:
+        def code_block(block: Array) -> Array:
             if self.dictionary == "fisher":
                 return directions((block - self.centre_) @ atoms.T)
             corr = block @ atoms.T
-            return soft(corr, self.beta1 / 2) if self.threshold_new else corr
+            return soft_threshold(corr, self.beta1 / 2) if self.threshold_new else corr
 
-        return map_rows(coded, F, 2 * sum(atoms.shape) * atoms.dtype.itemsize)
+        return map_rows(code_block, F, 2 * sum(atoms.shape) * atoms.dtype.itemsize)
 
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
         """The share of the neighbours' votes for each class."""
@@ -327,8 +332,8 @@ class KSADClassifier(ClassifierMixin, Estimator):
 
     def predict(self, X: Any) -> Array:  # (n,)
         """The label with the most votes among the nearest training codes."""
-        best = to_numpy(self.predict_proba(X)).argmax(axis=1)
-        labels = self.classes_[best]
+        class_indices = to_numpy(self.predict_proba(X)).argmax(axis=1)
+        labels = self.classes_[class_indices]
         return move_like(labels, X) if labels.dtype.kind in "iufb" else labels
 
     @property
@@ -342,10 +347,10 @@ class KSADClassifier(ClassifierMixin, Estimator):
         return describe_input(tags, resolve(self.kernel), allow_nan=True)
 
 
-def _warn_of_uneven(energies: np.ndarray) -> None:  # (n,)
-    """Say that a few samples are so long that the others do not count."""
+def _warn_of_uneven_energies(energies: np.ndarray) -> None:  # (n,)
+    """Warn if a few samples are so long that the others have no influence."""
     ratio = float(energies.max()) / max(float(np.median(energies)), 1e-300)
-    if ratio > UNEVEN:
+    if ratio > MAX_ENERGY_RATIO:
         warnings.warn(
             f"κ(x, x) of some samples is {ratio:.1g} times that of a typical one, so "
             "that these alone decide: bring the rows to unit norm (UnitNorm), or use "
@@ -355,7 +360,7 @@ def _warn_of_uneven(energies: np.ndarray) -> None:  # (n,)
 
 
 def directions(rows: Array) -> Array:
-    """Scale rows to unit norm; zero rows and rows of one number stay unchanged."""
+    """Scale rows to unit norm, except zero rows and rows of a single entry."""
     if rows.shape[1] == 1:
         return rows
     xp, squares = namespace(rows), row_norms(rows)
@@ -363,9 +368,11 @@ def directions(rows: Array) -> Array:
 
 
 def _first_atoms(F: Array, rng: np.random.Generator) -> Array:  # (n, k) -> (k, k)
-    """Samples; random directions where fewer of them differ from zero."""
+    """Return k samples, and random directions if fewer of them are not zero."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # none of the k atoms is left out
-        start = start_atoms("samples", F, F.shape[1], rng)
-    missing = rng.standard_normal((F.shape[1] - start.shape[0], F.shape[1]))
-    return namespace(start).concat([start, as_like(missing, start)])
+        warnings.simplefilter("ignore", UserWarning)  # random atoms fill the shortage
+        sample_atoms = start_atoms("samples", F, F.shape[1], rng)
+    random_atoms = rng.standard_normal((F.shape[1] - sample_atoms.shape[0], F.shape[1]))
+    return namespace(sample_atoms).concat(
+        [sample_atoms, as_like(random_atoms, sample_atoms)]
+    )

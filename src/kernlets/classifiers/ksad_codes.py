@@ -1,4 +1,4 @@
-"""K-SAD's codes: one pass over blocks of samples, with all sums that follow from it."""
+"""The codes and the alternation of K-SAD, computed by blocks of samples."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from .scatter import Scatter
 
 
 @dataclass(frozen=True)
-class CodeSums:
-    """Sums over coded samples."""
+class KSADSums:
+    """Sums over samples and their codes, which can be added for several blocks."""
 
     cross: Array  # (m, k) QᵀΦ, float64
-    size: float  # ‖Q‖₁
+    l1_norm: float  # ‖Q‖₁
     scatter: Scatter
 
-    def __add__(self, other: CodeSums) -> CodeSums:
-        return CodeSums(
+    def __add__(self, other: KSADSums) -> KSADSums:
+        return KSADSums(
             self.cross + other.cross,
-            self.size + other.size,
+            self.l1_norm + other.l1_norm,
             self.scatter + other.scatter,
         )
 
@@ -52,63 +52,65 @@ class KSADCodes:
         labels: np.ndarray,  # (n,)
         beta1: float,
         beta2: float,
-        kind: type[Scatter] = Scatter,
+        scatter_class: type[Scatter] = Scatter,
     ) -> None:
-        self.F, self.labels, self.kind = F, labels, kind
+        self.F, self.labels, self.scatter_class = F, labels, scatter_class
         self.beta1, self.beta2 = beta1, beta2
         self.n_classes = int(labels.max()) + 1
         self.codes = empty(F.shape, like=F)
-        self._energy = float(sum_rows(_energy, F, 8 * F.shape[1]))
+        self._squared_norm = float(sum_rows(_squared_norm, F, 8 * F.shape[1]))
 
     def code(
         self,
         atoms: Array,  # (k, k)
         scatter: Scatter | None,  # of the current codes; None before the first
-    ) -> CodeSums:
+    ) -> KSADSums:
         """Q ← T(ΦZᵀ − ½ beta2 ∇G(Q)), K-SAD Proposition 1, and the sums over Q."""
-        push = None
+        slopes = None
         if scatter is not None and self.beta2 > 0:
-            push = [as_like(part * (self.beta2 / 2), atoms) for part in scatter.slope()]
+            slopes = [
+                as_like(term * (self.beta2 / 2), atoms) for term in scatter.slope()
+            ]
 
-        def block(rows: Array) -> CodeSums:
-            part = slice(int(rows[0]), int(rows[-1]) + 1)
-            corr = self.F[part] @ atoms.T
-            if push is not None:
-                place = index_like(self.labels[part], corr)
-                corr -= self.codes[part] * push[0][place][:, None]
-                corr += push[1][place]
-            self.codes[part] = soft(corr, self.beta1 / 2)
-            return self._sums(part)
+        def code_block(rows: Array) -> KSADSums:
+            term = slice(int(rows[0]), int(rows[-1]) + 1)
+            corr = self.F[term] @ atoms.T
+            if slopes is not None:
+                row_classes = index_like(self.labels[term], corr)
+                corr -= self.codes[term] * slopes[0][row_classes][:, None]
+                corr += slopes[1][row_classes]
+            self.codes[term] = soft_threshold(corr, self.beta1 / 2)
+            return self._block_sums(term)
 
         rows = index_like(np.arange(self.F.shape[0]), self.F)
-        return sum_rows(block, rows, 4 * self.F.shape[1] * self.F.dtype.itemsize)
+        return sum_rows(code_block, rows, 4 * self.F.shape[1] * self.F.dtype.itemsize)
 
     def state(self, atoms: Array, scatter: Scatter | None) -> dict[str, Any]:
-        """All that the next turn depends on, for a checkpoint."""
+        """Return all that the next iteration depends on, for a checkpoint."""
         return {"atoms": atoms, "scatter": vars(scatter), "codes": self.codes}
 
     def resume(self, state: dict[str, Any], atoms: Array) -> tuple[Array, Scatter]:
         """Restore the codes of a `state`; return its atoms and scatter."""
         self.codes = fitting(state["codes"], self.codes)
-        scatter = self.kind(**state["scatter"])
+        scatter = self.scatter_class(**state["scatter"])
         if check(scatter) != {"C": self.n_classes, "k": self.codes.shape[1]}:
             raise ValueError("it has sums over other classes")
         return fitting(state["atoms"], atoms), scatter
 
-    def _sums(self, part: slice) -> CodeSums:
-        F, codes = self.F[part], self.codes[part]
-        size = namespace(codes).abs(codes).sum(1)
-        return CodeSums(
+    def _block_sums(self, rows: slice) -> KSADSums:
+        F, codes = self.F[rows], self.codes[rows]
+        l1_norms = namespace(codes).abs(codes).sum(1)
+        return KSADSums(
             cross=double(codes.T @ F),
-            size=float(double(size).sum()),
-            scatter=self.kind.of(codes, self.labels[part], self.n_classes),
+            l1_norm=float(double(l1_norms).sum()),
+            scatter=self.scatter_class.of(codes, self.labels[rows], self.n_classes),
         )
 
-    def objective(self, sums: CodeSums, atoms: Array) -> float:
+    def objective(self, sums: KSADSums, atoms: Array) -> float:
         """‖Φ − QZ‖² + beta1‖Q‖₁ + beta2 G(Q) for orthonormal Z, K-SAD eq. (5)."""
         energy = float(sums.scatter.energies.sum())
-        error = self._energy - 2 * inner(sums.cross, double(atoms)) + energy
-        return error + self.beta1 * sums.size + self.beta2 * sums.scatter.ratio
+        error = self._squared_norm - 2 * inner(sums.cross, double(atoms)) + energy
+        return error + self.beta1 * sums.l1_norm + self.beta2 * sums.scatter.ratio
 
 
 class CodesThenAtoms(Alternation):
@@ -116,7 +118,7 @@ class CodesThenAtoms(Alternation):
 
     def __init__(self, codes: KSADCodes, atoms: Array) -> None:
         self._codes, self.atoms = codes, atoms
-        self.scatter: Scatter | None = None  # of no codes yet
+        self.scatter: Scatter | None = None  # of the codes, before the first None
 
     def current(self) -> Array:
         return self.atoms
@@ -124,14 +126,14 @@ class CodesThenAtoms(Alternation):
     def step(self, keep: Callable[[], None]) -> dict[str, float]:
         if self.scatter is None:
             self.scatter = self._codes.code(self.atoms, None).scatter
-        coded = self._codes.code(self.atoms, self.scatter)
-        self.scatter = coded.scatter
-        self.atoms = procrustes(coded.cross, self.atoms)
-        with quiet():  # the objective is looked at
-            return {"objective": self._codes.objective(coded, self.atoms)}
+        code_sums = self._codes.code(self.atoms, self.scatter)
+        self.scatter = code_sums.scatter
+        self.atoms = procrustes(code_sums.cross, self.atoms)
+        with quiet():  # the loop checks that the objective is finite
+            return {"objective": self._codes.objective(code_sums, self.atoms)}
 
     def codes(self) -> Array:  # (n, m)
-        """Codes of the samples for the last atoms."""
+        """Compute the codes of the samples over the last atoms."""
         self._codes.code(self.atoms, self.scatter)
         return self._codes.codes
 
@@ -142,12 +144,12 @@ class CodesThenAtoms(Alternation):
         self.atoms, self.scatter = self._codes.resume(state, self.atoms)
 
 
-def _energy(rows: Array) -> Array:
+def _squared_norm(rows: Array) -> Array:
     return double(row_norms(rows)).sum()
 
 
-def soft(values: Array, threshold: float) -> Array:
-    """Soft threshold, the proximal map of threshold · |·|."""
+def soft_threshold(values: Array, threshold: float) -> Array:
+    """Apply the soft threshold, the proximal map of threshold · ‖·‖₁."""
     xp = namespace(values)
     threshold = min(float(threshold), float(xp.finfo(values.dtype).max))
     return values - xp.clip(values, -threshold, threshold)

@@ -74,24 +74,24 @@ class ResidualVoting(ScoreVoting):
         raise NotImplementedError
 
     def _scores(self, X: Any) -> Array:  # (n, n_classes)
-        return over_rows(_negative, self.residuals(X))
+        return over_rows(_negate, self.residuals(X))
 
 
-def _negative(residuals: Array) -> Array:
+def _negate(residuals: Array) -> Array:
     return -residuals
 
 
 def _winners(classes: np.ndarray, scores: Array) -> np.ndarray:  # (n,)
-    return classes[to_numpy(_finite(scores)).argmax(axis=1)]
+    return classes[to_numpy(_check_finite(scores)).argmax(axis=1)]
 
 
 def _margins(scores: Array) -> Array:
-    scores = _finite(scores)
+    scores = _check_finite(scores)
     return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
 
-def _finite(scores: Array) -> Array:
-    """The scores, or an error if they are not finite."""
+def _check_finite(scores: Array) -> Array:
+    """Return the scores, or raise an error if they are not finite."""
     xp = namespace(scores)
     if not bool(xp.all(xp.isfinite(scores))):
         raise ValueError(
@@ -106,37 +106,39 @@ def class_residuals(
     gram: Array,  # (m, m)
     corr: Array,  # (n, m)
     energy: Array,  # (n,)
-    atom_classes: np.ndarray,  # (m,) places of the classes
+    atom_classes: np.ndarray,  # (m,) class indices
     n_classes: int,
 ) -> Array:  # (n, n_classes)
     """‖x − γ_c D_c‖² = ‖x‖² − 2⟨γ_c, corr_c⟩ + γ_c G γ_cᵀ, class by class."""
     xp = namespace(corr)
     dense = codes.toarray()
-    out = empty((corr.shape[0], n_classes), like=corr)
+    residuals = empty((corr.shape[0], n_classes), like=corr)
     for c in range(n_classes):
         atoms = index_like(np.flatnonzero(atom_classes == c), corr)
-        part = dense[:, atoms]
-        with quiet():  # scores are looked at
-            fit = part * (2 * corr[:, atoms] - part @ gram[atoms][:, atoms])
-            out[:, c] = energy - xp.sum(fit, axis=1)
-    return xp.clip(out, 0, None)
+        class_codes = dense[:, atoms]
+        with quiet():  # `_check_finite` refuses scores that overflow
+            explained = class_codes * (
+                2 * corr[:, atoms] - class_codes @ gram[atoms][:, atoms]
+            )
+            residuals[:, c] = energy - xp.sum(explained, axis=1)
+    return xp.clip(residuals, 0, None)
 
 
 def prior_residuals(
     residuals: Array,  # (n, n_classes)
     X: Any,  # (n, p)
     counts: np.ndarray,  # (n_classes,)
-    unit: float = 1.0,
+    temperature: float = 1.0,
 ) -> Array:  # (n, n_classes)
-    """Residuals with −unit·log(prior) for rows of which nothing was observed.
+    """Set residuals of rows without observed values to −temperature·log(prior).
 
-    The most frequent class wins there, and softmax(−residuals/unit) is the prior.
+    The most frequent class then wins, and softmax(−residuals/temperature) is the prior.
     """
     if not has_gaps(X):
         return residuals
     xp = namespace(residuals)
-    nothing = xp.all(xp.isnan(X), axis=1)
-    n_empty = int(xp.sum(xp.astype(nothing, xp.int64)))
+    is_all_missing = xp.all(xp.isnan(X), axis=1)
+    n_empty = int(xp.sum(xp.astype(is_all_missing, xp.int64)))
     if n_empty == 0:
         return residuals
     warnings.warn(
@@ -145,14 +147,14 @@ def prior_residuals(
         stacklevel=2,
     )
     prior = np.maximum(counts, 1e-9) / counts.sum()
-    level = as_like(-unit * np.log(prior), residuals)
-    return xp.where(nothing[:, None], level, residuals)
+    prior_levels = as_like(-temperature * np.log(prior), residuals)
+    return xp.where(is_all_missing[:, None], prior_levels, residuals)
 
 
-def checked_labels(
+def check_labels(
     estimator: Any, y: Any, n_samples: int | None, min_classes: int = 2
 ) -> np.ndarray:
-    """Labels as a NumPy array: one per sample, at least two classes.
+    """Return labels as a NumPy array; check their number and that of the classes.
 
     `n_samples` is None if the number of samples is unknown before they are read.
     """
@@ -168,21 +170,21 @@ def checked_labels(
             f"X has {n_samples} samples but y has {len(labels)} labels: pass one label "
             "per sample"
         )
-    check_count(estimator, np.unique(labels), min_classes)
+    check_class_count(estimator, np.unique(labels), min_classes)
     return labels
 
 
-def repeated_samples(
+def repeat_samples(
     estimator: Any, X: Array, y: Any, sample_weight: Any, kernel: Any = None
 ) -> tuple[Array, Any, np.ndarray]:
-    """Samples and labels, each as often as its weight, a whole number, says.
+    """Repeat samples and labels by their weights, which must be whole numbers.
 
-    Third come the numbers of the samples in X. For classifiers that compare samples
-    with each other and have no weights inside.
+    The third result are the row numbers in X. This is for classifiers that compare
+    samples with each other and cannot use weights.
     """
     weights = checked_weights(sample_weight, X)
-    rows = repeated(X.shape[0], weights, type(estimator).__name__)
-    if rows is None or y is None:
+    row_numbers = repeated(X.shape[0], weights, type(estimator).__name__)
+    if row_numbers is None or y is None:
         return X, y, np.arange(X.shape[0])
     if isinstance(kernel, Precomputed):
         raise ValueError(
@@ -193,10 +195,12 @@ def repeated_samples(
     labels = label_values(y)
     if len(labels) != X.shape[0]:
         return X, y, np.arange(X.shape[0])  # the labels are refused later
-    return X[index_like(rows, X)], labels[rows], rows
+    return X[index_like(row_numbers, X)], labels[row_numbers], row_numbers
 
 
-def check_count(estimator: Any, classes: np.ndarray, min_classes: int = 2) -> None:
+def check_class_count(
+    estimator: Any, classes: np.ndarray, min_classes: int = 2
+) -> None:
     """Raise if there are too few classes."""
     if len(classes) < min_classes:
         raise ValueError(

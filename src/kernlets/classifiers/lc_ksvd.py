@@ -48,9 +48,9 @@ from ..persistence.checkpoint import Checkpoint
 from ..pursuits import OMP, encode
 from ..pursuits.coded_sums import statistics
 from ..updates import KSVDUpdate
-from .allocation import class_atoms, class_sizes
+from .class_atoms import class_atoms, class_sizes
 from .coding import CodingClassifier
-from .labels import ScoreVoting, checked_labels
+from .labels import ScoreVoting, check_labels
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -94,29 +94,29 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         """
         self._validate_params()
         X = self._training_rows(X)
-        labels = checked_labels(self, y, X.shape[0])
+        labels = check_labels(self, y, X.shape[0])
         weights = at_least_one(checked_weights(sample_weight, X))
         rows = kept(X, weights)
-        labels = labels if rows is None else checked_labels(self, labels[rows], None)
+        labels = labels if rows is None else check_labels(self, labels[rows], None)
         X, weights = without_zeros(X, weights)
         X = completed_rows(X, weights)
         self.classes_, labels = np.unique(labels, return_inverse=True)
         self.class_count_ = np.rint(np.bincount(labels, weights)).astype(np.int64)
         rng = generator(self.random_state)
-        given = self.n_atoms_per_class, equal_shares, X, labels, self.classes_
-        sizes = class_sizes(*given, weights)
+        size_arguments = self.n_atoms_per_class, equal_shares, X, labels, self.classes_
+        sizes = class_sizes(*size_arguments, weights)
         self.atom_classes_ = np.repeat(np.arange(len(sizes)), sizes)
         n_atoms = len(self.atom_classes_)
         if self.n_nonzero_coefs is not None:
             atoms = "atoms of all classes"
             clipped("n_nonzero_coefs", self.n_nonzero_coefs, n_atoms, atoms)
-        self.coder_ = OMP(self._width(n_atoms, X.shape[1]))
+        self.coder_ = OMP(self._n_nonzeros(n_atoms, X.shape[1]))
         H = one_hot(labels, len(sizes), X)
         atoms = self._first_atoms(X, labels, sizes, rng, weights)
         self._learn(X, H, atoms, sizes, rng, weights)
         return self
 
-    def _width(self, n_atoms: int, n_features: int) -> int:
+    def _n_nonzeros(self, n_atoms: int, n_features: int) -> int:
         if self.n_nonzero_coefs is None:
             return min(30, max(1, n_features // 4), n_atoms)
         return min(int(self.n_nonzero_coefs), n_atoms)
@@ -129,14 +129,20 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         rng: np.random.Generator,
         weights: Weights = None,
     ) -> Array:  # (m, p)
-        """K-SVD on each class by itself."""
+        """Run K-SVD on each class separately."""
 
-        def of_class(rows: Array, size: int, seed: int, own: Weights) -> Array:
-            width = min(self._width(len(self.atom_classes_), X.shape[1]), size)
-            learner = KSVD(size, width, max_iter=START_ITERATIONS, random_state=seed)
-            return learner.fit(rows, sample_weight=own).components_
+        def learn_class(
+            rows: Array, size: int, seed: int, class_weights: Weights
+        ) -> Array:
+            n_nonzeros = min(
+                self._n_nonzeros(len(self.atom_classes_), X.shape[1]), size
+            )
+            learner = KSVD(
+                size, n_nonzeros, max_iter=START_ITERATIONS, random_state=seed
+            )
+            return learner.fit(rows, sample_weight=class_weights).components_
 
-        return class_atoms(X, labels, sizes, rng, of_class, weights)
+        return class_atoms(X, labels, sizes, rng, learn_class, weights)
 
     def _learn(
         self,
@@ -148,45 +154,61 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         weights: Weights = None,
     ) -> None:
         """Run K-SVD on (x, √w h), LKDL eq. (10), and normalise the atoms."""
-        root = np.sqrt(self._label_weights(sizes))
-        if np.max(root) > np.sqrt(float(namespace(X).finfo(X.dtype).max)):
+        root_weights = np.sqrt(self._label_weights(sizes))
+        if np.max(root_weights) > np.sqrt(float(namespace(X).finfo(X.dtype).max)):
             raise ValueError(
                 f"the weights of the labels are too large for {X.dtype}: lower them"
                 + or_wider(X.dtype)
             )
-        root = as_like(root, X)
-        first = ExplicitDictionary(atoms)
-        Theta = ridge(first, self.coder_, X, H, self.tau, weights)
-        start = beside(atoms, Theta * root)
-        norms = namespace(start).sqrt(row_norms(start))[:, None]
-        first, rows = ExplicitDictionary(start / norms), beside(X, H * root)
-        given = {"samples": rows, "start": first, **by_name(weights)}
-        saved = Checkpoint.of(self, **given)
-        how = self.coder_, KSVDUpdate(), rng
-        joint = CodeAndUpdate(first, rows, *how, weights=weights)
-        self.history_, self.n_iter_ = iterate(joint, Monitor.of(self), saved, rows)
-        atoms, scaled = apart(joint.dictionary.weights, X.shape[1])
+        root_weights = as_like(root_weights, X)
+        dictionary = ExplicitDictionary(atoms)
+        Theta = ridge(dictionary, self.coder_, X, H, self.tau, weights)
+        joint_atoms = join_columns(atoms, Theta * root_weights)
+        norms = namespace(joint_atoms).sqrt(row_norms(joint_atoms))[:, None]
+        dictionary, joint_rows = (
+            ExplicitDictionary(joint_atoms / norms),
+            join_columns(X, H * root_weights),
+        )
+        checkpoint_data = {
+            "samples": joint_rows,
+            "start": dictionary,
+            **by_name(weights),
+        }
+        checkpoint = Checkpoint.of(self, **checkpoint_data)
+        settings = self.coder_, KSVDUpdate(), rng
+        alternation = CodeAndUpdate(dictionary, joint_rows, *settings, weights=weights)
+        self.history_, self.n_iter_ = iterate(
+            alternation, Monitor.of(self), checkpoint, joint_rows
+        )
+        atoms, weighted_Theta = split_joint_atoms(
+            alternation.dictionary.weights, X.shape[1]
+        )
         self.dictionary_ = ExplicitDictionary(atoms)
-        self._keep_classifier(X, H, scaled, root, weights)
+        self._set_classifier(X, H, weighted_Theta, root_weights, weights)
 
-    def _keep_classifier(
-        self, X: Array, H: Array, scaled: Array, root: Array, weights: Weights
+    def _set_classifier(
+        self,
+        X: Array,
+        H: Array,
+        weighted_Theta: Array,
+        root_weights: Array,
+        weights: Weights,
     ) -> None:
-        """Keep the Θ that was learned together with the atoms."""
-        if not bool((root > 0).all()):
+        """Set Θ from √w Θ, which was learned together with the atoms."""
+        if not bool((root_weights > 0).all()):
             raise ValueError(
                 "the labels have no weight in training: raise beta above 0"
             )
-        self.classifier_ = self.label_map_ = scaled / root
+        self.classifier_ = self.label_map_ = weighted_Theta / root_weights
 
     def _scores(self, X: Any) -> Array:  # (n, C)
-        """γΘ, block by block."""
+        """Compute γΘ by blocks of rows."""
         check_is_fitted(self)
 
         def block(rows: Array) -> Array:
             codes = encode(self.dictionary_, self.coder_, rows)
             scores = codes.toarray() @ self.classifier_
-            return -self._known_by_prior(-scores, rows)
+            return -self._prior_residuals(-scores, rows)
 
         return map_rows(block, self._new_rows(X), 2 * self.dictionary_.row_bytes)
 
@@ -307,15 +329,22 @@ class LCKSVDClassifier(JointKSVD):
         beta = self.beta if self.variant == 2 else 0.0
         return float(self.alpha) * sizes + float(beta)
 
-    def _keep_classifier(
-        self, X: Array, H: Array, scaled: Array, root: Array, weights: Weights
+    def _set_classifier(
+        self,
+        X: Array,
+        H: Array,
+        weighted_Theta: Array,
+        root_weights: Array,
+        weights: Weights,
     ) -> None:
         if self.variant == 2:
-            super()._keep_classifier(X, H, scaled, root, weights)
+            super()._set_classifier(X, H, weighted_Theta, root_weights, weights)
             return
-        how = self.coder_, X, H, self.tau
-        self.classifier_ = ridge(self.dictionary_, *how, weights)
-        self.label_map_ = scaled / root if self.alpha > 0 else self.classifier_
+        settings = self.coder_, X, H, self.tau
+        self.classifier_ = ridge(self.dictionary_, *settings, weights)
+        self.label_map_ = (
+            weighted_Theta / root_weights if self.alpha > 0 else self.classifier_
+        )
 
     @property
     def consistency_(self) -> Array:  # (m, m)
@@ -389,20 +418,20 @@ class DKSVDClassifier(JointKSVD):
 
 
 def equal_shares(usable: np.ndarray) -> np.ndarray:  # (C,)
-    """Default number of atoms, equal for all classes; see the parameters."""
+    """Return the default number of atoms, which is equal for all classes."""
     n_classes = len(usable)
     share = max(1, min(int(usable.sum()) // 2, 600) // n_classes)
     return np.full(n_classes, min(usable.min(), share))
 
 
 def one_hot(labels: np.ndarray, n_classes: int, like: Array) -> Array:  # (n, C)
-    """H: 1 at the class of each sample."""
+    """Return H, which has a 1 at the class of each sample."""
     return as_like(np.eye(n_classes)[labels], like)
 
 
-def beside(left: Array, right: Array) -> Array:
+def join_columns(A: Array, B: Array) -> Array:
     """Join the columns of two matrices."""
-    return namespace(left).concat([left, right], axis=1)
+    return namespace(A).concat([A, B], axis=1)
 
 
 def ridge(
@@ -417,23 +446,23 @@ def ridge(
     codes = encode(dictionary, coder, X)
     sums: Statistics = statistics(ExplicitDictionary(H), H, codes, weights)
     gram = double(sums.codes_gram)
-    # a smaller ridge would be lost in rounding if the codes are large
+    # If the codes are large, rounding would cancel a smaller ridge.
     tau = max(tau, gram.shape[0] * eps(gram) * float(diagonal(gram).max()))
     gram = gram + as_like(tau * np.eye(gram.shape[0]), gram)
     return as_like(namespace(gram).linalg.solve(gram, double(sums.cross)), X)
 
 
-def apart(
+def split_joint_atoms(
     joint: Array,  # (m, p + C)
     n_features: int,
 ) -> tuple[Array, Array]:  # (m, p), (m, C)
-    """Split joint atoms into unit-norm atoms and labels, divided by the same norms.
+    """Split joint atoms into atoms of unit norm and label parts of the same scale.
 
     This leaves every γΘ unchanged for codes over the atoms alone. An atom that is zero
     in all features is useless for new samples and becomes zero.
     """
     xp, atoms = namespace(joint), joint[:, :n_features]
     norms = lengths(atoms)
-    known = norms > least_energy(atoms)  # smaller ones are rounding errors
-    scale = xp.where(known, 1 / xp.where(known, norms, 1.0), 0.0)[:, None]
+    is_nonzero = norms > least_energy(atoms)  # smaller ones are rounding errors
+    scale = xp.where(is_nonzero, 1 / xp.where(is_nonzero, norms, 1.0), 0.0)[:, None]
     return atoms * scale, joint[:, n_features:] * scale

@@ -22,24 +22,28 @@ def count_votes(
     labels: np.ndarray,  # (N,) integers from 0
     n_neighbors: int,
 ) -> Array:  # (n, C)
-    """For each row of Q, the number of nearest points with each label."""
-    xp, place = namespace(points), index_like(labels, points)
+    """Count the labels among the nearest points of each row of Q."""
+    xp, point_labels = namespace(points), index_like(labels, points)
     n_classes = int(labels.max()) + 1
-    wide = xp.concat([points * -2, row_norms(points)[:, None]], axis=1).T
+    factors = xp.concat([points * -2, row_norms(points)[:, None]], axis=1).T
 
-    def block(rows: Array) -> Array:
-        # (‖z‖² − 2qᵀz) / unit in one product; ‖q‖² is the same for all points and left
-        # out, and the unit, which keeps the order, is for rows that would overflow
-        unit = power_of_two(xp.clip(peaks(rows, axis=1), 1.0, None))
-        distances = xp.concat([rows / unit, 1 / unit], axis=1) @ wide
-        return _counts(place[smallest(distances, n_neighbors)], n_classes, rows)
+    def votes_of_block(rows: Array) -> Array:
+        # One product gives (‖z‖² − 2qᵀz) / scale. ‖q‖² is omitted because it is equal
+        # for all points. The scale avoids overflow and does not change the order.
+        scale = power_of_two(xp.clip(peaks(rows, axis=1), 1.0, None))
+        distances = xp.concat([rows / scale, 1 / scale], axis=1) @ factors
+        return _count_labels(
+            point_labels[smallest(distances, n_neighbors)], n_classes, rows
+        )
 
-    return map_rows(block, Q, 2 * points.shape[0] * Q.dtype.itemsize)
+    return map_rows(votes_of_block, Q, 2 * points.shape[0] * Q.dtype.itemsize)
 
 
-def _counts(found: Array, n_classes: int, like: Array) -> Array:  # (n, k) -> (n, C)
+def _count_labels(
+    neighbor_labels: Array, n_classes: int, like: Array
+) -> Array:  # (n, k) -> (n, C)
     xp = namespace(like)
-    votes = empty((found.shape[0], n_classes), like=like)
+    votes = empty((neighbor_labels.shape[0], n_classes), like=like)
     for c in range(n_classes):
-        votes[:, c] = xp.sum(xp.astype(found == c, like.dtype), axis=1)
+        votes[:, c] = xp.sum(xp.astype(neighbor_labels == c, like.dtype), axis=1)
     return votes

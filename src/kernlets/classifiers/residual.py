@@ -61,17 +61,17 @@ from ..persistence.checkpoint import branches
 from ..pursuits import encode
 from ..pursuits.bookkeeping import side_by_side
 from ..sklearn_base import BaseEstimator, ClassifierMixin
-from .class_rows import is_stream, labelled_rows, rows_of, split_classes
-from .labels import ResidualVoting, checked_labels, prior_residuals
+from .class_rows import check_labelled_rows, is_stream, split_classes, take_samples
+from .labels import ResidualVoting, check_labels, prior_residuals
 
-SOME = 200  # number of samples for the residuals over other classes
-ROUNDING = 1e-6  # a training residual below this share of those counts as 0
-WIDTH = 10  # default number of non-zeros per class
-FEW = 30  # default number of atoms of a small class; smaller ones keep all samples
+N_SAMPLED = 200  # samples from which residuals over the other classes are estimated
+ROUNDING_SHARE = 1e-6  # training residuals below this share of those count as zero
+DEFAULT_NONZEROS = 10  # of a code over the dictionary of one class
+DEFAULT_ATOMS = 30  # of a small class; a class with fewer samples keeps all of them
 
 
 def _learns_from_streams(classifier: ResidualClassifier) -> bool:
-    """Whether the learner has `partial_fit`; the error names learners that do."""
+    """Whether the learner has `partial_fit`; if not, name learners that do."""
     learner = classifier._learner()
     if hasattr(learner, "partial_fit"):
         return True
@@ -146,7 +146,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
     }
     _conditions: ClassVar[Conditions] = {
         "learners_ must take these features, or class_rows_": lambda self: all(
-            map(self._suits, self.learners_, self.class_rows_)
+            map(self._is_suitable, self.learners_, self.class_rows_)
         ),
     }
 
@@ -166,61 +166,71 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self._validate_params()
         learner = self._learner()
         kernel = kernel_of(learner)
-        gaps = _learns_gaps(learner) or (takes_gaps(kernel) and at_hand(X))
-        X = labelled_rows(self, X, kernel, gaps)
+        allow_nan = _learns_from_nan(learner) or (takes_gaps(kernel) and at_hand(X))
+        X = check_labelled_rows(self, X, kernel, allow_nan)
         weights = at_least_one(checked_weights(sample_weight, X))
-        used = None
+        used_rows = None
         if not isinstance(kernel, Precomputed):  # new samples need all of its columns
-            X, y, weights, used = _in_use(X, y, weights)
-        X = X if _learns_gaps(learner) else completed_rows(X, weights)
-        learner = with_one_kernel(learner, X, weights)
-        split = split_classes(self, X, y, kernel).counted(weights)
+            X, y, weights, used_rows = _used_rows(X, y, weights)
+        X = X if _learns_from_nan(learner) else completed_rows(X, weights)
+        learner = bind_kernel(learner, X, weights)
+        split = split_classes(self, X, y, kernel).with_weighted_counts(weights)
         counts = split.counts.tolist()
         seeds = _seeds(learner, self.random_state, len(counts))
-        folders = branches(type(self).__name__, len(counts))
+        checkpoint_folders = branches(type(self).__name__, len(counts))
         _warn_of_small_classes(learner, split.counts)
 
         def fit_class(job: tuple[int, int, int | None, Any]) -> Any:
-            c, count, seed, folder = job
-            with options(checkpoint=folder):
-                own = None if weights is None else weights[split.rows[c]]
-                rows = split.part(c)
-                prepared = _prepared(_seeded(learner, seed), count, rows, own)
-                with part_of(self, c, f"class {split.classes[c]}", prepared):
-                    return _fitted(prepared, rows, own)
+            c, count, seed, checkpoint_folder = job
+            with options(checkpoint=checkpoint_folder):
+                class_weights = (
+                    None if weights is None else weights[split.row_numbers[c]]
+                )
+                rows = split.rows_of_class(c)
+                class_learner = _prepare_learner(
+                    _clone_with_seed(learner, seed), count, rows, class_weights
+                )
+                with part_of(self, c, f"class {split.classes[c]}", class_learner):
+                    return _fit_learner(class_learner, rows, class_weights)
 
-        jobs = list(zip(range(len(counts)), counts, seeds, folders, strict=True))
-        at_once = fit_together(X, split.counts.max() / split.counts.sum())
-        # where a cluster does the work, threads here only wait
-        with options(n_threads=split.at_once or options.n_threads):
-            self.learners_ = parallel(fit_class, jobs, at_once)
+        jobs = list(
+            zip(range(len(counts)), counts, seeds, checkpoint_folders, strict=True)
+        )
+        max_concurrent = fit_together(X, split.counts.max() / split.counts.sum())
+        # If a cluster does the work, these threads only wait for it.
+        with options(n_threads=split.n_concurrent or options.n_threads):
+            self.learners_ = parallel(fit_class, jobs, max_concurrent)
         self.classes_ = split.classes
-        self.class_rows_ = [rows if used is None else used[rows] for rows in split.rows]
+        self.class_rows_ = [
+            rows if used_rows is None else used_rows[rows] for rows in split.row_numbers
+        ]
         self.class_count_ = split.counts
         self.temperature_ = self._mean_error()
-        if split.rows[0].size and split.counts.max() < FEW:
-            codes = np.searchsorted(self.classes_, label_values(y))
-            self._warm_up(X, codes, weights)
+        if split.row_numbers[0].size and split.counts.max() < DEFAULT_ATOMS:
+            class_indices = np.searchsorted(self.classes_, label_values(y))
+            self._set_temperature(X, class_indices, weights)
         return self
 
     @property
     def _n_tasks(self) -> None:
-        """Its steps are the learners of the classes."""
+        """None, because the learner of each class reports its own callback tasks."""
         return None
 
-    def _warm_up(self, X: Array, codes: np.ndarray, weights: Weights) -> None:
-        """Set the temperature if dictionaries hold all samples and have no residual.
+    def _set_temperature(
+        self, X: Array, class_indices: np.ndarray, weights: Weights
+    ) -> None:
+        """Set the temperature if the atoms are the samples, so that residuals vanish.
 
-        It is a tenth of the mean residual over the nearest other class.
+        It is then a tenth of the mean residual over the nearest other class.
         """
-        counted = counted_rows(X.shape[0], weights)
-        some = counted[spread_rows(len(counted), SOME)]
-        rows, places = in_memory(X, some)
-        residuals = to_numpy(self._residuals(rows[places]))
-        residuals[np.arange(len(some)), codes[some]] = np.inf
-        rival = float(residuals.min(axis=1).mean())
-        if self.temperature_ < ROUNDING * rival:
-            self.temperature_ = rival / 10
+        weighted_rows = counted_rows(X.shape[0], weights)
+        sample = weighted_rows[spread_rows(len(weighted_rows), N_SAMPLED)]
+        rows, sample_positions = in_memory(X, sample)
+        residuals = to_numpy(self._residuals(rows[sample_positions]))
+        residuals[np.arange(len(sample)), class_indices[sample]] = np.inf
+        rival_residual = float(residuals.min(axis=1).mean())
+        if self.temperature_ < ROUNDING_SHARE * rival_residual:
+            self.temperature_ = rival_residual / 10
 
     @available_if(_learns_from_streams)
     def partial_fit(
@@ -236,79 +246,89 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self._validate_params()
         learner = self._learner()
         kernel = kernel_of(learner)
-        begin = not hasattr(self, "learners_")
-        gaps = {"allow_nan": getattr(learner, "_streams_gaps", False)}
-        X = check_samples(self, X, kernel, reset=begin, **gaps)
-        X, y, weights, _ = _in_use(X, y, checked_weights(sample_weight, X))
-        labels = checked_labels(self, y, X.shape[0], min_classes=1)
-        if begin:
-            learner = with_one_kernel(learner, completed_rows(X, weights), weights)
-            self._begin(learner, labels if classes is None else classes)
-        codes = self._class_numbers(labels)
+        is_first_call = not hasattr(self, "learners_")
+        nan_option = {"allow_nan": getattr(learner, "_streams_gaps", False)}
+        X = check_samples(self, X, kernel, reset=is_first_call, **nan_option)
+        X, y, weights, _ = _used_rows(X, y, checked_weights(sample_weight, X))
+        labels = check_labels(self, y, X.shape[0], min_classes=1)
+        if is_first_call:
+            learner = bind_kernel(learner, completed_rows(X, weights), weights)
+            self._make_learners(learner, labels if classes is None else classes)
+        class_indices = self._class_indices(labels)
 
-        def feed(job: tuple[Any, np.ndarray]) -> None:
-            fitted, rows = job
+        def feed_class(job: tuple[Any, np.ndarray]) -> None:
+            class_learner, rows = job
             if len(rows):
-                own = None if weights is None else weights[rows]
-                with handed_down(rows_of(X, rows, kernel)) as part:
-                    if not hasattr(fitted, "n_features_in_"):  # its first rows
-                        _set_defaults(fitted, _count(rows, weights), part, own)
-                    fitted.partial_fit(part, None, own)
+                class_weights = None if weights is None else weights[rows]
+                with handed_down(take_samples(X, rows, kernel)) as X_c:
+                    if not hasattr(class_learner, "n_features_in_"):
+                        _set_defaults(
+                            class_learner,
+                            _n_weighted_rows(rows, weights),
+                            X_c,
+                            class_weights,
+                        )
+                    class_learner.partial_fit(X_c, None, class_weights)
 
-        members = [np.flatnonzero(codes == c) for c in range(len(self.classes_))]
-        parallel(feed, zip(self.learners_, members, strict=True))
-        counts = [_count(rows, weights) for rows in members]
+        class_rows = [
+            np.flatnonzero(class_indices == c) for c in range(len(self.classes_))
+        ]
+        parallel(feed_class, zip(self.learners_, class_rows, strict=True))
+        counts = [_n_weighted_rows(rows, weights) for rows in class_rows]
         self.class_count_ = self.class_count_ + counts
         self.temperature_ = self._mean_error()
         return self
 
-    def _begin(self, learner: Any, classes: Any) -> None:
+    def _make_learners(self, learner: Any, classes: Any) -> None:
         """Create an unfitted learner for each class of a stream."""
         if isinstance(kernel_of(learner), Precomputed):
             raise ValueError("partial_fit takes no precomputed kernel: use fit")
         self.classes_ = np.unique(label_values(classes))
-        n = len(self.classes_)
-        seeds = _seeds(learner, self.random_state, n)
-        self.learners_ = [_seeded(learner, seed) for seed in seeds]
-        self.class_rows_ = [np.empty(0, dtype=np.intp)] * n  # rows are not kept
-        self.class_count_ = np.zeros(n, dtype=np.int64)
+        n_classes = len(self.classes_)
+        seeds = _seeds(learner, self.random_state, n_classes)
+        self.learners_ = [_clone_with_seed(learner, seed) for seed in seeds]
+        self.class_rows_ = [np.empty(0, dtype=np.intp)] * n_classes
+        self.class_count_ = np.zeros(n_classes, dtype=np.int64)
 
-    def _class_numbers(self, labels: np.ndarray) -> np.ndarray:
+    def _class_indices(self, labels: np.ndarray) -> np.ndarray:
         label_classes([self.classes_, labels])  # text and numbers cannot be compared
-        unknown = np.setdiff1d(labels, self.classes_)
-        if len(unknown):
+        unknown_labels = np.setdiff1d(labels, self.classes_)
+        if len(unknown_labels):
             raise ValueError(
-                f"y has the label {unknown[0]}, which the first call did not name: "
-                "pass all labels of the stream as classes to the first partial_fit"
+                f"y has the label {unknown_labels[0]}, which the first call did not "
+                "name: pass all labels of the stream as classes to the first "
+                "partial_fit"
             )
         return np.searchsorted(self.classes_, labels)
 
     def _mean_error(self) -> float:
-        """Mean squared residual of the samples that the classes last learned from."""
-        known = [
-            (fitted.history_["objective"][-1], count)
-            for fitted, count in zip(self.learners_, self.class_count_, strict=True)
-            if hasattr(fitted, "history_")
+        """Return the mean squared residual of the last training rows of all classes."""
+        errors_and_counts = [
+            (learner.history_["objective"][-1], count)
+            for learner, count in zip(self.learners_, self.class_count_, strict=True)
+            if hasattr(learner, "history_")
         ]
-        if not known:
+        if not errors_and_counts:
             return 0.0
-        errors, counts = zip(*known, strict=True)
+        errors, counts = zip(*errors_and_counts, strict=True)
         return float(np.average(errors, weights=counts))
 
-    def _suits(self, learner: Any, rows: np.ndarray) -> bool:
-        """Whether a learner, fitted or not, takes the features of these samples."""
-        width = getattr(learner, "n_features_in_", None)
+    def _is_suitable(self, learner: Any, rows: np.ndarray) -> bool:
+        """Whether a learner is unfitted or was fitted to the features of these rows."""
+        n_features = getattr(learner, "n_features_in_", None)
         if isinstance(_fitted_kernel(learner), Precomputed):
-            return width == len(rows) and rows.max(initial=-1) < self.n_features_in_
-        return width in (None, self.n_features_in_)
+            return (
+                n_features == len(rows) and rows.max(initial=-1) < self.n_features_in_
+            )
+        return n_features in (None, self.n_features_in_)
 
     def _learner(self) -> Any:
         return KSVD() if self.learner is None else self.learner
 
     def residuals(self, X: Any) -> Array:  # (n, n_classes)
-        """Squared residual of each sample over the dictionary of each class."""
+        """Compute the squared residual of each sample over each dictionary."""
         check_is_fitted(self)
-        self._check_all_begun()
+        self._check_all_fitted()
         kernel = _fitted_kernel(self.learners_[0])
         if is_stream(X, kernel):
             return over_blocks(self.residuals, X)
@@ -320,44 +340,57 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
 
     def _residuals(self, X: Array) -> Array:  # (n, n_classes)
         by_matrix = isinstance(_fitted_kernel(self.learners_[0]), Precomputed)
-        known = [isinstance(each, DictionaryLearner) for each in self.learners_]
-        if by_matrix or not all(known):
+        are_dictionary_learners = [
+            isinstance(learner, DictionaryLearner) for learner in self.learners_
+        ]
+        if by_matrix or not all(are_dictionary_learners):
             residuals = self._residuals_by_class(X, by_matrix)
         else:  # a block of rows stays in the cache for all classes
-            parts = [(each.dictionary_, each.coder_) for each in self.learners_]
-            row_bytes = max(dictionary.row_bytes for dictionary, _ in parts)
+            class_dictionaries = [
+                (learner.dictionary_, learner.coder_) for learner in self.learners_
+            ]
+            row_bytes = max(
+                dictionary.row_bytes for dictionary, _ in class_dictionaries
+            )
             with whole_groups(self.learners_[0].coder_):
-                residuals = map_rows(partial(_block_residuals, parts), X, row_bytes)
-        unit = max(self.temperature_, least_energy(residuals))
-        return prior_residuals(residuals, X, self.class_count_, unit)
+                residuals = map_rows(
+                    partial(_block_residuals, class_dictionaries), X, row_bytes
+                )
+        temperature = max(self.temperature_, least_energy(residuals))
+        return prior_residuals(residuals, X, self.class_count_, temperature)
 
     def _residuals_by_class(self, X: Array, by_matrix: bool) -> Array:
-        """Residuals as the learners themselves compute them."""
+        """Compute residuals by `reconstruction_error` of each learner."""
         columns = []
-        for fitted, rows in zip(self.learners_, self.class_rows_, strict=True):
-            with handed_down(X[:, rows] if by_matrix else X) as known:
-                columns.append(fitted.reconstruction_error(known, per_sample=True))
+        for learner, rows in zip(self.learners_, self.class_rows_, strict=True):
+            with handed_down(X[:, rows] if by_matrix else X) as X_c:
+                columns.append(learner.reconstruction_error(X_c, per_sample=True))
         return namespace(columns[0]).stack(columns, axis=1)
 
     def encode(self, X: Any) -> SparseCodes:
-        """Sparse codes over the dictionary of each class by itself, side by side.
+        """Compute sparse codes over each dictionary separately and join their columns.
 
         The atoms of the first class come first. The codes of a sample over one class
         do not depend on the other classes.
         """
         check_is_fitted(self)
-        self._check_all_begun()
+        self._check_all_fitted()
         kernel = _fitted_kernel(self.learners_[0])
         by_matrix = isinstance(kernel, Precomputed)
         X = check_samples(self, X, kernel) if by_matrix else X
-        places = zip(self.learners_, self.class_rows_, strict=True)
-        known = ((each, X[:, rows] if by_matrix else X) for each, rows in places)
-        return side_by_side([learner.encode(rows) for learner, rows in known])
+        learners_and_rows = zip(self.learners_, self.class_rows_, strict=True)
+        learners_and_inputs = (
+            (learner, X[:, rows] if by_matrix else X)
+            for learner, rows in learners_and_rows
+        )
+        return side_by_side(
+            [learner.encode(rows) for learner, rows in learners_and_inputs]
+        )
 
-    def _check_all_begun(self) -> None:
+    def _check_all_fitted(self) -> None:
         """Raise if a class of a stream does not have enough samples yet."""
-        for label, fitted in zip(self.classes_, self.learners_, strict=True):
-            if not fitted.__sklearn_is_fitted__():
+        for label, learner in zip(self.classes_, self.learners_, strict=True):
+            if not learner.__sklearn_is_fitted__():
                 raise NotFittedError(
                     f"class {printable(label)} has too few samples for a dictionary: "
                     "call partial_fit with more of them before you predict"
@@ -378,14 +411,17 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
 
 
 def _block_residuals(
-    parts: list[tuple[Dictionary, SparseCoder]], X: Array
+    class_dictionaries: list[tuple[Dictionary, SparseCoder]], X: Array
 ) -> Array:  # (n, n_classes)
-    """Squared residuals of one block over each dictionary."""
-    columns = [encode(dictionary, coder, X).residual for dictionary, coder in parts]
+    """Compute squared residuals of one block over each dictionary."""
+    columns = [
+        encode(dictionary, coder, X).residual
+        for dictionary, coder in class_dictionaries
+    ]
     return namespace(columns[0]).stack(columns, axis=1)
 
 
-class RowsInUse(NamedTuple):
+class UsedRows(NamedTuple):
     """Rows to learn from, and their numbers in X; None if these are all rows."""
 
     X: Any
@@ -394,43 +430,43 @@ class RowsInUse(NamedTuple):
     numbers: np.ndarray | None
 
 
-def _in_use(X: Any, y: Any, weights: Weights) -> RowsInUse:
-    """Rows and labels without those of weight zero, where they are in memory."""
-    numbers = kept(X, weights)
-    if numbers is None or y is None:
-        return RowsInUse(X, y, weights, None)
+def _used_rows(X: Any, y: Any, weights: Weights) -> UsedRows:
+    """Drop rows of weight zero and their labels, if the rows are in memory."""
+    row_numbers = kept(X, weights)
+    if row_numbers is None or y is None:
+        return UsedRows(X, y, weights, None)
     labels = label_values(y)
     if len(labels) != X.shape[0]:
-        return RowsInUse(X, y, weights, None)  # the labels are refused later
+        return UsedRows(X, y, weights, None)  # the labels are refused later
     X, weights = without_zeros(X, weights)
-    return RowsInUse(X, labels[numbers], weights, numbers)
+    return UsedRows(X, labels[row_numbers], weights, row_numbers)
 
 
-def _count(rows: np.ndarray, weights: Weights) -> int:
+def _n_weighted_rows(rows: np.ndarray, weights: Weights) -> int:
     return n_weighted(None if weights is None else weights[rows], len(rows))
 
 
-def _learns_gaps(learner: Any) -> bool:
-    """Whether a learner takes rows with missing values as they are."""
+def _learns_from_nan(learner: Any) -> bool:
+    """Whether a learner accepts rows with missing values."""
     return getattr(learner, "_learns_gaps", False)
 
 
 def kernel_of(learner: Any) -> Kernel | None:
-    """The kernel of a kernel learner; None for a linear learner."""
+    """Return the kernel of a kernel learner, or None for a linear learner."""
     kernel = getattr(learner, "kernel", None)
     return None if kernel is None else resolve(kernel)
 
 
 def _fitted_kernel(learner: Any) -> Kernel | None:
-    """The same after a fit, with all parameters set."""
+    """Return the kernel of a fitted learner with all parameters set, or None."""
     return getattr(learner, "kernel_", None)
 
 
-def with_one_kernel(learner: Any, X: Any, weights: Weights = None) -> Any:
-    """The learner, its kernel's open parameters set from the rows of all classes.
+def bind_kernel(learner: Any, X: Any, weights: Weights = None) -> Any:
+    """Set the open parameters of the learner's kernel from the rows of all classes.
 
-    Residuals of several classes can be compared in one feature space only. Of blocks
-    the first one decides, as in a feature map.
+    Residuals of several classes can be compared only in one feature space. If X is a
+    stream of blocks, the first block determines the parameters, as in a feature map.
     """
     kernel = kernel_of(learner)
     if kernel is None:
@@ -442,55 +478,60 @@ def with_one_kernel(learner: Any, X: Any, weights: Weights = None) -> Any:
 
 def _softmax(temperature: float, residuals: Array) -> Array:  # (n, n_classes)
     xp = namespace(residuals)
-    unit = max(temperature, float(xp.finfo(residuals.dtype).tiny) ** 0.5)
+    scale = max(temperature, float(xp.finfo(residuals.dtype).tiny) ** 0.5)
     excess = residuals - xp.min(residuals, axis=1, keepdims=True)
-    with quiet():  # an overflow has weight 0
-        weights = xp.exp(-excess / as_like(unit, residuals))
+    with quiet():  # a class whose excess overflows gets weight 0
+        weights = xp.exp(-excess / as_like(scale, residuals))
     return weights / xp.sum(weights, axis=1, keepdims=True)
 
 
 def _seeds(learner: BaseEstimator, random_state: Any, n: int) -> list[int | None]:
-    """Seeds for n clones of a learner that has no random state of its own."""
+    """Return seeds for n clones of a learner, or None for each if it needs none."""
     params = learner.get_params(deep=False)
     if params.get("random_state", "none needed") is not None:
         return [None] * n
     return generator(random_state).integers(2**31, size=n).tolist()
 
 
-def _seeded(learner: BaseEstimator, seed: int | None) -> Any:
-    fitted = clone(learner)
-    return fitted if seed is None else fitted.set_params(random_state=seed)
+def _clone_with_seed(learner: BaseEstimator, seed: int | None) -> Any:
+    learner_clone = clone(learner)
+    return (
+        learner_clone if seed is None else learner_clone.set_params(random_state=seed)
+    )
 
 
 def _warn_of_small_classes(learner: BaseEstimator, counts: np.ndarray) -> None:
-    """Once for all classes that have fewer samples than atoms were asked for.
+    """Warn once of all classes that have fewer samples than `n_components`.
 
-    As many atoms as the largest class has samples ask for all samples of all classes.
+    There is no warning if `n_components` is the size of the largest class: this is a
+    request for all samples of all classes.
     """
-    wanted = learner.get_params(deep=False).get("n_components")
-    small = counts[counts < (wanted or 0)]
-    if not len(small) or wanted == counts.max():
+    n_components = learner.get_params(deep=False).get("n_components")
+    small_counts = counts[counts < (n_components or 0)]
+    if not len(small_counts) or n_components == counts.max():
         return
-    who = "a class has" if len(small) == 1 else f"{len(small)} classes have"
-    least, most = small.min(), small.max()
-    numbers = f"{least}" if least == most else f"{least} to {most}"
+    subject = (
+        "a class has" if len(small_counts) == 1 else f"{len(small_counts)} classes have"
+    )
+    smallest, largest = small_counts.min(), small_counts.max()
+    size_range = f"{smallest}" if smallest == largest else f"{smallest} to {largest}"
     warnings.warn(
-        f"{who} {numbers} samples, fewer than n_components={wanted}: such a class gets "
-        "one atom per sample",
+        f"{subject} {size_range} samples, fewer than n_components={n_components}: "
+        "such a class gets one atom per sample",
         stacklevel=3,
     )
 
 
-def _fitted(prepared: Any, X: Any, weights: Weights) -> Any:
-    """A learner fitted to a class, with the defaults of a classifier while it is."""
-    own = () if weights is None else (None, weights)
+def _fit_learner(learner: Any, X: Any, weights: Weights) -> Any:
+    """Fit a learner to the checked rows of a class."""
+    weight_arguments = () if weights is None else (None, weights)
     with handed_down(X):
-        prepared.fit(X, *own)
-    return prepared
+        learner.fit(X, *weight_arguments)
+    return learner
 
 
-def _prepared(learner: Any, n_samples: int, X: Any, weights: Weights) -> Any:
-    """The learner with no more atoms (and non-zeros) than the class has samples."""
+def _prepare_learner(learner: Any, n_samples: int, X: Any, weights: Weights) -> Any:
+    """Limit atoms and non-zeros to the samples of the class, and set the defaults."""
     params = learner.get_params(deep=False)
     for name in ("n_components", "n_nonzero_coefs"):
         if params.get(name) is not None and params[name] > n_samples:
@@ -500,18 +541,20 @@ def _prepared(learner: Any, n_samples: int, X: Any, weights: Weights) -> Any:
 
 
 def _set_defaults(learner: Any, n_samples: int, X: Any, weights: Weights) -> None:
-    """Set what is left open of the learner as the rows of its class suggest."""
+    """Set open parameters of the learner to the classifier's defaults."""
     if not isinstance(learner, DictionaryLearner):
         return
     rows = X if hasattr(X, "shape") else first_block(X)[0]
     n_features = rows.shape[1] if rows.ndim == 2 else n_samples
-    count = partial(_n_usable, kernel_of(learner), X, n_samples, weights)
-    params = learner._class_defaults(count, n_features, FEW, WIDTH)
+    count_usable = partial(_n_usable, kernel_of(learner), X, n_samples, weights)
+    params = learner._class_defaults(
+        count_usable, n_features, DEFAULT_ATOMS, DEFAULT_NONZEROS
+    )
     learner.set_params(**params)
 
 
 def _n_usable(kernel: Kernel | None, X: Any, n_samples: int, weights: Weights) -> int:
-    """How many rows of a class can be atoms; those of blocks are not counted."""
+    """Count the rows of a class that can be atoms; of a stream, return all rows."""
     if is_blocks(X):
         return n_samples
     weights = at_least_one(weights)

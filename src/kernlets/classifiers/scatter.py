@@ -1,8 +1,8 @@
 """Scatter within and between classes, and Fisher's directions.
 
-The ratio that K-SAD adds to its objective, its gradient, and the directions in which
-the criterion behind it is best. Everything comes from sums over the samples of each
-class. Labels are whole numbers from 0 here.
+This module has the ratio that K-SAD adds to its objective, its gradient, and the
+directions that maximise Fisher's criterion. All of them are computed from sums over
+the samples of each class. Labels are whole numbers from 0.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Scatter:
 
     @classmethod
     def of(cls, Q: Array, labels: np.ndarray, n_classes: int) -> Scatter:
-        """The sums over the rows of Q (n, k)."""
-        columns = Q.shape[1]
+        """Sum over the rows of Q (n, k)."""
+        n_columns = Q.shape[1]
         sums = group_sums(_with_energy(Q), labels, n_classes)
         counts = as_like(np.bincount(labels, minlength=n_classes), sums)
-        return cls(counts, sums[:, :columns], sums[:, columns])
+        return cls(counts, sums[:, :n_columns], sums[:, n_columns])
 
     def __add__(self, other: Scatter) -> Scatter:
         return type(self)(
@@ -79,7 +79,7 @@ class Scatter:
         return float((self.counts * row_norms(self.offsets)).sum())
 
     @property
-    def pulls(self) -> Array:  # (C, k)
+    def between_slopes(self) -> Array:  # (C, k)
         """Half of the gradient of `between` in a sample of each class."""
         return self.offsets
 
@@ -90,15 +90,15 @@ class Scatter:
         return self.within / between if between > 0 else 0.0
 
     def slope(self) -> tuple[Array, Array]:  # (C,), (C, k)
-        """s and t with ∂G/∂q = s_c q − t_c for a sample q of class c.
+        """Return s and t with ∂G/∂q = s_c q − t_c for a sample q of class c.
 
         ∂G/∂q = 2(q − μ_c)/(K_c tr S_b) − (tr S_w/tr S_b²) ∂(tr S_b)/∂q, where the last
         is 2(μ_c − μ), and 0 where all class means agree.
         """
-        unit = 2 / (self.between or np.inf)
-        scale = unit / self.counts
-        away = self.pulls * (unit * self.ratio)
-        return scale, scale[:, None] * self.means + away
+        factor = 2 / (self.between or np.inf)
+        s = factor / self.counts
+        offset_terms = self.between_slopes * (factor * self.ratio)
+        return s, s[:, None] * self.means + offset_terms
 
 
 class NormScatter(Scatter):
@@ -112,16 +112,16 @@ class NormScatter(Scatter):
         """S_b = Σ_cd K_c K_d ⟨μ_c − μ, μ_d − μ⟩²."""
         products = self.offsets @ self.offsets.T
         with quiet():
-            found = float(self.counts @ products**2 @ self.counts)
-        if not found < np.inf:
+            squared_norm = float(self.counts @ products**2 @ self.counts)
+        if not squared_norm < np.inf:
             raise ValueError(
                 "between='norm' has the fourth power of the samples, which overflows: "
                 "scale them, e.g. with UnitNorm, or set between='trace'"
             )
-        return found
+        return squared_norm
 
     @property
-    def pulls(self) -> Array:  # (C, k)
+    def between_slopes(self) -> Array:  # (C, k)
         """2 B(μ_c − μ), where B is the matrix whose norm is taken."""
         products = self.offsets @ self.offsets.T
         return 2 * (products * self.counts) @ self.offsets
@@ -133,12 +133,12 @@ def _with_energy(Q: Array) -> Array:  # (n, k + 1)
 
 
 def scatter_of_rows(F: Any, labels: np.ndarray, n_classes: int) -> Scatter:
-    """`Scatter.of`, with rows that may be on disk."""
+    """Compute `Scatter.of` by blocks of rows, which may be on disk."""
 
-    def part(block: Array, first: int) -> Scatter:
+    def scatter_of_block(block: Array, first: int) -> Scatter:
         return Scatter.of(block, labels[first : first + block.shape[0]], n_classes)
 
-    return sum_rows(part, F, 16 * F.shape[1], numbered=True)
+    return sum_rows(scatter_of_block, F, 16 * F.shape[1], numbered=True)
 
 
 def fisher_directions(
@@ -146,23 +146,23 @@ def fisher_directions(
     scatter: Scatter,
     shrinkage: float,
 ) -> tuple[Array, float]:  # (d, k)
-    """The atoms with the largest tr(S_w⁻¹S_b), orthonormal in S_w; and that trace.
+    """Return the atoms with the largest tr(S_w⁻¹S_b), S_w-orthonormal, and the trace.
 
     With S_w the mean scatter within classes plus `shrinkage` times its mean eigenvalue
     on the diagonal, and B the weighted offsets of the class means: the rows of
     Λ^(-1/2) Vᵀ B S_w⁻¹, where B S_w⁻¹ Bᵀ = V Λ Vᵀ. At most one less than classes.
     """
     xp, (n, k) = namespace(scatter.sums), F.shape
-    total = sum_rows(lambda block: double(block.T @ block), F, 4 * k)
-    inside = (total - (scatter.sums.T / scatter.counts) @ scatter.sums) / n
-    level = max(0.0, float(xp.linalg.trace(inside)) / k)
-    rounding = 4 * float(xp.finfo(F.dtype).eps) * float(xp.linalg.trace(total)) / n
-    added = max(shrinkage * level, rounding)  # so that no direction has no scatter
-    inside = inside + as_like(np.eye(k) * (added or 1.0), inside)
+    moments = sum_rows(lambda block: double(block.T @ block), F, 4 * k)
+    S_w = (moments - (scatter.sums.T / scatter.counts) @ scatter.sums) / n
+    mean_eigenvalue = max(0.0, float(xp.linalg.trace(S_w)) / k)
+    rounding = 4 * float(xp.finfo(F.dtype).eps) * float(xp.linalg.trace(moments)) / n
+    ridge = max(shrinkage * mean_eigenvalue, rounding)  # S_w must be invertible
+    S_w = S_w + as_like(np.eye(k) * (ridge or 1.0), S_w)
     B = scatter.offsets * xp.sqrt(scatter.counts / n)[:, None]
-    solved = xp.linalg.solve(inside, B.T)  # (k, C)
-    values, vectors = xp.linalg.eigh(B @ solved)
-    # the offsets sum to zero, so at least the first value is a rounding error
-    first = max(1, int((values <= 1e-9 * values[-1]).sum()))
-    directions = (solved @ vectors[:, first:]) / xp.sqrt(values[first:])
-    return as_like(xp.flip(directions, axis=1).T, F), float(values[first:].sum())
+    S_w_inv_Bt = xp.linalg.solve(S_w, B.T)  # (k, C)
+    values, vectors = xp.linalg.eigh(B @ S_w_inv_Bt)
+    # The weighted offsets sum to zero, so the first eigenvalue is a rounding error.
+    n_zero = max(1, int((values <= 1e-9 * values[-1]).sum()))
+    directions = (S_w_inv_Bt @ vectors[:, n_zero:]) / xp.sqrt(values[n_zero:])
+    return as_like(xp.flip(directions, axis=1).T, F), float(values[n_zero:].sum())

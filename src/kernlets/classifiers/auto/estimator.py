@@ -11,18 +11,18 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import as_like, move_like, to_numpy
-from ..backend.constraints import AT_LEAST_1, POSITIVE
-from ..backend.estimator import Estimator
-from ..backend.fill import at_hand
-from ..backend.masks import has_gaps
-from ..backend.pipelines import takes_gaps
-from ..backend.random import generator
-from ..backend.rows import map_rows
-from ..backend.validation import check_rows
-from ..config import options
-from ..core import Array
-from ..fields import (
+from ...backend.arrays import as_like, move_like, to_numpy
+from ...backend.constraints import AT_LEAST_1, POSITIVE
+from ...backend.estimator import Estimator
+from ...backend.fill import at_hand
+from ...backend.masks import has_gaps
+from ...backend.pipelines import takes_gaps
+from ...backend.random import generator
+from ...backend.rows import map_rows
+from ...backend.validation import check_rows
+from ...config import options
+from ...core import Array
+from ...fields import (
     Declared,
     Facts,
     Floats,
@@ -36,23 +36,23 @@ from ..fields import (
     Size,
     Whole,
 )
-from ..imputers import DictionaryImputer
-from ..kernels.complete import completed_rows
-from ..sklearn_base import ClassifierMixin
+from ...imputers import DictionaryImputer
+from ...kernels.complete import completed_rows
+from ...sklearn_base import ClassifierMixin
+from ..labels import check_labels
 from .clock import Clock
-from .halving import Search, as_array
-from .labels import checked_labels
-from .learned import FAMILIES
-from .trials import Outcome, described
+from .learned_candidates import FAMILIES
+from .search import Search, as_host_array
+from .trials import Outcome, describe_outcome
 
-OVERTIME = 0.2  # share of the budget by which the last fit may exceed it
+OVERTIME = 0.2  # the last fit may exceed the budget by this share of it
 
 
-def _best_has(method: str) -> Callable[[Any], bool]:
-    def check(model: Any) -> bool:
+def _best_pipeline_has(method: str) -> Callable[[Any], bool]:
+    def has_method(model: Any) -> bool:
         return hasattr(getattr(model, "best_pipeline_", None), method)
 
-    return check
+    return has_method
 
 
 class AutoDictionaryClassifier(ClassifierMixin, Estimator):
@@ -181,43 +181,56 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         X = check_rows(
             self, X, reset=True, ensure_min_samples=2, whole=True, allow_nan=at_hand(X)
         )
-        labels = checked_labels(self, y, X.shape[0])
-        self.classes_, places = np.unique(labels, return_inverse=True)
-        families = self._families()
+        labels = check_labels(self, y, X.shape[0])
+        self.classes_, class_indices = np.unique(labels, return_inverse=True)
+        families = self._family_names()
         seed = int(generator(self.random_state).integers(2**31))
-        given = clock, self.robust, self.max_candidates, seed, self._watch
+        search_settings = (
+            clock,
+            self.robust,
+            self.max_candidates,
+            seed,
+            self._report_progress,
+        )
         self.history_: dict[str, list[float]] = {"score": [], "seconds": []}
-        self._stage_shown = -1
+        self._reported_stage = -1
         self.rows_like_ = as_like(np.empty((0, X.shape[1])), X)
-        # fits of candidates are not resumed, and the search knows of small classes
+        # Fits of candidates are not resumed, and their warnings of small classes
+        # would be repeated for every fold.
         with options(checkpoint=None, device=None), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            rows = as_array(X)
-            search = Search(completed_rows(rows), places, families, *given)
+            host_rows = as_host_array(X)
+            search = Search(
+                completed_rows(host_rows), class_indices, families, *search_settings
+            )
             best = search.run()
-            self._keep(search, best, rows)
+            self._fit_winner(search, best, host_rows)
         return self
 
-    def _families(self) -> list[str]:
+    def _family_names(self) -> list[str]:
         if self.families is None:
-            names = FAMILIES.items()
-            return [n for n, each in names if self.robust or not each.for_damage]
-        given = np.atleast_1d(np.asarray(self.families, dtype=object)).tolist()
-        unknown = [name for name in given if name not in list(FAMILIES)]
-        if unknown or not given:
-            what = repr(unknown[0]) if unknown else "nothing"
+            family_items = FAMILIES.items()
+            return [
+                name
+                for name, family in family_items
+                if self.robust or not family.is_for_corruption
+            ]
+        names = np.atleast_1d(np.asarray(self.families, dtype=object)).tolist()
+        unknown_names = [name for name in names if name not in list(FAMILIES)]
+        if unknown_names or not names:
+            offender = repr(unknown_names[0]) if unknown_names else "nothing"
             raise ValueError(
-                f"families has {what}: choose from {', '.join(map(repr, FAMILIES))}"
+                f"families has {offender}: choose from {', '.join(map(repr, FAMILIES))}"
             )
-        return given
+        return names
 
-    def _watch(self, state: dict[str, Any]) -> Any:
+    def _report_progress(self, state: dict[str, Any]) -> Any:
         """Record the progress of the search, and report it."""
-        new_stage = state["stage"] != self._stage_shown
-        self._stage_shown = state["stage"]
+        is_new_stage = state["stage"] != self._reported_stage
+        self._reported_stage = state["stage"]
         self.history_["score"].append(float(state["best"]))
         self.history_["seconds"].append(float(state["elapsed"]))
-        if self.verbose and new_stage:
+        if self.verbose and is_new_stage:
             print(
                 f"stage {state['stage'] + 1} of {state['n_stages']}: "
                 f"{state['n_rows']} rows, best so far {state['best']:.4f}, "
@@ -226,73 +239,75 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
             )
         return self.callback(state) if self.callback is not None else None
 
-    def _keep(self, search: Search, best: Outcome, X: np.ndarray) -> None:
-        rows = self._affordable_rows(search, best)
+    def _fit_winner(self, search: Search, best: Outcome, X: np.ndarray) -> None:
+        """Fit the pipeline of the best trial and store the results of the search."""
+        row_numbers = self._affordable_rows(search, best)
         self.best_score_ = float(best.score)
-        self.best_params_ = described(best)
+        self.best_params_ = describe_outcome(best)
         self.table_ = search.table
-        self.n_candidates_ = len(search.known)
-        first = [DictionaryImputer()] if has_gaps(X) else []
-        pipeline = make_pipeline(*first, *search.steps(best, rows))
-        labels = self.classes_[search.y[rows]]
-        self.best_pipeline_ = pipeline.fit(X[rows], labels)
-        self.best_rows_ = rows
-        del self._stage_shown
+        self.n_candidates_ = len(search.outcomes)
+        imputer_steps = [DictionaryImputer()] if has_gaps(X) else []
+        pipeline = make_pipeline(*imputer_steps, *search.steps(best, row_numbers))
+        labels = self.classes_[search.y[row_numbers]]
+        self.best_pipeline_ = pipeline.fit(X[row_numbers], labels)
+        self.best_rows_ = row_numbers
+        del self._reported_stage
 
     def _affordable_rows(self, search: Search, best: Outcome) -> np.ndarray:
-        """All rows, or as many as can be fitted in the remaining time."""
-        n, smallest = len(search.y), best.stage.n_rows
-        predicted = best.fit_seconds(n)
-        left = search.clock.left + OVERTIME * search.clock.budget
-        if smallest == n or predicted <= left:
+        """Return all row numbers, or as many as can be fitted in the remaining time."""
+        n, n_searched = len(search.y), best.stage.n_rows
+        predicted_seconds = best.fit_seconds(n)
+        seconds_left = search.clock.seconds_left + OVERTIME * search.clock.budget
+        if n_searched == n or predicted_seconds <= seconds_left:
             return np.arange(n)
-        share = max(left, 0.0) / predicted  # work grows faster than rows
-        count = max(smallest, int(share * n))
+        # The time grows faster than the number of rows, so that this share is safe.
+        affordable_share = max(seconds_left, 0.0) / predicted_seconds
+        n_affordable = max(n_searched, int(affordable_share * n))
         warnings.warn(
-            f"only {count} of {n} rows could be fitted in seconds={self.seconds}: "
-            "raise it",
+            f"only {n_affordable} of {n} rows could be fitted in "
+            f"seconds={self.seconds}: raise it",
             RuntimeWarning,
             stacklevel=4,
         )
-        return np.sort(search.order[:count])
+        return np.sort(search.order[:n_affordable])
 
     def predict(self, X: Any) -> Array:  # (n,)
-        """The labels that the best pipeline gives."""
-        places = to_numpy(self._answers("predict", X)).astype(np.intp)
-        labels = self.classes_[places]
+        """Return the labels that the best pipeline predicts."""
+        class_indices = to_numpy(self._call_best_pipeline("predict", X)).astype(np.intp)
+        labels = self.classes_[class_indices]
         is_number = labels.dtype.kind in "iufb"
         return move_like(labels, X) if is_number else labels
 
-    @available_if(_best_has("predict_proba"))
+    @available_if(_best_pipeline_has("predict_proba"))
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
-        """Probabilities, where the best pipeline gives some."""
-        return self._answers("predict_proba", X)
+        """Return the class probabilities of the best pipeline, if it has any."""
+        return self._call_best_pipeline("predict_proba", X)
 
-    @available_if(_best_has("decision_function"))
+    @available_if(_best_pipeline_has("decision_function"))
     def decision_function(self, X: Any) -> Array:  # (n, n_classes), (n,) for two
-        """Scores of the classes, where the best pipeline gives some."""
-        return self._answers("decision_function", X)
+        """Return the class scores of the best pipeline, if it has any."""
+        return self._call_best_pipeline("decision_function", X)
 
-    def _answers(self, method: str, X: Any) -> Array:
-        """The output of the best pipeline, computed by blocks of rows.
+    def _call_best_pipeline(self, method: str, X: Any) -> Array:
+        """Call a method of the best pipeline on blocks of rows and join its outputs.
 
         The pipeline works on the host; rows and results are on the model's device.
         """
         check_is_fitted(self)
-        gaps = takes_gaps(self.best_pipeline_)
+        allow_nan = takes_gaps(self.best_pipeline_)
         X = check_rows(
-            self, X, by_blocks=True, like=self.rows_like_, allow_nan=gaps
+            self, X, by_blocks=True, like=self.rows_like_, allow_nan=allow_nan
         )
-        answer = getattr(self.best_pipeline_, method)
+        best_method = getattr(self.best_pipeline_, method)
 
-        def block(rows: Array) -> Array:
-            found = answer(to_numpy(rows))
+        def call_on_block(rows: Array) -> Array:
+            output = best_method(to_numpy(rows))
             if method == "predict":
-                found = np.searchsorted(self.classes_, found)
-            return as_like(found, self.rows_like_)
+                output = np.searchsorted(self.classes_, output)
+            return as_like(output, self.rows_like_)
 
         row_bytes = 32 * (X.shape[1] + self.best_params_["n_landmarks"])
-        return map_rows(block, X, row_bytes)
+        return map_rows(call_on_block, X, row_bytes)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -6,16 +6,16 @@ import time
 from dataclasses import dataclass, field
 from math import inf
 
-now = time.perf_counter
-MARGIN = 1.25  # safety factor of predicted seconds
+current_time = time.perf_counter
+MARGIN = 1.25  # safety factor on predicted seconds
 
 
 @dataclass(frozen=True)
 class Clock:
-    """Seconds since the start, compared with a budget; None is no limit."""
+    """The time since the start and a budget of seconds; None is no limit."""
 
     seconds: float | None
-    began: float = field(default_factory=lambda: now())
+    start_time: float = field(default_factory=lambda: current_time())
 
     @property
     def budget(self) -> float:
@@ -23,12 +23,12 @@ class Clock:
 
     @property
     def elapsed(self) -> float:
-        return now() - self.began
+        return current_time() - self.start_time
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         return self.budget - self.elapsed
 
     def allows(self, seconds: float, share: float = 1.0) -> bool:
-        """Whether this much more work ends within this share of the budget."""
+        """Whether so many more seconds fit into this share of the budget."""
         return self.elapsed + MARGIN * seconds <= share * self.budget

@@ -32,10 +32,10 @@ from ..pursuits.masked import (
 from ..sklearn_base import ClassifierMixin
 from .labels import (
     ResidualVoting,
-    checked_labels,
+    check_labels,
     class_residuals,
     prior_residuals,
-    repeated_samples,
+    repeat_samples,
 )
 
 
@@ -108,66 +108,69 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self.coder = coder
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SRCClassifier:
-        """Keep the training samples as atoms of unit norm.
+        """Store the training samples as atoms of unit norm.
 
         A row is repeated as often as `sample_weight`, a whole number, says.
         """
         self._validate_params()
         kernel = resolve(self.kernel)
-        gaps = at_hand(X)
+        allow_nan = at_hand(X)
         X = check_samples(
-            self, X, kernel, reset=True, ensure_min_samples=2, allow_nan=gaps
+            self, X, kernel, reset=True, ensure_min_samples=2, allow_nan=allow_nan
         )
-        X, y, numbers = repeated_samples(self, X, y, sample_weight, kernel)
+        X, y, row_numbers = repeat_samples(self, X, y, sample_weight, kernel)
         X = completed_rows(X)
-        self.classes_, codes = np.unique(
-            checked_labels(self, y, X.shape[0]), return_inverse=True
+        self.classes_, class_indices = np.unique(
+            check_labels(self, y, X.shape[0]), return_inverse=True
         )
         self.kernel_ = kernel.bound(X)
         matrix = kernel_matrix(self.kernel_, X, type(self).__name__)
         energy = to_numpy(self.kernel_.diag(X))
-        usable = np.flatnonzero(energy > 0)
-        if len(usable) == 0:
+        usable_rows = np.flatnonzero(energy > 0)
+        if len(usable_rows) == 0:
             raise ValueError(
                 "X has no sample other than zero (in feature space) to serve as an atom"
             )
-        self._keep(X, matrix, usable, energy[usable])
-        self.atom_rows_, self.atom_classes_ = numbers[usable], codes[usable]
-        self.coder_ = self._coder(len(usable))
+        self._set_dictionary(X, matrix, usable_rows, energy[usable_rows])
+        self.atom_rows_, self.atom_classes_ = (
+            row_numbers[usable_rows],
+            class_indices[usable_rows],
+        )
+        self.coder_ = self._choose_coder(len(usable_rows))
         return self
 
-    def _coder(self, n_atoms: int) -> SparseCoder:
-        width = self.n_nonzero_coefs
+    def _choose_coder(self, n_atoms: int) -> SparseCoder:
+        n_nonzeros = self.n_nonzero_coefs
         if self.coder is not None:
-            if width is not None:
+            if n_nonzeros is not None:
                 raise ValueError(BOTH)
             return at_most_all(resolve_coder(self.coder), n_atoms)
-        coder = OMP(min(30, max(1, n_atoms // 2)) if width is None else width)
+        coder = OMP(min(30, max(1, n_atoms // 2)) if n_nonzeros is None else n_nonzeros)
         return at_most_all(coder, n_atoms)
 
-    def _keep(
-        self, X: Array, matrix: Array, usable: np.ndarray, energy: np.ndarray
+    def _set_dictionary(
+        self, X: Array, matrix: Array, usable_rows: np.ndarray, energy: np.ndarray
     ) -> None:
-        rows = index_like(usable, X)
+        row_indices = index_like(usable_rows, X)
         scale = as_like(1 / np.sqrt(energy), matrix)
-        coefs = namespace(matrix).eye(len(usable), dtype=matrix.dtype)
+        coefs = namespace(matrix).eye(len(usable_rows), dtype=matrix.dtype)
         self.dictionary_ = KernelDictionary(
             self.kernel_,
-            self.kernel_.take(X, rows),
+            self.kernel_.take(X, row_indices),
             as_like(coefs, matrix) * scale,
-            known_gram=matrix[rows][:, rows] * scale * scale[:, None],
+            known_gram=matrix[row_indices][:, row_indices] * scale * scale[:, None],
             typical_energy=float(energy.mean()),
         )
 
     def encode(self, X: Any) -> SparseCodes:
-        """Sparse codes of the rows of X over the training samples."""
+        """Compute sparse codes of the rows of X over the training samples."""
         check_is_fitted(self)
         like = self.dictionary_.coefs
         X = check_samples(self, X, self.kernel_, like=like, allow_nan=True)
         return encode(self.dictionary_, self.coder_, X)
 
     def residuals(self, X: Any) -> Array:  # (n, n_classes)
-        """Squared residual of each sample with the codes of one class only."""
+        """Compute the squared residual of each sample with the codes of each class."""
         check_is_fitted(self)
         like = self.dictionary_.coefs
         X = check_samples(
@@ -175,27 +178,29 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         )
         dictionary, gram = self.dictionary_, self.dictionary_.gram()
 
-        def complete(rows: Array) -> Array:
+        def residuals_of_complete_rows(rows: Array) -> Array:
             corr, energy = dictionary.correlate(rows), dictionary.energy(rows)
             codes = self.coder_.solve(gram, corr, energy)
             return self._class_residuals(codes, gram, corr, energy)
 
-        block = partial(by_completeness, complete, self._incomplete_residuals)
+        residuals_of_block = partial(
+            by_completeness, residuals_of_complete_rows, self._incomplete_residuals
+        )
         with whole_groups(self.coder_):
-            return map_rows(block, X, 3 * dictionary.row_bytes)
+            return map_rows(residuals_of_block, X, 3 * dictionary.row_bytes)
 
     def _incomplete_residuals(self, X: Array) -> Array:  # (n, n_classes)
-        """Residuals over what was observed of each row."""
+        """Compute residuals over the observed features of each row."""
         refuse_incomplete_groups(self.coder_)
-        (rows, known), whole = split(X), AllFeatures(self.dictionary_)
+        (rows, is_observed), all_features = split(X), AllFeatures(self.dictionary_)
         residuals = empty((X.shape[0], len(self.classes_)), like=X)
         residuals[...] = 0
-        for part in alike(to_numpy(known)):
-            if len(part.features):
-                seen = restricted_products(whole, rows, part)
-                codes = restricted_solve(self.coder_, seen)
-                residuals[index_like(part.rows, X)] = self._class_residuals(
-                    codes, seen.gram, seen.corr, seen.energy
+        for pattern in alike(to_numpy(is_observed)):
+            if len(pattern.features):
+                problem = restricted_products(all_features, rows, pattern)
+                codes = restricted_solve(self.coder_, problem)
+                residuals[index_like(pattern.rows, X)] = self._class_residuals(
+                    codes, problem.gram, problem.corr, problem.energy
                 )
         counts = np.bincount(self.atom_classes_, minlength=len(self.classes_))
         return prior_residuals(residuals, X, counts)
@@ -203,8 +208,8 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
     def _class_residuals(
         self, codes: SparseCodes, gram: Array, corr: Array, energy: Array
     ) -> Array:  # (n, n_classes)
-        seen = gram, corr, energy, self.atom_classes_, len(self.classes_)
-        return class_residuals(codes, *seen)
+        arguments = gram, corr, energy, self.atom_classes_, len(self.classes_)
+        return class_residuals(codes, *arguments)
 
     def __sklearn_tags__(self) -> Any:
         kernel = resolve(self.kernel)
