@@ -31,7 +31,7 @@ from kernlets.backend import atomic
 from kernlets.learners import LEARNERS
 from kernlets.persistence import CheckpointError
 from kernlets.persistence import checkpoint as checkpoint
-from kernlets.persistence.checkpoint import Checkpoint, described, digest
+from kernlets.persistence.checkpoint import Checkpoint, describe_value, digest
 from kernlets.persistence.file import MODEL, pack
 
 
@@ -452,8 +452,9 @@ def test_descriptions_tell_values_apart() -> None:
         samples,
         content,
     ]
-    texts = [described(value) for value in values]
+    texts = [describe_value(value) for value in values]
     assert len(set(texts)) == len(values)
-    assert texts == [described(value) for value in values]
-    assert described(KSVD(3, callback=print)) == described(KSVD(3, verbose=True))
-    assert " at 0x" not in described([object(), samples, lambda: 3])
+    assert texts == [describe_value(value) for value in values]
+    printing, verbose = KSVD(3, callback=print), KSVD(3, verbose=True)
+    assert describe_value(printing) == describe_value(verbose)
+    assert " at 0x" not in describe_value([object(), samples, lambda: 3])

@@ -50,7 +50,7 @@ from kernlets import (
     to_onnx,
 )
 from kernlets.export import ExportError, deciders, files, kernels
-from kernlets.export.graph import Graph
+from kernlets.export.graph import OperationGraph
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 ort = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -211,7 +211,7 @@ def test_what_is_refused_is_there():
 def test_kernels(kernel, dtype):
     X, Z = rows(dtype, 40), rows(dtype, 7, seed=4)
     X[0] = 0
-    graph = Graph(np.dtype(dtype))
+    graph = OperationGraph(np.dtype(dtype))
     value = graph.input("X", X.shape[1])
     graph.output("matrix", kernels.matrix(kernel, value, Z))
     graph.output("energy", kernels.energy(kernel, value))

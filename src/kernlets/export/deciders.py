@@ -1,4 +1,4 @@
-"""Classifiers, detectors, maps and learners as graphs with named outputs."""
+"""Turns classifiers, detectors, maps and learners into graphs with named outputs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from ..learners.base import DictionaryLearner
 from ..outliers import DictionaryOutlierDetector, StreamOutlierDetector
 from ..outliers.sampled import Member, SampledDictionaries
 from .errors import refusal
-from .graph import Graph, Value, joined, rows_of
+from .graph import OperationGraph, Value, concatenate, take_rows
 from .kernels import l1_distances
-from .parts import before_last, mapped
-from .pursuits import Coded, Products, coded, products
+from .parts import before_last, transform_rows
+from .pursuits import AtomProducts, CodedRows, inner_products, sparse_codes
 
 Outputs = dict[str, Value]
 CLASSIFIERS = (
@@ -36,191 +36,206 @@ CLASSIFIERS = (
 )
 
 
-def graph_of(model: Any, dtype: np.dtype) -> Graph:
-    """A fitted model as a graph from "X" to its outputs."""
-    graph = Graph(dtype)
+def graph_of(model: Any, dtype: np.dtype) -> OperationGraph:
+    """Return the graph that computes the outputs of a fitted model from "X"."""
+    graph = OperationGraph(dtype)
     X = graph.input("X", model.n_features_in_)
-    for name, value in decided(model, X).items():
+    for name, value in model_outputs(model, X).items():
         graph.output(name, value)
     graph.prune()
     return graph
 
 
 @singledispatch
-def decided(part: Any, X: Value) -> Outputs:
-    """What a model says of rows; features, unless it decides."""
-    if hasattr(part, "best_estimator_"):
-        raise refusal(part, "export its best_estimator_")
-    return {"features": mapped(part, X)}
+def model_outputs(model: Any, X: Value) -> Outputs:
+    """Return the outputs of a model by name; a map has the output "features"."""
+    if hasattr(model, "best_estimator_"):
+        raise refusal(model, "export its best_estimator_")
+    return {"features": transform_rows(model, X)}
 
 
-@decided.register
-def _(part: Pipeline, X: Value) -> Outputs:
-    return decided(last_step(part), before_last(part, X))
+@model_outputs.register
+def _(model: Pipeline, X: Value) -> Outputs:
+    return model_outputs(last_step(model), before_last(model, X))
 
 
-@decided.register
-def _(part: DictionaryLearner, X: Value) -> Outputs:
-    found = _coded(part, X)
-    return {"codes": found.codes, "error": found.residual.squeeze(1)}
+@model_outputs.register
+def _(model: DictionaryLearner, X: Value) -> Outputs:
+    coded = _learner_codes(model, X)
+    return {"codes": coded.codes, "error": coded.residual.squeeze(1)}
 
 
 # ---------------------------------------------------------------------- classifiers
 
 
-@decided.register(KSADClassifier)
-@decided.register(FDDLClassifier)
-def _(part: Any, X: Value) -> Outputs:
-    raise refusal(part, CLASSIFIERS)
+@model_outputs.register(KSADClassifier)
+@model_outputs.register(FDDLClassifier)
+def _(model: Any, X: Value) -> Outputs:
+    raise refusal(model, CLASSIFIERS)
 
 
-@decided.register
-def _(part: AutoDictionaryClassifier, X: Value) -> Outputs:
-    return decided(part.best_pipeline_, X)
+@model_outputs.register
+def _(model: AutoDictionaryClassifier, X: Value) -> Outputs:
+    return model_outputs(model.best_pipeline_, X)
 
 
-def _best(scores: Value, classes: np.ndarray) -> Outputs:
-    """Labels of the best scores, and the scores."""
+def _best_labels(scores: Value, classes: np.ndarray) -> Outputs:
+    """Return the label of the largest score of each row, and the scores."""
     names = np.asarray(classes)
     names = names.astype(str) if names.dtype.kind in "OSU" else names
-    return {"label": rows_of(names, scores.argmax()), "scores": scores}
+    return {"label": take_rows(names, scores.argmax()), "scores": scores}
 
 
-@decided.register(SRCClassifier)
-@decided.register(LCKSVDClassifier)
-@decided.register(DKSVDClassifier)
-def _(part: Any, X: Value) -> Outputs:
-    return _best(scored(part, X).scores, part.classes_)
+@model_outputs.register(SRCClassifier)
+@model_outputs.register(LCKSVDClassifier)
+@model_outputs.register(DKSVDClassifier)
+def _(model: Any, X: Value) -> Outputs:
+    return _best_labels(class_scores(model, X).scores, model.classes_)
 
 
-@decided.register
-def _(part: ResidualClassifier, X: Value) -> Outputs:
-    scores = scored(part, X).scores
-    unit = max(float(part.temperature_), float(np.finfo(X.graph.dtype).tiny) ** 0.5)
-    weights = ((scores - scores.max(1)) / unit).exp()
-    odds = {"probabilities": weights / weights.sum(1)}
-    return _best(scores, part.classes_) | odds
+@model_outputs.register
+def _(model: ResidualClassifier, X: Value) -> Outputs:
+    scores = class_scores(model, X).scores
+    temperature = max(
+        float(model.temperature_), float(np.finfo(X.graph.dtype).tiny) ** 0.5
+    )
+    weights = ((scores - scores.max(1)) / temperature).exp()
+    probabilities = {"probabilities": weights / weights.sum(1)}
+    return _best_labels(scores, model.classes_) | probabilities
 
 
-class Scored(NamedTuple):
-    """Scores of the classes, the largest wins, and the codes behind them."""
+class ClassScores(NamedTuple):
+    """The scores of the classes, of which the largest wins, and the codes."""
 
     scores: Value  # (n, C)
     codes: Value  # (n, m)
 
 
 @singledispatch
-def scored(part: Any, X: Value) -> Scored:
-    """What a classifier with codes makes of rows."""
-    raise refusal(part, CLASSIFIERS)
+def class_scores(model: Any, X: Value) -> ClassScores:
+    """Return the scores and codes that a classifier computes for rows."""
+    raise refusal(model, CLASSIFIERS)
 
 
-@scored.register
-def _(part: ResidualClassifier, X: Value) -> Scored:
-    found = [_coded(learner, X) for learner in part.learners_]
-    residuals = joined([each.residual for each in found], 1)
-    return Scored(-residuals, joined([each.codes for each in found], 1))
+@class_scores.register
+def _(model: ResidualClassifier, X: Value) -> ClassScores:
+    coded_by_class = [_learner_codes(learner, X) for learner in model.learners_]
+    residuals = concatenate([coded.residual for coded in coded_by_class], 1)
+    return ClassScores(
+        -residuals, concatenate([coded.codes for coded in coded_by_class], 1)
+    )
 
 
-def _coded(learner: Any, X: Value) -> Coded:
+def _learner_codes(learner: Any, X: Value) -> CodedRows:
     if not isinstance(learner, DictionaryLearner):
         raise refusal(learner, "use a learner of kernlets, e.g. KSVD")
-    return coded(learner.coder_, products(learner.dictionary_, X))
+    return sparse_codes(learner.coder_, inner_products(learner.dictionary_, X))
 
 
-@scored.register
-def _(part: SRCClassifier, X: Value) -> Scored:
-    seen = products(part.dictionary_, X)
-    found = coded(part.coder_, seen)
-    numbers, classes = range(len(part.classes_)), part.atom_classes_
-    places = [np.flatnonzero(classes == c) for c in numbers]
-    residuals = joined([_class_residual(found, seen, atoms) for atoms in places], 1)
-    return Scored(-residuals, found.codes)
+@class_scores.register
+def _(model: SRCClassifier, X: Value) -> ClassScores:
+    products = inner_products(model.dictionary_, X)
+    coded = sparse_codes(model.coder_, products)
+    class_numbers, atom_classes = range(len(model.classes_)), model.atom_classes_
+    class_atoms = [np.flatnonzero(atom_classes == c) for c in class_numbers]
+    residuals = concatenate(
+        [_class_residual(coded, products, atoms) for atoms in class_atoms], 1
+    )
+    return ClassScores(-residuals, coded.codes)
 
 
-def _class_residual(found: Coded, seen: Products, atoms: np.ndarray) -> Value:
-    """‖x − γ_c D_c‖² with the codes of one class only; see `class_residuals`."""
-    codes, corr = found.codes.columns(atoms), seen.corr.columns(atoms)
-    fit = codes * (2.0 * corr - codes @ seen.gram[np.ix_(atoms, atoms)])
-    return (seen.energy - fit.sum(1)).at_least(0.0)
+def _class_residual(
+    coded: CodedRows, products: AtomProducts, atoms: np.ndarray
+) -> Value:
+    """Return ‖x − γ_c D_c‖² with the codes of one class; see `class_residuals`."""
+    codes, corr = coded.codes.columns(atoms), products.corr.columns(atoms)
+    fit = codes * (2.0 * corr - codes @ products.gram[np.ix_(atoms, atoms)])
+    return (products.energy - fit.sum(1)).at_least(0.0)
 
 
-@scored.register(LCKSVDClassifier)
-@scored.register(DKSVDClassifier)
-def _(part: Any, X: Value) -> Scored:
-    codes = coded(part.coder_, products(part.dictionary_, X)).codes
-    return Scored(codes @ to_numpy(part.classifier_), codes)
+@class_scores.register(LCKSVDClassifier)
+@class_scores.register(DKSVDClassifier)
+def _(model: Any, X: Value) -> ClassScores:
+    codes = sparse_codes(model.coder_, inner_products(model.dictionary_, X)).codes
+    return ClassScores(codes @ to_numpy(model.classifier_), codes)
 
 
-@decided.register(LogisticRegression)
-@decided.register(RidgeClassifier)
-@decided.register(LinearSVC)
-def _(part: Any, X: Value) -> Outputs:
-    """Linear classifiers behind a map; two classes have one column of scores."""
-    scores = X @ np.atleast_2d(part.coef_).T + np.asarray(part.intercept_)
-    if len(part.classes_) == 2:
-        scores = joined([-scores, scores], 1)
-    return _best(scores, part.classes_)
+@model_outputs.register(LogisticRegression)
+@model_outputs.register(RidgeClassifier)
+@model_outputs.register(LinearSVC)
+def _(model: Any, X: Value) -> Outputs:
+    """scikit-learn's linear classifiers have one column of scores for two classes."""
+    scores = X @ np.atleast_2d(model.coef_).T + np.asarray(model.intercept_)
+    if len(model.classes_) == 2:
+        scores = concatenate([-scores, scores], 1)
+    return _best_labels(scores, model.classes_)
 
 
 # ------------------------------------------------------------------------- outliers
 
 
-@decided.register
-def _(part: StreamOutlierDetector, X: Value) -> Outputs:
-    raise refusal(part, "use DictionaryOutlierDetector")
+@model_outputs.register
+def _(model: StreamOutlierDetector, X: Value) -> Outputs:
+    raise refusal(model, "use DictionaryOutlierDetector")
 
 
-@decided.register
-def _(part: DictionaryOutlierDetector, X: Value) -> Outputs:
-    if part.standardize:
-        X = _bounded((X - to_numpy(part.mean_)) / to_numpy(part.scale_))
-    if isinstance(part.learner_, SampledDictionaries):
-        score = _votes(part.learner_, X)
+@model_outputs.register
+def _(model: DictionaryOutlierDetector, X: Value) -> Outputs:
+    if model.standardize:
+        X = _cut_off((X - to_numpy(model.mean_)) / to_numpy(model.scale_))
+    if isinstance(model.learner_, SampledDictionaries):
+        score = _mean_nearest_distance(model.learner_, X)
     else:
-        rows = before_last(part.learner_, X)
-        score = _coded(last_step(part.learner_), rows).residual
-    label = (score > float(part.threshold_)).where(np.int64(-1), np.int64(1))
+        rows = before_last(model.learner_, X)
+        score = _learner_codes(last_step(model.learner_), rows).residual
+    label = (score > float(model.threshold_)).where(np.int64(-1), np.int64(1))
     return {"label": label.squeeze(1), "score": score.squeeze(1)}
 
 
-def _bounded(X: Value) -> Value:
-    """Cut off as in `OutlierDetector`, so that sums of fourth powers are finite."""
-    most = float(np.finfo(X.graph.dtype).max) ** 0.2
-    return X.at_least(-most).at_most(most)
+def _cut_off(X: Value) -> Value:
+    """Cut entries off as `OutlierDetector` does: sums of fourth powers are finite."""
+    bound = float(np.finfo(X.graph.dtype).max) ** 0.2
+    return X.at_least(-bound).at_most(bound)
 
 
-def _votes(part: SampledDictionaries, X: Value) -> Value:  # (n, 1)
-    """The weighted mean over dictionaries of the distance to the nearest atom."""
-    rows = to_numpy(part.rows_)
+def _mean_nearest_distance(model: SampledDictionaries, X: Value) -> Value:  # (n, 1)
+    """Return the weighted mean over dictionaries of distances to the nearest atom."""
+    rows = to_numpy(model.rows_)
     if X.graph.dtype != rows.dtype:
         raise refusal(
             f"SampledDictionaries in {X.graph.dtype}",
             f"which rows are atoms is known in {rows.dtype} only; export in that, or "
             f"fit to rows of {X.graph.dtype}",
         )
-    is_own = _is_own(part, X, rows)
-    free = None
-    if hasattr(part, "whitening_"):
-        whitening = to_numpy(part.whitening_)
-        free = X @ whitening, rows @ whitening
-    parts = []
-    for member in part._members():
-        samples, atoms = free if member.decorrelated and free else (X, rows)
-        parts.append(_nearest(member, samples, atoms, is_own) * member.factor)
-    return joined(parts, 1).sum(1)
+    is_training_row = _is_training_row(model, X, rows)
+    whitened = None
+    if hasattr(model, "whitening_"):
+        whitening = to_numpy(model.whitening_)
+        whitened = X @ whitening, rows @ whitening
+    distances = []
+    for member in model._members():
+        samples, atoms = whitened if member.decorrelated and whitened else (X, rows)
+        distances.append(
+            _nearest_atom_distance(member, samples, atoms, is_training_row)
+            * member.factor
+        )
+    return concatenate(distances, 1).sum(1)
 
 
-def _is_own(part: SampledDictionaries, X: Value, rows: np.ndarray) -> Value:  # (n, r)
-    """Whether a sample is the training row that an atom is, and no other one is."""
-    apart = (X.expand(1) - rows[None]).abs().max(2).squeeze(2)
-    return apart.equals(0.0) & (part.is_single_ == 1)[None]
+def _is_training_row(
+    model: SampledDictionaries, X: Value, rows: np.ndarray
+) -> Value:  # (n, r)
+    """Return whether a sample equals a training row that occurs only once."""
+    largest_difference = (X.expand(1) - rows[None]).abs().max(2).squeeze(2)
+    return largest_difference.equals(0.0) & (model.is_single_ == 1)[None]
 
 
-def _nearest(member: Member, X: Value, rows: np.ndarray, is_own: Value) -> Value:
-    """‖x − z‖₁ for the nearest atom z that is not the row itself, (n, 1)."""
+def _nearest_atom_distance(
+    member: Member, X: Value, rows: np.ndarray, is_training_row: Value
+) -> Value:
+    """Return ‖x − z‖₁ for the nearest atom z that is not the row itself, (n, 1)."""
     atoms = rows[member.atoms]
     if len(member.features) < rows.shape[1]:
         X, atoms = X.columns(member.features), atoms[:, member.features]
     distances = l1_distances(X, atoms)
-    return is_own.columns(member.atoms).where(np.inf, distances).min(1)
+    return is_training_row.columns(member.atoms).where(np.inf, distances).min(1)

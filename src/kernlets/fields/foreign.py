@@ -123,9 +123,9 @@ RULES: dict[str, Conditions] = {
     "Ridge": LINEAR_RULES,
     "RidgeClassifier": CLASSIFIER_RULES,
     "StandardScaler": {
-        "n_samples_seen_ must be NumPy's": lambda self: (
-            hasattr(self.n_samples_seen_, "shape")  # which `partial_fit` asks for
-        ),
+        "n_samples_seen_ must be NumPy's": lambda self: hasattr(
+            self.n_samples_seen_, "shape"
+        ),  # which `partial_fit` asks for
         "mean_ and scale_ must be there if they are used": lambda self: (
             (self.mean_ is not None or not self.with_mean)
             and (self.scale_ is not None or not self.with_std)
