@@ -543,7 +543,7 @@ def never(*_: Any, **__: Any) -> Any:
 
 @pytest.fixture
 def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernlets.cli.jobs.fit_watched", never)
+    monkeypatch.setattr("kernlets.cli.jobs.fit_with_progress", never)
     monkeypatch.setattr("kernlets.cli.input_rows.read_table", never)
 
 
@@ -612,7 +612,7 @@ def test_a_full_disk_is_found_before_the_work(
     room(least)
     ok("transform", model, data, "-o", dense)
     room(999)
-    monkeypatch.setattr("kernlets.cli.jobs.fit_watched", never)
+    monkeypatch.setattr("kernlets.cli.jobs.fit_with_progress", never)
     assert "make room" in error("fit", data, "-m", model, *FIT)
     assert "make room" in error("predict", model, data, "-o", tmp_path / "p.csv")
 

@@ -1,4 +1,4 @@
-"""`kernlets info --card`: what one should know before one uses a model, in Markdown."""
+"""`kernlets info --card`: what users of a model should know, in Markdown."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ def show_card(path: Path) -> None:
 
 
 def card(path: Path) -> str:
-    """The card of a model file, in Markdown."""
-    found, model = file_facts(path), load_model(path)
+    """Return the card of a model file in Markdown."""
+    info, model = file_facts(path), load_model(path)
     kind = _kind(model)
-    parts = [
+    sections = [
         f"# {markdown_text(path.stem)}",
-        _section("Model", _table(_model_facts(model, found))),
+        _section("Model", _table(_model_facts(model, info))),
         _section("Parameters", _table(dict(_parameters(model)))),
-        _section("Data", _table(_data_facts(found))),
-        _section("Accuracy", _accuracy(found["notes"])),
+        _section("Data", _table(_data_facts(info))),
+        _section("Accuracy", _accuracy(info["notes"])),
         _section("Intended use", USES[kind]),
         _section("Limits", "\n".join(f"* {line}" for line in LIMITS[kind] + ALWAYS)),
-        _section("Versions", _table(_versions(found))),
+        _section("Versions", _table(_versions(info))),
     ]
-    return "\n\n".join(parts)
+    return "\n\n".join(sections)
 
 
 def _kind(model: Any) -> str:
@@ -79,43 +79,45 @@ def _table(facts: dict[str, str]) -> str:
     return "\n".join(["| | |", "|---|---|", *lines])
 
 
-def _model_facts(model: Any, found: dict[str, Any]) -> dict[str, str]:
+def _model_facts(model: Any, info: dict[str, Any]) -> dict[str, str]:
     steps = ", then ".join(type(step).__name__ for step in steps_of(model))
     facts = {"steps": steps}
     if all(map(_has_atoms, fitted_learners(model))):
         facts["atoms"] = atoms_text(model)
-    return facts | {"size": found["size"]}
+    return facts | {"size": info["size"]}
 
 
-def _has_atoms(part: Any) -> bool:
-    return hasattr(part, "dictionary_") or isinstance(part, SampledDictionaries)
+def _has_atoms(learner: Any) -> bool:
+    return hasattr(learner, "dictionary_") or isinstance(learner, SampledDictionaries)
 
 
 def _parameters(model: Any) -> Iterator[tuple[str, str]]:
-    """Parameters of all steps; those that are models themselves speak for parts."""
+    """Yield the parameters of all steps, and the coder of the learners."""
     for step in steps_of(model):
         for name, value in step.get_params(deep=False).items():
             yield f"{type(step).__name__}.{name}", " ".join(repr(value).split())
-    for part in fitted_learners(model)[:1]:
-        if part is not last_step(model):
-            yield "coder of each dictionary", repr(getattr(part, "coder_", None))
+    for learner in fitted_learners(model)[:1]:
+        if learner is not last_step(model):
+            yield "coder of each dictionary", repr(getattr(learner, "coder_", None))
 
 
-def _data_facts(found: dict[str, Any]) -> dict[str, str]:
-    notes = found["notes"]
+def _data_facts(info: dict[str, Any]) -> dict[str, str]:
+    notes = info["notes"]
     facts = {name: notes[name] for name in ("data", "rows") if name in notes}
-    return facts | {"features": found["features"], "classes": found["classes"]}
+    return facts | {"features": info["features"], "classes": info["classes"]}
 
 
 def _accuracy(notes: dict[str, str]) -> str:
-    measured = {n: v for n, v in notes.items() if n not in ("data", "rows")}
-    if measured:
-        return _table(measured)
+    scores = {
+        name: value for name, value in notes.items() if name not in ("data", "rows")
+    }
+    if scores:
+        return _table(scores)
     return (
         "Not recorded: `kernlets fit` writes it into the file with `--holdout` or "
         "`--test`; `kernlets score` measures it."
     )
 
 
-def _versions(found: dict[str, Any]) -> dict[str, str]:
-    return {name: found[name] for name in ("written by", "format", "sha256")}
+def _versions(info: dict[str, Any]) -> dict[str, str]:
+    return {name: info[name] for name in ("written by", "format", "sha256")}

@@ -1,4 +1,4 @@
-"""What all commands share: one-line errors and warnings, and ``--debug``.
+"""Errors and warnings on one line for all commands, and ``--debug``.
 
 Exit codes: 0 for success, 1 for an error in data, model or parameters, 2 for a
 command line that cannot be understood, 130 after Ctrl-C (see `kernlets.__main__`).
@@ -61,10 +61,10 @@ def _is_interruption(error: BaseException | None) -> bool:
 
 
 def _explain(error: Exception) -> str:
-    """The message on one line."""
+    """Return the message of an error on one line."""
     if isinstance(error, OSError):
-        what = error.strerror or str(error)
-        text = what if error.filename is None else f"{error.filename}: {what}"
+        reason = error.strerror or str(error)
+        text = reason if error.filename is None else f"{error.filename}: {reason}"
     elif hasattr(error, "in_shell"):  # an `OverMemory` or `DataFileError`
         text = in_shell(error.in_shell)
     elif isinstance(error, MemoryError):

@@ -10,7 +10,7 @@ import numpy as np
 from ..datasets import Table
 
 
-class Split(NamedTuple):
+class HoldoutSplit(NamedTuple):
     """Rows to fit, their numbers in the file, and rows to score."""
 
     fitted: Table
@@ -18,8 +18,8 @@ class Split(NamedTuple):
     held_out: Table
 
 
-def split_rows(rows: Table, share: float, seed: int) -> Split:
-    """Rows to fit and rows to score, with the same shares of each class."""
+def split_rows(rows: Table, share: float, seed: int) -> HoldoutSplit:
+    """Split rows into those to fit and those to score, by the shares of classes."""
     from sklearn.model_selection import train_test_split
 
     if rows.y is None or not isinstance(rows.X, np.ndarray):
@@ -28,52 +28,64 @@ def split_rows(rows: Table, share: float, seed: int) -> Split:
             "with --label, or give other rows with --test"
         )
     labels = np.asarray(rows.y)
-    alone = np.unique(labels, return_counts=True)[1].min() < 2
+    has_single_row = np.unique(labels, return_counts=True)[1].min() < 2
     n_classes, n_held_out = len(np.unique(labels)), ceil(share * len(labels))
-    if not alone and min(n_held_out, len(labels) - n_held_out) < n_classes:
+    if not has_single_row and min(n_held_out, len(labels) - n_held_out) < n_classes:
         raise ValueError(
             f"--holdout {share:g} of {len(labels)} rows is {n_held_out}, but there are "
             f"{n_classes} classes to fit and to score: give more rows, or another share"
         )
-    places = train_test_split(
+    row_numbers = train_test_split(
         np.arange(len(labels)),
         test_size=share,
         random_state=seed,
-        stratify=None if alone else labels,
+        stratify=None if has_single_row else labels,
     )
-    fitted, held_out = map(np.sort, places)
-    return Split(_some(rows, fitted), fitted, _some(rows, held_out))
+    fit_numbers, score_numbers = map(np.sort, row_numbers)
+    return HoldoutSplit(
+        _take_rows(rows, fit_numbers),
+        fit_numbers,
+        _take_rows(rows, score_numbers),
+    )
 
 
-def _some(rows: Table, places: np.ndarray) -> Table:
-    files = None if rows.files is None else rows.files[places]
-    return rows._replace(X=rows.X[places], y=np.asarray(rows.y)[places], files=files)
+def _take_rows(rows: Table, row_numbers: np.ndarray) -> Table:
+    files = None if rows.files is None else rows.files[row_numbers]
+    return rows._replace(
+        X=rows.X[row_numbers], y=np.asarray(rows.y)[row_numbers], files=files
+    )
 
 
-def chosen(model: Any) -> Any:
-    """The pipeline that a search ended with, else the model itself."""
+def best_pipeline(model: Any) -> Any:
+    """Return the best pipeline of a search, or the model itself."""
     return getattr(model, "best_pipeline_", model)
 
 
-def fitted_rows(model: Any, names: np.ndarray | None) -> np.ndarray | None:
-    """Names, or numbers in the file, of the rows that a model was fitted to.
+def fitted_row_names(model: Any, names: np.ndarray | None) -> np.ndarray | None:
+    """Return the names, or numbers in the file, of the rows that a model was fitted to.
 
-    A search without time for all rows fits its choice to some of those that it got.
+    A search that has no time for all rows fits its best pipeline to some of them.
     """
-    some = getattr(model, "best_rows_", None)
-    return names if some is None else some if names is None else names[some]
+    best_rows = getattr(model, "best_rows_", None)
+    return (
+        names if best_rows is None else best_rows if names is None else names[best_rows]
+    )
 
 
 def search_facts(model: Any) -> dict[str, str]:
-    """What a search tried and chose, for the summary of a fit."""
+    """Return what a search tried and chose as facts for the summary of a fit."""
     if not hasattr(model, "best_pipeline_"):
         return {}
     best = model.best_params_
     setting = ", ".join(f"{key} {value:g}" for key, value in best["setting"].items())
-    width = "" if best["kernel"] == "linear" else f" x {best['width']:.3g}"
-    parts = [best["family"], f"scale {best['scale']}", f"{best['kernel']}{width}"]
+    bandwidth = "" if best["kernel"] == "linear" else f" x {best['width']:.3g}"
+    descriptions = [
+        best["family"],
+        f"scale {best['scale']}",
+        f"{best['kernel']}{bandwidth}",
+    ]
     return {
         "candidates": f"{model.n_candidates_} tried",
-        "chosen": ", ".join([*parts, setting] if setting else parts),
+        "chosen": ", ".join([*descriptions, setting] if setting else descriptions),
         "cross-validation": f"{model.best_score_:.4f}",
     }

@@ -18,14 +18,19 @@ from ..config import options
 from ..datasets import DataFileError, Table, open_rows, read_table
 from ..datasets.column_files import numeric_columns
 from ..datasets.rows_on_disk import parquet_bytes, parquet_files
-from ..datasets.table_types import Request, label_column, optional_import, refuse_gaps
+from ..datasets.table_types import (
+    Request,
+    label_column,
+    optional_import,
+    refuse_missing,
+)
 from .model_parts import feature_names
 from .progress import rows_progress
 from .standard_input import as_file, is_stream, name_of
 
-LARGE = 4  # files above this part of the memory option stay on disk
+MEMORY_SHARE = 4  # files above this part of the memory option stay on disk
 FOLDER = "folders of images"
-READ_BY = {
+KINDS_OF_OPTIONS = {
     "key": (".npz", ".mat"),
     "size": (FOLDER,),
     "header": (".csv", ".tsv"),
@@ -51,12 +56,14 @@ class Columns(NamedTuple):
         """The columns of rows, by name if names are unique."""
         names = rows.feature_names
         is_unique = names is not None and len(set(names)) == len(names)
-        return cls(width(rows), tuple(names) if names and is_unique else None, gaps)
+        return cls(
+            count_features(rows), tuple(names) if names and is_unique else None, gaps
+        )
 
 
 @dataclass(frozen=True)
 class Source:
-    """Data to read, and how."""
+    """A file or folder of data, and the options of reading it."""
 
     path: Path
     label: str | None = None
@@ -65,88 +72,90 @@ class Source:
     header: bool | None = None
     use_labels: bool = True
     on_cluster: bool = False
-    keep: tuple[str, ...] | None = None  # features although they look like numbers
+    keep: tuple[str, ...] | None = None  # features that look like row numbers
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name of the data in messages."""
         return name_of(self.path)
 
     def read(self, expected: Columns | None = None, labelled: bool = False) -> Table:
-        """Rows, as a model expects them, and labels where there are any.
+        """Read rows with the columns that a model expects, and labels if there are any.
 
-        To fit, cells may be empty: the model is chosen for that.
+        For a fit, cells may be empty: the model is then built for missing values.
         """
         self._check_options()
-        known = expected or Columns(0, gaps=True)
+        columns = expected or Columns(0, gaps=True)
         keep = self.keep if expected is None else None
         with as_file(self.path) as path:
-            rows = replace(self, path=path)._open(known.names, known.gaps, keep)
-        found = width(rows)
-        if expected is not None and found != expected.n_features:
+            rows = replace(self, path=path)._open_table(
+                columns.names, columns.gaps, keep
+            )
+        n_features = count_features(rows)
+        if expected is not None and n_features != expected.n_features:
             raise DataFileError(
                 self.name,
-                f"has {found} features, the model {expected.n_features}: give the same "
-                "columns, and name the label column with --label",
+                f"has {n_features} features, the model {expected.n_features}: give the "
+                "same columns, and name the label column with --label",
             )
         if labelled and rows.y is None:
             raise DataFileError(self.name, "has no labels: name them with --label")
         return rows if self.use_labels else rows._replace(y=None)
 
     def beside(self, path: Path) -> Source:
-        """Another file, read with those options that suit its kind."""
+        """Return the source of another file, with the options that suit its kind."""
         other = replace(self, path=path)
-        unsuited = {name: None for name in READ_BY if not other._suits(name)}
+        unsuited = {name: None for name in KINDS_OF_OPTIONS if not other._is_for(name)}
         return replace(other, **unsuited)  # type: ignore[arg-type]
 
     def _check_options(self) -> None:
         """Refuse options that would have no effect on a file of this kind."""
-        for name, kinds in READ_BY.items():
-            if getattr(self, name) is not None and not self._suits(name):
+        for name, kinds in KINDS_OF_OPTIONS.items():
+            if getattr(self, name) is not None and not self._is_for(name):
                 raise DataFileError(
                     self.name, f"--{name} is for {', '.join(kinds)}: leave it out"
                 )
 
-    def _suits(self, name: str) -> bool:
+    def _is_for(self, name: str) -> bool:
         if self.path.is_dir():
-            return FOLDER in READ_BY[name]
+            return FOLDER in KINDS_OF_OPTIONS[name]
         suffix = ".csv" if is_stream(self.path) else self.path.suffix.lower()
-        return suffix in READ_BY[name] or not self.path.exists()
+        return suffix in KINDS_OF_OPTIONS[name] or not self.path.exists()
 
-    def _open(
+    def _open_table(
         self,
         names: tuple[str, ...] | None,
         gaps: bool,
         keep: tuple[str, ...] | None,
     ) -> Table:
-        column = _column(self.label)
+        label = _label_column(self.label)
         if self.on_cluster:
-            return _open_on_cluster(self.path, Request(column, columns=names))
+            return _open_on_cluster(self.path, Request(label, columns=names))
         if self._is_large():
-            return open_rows(self.path, column, columns=names, keep=keep)
-        how: Any = {"key": self.key, "size": self.size, "header": self.header}
-        how["keep"] = keep
-        rows = read_table(self.path, column, columns=names, gaps=gaps, **how)
+            return open_rows(self.path, label, columns=names, keep=keep)
+        read_options: Any = {"key": self.key, "size": self.size, "header": self.header}
+        read_options["keep"] = keep
+        rows = read_table(self.path, label, columns=names, gaps=gaps, **read_options)
         if not isinstance(rows.X, np.memmap):  # these are checked as they are read
-            refuse_gaps(self.path, rows.X, rows.feature_names, gaps)
+            refuse_missing(self.path, rows.X, rows.feature_names, gaps)
         return rows
 
     def _is_large(self) -> bool:
         size = sum(map(parquet_bytes, parquet_files(self.path)))
         if self.path.suffix.lower() == ".npy" and self.path.exists():
             size = self.path.stat().st_size
-        return size > options.memory // LARGE
+        return size > options.memory // MEMORY_SHARE
 
 
 def _open_on_cluster(path: Path, request: Request) -> Table:
-    """A file that the workers of a cluster read."""
+    """Open a file that the workers of a cluster read."""
     if path.suffix.lower() == ".npy" and path.exists():
         X = dask_files().open_npy(path)
         column = label_column(path, None, [True] * X.shape[1], request)
         if column is None:
             return Table(X, None)
-        others = np.delete(np.arange(X.shape[1]), column)
-        return Table(X[:, others], X[:, column])
+        feature_indices = np.delete(np.arange(X.shape[1]), column)
+        return Table(X[:, feature_indices], X[:, column])
     files = parquet_files(path)
     if not files or not files[0].exists():
         raise DataFileError(
@@ -160,28 +169,28 @@ def _open_on_cluster(path: Path, request: Request) -> Table:
     return Table(table[features], None if labels is None else table[labels], names)
 
 
-def _column(label: str | None) -> str | int | None:
-    """A label column by index where it is a number, else by name."""
+def _label_column(label: str | None) -> str | int | None:
+    """Return the index of a label column if it is written as a number, or its name."""
     if label is None or not label.removeprefix("-").isdecimal():
         return label
     return int(label)
 
 
-def width(rows: Table) -> int:
-    """Number of features."""
+def count_features(rows: Table) -> int:
+    """Return the number of features."""
     names = rows.feature_names
     return rows.X.shape[1] if names is None else len(names)
 
 
-def by_batches(f: Callable[[Any], Any], rows: Table, title: str) -> Iterator[Any]:
-    """f of a few rows at a time, so that memory is bounded and progress can be seen.
+def apply_by_batches(f: Callable[[Any], Any], rows: Table, title: str) -> Iterator[Any]:
+    """Apply f to a few rows at a time: memory is bounded, and progress is shown.
 
     Rows on a cluster are processed there, all at once.
     """
     if is_dask(rows.X):
         yield f(rows.X)
         return
-    step = max(1, BATCH_BYTES // (8 * width(rows)))
+    step = max(1, BATCH_BYTES // (8 * count_features(rows)))
     with rows_progress(title, count_rows(rows.X)) as bar:
         for batch in row_batches(rows.X, step):
             yield f(batch)
@@ -189,8 +198,8 @@ def by_batches(f: Callable[[Any], Any], rows: Table, title: str) -> Iterator[Any
 
 
 @contextmanager
-def connected(scheduler: str | None) -> Iterator[None]:
-    """A client of a Dask cluster for the time of one command, if one is named."""
+def connect_cluster(scheduler: str | None) -> Iterator[None]:
+    """Connect to a Dask cluster for the time of one command, if one is named."""
     if scheduler is None:
         yield
         return

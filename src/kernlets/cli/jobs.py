@@ -1,4 +1,4 @@
-"""The work of `kernlets fit`: check, read, fit, save, print the results."""
+"""The work of `kernlets fit`: it checks, reads, fits, saves and prints."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from ..datasets.header import is_number
 from ..imputers import DictionaryImputer
 from .apply import score_facts
 from .build import Recipe
-from .holdout import chosen, fitted_rows, search_facts, split_rows
-from .input_rows import Columns, Source, connected, width
+from .holdout import best_pipeline, fitted_row_names, search_facts, split_rows
+from .input_rows import Columns, Source, connect_cluster, count_features
 from .labels import check_labels
 from .memory import suit_memory
 from .model_parts import atoms_text, first_step, note_feature_names
-from .progress import fit_watched
+from .progress import fit_with_progress
 from .show import show_facts
 from .standard_input import name_of
 from .targets import check_checkpoints, check_model, save_or_rescue
@@ -43,11 +43,11 @@ def session(
     checkpoint: Path | None = None,
     scheduler: str | None = None,
 ) -> Iterator[None]:
-    """The library's options, and a cluster, for the time of one command."""
+    """Set the options of the library, and connect to a cluster, for one command."""
     changes: dict[str, Any] = {"memory": memory, "n_threads": threads}
     changes |= {"device": device, "checkpoint": checkpoint}
-    given = {name: v for name, v in changes.items() if v is not None}
-    with options(**given), connected(scheduler):
+    set_options = {name: v for name, v in changes.items() if v is not None}
+    with options(**set_options), connect_cluster(scheduler):
         yield
 
 
@@ -88,7 +88,7 @@ def fit_model(
     changes = suit_memory(model, train, recipe.method)
     if is_classifier(model) and isinstance(train.y, np.ndarray):
         _check_classes(source.name, train.y)
-    columns = _told_columns(source.name, train, takes_gaps(model))
+    columns = _columns_of_rows(source.name, train, takes_gaps(model))
     held_out, numbers = None, None
     if test is not None:
         labelled = is_classifier(model)
@@ -97,34 +97,34 @@ def fit_model(
             check_labels(name_of(test), held_out.y, train.y)
     if holdout is not None:
         train, numbers, held_out = split_rows(train, holdout, recipe.seed)
-    began = time.perf_counter()
-    fit_watched(model, train.X, train.y, count_rows(train.X), quiet)
-    seconds = time.perf_counter() - began
-    names = fitted_rows(model, numbers if train.files is None else train.files)
-    found, model = search_facts(model), chosen(model)
-    set_row_names(first_step(model), names)
+    start = time.perf_counter()
+    fit_with_progress(model, train.X, train.y, count_rows(train.X), quiet)
+    seconds = time.perf_counter() - start
+    row_names = fitted_row_names(model, numbers if train.files is None else train.files)
+    search, model = search_facts(model), best_pipeline(model)
+    set_row_names(first_step(model), row_names)
     note_feature_names(model, columns.names)
     notes = {"data": Path(source.name).name, "rows": str(count_rows(train.X))}
     save_or_rescue(model, path, notes)  # before anything else can fail
     facts = {}
     if not quiet:
-        facts = found | changes | _fit_facts(model, train, seconds, path, str(scaling))
+        facts = search | changes | _fit_facts(model, train, seconds, path, str(scaling))
     if held_out:
         scores = score_facts(model, held_out)
         facts |= scores
-        others = "rows that were held out" if test is None else test.name
-        save_or_rescue(model, path, notes | scores | {"measured on": others})
+        measured_on = "rows that were held out" if test is None else test.name
+        save_or_rescue(model, path, notes | scores | {"measured on": measured_on})
     show_facts(facts)
 
 
 def _check_classes(name: str, labels: np.ndarray) -> None:
-    """Refuse labels that are measurements, and say where no two rows share one."""
+    """Refuse labels that are measurements; warn if no two rows have the same label."""
     classes = np.unique(labels)
     if len(classes) and all(is_number(str(label)) for label in classes):
-        broken = [str(label) for label in classes if float(label) % 1 != 0]
-        if broken:
+        fractions = [str(label) for label in classes if float(label) % 1 != 0]
+        if fractions:
             raise ValueError(
-                f"{name}: labels such as {broken[0]} are measurements, not classes: "
+                f"{name}: labels such as {fractions[0]} are measurements, not classes: "
                 "name the column of classes with --label, or write classes as words"
             )
     if 1 < len(classes) == len(labels):
@@ -134,9 +134,9 @@ def _check_classes(name: str, labels: np.ndarray) -> None:
         )
 
 
-def _told_columns(name: str, rows: Table, gaps: bool) -> Columns:
-    """The columns of training rows, with a warning if their names cannot be used."""
-    columns = Columns.of_rows(rows, gaps)
+def _columns_of_rows(name: str, rows: Table, has_missing: bool) -> Columns:
+    """Return the columns of training rows; warn if their names cannot be used."""
+    columns = Columns.of_rows(rows, has_missing)
     if columns.names is None and rows.feature_names is not None:
         warnings.warn(
             f"{name}: some columns have the same name: the model will match columns by "
@@ -149,8 +149,8 @@ def _fit_facts(
     model: Any, rows: Table, seconds: float, path: Path, scaling: str
 ) -> dict[str, str]:
     return {
-        "rows": f"{count_rows(rows.X)} of {width(rows)} features",
-        **_gap_facts(model, rows),
+        "rows": f"{count_rows(rows.X)} of {count_features(rows)} features",
+        **_missing_facts(model, rows),
         "scaling": scaling,
         **_kind_facts(model, rows),
         "atoms": atoms_text(model),
@@ -159,17 +159,17 @@ def _fit_facts(
     }
 
 
-def _gap_facts(model: Any, rows: Table) -> dict[str, str]:
-    """How many cells were empty, and what was done about it."""
+def _missing_facts(model: Any, rows: Table) -> dict[str, str]:
+    """Return the share of missing cells, and how the model treats them."""
     if not has_gaps(rows.X):
         return {}
-    filled = isinstance(steps_of(model)[0], DictionaryImputer)
-    how = "filled in over similar rows" if filled else "taken as unknown"
-    return {"missing": f"{np.isnan(rows.X).mean():.1%} of the cells, {how}"}
+    is_imputed = isinstance(steps_of(model)[0], DictionaryImputer)
+    treatment = "filled in over similar rows" if is_imputed else "taken as unknown"
+    return {"missing": f"{np.isnan(rows.X).mean():.1%} of the cells, {treatment}"}
 
 
 def _kind_facts(model: Any, rows: Table) -> dict[str, str]:
-    """Classes, or the outliers that were found."""
+    """Return the number of classes, or of outliers among the training rows."""
     if is_outlier_detector(model):
         return {"outliers": f"{np.count_nonzero(last_step(model).labels_)} of these"}
     unlabelled = "none: one dictionary for all rows (name labels with --label)"

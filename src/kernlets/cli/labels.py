@@ -1,4 +1,4 @@
-"""Compares the labels of a file with those that a model knows."""
+"""Compares the labels of a file with the classes of a model."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from ..backend.text import printable
 from ..datasets.table_types import DataFileError
 
-SHOWN = 8  # labels in a message
+MAX_LABELS = 8  # labels in a message
 
 
-def alike(labels: Any, others: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Two arrays of labels in one type: numbers where text can be read as numbers."""
-    first, second = np.asarray(labels), np.asarray(others)
+def to_common_type(labels: Any, other_labels: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Convert two arrays of labels to one type: numbers if all text is numbers."""
+    first, second = np.asarray(labels), np.asarray(other_labels)
     if _is_text(first) == _is_text(second):
         return first, second
     try:
@@ -30,28 +30,28 @@ def _is_text(labels: np.ndarray) -> bool:
 
 def check_labels(name: str, labels: Any, classes: Any) -> None:
     """Refuse labels of which a model knows none, and warn of those it does not know."""
-    known, found = alike(classes, labels)
-    is_unknown = ~np.isin(found, known)
+    class_labels, row_labels = to_common_type(classes, labels)
+    is_unknown = ~np.isin(row_labels, class_labels)
     names = np.asarray(labels)
     if is_unknown.all():
         raise DataFileError(
             name,
-            f"has the labels {listed(names)}, of which the model knows none: it knows "
-            f"{listed(classes)}. Name the right column with --label, or spell labels "
-            "alike",
+            f"has the labels {list_labels(names)}, of which the model knows none: it "
+            f"knows {list_labels(classes)}. Name the right column with --label, or "
+            "spell labels alike",
         )
     if is_unknown.any():
         warnings.warn(
             f"{name}: {np.count_nonzero(is_unknown)} of {len(names)} rows have labels "
-            f"that the model does not know, {listed(names[is_unknown])}: they count as "
-            "wrong",
+            f"that the model does not know, {list_labels(names[is_unknown])}: they "
+            "count as wrong",
             stacklevel=2,
         )
 
 
-def listed(labels: Any) -> str:
-    """The first few different labels, text in quotes, and the number of the others."""
+def list_labels(labels: Any) -> str:
+    """List the first few distinct labels, and the number of the others."""
     distinct = np.unique(np.asarray(labels)).tolist()
-    shown = ", ".join(printable(repr(label)) for label in distinct[:SHOWN])
-    left = len(distinct) - SHOWN
-    return shown + (f" and {left} more" if left > 0 else "")
+    first_labels = ", ".join(printable(repr(label)) for label in distinct[:MAX_LABELS])
+    n_more = len(distinct) - MAX_LABELS
+    return first_labels + (f" and {n_more} more" if n_more > 0 else "")

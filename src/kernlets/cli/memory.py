@@ -20,9 +20,9 @@ from ..datasets import Table
 from ..landmarks.select import default_count
 from ..learners import KSVD, BudgetKernelDL
 from ..learners.linear_atoms import LinearAtoms
-from .input_rows import width
+from .input_rows import count_features
 
-PARALLEL = "ksvd-parallel"
+PARALLEL_UPDATE = "ksvd-parallel"
 
 
 def suit_memory(model: Any, rows: Table, method: str) -> dict[str, str]:
@@ -33,15 +33,15 @@ def suit_memory(model: Any, rows: Table, method: str) -> dict[str, str]:
     learner = _learner(model)
     if not _needs_all_rows(learner, rows):
         return {}
-    n_bytes = 0 if come_in_blocks(rows.X) else _bytes(model, rows)
+    n_bytes = 0 if come_in_blocks(rows.X) else _needed_bytes(model, rows)
     if fit_at_once(rows.X, n_bytes):
         return {}
     if type(learner) is KSVD and learner.update == "ksvd" and not learner.steady:
-        _set_learner(model, KSVD(**{**learner.get_params(), "update": PARALLEL}))
-        return {"update": f"{PARALLEL}, because rows do not fit into memory"}
-    needed = f", up to {size_text(n_bytes)}" if n_bytes else ""
+        _set_learner(model, KSVD(**{**learner.get_params(), "update": PARALLEL_UPDATE}))
+        return {"update": f"{PARALLEL_UPDATE}, because rows do not fit into memory"}
+    amount = f", up to {size_text(n_bytes)}" if n_bytes else ""
     raise ValueError(
-        f"--method {method} needs all rows in memory{needed}, and they are too many "
+        f"--method {method} needs all rows in memory{amount}, and they are too many "
         f"for the memory option of {size_text(options.memory)}, or on a cluster: "
         "raise --memory, leave --scheduler out, or use --method mod (with --map "
         "nystroem for a kernel), which reads rows in blocks"
@@ -49,7 +49,7 @@ def suit_memory(model: Any, rows: Table, method: str) -> dict[str, str]:
 
 
 def _learner(model: Any) -> Any:
-    """What learns at the end of a model, for each class or for all rows."""
+    """Return the learner at the end of a model, for each class or for all rows."""
     last = last_step(model)
     if isinstance(last, ResidualClassifier):
         return KSVD() if last.learner is None else last.learner
@@ -76,25 +76,24 @@ def _needs_all_rows(learner: Any, rows: Table) -> bool:
     return isinstance(learner, CodingClassifier)
 
 
-def _bytes(model: Any, rows: Table) -> int:
-    """The memory that is needed to learn from the largest class."""
+def _needed_bytes(model: Any, rows: Table) -> int:
+    """Return the bytes that are needed to learn from the largest class."""
     n_rows, n_largest = count_rows(rows.X) or 0, 0
     if rows.y is not None and isinstance(last_step(model), ResidualClassifier):
         n_largest = int(np.unique(np.asarray(rows.y), return_counts=True)[1].max())
     itemsize = min(8, max(4, getattr(rows.X, "dtype", np.dtype(float)).itemsize))
-    columns = _n_features(model, n_rows, width(rows))
+    columns = _max_features(model, n_rows, count_features(rows))
     return COPIES * (n_largest or n_rows) * columns * itemsize
 
 
-def _n_features(model: Any, n_rows: int, n_columns: int) -> int:
-    """How many features the learner gets at most."""
+def _max_features(model: Any, n_rows: int, n_columns: int) -> int:
+    """Return the largest number of features that the learner may get."""
     for step in steps_of(model)[:-1]:
-        known = step.get_params(deep=False)
-        if "n_components" not in known:
+        params = step.get_params(deep=False)
+        if "n_components" not in params:
             continue
-        counts = [known["n_components"], known.get("n_landmarks")]
+        counts = [params["n_components"], params.get("n_landmarks")]
         exact = [n for n in counts if isinstance(n, int)]
         shares = [int(n * n_rows) for n in counts[1:] if isinstance(n, float)]
         n_columns = min([*exact, *(shares or [default_count(n_rows)])])
     return n_columns
-

@@ -1,4 +1,4 @@
-"""Saved models, and the parts of them that commands ask for."""
+"""Loads models, and finds their steps, learners and names of features."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..persistence import ModelFileError, is_model, load
 
 @contextmanager
 def reading_model(path: Path) -> Iterator[None]:
-    """Say what a user may have meant where a file is missing or no model."""
+    """Explain errors of reading a model: a missing file, or one that is no model."""
     if not path.exists():
         raise ValueError(
             f"{path}: there is no such model: check the path, or write one with "
@@ -38,7 +38,7 @@ def reading_model(path: Path) -> Iterator[None]:
 
 
 def load_model(path: Path) -> Any:
-    """A fitted model from a file."""
+    """Load a fitted model from a file."""
     with reading_model(path):
         model = load(path)
     if not hasattr(model, "n_features_in_"):
@@ -47,12 +47,12 @@ def load_model(path: Path) -> Any:
 
 
 def first_step(model: Any) -> Any:
-    """The part of a pipeline that sees the rows, or the model itself."""
+    """Return the first step of a pipeline, or the model itself."""
     return model[0] if isinstance(model, Pipeline) else model
 
 
 def fitted_learners(model: Any) -> list[Any]:
-    """The fitted learners of a model: one, or one for each class."""
+    """Return the fitted learners of a model: one, or one for each class."""
     last = last_step(model)
     if is_outlier_detector(last):
         last = last_step(last.learner_)
@@ -60,23 +60,23 @@ def fitted_learners(model: Any) -> list[Any]:
 
 
 def atoms_text(model: Any) -> str:
-    """How many atoms there are, in which dictionaries."""
+    """Say how many atoms the dictionaries of a model have."""
     learners = fitted_learners(model)
     if isinstance(learners[0], SampledDictionaries):
         return "{1} in each of {0} dictionaries".format(*learners[0].atoms_.shape)
-    counts = [part.dictionary_.n_atoms for part in learners]
+    counts = [learner.dictionary_.n_atoms for learner in learners]
     atoms = "-".join(map(str, sorted({min(counts), max(counts)})))
     return f"{atoms} for each class" if len(counts) > 1 else atoms
 
 
 def feature_names(model: Any) -> tuple[str, ...] | None:
-    """Names of the columns that a model was fitted to, where they had names."""
+    """Return the names of the columns that a model was fitted to, if they had any."""
     names = getattr(model, "feature_names_in_", None)
     return None if names is None else tuple(map(str, names))
 
 
 def note_feature_names(model: Any, names: Sequence[str] | None) -> None:
-    """Keep the names of the columns where scikit-learn keeps those of a dataframe."""
+    """Store names of columns where scikit-learn stores those of a dataframe."""
     if names is not None:
         first_step(model).feature_names_in_ = np.array([*names], dtype=object)
 
@@ -86,4 +86,4 @@ def has_codes(model: Any) -> bool:
     last = last_step(model)
     if is_outlier_detector(last):
         return False
-    return all(hasattr(part, "encode") for part in fitted_learners(model))
+    return all(hasattr(learner, "encode") for learner in fitted_learners(model))

@@ -1,4 +1,4 @@
-"""Files that commands write: what they hold. Each appears complete or not at all.
+"""Writes predictions and codes to files, each completely or not at all.
 
 Whether a file may be written at all is in `targets.py`.
 """
@@ -24,7 +24,7 @@ STANDARD_OUTPUT = Path("-")
 
 @dataclass(frozen=True)
 class Predictions:
-    """Labels of rows, and what a model says besides: probabilities or scores.
+    """Labels of rows, with probabilities or scores if a model gives them.
 
     A table of them begins with the file of each row, or with its number.
     """
@@ -37,98 +37,98 @@ class Predictions:
     files: np.ndarray | None = None  # (n,) text
 
     @classmethod
-    def joined(cls, parts: Iterable[Predictions]) -> Predictions:
-        """Those of several batches of rows."""
-        parts = list(parts)
-        labels = np.concatenate([part.labels for part in parts])
-        first = parts[0]
+    def concatenate(cls, batches: Iterable[Predictions]) -> Predictions:
+        """Concatenate the predictions of several batches of rows."""
+        batches = list(batches)
+        labels = np.concatenate([batch.labels for batch in batches])
+        first = batches[0]
         if first.numbers is None:
             return cls(labels)
-        numbers = np.concatenate([part.numbers for part in parts])
-        words = None
+        numbers = np.concatenate([batch.numbers for batch in batches])
+        reasons = None
         if first.reasons is not None:
-            words = np.concatenate([part.reasons for part in parts])
-        return cls(labels, first.kind, numbers, first.columns, words)
+            reasons = np.concatenate([batch.reasons for batch in batches])
+        return cls(labels, first.kind, numbers, first.columns, reasons)
 
     def rows(self) -> Iterator[list[str]]:
-        """A table as text: a header, then a row for each row."""
+        """Yield a table of text: a header, then the cells of each row."""
         reason = [] if self.reasons is None else ["reason"]
         key = "row" if self.files is None else "file"
         yield [key, "label", *self.columns, *reason]
-        keys = range(len(self.labels)) if self.files is None else self.files
-        for i, (name, label) in enumerate(zip(keys, self.labels, strict=True)):
-            words = [] if self.reasons is None else [str(self.reasons[i])]
-            yield [str(name), str(label), *self._numbers(i), *words]
+        row_names = range(len(self.labels)) if self.files is None else self.files
+        for i, (row_name, label) in enumerate(zip(row_names, self.labels, strict=True)):
+            reason_cells = [] if self.reasons is None else [str(self.reasons[i])]
+            yield [str(row_name), str(label), *self._number_cells(i), *reason_cells]
 
-    def _numbers(self, row: int) -> list[str]:
+    def _number_cells(self, row: int) -> list[str]:
         if self.numbers is None:
             return []
-        form = _number_format(self.numbers.dtype)
-        return [form % number for number in self.numbers[row]]
+        number_format = _number_format(self.numbers.dtype)
+        return [number_format % number for number in self.numbers[row]]
 
 
-def print_predictions(found: Predictions) -> None:
-    """Labels alone, one on a line; with files or numbers besides, as a table."""
-    if found.numbers is None and found.files is None:
-        print("\n".join(map(str, found.labels)))
+def print_predictions(predictions: Predictions) -> None:
+    """Print one label on each line; if there are files or numbers, print a table."""
+    if predictions.numbers is None and predictions.files is None:
+        print("\n".join(map(str, predictions.labels)))
     else:
-        print_table(found)
+        print_table(predictions)
 
 
-def print_table(found: Predictions) -> None:
-    """Text with a header."""
-    csv.writer(sys.stdout, lineterminator="\n").writerows(found.rows())
+def print_table(predictions: Predictions) -> None:
+    """Print a table in CSV with a header."""
+    csv.writer(sys.stdout, lineterminator="\n").writerows(predictions.rows())
 
 
-def write_predictions(path: Path, found: Predictions) -> None:
-    """Text with a header; in .npz arrays `y`, `proba` or `score`, `reason`, `files`.
+def write_predictions(path: Path, predictions: Predictions) -> None:
+    """Write CSV with a header; or .npz with `y`, `proba` or `score`, `reason`, `files`.
 
-    In .npy there is one array: the labels, unless there are numbers besides.
+    A .npy file gets one array: probabilities or scores if there are any, else labels.
     """
-    labels = found.labels
+    labels = predictions.labels
     if labels.dtype == object:  # NumPy would pickle these
         labels = labels.astype(str)
-    suffix, numbers = path.suffix.lower(), found.numbers
-    if numbers is not None and found.kind == "score":
+    suffix, numbers = path.suffix.lower(), predictions.numbers
+    if numbers is not None and predictions.kind == "score":
         numbers = numbers[:, 0]
     with atomic_write(path) as file:
         if suffix == ".csv":
             text = codecs.getwriter("utf-8")(file)
-            csv.writer(text, lineterminator="\n").writerows(found.rows())
+            csv.writer(text, lineterminator="\n").writerows(predictions.rows())
         elif suffix == ".npy":
             np.save(file, labels if numbers is None else numbers)
         else:
-            more = {} if numbers is None else {str(found.kind): numbers}
-            if found.reasons is not None:
-                more["reason"] = found.reasons
-            if found.files is not None:
-                more["files"] = found.files.astype(str)
-            np.savez(file, y=labels, **more)  # type: ignore[arg-type]
+            arrays = {} if numbers is None else {str(predictions.kind): numbers}
+            if predictions.reasons is not None:
+                arrays["reason"] = predictions.reasons
+            if predictions.files is not None:
+                arrays["files"] = predictions.files.astype(str)
+            np.savez(file, y=labels, **arrays)  # type: ignore[arg-type]
 
 
 def _number_format(dtype: np.dtype) -> str:
-    """Digits enough to read the same numbers back."""
+    """Return a format with enough digits to read the same numbers back."""
     return f"%.{np.finfo(dtype).precision + 3}g"
 
 
-def write_codes(path: Path, parts: Iterable[sparse.csr_array]) -> None:
-    """Sparse in .npz as SciPy stores it; dense in .npy and .csv, part by part."""
+def write_codes(path: Path, code_blocks: Iterable[sparse.csr_array]) -> None:
+    """Write codes: sparse in SciPy's .npz, dense in .npy and .csv, block by block."""
     suffix = path.suffix.lower()
     with atomic_write(path) as file:
         if suffix == ".npz":
-            sparse.save_npz(file, sparse.vstack(list(parts), format="csr"))
+            sparse.save_npz(file, sparse.vstack(list(code_blocks), format="csr"))
         elif suffix == ".npy":
-            write_rows(file, (part.toarray() for part in parts))
+            write_rows(file, (block.toarray() for block in code_blocks))
         else:
-            _write_text(file, parts)
+            _write_text(file, code_blocks)
 
 
-def print_codes(parts: Iterable[sparse.csr_array]) -> None:
-    """Dense text on standard output."""
-    _write_text(sys.stdout, parts)
+def print_codes(code_blocks: Iterable[sparse.csr_array]) -> None:
+    """Print dense codes in CSV."""
+    _write_text(sys.stdout, code_blocks)
 
 
-def _write_text(file: Any, parts: Iterable[sparse.csr_array]) -> None:
-    for part in parts:
-        form = _number_format(part.dtype)
-        np.savetxt(file, part.toarray(), fmt=form, delimiter=",")
+def _write_text(file: Any, code_blocks: Iterable[sparse.csr_array]) -> None:
+    for block in code_blocks:
+        number_format = _number_format(block.dtype)
+        np.savetxt(file, block.toarray(), fmt=number_format, delimiter=",")

@@ -15,7 +15,12 @@ from typing import Any
 import numpy as np
 
 from ..backend.atomic import atomic_write
-from ..datasets.pictures import has_transparency, opened_picture, read_pixels, turned
+from ..datasets.pictures import (
+    has_transparency,
+    open_picture,
+    read_pixels,
+    turn_upright,
+)
 from ..datasets.table_types import DataFileError, optional_import, reading
 
 FORMATS = {
@@ -31,13 +36,17 @@ MODES = {
     "TIFF": ("L", "LA", "RGB", "RGBA", "CMYK", "I;16", "I", "F"),
 }
 WITH_ALPHA = ("LA", "RGBA")
-KEPT = ("icc_profile", "exif", "dpi")  # what is written as it was read
+COPIED_METADATA = (
+    "icc_profile",
+    "exif",
+    "dpi",
+)  # metadata that are written as they were read
 JPEG_QUALITY = 95
 
 
 @dataclass(frozen=True)
 class PictureFile:
-    """What a file holds: colours or grey values, and what is left as it is."""
+    """The content of a file: colours or grey values, transparency and metadata."""
 
     pixels: np.ndarray  # (h, w) or (h, w, c)
     mode: str
@@ -54,17 +63,17 @@ class PictureFile:
 
 
 def read_picture(path: Path) -> PictureFile:
-    """Read a file; palettes become colours, and EXIF data no longer say how to turn."""
-    with _opened(path) as image:
+    """Read a file; palettes become colours, and the picture is turned upright."""
+    with _open_picture(path) as image:
         _refuse_unusual(path, image)
-        image = turned(image)
-        more = {key: image.info[key] for key in KEPT if key in image.info}
-        return _decoded(path, _without_palette(image), more)
+        image = turn_upright(image)
+        more = {key: image.info[key] for key in COPIED_METADATA if key in image.info}
+        return _decode(path, _without_palette(image), more)
 
 
 def read_mask(path: Path, shape: tuple[int, ...]) -> np.ndarray:  # (h, w) booleans
-    """True where a picture is brighter than half of white."""
-    with _opened(path) as image:
+    """Read a mask, which is true where a picture is brighter than half of white."""
+    with _open_picture(path) as image:
         if has_transparency(image):
             raise DataFileError(
                 path,
@@ -81,22 +90,22 @@ def read_mask(path: Path, shape: tuple[int, ...]) -> np.ndarray:  # (h, w) boole
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    """A picture that is read while it is open."""
+def _open_picture(path: Path) -> Iterator[Any]:
+    """Open a picture that is read inside the block; explain errors of reading."""
     optional_import("PIL", "images", path)
     if not path.is_file():
-        what = "is no file" if path.exists() else "does not exist"
-        raise DataFileError(path, f"{what}: check the path")
-    with reading(path), opened_picture(path) as image:
+        reason = "is no file" if path.exists() else "does not exist"
+        raise DataFileError(path, f"{reason}: check the path")
+    with reading(path), open_picture(path) as image:
         yield image
 
 
 def _refuse_unusual(path: Path, image: Any) -> None:
-    frames = getattr(image, "n_frames", 1)
-    if frames > 1:
-        raise DataFileError(path, f"holds {frames} pictures: save one of them alone")
-    raw = str(image.tile[0][3]) if image.tile else ""
-    if image.mode in ("RGB", "RGBA", "CMYK") and "16" in raw:
+    n_frames = getattr(image, "n_frames", 1)
+    if n_frames > 1:
+        raise DataFileError(path, f"holds {n_frames} pictures: save one of them alone")
+    raw_mode = str(image.tile[0][3]) if image.tile else ""
+    if image.mode in ("RGB", "RGBA", "CMYK") and "16" in raw_mode:
         raise DataFileError(
             path,
             "has 16 bits for each colour, of which 8 would be lost: save it with 8, or "
@@ -105,13 +114,13 @@ def _refuse_unusual(path: Path, image: Any) -> None:
 
 
 def _without_palette(image: Any) -> Any:
-    """Colours for a palette, and a channel for a colour that means transparency."""
+    """Convert palettes to colours, and transparent colours to a channel."""
     if image.mode in ("P", "PA", "L", "RGB") and has_transparency(image):
         return image.convert("LA" if image.mode == "L" else "RGBA")
     return image.convert("RGB") if image.mode == "P" else image
 
 
-def _decoded(path: Path, image: Any, more: dict[str, Any]) -> PictureFile:
+def _decode(path: Path, image: Any, more: dict[str, Any]) -> PictureFile:
     mode, pixels = image.mode, np.array(image)
     if mode.startswith("I;16"):
         return PictureFile(pixels.astype(np.uint16), "I;16", None, more)
@@ -144,14 +153,14 @@ def write_picture(path: Path, picture: PictureFile) -> None:
     if picture.alpha is not None:
         pixels = np.dstack([pixels, picture.alpha])
     is_cmyk = picture.mode == "CMYK"
-    image = _as_cmyk(pixels) if is_cmyk else Image.fromarray(pixels)
-    how = {"quality": JPEG_QUALITY} if name == "JPEG" else {}
+    image = _to_cmyk(pixels) if is_cmyk else Image.fromarray(pixels)
+    format_options = {"quality": JPEG_QUALITY} if name == "JPEG" else {}
     with atomic_write(path) as file:
-        image.save(file, format=name, **picture.more, **how)
+        image.save(file, format=name, **picture.more, **format_options)
 
 
-def _as_cmyk(pixels: np.ndarray) -> Any:
-    """Four channels of eight bits are transparent colours otherwise."""
+def _to_cmyk(pixels: np.ndarray) -> Any:
+    """Make a CMYK image: Pillow takes four channels of eight bits for RGBA."""
     from PIL import Image
 
     return Image.frombytes("CMYK", pixels.shape[1::-1], pixels.tobytes())

@@ -1,4 +1,4 @@
-"""The work of `kernlets denoise` and `inpaint`: check, read, restore, write."""
+"""The work of `kernlets denoise` and `inpaint` on a file."""
 
 from __future__ import annotations
 
@@ -30,55 +30,57 @@ Progress = Callable[[float], Any]
 
 @dataclass(frozen=True)
 class PictureJob:
-    """Which file becomes which."""
+    """A picture to restore, and the file to write."""
 
     path: Path
     output: Path | None
     force: bool = False
     quiet: bool = False
 
-    def target(self, what: str) -> Path:
-        """The file to write, by default beside the one that is read."""
-        beside = self.path.with_name(f"{self.path.stem}-{what}{self.path.suffix}")
-        return self.output or beside
+    def target(self, suffix: str) -> Path:
+        """Return the file to write, by default beside the one that is read."""
+        default_path = self.path.with_name(
+            f"{self.path.stem}-{suffix}{self.path.suffix}"
+        )
+        return self.output or default_path
 
 
 def denoise_picture(
     job: PictureJob, sigma: float | None, quality: str, atoms: str
 ) -> None:
     """Remove noise from the picture in a file."""
-    target = checked_target(job, "denoised")
+    target = check_target(job, "denoised")
     picture = read_picture(job.path)
     check_format(target, picture)
-    known = estimate_noise(picture.pixels) if sigma is None else sigma
+    noise = estimate_noise(picture.pixels) if sigma is None else sigma
 
     def work(progress: Progress) -> np.ndarray:
         return denoise(
-            picture.pixels, known, quality=quality, atoms=atoms, progress=progress
+            picture.pixels, noise, quality=quality, atoms=atoms, progress=progress
         )
 
     origin = "estimated" if sigma is None else "as given"
-    facts = {"noise": f"deviation {known:.4g}, {origin}"}
+    facts = {"noise": f"deviation {noise:.4g}, {origin}"}
     _restore(job, target, picture, "denoising", work, facts)
 
 
 def inpaint_picture(job: PictureJob, mask: Path | None) -> None:
     """Fill in pixels of the picture in a file: those of a mask, and those NaN."""
-    target = checked_target(job, "inpainted", *([] if mask is None else [mask]))
+    target = check_target(job, "inpainted", *([] if mask is None else [mask]))
     picture = read_picture(job.path)
     check_format(target, picture)
-    lost = _lost_pixels(job.path, picture, mask)
+    is_missing = _missing_pixels(job.path, picture, mask)
 
     def work(progress: Progress) -> np.ndarray:
-        return inpaint(picture.pixels, lost, progress=progress)
+        return inpaint(picture.pixels, is_missing, progress=progress)
 
-    share = f"{lost.sum()} pixels, {lost.mean():.1%}"
+    share = f"{is_missing.sum()} pixels, {is_missing.mean():.1%}"
     _restore(job, target, picture, "inpainting", work, {"lost": share})
 
 
-def checked_target(job: PictureJob, what: str, *inputs: Path) -> Path:
-    """The file to write, if it may be written and its name tells a format."""
-    target = job.target(what)
+def check_target(job: PictureJob, suffix: str, *inputs: Path) -> Path:
+    """Return the file to write if its name has a known format; else refuse it."""
+    target = job.target(suffix)
     if job.output is None and target.suffix.lower() not in FORMATS:
         raise ValueError(
             f"{job.path}: does not end in {', '.join(FORMATS)}: give a picture; where "
@@ -93,16 +95,16 @@ def checked_target(job: PictureJob, what: str, *inputs: Path) -> Path:
     return target
 
 
-def _lost_pixels(path: Path, picture: PictureFile, mask: Path | None) -> np.ndarray:
+def _missing_pixels(path: Path, picture: PictureFile, mask: Path | None) -> np.ndarray:
     shape = picture.pixels.shape[:2]
     nan = np.isnan(picture.pixels).reshape(*shape, -1).any(axis=2)
-    lost = nan if mask is None else nan | read_mask(mask, shape)
-    if not lost.any():
+    is_missing = nan if mask is None else nan | read_mask(mask, shape)
+    if not is_missing.any():
         raise ValueError(
             f"{mask or path}: no pixel is lost: give a --mask that is white where "
             "pixels are to be filled in"
         )
-    return lost
+    return is_missing
 
 
 def _restore(
@@ -113,12 +115,12 @@ def _restore(
     work: Callable[[Progress], np.ndarray],
     facts: dict[str, str],
 ) -> None:
-    """Do the work with a progress bar, write the result, and tell about it."""
-    began = time.perf_counter()
+    """Do the work with a progress bar, write the result, and print facts."""
+    start = time.perf_counter()
     with share_progress(title, job.quiet) as progress:
-        found = work(progress)
-    seconds = time.perf_counter() - began
-    write_picture(target, picture.with_pixels(found))
+        restored = work(progress)
+    seconds = time.perf_counter() - start
+    write_picture(target, picture.with_pixels(restored))
     if not job.quiet:
         facts = {"picture": str(picture), **facts, "time": f"{seconds:.2f} s"}
         size = size_text(target.stat().st_size)

@@ -17,9 +17,13 @@ from ..datasets.row_ids import are_positions
 from ..maps import Standardize, UnitNorm
 from .options import Scale
 
-FEWEST = 50  # rows with fewer columns belong to a table
-LIKE = 0.1  # of the largest number: what half of the columns reach if they are alike
-EDGE = 0.1  # of the range: how near to its ends a column that has all of it comes
+MIN_COLUMNS = 50  # rows with fewer columns belong to a table
+MIN_RATIO = (
+    0.1  # of the largest number: what half of the columns reach if they are alike
+)
+RANGE_MARGIN = (
+    0.1  # of the range: how near to its ends a column that has all of it comes
+)
 
 
 STEPS: dict[Scale, Any] = {Scale.standard: Standardize, Scale.unit: UnitNorm}
@@ -36,7 +40,7 @@ TEXTS = {
 }
 
 
-class Choice(NamedTuple):
+class ScalingChoice(NamedTuple):
     """A scaling, and the reason for it; none if the user chose it."""
 
     scale: Scale
@@ -47,40 +51,42 @@ class Choice(NamedTuple):
         return TEXTS[self.scale] + because
 
 
-def choose_scale(rows: Table) -> Choice:
-    """Columns of tables are standardised, rows of images and the like get unit norm."""
+def choose_scale(rows: Table) -> ScalingChoice:
+    """Standardise columns of tables; scale rows of images and the like to unit norm."""
     if rows.image_shape is not None:
-        return Choice(Scale.unit, "images")
+        return ScalingChoice(Scale.unit, "images")
     low, high = _bounds(rows.X)
-    if len(low) < FEWEST:
-        return Choice(Scale.standard, "a table")
+    if len(low) < MIN_COLUMNS:
+        return ScalingChoice(Scale.standard, "a table")
     if _share_one_range(low, high):
-        return Choice(Scale.unit, "most columns have the same range, as in images")
+        return ScalingChoice(
+            Scale.unit, "most columns have the same range, as in images"
+        )
     if rows.feature_names is not None and not are_positions(rows.feature_names):
-        return Choice(Scale.standard, "columns with names")
-    if _are_alike(low, high):
-        return Choice(Scale.unit, "columns of like scale")
-    return Choice(Scale.standard, "columns that differ in scale")
+        return ScalingChoice(Scale.standard, "columns with names")
+    if _have_like_scale(low, high):
+        return ScalingChoice(Scale.unit, "columns of like scale")
+    return ScalingChoice(Scale.standard, "columns that differ in scale")
 
 
 def _bounds(X: Any) -> tuple[np.ndarray, np.ndarray]:  # (p,), (p,)
-    """Smallest and largest entry of each column, in some of the rows."""
-    first, _ = first_block(X)
-    X = check_rows(UnitNorm(), first, reset=True, lazy=True, allow_nan=True)
-    some = to_numpy(take_rows(X, spread_rows(X.shape[0])))
-    known = ~np.isnan(some)
-    some = some[:, known.any(axis=0)]
-    return np.nanmin(some, axis=0), np.nanmax(some, axis=0)
+    """Return the smallest and largest entry of each column in a sample of rows."""
+    first_rows, _ = first_block(X)
+    X = check_rows(UnitNorm(), first_rows, reset=True, lazy=True, allow_nan=True)
+    sample = to_numpy(take_rows(X, spread_rows(X.shape[0])))
+    is_observed = ~np.isnan(sample)
+    sample = sample[:, is_observed.any(axis=0)]
+    return np.nanmin(sample, axis=0), np.nanmax(sample, axis=0)
 
 
 def _share_one_range(low: np.ndarray, high: np.ndarray) -> bool:
     """Whether half of the columns span the range of all."""
-    edge = EDGE * (high.max() - low.min())
-    whole = (low <= low.min() + edge) & (high >= high.max() - edge)
-    return bool(whole.mean() >= 0.5)
+    edge = RANGE_MARGIN * (high.max() - low.min())
+    has_full_range = (low <= low.min() + edge) & (high >= high.max() - edge)
+    return bool(has_full_range.mean() >= 0.5)
 
 
-def _are_alike(low: np.ndarray, high: np.ndarray) -> bool:
+def _have_like_scale(low: np.ndarray, high: np.ndarray) -> bool:
     """Whether half of the varying columns have numbers of about the largest size."""
     largest = np.maximum(np.abs(low), np.abs(high))[high > low]
-    return len(largest) == 0 or bool(np.median(largest) >= LIKE * largest.max())
+    return len(largest) == 0 or bool(np.median(largest) >= MIN_RATIO * largest.max())

@@ -30,7 +30,7 @@ def _full_name(model: Any, name: str) -> str:
     names = _parameters(model)
     if name in names:
         return name
-    ends = [known for known in names if known.endswith(f"__{name}")]
+    ends = [full_name for full_name in names if full_name.endswith(f"__{name}")]
     if len(ends) == 1:
         return ends[0]
     if ends:
@@ -39,26 +39,26 @@ def _full_name(model: Any, name: str) -> str:
 
 
 def _parameters(model: Any) -> list[str]:
-    """Names of the parameters of all parts, without those that a pipeline has itself.
+    """Return the names of the parameters of all steps, without those of the pipeline.
 
-    Other options choose its steps, and its ``verbose`` belongs to no part.
+    Other options choose its steps, and its ``verbose`` belongs to no step.
     """
     names = list(model.get_params(deep=True))
     return [n for n in names if "__" in n] if isinstance(model, Pipeline) else names
 
 
 def _hint(name: str, names: list[str]) -> str:
-    """Parameters whose last part is similar, or the last parts of all."""
-    last = sorted({known.rpartition("__")[2] for known in names})
+    """Name the parameters whose last component is similar, or all last components."""
+    last = sorted({full_name.rpartition("__")[2] for full_name in names})
     close = similar(name.rpartition("__")[2], last, n=3)
-    near = [known for known in names if known.rpartition("__")[2] in close]
+    near = [full_name for full_name in names if full_name.rpartition("__")[2] in close]
     if near:
         return f"did you mean {' or '.join(near)}?"
     return f"there are {', '.join(last)}"
 
 
 def _value(parameter: str, text: str) -> Any:
-    """The value meant; kernels and coders by name become objects, with parameters."""
+    """Return the value of a text; names of kernels and coders become objects."""
     if parameter == "kernel":
         return resolve(text)
     if parameter == "coder":

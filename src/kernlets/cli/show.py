@@ -1,4 +1,4 @@
-"""Output of commands on standard output: facts, line by line, and tables."""
+"""Prints facts, tables of registered classes, and the content of model files."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from rich.table import Table
 
 from ..backend.names import guess
 from ..backend.text import printable, size_text
-from ..datasets.table_types import listed
+from ..datasets.table_types import list_names
 from ..persistence import info
 from ..registry import TABLES, summary, table
 from .model_parts import reading_model
 
-SHOWN = 10  # classes named by `info` before it only counts
+MAX_CLASSES = 10  # classes named by `info` before it only counts
 OTHER_NAMES = {"samplers": "landmarks", "coders": "pursuits"}
 
 
 def show_facts(facts: dict[str, str]) -> None:
-    """Names and values, one pair per line."""
-    shown = {printable(name): value for name, value in facts.items()}
-    width = max(map(len, shown), default=0)
-    for name, value in shown.items():
+    """Print names and values, one pair on each line."""
+    printable_facts = {printable(name): value for name, value in facts.items()}
+    width = max(map(len, printable_facts), default=0)
+    for name, value in printable_facts.items():
         typer.echo(f"{name:<{width}}  {printable(value)}")
 
 
 def file_facts(path: Path) -> dict[str, Any]:
-    """What a model file holds, in words; besides, its `arrays` and `notes`."""
+    """Return the content of a model file in words, with its `arrays` and `notes`."""
     with reading_model(path):
-        found = info(path)
+        content = info(path)
     return {
-        "model": found["model"],
-        "features": _features_text(found["n_features"], found["feature_names"]),
-        "classes": _classes_text(found["classes"]),
-        "written by": f"kernlets {found['library_version']}, "
-        f"scikit-learn {found['sklearn_version']}",
-        "format": f"{found['format']}, version {found['format_version']}",
-        "size": size_text(found["bytes"]),
-        "sha256": found["checksum"],
-        "arrays": found["arrays"],
-        "notes": found["notes"],
+        "model": content["model"],
+        "features": _features_text(content["n_features"], content["feature_names"]),
+        "classes": _classes_text(content["classes"]),
+        "written by": f"kernlets {content['library_version']}, "
+        f"scikit-learn {content['sklearn_version']}",
+        "format": f"{content['format']}, version {content['format_version']}",
+        "size": size_text(content["bytes"]),
+        "sha256": content["checksum"],
+        "arrays": content["arrays"],
+        "notes": content["notes"],
     }
 
 
 def show_info(path: Path) -> None:
-    """What a model file holds."""
+    """Print the content of a model file."""
     facts = file_facts(path)
     arrays, notes = facts.pop("arrays"), facts.pop("notes")
     show_facts(facts | notes | {"arrays": str(len(arrays))})
@@ -58,18 +58,18 @@ def show_info(path: Path) -> None:
 def _features_text(count: int | None, names: list[str] | None) -> str:
     if names is None:
         return f"{count}, by position"
-    return f"{count}, by name: {listed(names)}"
+    return f"{count}, by name: {list_names(names)}"
 
 
 def _classes_text(classes: list[Any] | None) -> str:
     if classes is None:
         return "none"
-    names = ", ".join(map(str, classes[:SHOWN]))
-    return f"{len(classes)}: {names}{', ...' if len(classes) > SHOWN else ''}"
+    names = ", ".join(map(str, classes[:MAX_CLASSES]))
+    return f"{len(classes)}: {names}{', ...' if len(classes) > MAX_CLASSES else ''}"
 
 
 def show_tables(kind: str | None) -> None:
-    """Everything registered, or everything of one kind."""
+    """Print all registered classes, or those of one kind."""
     kinds = list(TABLES) if kind is None else [OTHER_NAMES.get(kind, kind)]
     if kinds[0] not in TABLES:
         hint = guess(kinds[0], TABLES)
@@ -77,9 +77,9 @@ def show_tables(kind: str | None) -> None:
             f"{hint}choose from {', '.join(TABLES)}", param_hint="KIND"
         )
     console = Console(highlight=False)
-    for shown in kinds:
+    for table_name in kinds:
         grid = Table.grid(padding=(0, 2))
-        for name, entry in table(shown).items():
+        for name, entry in table(table_name).items():
             grid.add_row(f"  {name}", summary(entry))
-        console.print(f"[bold]{shown}[/bold]")
+        console.print(f"[bold]{table_name}[/bold]")
         console.print(grid)

@@ -23,20 +23,20 @@ def is_stream(path: Path) -> bool:
 
 
 def name_of(path: Path) -> str:
-    """What messages call a path."""
+    """Return the name of a path in messages."""
     return "standard input" if str(path) in STANDARD else str(path)
 
 
 @contextmanager
 def as_file(path: Path) -> Iterator[Path]:
-    """A file with the data; of a stream a copy, which messages do not name."""
+    """Yield a file with the data: a copy of a stream, which messages do not name."""
     if not is_stream(path):
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="kernlets-") as folder:
         copy = Path(folder) / "stream.csv"
         _copy(path, copy)
-        with _calling(copy, name_of(path)):
+        with _rename_in_messages(copy, name_of(path)):
             yield copy
 
 
@@ -56,15 +56,15 @@ def _copy(path: Path, copy: Path) -> None:
 
 
 @contextmanager
-def _calling(copy: Path, name: str) -> Iterator[None]:
-    """Errors and warnings about the copy are about the stream."""
+def _rename_in_messages(copy: Path, name: str) -> Iterator[None]:
+    """Name the stream in errors and warnings in place of the copy."""
     with warnings.catch_warnings():
-        show = warnings.showwarning
+        show_warning = warnings.showwarning
 
-        def renamed(message: Any, *args: Any, **keys: Any) -> None:
-            show(str(message).replace(str(copy), name), *args, **keys)
+        def show_renamed(message: Any, *args: Any, **keywords: Any) -> None:
+            show_warning(str(message).replace(str(copy), name), *args, **keywords)
 
-        warnings.showwarning = renamed
+        warnings.showwarning = show_renamed
         try:
             yield
         except DataFileError as error:

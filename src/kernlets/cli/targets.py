@@ -50,7 +50,7 @@ def check_table(path: Path, inputs: Sequence[Path], force: bool) -> None:
 
 def check_inputs(path: Path, inputs: Sequence[Path], force: bool) -> None:
     """Refuse to replace a file that is read."""
-    if any(_is_same(path, one) for one in inputs) and not force:
+    if any(_is_same(path, input_path) for input_path in inputs) and not force:
         raise ValueError(
             f"{path}: is read by this command: name another file, or replace it with "
             "--force"

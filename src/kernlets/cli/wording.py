@@ -17,7 +17,7 @@ OPTIONS = {
 }
 """Parameters that have an option of their own, whichever part of a model has them."""
 
-GIVEN = re.compile(rf"(?<![\w(.])(?<!, )({'|'.join(OPTIONS)})=(?=\S)")
+ASSIGNMENT = re.compile(rf"(?<![\w(.])(?<!, )({'|'.join(OPTIONS)})=(?=\S)")
 CONSTRAINT = re.compile(rf"^The '({'|'.join(OPTIONS)})' parameter of (\w+) must be")
 PICTURES_NEEDED = "pass some rows, or begin the pipeline with UnitNorm"
 
@@ -29,5 +29,5 @@ def in_shell(text: str) -> str:
     '--label 9 is outside: use NystroemMap(kernel, n_landmarks=5)'
     """
     text = CONSTRAINT.sub(lambda m: f"{OPTIONS[m[1]]} ({m[1]} of {m[2]}) must be", text)
-    text = GIVEN.sub(lambda found: f"{OPTIONS[found[1]]} ", text)
+    text = ASSIGNMENT.sub(lambda match: f"{OPTIONS[match[1]]} ", text)
     return text.replace(PICTURES_NEEDED, "give some with --data, or fit --scale unit")

@@ -27,13 +27,15 @@ def has_header(path: Path, lines: list[list[str]], request: Request) -> bool:
     """
     if request.header is not None or not lines:
         return bool(request.header)
-    first, others = [cell.strip() for cell in lines[0]], lines[1:]
-    if _holds_a_known_name(first, request):
+    first, later_lines = [cell.strip() for cell in lines[0]], lines[1:]
+    if _has_expected_name(first, request):
         return True
     if not any(map(is_number, first)):
-        marks = sum(cell.lower() in MISSING for cell in first)
-        return marks < max(2, len(first) - 1)  # else it is a row of unknown values
-    is_alone = others and not any(_resembles(first, cells) for cells in others)
+        n_missing = sum(cell.lower() in MISSING for cell in first)
+        return n_missing < max(2, len(first) - 1)  # else it is a row of unknown values
+    is_alone = later_lines and not any(
+        _resembles(first, cells) for cells in later_lines
+    )
     if not (_is_scale(first) and is_alone):
         return False
     warnings.warn(
@@ -56,7 +58,7 @@ def is_number(cell: str) -> bool:
     return cell.isascii() and "_" not in cell
 
 
-def _holds_a_known_name(names: list[str], request: Request) -> bool:
+def _has_expected_name(names: list[str], request: Request) -> bool:
     if request.label in names or any(name.lower() in LABEL_NAMES for name in names):
         return True
     return request.columns is not None and set(request.columns) <= set(names)
@@ -73,14 +75,14 @@ def _is_scale(cells: list[str]) -> bool:
 
 
 def _resembles(first: list[str], cells: list[str]) -> bool:
-    """Whether another line has the same steps, or a word that the first line has."""
+    """Whether another line has the steps, or a word, of the first line."""
     step, pairs = _step(cells), zip(first, cells, strict=False)
     words = (a == b.strip() for a, b in pairs if a and not is_number(a))
     return (step is not None and step == _step(first)) or any(words)
 
 
 def _step(cells: list[str]) -> float | None:
-    """The step by which the numbers among the cells rise, if it is constant."""
+    """Return the step by which the numbers among the cells rise, if it is constant."""
     steps = [b - a for a, b in pairwise(_numbers(cells))]
     if not steps or not steps[0] > 0:
         return None

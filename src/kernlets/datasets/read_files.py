@@ -32,7 +32,7 @@ from kernlets.datasets.table_types import (
 
 from ..backend.sparse_rows import as_dense
 
-HEADER_BYTES = 2**16  # in which an array file has said its shape
+HEADER_BYTES = 2**16  # that hold the header of an array file
 #: Names under which array files usually keep (rows, labels), in order of preference.
 ARRAY_NAMES = (("X", "y"), ("X_train", "y_train"), ("data", "target"), ("fea", "gnd"))
 
@@ -112,16 +112,18 @@ def read_table(
     """
     path = Path(path)
     reader = _reader(path)
-    names = None if columns is None else tuple(columns)
+    column_names = None if columns is None else tuple(columns)
     with reading(path):
-        kept = None if keep is None else tuple(keep)
-        request = Request(label, key, size, color, header, names, gaps, kept)
-        table = _checked(path, reader(path, request))
+        keep_names = None if keep is None else tuple(keep)
+        request = Request(
+            label, key, size, color, header, column_names, gaps, keep_names
+        )
+        table = _check_table(path, reader(path, request))
     return without_row_ids(path, table, request)
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """All arrays of an .npz file; never runs pickled code."""
+    """Read all arrays of an .npz file without running pickled code."""
     with reading(path), np.load(path, allow_pickle=False) as archive:
         members = {name: archive[name] for name in archive.files}
     # a member that is not an array comes as bytes
@@ -135,14 +137,14 @@ def _reader(path: Path) -> Callable[[Path, Request], Table]:
     if path.is_dir():
         return pictures.read_folder
     if path.suffix.lower() not in READERS:
-        known = ", ".join(READERS)
-        raise DataFileError(path, f"is none of {known} or a folder: convert it")
+        suffixes = ", ".join(READERS)
+        raise DataFileError(path, f"is none of {suffixes} or a folder: convert it")
     if path.stat().st_size == 0:
         raise DataFileError(path, "is empty: write or download it again")
     return READERS[path.suffix.lower()]
 
 
-def _checked(path: Path, table: Table) -> Table:
+def _check_table(path: Path, table: Table) -> Table:
     X, y, names, shape, files = table
     if X.ndim < 2 or X.dtype.kind not in "fiub":
         raise DataFileError(
@@ -174,8 +176,8 @@ def _read_npz(path: Path, request: Request) -> Table:
         return _from_arrays(path, headers, read, request)
 
 
-class _Header(NamedTuple):
-    """What is known of an array before it is read."""
+class _ArrayHeader(NamedTuple):
+    """Shape and size of an array, from its header, before it is read."""
 
     shape: tuple[int, ...]
     item_bytes: int  # once it is read, when integers have become floats of eight bytes
@@ -186,8 +188,8 @@ class _Header(NamedTuple):
         return math.prod(self.shape) * self.item_bytes
 
 
-def _npz_headers(archive: zipfile.ZipFile) -> Iterator[tuple[str, _Header]]:
-    """Names and headers of the arrays in an archive, of which little is read."""
+def _npz_headers(archive: zipfile.ZipFile) -> Iterator[tuple[str, _ArrayHeader]]:
+    """Yield names and headers of the arrays in an archive without reading them."""
     readers = {
         (1, 0): np.lib.format.read_array_header_1_0,
         (2, 0): np.lib.format.read_array_header_2_0,
@@ -201,7 +203,7 @@ def _npz_headers(archive: zipfile.ZipFile) -> Iterator[tuple[str, _Header]]:
                 shape, _, dtype = readers[version](start)
                 is_small_float = dtype in (np.float16, np.float32)
                 size = 4 if is_small_float else max(dtype.itemsize, 8)
-                yield name.removesuffix(".npy"), _Header(shape, size)
+                yield name.removesuffix(".npy"), _ArrayHeader(shape, size)
 
 
 def _read_mat(path: Path, request: Request) -> Table:
@@ -220,38 +222,38 @@ def _read_mat(path: Path, request: Request) -> Table:
     return _from_arrays(path, headers, read, request)
 
 
-def _mat_header(shape: tuple[int, ...], kind: str) -> _Header:
-    """The array that SciPy makes of a variable: rows of characters become texts."""
+def _mat_header(shape: tuple[int, ...], kind: str) -> _ArrayHeader:
+    """Return the header of SciPy's array: rows of characters become texts."""
     if kind == "char":
-        return _Header(shape[:1], 4 * math.prod(shape[1:]))
-    return _Header(shape, 4 if kind == "single" else 8)
+        return _ArrayHeader(shape[:1], 4 * math.prod(shape[1:]))
+    return _ArrayHeader(shape, 4 if kind == "single" else 8)
 
 
 def _from_arrays(
     path: Path,
-    headers: dict[str, _Header],
+    headers: dict[str, _ArrayHeader],
     read: Callable[[str], np.ndarray],
     request: Request,
 ) -> Table:
-    """Rows and labels from a file of arrays, of which no others are read."""
+    """Read the arrays of rows and labels from a file, and no other arrays."""
     rows, labels = _array_names(path, headers, request.key)
     by_column = isinstance(request.label, int)  # includes False
     if request.label is not None and not by_column:
-        labels = _present(path, headers, str(request.label))
-    wanted = [rows] if by_column or labels not in headers else [rows, labels]
-    refuse_large(path, sum(headers[name].n_bytes for name in wanted))
+        labels = _check_name(path, headers, str(request.label))
+    names = [rows] if by_column or labels not in headers else [rows, labels]
+    refuse_large(path, sum(headers[name].n_bytes for name in names))
     if by_column:
         return _split_column(path, read(rows), request)
-    return Table(read(rows), _plain_labels(read(labels)) if labels in wanted else None)
+    return Table(read(rows), _flatten_labels(read(labels)) if labels in names else None)
 
 
 def _array_names(
-    path: Path, headers: dict[str, _Header], key: str | None
+    path: Path, headers: dict[str, _ArrayHeader], key: str | None
 ) -> tuple[str, str]:
-    """Names of the array of rows and of the labels that usually go with it."""
+    """Return the names of the array of rows and of its labels."""
     if key is not None:
         usual = key.replace("X", "y", 1) if "X" in key else "y"
-        return _present(path, headers, key), dict(ARRAY_NAMES).get(key, usual)
+        return _check_name(path, headers, key), dict(ARRAY_NAMES).get(key, usual)
     for names in ARRAY_NAMES:
         if names[0] in headers:
             return names
@@ -260,24 +262,24 @@ def _array_names(
     if len(matrices) == 1:
         return matrices[0], "y"
     raise DataFileError(
-        path, f"has no array called X: name one of {_listed(headers)} with key="
+        path, f"has no array called X: name one of {_list_arrays(headers)} with key="
     )
 
 
-def _present(path: Path, headers: dict[str, _Header], name: str) -> str:
+def _check_name(path: Path, headers: dict[str, _ArrayHeader], name: str) -> str:
     if name not in headers:
         raise DataFileError(
-            path, f"has no array {name!r}: choose from {_listed(headers)}"
+            path, f"has no array {name!r}: choose from {_list_arrays(headers)}"
         )
     return name
 
 
-def _listed(headers: dict[str, _Header]) -> str:
+def _list_arrays(headers: dict[str, _ArrayHeader]) -> str:
     return ", ".join(headers) or "(none)"
 
 
-def _plain_labels(y: np.ndarray) -> np.ndarray:
-    """Labels as one axis; MATLAB cells of strings become strings."""
+def _flatten_labels(y: np.ndarray) -> np.ndarray:
+    """Return labels along one axis; MATLAB cells of strings become strings."""
     y = y.ravel()
     if y.dtype == object:
         return columns.text_array([str(np.squeeze(cell)) for cell in y])
@@ -285,7 +287,7 @@ def _plain_labels(y: np.ndarray) -> np.ndarray:
 
 
 def _split_column(path: Path, X: np.ndarray, request: Request) -> Table:
-    """Take the labels out of a column of X when an index was given."""
+    """Split the column of labels off X if the request gives its index."""
     width = X.shape[1] if X.ndim == 2 else 0
     column = label_column(path, None, [True] * width, request)
     if column is None:

@@ -22,8 +22,8 @@ from ..config import options
 LABEL_NAMES = ("label", "labels", "class", "target", "y")
 #: Names of columns that only number the rows, as pandas and R write them.
 INDEX_NAMES = ("", "__index_level_0__")
-SHOWN = 5  # names of columns in a message
-LONGEST = 60  # characters of a name in a message
+MAX_NAMES = 5  # names of columns in a message
+MAX_CHARACTERS = 60  # characters of a name in a message
 
 
 class DataFileError(ValueError):
@@ -47,7 +47,7 @@ def reading(path: Path) -> Iterator[None]:
     except (DataFileError, ImportError):
         raise
     except Exception as error:  # readers of other libraries raise many kinds of errors
-        raise DataFileError(path, _why_unreadable(error)) from error
+        raise DataFileError(path, _explain_unreadable(error)) from error
 
 
 def refuse_special(path: Path) -> None:
@@ -70,7 +70,7 @@ def refuse_large(path: Path, n_bytes: int) -> None:
         )
 
 
-def _why_unreadable(error: Exception) -> str:
+def _explain_unreadable(error: Exception) -> str:
     if type(error).__name__ == "DecompressionBombError":
         return "has more pixels than PIL.Image.MAX_IMAGE_PIXELS allows: save fewer"
     if isinstance(error, MemoryError):
@@ -139,7 +139,7 @@ class Request:
 def label_column(
     path: Path, names: list[str] | None, is_number: list[bool], request: Request
 ) -> int | None:
-    """Index of the label column: as given, by its usual names, or a last text column.
+    """Find the label column: as given, by its usual names, or a last text column.
 
     `is_number` says for each column whether it holds numbers. Columns that are asked
     for as features are no labels, whatever their names.
@@ -148,7 +148,7 @@ def label_column(
     if label is False:
         return None
     if isinstance(label, int):
-        column = _column_at(path, label, count)
+        column = _column_by_index(path, label, count)
         if names and str(label) in names and names[column] != str(label):
             raise DataFileError(
                 path,
@@ -158,21 +158,23 @@ def label_column(
             )
         return column
     if label is not None:
-        return _column_called(path, str(label), names)
+        return _column_by_name(path, str(label), names)
     features = set(request.columns or ())
-    free = [j for j, name in enumerate(names or [""] * count) if name not in features]
-    usual = [j for j in free if names and names[j].lower() in LABEL_NAMES]
-    if usual:
-        if names and len(usual) > 1:
+    allowed = [
+        j for j, name in enumerate(names or [""] * count) if name not in features
+    ]
+    usual_columns = [j for j in allowed if names and names[j].lower() in LABEL_NAMES]
+    if usual_columns:
+        if names and len(usual_columns) > 1:
             warnings.warn(
-                f"{path}: {names[usual[0]]!r} is taken for the labels, and "
-                f"{listed([names[j] for j in usual[1:]])} for features: name the label "
-                "column, and remove others that tell the same",
+                f"{path}: {names[usual_columns[0]]!r} is taken for the labels, and "
+                f"{list_names([names[j] for j in usual_columns[1:]])} for features: "
+                "name the label column, and remove others that tell the same",
                 stacklevel=2,
             )
-        return usual[0]
+        return usual_columns[0]
     is_text = count > 1 and not is_number[-1]
-    return count - 1 if is_text and count - 1 in free else None
+    return count - 1 if is_text and count - 1 in allowed else None
 
 
 def feature_columns(
@@ -182,45 +184,45 @@ def feature_columns(
     label: int | None,
     request: Request,
 ) -> list[int]:
-    """Indices of the columns of features: those asked for by name, or all others."""
+    """Return the indices of features: the requested columns, or all but the labels."""
     unnamed = {j for j, name in enumerate(names or []) if name in INDEX_NAMES}
-    others = [j for j in range(n_columns) if j != label and j not in unnamed]
-    if not others:
+    feature_indices = [j for j in range(n_columns) if j != label and j not in unnamed]
+    if not feature_indices:
         raise DataFileError(path, "has no column besides the labels: add features")
     if names is None or request.columns is None:
-        return others
+        return feature_indices
     if label is not None and names[label] in request.columns:
         raise DataFileError(
             path, f"{names[label]!r} is a feature of the model: give another label"
         )
-    check_names(path, [names[j] for j in others], request.columns)
-    place = {names[j]: j for j in others}
-    return [place[name] for name in request.columns]
+    check_names(path, [names[j] for j in feature_indices], request.columns)
+    index_of = {names[j]: j for j in feature_indices}
+    return [index_of[name] for name in request.columns]
 
 
-def check_names(path: Path, found: list[str], wanted: tuple[str, ...]) -> None:
-    """Raise for columns that are missing or not unique; warn about ignored ones."""
-    known, present = set(wanted), set(found)
-    missing = [name for name in wanted if name not in present]
-    extra = [name for name in found if name not in known]
+def check_names(path: Path, names: list[str], expected: tuple[str, ...]) -> None:
+    """Raise for columns that are missing or not unique; warn of ignored columns."""
+    expected_names, present_names = set(expected), set(names)
+    missing = [name for name in expected if name not in present_names]
+    extra = [name for name in names if name not in expected_names]
     if missing:
-        instead = f", but has {listed(extra)}" if extra else ""
+        instead = f", but has {list_names(extra)}" if extra else ""
         raise DataFileError(
             path,
-            f"lacks the model's columns {listed(missing)}{instead}: rename or add "
+            f"lacks the model's columns {list_names(missing)}{instead}: rename or add "
             "them, or save it without a header to match columns by position",
         )
-    refuse_twins(path, [name for name in found if name in known])
+    refuse_equal_names(path, [name for name in names if name in expected_names])
     if extra:
         warnings.warn(
             f"{path}: columns that the model does not know are left out: "
-            f"{listed(extra)}",
+            f"{list_names(extra)}",
             stacklevel=2,
         )
 
 
-def refuse_twins(path: Path, names: list[str]) -> None:
-    """Raise if a column of features has the name of another one."""
+def refuse_equal_names(path: Path, names: list[str]) -> None:
+    """Raise if two columns of features have the same name."""
     for name, count in Counter(names).items():
         if count > 1:
             raise DataFileError(
@@ -228,34 +230,36 @@ def refuse_twins(path: Path, names: list[str]) -> None:
             )
 
 
-def refuse_gaps(
+def refuse_missing(
     path: Path, X: np.ndarray, names: list[str] | None = None, allow_nan: bool = False
 ) -> None:
     """Raise if a matrix in memory holds NaN or infinity, for the first such cell."""
     if X.dtype.kind != "f":
         return
-    gaps = np.argwhere(np.isinf(X) if allow_nan else ~np.isfinite(X))
-    if len(gaps):
-        row, j = map(int, gaps[0])
+    bad_cells = np.argwhere(np.isinf(X) if allow_nan else ~np.isfinite(X))
+    if len(bad_cells):
+        row, j = map(int, bad_cells[0])
         column = repr(printable(names[j])) if names else str(j)
         raise DataFileError(
             path, f"column {column}, row {row} is {X[row, j]}: fill it in or drop it"
         )
 
 
-def listed(names: list[str]) -> str:
-    """The first few names, and the number of the others."""
-    shown = ", ".join(repr(printable(name)) for name in names[:SHOWN])
-    return shown + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+def list_names(names: list[str]) -> str:
+    """List the first few names, and the number of the others."""
+    first_names = ", ".join(repr(printable(name)) for name in names[:MAX_NAMES])
+    return first_names + (
+        f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    )
 
 
 def printable(text: str) -> str:
-    """Text from a file, shortened and without control characters."""
+    """Shorten text from a file, and replace its control characters."""
     text = "".join(c if c.isprintable() else "?" for c in text)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}..."
 
 
-def _column_at(path: Path, index: int, count: int) -> int:
+def _column_by_index(path: Path, index: int, count: int) -> int:
     if not -count <= index < count:
         raise DataFileError(
             path, f"has {count} columns, so label={index} is outside: count from 0"
@@ -263,15 +267,15 @@ def _column_at(path: Path, index: int, count: int) -> int:
     return index % count
 
 
-def _column_called(path: Path, label: str, names: list[str] | None) -> int:
+def _column_by_name(path: Path, label: str, names: list[str] | None) -> int:
     if names is None:
         raise DataFileError(
             path, f"has no header, so label={label!r} names no column: give its index"
         )
     if label not in names:
-        hint = guess(label, names).strip() or f"there are {listed(names)}"
+        hint = guess(label, names).strip() or f"there are {list_names(names)}"
         raise DataFileError(path, f"has no column {label!r}: {hint}")
-    refuse_twins(path, [name for name in names if name == label])
+    refuse_equal_names(path, [name for name in names if name == label])
     return names.index(label)
 
 
