@@ -13,7 +13,7 @@ import typer
 
 from .. import __version__
 from . import options as o
-from .frame import Commands
+from .errors import Commands
 
 app = typer.Typer(
     cls=Commands,

@@ -1,7 +1,8 @@
-"""Commands that use a saved model: predict, score, transform."""
+"""The work of commands that use a model: predict, explain, score, transform, export."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -18,23 +19,27 @@ from ..backend.arrays import to_numpy
 from ..backend.pipelines import before_last, last_step
 from ..backend.row_names import row_name, row_names
 from ..backend.rows import collected, count_rows, over_rows
+from ..backend.text import printable
 from ..backend.validation import check_rows
 from ..classifiers import explain
 from ..datasets import Table
-from .input_rows import Columns, Source, apply_by_batches
-from .labels import check_labels, to_common_type
-from .model_parts import fitted_learners, has_codes, load_model
-from .output import (
+from ..datasets.table_types import DataFileError
+from ..export import to_onnx
+from .input_data import Columns, Source, apply_by_batches
+from .model_info import fitted_learners, has_codes, load_model, show_facts, size_text
+from .output_files import (
     STANDARD_OUTPUT,
     Predictions,
+    check_inputs,
+    check_place,
+    check_space,
+    check_table,
     print_codes,
     print_predictions,
     print_table,
     write_codes,
     write_predictions,
 )
-from .show import show_facts
-from .targets import check_space, check_table
 
 
 def predict_rows(
@@ -234,3 +239,79 @@ def _sparse_codes(model: Any, X: Any) -> sparse.csr_array:
     row_bytes = sum(2 * learner.dictionary_.row_bytes for learner in learners)
     codes = over_rows(lambda block: last.encode(block).tocsr(), rows, row_bytes)
     return collected(codes)
+
+
+MAX_LABELS = 8  # labels in a message
+
+
+def to_common_type(labels: Any, other_labels: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Convert two arrays of labels to one type: numbers if all text is numbers."""
+    first, second = np.asarray(labels), np.asarray(other_labels)
+    if _is_text(first) == _is_text(second):
+        return first, second
+    try:
+        return first.astype(float), second.astype(float)
+    except (TypeError, ValueError):
+        return first.astype(str), second.astype(str)
+
+
+def _is_text(labels: np.ndarray) -> bool:
+    return labels.dtype.kind in "UO"
+
+
+def check_labels(name: str, labels: Any, classes: Any) -> None:
+    """Refuse labels of which a model knows none, and warn of those it does not know."""
+    class_labels, row_labels = to_common_type(classes, labels)
+    is_unknown = ~np.isin(row_labels, class_labels)
+    names = np.asarray(labels)
+    if is_unknown.all():
+        raise DataFileError(
+            name,
+            f"has the labels {list_labels(names)}, of which the model knows none: it "
+            f"knows {list_labels(classes)}. Name the right column with --label, or "
+            "spell labels alike",
+        )
+    if is_unknown.any():
+        warnings.warn(
+            f"{name}: {np.count_nonzero(is_unknown)} of {len(names)} rows have labels "
+            f"that the model does not know, {list_labels(names[is_unknown])}: they "
+            "count as wrong",
+            stacklevel=2,
+        )
+
+
+def list_labels(labels: Any) -> str:
+    """List the first few distinct labels, and the number of the others."""
+    distinct = np.unique(np.asarray(labels)).tolist()
+    first_labels = ", ".join(printable(repr(label)) for label in distinct[:MAX_LABELS])
+    n_more = len(distinct) - MAX_LABELS
+    return first_labels + (f" and {n_more} more" if n_more > 0 else "")
+
+
+ONNX = ".onnx"
+
+
+def export_model(
+    path: Path, output: Path, dtype: str | None = None, force: bool = False
+) -> None:
+    """Write a model for runtimes of ONNX, and show its input and outputs."""
+    if output.suffix.lower() != ONNX:
+        message = f"{output} must end in {ONNX}"
+        raise typer.BadParameter(message, param_hint="--output")
+    check_place(output)
+    check_inputs(output, (path,), force)
+    graph = to_onnx(load_model(path), output, dtype=dtype).graph
+    show_facts(
+        {
+            "input": _tensor_text(graph.input[0]),
+            "outputs": ", ".join(map(_tensor_text, graph.output)),
+            "operations": str(len(graph.node)),
+            "file": f"{output} ({size_text(output.stat().st_size)})",
+        }
+    )
+
+
+def _tensor_text(tensor: Any) -> str:
+    """A name with its sizes."""
+    sizes = (str(d.dim_param or d.dim_value) for d in tensor.type.tensor_type.shape.dim)
+    return f"{tensor.name} ({' x '.join(sizes)})"

@@ -1,24 +1,36 @@
-"""Builds the estimator that the options of the command line describe."""
+"""Builds the estimator that the options of the command line describe.
+
+A `Recipe` holds the options. `choose_scale` chooses how rows are scaled, and
+`apply_setting` sets any parameter for ``--set NAME=VALUE``. Which kernel goes with
+which scaling is measured: docs/accuracy.md, "Defaults".
+"""
 
 from __future__ import annotations
 
 import inspect
+from ast import literal_eval
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
-from ..backend.names import guess
+from ..backend.arrays import to_numpy
+from ..backend.names import guess, similar
 from ..backend.pipelines import steps_of, takes_gaps
+from ..backend.rows import first_block, spread_rows, take_rows
+from ..backend.validation import check_rows
 from ..classifiers import AutoDictionaryClassifier, ResidualClassifier
 from ..datasets import Table
+from ..datasets.row_ids import are_positions
 from ..imputers import DictionaryImputer
 from ..kernels import resolve
+from ..maps import Standardize, UnitNorm
+from ..pursuits import resolve_coder
 from ..registry import table
-from .scaling import KERNELS, STEPS, Scale, ScalingChoice, choose_scale
-from .settings import apply_setting
+from .options import Scale
 
 #: Methods that are a map in front of a learner.
 COMBINED = {"lkdl": ("nystroem", "ksvd")}
@@ -208,3 +220,135 @@ def _lookup(
     names = list(names)
     hint = guess(name.lower(), names)
     raise ValueError(f"{option} {name}: {hint}there are {', '.join(names)}")
+
+
+MIN_COLUMNS = 50  # rows with fewer columns belong to a table
+MIN_RATIO = (
+    0.1  # of the largest number: what half of the columns reach if they are alike
+)
+RANGE_MARGIN = (
+    0.1  # of the range: how near to its ends a column that has all of it comes
+)
+
+
+STEPS: dict[Scale, Any] = {Scale.standard: Standardize, Scale.unit: UnitNorm}
+KERNELS = {
+    Scale.unit: "poly:2,coef0=1",
+    Scale.standard: "laplacian",
+    Scale.none: "laplacian",  # its width follows the data, whatever their scale
+}
+TEXTS = {
+    Scale.standard: "each column to mean 0 and variance 1",
+    Scale.unit: "each row to unit norm",
+    Scale.none: "none",
+    Scale.auto: "chosen by the search",
+}
+
+
+class ScalingChoice(NamedTuple):
+    """A scaling, and the reason for it; none if the user chose it."""
+
+    scale: Scale
+    reason: str = ""
+
+    def __str__(self) -> str:
+        because = f" ({self.reason}; --scale changes it)" if self.reason else ""
+        return TEXTS[self.scale] + because
+
+
+def choose_scale(rows: Table) -> ScalingChoice:
+    """Standardise columns of tables; scale rows of images and the like to unit norm."""
+    if rows.image_shape is not None:
+        return ScalingChoice(Scale.unit, "images")
+    low, high = _bounds(rows.X)
+    if len(low) < MIN_COLUMNS:
+        return ScalingChoice(Scale.standard, "a table")
+    if _share_one_range(low, high):
+        return ScalingChoice(
+            Scale.unit, "most columns have the same range, as in images"
+        )
+    if rows.feature_names is not None and not are_positions(rows.feature_names):
+        return ScalingChoice(Scale.standard, "columns with names")
+    if _have_like_scale(low, high):
+        return ScalingChoice(Scale.unit, "columns of like scale")
+    return ScalingChoice(Scale.standard, "columns that differ in scale")
+
+
+def _bounds(X: Any) -> tuple[np.ndarray, np.ndarray]:  # (p,), (p,)
+    """Return the smallest and largest entry of each column in a sample of rows."""
+    first_rows, _ = first_block(X)
+    X = check_rows(UnitNorm(), first_rows, reset=True, lazy=True, allow_nan=True)
+    sample = to_numpy(take_rows(X, spread_rows(X.shape[0])))
+    is_observed = ~np.isnan(sample)
+    sample = sample[:, is_observed.any(axis=0)]
+    return np.nanmin(sample, axis=0), np.nanmax(sample, axis=0)
+
+
+def _share_one_range(low: np.ndarray, high: np.ndarray) -> bool:
+    """Whether half of the columns span the range of all."""
+    edge = RANGE_MARGIN * (high.max() - low.min())
+    has_full_range = (low <= low.min() + edge) & (high >= high.max() - edge)
+    return bool(has_full_range.mean() >= 0.5)
+
+
+def _have_like_scale(low: np.ndarray, high: np.ndarray) -> bool:
+    """Whether half of the varying columns have numbers of about the largest size."""
+    largest = np.maximum(np.abs(low), np.abs(high))[high > low]
+    return len(largest) == 0 or bool(np.median(largest) >= MIN_RATIO * largest.max())
+
+
+def apply_setting(model: Any, setting: str) -> None:
+    """Set one parameter of the model.
+
+    NAME is a name that `set_params` knows, or an end of one that no other parameter
+    shares: ``max_iter`` for ``residualclassifier__learner__max_iter``. VALUE is a
+    Python literal; anything else is text.
+    """
+    name, equals, text = setting.partition("=")
+    if not equals or not name:
+        raise ValueError(f"--set {setting}: write it as NAME=VALUE")
+    full = _full_name(model, name.strip())
+    model.set_params(**{full: _value(full.rpartition("__")[2], text.strip())})
+
+
+def _full_name(model: Any, name: str) -> str:
+    names = _parameters(model)
+    if name in names:
+        return name
+    ends = [full_name for full_name in names if full_name.endswith(f"__{name}")]
+    if len(ends) == 1:
+        return ends[0]
+    if ends:
+        raise ValueError(f"--set {name} is not unique: choose from {', '.join(ends)}")
+    raise ValueError(f"--set {name}: no such parameter: {_hint(name, names)}")
+
+
+def _parameters(model: Any) -> list[str]:
+    """Return the names of the parameters of all steps, without those of the pipeline.
+
+    Other options choose its steps, and its ``verbose`` belongs to no step.
+    """
+    names = list(model.get_params(deep=True))
+    return [n for n in names if "__" in n] if isinstance(model, Pipeline) else names
+
+
+def _hint(name: str, names: list[str]) -> str:
+    """Name the parameters whose last component is similar, or all last components."""
+    last = sorted({full_name.rpartition("__")[2] for full_name in names})
+    close = similar(name.rpartition("__")[2], last, n=3)
+    near = [full_name for full_name in names if full_name.rpartition("__")[2] in close]
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"there are {', '.join(last)}"
+
+
+def _value(parameter: str, text: str) -> Any:
+    """Return the value of a text; names of kernels and coders become objects."""
+    if parameter == "kernel":
+        return resolve(text)
+    if parameter == "coder":
+        return resolve_coder(text)
+    try:
+        return literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
