@@ -23,7 +23,7 @@ from ..backend.text import printable
 from ..backend.validation import check_rows
 from ..classifiers import explain
 from ..datasets import Table
-from ..datasets.table_types import DataFileError
+from ..datasets.errors import DataFileError
 from ..export import to_onnx
 from .input_data import Columns, Source, apply_by_batches
 from .model_info import fitted_learners, has_codes, load_model, show_facts, size_text

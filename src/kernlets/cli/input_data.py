@@ -20,14 +20,11 @@ from ..backend.pipelines import takes_gaps
 from ..backend.rows import count_rows, row_batches
 from ..config import options
 from ..datasets import DataFileError, Table, open_rows, read_table
-from ..datasets.column_files import numeric_columns
+from ..datasets.errors import optional_import
+from ..datasets.find_columns import label_column, refuse_missing
+from ..datasets.parquet import numeric_columns
 from ..datasets.rows_on_disk import parquet_bytes, parquet_files
-from ..datasets.table_types import (
-    Request,
-    label_column,
-    optional_import,
-    refuse_missing,
-)
+from ..datasets.table import Request
 from .model_info import feature_names
 from .progress import rows_progress
 

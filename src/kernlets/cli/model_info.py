@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from ..backend.names import guess
 from ..backend.pipelines import last_step, steps_of
 from ..backend.text import markdown_text, printable, size_text
-from ..datasets.table_types import list_names
+from ..datasets.errors import list_names
 from ..outliers import SampledDictionaries
 from ..persistence import ModelFileError, info, is_model, load
 from ..registry import TABLES, summary, table

@@ -18,13 +18,13 @@ import typer
 
 from ..backend.atomic import atomic_write
 from ..backend.text import size_text
-from ..datasets.pictures import (
+from ..datasets.errors import DataFileError, optional_import, reading
+from ..datasets.image_folder import (
     has_transparency,
     open_picture,
     read_pixels,
     turn_upright,
 )
-from ..datasets.table_types import DataFileError, optional_import, reading
 from ..images import denoise, estimate_noise, inpaint
 from .model_info import show_facts
 from .output_files import check_inputs, check_place

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.backend.names import guess
-from kernlets.datasets import locations
-from kernlets.datasets.base import Dataset
-from kernlets.datasets.locations import OpenML
+from ..backend.names import guess
+from . import locations
+from .base import Dataset
+from .locations import OpenML
 
 Arrays = dict[str, np.ndarray]
 

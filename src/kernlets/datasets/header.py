@@ -7,7 +7,8 @@ import warnings
 from itertools import pairwise
 from pathlib import Path
 
-from kernlets.datasets.table_types import LABEL_NAMES, Request
+from .find_columns import LABEL_NAMES
+from .table import Request
 
 #: Marks of missing values in files, in lower case.
 MISSING = ("", "?", "-", "na", "n/a", "nan", "nil", "none", "null")

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from kernlets.backend.atomic import atomic_write
-from kernlets.datasets.read_files import read_arrays
-from kernlets.datasets.table_types import DataFileError
+from ..backend.atomic import atomic_write
+from .errors import DataFileError
+from .read_files import read_arrays
 
 DATA_VARIABLE = "KERNLETS_DATA"
 

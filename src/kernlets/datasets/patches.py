@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from kernlets.datasets.preprocess import unit_norm
+from .preprocess import unit_norm
 
 RandomState = int | np.random.Generator | None
 

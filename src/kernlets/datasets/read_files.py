@@ -1,8 +1,8 @@
 """`read_table`: a user's file or folder as rows and labels.
 
 Here are the choice of the reader, the array formats (.npz, .npy, .mat) and the checks
-that all formats share. Columns of text (.csv, .tsv) and of Parquet are in
-`column_files.py`, folders of images in `pictures.py`.
+that all formats share. `text_files.py` reads .csv and .tsv, `parquet.py` Parquet, and
+`image_folder.py` folders of images.
 """
 
 from __future__ import annotations
@@ -16,21 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernlets.datasets import column_files as columns
-from kernlets.datasets import pictures
-from kernlets.datasets.preprocess import as_float
-from kernlets.datasets.row_ids import without_row_ids
-from kernlets.datasets.table_types import (
-    DataFileError,
-    Request,
-    Table,
-    label_column,
-    reading,
-    refuse_large,
-    refuse_special,
-)
-
 from ..backend.sparse_rows import as_dense
+from . import image_folder, parquet, text_files
+from .errors import DataFileError, reading, refuse_large, refuse_special
+from .find_columns import label_column
+from .preprocess import as_float
+from .row_ids import without_row_ids
+from .table import Request, Table, text_array
 
 HEADER_BYTES = 2**16  # that hold the header of an array file
 #: Names under which array files usually keep (rows, labels), in order of preference.
@@ -135,7 +127,7 @@ def _reader(path: Path) -> Callable[[Path, Request], Table]:
         raise DataFileError(path, "does not exist: check the path")
     refuse_special(path)
     if path.is_dir():
-        return pictures.read_folder
+        return image_folder.read_folder
     if path.suffix.lower() not in READERS:
         suffixes = ", ".join(READERS)
         raise DataFileError(path, f"is none of {suffixes} or a folder: convert it")
@@ -282,7 +274,7 @@ def _flatten_labels(y: np.ndarray) -> np.ndarray:
     """Return labels along one axis; MATLAB cells of strings become strings."""
     y = y.ravel()
     if y.dtype == object:
-        return columns.text_array([str(np.squeeze(cell)) for cell in y])
+        return text_array([str(np.squeeze(cell)) for cell in y])
     return np.char.strip(y) if y.dtype.kind == "U" else y
 
 
@@ -299,8 +291,8 @@ def _split_column(path: Path, X: np.ndarray, request: Request) -> Table:
 READERS: dict[str, Callable[[Path, Request], Table]] = {
     ".npz": _read_npz,
     ".npy": _read_npy,
-    ".csv": columns.read_text,
-    ".tsv": columns.read_text,
-    ".parquet": columns.read_parquet,
+    ".csv": text_files.read_text,
+    ".tsv": text_files.read_text,
+    ".parquet": parquet.read_parquet,
     ".mat": _read_mat,
 }

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from kernlets.datasets.table_types import DataFileError, Request, Table, list_names
-
 from ..backend.names import guess
+from .errors import DataFileError, list_names
+from .table import Request, Table
 
 MIN_ROWS = 10  # rows; the numbers of fewer may rise, or follow each other, by chance
 MIN_ROWS_FOR_WARNING = (

@@ -14,33 +14,22 @@ from typing import IO, Any
 
 import numpy as np
 
-from kernlets.backend.atomic import atomic_write
-from kernlets.backend.block_loop import stacked_rows
-from kernlets.backend.lazy_rows import LazyRows
-from kernlets.backend.rows import Blocks, iter_blocks, no_blocks
-from kernlets.config import options
-from kernlets.datasets.column_files import (
+from ..backend.atomic import atomic_write
+from ..backend.block_loop import stacked_rows
+from ..backend.lazy_rows import LazyRows
+from ..backend.rows import Blocks, iter_blocks, no_blocks
+from ..config import options
+from .errors import DataFileError, optional_import, reading, refuse_special
+from .find_columns import label_column
+from .parquet import (
     column_labels,
     columns_of_row_names,
     numeric_columns,
     refuse_nulls,
     text_columns,
 )
-from kernlets.datasets.row_ids import (
-    check_keep,
-    columns_to_use,
-    position_names,
-    positions,
-)
-from kernlets.datasets.table_types import (
-    DataFileError,
-    Request,
-    Table,
-    label_column,
-    optional_import,
-    reading,
-    refuse_special,
-)
+from .row_ids import check_keep, columns_to_use, position_names, positions
+from .table import Request, Table
 
 BLOCK_SHARE = 16  # a block read from a file takes this part of the memory option
 FIRST_ROWS = 10_000  # of a file, that tell whether a column numbers rows

@@ -11,17 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.backend.text import printable
-from kernlets.datasets.table_types import (
+from ..backend.text import printable
+from .errors import (
     DataFileError,
-    Request,
-    Table,
     list_names,
     optional_import,
     reading,
     refuse_large,
     refuse_special,
 )
+from .table import Request, Table
 
 SUFFIXES = frozenset(
     ".png .jpg .jpeg .bmp .gif .pgm .ppm .pnm .tif .tiff .webp".split()
