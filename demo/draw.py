@@ -28,11 +28,11 @@ from kernlets.backend.pipelines import last_step, steps_of
 from kernlets.classifiers import ResidualClassifier
 from kernlets.core import Dictionary
 from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
-from kernlets.export.deciders import class_scores
 from kernlets.export.errors import refusal
-from kernlets.export.files import precision
 from kernlets.export.graph import OperationGraph
-from kernlets.export.parts import before_last
+from kernlets.export.onnx import precision
+from kernlets.export.outputs import class_scores
+from kernlets.export.transforms import before_last
 from kernlets.maps import NystroemMap, UnitNorm
 
 EXAMPLES = 10  # pictures to start from

@@ -16,8 +16,8 @@ from .patches import distance_percentile, whitened_patches
 from .preprocess import remove_mean_and_normalize, unit_norm
 from .read_files import read_table
 from .rows_on_disk import open_rows, write_rows
+from .series import covariances, region_covariances, z_normalize
 from .shifts import shifted, shifted_batches
-from .signals import covariances, region_covariances, z_normalize
 from .table import Table
 
 __all__ = [

@@ -1,8 +1,8 @@
 """A model as a list of operations on whole arrays, which other programs can run.
 
 Operations are those of ONNX. This module knows neither models nor the library onnx:
-`parts.py`, `deciders.py`, `kernels.py` and `pursuits.py` build a graph, and `files.py`
-converts it to ONNX.
+`outputs.py`, `transforms.py`, `kernels.py` and `pursuits.py` build a graph, which
+`onnx.py` converts to ONNX.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ from ..outliers.sampled import Member, SampledDictionaries
 from .errors import refusal
 from .graph import OperationGraph, Value, concatenate, take_rows
 from .kernels import l1_distances
-from .parts import before_last, transform_rows
 from .pursuits import AtomProducts, CodedRows, inner_products, sparse_codes
+from .transforms import before_last, transform_rows
 
 Outputs = dict[str, Value]
 CLASSIFIERS = (

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from .. import __version__
 from ..backend.arrays import is_array, to_numpy
 from ..backend.atomic import atomic_write
-from .deciders import graph_of
 from .graph import Node, OperationGraph, Value
+from .outputs import graph_of
 
 OPSET = 17  # operators of 2022, which runtimes of that year know
 IR_VERSION = 8
