@@ -233,11 +233,11 @@ def _min_bytes(model: Any, n_rows: int | None, output: Path) -> int:
 
 def _sparse_codes(model: Any, X: Any) -> sparse.csr_array:
     """Code a few rows, or all rows on a cluster, over all dictionaries."""
-    last = last_step(model)
-    rows = check_rows(last, before_last(model, X), lazy=True)
+    final_step = last_step(model)
+    rows = check_rows(final_step, before_last(model, X), lazy=True)
     learners = fitted_learners(model)
     row_bytes = sum(2 * learner.dictionary_.row_bytes for learner in learners)
-    codes = over_rows(lambda block: last.encode(block).tocsr(), rows, row_bytes)
+    codes = over_rows(lambda block: final_step.encode(block).tocsr(), rows, row_bytes)
     return collected(codes)
 
 

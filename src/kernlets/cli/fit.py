@@ -292,18 +292,18 @@ def suit_memory(model: Any, rows: Table, method: str) -> dict[str, str]:
 
 def _learner(model: Any) -> Any:
     """Return the learner at the end of a model, for each class or for all rows."""
-    last = last_step(model)
-    if isinstance(last, ResidualClassifier):
-        return KSVD() if last.learner is None else last.learner
-    return last
+    final_step = last_step(model)
+    if isinstance(final_step, ResidualClassifier):
+        return KSVD() if final_step.learner is None else final_step.learner
+    return final_step
 
 
 def _set_learner(model: Any, learner: KSVD) -> None:
-    last = last_step(model)
-    if isinstance(last, ResidualClassifier):
-        last.set_params(learner=learner)
+    final_step = last_step(model)
+    if isinstance(final_step, ResidualClassifier):
+        final_step.set_params(learner=learner)
     else:
-        last.set_params(update=learner.update)
+        final_step.set_params(update=learner.update)
 
 
 def _needs_all_rows(learner: Any, rows: Table) -> bool:

@@ -246,8 +246,8 @@ def _copy(path: Path, copy: Path) -> None:
             with path.open("rb") as stream:
                 shutil.copyfileobj(stream, file)
     with copy.open("rb") as file:
-        first = file.read(8)
-    if first.startswith(BINARY):
+        first_bytes = file.read(8)
+    if first_bytes.startswith(BINARY):
         raise DataFileError(
             name_of(path), "is no text: pipe CSV, or give the file by its name"
         )

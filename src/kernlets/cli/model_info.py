@@ -60,10 +60,10 @@ def first_step(model: Any) -> Any:
 
 def fitted_learners(model: Any) -> list[Any]:
     """Return the fitted learners of a model: one, or one for each class."""
-    last = last_step(model)
-    if is_outlier_detector(last):
-        last = last_step(last.learner_)
-    return getattr(last, "learners_", [last])
+    final_step = last_step(model)
+    if is_outlier_detector(final_step):
+        final_step = last_step(final_step.learner_)
+    return getattr(final_step, "learners_", [final_step])
 
 
 def atoms_text(model: Any) -> str:
@@ -90,8 +90,8 @@ def note_feature_names(model: Any, names: Sequence[str] | None) -> None:
 
 def has_codes(model: Any) -> bool:
     """Whether the model represents rows by sparse codes that can be written."""
-    last = last_step(model)
-    if is_outlier_detector(last):
+    final_step = last_step(model)
+    if is_outlier_detector(final_step):
         return False
     return all(hasattr(learner, "encode") for learner in fitted_learners(model))
 
@@ -103,9 +103,9 @@ OTHER_NAMES = {"samplers": "landmarks", "coders": "pursuits"}
 def show_facts(facts: dict[str, str]) -> None:
     """Print names and values, one pair on each line."""
     printable_facts = {printable(name): value for name, value in facts.items()}
-    width = max(map(len, printable_facts), default=0)
+    name_width = max(map(len, printable_facts), default=0)
     for name, value in printable_facts.items():
-        typer.echo(f"{name:<{width}}  {printable(value)}")
+        typer.echo(f"{name:<{name_width}}  {printable(value)}")
 
 
 def file_facts(path: Path) -> dict[str, Any]:

@@ -50,14 +50,14 @@ class Predictions:
         """Concatenate the predictions of several batches of rows."""
         batches = list(batches)
         labels = np.concatenate([batch.labels for batch in batches])
-        first = batches[0]
-        if first.numbers is None:
+        first_batch = batches[0]
+        if first_batch.numbers is None:
             return cls(labels)
         numbers = np.concatenate([batch.numbers for batch in batches])
         reasons = None
-        if first.reasons is not None:
+        if first_batch.reasons is not None:
             reasons = np.concatenate([batch.reasons for batch in batches])
-        return cls(labels, first.kind, numbers, first.columns, reasons)
+        return cls(labels, first_batch.kind, numbers, first_batch.columns, reasons)
 
     def rows(self) -> Iterator[list[str]]:
         """Yield a table of text: a header, then the cells of each row."""

@@ -160,10 +160,10 @@ class PictureFile:
     pixels: np.ndarray  # (h, w) or (h, w, c)
     mode: str
     alpha: np.ndarray | None = None  # (h, w)
-    more: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
 
     def with_pixels(self, pixels: np.ndarray) -> PictureFile:
-        return PictureFile(pixels, self.mode, self.alpha, self.more)
+        return PictureFile(pixels, self.mode, self.alpha, self.metadata)
 
     def __str__(self) -> str:
         height, width = self.pixels.shape[:2]
@@ -176,8 +176,10 @@ def read_picture(path: Path) -> PictureFile:
     with _open_picture(path) as image:
         _refuse_unusual(path, image)
         image = turn_upright(image)
-        more = {key: image.info[key] for key in COPIED_METADATA if key in image.info}
-        return _decode(path, _without_palette(image), more)
+        metadata = {
+            key: image.info[key] for key in COPIED_METADATA if key in image.info
+        }
+        return _decode(path, _without_palette(image), metadata)
 
 
 def read_mask(path: Path, shape: tuple[int, ...]) -> np.ndarray:  # (h, w) booleans
@@ -229,20 +231,20 @@ def _without_palette(image: Any) -> Any:
     return image.convert("RGB") if image.mode == "P" else image
 
 
-def _decode(path: Path, image: Any, more: dict[str, Any]) -> PictureFile:
+def _decode(path: Path, image: Any, metadata: dict[str, Any]) -> PictureFile:
     mode, pixels = image.mode, np.array(image)
     if mode.startswith("I;16"):
-        return PictureFile(pixels.astype(np.uint16), "I;16", None, more)
+        return PictureFile(pixels.astype(np.uint16), "I;16", None, metadata)
     if mode == "I" and pixels.min() >= 0 and pixels.max() < 2**16:
-        return PictureFile(pixels.astype(np.uint16), "I;16", None, more)
+        return PictureFile(pixels.astype(np.uint16), "I;16", None, metadata)
     if mode not in ("L", "LA", "RGB", "RGBA", "CMYK", "I", "F"):
         raise DataFileError(
             path, f"has pixels of the kind {mode}: save it as grey values or as RGB"
         )
     if mode not in WITH_ALPHA:
-        return PictureFile(pixels, mode, None, more)
+        return PictureFile(pixels, mode, None, metadata)
     colours = pixels[..., 0] if mode == "LA" else pixels[..., :-1]
-    return PictureFile(colours, mode, pixels[..., -1], more)
+    return PictureFile(colours, mode, pixels[..., -1], metadata)
 
 
 def check_format(path: Path, picture: PictureFile) -> None:
@@ -265,7 +267,7 @@ def write_picture(path: Path, picture: PictureFile) -> None:
     image = _to_cmyk(pixels) if is_cmyk else Image.fromarray(pixels)
     format_options = {"quality": JPEG_QUALITY} if name == "JPEG" else {}
     with atomic_write(path) as file:
-        image.save(file, format=name, **picture.more, **format_options)
+        image.save(file, format=name, **picture.metadata, **format_options)
 
 
 def _to_cmyk(pixels: np.ndarray) -> Any:

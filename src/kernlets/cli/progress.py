@@ -42,9 +42,9 @@ class Percent(ProgressColumn):
 
 
 def _short_number(count: float) -> str:
-    for unit in ("", "k"):
+    for suffix in ("", "k"):
         if count < 1000:
-            return f"{count:.3g}{unit}"
+            return f"{count:.3g}{suffix}"
         count /= 1000
     return f"{count:.3g}M"
 
@@ -57,8 +57,8 @@ def fit_with_progress(
     The number of passes of a map is unknown; a learner makes one pass per iteration, so
     the remaining time is known.
     """
-    last = last_step(model)
-    total = n_rows and n_rows * _n_iterations(last)
+    final_step = last_step(model)
+    total = n_rows and n_rows * _n_iterations(final_step)
     with rows_progress("fitting", total, quiet) as bar, watching(bar.advance):
         if isinstance(model, Pipeline):
             _with_announcements(model, bar, total).fit(X, y)
@@ -94,8 +94,8 @@ def _with_announcements(model: Pipeline, bar: RowsBar, total: int | None) -> Pip
     return Pipeline(steps)
 
 
-def _n_iterations(last: Any) -> int:
-    learner = getattr(last, "learner", None) or last
+def _n_iterations(final_step: Any) -> int:
+    learner = getattr(final_step, "learner", None) or final_step
     n_iter = getattr(learner, "max_iter", 1)
     return n_iter if isinstance(n_iter, int) else 1  # fit will refuse it
 

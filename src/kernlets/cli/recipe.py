@@ -334,12 +334,16 @@ def _parameters(model: Any) -> list[str]:
 
 def _hint(name: str, names: list[str]) -> str:
     """Name the parameters whose last component is similar, or all last components."""
-    last = sorted({full_name.rpartition("__")[2] for full_name in names})
-    close = similar(name.rpartition("__")[2], last, n=3)
-    near = [full_name for full_name in names if full_name.rpartition("__")[2] in close]
-    if near:
-        return f"did you mean {' or '.join(near)}?"
-    return f"there are {', '.join(last)}"
+    last_components = sorted({full_name.rpartition("__")[2] for full_name in names})
+    similar_components = similar(name.rpartition("__")[2], last_components, n=3)
+    candidates = [
+        full_name
+        for full_name in names
+        if full_name.rpartition("__")[2] in similar_components
+    ]
+    if candidates:
+        return f"did you mean {' or '.join(candidates)}?"
+    return f"there are {', '.join(last_components)}"
 
 
 def _value(parameter: str, text: str) -> Any:

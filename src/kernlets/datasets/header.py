@@ -28,16 +28,18 @@ def has_header(path: Path, lines: list[list[str]], request: Request) -> bool:
     """
     if request.header is not None or not lines:
         return bool(request.header)
-    first, later_lines = [cell.strip() for cell in lines[0]], lines[1:]
-    if _has_expected_name(first, request):
+    first_line, later_lines = [cell.strip() for cell in lines[0]], lines[1:]
+    if _has_expected_name(first_line, request):
         return True
-    if not any(map(is_number, first)):
-        n_missing = sum(cell.lower() in MISSING for cell in first)
-        return n_missing < max(2, len(first) - 1)  # else it is a row of unknown values
+    if not any(map(is_number, first_line)):
+        n_missing = sum(cell.lower() in MISSING for cell in first_line)
+        return n_missing < max(
+            2, len(first_line) - 1
+        )  # else it is a row of unknown values
     is_alone = later_lines and not any(
-        _resembles(first, cells) for cells in later_lines
+        _resembles(first_line, cells) for cells in later_lines
     )
-    if not (_is_scale(first) and is_alone):
+    if not (_is_scale(first_line) and is_alone):
         return False
     warnings.warn(
         f"{path}: line 1 is taken for a header, since its numbers rise in equal steps; "
@@ -75,11 +77,11 @@ def _is_scale(cells: list[str]) -> bool:
     return len(numbers) >= MIN_COUNTED or "" in cells  # data have no empty cells
 
 
-def _resembles(first: list[str], cells: list[str]) -> bool:
+def _resembles(first_line: list[str], cells: list[str]) -> bool:
     """Whether another line has the steps, or a word, of the first line."""
-    step, pairs = _step(cells), zip(first, cells, strict=False)
-    words = (a == b.strip() for a, b in pairs if a and not is_number(a))
-    return (step is not None and step == _step(first)) or any(words)
+    step, pairs = _step(cells), zip(first_line, cells, strict=False)
+    are_equal_words = (a == b.strip() for a, b in pairs if a and not is_number(a))
+    return (step is not None and step == _step(first_line)) or any(are_equal_words)
 
 
 def _step(cells: list[str]) -> float | None:

@@ -135,10 +135,10 @@ def _is_numeric_type(kind: Any) -> bool:
     return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
 
 
-def refuse_nulls(path: Path, name: str, column: Any, first: int = 0) -> None:
+def refuse_nulls(path: Path, name: str, column: Any, first_row: int = 0) -> None:
     """Raise if a column has empty cells; `first` is the number of its first row."""
     if column.null_count:
-        row = first + column.is_null().to_pylist().index(True)
+        row = first_row + column.is_null().to_pylist().index(True)
         raise DataFileError(
             path,
             f"column {printable(name)!r}, row {row} is empty: fill it in or drop it",

@@ -202,7 +202,10 @@ def _read_mat(path: Path, request: Request) -> Table:
     from scipy.io import loadmat, whosmat
 
     try:
-        headers = {name: _mat_header(*about) for name, *about in whosmat(path)}
+        headers = {
+            name: _mat_header(*shape_and_type)
+            for name, *shape_and_type in whosmat(path)
+        }
     except NotImplementedError as error:
         raise DataFileError(
             path, "is a MATLAB v7.3 file: save it again in MATLAB with the flag -v7"
@@ -280,8 +283,8 @@ def _flatten_labels(y: np.ndarray) -> np.ndarray:
 
 def _split_column(path: Path, X: np.ndarray, request: Request) -> Table:
     """Split the column of labels off X if the request gives its index."""
-    width = X.shape[1] if X.ndim == 2 else 0
-    column = label_column(path, None, [True] * width, request)
+    n_columns = X.shape[1] if X.ndim == 2 else 0
+    column = label_column(path, None, [True] * n_columns, request)
     if column is None:
         return Table(X, None)
     X = np.asarray(X)  # with a column removed it cannot remain a memory map

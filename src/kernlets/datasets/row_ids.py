@@ -65,9 +65,9 @@ def are_row_names(name: str, n_rows: int) -> bool:
     return n_rows >= MIN_ROWS or NAME.fullmatch(name.strip()) is not None
 
 
-def position_names(width: int) -> list[str]:
+def position_names(n_columns: int) -> list[str]:
     """Return names for columns without names, which tell their indices."""
-    return [f"column {j} of {width}" for j in range(width)]
+    return [f"column {j} of {n_columns}" for j in range(n_columns)]
 
 
 def are_positions(names: Sequence[str]) -> bool:
@@ -75,10 +75,12 @@ def are_positions(names: Sequence[str]) -> bool:
     return all(map(POSITION.fullmatch, names))
 
 
-def positions(names: Sequence[str] | None, width: int) -> list[int] | None:
+def positions(names: Sequence[str] | None, n_columns: int) -> list[int] | None:
     """Return the indices in names of `position_names`, if all have this width."""
     matches = [POSITION.fullmatch(name) for name in names or []]
-    numbers = [int(match[1]) for match in matches if match and int(match[2]) == width]
+    numbers = [
+        int(match[1]) for match in matches if match and int(match[2]) == n_columns
+    ]
     return numbers if matches and len(numbers) == len(matches) else None
 
 
@@ -86,13 +88,13 @@ def columns_to_use(
     path: Path, X: np.ndarray, names: list[str] | None, request: Request
 ) -> list[int]:
     """Return the indices of columns that are features, and warn of all others."""
-    width = X.shape[1]
-    if request.keep is None or width == 1:
-        return list(range(width))
-    certain, possible = row_ids(X, names or [""] * width)
-    titles = names or [str(j) for j in range(width)]
+    n_columns = X.shape[1]
+    if request.keep is None or n_columns == 1:
+        return list(range(n_columns))
+    certain, possible = row_ids(X, names or [""] * n_columns)
+    titles = names or [str(j) for j in range(n_columns)]
     left_out = [j for j in certain if titles[j] not in request.keep]
-    if len(left_out) == width:
+    if len(left_out) == n_columns:
         return left_out
     warn_of_left_out(path, [titles[j] for j in left_out])
     doubtful = [titles[j] for j in possible if titles[j] not in request.keep]
@@ -102,7 +104,7 @@ def columns_to_use(
             "remove what only numbers the rows, say --keep if it is a feature",
             stacklevel=2,
         )
-    return [j for j in range(width) if j not in left_out]
+    return [j for j in range(n_columns) if j not in left_out]
 
 
 def warn_of_left_out(path: Path, titles: list[str]) -> None:
@@ -126,17 +128,17 @@ def check_keep(path: Path, titles: list[str], request: Request) -> None:
 
 def without_row_ids(path: Path, table: Table, request: Request) -> Table:
     """Remove the columns that only number the rows from a table in memory."""
-    names, width = table.feature_names, table.X.shape[1]
+    names, n_columns = table.feature_names, table.X.shape[1]
     if names is None:
-        check_keep(path, [str(j) for j in range(width)], request)
+        check_keep(path, [str(j) for j in range(n_columns)], request)
     if table.image_shape is not None:
         return table
-    columns = positions(request.columns, width) if names is None else None
+    columns = positions(request.columns, n_columns) if names is None else None
     if columns is None:
         columns = columns_to_use(path, table.X, names, request)
-    if len(columns) == width:
+    if len(columns) == n_columns:
         return table
-    names = names or position_names(width)
+    names = names or position_names(n_columns)
     return table._replace(
         X=np.asarray(table.X)[:, columns], feature_names=[names[j] for j in columns]
     )

@@ -127,9 +127,11 @@ def _open_npy(path: Path, request: Request) -> Table:
     if selected is None:
         check_keep(path, [str(j) for j in range(len(feature_indices))], request)
         selected = columns_to_use(path, X[:FIRST_ROWS, feature_indices], None, request)
-    labels, width = None, X.dtype.itemsize * X.shape[1]
+    labels, row_bytes = None, X.dtype.itemsize * X.shape[1]
     if column is not None:
-        labels = stacked_rows(partial(_take_columns, column), X, width).astype(X.dtype)
+        labels = stacked_rows(partial(_take_columns, column), X, row_bytes).astype(
+            X.dtype
+        )
     if len(selected) == X.shape[1]:
         return Table(X, labels)
     names = (
@@ -139,7 +141,7 @@ def _open_npy(path: Path, request: Request) -> Table:
     )
     features = partial(_take_columns, [feature_indices[j] for j in selected])
     return Table(
-        LazyRows(X, features, width), labels, names and [names[j] for j in selected]
+        LazyRows(X, features, row_bytes), labels, names and [names[j] for j in selected]
     )
 
 
@@ -171,8 +173,8 @@ def _open_parquet(path: Path, files: list[Path], request: Request) -> Table:
 def _parquet_blocks(files: list[Path], features: list[str]) -> Iterator[np.ndarray]:
     """Yield blocks of rows of Parquet files."""
     parquet = optional_import("pyarrow.parquet", "parquet", files[0])
-    width = max(len(features), WIDTH)
-    step = max(1, options.memory // (BLOCK_SHARE * 8 * width))
+    n_features = max(len(features), WIDTH)
+    step = max(1, options.memory // (BLOCK_SHARE * 8 * n_features))
     for file in files:
         first_row = 0
         with parquet.ParquetFile(file) as parquet_file:

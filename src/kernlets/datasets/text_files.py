@@ -41,7 +41,7 @@ class TextLayout:
 
     delimiter: str
     names: list[str] | None
-    width: int
+    n_columns: int
     label: int | None
     features: list[int]
     gaps: bool = False
@@ -59,7 +59,7 @@ class TextLayout:
         and decimals may be written with a comma.
         """
         converters: dict[int | str, Callable[[str], float]] = {
-            j: _ignore_cell for j in range(self.width) if j not in self.features
+            j: _ignore_cell for j in range(self.n_columns) if j not in self.features
         }
         for j in self.unnamed:
             converters[j] = _row_number if j == 0 else _require_empty
@@ -147,10 +147,10 @@ def _find_layout(path: Path, request: Request) -> TextLayout:
     features = feature_columns(path, names, len(data[0]), label, request)
     if names is not None:
         check_keep(path, [names[j] for j in features], request)
-    width, keep = len(data[0]), request.keep if names else None
+    n_columns, keep = len(data[0]), request.keep if names else None
     unnamed = tuple(j for j, n in enumerate(names or []) if not n and j != label)
     return TextLayout(
-        delimiter, names, width, label, features, request.gaps, unnamed, comma, keep
+        delimiter, names, n_columns, label, features, request.gaps, unnamed, comma, keep
     )
 
 
@@ -172,15 +172,15 @@ def _find_delimiter(path: Path) -> str:
     If none gives any number, the most frequent one in the first line is returned.
     """
     with _open_text(path) as file:
-        first = file.readline()
-    if "\0" in first:
+        first_line = file.readline()
+    if "\0" in first_line:
         raise DataFileError(path, f"has {ZEROS}")
 
     def score_delimiter(mark: str) -> tuple[int, int]:
         cells = [cell for row in _first_rows(path, mark) for cell in row]
         if mark != ",":
             cells = [_with_point(cell) for cell in cells]
-        return sum(map(is_number, cells)), first.count(mark)
+        return sum(map(is_number, cells)), first_line.count(mark)
 
     return max(",;\t", key=score_delimiter)
 
@@ -309,8 +309,8 @@ def _decode_labels(path: Path, codes: np.ndarray, layout: TextLayout) -> np.ndar
     text = list(layout.codes)
     values = [label for label in text if label.lower() not in MISSING]
     are_whole = all(map(WHOLE.fullmatch, values)) and bool(values)
-    marks = MISSING if are_whole else NO_LABELS
-    missing = [layout.codes[label] for label in text if label.lower() in marks]
+    missing_marks = MISSING if are_whole else NO_LABELS
+    missing = [layout.codes[label] for label in text if label.lower() in missing_marks]
     if missing:
         row = int(np.flatnonzero(np.isin(codes, missing))[0])
         line, _ = next(_data_rows(path, layout, row))
@@ -333,17 +333,17 @@ def _mention_first_label(path: Path, codes: np.ndarray, layout: TextLayout) -> N
 
 
 def _data_rows(
-    path: Path, layout: TextLayout, first: int = 0
+    path: Path, layout: TextLayout, first_row: int = 0
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield (line number, cells) of the rows of data from the row `first` on."""
     with _open_text(path) as file:
         rows = _text_rows(file, layout.delimiter)
-        yield from islice(rows, first + int(layout.names is not None), None)
+        yield from islice(rows, first_row + int(layout.names is not None), None)
 
 
 def _blame_cells(path: Path, layout: TextLayout) -> None:
     """Raise for the first row that does not fit, all columns of text, or one cell."""
-    first: tuple[int, int, str] | None = None
+    first_problem: tuple[int, int, str] | None = None
     texts: dict[int, str] = {}
     in_first_line = True
     for line, row in _data_rows(path, layout):
@@ -352,7 +352,7 @@ def _blame_cells(path: Path, layout: TextLayout) -> None:
             problem = _cell_problem(row[j].strip(), layout)
             if problem is None:
                 continue
-            first = first or (line, j, problem)
+            first_problem = first_problem or (line, j, problem)
             if not is_number(row[j]) and row[j].strip().lower() not in MISSING:
                 in_first_line &= line == 1 or j in texts
                 texts.setdefault(
@@ -367,8 +367,8 @@ def _blame_cells(path: Path, layout: TextLayout) -> None:
             f"them{layout.other_label}"
             + (", or header if line 1 names the columns" if in_first_line else ""),
         )
-    if first is not None:
-        line, j, problem = first
+    if first_problem is not None:
+        line, j, problem = first_problem
         raise DataFileError(path, f"column {layout.title(j)}, line {line}: {problem}")
 
 
@@ -383,7 +383,7 @@ def _without_row_names(path: Path, layout: TextLayout) -> list[int]:
     for _, row in _data_rows(path, layout):
         n_rows += 1
         for j, texts in list(cells.items()):
-            text = row[j].strip() if len(row) == layout.width else ""
+            text = row[j].strip() if len(row) == layout.n_columns else ""
             if text in texts or is_number(text) or text.lower() in MISSING:
                 del cells[j]
             else:
@@ -397,10 +397,10 @@ def _without_row_names(path: Path, layout: TextLayout) -> list[int]:
 
 def _check_row(path: Path, layout: TextLayout, line: int, row: list[str]) -> None:
     """Raise for a row of another width, or with a cell that cannot be where it is."""
-    if len(row) != layout.width:
+    if len(row) != layout.n_columns:
         raise DataFileError(
             path,
-            f"line {line} has {len(row)} cells instead of {layout.width}: "
+            f"line {line} has {len(row)} cells instead of {layout.n_columns}: "
             "complete or remove it",
         )
     if layout.label is not None:

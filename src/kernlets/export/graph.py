@@ -39,9 +39,9 @@ class OperationGraph:
     outputs: dict[str, Value] = field(default_factory=dict)
     _constant_names: dict[Any, str] = field(default_factory=dict)
 
-    def input(self, name: str, width: int) -> Value:
+    def input(self, name: str, n_features: int) -> Value:
         """Add an input of rows with `width` numbers."""
-        self.inputs[name] = Value(self, name, (None, width), self.dtype)
+        self.inputs[name] = Value(self, name, (None, n_features), self.dtype)
         return self.inputs[name]
 
     def output(self, name: str, value: Value) -> None:
@@ -237,8 +237,8 @@ def take_rows(
 
 def _broadcast_shape(*shapes: Shape) -> Shape:
     """Return the common shape of arrays of these shapes by NumPy's rules."""
-    width = max(map(len, shapes))
-    padded = [(1,) * (width - len(shape)) + shape for shape in shapes]
+    n_axes = max(map(len, shapes))
+    padded = [(1,) * (n_axes - len(shape)) + shape for shape in shapes]
     return tuple(_common_size(sizes) for sizes in zip(*padded, strict=True))
 
 

@@ -142,8 +142,8 @@ def _fourier_features(
     angles: Value, k: int, phase: float
 ) -> Value:  # (n, ⌈k/2⌉) -> (n, k)
     """√(2/k) [cos, sin], the last cosine with a phase if k is odd."""
-    width = (k + 1) // 2
-    shift = np.zeros((1, width))
+    n_frequencies = (k + 1) // 2
+    shift = np.zeros((1, n_frequencies))
     shift[0, -1] = phase if k % 2 else 0.0
     cosines, sines = _cosine(angles + shift), angles.columns(np.arange(k // 2)).sin()
     return (

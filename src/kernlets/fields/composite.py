@@ -164,9 +164,9 @@ class Samples(Field):
             return
         if not samples or not isinstance(samples[0], np.ndarray):
             return self._check_records(samples, sizes)
-        kind, width = samples[0].dtype.name, samples[0].shape[-1]
+        kind, n_columns = samples[0].dtype.name, samples[0].shape[-1]
         for sample in samples:
-            Floats(None, width, like=kind).check(sample, sizes)
+            Floats(None, n_columns, like=kind).check(sample, sizes)
 
     def _check_records(self, samples: list[Any], sizes: Sizes) -> None:
         for sample in samples:

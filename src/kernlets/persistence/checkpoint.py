@@ -44,12 +44,12 @@ class Checkpoint:
     def __init__(
         self,
         path: Path | None = None,
-        about: Any = None,
+        fit_facts: Any = None,
         folder: CheckpointFolder | None = None,
     ) -> None:
-        self._path, self._about, self._folder = path, about, folder
+        self._path, self._fit_facts, self._folder = path, fit_facts, folder
         self._due = 0.0
-        self.state = None if path is None else _load_saved_state(path, about)
+        self.state = None if path is None else _load_saved_state(path, fit_facts)
 
     @classmethod
     def of(cls, estimator: BaseEstimator, **data: Any) -> Checkpoint:
@@ -62,9 +62,9 @@ class Checkpoint:
             return cls()
         name = type(estimator).__name__
         path = Path(f"{options.checkpoint.numbered(name)}.checkpoint")
-        about = {"kernlets": __version__, **_describe_params(estimator)}
+        fit_facts = {"kernlets": __version__, **_describe_params(estimator)}
         digests = {name: digest(value) for name, value in data.items()}
-        return cls(path, {"parameters": about, "data": digests}, options.checkpoint)
+        return cls(path, {"parameters": fit_facts, "data": digests}, options.checkpoint)
 
     @property
     def done(self) -> bool:
@@ -89,7 +89,7 @@ class Checkpoint:
         if self._path is None or not (done or start >= self._due):
             return
         try:
-            self._write(self._path, {"about": self._about, "done": done, **state})
+            self._write(self._path, {"about": self._fit_facts, "done": done, **state})
         except OSError as error:
             self._warn(error)
         end = time.perf_counter()
@@ -152,16 +152,16 @@ def _as_checkpoint_error(path: Path | None, error: Exception) -> Exception:
     return CheckpointError(path or "checkpoint", problem)
 
 
-def _load_saved_state(path: Path, about: dict[str, Any]) -> dict[str, Any] | None:
+def _load_saved_state(path: Path, fit_facts: dict[str, Any]) -> dict[str, Any] | None:
     """Load the state in the file, if there is one; raise if it is of another fit."""
     remove_abandoned(path)
     if not path.exists():
         return None
     state = load_state(path)
-    if state.get("about") == about and isinstance(state.get("done"), bool):
+    if state.get("about") == fit_facts and isinstance(state.get("done"), bool):
         return state
     try:
-        differences = _differences(state["about"], about)
+        differences = _differences(state["about"], fit_facts)
     except Exception as error:
         raise _as_checkpoint_error(path, error) from error
     raise CheckpointError(

@@ -33,17 +33,17 @@ class MemoryBudget:
 
 def check_outline(text: bytes, budget: MemoryBudget) -> None:
     """Refuse JSON that is too deep or has too many parts, before it is read."""
-    marks = np.frombuffer(_without_escapes(text), np.uint8)
-    quotes = marks == ord('"')
+    characters = np.frombuffer(_without_escapes(text), np.uint8)
+    quotes = characters == ord('"')
     # sums that overflow keep whether they are odd: inside of text
     outside = np.cumsum(quotes, dtype=np.uint8) % 2 == 0
-    is_mark = {mark: (marks == ord(mark)) & outside for mark in (b",", b"[", b"{")}
+    is_mark = {mark: (characters == ord(mark)) & outside for mark in (b",", b"[", b"{")}
     counts = {mark: int(np.count_nonzero(mask)) for mark, mask in is_mark.items()}
     counts[b'"'] = int(np.count_nonzero(quotes))
     if counts[b"{"] > MAX_OBJECTS:
         raise ValueError(f"it has more than {MAX_OBJECTS} objects")
     opened = is_mark[b"["] | is_mark[b"{"]
-    closed = ((marks == ord("]")) | (marks == ord("}"))) & outside
+    closed = ((characters == ord("]")) | (characters == ord("}"))) & outside
     if _depth(opened, closed) > MAX_DEPTH:
         raise ValueError(f"it is nested more than {MAX_DEPTH} deep")
     budget.take(sum(COSTS[mark] * count for mark, count in counts.items()))

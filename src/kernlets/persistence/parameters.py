@@ -91,8 +91,10 @@ def _are_transformers(value: Any) -> bool:
 def _are_steps(value: Any) -> bool:
     """Whether these are steps of a pipeline: transformers, then any estimator."""
     skipped = ("passthrough", None)
-    last = bool(value) and _is_step(value[-1], "get_params", skipped)
-    return last and all(_is_step(step, "transform", skipped) for step in value[:-1])
+    is_last_valid = bool(value) and _is_step(value[-1], "get_params", skipped)
+    return is_last_valid and all(
+        _is_step(step, "transform", skipped) for step in value[:-1]
+    )
 
 
 def _is_step(step: Any, method: str, skipped: tuple[Any, ...]) -> bool:
