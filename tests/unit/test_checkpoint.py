@@ -42,7 +42,7 @@ class Killed(BaseException):
 @pytest.fixture(autouse=True)
 def every_state(monkeypatch: pytest.MonkeyPatch) -> None:
     """States are small here: all are written, however long it takes."""
-    monkeypatch.setattr(checkpoint, "SHARE", np.inf)
+    monkeypatch.setattr(checkpoint, "WRITING_SHARE", np.inf)
 
 
 @pytest.fixture
@@ -382,7 +382,7 @@ def test_writing_takes_a_small_part_of_the_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first state, the last one, and what is due between them."""
-    monkeypatch.setattr(checkpoint, "SHARE", 1e-9)
+    monkeypatch.setattr(checkpoint, "WRITING_SHARE", 1e-9)
     state = Checkpoint(tmp_path / "a.checkpoint", "about")
     for i in range(5):
         state.keep(i=i)

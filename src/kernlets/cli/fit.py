@@ -141,9 +141,9 @@ def _check_classes(name: str, labels: np.ndarray) -> None:
         )
 
 
-def _columns_of_rows(name: str, rows: Table, has_missing: bool) -> Columns:
+def _columns_of_rows(name: str, rows: Table, allow_missing: bool) -> Columns:
     """Return the columns of training rows; warn if their names cannot be used."""
-    columns = Columns.of_rows(rows, has_missing)
+    columns = Columns.of_rows(rows, allow_missing)
     if columns.names is None and rows.feature_names is not None:
         warnings.warn(
             f"{name}: some columns have the same name: the model will match columns by "

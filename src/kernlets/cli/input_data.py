@@ -44,7 +44,7 @@ class Columns(NamedTuple):
 
     n_features: int
     names: tuple[str, ...] | None = None  # None: matched by position
-    gaps: bool = False  # whether cells may be empty
+    allow_missing: bool = False  # whether cells may be empty
 
     @classmethod
     def of_model(cls, model: Any) -> Columns:
@@ -52,12 +52,14 @@ class Columns(NamedTuple):
         return cls(model.n_features_in_, feature_names(model), takes_gaps(model))
 
     @classmethod
-    def of_rows(cls, rows: Table, gaps: bool) -> Columns:
+    def of_rows(cls, rows: Table, allow_missing: bool) -> Columns:
         """The columns of rows, by name if names are unique."""
         names = rows.feature_names
         is_unique = names is not None and len(set(names)) == len(names)
         return cls(
-            count_features(rows), tuple(names) if names and is_unique else None, gaps
+            count_features(rows),
+            tuple(names) if names and is_unique else None,
+            allow_missing,
         )
 
 
@@ -85,11 +87,11 @@ class Source:
         For a fit, cells may be empty: the model is then built for missing values.
         """
         self._check_options()
-        columns = expected or Columns(0, gaps=True)
+        columns = expected or Columns(0, allow_missing=True)
         keep = self.keep if expected is None else None
         with as_file(self.path) as path:
             rows = replace(self, path=path)._open_table(
-                columns.names, columns.gaps, keep
+                columns.names, columns.allow_missing, keep
             )
         n_features = count_features(rows)
         if expected is not None and n_features != expected.n_features:
@@ -125,7 +127,7 @@ class Source:
     def _open_table(
         self,
         names: tuple[str, ...] | None,
-        gaps: bool,
+        allow_missing: bool,
         keep: tuple[str, ...] | None,
     ) -> Table:
         label = _label_column(self.label)
@@ -135,9 +137,11 @@ class Source:
             return open_rows(self.path, label, columns=names, keep=keep)
         read_options: Any = {"key": self.key, "size": self.size, "header": self.header}
         read_options["keep"] = keep
-        rows = read_table(self.path, label, columns=names, gaps=gaps, **read_options)
+        rows = read_table(
+            self.path, label, columns=names, gaps=allow_missing, **read_options
+        )
         if not isinstance(rows.X, np.memmap):  # these are checked as they are read
-            refuse_missing(self.path, rows.X, rows.feature_names, gaps)
+            refuse_missing(self.path, rows.X, rows.feature_names, allow_missing)
         return rows
 
     def _is_large(self) -> bool:

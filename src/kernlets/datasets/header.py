@@ -35,7 +35,7 @@ def has_header(path: Path, lines: list[list[str]], request: Request) -> bool:
         n_missing = sum(cell.lower() in MISSING for cell in first_line)
         return n_missing < max(
             2, len(first_line) - 1
-        )  # else it is a row of unknown values
+        )  # else it is a row of missing values
     is_alone = later_lines and not any(
         _resembles(first_line, cells) for cells in later_lines
     )

@@ -69,7 +69,7 @@ def read_table(
         are dropped with a warning. Files without names are read unchanged.
     gaps : bool
         `.csv`, `.tsv` and `.parquet`: whether cells without a value (empty, "NA", "?"
-        and the like) become NaN, which means unknown. By default they are an error.
+        and the like) become NaN, which means missing. By default they are an error.
 
     keep : names of features, optional
         Leave out columns that only number or name the rows, with a warning, but keep

@@ -32,7 +32,7 @@ def _n_rows(model: Any) -> int:
 
 
 WIDTH: Declared = {"n_features_in_": Size("p")}
-ROW = Floats("p", finite=False)  # scalers of data with gaps have NaN
+ROW = Floats("p", finite=False)  # scalers of missing values have NaN
 ROW_OR_NONE = Either(Nothing(), ROW)
 N_ITER = Either(Nothing(), Whole(), Indices("i"))
 SEEN = Either(Number(least=0), Indices("p"), Floats("p"))
