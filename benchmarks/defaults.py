@@ -55,7 +55,7 @@ class Kernlets(OnSplits):
     """What ``kernlets fit`` makes of such rows."""
 
     def score(self, split: Split, seed: int) -> Any:
-        from kernlets.cli.build import Recipe
+        from kernlets.cli.recipe import Recipe
         from kernlets.datasets import Table
 
         recipe, _ = Recipe(seed=seed).scaled_for(Table(split[0], split[2]))

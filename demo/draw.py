@@ -28,11 +28,11 @@ from kernlets.backend.pipelines import last_step, steps_of
 from kernlets.classifiers import ResidualClassifier
 from kernlets.core import Dictionary
 from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
-from kernlets.export.deciders import scored
 from kernlets.export.errors import refusal
-from kernlets.export.files import precision
-from kernlets.export.graph import Graph
-from kernlets.export.parts import before_last
+from kernlets.export.graph import OperationGraph
+from kernlets.export.onnx import precision
+from kernlets.export.outputs import class_scores
+from kernlets.export.transforms import before_last
 from kernlets.maps import NystroemMap, UnitNorm
 
 EXAMPLES = 10  # pictures to start from
@@ -187,17 +187,17 @@ def _seen(dictionary: Dictionary, virtual: NystroemMap | None) -> np.ndarray:  #
 # ------------------------------------------------------------------------ graphs
 
 
-def _graph(model: Any) -> Graph:
+def _graph(model: Any) -> OperationGraph:
     """Scores and codes of rows."""
-    graph = Graph(precision(model))
+    graph = OperationGraph(precision(model))
     X = before_last(model, graph.input("X", model.n_features_in_))
-    for name, value in scored(last_step(model), X)._asdict().items():
+    for name, value in class_scores(last_step(model), X)._asdict().items():
         graph.output(name, value)
     graph.prune()
     return graph
 
 
-def _packed(graph: Graph) -> dict[str, Any]:
+def _packed(graph: OperationGraph) -> dict[str, Any]:
     """A graph as JSON, its tables as text."""
     return {
         "input": "X",

@@ -13,7 +13,7 @@ from benchmarks.harness.timing import timed
 from kernlets.backend.arrays import to_numpy
 from kernlets.classifiers import ResidualClassifier
 from kernlets.datasets import corrupt, remove_mean_and_normalize
-from kernlets.datasets.catalogue import blurred
+from kernlets.datasets.catalogue import blur_images
 from kernlets.landmarks import SAMPLERS
 from kernlets.learners import KSVD, KernelKSVD
 from kernlets.maps import NystroemMap, UnitNorm
@@ -66,7 +66,7 @@ def usps(sizes: Sizes) -> Images:
 def smoothed(X: np.ndarray) -> np.ndarray:
     """Square images smoothed as the authors' are."""
     side = round(X.shape[1] ** 0.5)
-    return blurred(X, (side, side), WIDTH)
+    return blur_images(X, (side, side), WIDTH)
 
 
 def sampler(name: str) -> Any:

@@ -37,7 +37,7 @@ def main() -> None:
     except (KeyboardInterrupt, SystemExit) as end:
         if isinstance(end, SystemExit) and not _state["interrupted"]:
             raise
-        _tell()
+        _print_interrupted()
         sys.exit(INTERRUPTED)
     finally:
         _state["leaving"] = True
@@ -85,11 +85,11 @@ def _end_now() -> None:
     atomic = sys.modules.get("kernlets.backend.atomic")
     if atomic is not None:
         atomic.remove_open_parts()
-    _tell()
+    _print_interrupted()
     os._exit(INTERRUPTED)
 
 
-def _tell() -> None:
+def _print_interrupted() -> None:
     if not _state["told"]:
         _state["told"] = True
         text = SHOW_CURSOR if os.isatty(2) else ""

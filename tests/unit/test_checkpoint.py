@@ -31,7 +31,7 @@ from kernlets.backend import atomic
 from kernlets.learners import LEARNERS
 from kernlets.persistence import CheckpointError
 from kernlets.persistence import checkpoint as checkpoint
-from kernlets.persistence.checkpoint import Checkpoint, described, digest
+from kernlets.persistence.checkpoint import Checkpoint, describe_value, digest
 from kernlets.persistence.file import MODEL, pack
 
 
@@ -42,7 +42,7 @@ class Killed(BaseException):
 @pytest.fixture(autouse=True)
 def every_state(monkeypatch: pytest.MonkeyPatch) -> None:
     """States are small here: all are written, however long it takes."""
-    monkeypatch.setattr(checkpoint, "SHARE", np.inf)
+    monkeypatch.setattr(checkpoint, "WRITING_SHARE", np.inf)
 
 
 @pytest.fixture
@@ -382,7 +382,7 @@ def test_writing_takes_a_small_part_of_the_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first state, the last one, and what is due between them."""
-    monkeypatch.setattr(checkpoint, "SHARE", 1e-9)
+    monkeypatch.setattr(checkpoint, "WRITING_SHARE", 1e-9)
     state = Checkpoint(tmp_path / "a.checkpoint", "about")
     for i in range(5):
         state.keep(i=i)
@@ -452,8 +452,9 @@ def test_descriptions_tell_values_apart() -> None:
         samples,
         content,
     ]
-    texts = [described(value) for value in values]
+    texts = [describe_value(value) for value in values]
     assert len(set(texts)) == len(values)
-    assert texts == [described(value) for value in values]
-    assert described(KSVD(3, callback=print)) == described(KSVD(3, verbose=True))
-    assert " at 0x" not in described([object(), samples, lambda: 3])
+    assert texts == [describe_value(value) for value in values]
+    printing, verbose = KSVD(3, callback=print), KSVD(3, verbose=True)
+    assert describe_value(printing) == describe_value(verbose)
+    assert " at 0x" not in describe_value([object(), samples, lambda: 3])

@@ -29,7 +29,7 @@ from kernlets import (
     save,
 )
 from kernlets.cli import app
-from kernlets.cli.progress import fit_watched
+from kernlets.cli.progress import fit_with_progress
 
 NAMES = np.array(["zero", "one", "two", "three"])
 FIT = ["--atoms", "12", "--iterations", "3"]
@@ -463,7 +463,7 @@ def test_the_fit_is_that_of_the_pipeline(digits: Any) -> None:
         return make_pipeline(first, learner)
 
     watched, plain = model(Curious()), model(UnitNorm()).fit(X, y)
-    fit_watched(watched, X, y, len(X), quiet=False)
+    fit_with_progress(watched, X, y, len(X), quiet=False)
     assert len(seen) == 1 and seen[0] is y
     assert list(watched.named_steps) == ["curious", "residualclassifier"]
     expected = plain.decision_function(X)

@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner, Result
 
 from kernlets import KSVD, NystroemMap, SRCClassifier, load, registry, save
-from kernlets.cli import app, targets
+from kernlets.cli import app, output_files
 from kernlets.datasets import read_table
 from kernlets.datasets.row_ids import row_ids
 
@@ -383,7 +383,9 @@ def test_predictions_are_written_as_labels_were(tmp_path: Path) -> None:
     told = ok("fit", data, "-m", model, "--label", "kind")
     assert re.search(r"classes +2\n", told)
     ok("predict", model, data, "-o", out)
-    assert out.read_text().split()[1:] == ["007", "7"] * 20
+    header, *lines = out.read_text().split()
+    assert header == "row,label"
+    assert lines == [f"{row},{('007', '7')[row % 2]}" for row in range(40)]
     assert "accuracy  1.0000" in ok("score", model, data, "--label", "kind")
 
 
@@ -541,8 +543,8 @@ def never(*_: Any, **__: Any) -> Any:
 
 @pytest.fixture
 def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernlets.cli.jobs.fit_watched", never)
-    monkeypatch.setattr("kernlets.cli.input_rows.read_table", never)
+    monkeypatch.setattr("kernlets.cli.fit.fit_with_progress", never)
+    monkeypatch.setattr("kernlets.cli.input_data.read_table", never)
 
 
 @pytest.mark.usefixtures("no_work")
@@ -598,7 +600,7 @@ def test_a_full_disk_is_found_before_the_work(
     model = tmp_path / "m"
     ok("fit", data, "-m", model, *FIT)
     least = 150 * 8 * 4  # rows, atoms, bytes of the smallest number
-    monkeypatch.setattr(targets, "ROOM", 1000)
+    monkeypatch.setattr(output_files, "ROOM", 1000)
 
     def room(free: int) -> None:
         monkeypatch.setattr(shutil, "disk_usage", lambda _: Disk(10**9, 0, free))
@@ -610,7 +612,7 @@ def test_a_full_disk_is_found_before_the_work(
     room(least)
     ok("transform", model, data, "-o", dense)
     room(999)
-    monkeypatch.setattr("kernlets.cli.jobs.fit_watched", never)
+    monkeypatch.setattr("kernlets.cli.fit.fit_with_progress", never)
     assert "make room" in error("fit", data, "-m", model, *FIT)
     assert "make room" in error("predict", model, data, "-o", tmp_path / "p.csv")
 
@@ -628,13 +630,13 @@ def test_a_model_that_cannot_be_saved_is_rescued(
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
         save(model, path, **how)
 
-    monkeypatch.setattr(targets, "save", full)
+    monkeypatch.setattr(output_files, "save", full)
     told = error("fit", data, "-m", wanted, *FIT)
     (rescued,) = refuge.rglob("*.model")
     assert f"{wanted}: No space left on device; the model was saved as" in told
     assert f" {rescued} " in told
     assert load(rescued).n_features_in_ == 5 and not wanted.exists()
-    monkeypatch.setattr(targets, "save", lambda *_, **__: full(None, wanted))
+    monkeypatch.setattr(output_files, "save", lambda *_, **__: full(None, wanted))
     assert f"error: {wanted}: No space left on device\n" == error(
         "fit", data, "-m", wanted, *FIT
     )

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from kernlets.cli import app
-from kernlets.cli.picture_files import read_picture, write_picture
+from kernlets.cli.pictures import read_picture, write_picture
 from kernlets.images import psnr
 
 Image = pytest.importorskip("PIL.Image", reason="pillow is not installed")

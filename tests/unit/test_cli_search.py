@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from kernlets import load
 from kernlets.backend.row_names import row_names
 from kernlets.cli.app import app
-from kernlets.cli.build import Recipe
+from kernlets.cli.recipe import Recipe
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_more_rows_are_explained_than_are_read_at_once(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run("fit", table, "-m", tmp_path / "m", "--method", "src").exit_code == 0
-    monkeypatch.setattr("kernlets.cli.input_rows.BATCH_BYTES", 1)
+    monkeypatch.setattr("kernlets.cli.input_data.BATCH_BYTES", 1)
     told = run("explain", tmp_path / "m", table, "--rows", "3")
     assert told.output.count(": label ") == 3
 

@@ -39,7 +39,7 @@ from kernlets.persistence.limits import (
     FLOOR,
     MAX_DEPTH,
     MAX_OBJECTS,
-    Room,
+    MemoryBudget,
     check_outline,
 )
 
@@ -272,29 +272,29 @@ def test_the_outline_is_that_of_the_value(
     limits = "kernlets.persistence.limits"
     monkeypatch.setattr(f"{limits}.MAX_DEPTH", depth)
     monkeypatch.setattr(f"{limits}.MAX_OBJECTS", n_objects)
-    check_outline(text, Room(len(text)))
+    check_outline(text, MemoryBudget(len(text)))
     monkeypatch.setattr(f"{limits}.MAX_DEPTH", depth - 1)
     with pytest.raises(ValueError, match="nested"):
-        check_outline(text, Room(len(text)))
+        check_outline(text, MemoryBudget(len(text)))
 
 
 def test_too_deep_and_too_many() -> None:
     deep = b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1)
-    check_outline(deep[1:-1], Room(10**6))
+    check_outline(deep[1:-1], MemoryBudget(10**6))
     with pytest.raises(ValueError, match="nested more than"):
-        check_outline(deep, Room(10**6))
+        check_outline(deep, MemoryBudget(10**6))
     with pytest.raises(ValueError, match="objects"):
-        check_outline(b"[" + b"{}," * MAX_OBJECTS + b"{}]", Room(10**9))
+        check_outline(b"[" + b"{}," * MAX_OBJECTS + b"{}]", MemoryBudget(10**9))
     with pytest.raises(ValueError, match="memory"):
-        check_outline(b"[" + b"[]," * 10**6 + b"1]", Room(3 * 10**6))
+        check_outline(b"[" + b"[]," * 10**6 + b"1]", MemoryBudget(3 * 10**6))
 
 
-def test_room_is_counted() -> None:
-    room = Room(100)
-    room.take(FACTOR * 100)
-    room.take(FLOOR)
+def test_memory_is_counted() -> None:
+    budget = MemoryBudget(100)
+    budget.take(FACTOR * 100)
+    budget.take(FLOOR)
     with pytest.raises(ValueError, match="far more memory"):
-        room.take(1)
+        budget.take(1)
 
 
 # --------------------------------------------------------------------------- text

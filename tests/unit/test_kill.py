@@ -81,7 +81,7 @@ from pathlib import Path
 from kernlets import KSVD, options
 from kernlets.persistence import checkpoint
 
-checkpoint.SHARE = np.inf  # write every state
+checkpoint.WRITING_SHARE = np.inf  # write every state
 X = np.random.default_rng(0).standard_normal((200, 10))
 root, left = Path(sys.argv[1]), [0]
 

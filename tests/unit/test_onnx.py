@@ -49,8 +49,9 @@ from kernlets import (
     UnitNorm,
     to_onnx,
 )
-from kernlets.export import ExportError, deciders, files, kernels
-from kernlets.export.graph import Graph
+from kernlets.export import ExportError, kernels, outputs
+from kernlets.export import onnx as onnx_files
+from kernlets.export.graph import OperationGraph
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 ort = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -198,7 +199,7 @@ def test_every_estimator_is_exported_or_refused_by_name(name, dtype):
             to_onnx(model)
         return
     if name != "UnitNorm":  # which has no numbers of its own
-        assert files.precision(model) == dtype
+        assert onnx_files.precision(model) == dtype
     check(model, rows(dtype), dtype)
 
 
@@ -211,11 +212,11 @@ def test_what_is_refused_is_there():
 def test_kernels(kernel, dtype):
     X, Z = rows(dtype, 40), rows(dtype, 7, seed=4)
     X[0] = 0
-    graph = Graph(np.dtype(dtype))
+    graph = OperationGraph(np.dtype(dtype))
     value = graph.input("X", X.shape[1])
-    graph.output("matrix", kernels.matrix(kernel, value, Z))
+    graph.output("matrix", kernels.kernel_matrix(kernel, value, Z))
     graph.output("energy", kernels.energy(kernel, value))
-    found = run(files._model(onnx, graph, kernel), X)
+    found = run(onnx_files._model_proto(onnx, graph, kernel), X)
     assert close(found["matrix"], kernel(X, Z), dtype).all()
     assert close(found["energy"][:, 0], kernel.diag(X), dtype)
 
@@ -425,7 +426,7 @@ def test_missing_onnx_says_what_to_install(monkeypatch):
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(files, "import_module", missing)
+    monkeypatch.setattr(onnx_files, "import_module", missing)
     with pytest.raises(ImportError, match=r"pip install 'kernlets\[onnx\]'"):
         to_onnx(UnitNorm().fit(samples()))
 
@@ -462,8 +463,8 @@ def test_a_second_runtime_agrees():
 def test_shapes_are_those_of_the_arrays():
     """The shapes that the graph was written with, against the standard's inference."""
     X, y = digit_like("float32")
-    graph = deciders.graph_of(SRCClassifier("rbf", 3).fit(X, y), np.dtype("float32"))
-    model = files._model(onnx, graph, "a model")
+    graph = outputs.graph_of(SRCClassifier("rbf", 3).fit(X, y), np.dtype("float32"))
+    model = onnx_files._model_proto(onnx, graph, "a model")
     inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True)
     assert len(inferred.graph.value_info) > 30
     for value, output in zip(graph.outputs.values(), model.graph.output, strict=True):

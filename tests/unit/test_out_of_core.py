@@ -467,7 +467,7 @@ def test_command_line_with_little_memory(X, y, tmp_path, monkeypatch):
     run("fit", data, "-m", whole, *label, *FIT)
     run("fit", data, "-m", bounded, *label, *FIT, "--memory", "200kB")
     assert_same_atoms(load(whole), load(bounded))
-    monkeypatch.setattr("kernlets.cli.input_rows.BATCH_BYTES", 10_000)
+    monkeypatch.setattr("kernlets.cli.input_data.BATCH_BYTES", 10_000)
     shown = run("score", bounded, data, *label, "--memory", "200kB").output
     assert shown == run("score", whole, data, *label).output
     for suffix in (".npy", ".csv", ".npz"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernlets.datasets import distance_percentile, whitened_patches
-from kernlets.datasets.patches import normalized_contrast, random_patches, whitened
+from kernlets.datasets.patches import normalize_contrast, random_patches, whiten
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def images(rng) -> np.ndarray:
 
 
 def test_contrast_of_each_image(images):
-    for raw, image in zip(images, normalized_contrast(images), strict=True):
+    for raw, image in zip(images, normalize_contrast(images), strict=True):
         np.testing.assert_allclose(image, (raw - raw.mean()) / (raw.var() + 10) ** 0.5)
 
 
@@ -33,13 +33,13 @@ def test_patches_are_parts_of_the_images(images):
 
 def test_whitening(rng):
     X = rng.standard_normal((500, 4)) @ rng.standard_normal((4, 4)) + 3.0
-    np.testing.assert_allclose(np.cov(whitened(X).T, bias=True), np.eye(4), atol=1e-10)
+    np.testing.assert_allclose(np.cov(whiten(X).T, bias=True), np.eye(4), atol=1e-10)
 
 
 def test_whitening_without_variance(rng):
     X = rng.standard_normal((50, 3))
     X[:, 2] = X[:, 0] + X[:, 1]
-    found = whitened(X)
+    found = whiten(X)
     assert np.isfinite(found).all()
     np.testing.assert_allclose(np.linalg.norm(found, axis=0)[0], 0, atol=1e-10)
 
@@ -73,7 +73,7 @@ def test_patches_in_colour_are_pieces_of_the_images(rng):
     grey = random_patches(images[..., 1], 40, 4, random_state=0)  # the same places
     middle = found.reshape(40, 16, 3)[..., 1]
     np.testing.assert_array_equal(middle, grey)
-    for raw, image in zip(images, normalized_contrast(images), strict=True):
+    for raw, image in zip(images, normalize_contrast(images), strict=True):
         scale = np.sqrt(raw.var() + 10)  # over all colours together
         np.testing.assert_allclose(image, (raw - raw.mean()) / scale)
     with pytest.raises(ValueError, match=r"images of \(8, 9\) pixels"):

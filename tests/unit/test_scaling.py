@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from kernlets import Blocks, Standardize, load
 from kernlets.cli.app import app
-from kernlets.cli.scaling import choose_scale
+from kernlets.cli.recipe import choose_scale
 from kernlets.datasets import Table, remove_mean_and_normalize
 
 

@@ -1,7 +1,7 @@
-"""The commands: their signatures and help.
+"""The signatures and help of the commands.
 
-What they do is in `commands.py`. Nothing heavy is imported before a command runs, so
-that ``--help`` is quick.
+`commands.py` has the functions that do the work. Nothing heavy is imported before a
+command runs, so that ``--help`` is quick.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import typer
 
 from .. import __version__
 from . import options as o
-from .frame import Commands
+from .errors import Commands
 
 app = typer.Typer(
     cls=Commands,
@@ -24,20 +24,20 @@ app = typer.Typer(
 
 
 def load_commands() -> Any:
-    """What the commands on data and models do."""
+    """Import the functions that do the work of the commands."""
     from . import commands
 
     return commands
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"kernlets {__version__}")
         raise typer.Exit
 
 
 @app.callback()
-def _top(
+def _accept_common_options(
     version: Annotated[
         bool,
         typer.Option(
@@ -108,8 +108,10 @@ def fit(
         search=search,
     )
     on_cluster = scheduler is not None
-    given = data, label, key, size, header
-    source = commands.Source(*given, not unsupervised, on_cluster, tuple(keep or ()))
+    source_arguments = data, label, key, size, header
+    source = commands.Source(
+        *source_arguments, not unsupervised, on_cluster, tuple(keep or ())
+    )
     commands.check_resume(checkpoint, resume, (data, test, model))
     with commands.session(memory, threads, device, checkpoint, scheduler):
         commands.fit_model(recipe, source, model, test, quiet, force, holdout)

@@ -1,7 +1,8 @@
-"""Commands that use a saved model: predict, score, transform."""
+"""The work of commands that use a model: predict, explain, score, transform, export."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -18,23 +19,27 @@ from ..backend.arrays import to_numpy
 from ..backend.pipelines import before_last, last_step
 from ..backend.row_names import row_name, row_names
 from ..backend.rows import collected, count_rows, over_rows
+from ..backend.text import printable
 from ..backend.validation import check_rows
 from ..classifiers import explain
 from ..datasets import Table
-from .input_rows import Columns, Source, by_batches
-from .labels import alike, check_labels
-from .model_parts import fitted_learners, has_codes, load_model
-from .output import (
+from ..datasets.errors import DataFileError
+from ..export import to_onnx
+from .input_data import Columns, Source, apply_by_batches
+from .model_info import fitted_learners, has_codes, load_model, show_facts, size_text
+from .output_files import (
     STANDARD_OUTPUT,
     Predictions,
+    check_inputs,
+    check_place,
+    check_space,
+    check_table,
     print_codes,
     print_predictions,
     print_table,
     write_codes,
     write_predictions,
 )
-from .show import show_facts
-from .targets import check_space, check_table
 
 
 def predict_rows(
@@ -45,24 +50,24 @@ def predict_rows(
     force: bool = False,
     reasons: bool = False,
 ) -> None:
-    """Labels of rows, and probabilities or scores, to a file or standard output."""
+    """Write or print the labels of rows, and probabilities or scores."""
     if output not in (None, STANDARD_OUTPUT):
         check_table(output, (path, source.path), force)
     model = load_model(path)
-    predict = _predictor(path, model, proba, reasons)
+    predict = _choose_predictor(path, model, proba, reasons)
     rows = source.read(Columns.of_model(model))
-    found = Predictions.joined(by_batches(predict, rows, "predicting"))
-    found = replace(found, files=rows.files)
+    predictions = Predictions.concatenate(apply_by_batches(predict, rows, "predicting"))
+    predictions = replace(predictions, files=rows.files)
     if output is None:
-        print_predictions(found)
+        print_predictions(predictions)
     elif output == STANDARD_OUTPUT:
-        print_table(found)
+        print_table(predictions)
     else:
-        write_predictions(output, found)
+        write_predictions(output, predictions)
 
 
 def explain_rows(path: Path, source: Source, n_rows: int) -> None:
-    """Why the first rows get their labels, to standard output."""
+    """Print why the first rows get their labels."""
     model = load_model(path)
     if not (is_classifier(model) or is_outlier_detector(model)):
         raise ValueError(
@@ -70,22 +75,22 @@ def explain_rows(path: Path, source: Source, n_rows: int) -> None:
             "--label, or with --method outliers"
         )
     rows = source.read(Columns.of_model(model))
-    blocks = by_batches(np.asarray, rows, "reading")
+    blocks = apply_by_batches(np.asarray, rows, "reading")
     first_rows = islice((row for block in blocks for row in block), n_rows)
     for number, row in enumerate(first_rows):
         name = number if rows.files is None else rows.files[number]
-        typer.echo(f"row {name}: {_explained(model, row)}")
+        typer.echo(f"row {name}: {_explain_row(model, row)}")
 
 
-def _explained(model: Any, row: np.ndarray) -> Any:
-    """Why a row is an outlier or not, or why it gets its label."""
+def _explain_row(model: Any, row: np.ndarray) -> Any:
+    """Explain why a row is an outlier or not, or why it gets its label."""
     if is_outlier_detector(model):
-        return _reasons(model, row[None])[0]
+        return _explain_outliers(model, row[None])[0]
     return explain(model, row)
 
 
-def _reasons(model: Any, X: Any) -> list[Any]:
-    """Explanations of a detector, with the names of rows that a first step has."""
+def _explain_outliers(model: Any, X: Any) -> list[Any]:
+    """Return explanations of a detector with the names of training rows."""
     names = row_names(model)
     return [
         replace(reason, nearest_name=row_name(names, reason.nearest_row))
@@ -93,10 +98,10 @@ def _reasons(model: Any, X: Any) -> list[Any]:
     ]
 
 
-def _predictor(
+def _choose_predictor(
     path: Path, model: Any, proba: bool, reasons: bool
 ) -> Callable[[Any], Predictions]:
-    """Predictions for a few rows: labels, with probabilities, scores or reasons."""
+    """Return a function that predicts for a few rows what the options ask for."""
     if reasons and not is_outlier_detector(model):
         name = type(last_step(model)).__name__
         raise ValueError(
@@ -109,52 +114,54 @@ def _predictor(
             "--proba out"
         )
     if is_outlier_detector(model):
-        found = _with_odds if proba else _with_scores
+        predict_numbers = _predict_with_odds if proba else _predict_with_scores
         return (
-            partial(_with_reasons, found, model) if reasons else partial(found, model)
+            partial(_predict_with_reasons, predict_numbers, model)
+            if reasons
+            else partial(predict_numbers, model)
         )
     if not is_classifier(model):
         raise ValueError(
             f"{path}: was fitted without labels and predicts none: use `kernlets "
             "transform`, or fit again with --label"
         )
-    return partial(_with_proba if proba else _labels_only, model)
+    return partial(_predict_with_proba if proba else _predict_labels, model)
 
 
-def _labels_only(model: Any, X: Any) -> Predictions:
+def _predict_labels(model: Any, X: Any) -> Predictions:
     return Predictions(to_numpy(model.predict(X)))
 
 
-def _with_proba(model: Any, X: Any) -> Predictions:
+def _predict_with_proba(model: Any, X: Any) -> Predictions:
     columns = tuple(f"proba_{label}" for label in model.classes_)
-    shares = to_numpy(model.predict_proba(X))
-    return Predictions(to_numpy(model.predict(X)), "proba", shares, columns)
+    probabilities = to_numpy(model.predict_proba(X))
+    return Predictions(to_numpy(model.predict(X)), "proba", probabilities, columns)
 
 
-def _with_odds(model: Any, X: Any) -> Predictions:
-    """1 for inliers and -1 for outliers, with the probability of both."""
+def _predict_with_odds(model: Any, X: Any) -> Predictions:
+    """Predict 1 for inliers and -1 for outliers, and the probability of both."""
     columns = ("proba_normal", "proba_outlier")
-    shares = model.predict_proba(X)
-    return Predictions(to_numpy(model.predict(X)), "proba", shares, columns)
+    probabilities = model.predict_proba(X)
+    return Predictions(to_numpy(model.predict(X)), "proba", probabilities, columns)
 
 
-def _with_reasons(
-    found: Callable[[Any, Any], Predictions], model: Any, X: Any
+def _predict_with_reasons(
+    predict: Callable[[Any, Any], Predictions], model: Any, X: Any
 ) -> Predictions:
-    """Predictions, and in words which features of a row stand out."""
-    words = np.array([reason.brief() for reason in _reasons(model, X)])
-    return replace(found(model, X), reasons=words)
+    """Predict, and add in words which features of a row stand out."""
+    reason_texts = np.array([reason.brief() for reason in _explain_outliers(model, X)])
+    return replace(predict(model, X), reasons=reason_texts)
 
 
-def _with_scores(model: Any, X: Any) -> Predictions:
-    """1 for inliers and -1 for outliers, with the scores: large ones are abnormal."""
-    errors = -to_numpy(model.score_samples(X))
+def _predict_with_scores(model: Any, X: Any) -> Predictions:
+    """Predict 1 for inliers, -1 for outliers, and scores, large for outliers."""
+    scores = -to_numpy(model.score_samples(X))
     columns = ("score",)
-    return Predictions(to_numpy(model.predict(X)), "score", errors[:, None], columns)
+    return Predictions(to_numpy(model.predict(X)), "score", scores[:, None], columns)
 
 
 def score_rows(path: Path, source: Source) -> None:
-    """Score a model on rows."""
+    """Score a model on rows, and print the score."""
     model = load_model(path)
     can_score = is_outlier_detector(model) or hasattr(model, "score")
     if not can_score:
@@ -167,35 +174,38 @@ def score_rows(path: Path, source: Source) -> None:
 
 
 def score_facts(model: Any, rows: Table) -> dict[str, str]:
-    """Accuracy of a classifier, score of a detector, or the reconstruction error."""
+    """Return accuracy, scores of a detector, or the reconstruction error as facts."""
     if is_outlier_detector(model):
         return _outlier_facts(model, rows)
     if not is_classifier(model):
         return {"mean squared error": f"{-model.score(rows.X):.6g}"}
-    labels, predicted = alike(rows.y, _predicted(model, rows).labels)
+    labels, predicted = to_common_type(rows.y, _predict_all(model, rows).labels)
     hits = int(np.count_nonzero(labels == predicted))
     return {"accuracy": f"{hits / len(labels):.4f} ({hits} of {len(labels)})"}
 
 
 def _outlier_facts(model: Any, rows: Table) -> dict[str, str]:
-    batches = by_batches(partial(_with_scores, model), rows, "predicting")
-    found = Predictions.joined(batches)
-    count, mean = np.count_nonzero(found.labels < 0), np.mean(to_numpy(found.numbers))
+    batches = apply_by_batches(partial(_predict_with_scores, model), rows, "predicting")
+    predictions = Predictions.concatenate(batches)
+    count, mean = (
+        np.count_nonzero(predictions.labels < 0),
+        np.mean(to_numpy(predictions.numbers)),
+    )
     return {
-        "outliers": f"{count} of {len(found.labels)}",
+        "outliers": f"{count} of {len(predictions.labels)}",
         "mean score": f"{mean:.6g}",
     }
 
 
-def _predicted(model: Any, rows: Table) -> Predictions:
-    batches = by_batches(partial(_labels_only, model), rows, "predicting")
-    return Predictions.joined(batches)
+def _predict_all(model: Any, rows: Table) -> Predictions:
+    batches = apply_by_batches(partial(_predict_labels, model), rows, "predicting")
+    return Predictions.concatenate(batches)
 
 
 def transform_rows(
     path: Path, source: Source, output: Path, force: bool = False
 ) -> None:
-    """Sparse codes of rows, to a file."""
+    """Write the sparse codes of rows to a file or to standard output."""
     if output != STANDARD_OUTPUT:
         check_table(output, (path, source.path), force)
     model = load_model(path)
@@ -206,26 +216,102 @@ def transform_rows(
             "classifier of kernlets"
         )
     rows = source.read(Columns.of_model(model))
-    codes = by_batches(partial(_codes, model), rows, "coding")
+    codes = apply_by_batches(partial(_sparse_codes, model), rows, "coding")
     if output == STANDARD_OUTPUT:
         print_codes(codes)
         return
-    check_space(output, _least_bytes(model, count_rows(rows.X), output))
+    check_space(output, _min_bytes(model, count_rows(rows.X), output))
     write_codes(output, codes)
 
 
-def _least_bytes(model: Any, n_rows: int | None, output: Path) -> int:
-    """The size of a dense file; 0 for a sparse one, whose size is unknown."""
-    n_codes = sum(part.dictionary_.n_atoms for part in fitted_learners(model))
-    each = {".npy": 4, ".csv": 2}.get(output.suffix.lower(), 0)
-    return (n_rows or 0) * n_codes * each
+def _min_bytes(model: Any, n_rows: int | None, output: Path) -> int:
+    """Return the least size of a dense file, or 0 for a sparse file."""
+    n_codes = sum(learner.dictionary_.n_atoms for learner in fitted_learners(model))
+    bytes_per_code = {".npy": 4, ".csv": 2}.get(output.suffix.lower(), 0)
+    return (n_rows or 0) * n_codes * bytes_per_code
 
 
-def _codes(model: Any, X: Any) -> sparse.csr_array:
-    """Codes of a few rows, or of all on a cluster, over all dictionaries."""
-    last = last_step(model)
-    rows = check_rows(last, before_last(model, X), lazy=True)
+def _sparse_codes(model: Any, X: Any) -> sparse.csr_array:
+    """Code a few rows, or all rows on a cluster, over all dictionaries."""
+    final_step = last_step(model)
+    rows = check_rows(final_step, before_last(model, X), lazy=True)
     learners = fitted_learners(model)
     row_bytes = sum(2 * learner.dictionary_.row_bytes for learner in learners)
-    codes = over_rows(lambda block: last.encode(block).tocsr(), rows, row_bytes)
+    codes = over_rows(lambda block: final_step.encode(block).tocsr(), rows, row_bytes)
     return collected(codes)
+
+
+MAX_LABELS = 8  # labels in a message
+
+
+def to_common_type(labels: Any, other_labels: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Convert two arrays of labels to one type: numbers if all text is numbers."""
+    first, second = np.asarray(labels), np.asarray(other_labels)
+    if _is_text(first) == _is_text(second):
+        return first, second
+    try:
+        return first.astype(float), second.astype(float)
+    except (TypeError, ValueError):
+        return first.astype(str), second.astype(str)
+
+
+def _is_text(labels: np.ndarray) -> bool:
+    return labels.dtype.kind in "UO"
+
+
+def check_labels(name: str, labels: Any, classes: Any) -> None:
+    """Refuse labels of which a model knows none, and warn of those it does not know."""
+    class_labels, row_labels = to_common_type(classes, labels)
+    is_unknown = ~np.isin(row_labels, class_labels)
+    names = np.asarray(labels)
+    if is_unknown.all():
+        raise DataFileError(
+            name,
+            f"has the labels {list_labels(names)}, of which the model knows none: it "
+            f"knows {list_labels(classes)}. Name the right column with --label, or "
+            "spell labels alike",
+        )
+    if is_unknown.any():
+        warnings.warn(
+            f"{name}: {np.count_nonzero(is_unknown)} of {len(names)} rows have labels "
+            f"that the model does not know, {list_labels(names[is_unknown])}: they "
+            "count as wrong",
+            stacklevel=2,
+        )
+
+
+def list_labels(labels: Any) -> str:
+    """List the first few distinct labels, and the number of the others."""
+    distinct = np.unique(np.asarray(labels)).tolist()
+    first_labels = ", ".join(printable(repr(label)) for label in distinct[:MAX_LABELS])
+    n_more = len(distinct) - MAX_LABELS
+    return first_labels + (f" and {n_more} more" if n_more > 0 else "")
+
+
+ONNX = ".onnx"
+
+
+def export_model(
+    path: Path, output: Path, dtype: str | None = None, force: bool = False
+) -> None:
+    """Write a model for runtimes of ONNX, and show its input and outputs."""
+    if output.suffix.lower() != ONNX:
+        message = f"{output} must end in {ONNX}"
+        raise typer.BadParameter(message, param_hint="--output")
+    check_place(output)
+    check_inputs(output, (path,), force)
+    graph = to_onnx(load_model(path), output, dtype=dtype).graph
+    show_facts(
+        {
+            "input": _tensor_text(graph.input[0]),
+            "outputs": ", ".join(map(_tensor_text, graph.output)),
+            "operations": str(len(graph.node)),
+            "file": f"{output} ({size_text(output.stat().st_size)})",
+        }
+    )
+
+
+def _tensor_text(tensor: Any) -> str:
+    """A name with its sizes."""
+    sizes = (str(d.dim_param or d.dim_value) for d in tensor.type.tensor_type.shape.dim)
+    return f"{tensor.name} ({' x '.join(sizes)})"

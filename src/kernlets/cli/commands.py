@@ -1,17 +1,16 @@
-"""What the commands on data and models do, loaded when the first of them runs.
+"""The functions that do the work of the commands, loaded when the first one runs.
 
 ``kernlets --help`` and completion in a shell need none of it.
 """
 
 from __future__ import annotations
 
-from .apply import explain_rows, predict_rows, score_rows, transform_rows
-from .build import Recipe
-from .cards import show_card
-from .exports import export_model
-from .jobs import Source, check_resume, fit_model, session
+from .apply import explain_rows, export_model, predict_rows, score_rows, transform_rows
+from .fit import check_resume, fit_model, session
+from .input_data import Source
+from .model_info import show_card, show_info, show_tables
 from .pictures import PictureJob, denoise_picture, inpaint_picture
-from .show import show_info, show_tables
+from .recipe import Recipe
 
 __all__ = [
     "PictureJob",

@@ -31,7 +31,7 @@ class RowsPerSecond(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{_short(speed)} rows/s")
+        return Text("" if speed is None else f"{_short_number(speed)} rows/s")
 
 
 class Percent(ProgressColumn):
@@ -41,25 +41,27 @@ class Percent(ProgressColumn):
         return Text("" if task.total is None else f"{task.percentage:>3.0f}%")
 
 
-def _short(count: float) -> str:
-    for unit in ("", "k"):
+def _short_number(count: float) -> str:
+    for suffix in ("", "k"):
         if count < 1000:
-            return f"{count:.3g}{unit}"
+            return f"{count:.3g}{suffix}"
         count /= 1000
     return f"{count:.3g}M"
 
 
-def fit_watched(model: Any, X: Any, y: Any, n_rows: int | None, quiet: bool) -> None:
+def fit_with_progress(
+    model: Any, X: Any, y: Any, n_rows: int | None, quiet: bool
+) -> None:
     """Fit a model, and count the rows that loops process meanwhile.
 
     The number of passes of a map is unknown; a learner makes one pass per iteration, so
     the remaining time is known.
     """
-    last = last_step(model)
-    total = n_rows and n_rows * _n_iterations(last)
+    final_step = last_step(model)
+    total = n_rows and n_rows * _n_iterations(final_step)
     with rows_progress("fitting", total, quiet) as bar, watching(bar.advance):
         if isinstance(model, Pipeline):
-            _announced(model, bar, total).fit(X, y)
+            _with_announcements(model, bar, total).fit(X, y)
         else:
             bar.begin("learning", total)
             model.fit(X, y)
@@ -79,19 +81,21 @@ class _Announcement(BaseEstimator):
         return X
 
 
-def _announced(model: Pipeline, bar: RowsBar, total: int | None) -> Pipeline:
-    """The same steps, which are fitted in place, with an announcement before each."""
+def _with_announcements(model: Pipeline, bar: RowsBar, total: int | None) -> Pipeline:
+    """Return a pipeline of the same steps that announces each one before its fit."""
     steps = []
     for name, step in model.steps:
         is_last = step is model[-1]
-        shown = ("learning", total) if is_last else (name, None)
-        steps += [(f"before {name}", _Announcement(partial(bar.begin, *shown)))]
+        title_and_total = ("learning", total) if is_last else (name, None)
+        steps += [
+            (f"before {name}", _Announcement(partial(bar.begin, *title_and_total)))
+        ]
         steps += [(name, step)]
     return Pipeline(steps)
 
 
-def _n_iterations(last: Any) -> int:
-    learner = getattr(last, "learner", None) or last
+def _n_iterations(final_step: Any) -> int:
+    learner = getattr(final_step, "learner", None) or final_step
     n_iter = getattr(learner, "max_iter", 1)
     return n_iter if isinstance(n_iter, int) else 1  # fit will refuse it
 
@@ -104,7 +108,7 @@ class RowsBar:
         self._task: TaskID | None = None
 
     def begin(self, title: str, total: int | None = None) -> None:
-        """Show another bar, in the place of the one before."""
+        """Replace the bar by a new one."""
         if self._bar is None:
             return
         if self._task is not None:
@@ -112,7 +116,7 @@ class RowsBar:
         self._task = self._bar.add_task(title, total=total)
 
     def advance(self, n: int) -> None:
-        """Count rows that are done."""
+        """Count rows that were processed."""
         if self._bar is not None and self._task is not None:
             self._bar.advance(self._task, n)
 
@@ -121,12 +125,12 @@ class RowsBar:
 def rows_progress(
     title: str, total: int | None, quiet: bool = False
 ) -> Iterator[RowsBar]:
-    """A bar on standard error, where that is a terminal."""
+    """Yield a bar that counts rows, on standard error if that is a terminal."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield RowsBar()
         return
-    with _bar(console) as bar:
+    with _make_bar(console) as bar:
         rows = RowsBar(bar)
         rows.begin(title, total)
         yield rows
@@ -134,17 +138,17 @@ def rows_progress(
 
 @contextmanager
 def share_progress(title: str, quiet: bool = False) -> Iterator[Callable[[float], Any]]:
-    """What shows the finished share of some work in a bar on standard error."""
+    """Yield a function that shows the finished share of work in a bar."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield lambda share: None
         return
-    with _bar(console, speed=False) as bar:
+    with _make_bar(console, speed=False) as bar:
         task = bar.add_task(title, total=1.0)
         yield lambda share: bar.update(task, completed=share)
 
 
-def _bar(console: Console, speed: bool = True) -> Progress:
+def _make_bar(console: Console, speed: bool = True) -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(), Percent())
     rows = (RowsPerSecond(),) if speed else ()
     times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())

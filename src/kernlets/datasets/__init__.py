@@ -7,17 +7,18 @@ prepare rows as in the papers' protocols.
 
 from __future__ import annotations
 
-from kernlets.datasets import corrupt, preprocess
-from kernlets.datasets.base import Dataset
-from kernlets.datasets.catalogue import load
-from kernlets.datasets.locations import DatasetNotFoundError
-from kernlets.datasets.patches import distance_percentile, whitened_patches
-from kernlets.datasets.preprocess import remove_mean_and_normalize, unit_norm
-from kernlets.datasets.read_files import read_table
-from kernlets.datasets.rows_on_disk import open_rows, write_rows
-from kernlets.datasets.shifts import shifted, shifted_batches
-from kernlets.datasets.signals import covariances, region_covariances, z_normalize
-from kernlets.datasets.table_types import DataFileError, Table
+from . import corrupt, preprocess
+from .base import Dataset
+from .catalogue import load
+from .errors import DataFileError
+from .locations import DatasetNotFoundError
+from .patches import distance_percentile, whitened_patches
+from .preprocess import remove_mean_and_normalize, unit_norm
+from .read_files import read_table
+from .rows_on_disk import open_rows, write_rows
+from .series import covariances, region_covariances, z_normalize
+from .shifts import shifted, shifted_batches
+from .table import Table
 
 __all__ = [
     "DataFileError",

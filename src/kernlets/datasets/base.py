@@ -67,7 +67,7 @@ class Dataset:
         All other rows form the test part. A published split is pooled first. Both
         parts keep the order of the rows.
         """
-        X, y = self._pooled()
+        X, y = self._pool_split()
         rng = np.random.default_rng(random_state)
         train = np.zeros(len(y), dtype=bool)
         for label in np.unique(y):
@@ -76,7 +76,7 @@ class Dataset:
             train[rng.permutation(members)[:count]] = True
         return Split(X[train], X[~train], y[train], y[~train])
 
-    def _pooled(self) -> tuple[np.ndarray, np.ndarray]:
+    def _pool_split(self) -> tuple[np.ndarray, np.ndarray]:
         if self.y_train is None:
             raise ValueError(
                 f"data set {self.name!r} has no labels to split by: "
@@ -89,12 +89,18 @@ class Dataset:
             np.concatenate([self.y_train, self.y_test]),
         )
 
-    def _train_count(self, asked: int | float, size: int, label: object) -> int:
-        count = round(asked * size) if isinstance(asked, float) else int(asked)
+    def _train_count(
+        self, n_train_per_class: int | float, size: int, label: object
+    ) -> int:
+        count = (
+            round(n_train_per_class * size)
+            if isinstance(n_train_per_class, float)
+            else int(n_train_per_class)
+        )
         if not 0 < count < size:
             raise ValueError(
-                f"n_train_per_class={asked} leaves no training or no test row of class "
-                f"{label} of {self.name!r}, which has {size} rows: pass a count from 1 "
-                f"to {size - 1} or a share between 0.0 and 1.0"
+                f"n_train_per_class={n_train_per_class} leaves no training or no test "
+                f"row of class {label} of {self.name!r}, which has {size} rows: pass a "
+                f"count from 1 to {size - 1} or a share between 0.0 and 1.0"
             )
         return count

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.backend.names import guess
-from kernlets.datasets import locations
-from kernlets.datasets.base import Dataset
-from kernlets.datasets.locations import OpenML
+from ..backend.names import guess
+from . import locations
+from .base import Dataset
+from .locations import OpenML
 
 Arrays = dict[str, np.ndarray]
 
@@ -111,9 +111,9 @@ def load_entry(
 ) -> Dataset:
     """The data set that an entry describes; `load` says what the arguments are."""
     _check_options(name, entry, options)
-    arrays = _arrays(name, entry, download)
+    arrays = _load_arrays(name, entry, download)
     X = {
-        key: _rows(arrays[key], entry, dtype, **options)
+        key: _image_rows(arrays[key], entry, dtype, **options)
         for key in ("X_train", "X_test")
         if key in arrays
     }
@@ -136,7 +136,7 @@ def _check_options(name: str, entry: Entry, options: dict[str, Any]) -> None:
         raise TypeError(f"data set {name!r} takes no option {unknown[0]!r}: {choice}")
 
 
-def _arrays(name: str, entry: Entry, download: bool) -> Arrays:
+def _load_arrays(name: str, entry: Entry, download: bool) -> Arrays:
     """The set's arrays, with X and y of unsplit sets called X_train and y_train."""
     if entry.pattern:
         arrays = locations.arrays_of(name, entry.pattern, entry.openml, download)
@@ -156,7 +156,7 @@ def _labels(y: np.ndarray | None) -> np.ndarray | None:
     return None if y is None else y.astype(np.int64)
 
 
-def _rows(
+def _image_rows(
     X: np.ndarray,
     entry: Entry,
     dtype: Any,
@@ -169,10 +169,10 @@ def _rows(
         return rows
     scale = (entry.white if white is None else white) / entry.file_white
     rows *= rows.dtype.type(scale)
-    return blurred(rows, entry.image_shape, smooth) if smooth else rows
+    return blur_images(rows, entry.image_shape, smooth) if smooth else rows
 
 
-def blurred(X: np.ndarray, shape: tuple[int, ...], width: float) -> np.ndarray:
+def blur_images(X: np.ndarray, shape: tuple[int, ...], width: float) -> np.ndarray:
     """Blur images with a Gaussian of `width` pixels, with zeros around the image."""
     from scipy.ndimage import gaussian_filter
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernlets.datasets.preprocess import as_float
+from .preprocess import as_float
 
 RandomState = int | np.random.Generator | None
 

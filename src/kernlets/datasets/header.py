@@ -7,7 +7,8 @@ import warnings
 from itertools import pairwise
 from pathlib import Path
 
-from kernlets.datasets.table_types import LABEL_NAMES, Request
+from .find_columns import LABEL_NAMES
+from .table import Request
 
 #: Marks of missing values in files, in lower case.
 MISSING = ("", "?", "-", "na", "n/a", "nan", "nil", "none", "null")
@@ -27,14 +28,18 @@ def has_header(path: Path, lines: list[list[str]], request: Request) -> bool:
     """
     if request.header is not None or not lines:
         return bool(request.header)
-    first, others = [cell.strip() for cell in lines[0]], lines[1:]
-    if _holds_a_known_name(first, request):
+    first_line, later_lines = [cell.strip() for cell in lines[0]], lines[1:]
+    if _has_expected_name(first_line, request):
         return True
-    if not any(map(is_number, first)):
-        marks = sum(cell.lower() in MISSING for cell in first)
-        return marks < max(2, len(first) - 1)  # else it is a row of unknown values
-    is_alone = others and not any(_resembles(first, cells) for cells in others)
-    if not (_is_scale(first) and is_alone):
+    if not any(map(is_number, first_line)):
+        n_missing = sum(cell.lower() in MISSING for cell in first_line)
+        return n_missing < max(
+            2, len(first_line) - 1
+        )  # else it is a row of missing values
+    is_alone = later_lines and not any(
+        _resembles(first_line, cells) for cells in later_lines
+    )
+    if not (_is_scale(first_line) and is_alone):
         return False
     warnings.warn(
         f"{path}: line 1 is taken for a header, since its numbers rise in equal steps; "
@@ -56,7 +61,7 @@ def is_number(cell: str) -> bool:
     return cell.isascii() and "_" not in cell
 
 
-def _holds_a_known_name(names: list[str], request: Request) -> bool:
+def _has_expected_name(names: list[str], request: Request) -> bool:
     if request.label in names or any(name.lower() in LABEL_NAMES for name in names):
         return True
     return request.columns is not None and set(request.columns) <= set(names)
@@ -72,15 +77,15 @@ def _is_scale(cells: list[str]) -> bool:
     return len(numbers) >= MIN_COUNTED or "" in cells  # data have no empty cells
 
 
-def _resembles(first: list[str], cells: list[str]) -> bool:
-    """Whether another line has the same steps, or a word that the first line has."""
-    step, pairs = _step(cells), zip(first, cells, strict=False)
-    words = (a == b.strip() for a, b in pairs if a and not is_number(a))
-    return (step is not None and step == _step(first)) or any(words)
+def _resembles(first_line: list[str], cells: list[str]) -> bool:
+    """Whether another line has the steps, or a word, of the first line."""
+    step, pairs = _step(cells), zip(first_line, cells, strict=False)
+    are_equal_words = (a == b.strip() for a, b in pairs if a and not is_number(a))
+    return (step is not None and step == _step(first_line)) or any(are_equal_words)
 
 
 def _step(cells: list[str]) -> float | None:
-    """The step by which the numbers among the cells rise, if it is constant."""
+    """Return the step by which the numbers among the cells rise, if it is constant."""
     steps = [b - a for a, b in pairwise(_numbers(cells))]
     if not steps or not steps[0] > 0:
         return None

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from kernlets.backend.atomic import atomic_write
-from kernlets.datasets.read_files import read_arrays
-from kernlets.datasets.table_types import DataFileError
+from ..backend.atomic import atomic_write
+from .errors import DataFileError
+from .read_files import read_arrays
 
 DATA_VARIABLE = "KERNLETS_DATA"
 
@@ -73,19 +73,19 @@ def arrays_of(
 ) -> dict[str, np.ndarray]:
     """The arrays of set `name`, from the first place that has them."""
     for path in find(pattern):
-        return _with_rows(path, read_arrays(path))
+        return _check_rows(path, read_arrays(path))
     if openml is not None and download:
         return _fetch(name, pattern, openml)
-    raise DatasetNotFoundError(_absent(name, pattern))
+    raise DatasetNotFoundError(_not_found_text(name, pattern))
 
 
-def _with_rows(path: Path, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _check_rows(path: Path, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     if arrays.keys().isdisjoint({"X", "X_train"}):
         raise DataFileError(path, "has no array X or X_train: use the original file")
     return arrays
 
 
-def _absent(name: str, pattern: str) -> str:
+def _not_found_text(name: str, pattern: str) -> str:
     where = ", ".join(str(folder / pattern) for folder in folders())
     hint = "" if data_folder() else f" ({DATA_VARIABLE} is not set)"
     return (
@@ -107,11 +107,11 @@ def _fetch(name: str, pattern: str, openml: OpenML) -> dict[str, np.ndarray]:
         )
     except (OSError, ValueError, HTTPException) as error:
         raise DatasetNotFoundError(
-            f"{_absent(name, pattern)}, or connect to the network "
+            f"{_not_found_text(name, pattern)}, or connect to the network "
             f"(OpenML: {type(error).__name__}: {error})"
         ) from error
     arrays = _published_split(name, *openml.convert(X, y), openml)
-    _keep(cache_folder(), pattern, arrays)
+    _save_in_cache(cache_folder(), pattern, arrays)
     return arrays
 
 
@@ -127,7 +127,9 @@ def _published_split(
     return {"X_train": X[:n], "y_train": y[:n], "X_test": X[n:], "y_test": y[n:]}
 
 
-def _keep(folder: Path | None, pattern: str, arrays: dict[str, np.ndarray]) -> None:
+def _save_in_cache(
+    folder: Path | None, pattern: str, arrays: dict[str, np.ndarray]
+) -> None:
     try:
         if folder is None:
             raise OSError("the user has no home: set XDG_CACHE_HOME to a folder")

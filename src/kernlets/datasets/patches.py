@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from kernlets.datasets.preprocess import unit_norm
+from .preprocess import unit_norm
 
 RandomState = int | np.random.Generator | None
 
@@ -47,18 +47,18 @@ def whitened_patches(
             f"images have the shape {images.shape}: pass an array (n, height, width) "
             "or (n, height, width, colours)"
         )
-    rows = random_patches(normalized_contrast(images), n_patches, size, random_state)
-    return unit_norm(whitened(rows)).astype(np.float32)
+    rows = random_patches(normalize_contrast(images), n_patches, size, random_state)
+    return unit_norm(whiten(rows)).astype(np.float32)
 
 
-def normalized_contrast(images: np.ndarray) -> np.ndarray:  # (n, height, width, ...)
+def normalize_contrast(images: np.ndarray) -> np.ndarray:  # (n, height, width, ...)
     """(I − mean(I)) / √(var(I) + 10) for each image, levels from 0 to 255.
 
     Mean and variance are over all pixels, and over all colours where there are some.
     """
-    inside = tuple(range(1, images.ndim))
-    mean = images.mean(axis=inside, keepdims=True)
-    variance = images.var(axis=inside, keepdims=True)
+    pixel_axes = tuple(range(1, images.ndim))
+    mean = images.mean(axis=pixel_axes, keepdims=True)
+    variance = images.var(axis=pixel_axes, keepdims=True)
     return (images - mean) / np.sqrt(variance + 10.0)
 
 
@@ -77,22 +77,22 @@ def random_patches(
         )
     windows = sliding_window_view(images, (size, size), axis=(1, 2))
     rng = np.random.default_rng(random_state)
-    places = tuple(rng.integers(limit, size=n_patches) for limit in windows.shape[:3])
-    found = windows[places]  # colours are in front of the rows and columns
+    corners = tuple(rng.integers(limit, size=n_patches) for limit in windows.shape[:3])
+    patches = windows[corners]  # colours are in front of the rows and columns
     if images.ndim > 3:
-        found = np.moveaxis(found, 1, -1)
-    return found.reshape(n_patches, -1)
+        patches = np.moveaxis(patches, 1, -1)
+    return patches.reshape(n_patches, -1)
 
 
-def whitened(X: np.ndarray) -> np.ndarray:  # (n, p)
+def whiten(X: np.ndarray) -> np.ndarray:  # (n, p)
     """(X − mean) V Λ^(-1/2) with the covariance V Λ Vᵀ: principal components scaled.
 
     Directions without variance become zero.
     """
     centred = X - X.mean(axis=0)
     values, vectors = np.linalg.eigh(centred.T @ centred / len(X))
-    live = values > values[-1] * len(values) * np.finfo(np.float64).eps
-    scales = np.where(live, np.where(live, values, 1.0) ** -0.5, 0.0)
+    has_variance = values > values[-1] * len(values) * np.finfo(np.float64).eps
+    scales = np.where(has_variance, np.where(has_variance, values, 1.0) ** -0.5, 0.0)
     return centred @ (vectors * scales)
 
 

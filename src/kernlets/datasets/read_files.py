@@ -1,8 +1,8 @@
 """`read_table`: a user's file or folder as rows and labels.
 
 Here are the choice of the reader, the array formats (.npz, .npy, .mat) and the checks
-that all formats share. Columns of text (.csv, .tsv) and of Parquet are in
-`column_files.py`, folders of images in `pictures.py`.
+that all formats share. `text_files.py` reads .csv and .tsv, `parquet.py` Parquet, and
+`image_folder.py` folders of images.
 """
 
 from __future__ import annotations
@@ -16,23 +16,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernlets.datasets import column_files as columns
-from kernlets.datasets import pictures
-from kernlets.datasets.preprocess import as_float
-from kernlets.datasets.row_ids import without_row_ids
-from kernlets.datasets.table_types import (
-    DataFileError,
-    Request,
-    Table,
-    label_column,
-    reading,
-    refuse_large,
-    refuse_special,
-)
-
 from ..backend.sparse_rows import as_dense
+from . import image_folder, parquet, text_files
+from .errors import DataFileError, reading, refuse_large, refuse_special
+from .find_columns import label_column
+from .preprocess import as_float
+from .row_ids import without_row_ids
+from .table import Request, Table, text_array
 
-HEADER_BYTES = 2**16  # in which an array file has said its shape
+HEADER_BYTES = 2**16  # that hold the header of an array file
 #: Names under which array files usually keep (rows, labels), in order of preference.
 ARRAY_NAMES = (("X", "y"), ("X_train", "y_train"), ("data", "target"), ("fea", "gnd"))
 
@@ -77,7 +69,7 @@ def read_table(
         are dropped with a warning. Files without names are read unchanged.
     gaps : bool
         `.csv`, `.tsv` and `.parquet`: whether cells without a value (empty, "NA", "?"
-        and the like) become NaN, which means unknown. By default they are an error.
+        and the like) become NaN, which means missing. By default they are an error.
 
     keep : names of features, optional
         Leave out columns that only number or name the rows, with a warning, but keep
@@ -112,16 +104,18 @@ def read_table(
     """
     path = Path(path)
     reader = _reader(path)
-    names = None if columns is None else tuple(columns)
+    column_names = None if columns is None else tuple(columns)
     with reading(path):
-        kept = None if keep is None else tuple(keep)
-        request = Request(label, key, size, color, header, names, gaps, kept)
-        table = _checked(path, reader(path, request))
+        keep_names = None if keep is None else tuple(keep)
+        request = Request(
+            label, key, size, color, header, column_names, gaps, keep_names
+        )
+        table = _check_table(path, reader(path, request))
     return without_row_ids(path, table, request)
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """All arrays of an .npz file; never runs pickled code."""
+    """Read all arrays of an .npz file without running pickled code."""
     with reading(path), np.load(path, allow_pickle=False) as archive:
         members = {name: archive[name] for name in archive.files}
     # a member that is not an array comes as bytes
@@ -133,16 +127,16 @@ def _reader(path: Path) -> Callable[[Path, Request], Table]:
         raise DataFileError(path, "does not exist: check the path")
     refuse_special(path)
     if path.is_dir():
-        return pictures.read_folder
+        return image_folder.read_folder
     if path.suffix.lower() not in READERS:
-        known = ", ".join(READERS)
-        raise DataFileError(path, f"is none of {known} or a folder: convert it")
+        suffixes = ", ".join(READERS)
+        raise DataFileError(path, f"is none of {suffixes} or a folder: convert it")
     if path.stat().st_size == 0:
         raise DataFileError(path, "is empty: write or download it again")
     return READERS[path.suffix.lower()]
 
 
-def _checked(path: Path, table: Table) -> Table:
+def _check_table(path: Path, table: Table) -> Table:
     X, y, names, shape, files = table
     if X.ndim < 2 or X.dtype.kind not in "fiub":
         raise DataFileError(
@@ -174,8 +168,8 @@ def _read_npz(path: Path, request: Request) -> Table:
         return _from_arrays(path, headers, read, request)
 
 
-class _Header(NamedTuple):
-    """What is known of an array before it is read."""
+class _ArrayHeader(NamedTuple):
+    """Shape and size of an array, from its header, before it is read."""
 
     shape: tuple[int, ...]
     item_bytes: int  # once it is read, when integers have become floats of eight bytes
@@ -186,8 +180,8 @@ class _Header(NamedTuple):
         return math.prod(self.shape) * self.item_bytes
 
 
-def _npz_headers(archive: zipfile.ZipFile) -> Iterator[tuple[str, _Header]]:
-    """Names and headers of the arrays in an archive, of which little is read."""
+def _npz_headers(archive: zipfile.ZipFile) -> Iterator[tuple[str, _ArrayHeader]]:
+    """Yield names and headers of the arrays in an archive without reading them."""
     readers = {
         (1, 0): np.lib.format.read_array_header_1_0,
         (2, 0): np.lib.format.read_array_header_2_0,
@@ -201,14 +195,17 @@ def _npz_headers(archive: zipfile.ZipFile) -> Iterator[tuple[str, _Header]]:
                 shape, _, dtype = readers[version](start)
                 is_small_float = dtype in (np.float16, np.float32)
                 size = 4 if is_small_float else max(dtype.itemsize, 8)
-                yield name.removesuffix(".npy"), _Header(shape, size)
+                yield name.removesuffix(".npy"), _ArrayHeader(shape, size)
 
 
 def _read_mat(path: Path, request: Request) -> Table:
     from scipy.io import loadmat, whosmat
 
     try:
-        headers = {name: _mat_header(*about) for name, *about in whosmat(path)}
+        headers = {
+            name: _mat_header(*shape_and_type)
+            for name, *shape_and_type in whosmat(path)
+        }
     except NotImplementedError as error:
         raise DataFileError(
             path, "is a MATLAB v7.3 file: save it again in MATLAB with the flag -v7"
@@ -220,38 +217,38 @@ def _read_mat(path: Path, request: Request) -> Table:
     return _from_arrays(path, headers, read, request)
 
 
-def _mat_header(shape: tuple[int, ...], kind: str) -> _Header:
-    """The array that SciPy makes of a variable: rows of characters become texts."""
+def _mat_header(shape: tuple[int, ...], kind: str) -> _ArrayHeader:
+    """Return the header of SciPy's array: rows of characters become texts."""
     if kind == "char":
-        return _Header(shape[:1], 4 * math.prod(shape[1:]))
-    return _Header(shape, 4 if kind == "single" else 8)
+        return _ArrayHeader(shape[:1], 4 * math.prod(shape[1:]))
+    return _ArrayHeader(shape, 4 if kind == "single" else 8)
 
 
 def _from_arrays(
     path: Path,
-    headers: dict[str, _Header],
+    headers: dict[str, _ArrayHeader],
     read: Callable[[str], np.ndarray],
     request: Request,
 ) -> Table:
-    """Rows and labels from a file of arrays, of which no others are read."""
+    """Read the arrays of rows and labels from a file, and no other arrays."""
     rows, labels = _array_names(path, headers, request.key)
     by_column = isinstance(request.label, int)  # includes False
     if request.label is not None and not by_column:
-        labels = _present(path, headers, str(request.label))
-    wanted = [rows] if by_column or labels not in headers else [rows, labels]
-    refuse_large(path, sum(headers[name].n_bytes for name in wanted))
+        labels = _check_name(path, headers, str(request.label))
+    names = [rows] if by_column or labels not in headers else [rows, labels]
+    refuse_large(path, sum(headers[name].n_bytes for name in names))
     if by_column:
         return _split_column(path, read(rows), request)
-    return Table(read(rows), _plain_labels(read(labels)) if labels in wanted else None)
+    return Table(read(rows), _flatten_labels(read(labels)) if labels in names else None)
 
 
 def _array_names(
-    path: Path, headers: dict[str, _Header], key: str | None
+    path: Path, headers: dict[str, _ArrayHeader], key: str | None
 ) -> tuple[str, str]:
-    """Names of the array of rows and of the labels that usually go with it."""
+    """Return the names of the array of rows and of its labels."""
     if key is not None:
         usual = key.replace("X", "y", 1) if "X" in key else "y"
-        return _present(path, headers, key), dict(ARRAY_NAMES).get(key, usual)
+        return _check_name(path, headers, key), dict(ARRAY_NAMES).get(key, usual)
     for names in ARRAY_NAMES:
         if names[0] in headers:
             return names
@@ -260,34 +257,34 @@ def _array_names(
     if len(matrices) == 1:
         return matrices[0], "y"
     raise DataFileError(
-        path, f"has no array called X: name one of {_listed(headers)} with key="
+        path, f"has no array called X: name one of {_list_arrays(headers)} with key="
     )
 
 
-def _present(path: Path, headers: dict[str, _Header], name: str) -> str:
+def _check_name(path: Path, headers: dict[str, _ArrayHeader], name: str) -> str:
     if name not in headers:
         raise DataFileError(
-            path, f"has no array {name!r}: choose from {_listed(headers)}"
+            path, f"has no array {name!r}: choose from {_list_arrays(headers)}"
         )
     return name
 
 
-def _listed(headers: dict[str, _Header]) -> str:
+def _list_arrays(headers: dict[str, _ArrayHeader]) -> str:
     return ", ".join(headers) or "(none)"
 
 
-def _plain_labels(y: np.ndarray) -> np.ndarray:
-    """Labels as one axis; MATLAB cells of strings become strings."""
+def _flatten_labels(y: np.ndarray) -> np.ndarray:
+    """Return labels along one axis; MATLAB cells of strings become strings."""
     y = y.ravel()
     if y.dtype == object:
-        return columns.text_array([str(np.squeeze(cell)) for cell in y])
+        return text_array([str(np.squeeze(cell)) for cell in y])
     return np.char.strip(y) if y.dtype.kind == "U" else y
 
 
 def _split_column(path: Path, X: np.ndarray, request: Request) -> Table:
-    """Take the labels out of a column of X when an index was given."""
-    width = X.shape[1] if X.ndim == 2 else 0
-    column = label_column(path, None, [True] * width, request)
+    """Split the column of labels off X if the request gives its index."""
+    n_columns = X.shape[1] if X.ndim == 2 else 0
+    column = label_column(path, None, [True] * n_columns, request)
     if column is None:
         return Table(X, None)
     X = np.asarray(X)  # with a column removed it cannot remain a memory map
@@ -297,8 +294,8 @@ def _split_column(path: Path, X: np.ndarray, request: Request) -> Table:
 READERS: dict[str, Callable[[Path, Request], Table]] = {
     ".npz": _read_npz,
     ".npy": _read_npy,
-    ".csv": columns.read_text,
-    ".tsv": columns.read_text,
-    ".parquet": columns.read_parquet,
+    ".csv": text_files.read_text,
+    ".tsv": text_files.read_text,
+    ".parquet": parquet.read_parquet,
     ".mat": _read_mat,
 }

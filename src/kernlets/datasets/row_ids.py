@@ -1,7 +1,7 @@
-"""Columns that number or name the rows, and say nothing about what is in them.
+"""Finds columns that only number or name the rows.
 
-A classifier that is given one learns the order of the file: rows of a class often stand
-together. `kernlets fit` therefore leaves such columns out, and says so.
+A classifier that uses such a column learns the order of the file, in which rows of a
+class often stand together. So `kernlets fit` leaves such columns out, and says so.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
-from kernlets.datasets.table_types import DataFileError, Request, Table, listed
-
 from ..backend.names import guess
+from .errors import DataFileError, list_names
+from .table import Request, Table
 
-FEWEST = 10  # rows; the numbers of fewer may rise, or follow each other, by chance
-MANY = 100  # rows, in which whole numbers that are all different are worth a word
-SOME = 64  # rows that are looked at first
+MIN_ROWS = 10  # rows; the numbers of fewer may rise, or follow each other, by chance
+MIN_ROWS_FOR_WARNING = (
+    100  # rows, from which on whole numbers that are all different give a warning
+)
+N_FIRST_ROWS = 64  # rows that are looked at first
 #: Names of columns that number rows: id, patient_id, PassengerId, index, row_nr, ...
 NAME = re.compile(
     r"(?i:(.*[^a-z])?(id|ids|uuid|guid)|unnamed: \d+|"
@@ -30,14 +32,14 @@ POSITION = re.compile(r"column (\d+) of (\d+)")
 
 
 def row_ids(X: np.ndarray, names: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Indices of the columns that number the rows, and of those that may do so.
+    """Return indices of columns that number the rows, and of those that may do so.
 
     Both hold whole numbers, all different. Those of the first kind have the name of
     numbers of rows, or rise from row to row, or follow each other in some order.
     """
     certain, possible = [], []
     n = len(X)
-    for j in _different(X[:SOME]) if n > 1 else []:
+    for j in _columns_without_repeats(X[:N_FIRST_ROWS]) if n > 1 else []:
         column = np.asarray(X[:, j], dtype=float)
         in_order = np.sort(column)
         if not (np.isfinite(column).all() and np.all(column % 1 == 0)):
@@ -45,27 +47,27 @@ def row_ids(X: np.ndarray, names: Sequence[str]) -> tuple[list[int], list[int]]:
         if not np.all(np.diff(in_order) > 0):
             continue
         rises = bool(np.all(np.diff(column) > 0)) or in_order[-1] - in_order[0] < n
-        if NAME.fullmatch(names[j].strip()) or (n >= FEWEST and rises):
+        if NAME.fullmatch(names[j].strip()) or (n >= MIN_ROWS and rises):
             certain.append(j)
-        elif n >= MANY:
+        elif n >= MIN_ROWS_FOR_WARNING:
             possible.append(j)
     return certain, possible
 
 
-def _different(X: np.ndarray) -> list[int]:
-    """Indices of the columns of some rows that hold no number twice."""
+def _columns_without_repeats(X: np.ndarray) -> list[int]:
+    """Return the indices of columns that hold no number twice."""
     in_order = np.sort(X, axis=0)
     return np.flatnonzero(np.all(in_order[1:] != in_order[:-1], axis=0)).tolist()
 
 
 def are_row_names(name: str, n_rows: int) -> bool:
-    """Whether text that is another one in each of n rows only names them."""
-    return n_rows >= FEWEST or NAME.fullmatch(name.strip()) is not None
+    """Whether a column of n distinct texts only names the rows."""
+    return n_rows >= MIN_ROWS or NAME.fullmatch(name.strip()) is not None
 
 
-def position_names(width: int) -> list[str]:
-    """Names for columns without names, of which some are left out."""
-    return [f"column {j} of {width}" for j in range(width)]
+def position_names(n_columns: int) -> list[str]:
+    """Return names for columns without names, which tell their indices."""
+    return [f"column {j} of {n_columns}" for j in range(n_columns)]
 
 
 def are_positions(names: Sequence[str]) -> bool:
@@ -73,43 +75,45 @@ def are_positions(names: Sequence[str]) -> bool:
     return all(map(POSITION.fullmatch, names))
 
 
-def positions(names: Sequence[str] | None, width: int) -> list[int] | None:
-    """The indices that `position_names` put into names, if all are of such a width."""
+def positions(names: Sequence[str] | None, n_columns: int) -> list[int] | None:
+    """Return the indices in names of `position_names`, if all have this width."""
     matches = [POSITION.fullmatch(name) for name in names or []]
-    numbers = [int(match[1]) for match in matches if match and int(match[2]) == width]
+    numbers = [
+        int(match[1]) for match in matches if match and int(match[2]) == n_columns
+    ]
     return numbers if matches and len(numbers) == len(matches) else None
 
 
 def columns_to_use(
     path: Path, X: np.ndarray, names: list[str] | None, request: Request
 ) -> list[int]:
-    """Indices of the columns that are features, with a word on all others."""
-    width = X.shape[1]
-    if request.keep is None or width == 1:
-        return list(range(width))
-    certain, possible = row_ids(X, names or [""] * width)
-    titles = names or [str(j) for j in range(width)]
-    out = [j for j in certain if titles[j] not in request.keep]
-    if len(out) == width:
-        return out
-    tell_left_out(path, [titles[j] for j in out])
-    asked = [titles[j] for j in possible if titles[j] not in request.keep]
-    if asked:
+    """Return the indices of columns that are features, and warn of all others."""
+    n_columns = X.shape[1]
+    if request.keep is None or n_columns == 1:
+        return list(range(n_columns))
+    certain, possible = row_ids(X, names or [""] * n_columns)
+    titles = names or [str(j) for j in range(n_columns)]
+    left_out = [j for j in certain if titles[j] not in request.keep]
+    if len(left_out) == n_columns:
+        return left_out
+    warn_of_left_out(path, [titles[j] for j in left_out])
+    doubtful = [titles[j] for j in possible if titles[j] not in request.keep]
+    if doubtful:
         warnings.warn(
-            f"{path}: every row has another whole number in {listed(asked)}: remove "
-            "what only numbers the rows, say --keep if it is a feature",
+            f"{path}: every row has another whole number in {list_names(doubtful)}: "
+            "remove what only numbers the rows, say --keep if it is a feature",
             stacklevel=2,
         )
-    return [j for j in range(width) if j not in out]
+    return [j for j in range(n_columns) if j not in left_out]
 
 
-def tell_left_out(path: Path, titles: list[str]) -> None:
-    """Say which columns only number or name the rows."""
+def warn_of_left_out(path: Path, titles: list[str]) -> None:
+    """Warn that columns which only number or name the rows are left out."""
     if titles:
-        one = "column" if len(titles) == 1 else "columns"
+        noun = "column" if len(titles) == 1 else "columns"
         warnings.warn(
-            f"{path}: {one} {listed(titles)} only tell rows apart and are left out: "
-            f"--keep {titles[0]} makes one a feature",
+            f"{path}: {noun} {list_names(titles)} only tell rows apart and are left "
+            f"out: --keep {titles[0]} makes one a feature",
             stacklevel=2,
         )
 
@@ -118,23 +122,23 @@ def check_keep(path: Path, titles: list[str], request: Request) -> None:
     """Raise if a column that is to be kept does not exist."""
     for name in request.keep or ():
         if name not in titles:
-            hint = guess(name, titles).strip() or f"there are {listed(titles)}"
+            hint = guess(name, titles).strip() or f"there are {list_names(titles)}"
             raise DataFileError(path, f"has no column {name!r} to keep: {hint}")
 
 
 def without_row_ids(path: Path, table: Table, request: Request) -> Table:
-    """A table in memory without the columns that only number the rows."""
-    names, width = table.feature_names, table.X.shape[1]
+    """Remove the columns that only number the rows from a table in memory."""
+    names, n_columns = table.feature_names, table.X.shape[1]
     if names is None:
-        check_keep(path, [str(j) for j in range(width)], request)
+        check_keep(path, [str(j) for j in range(n_columns)], request)
     if table.image_shape is not None:
         return table
-    columns = positions(request.columns, width) if names is None else None
+    columns = positions(request.columns, n_columns) if names is None else None
     if columns is None:
         columns = columns_to_use(path, table.X, names, request)
-    if len(columns) == width:
+    if len(columns) == n_columns:
         return table
-    names = names or position_names(width)
+    names = names or position_names(n_columns)
     return table._replace(
         X=np.asarray(table.X)[:, columns], feature_names=[names[j] for j in columns]
     )

@@ -1,4 +1,4 @@
-"""Rows that stay on disk: `open_rows` opens a file, `write_rows` writes one by blocks.
+"""Opens files of rows that stay on disk, and writes rows to a file by blocks.
 
 `read_table` in `read_files.py` reads whole files instead, and more formats.
 """
@@ -14,33 +14,22 @@ from typing import IO, Any
 
 import numpy as np
 
-from kernlets.backend.atomic import atomic_write
-from kernlets.backend.block_loop import stacked_rows
-from kernlets.backend.lazy_rows import LazyRows
-from kernlets.backend.rows import Blocks, iter_blocks, no_blocks
-from kernlets.config import options
-from kernlets.datasets.column_files import (
+from ..backend.atomic import atomic_write
+from ..backend.block_loop import stacked_rows
+from ..backend.lazy_rows import LazyRows
+from ..backend.rows import Blocks, iter_blocks, no_blocks
+from ..config import options
+from .errors import DataFileError, optional_import, reading, refuse_special
+from .find_columns import label_column
+from .parquet import (
     column_labels,
     columns_of_row_names,
     numeric_columns,
     refuse_nulls,
     text_columns,
 )
-from kernlets.datasets.row_ids import (
-    check_keep,
-    columns_to_use,
-    position_names,
-    positions,
-)
-from kernlets.datasets.table_types import (
-    DataFileError,
-    Request,
-    Table,
-    label_column,
-    optional_import,
-    reading,
-    refuse_special,
-)
+from .row_ids import check_keep, columns_to_use, position_names, positions
+from .table import Request, Table
 
 BLOCK_SHARE = 16  # a block read from a file takes this part of the memory option
 FIRST_ROWS = 10_000  # of a file, that tell whether a column numbers rows
@@ -109,7 +98,7 @@ def open_rows(
 
 
 def parquet_files(path: Path) -> list[Path]:
-    """The files of a table in Parquet: one, or all in a folder, by name."""
+    """Return the files of a table in Parquet: one, or all in a folder, by name."""
     files = [path] if path.suffix.lower() == ".parquet" else []
     if path.is_dir():
         files = sorted(path.glob("*.parquet"))
@@ -119,7 +108,7 @@ def parquet_files(path: Path) -> list[Path]:
 
 
 def parquet_bytes(path: Path) -> int:
-    """Bytes that a Parquet file takes in memory; its size if it cannot be read."""
+    """Return the bytes of a Parquet file in memory, or on disk if it is damaged."""
     try:
         parquet = optional_import("pyarrow.parquet", "parquet", path)
         metadata = parquet.read_metadata(path)
@@ -133,29 +122,35 @@ def _open_npy(path: Path, request: Request) -> Table:
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise DataFileError(path, f"holds {X.dtype} of shape {X.shape}: needs a matrix")
     column = label_column(path, None, [True] * X.shape[1], request)
-    others = [j for j in range(X.shape[1]) if j != column]
-    chosen = positions(request.columns, len(others))
-    if chosen is None:
-        check_keep(path, [str(j) for j in range(len(others))], request)
-        chosen = columns_to_use(path, X[:FIRST_ROWS, others], None, request)
-    labels, width = None, X.dtype.itemsize * X.shape[1]
+    feature_indices = [j for j in range(X.shape[1]) if j != column]
+    selected = positions(request.columns, len(feature_indices))
+    if selected is None:
+        check_keep(path, [str(j) for j in range(len(feature_indices))], request)
+        selected = columns_to_use(path, X[:FIRST_ROWS, feature_indices], None, request)
+    labels, row_bytes = None, X.dtype.itemsize * X.shape[1]
     if column is not None:
-        labels = stacked_rows(partial(_columns, column), X, width).astype(X.dtype)
-    if len(chosen) == X.shape[1]:
+        labels = stacked_rows(partial(_take_columns, column), X, row_bytes).astype(
+            X.dtype
+        )
+    if len(selected) == X.shape[1]:
         return Table(X, labels)
-    names = position_names(len(others)) if len(chosen) < len(others) else None
-    features = partial(_columns, [others[j] for j in chosen])
+    names = (
+        position_names(len(feature_indices))
+        if len(selected) < len(feature_indices)
+        else None
+    )
+    features = partial(_take_columns, [feature_indices[j] for j in selected])
     return Table(
-        LazyRows(X, features, width), labels, names and [names[j] for j in chosen]
+        LazyRows(X, features, row_bytes), labels, names and [names[j] for j in selected]
     )
 
 
-def _columns(columns: int | list[int], block: np.ndarray) -> np.ndarray:
+def _take_columns(columns: int | list[int], block: np.ndarray) -> np.ndarray:
     return block[:, columns].copy()
 
 
 def _open_parquet(path: Path, files: list[Path], request: Request) -> Table:
-    """Blocks of the columns of numbers, and all labels."""
+    """Return blocks of the numeric columns, and all labels."""
     parquet = optional_import("pyarrow.parquet", "parquet", path)
     schema = parquet.read_schema(files[0])
     row_names = columns_of_row_names(files[0], request)
@@ -163,31 +158,35 @@ def _open_parquet(path: Path, files: list[Path], request: Request) -> Table:
     n_rows = sum(parquet.read_metadata(file).num_rows for file in files)
     y = None
     if label is not None:
-        how = {"columns": [label], "read_dictionary": text_columns(schema)}
-        parts = [parquet.read_table(file, **how) for file in files]
-        y = np.concatenate([column_labels(part.column(0)) for part in parts])
-    first = None if request.keep is None else next(_blocks(files, features), None)
-    if first is not None:
-        chosen = columns_to_use(path, first, names, request)
-        names, features = [names[j] for j in chosen], [features[j] for j in chosen]
-    return Table(Blocks(partial(_blocks, files, features), n_rows), y, names)
+        read_options = {"columns": [label], "read_dictionary": text_columns(schema)}
+        tables = [parquet.read_table(file, **read_options) for file in files]
+        y = np.concatenate([column_labels(table.column(0)) for table in tables])
+    first_block = (
+        None if request.keep is None else next(_parquet_blocks(files, features), None)
+    )
+    if first_block is not None:
+        selected = columns_to_use(path, first_block, names, request)
+        names, features = [names[j] for j in selected], [features[j] for j in selected]
+    return Table(Blocks(partial(_parquet_blocks, files, features), n_rows), y, names)
 
 
-def _blocks(files: list[Path], features: list[str]) -> Iterator[np.ndarray]:
-    """Rows of Parquet files, some at a time."""
+def _parquet_blocks(files: list[Path], features: list[str]) -> Iterator[np.ndarray]:
+    """Yield blocks of rows of Parquet files."""
     parquet = optional_import("pyarrow.parquet", "parquet", files[0])
-    width = max(len(features), WIDTH)
-    step = max(1, options.memory // (BLOCK_SHARE * 8 * width))
+    n_features = max(len(features), WIDTH)
+    step = max(1, options.memory // (BLOCK_SHARE * 8 * n_features))
     for file in files:
-        first = 0
-        with parquet.ParquetFile(file) as opened:
-            for batch in opened.iter_batches(step, columns=features):
-                yield _matrix(file, batch, features, first)
-                first += batch.num_rows
+        first_row = 0
+        with parquet.ParquetFile(file) as parquet_file:
+            for batch in parquet_file.iter_batches(step, columns=features):
+                yield _batch_matrix(file, batch, features, first_row)
+                first_row += batch.num_rows
 
 
-def _matrix(path: Path, batch: Any, features: list[str], first: int) -> np.ndarray:
-    """The columns in the requested order, which may differ from that of a file."""
+def _batch_matrix(
+    path: Path, batch: Any, features: list[str], first_row: int
+) -> np.ndarray:
+    """Return the columns in the requested order, which may differ in a file."""
     columns, present = [], set(batch.schema.names)
     for name in features:
         if name not in present:
@@ -195,7 +194,7 @@ def _matrix(path: Path, batch: Any, features: list[str], first: int) -> np.ndarr
                 path, f"lacks the column {name!r} of the other files: add it"
             )
         column = batch.column(name)
-        refuse_nulls(path, name, column, first)
+        refuse_nulls(path, name, column, first_row)
         columns.append(column.to_numpy(zero_copy_only=False))
     return np.stack(columns, axis=1)
 
@@ -231,28 +230,32 @@ def write_rows(path: str | Path | IO[bytes], X: Any) -> int:
     >>> np.load(file).sum(axis=1).tolist()
     [0.0, 0.0, 3.0]
     """
-    with _opened(path) as file:
-        start, n_rows, like = file.tell(), 0, None
+    with _open_for_writing(path) as file:
+        start, n_rows, empty_block = file.tell(), 0, None
         for block in iter_blocks(X, row_bytes=64):
             block = np.ascontiguousarray(block)
-            if like is None:
-                like = block[:0]
-                _write_header(file, like, 0)
+            if empty_block is None:
+                empty_block = block[:0]
+                _write_header(file, empty_block, 0)
             n_rows += len(block)
             file.write(block.data)
-        if like is None:
+        if empty_block is None:
             raise no_blocks()
         file.seek(start)
-        _write_header(file, like, n_rows)  # the first header left room for more digits
+        _write_header(
+            file, empty_block, n_rows
+        )  # the first header left room for more digits
         file.seek(0, os.SEEK_END)
     return n_rows
 
 
-def _write_header(file: IO[bytes], like: np.ndarray, n_rows: int) -> None:
-    header = np.lib.format.header_data_from_array_1_0(like)
-    header["shape"] = (n_rows, *like.shape[1:])
+def _write_header(file: IO[bytes], empty_block: np.ndarray, n_rows: int) -> None:
+    header = np.lib.format.header_data_from_array_1_0(empty_block)
+    header["shape"] = (n_rows, *empty_block.shape[1:])
     np.lib.format.write_array_header_1_0(file, header)
 
 
-def _opened(path: str | Path | IO[bytes]) -> AbstractContextManager[IO[bytes]]:
+def _open_for_writing(
+    path: str | Path | IO[bytes],
+) -> AbstractContextManager[IO[bytes]]:
     return atomic_write(path) if isinstance(path, (str, Path)) else nullcontext(path)

@@ -33,8 +33,8 @@ def shifted(X: ArrayLike, image_shape: tuple[int, int]) -> np.ndarray:
     >>> datasets.shifted(np.array([[1.0, 2.0, 3.0, 4.0]]), (2, 2)).shape
     (9, 4)
     """
-    images = _padded(X, image_shape)
-    return np.concatenate([_moved(images, shift) for shift in SHIFTS])
+    images = _pad_images(X, image_shape)
+    return np.concatenate([_move_images(images, shift) for shift in SHIFTS])
 
 
 def shifted_batches(
@@ -70,19 +70,19 @@ def shifted_batches(
     >>> sum(len(labels) for _, labels in parts) == 9 * len(digits.y_train)
     True
     """
-    images, labels = _padded(X, image_shape), np.asarray(y)
-    copies = np.random.default_rng(random_state).permutation(9 * len(labels))
-    for part in np.array_split(copies, n_batches):
-        shift, row = np.divmod(part, len(labels))
-        batch = np.empty((len(part), np.prod(image_shape)), images.dtype)
-        for number, by in enumerate(SHIFTS):
-            places = np.flatnonzero(shift == number)
-            batch[places] = _moved(images[row[places]], by)
+    images, labels = _pad_images(X, image_shape), np.asarray(y)
+    all_copies = np.random.default_rng(random_state).permutation(9 * len(labels))
+    for copy_numbers in np.array_split(all_copies, n_batches):
+        shift, row = np.divmod(copy_numbers, len(labels))
+        batch = np.empty((len(copy_numbers), np.prod(image_shape)), images.dtype)
+        for shift_number, offset in enumerate(SHIFTS):
+            batch_rows = np.flatnonzero(shift == shift_number)
+            batch[batch_rows] = _move_images(images[row[batch_rows]], offset)
         yield batch, labels[row]
 
 
-def _padded(X: ArrayLike, image_shape: tuple[int, int]) -> np.ndarray:
-    """Images with a frame of zeros, (n, h + 2, w + 2)."""
+def _pad_images(X: ArrayLike, image_shape: tuple[int, int]) -> np.ndarray:
+    """Return images with a frame of zeros, (n, h + 2, w + 2)."""
     X = np.asarray(X)
     if X.ndim != 2 or X.shape[1] != np.prod(image_shape):
         raise ValueError(
@@ -92,8 +92,8 @@ def _padded(X: ArrayLike, image_shape: tuple[int, int]) -> np.ndarray:
     return np.pad(X.reshape(len(X), *image_shape), ((0, 0), (1, 1), (1, 1)))
 
 
-def _moved(padded: np.ndarray, shift: tuple[int, int]) -> np.ndarray:  # (n, p)
-    """Rows of images whose content moves down by dy and to the right by dx."""
+def _move_images(padded: np.ndarray, shift: tuple[int, int]) -> np.ndarray:  # (n, p)
+    """Move the content of images down by dy and right by dx; return them as rows."""
     (dy, dx), (_, height, width) = shift, padded.shape
     rows, columns = slice(1 - dy, height - 1 - dy), slice(1 - dx, width - 1 - dx)
     n_pixels = (height - 2) * (width - 2)

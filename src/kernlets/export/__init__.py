@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .errors import ExportError
-from .files import to_onnx
+from .onnx import to_onnx
 
 __all__ = ["ExportError", "to_onnx"]

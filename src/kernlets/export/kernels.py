@@ -34,32 +34,32 @@ from ..kernels.radial import Radial
 from .errors import refusal
 from .graph import Value
 
-KNOWN = (
+SUPPORTED = (
     "use RBF, Laplacian, Matern, RationalQuadratic, Linear, Polynomial, Sigmoid, "
     "Cosine, Chi2 or Intersection, or sums, products and Normalized of these"
 )
 
 
 @singledispatch
-def matrix(
+def kernel_matrix(
     kernel: Any,
     X: Value,  # (n, p)
     Z: np.ndarray,  # (m, p)
 ) -> Value:  # (n, m)
     """κ(xᵢ, zⱼ)."""
-    raise refusal(kernel, KNOWN)
+    raise refusal(kernel, SUPPORTED)
 
 
 @singledispatch
 def energy(kernel: Any, X: Value) -> Value:  # (n, p) -> (n, 1)
     """κ(x, x)."""
-    raise refusal(kernel, KNOWN)
+    raise refusal(kernel, SUPPORTED)
 
 
-def points(Z: Array) -> np.ndarray:  # (m, p)
-    """Landmarks or anchors as a dense array in memory."""
+def dense_points(Z: Array) -> np.ndarray:  # (m, p)
+    """Convert landmarks or anchors to a dense array in memory."""
     if not hasattr(Z, "shape") or len(Z.shape) != 2:
-        raise refusal("a kernel of structured samples", KNOWN)
+        raise refusal("a kernel of structured samples", SUPPORTED)
     return to_numpy(as_dense(Z))
 
 
@@ -75,8 +75,8 @@ def _squared_distances(X: Value, Z: np.ndarray) -> Value:  # (n, m)
     """‖x − z‖² from centred rows, as in `kernels.pairs`."""
     centre = Z.mean(axis=0)
     X, Z = X - centre, Z - centre
-    both = squared_norms(X) + np.square(Z).sum(axis=1)
-    return (both - X @ (2 * Z.T)).at_least(0.0)
+    norm_sums = squared_norms(X) + np.square(Z).sum(axis=1)
+    return (norm_sums - X @ (2 * Z.T)).at_least(0.0)
 
 
 def l1_distances(X: Value, Z: np.ndarray) -> Value:  # (n, m)
@@ -84,12 +84,12 @@ def l1_distances(X: Value, Z: np.ndarray) -> Value:  # (n, m)
     return (X.expand(1) - Z[None]).abs().sum(2).squeeze(2)
 
 
-@matrix.register(RBF)
+@kernel_matrix.register(RBF)
 def _(kernel: RBF, X: Value, Z: np.ndarray) -> Value:
     return (_squared_distances(X, Z) * -kernel.rate).exp()
 
 
-@matrix.register(Matern)
+@kernel_matrix.register(Matern)
 def _(kernel: Matern, X: Value, Z: np.ndarray) -> Value:
     r = (_squared_distances(X, Z) * kernel._squared_frequency()).sqrt()
     decay = (-r).exp()
@@ -98,22 +98,22 @@ def _(kernel: Matern, X: Value, Z: np.ndarray) -> Value:
     return (r + 1.0 if kernel.nu == 1.5 else (r / 3.0 + 1.0) * r + 1.0) * decay
 
 
-@matrix.register(RationalQuadratic)
+@kernel_matrix.register(RationalQuadratic)
 def _(kernel: RationalQuadratic, X: Value, Z: np.ndarray) -> Value:
     s = _squared_distances(X, Z) * (kernel._rate / kernel.alpha)
     return (s + 1.0).power(-kernel.alpha)
 
 
-@matrix.register(Laplacian)
+@kernel_matrix.register(Laplacian)
 def _(kernel: Laplacian, X: Value, Z: np.ndarray) -> Value:
     return (l1_distances(X, Z) * -kernel.rate).exp()
 
 
-@matrix.register(Chi2)
+@kernel_matrix.register(Chi2)
 def _(kernel: Chi2, X: Value, Z: np.ndarray) -> Value:
     rows, tiny = X.expand(1), np.finfo(X.graph.dtype).tiny
-    gaps = rows - Z[None]
-    terms = gaps * gaps / ((rows + tiny) + Z[None])
+    differences = rows - Z[None]
+    terms = differences * differences / ((rows + tiny) + Z[None])
     return (terms.sum(2).squeeze(2) * -kernel.rate).exp()
 
 
@@ -127,7 +127,7 @@ def _(kernel: Kernel, X: Value) -> Value:
 # -------------------------------------------------------------- inner products
 
 
-@matrix.register(Linear)
+@kernel_matrix.register(Linear)
 def _(kernel: Linear, X: Value, Z: np.ndarray) -> Value:
     return X @ Z.T
 
@@ -139,13 +139,13 @@ def _(kernel: Linear, X: Value) -> Value:
 
 def _polynomial(kernel: Polynomial, s: Value) -> Value:
     base = s + float(kernel.coef0)
-    raised = base
+    power = base
     for _ in range(kernel.degree - 1):
-        raised = raised * base
-    return raised
+        power = power * base
+    return power
 
 
-@matrix.register(Polynomial)
+@kernel_matrix.register(Polynomial)
 def _(kernel: Polynomial, X: Value, Z: np.ndarray) -> Value:
     return _polynomial(kernel, X @ (kernel.scale * Z.T))
 
@@ -155,7 +155,7 @@ def _(kernel: Polynomial, X: Value) -> Value:
     return _polynomial(kernel, squared_norms(X) * float(kernel.scale))
 
 
-@matrix.register(Sigmoid)
+@kernel_matrix.register(Sigmoid)
 def _(kernel: Sigmoid, X: Value, Z: np.ndarray) -> Value:
     return (X @ (kernel.scale * Z.T) + float(kernel.coef0)).tanh()
 
@@ -166,16 +166,16 @@ def _(kernel: Sigmoid, X: Value) -> Value:
     return (squared_norms(X) * scale + float(kernel.coef0)).tanh()
 
 
-def nonzero(size: Value) -> Value:
-    """What to divide by: 1 where a length is zero."""
+def nonzero_divisor(size: Value) -> Value:
+    """Return a divisor that is 1 where a length is zero."""
     return size.equals(0.0).where(1.0, size)
 
 
-@matrix.register(Cosine)
+@kernel_matrix.register(Cosine)
 def _(kernel: Cosine, X: Value, Z: np.ndarray) -> Value:
     lengths = np.linalg.norm(Z, axis=1, keepdims=True)
-    unit = Z / np.where(lengths > 0, lengths, 1.0)
-    return (X / nonzero(squared_norms(X).sqrt())) @ unit.T
+    unit_rows = Z / np.where(lengths > 0, lengths, 1.0)
+    return (X / nonzero_divisor(squared_norms(X).sqrt())) @ unit_rows.T
 
 
 @energy.register(Cosine)
@@ -183,7 +183,7 @@ def _(kernel: Cosine, X: Value) -> Value:
     return (squared_norms(X) > 0.0).floats()
 
 
-@matrix.register(Intersection)
+@kernel_matrix.register(Intersection)
 def _(kernel: Intersection, X: Value, Z: np.ndarray) -> Value:
     return (X.sum(1) + Z.sum(axis=1) - l1_distances(X, Z)) * 0.5
 
@@ -196,9 +196,9 @@ def _(kernel: Intersection, X: Value) -> Value:
 # ---------------------------------------------------------------- combinations
 
 
-@matrix.register(Sum)
+@kernel_matrix.register(Sum)
 def _(kernel: Sum, X: Value, Z: np.ndarray) -> Value:
-    return matrix(kernel.first, X, Z) + matrix(kernel.second, X, Z)
+    return kernel_matrix(kernel.first, X, Z) + kernel_matrix(kernel.second, X, Z)
 
 
 @energy.register(Sum)
@@ -206,9 +206,9 @@ def _(kernel: Sum, X: Value) -> Value:
     return energy(kernel.first, X) + energy(kernel.second, X)
 
 
-@matrix.register(Product)
+@kernel_matrix.register(Product)
 def _(kernel: Product, X: Value, Z: np.ndarray) -> Value:
-    return matrix(kernel.first, X, Z) * matrix(kernel.second, X, Z)
+    return kernel_matrix(kernel.first, X, Z) * kernel_matrix(kernel.second, X, Z)
 
 
 @energy.register(Product)
@@ -216,7 +216,7 @@ def _(kernel: Product, X: Value) -> Value:
     return energy(kernel.first, X) * energy(kernel.second, X)
 
 
-@matrix.register(Constant)
+@kernel_matrix.register(Constant)
 def _(kernel: Constant, X: Value, Z: np.ndarray) -> Value:
     return X.columns([0]) * 0.0 + np.full((1, len(Z)), float(kernel.value))
 
@@ -226,13 +226,13 @@ def _(kernel: Constant, X: Value) -> Value:
     return X.columns([0]) * 0.0 + float(kernel.value)
 
 
-@matrix.register(Normalized)
+@kernel_matrix.register(Normalized)
 def _(kernel: Normalized, X: Value, Z: np.ndarray) -> Value:
-    own, others = energy(kernel.kernel, X), kernel.kernel.diag(Z)
-    known = own > 0.0
-    scale = 1.0 / np.sqrt(np.where(others > 0, others, np.inf))
-    inverse = known.floats() / known.where(own, 1.0).sqrt()
-    return matrix(kernel.kernel, X, Z) * inverse * scale
+    energies, landmark_energies = energy(kernel.kernel, X), kernel.kernel.diag(Z)
+    is_positive = energies > 0.0
+    scale = 1.0 / np.sqrt(np.where(landmark_energies > 0, landmark_energies, np.inf))
+    inverse = is_positive.floats() / is_positive.where(energies, 1.0).sqrt()
+    return kernel_matrix(kernel.kernel, X, Z) * inverse * scale
 
 
 @energy.register(Normalized)

@@ -1,4 +1,4 @@
-"""Dictionaries and pursuits as operations: inner products, then a fixed count of steps.
+"""Turns dictionaries and pursuits into operations, with a fixed number of steps.
 
 `OMP` is unrolled. Its atoms are orthogonalised as they are chosen, which gives the
 same codes as `hot.reference.omp` up to rounding, and stops for the same reasons.
@@ -18,15 +18,15 @@ from ..dictionaries import ExplicitDictionary, KernelDictionary
 from ..kernels import Precomputed
 from ..pursuits import OMP, Threshold
 from .errors import refusal
-from .graph import Value, joined, rows_of
-from .kernels import energy, matrix, points, squared_norms
+from .graph import Value, concatenate, take_rows
+from .kernels import dense_points, energy, kernel_matrix, squared_norms
 
 CODERS = "use OMP with n_nonzero_coefs, or Threshold, as its coder"
 
 
 @dataclass(frozen=True)
-class Products:
-    """What a pursuit needs of samples and atoms."""
+class AtomProducts:
+    """The inner products of samples and atoms that a pursuit needs."""
 
     gram: np.ndarray  # (m, m)
     corr: Value  # (n, m)
@@ -38,86 +38,89 @@ class Products:
 
 
 @dataclass(frozen=True)
-class Coded:
-    """Codes of samples, and their squared residuals."""
+class CodedRows:
+    """The codes of samples, and their squared residuals."""
 
     codes: Value  # (n, m)
     residual: Value  # (n, 1)
 
 
 @singledispatch
-def products(dictionary: Any, X: Value) -> Products:
-    """Inner products of rows with the atoms of a dictionary."""
+def inner_products(dictionary: Any, X: Value) -> AtomProducts:
+    """Compute the inner products of rows with the atoms of a dictionary."""
     raise refusal(dictionary, "use ExplicitDictionary or KernelDictionary")
 
 
-@products.register
-def _(dictionary: ExplicitDictionary, X: Value) -> Products:
+@inner_products.register
+def _(dictionary: ExplicitDictionary, X: Value) -> AtomProducts:
     atoms = to_numpy(dictionary.atoms)
-    return Products(to_numpy(dictionary.gram()), X @ atoms.T, squared_norms(X))
+    return AtomProducts(to_numpy(dictionary.gram()), X @ atoms.T, squared_norms(X))
 
 
-@products.register
-def _(dictionary: KernelDictionary, X: Value) -> Products:
+@inner_products.register
+def _(dictionary: KernelDictionary, X: Value) -> AtomProducts:
     kernel = dictionary.kernel
     if isinstance(kernel, Precomputed):
         raise refusal(kernel, "fit to rows, with the kernel that made the matrix")
-    corr = matrix(kernel, X, points(dictionary.anchors)) @ to_numpy(dictionary.coefs).T
-    return Products(to_numpy(dictionary.gram()), corr, energy(kernel, X))
+    corr = (
+        kernel_matrix(kernel, X, dense_points(dictionary.anchors))
+        @ to_numpy(dictionary.coefs).T
+    )
+    return AtomProducts(to_numpy(dictionary.gram()), corr, energy(kernel, X))
 
 
 @singledispatch
-def coded(coder: Any, seen: Products) -> Coded:
-    """Sparse codes of samples."""
+def sparse_codes(coder: Any, products: AtomProducts) -> CodedRows:
+    """Compute sparse codes of samples from inner products."""
     raise refusal(coder, CODERS)
 
 
 # --------------------------------------------------------------------- thresholds
 
 
-@coded.register
-def _(coder: Threshold, seen: Products) -> Coded:
-    codes = _shrunk(coder, seen.corr)
-    fit = (codes * (2.0 * seen.corr - codes @ seen.gram)).sum(1)
-    return Coded(codes, (seen.energy - fit).at_least(0.0))
+@sparse_codes.register
+def _(coder: Threshold, products: AtomProducts) -> CodedRows:
+    codes = _threshold_codes(coder, products.corr)
+    fit = (codes * (2.0 * products.corr - codes @ products.gram)).sum(1)
+    return CodedRows(codes, (products.energy - fit).at_least(0.0))
 
 
-def _shrunk(coder: Threshold, corr: Value) -> Value:  # (n, m)
-    size = corr.abs()
+def _threshold_codes(coder: Threshold, corr: Value) -> Value:  # (n, m)
+    magnitudes = corr.abs()
     if coder.kind == "soft":
-        shrunk = (size - float(coder.alpha)).at_least(0.0)
+        shrunk = (magnitudes - float(coder.alpha)).at_least(0.0)
         return (corr > 0.0).where(shrunk, -shrunk)
     if coder.kind == "hard":
-        return (size > float(coder.alpha)).where(corr, 0.0)
-    return corr * _largest(size, coder._count(corr.shape[1] or 0))
+        return (magnitudes > float(coder.alpha)).where(corr, 0.0)
+    return corr * _largest_mask(magnitudes, coder._count(corr.shape[1] or 0))
 
 
-def _largest(size: Value, count: int) -> Value:  # (n, m)
-    """1 at the largest entries of each row, the first of equal ones."""
-    chosen = hot = _one_hot(size.argmax(), size)
+def _largest_mask(magnitudes: Value, count: int) -> Value:  # (n, m)
+    """Return 1 at the largest entries of each row, the first of equal ones."""
+    mask = one_hot = _one_hot(magnitudes.argmax(), magnitudes)
     for _ in range(count - 1):
-        size = (hot > 0.0).where(-1.0, size)
-        hot = _one_hot(size.argmax(), size)
-        chosen = chosen + hot
-    return chosen
+        magnitudes = (one_hot > 0.0).where(-1.0, magnitudes)
+        one_hot = _one_hot(magnitudes.argmax(), magnitudes)
+        mask = mask + one_hot
+    return mask
 
 
-def _one_hot(place: Value, like: Value) -> Value:  # (n, 1), (n, m) -> (n, m)
-    return place.equals(np.arange(like.shape[1] or 0)[None]).floats()
+def _one_hot(index: Value, like: Value) -> Value:  # (n, 1), (n, m) -> (n, m)
+    return index.equals(np.arange(like.shape[1] or 0)[None]).floats()
 
 
 # ------------------------------------------------------------------------ matching
 
 
-@coded.register
-def _(coder: OMP, seen: Products) -> Coded:
+@sparse_codes.register
+def _(coder: OMP, products: AtomProducts) -> CodedRows:
     if coder.positive:
         raise refusal("OMP with positive=True", "use OMP without it")
-    width = coder.width(seen.n_atoms)
-    state = Matching(seen, width, float(coder.tol or 0.0))
-    for step in range(width):
+    n_steps = coder.width(products.n_atoms)
+    state = Matching(products, n_steps, float(coder.tol or 0.0))
+    for step in range(n_steps):
         state.choose(step)
-    return Coded(state.codes(), state.residual)
+    return CodedRows(state.codes(), state.residual)
 
 
 @dataclass
@@ -129,58 +132,70 @@ class Matching:
     and ⟨x, uₜ⟩. A sample that has stopped gets zeros from there on.
     """
 
-    seen: Products
-    width: int
+    products: AtomProducts
+    n_steps: int
     tol: float
-    left: Value = field(init=False)  # (n, m) correlations, 0 at chosen atoms
+    correlations: Value = field(init=False)  # (n, m), 0 at chosen atoms
     residual: Value = field(init=False)  # (n, 1)
     stop: Value = field(init=False)  # (n, 1)
     active: Value | None = None  # (n, 1) 1 while a sample goes on, then 0
-    places: list[Value] = field(default_factory=list)  # (n, 1) chosen atoms
-    along: list[Value] = field(default_factory=list)  # (n, 1, m) ⟨u, atoms⟩
-    made_of: list[Value] = field(default_factory=list)  # (n, 1, width) u over places
-    lengths: list[Value] = field(default_factory=list)  # (n, 1) ⟨x, u⟩
+    atom_indices: list[Value] = field(default_factory=list)  # (n, 1) chosen atoms
+    u_atom_products: list[Value] = field(default_factory=list)  # (n, 1, m) ⟨u, atoms⟩
+    u_combinations: list[Value] = field(default_factory=list)  # (n, 1, n_steps) of u
+    x_u_products: list[Value] = field(default_factory=list)  # (n, 1) ⟨x, u⟩
 
     def __post_init__(self) -> None:
-        eps = float(np.finfo(self.seen.corr.graph.dtype).eps)
-        self.left, self.residual = self.seen.corr, self.seen.energy
-        self.stop = (4 * eps * self.seen.energy).at_least(self.tol)
+        eps = float(np.finfo(self.products.corr.graph.dtype).eps)
+        self.correlations, self.residual = self.products.corr, self.products.energy
+        self.stop = (4 * eps * self.products.energy).at_least(self.tol)
         self.tiny = ops.least_independent(eps)
 
     def choose(self, step: int) -> None:
-        """Add the atom with the largest correlation."""
-        place = self.left.abs().argmax()
-        hot = _one_hot(place, self.left)
-        products = rows_of(self.seen.gram, place)  # (n, m)
-        combination = self.left.graph.value(np.eye(self.width)[step, None])
-        norm = (hot * products).sum(1)
-        enough = self.tiny * norm
+        """Choose the atom with the largest correlation for each sample."""
+        atom_index = self.correlations.abs().argmax()
+        one_hot = _one_hot(atom_index, self.correlations)
+        atom_products = take_rows(self.products.gram, atom_index)  # (n, m)
+        combination = self.correlations.graph.value(np.eye(self.n_steps)[step, None])
+        norm = (one_hot * atom_products).sum(1)
+        least_norm = self.tiny * norm
         if step:
-            known = joined(self.along, 1)  # (n, step, m)
-            shares = known @ hot.expand(2)  # (n, step, 1)
+            earlier_products = concatenate(self.u_atom_products, 1)  # (n, step, m)
+            shares = earlier_products @ one_hot.expand(2)  # (n, step, 1)
             norm = norm - (shares * shares).sum(1).squeeze(2)
-            products = products - (shares * known).sum(1).squeeze(1)
-            made_of = (shares * joined(self.made_of, 1)).sum(1).squeeze(1)
-            combination = combination - made_of
-        at = (hot * self.left).sum(1)
-        goes_on = (self.residual > self.stop) & (norm > enough) & (at.abs() > 0.0)
+            atom_products = atom_products - (shares * earlier_products).sum(1).squeeze(
+                1
+            )
+            earlier_combinations = (
+                (shares * concatenate(self.u_combinations, 1)).sum(1).squeeze(1)
+            )
+            combination = combination - earlier_combinations
+        correlation = (one_hot * self.correlations).sum(1)
+        goes_on = (
+            (self.residual > self.stop)
+            & (norm > least_norm)
+            & (correlation.abs() > 0.0)
+        )
         active = goes_on.floats()
         self.active = active if self.active is None else self.active * active
-        scale = self.active / (norm > enough).where(norm, 1.0).sqrt()
-        products, length = products * scale, at * scale
-        self.residual = (self.residual - length * length).at_least(0.0)
-        self.left = (self.left - length * products) * (1.0 - hot)
-        self.places.append(place)
-        self.lengths.append(length)
-        self.along.append(products.expand(1))
-        self.made_of.append((combination * scale).expand(1))
+        scale = self.active / (norm > least_norm).where(norm, 1.0).sqrt()
+        atom_products, x_u_product = atom_products * scale, correlation * scale
+        self.residual = (self.residual - x_u_product * x_u_product).at_least(0.0)
+        self.correlations = (self.correlations - x_u_product * atom_products) * (
+            1.0 - one_hot
+        )
+        self.atom_indices.append(atom_index)
+        self.x_u_products.append(x_u_product)
+        self.u_atom_products.append(atom_products.expand(1))
+        self.u_combinations.append((combination * scale).expand(1))
 
     def codes(self) -> Value:  # (n, m)
-        """Coefficients of the chosen atoms at their places."""
-        values = joined(self.lengths, 1).expand(1) @ joined(self.made_of, 1)
+        """Return the codes: the coefficients of the chosen atoms, zeros elsewhere."""
+        values = concatenate(self.x_u_products, 1).expand(1) @ concatenate(
+            self.u_combinations, 1
+        )
         values = values.squeeze(1)  # (n, width)
-        nothing = self.seen.corr * 0.0
-        inputs = nothing, joined(self.places, 1), values
+        nothing = self.products.corr * 0.0
+        inputs = nothing, concatenate(self.atom_indices, 1), values
         settings: dict[str, Any] = {"axis": 1, "reduction": "add"}
         graph, shape = nothing.graph, nothing.shape
         return graph.node("ScatterElements", *inputs, shape=shape, **settings)

@@ -14,31 +14,31 @@ Declared = dict[str, "Field"]
 Conditions = dict[str, Callable[[Any], bool]]
 
 PARAMS = "_params_of_fit"
-"""Where an estimator notes the parameters that it was fitted with."""
+"""The attribute in which an estimator keeps the parameters of its fit."""
 CALLBACKS = "_skl_callbacks"
-"""Where scikit-learn keeps callbacks, which belong to a session and to no model."""
+"""The attribute in which scikit-learn keeps callbacks, which are not stored."""
 
 
 class Misfit(ValueError):
-    """A value that is not what was declared."""
+    """The error for a value that does not meet its declaration."""
 
 
 class Sizes(dict[str, int]):
     """The sizes of one object by letter, and whether it is fitted."""
 
-    def __init__(self, owner: Any, known: dict[int, Sizes]) -> None:
+    def __init__(self, owner: Any, checked_sizes: dict[int, Sizes]) -> None:
         super().__init__()
-        self.owner, self.known, self.fitted = owner, known, False
+        self.owner, self.checked_sizes, self.fitted = owner, checked_sizes, False
 
     def agree(self, dimension: Any, size: int) -> bool:
-        """Whether this can be the size of a dimension; if so, it is recorded."""
+        """Return whether a dimension can have this size; if so, record it."""
         if not _is_letter(dimension):
             return dimension is None or self.value(dimension) == size
         letter, _, least = dimension.partition(">=")
         return size >= int(least or 1) and self.setdefault(letter, size) == size
 
     def value(self, dimension: Any) -> int:
-        """The size that a dimension has."""
+        """Return the size of a dimension."""
         if _is_letter(dimension):
             return self[dimension]
         if isinstance(dimension, str):
@@ -46,7 +46,7 @@ class Sizes(dict[str, int]):
         return dimension
 
     def text(self, dimension: Any) -> str:
-        """A dimension in an error message: its letter, and its size where known."""
+        """Describe a dimension for errors: its letter, and its size if recorded."""
         if not _is_letter(dimension):
             return "any" if dimension is None else str(self.value(dimension))
         letter = dimension.partition(">=")[0]
@@ -68,55 +68,57 @@ class Field(ABC):
         """Raise a `Misfit` unless the value is of this kind; record its sizes."""
 
 
-def check(value: Any, known: dict[int, Sizes] | None = None) -> Sizes:
-    """The sizes of an object that meets its declaration; otherwise a `Misfit`.
+def check(value: Any, checked_sizes: dict[int, Sizes] | None = None) -> Sizes:
+    """Return the sizes of an object, or raise a `Misfit` if its declaration is not met.
 
-    `known` remembers the objects that were checked with it, so that each is checked
-    once.
+    `checked_sizes` holds the sizes of objects that were checked before, by their ids,
+    so that every object is checked once.
     """
-    known = {} if known is None else known
-    if id(value) not in known:  # an object in `known` lives on as an owner
-        known[id(value)] = _checked(value, Sizes(value, known))
-    return known[id(value)]
+    checked_sizes = {} if checked_sizes is None else checked_sizes
+    if (
+        id(value) not in checked_sizes
+    ):  # an object in `checked_sizes` is kept alive by them
+        checked_sizes[id(value)] = _check_object(value, Sizes(value, checked_sizes))
+    return checked_sizes[id(value)]
 
 
-def _checked(value: Any, sizes: Sizes) -> Sizes:
-    name, declared = type(value).__name__, declared_of(type(value))
-    parts = attributes(value)
-    _check_names(name, declared, parts, sizes)
-    present = [part for part in declared if part in parts]
-    for part in sorted(present, key=lambda part: declared[part].waits):
+def _check_object(value: Any, sizes: Sizes) -> Sizes:
+    class_name, declared = type(value).__name__, declared_of(type(value))
+    values = attributes(value)
+    _check_names(class_name, declared, values, sizes)
+    present = [name for name in declared if name in values]
+    for name in sorted(present, key=lambda name: declared[name].waits):
         try:
-            declared[part].check(parts[part], sizes)
+            declared[name].check(values[name], sizes)
         except Misfit as error:
-            raise Misfit(f"{name}.{part} {error}") from None
-    for rule, holds in _inherited(type(value), "_conditions").items():
+            raise Misfit(f"{class_name}.{name} {error}") from None
+    for rule, holds in _collect_from_bases(type(value), "_conditions").items():
         if sizes.fitted and not holds(value):
-            raise Misfit(f"{name}: {rule}")
+            raise Misfit(f"{class_name}: {rule}")
     return sizes
 
 
 def _check_names(
-    name: str, declared: Declared, parts: dict[str, Any], sizes: Sizes
+    class_name: str, declared: Declared, values: dict[str, Any], sizes: Sizes
 ) -> None:
     """Check that exactly the declared parts exist; before a fit only `_early` ones."""
-    unknown = [part for part in parts if part not in declared]
+    unknown = [name for name in values if name not in declared]
     if unknown:
-        raise Misfit(f"{name} has no attribute {unknown[0]!r}")
-    needed = {part for part, field in declared.items() if not field.optional}
-    telling = needed - {*getattr(sizes.owner, "_early", ())}
-    sizes.fitted = not needed or bool(telling & parts.keys())
-    missing = sorted(needed - parts.keys())
+        raise Misfit(f"{class_name} has no attribute {unknown[0]!r}")
+    required = {name for name, field in declared.items() if not field.optional}
+    set_by_fit = required - {*getattr(sizes.owner, "_early", ())}
+    sizes.fitted = not required or bool(set_by_fit & values.keys())
+    missing = sorted(required - values.keys())
     if sizes.fitted and missing:
-        raise Misfit(f"{name} lacks {missing[0]!r}")
+        raise Misfit(f"{class_name} lacks {missing[0]!r}")
 
 
 def attributes(value: Any) -> dict[str, Any]:
     """The parts of an object that its class has to declare."""
     if is_record(value):
         return {name: getattr(value, name) for name in record_fields(type(value))}
-    others = {*value.get_params(deep=False), CALLBACKS, PARAMS}
-    return {name: v for name, v in vars(value).items() if name not in others}
+    undeclared = {*value.get_params(deep=False), CALLBACKS, PARAMS}
+    return {name: v for name, v in vars(value).items() if name not in undeclared}
 
 
 def is_record(value: Any) -> bool:
@@ -131,16 +133,18 @@ def record_fields(cls: Any) -> list[str]:
 
 def declared_of(cls: type) -> Declared:
     """The declarations of a class and its base classes."""
-    return _inherited(cls, "_declared")
+    return _collect_from_bases(cls, "_declared")
 
 
-def _inherited(cls: type, table: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _collect_from_bases(cls: type, table: str) -> dict[str, Any]:
+    entries: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         is_foreign = base.__module__.startswith("sklearn.")
-        own = FOREIGN[table].get(base.__name__) if is_foreign else vars(base).get(table)
-        found.update(own or {})
-    return found
+        class_entries = (
+            FOREIGN[table].get(base.__name__) if is_foreign else vars(base).get(table)
+        )
+        entries.update(class_entries or {})
+    return entries
 
 
 #: "_declared" and "_conditions" of scikit-learn's classes; `foreign.py` fills them in.

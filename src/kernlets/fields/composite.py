@@ -1,4 +1,4 @@
-"""Kinds of values that are made of others: objects, lists, choices, histories."""
+"""Kinds of values that consist of other values: objects, lists, choices, histories."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .check import Dimension, Field, Misfit, Sizes, check, is_record
-from .kinds import Floats, Text, Whole, named
+from .kinds import Floats, Text, Whole, type_text
 
 
 class Size(Whole):
@@ -27,7 +27,8 @@ class Size(Whole):
 class Part(Field):
     """Another object of given classes, fitted, with some sizes in common.
 
-    ``Part(KernelDictionary, m="m", p="p")``: its letter on the left, ours on the right.
+    In ``Part(KernelDictionary, m="m", p="p")`` letters of the other object are on the
+    left, and letters of the object that holds it on the right.
     """
 
     def __init__(
@@ -37,21 +38,23 @@ class Part(Field):
 
     def check(self, value: Any, sizes: Sizes) -> None:
         if not isinstance(value, self.classes):
-            wanted = " or ".join(cls.__name__ for cls in self.classes)
-            raise Misfit(f"is {named(value)}, it must be of the class {wanted}")
-        theirs = check(value, sizes.known)
-        if self.fitted and not theirs.fitted:
+            class_names = " or ".join(cls.__name__ for cls in self.classes)
+            raise Misfit(
+                f"is {type_text(value)}, it must be of the class {class_names}"
+            )
+        part_sizes = check(value, sizes.checked_sizes)
+        if self.fitted and not part_sizes.fitted:
             raise Misfit("is not fitted")
         for letter, dimension in self.shared.items():
-            if letter in theirs and not sizes.agree(dimension, theirs[letter]):
+            if letter in part_sizes and not sizes.agree(dimension, part_sizes[letter]):
                 raise Misfit(
-                    f"has {letter}={theirs[letter]}, but there is "
+                    f"has {letter}={part_sizes[letter]}, but there is "
                     f"{sizes.text(dimension)}"
                 )
 
 
 class Named(Part):
-    """A `Part` whose class is known by its name only, as it need not be imported."""
+    """A `Part` whose class is given by its name, so that it need not be imported."""
 
     def __init__(self, name: str, **shared: Dimension) -> None:
         super().__init__(object, fitted=True, **shared)
@@ -59,7 +62,7 @@ class Named(Part):
 
     def check(self, value: Any, sizes: Sizes) -> None:
         if type(value).__name__ != self.name:
-            raise Misfit(f"is {named(value)}, it must be of the class {self.name}")
+            raise Misfit(f"is {type_text(value)}, it must be of the class {self.name}")
         super().check(value, sizes)
 
 
@@ -72,14 +75,14 @@ class Many(Field):
 
     def check(self, value: Any, sizes: Sizes) -> None:
         if not isinstance(value, (list, tuple)):
-            raise Misfit(f"is {named(value)}, it must be a list")
+            raise Misfit(f"is {type_text(value)}, it must be a list")
         if not sizes.agree(self.count, len(value)):
             raise Misfit(f"has {len(value)} items, not {sizes.text(self.count)}")
-        for place, item in enumerate(value):
+        for index, item in enumerate(value):
             try:
                 self.item.check(item, sizes)
             except Misfit as error:
-                raise Misfit(f"at {place} {error}") from None
+                raise Misfit(f"at {index} {error}") from None
 
 
 class Either(Field):
@@ -90,14 +93,14 @@ class Either(Field):
         self.waits = any(kind.waits for kind in kinds)
 
     def check(self, value: Any, sizes: Sizes) -> None:
-        problems, before = [], dict(sizes)
+        problems, initial_sizes = [], dict(sizes)
         for kind in self.kinds:
             try:
                 return kind.check(value, sizes)
             except Misfit as error:
                 problems.append(str(error))
                 sizes.clear()
-                sizes.update(before)
+                sizes.update(initial_sizes)
         raise Misfit("; or it ".join(problems))
 
 
@@ -129,13 +132,13 @@ class Facts(Field):
 
     def check(self, value: Any, sizes: Sizes) -> None:
         if not isinstance(value, dict):
-            raise Misfit(f"is {named(value)}, it must be a dict")
+            raise Misfit(f"is {type_text(value)}, it must be a dict")
         for name, fact in value.items():
             Text().check(name, sizes)
             if isinstance(fact, dict):
                 self.check(fact, sizes)
             elif not (fact is None or isinstance(fact, (bool, str, Real))):
-                raise Misfit(f"has {named(fact)} as {name!r}")
+                raise Misfit(f"has {type_text(fact)} as {name!r}")
 
 
 def _is_number(value: Any) -> bool:
@@ -153,7 +156,7 @@ class Samples(Field):
 
     def check(self, value: Any, sizes: Sizes) -> None:
         if not isinstance(value, np.ndarray) or value.dtype != object:
-            raise Misfit(f"is {named(value)}, it must be an array of samples")
+            raise Misfit(f"is {type_text(value)}, it must be an array of samples")
         if value.ndim != 1 or not sizes.agree(self.dimension, len(value)):
             raise Misfit(f"has the shape {value.shape}, it must be a list of samples")
         samples = value.tolist()
@@ -161,15 +164,15 @@ class Samples(Field):
             return
         if not samples or not isinstance(samples[0], np.ndarray):
             return self._check_records(samples, sizes)
-        kind, width = samples[0].dtype.name, samples[0].shape[-1]
+        kind, n_columns = samples[0].dtype.name, samples[0].shape[-1]
         for sample in samples:
-            Floats(None, width, like=kind).check(sample, sizes)
+            Floats(None, n_columns, like=kind).check(sample, sizes)
 
     def _check_records(self, samples: list[Any], sizes: Sizes) -> None:
         for sample in samples:
             if not is_record(sample) or type(sample) is not type(samples[0]):
                 raise Misfit("has samples of several kinds, or of none that is known")
-            check(sample, sizes.known)
+            check(sample, sizes.checked_sizes)
 
 
 class Output(Field):

@@ -32,7 +32,7 @@ def _n_rows(model: Any) -> int:
 
 
 WIDTH: Declared = {"n_features_in_": Size("p")}
-ROW = Floats("p", finite=False)  # scalers of data with gaps have NaN
+ROW = Floats("p", finite=False)  # scalers of missing values have NaN
 ROW_OR_NONE = Either(Nothing(), ROW)
 N_ITER = Either(Nothing(), Whole(), Indices("i"))
 SEEN = Either(Number(least=0), Indices("p"), Floats("p"))
@@ -123,9 +123,9 @@ RULES: dict[str, Conditions] = {
     "Ridge": LINEAR_RULES,
     "RidgeClassifier": CLASSIFIER_RULES,
     "StandardScaler": {
-        "n_samples_seen_ must be NumPy's": lambda self: (
-            hasattr(self.n_samples_seen_, "shape")  # which `partial_fit` asks for
-        ),
+        "n_samples_seen_ must be NumPy's": lambda self: hasattr(
+            self.n_samples_seen_, "shape"
+        ),  # which `partial_fit` asks for
         "mean_ and scale_ must be there if they are used": lambda self: (
             (self.mean_ is not None or not self.with_mean)
             and (self.scale_ is not None or not self.with_std)

@@ -24,8 +24,8 @@ def dtype_of(array: Any) -> np.dtype | None:
         return None
 
 
-def named(value: Any) -> str:
-    """A value's type for an error message."""
+def type_text(value: Any) -> str:
+    """Describe the type of a value in an error message."""
     if value is None:
         return "None"
     kind = f"a {type(value).__name__}"
@@ -34,10 +34,10 @@ def named(value: Any) -> str:
 
 
 class _Array(Field):
-    """An array with certain entries; a subclass says which."""
+    """An array; a subclass says which entries it may have."""
 
     kinds: str  # letters of NumPy's kinds of types
-    what: str
+    entries_text: str
     csr = False  # whether it may be sparse
 
     def __init__(self, *dimensions: Dimension) -> None:
@@ -50,22 +50,24 @@ class _Array(Field):
         is_array = isinstance(value, np.ndarray) or hasattr(value, "detach")
         dtype = dtype_of(value) if is_array or is_sparse else None
         if dtype is None or dtype.kind not in self.kinds:
-            raise Misfit(f"is {named(value)}, it must be an array of {self.what}")
+            raise Misfit(
+                f"is {type_text(value)}, it must be an array of {self.entries_text}"
+            )
         self._check_shape(tuple(value.shape), sizes)
-        self._check_entries(_host(value.data if is_sparse else value), sizes)
+        self._check_entries(_to_numpy(value.data if is_sparse else value), sizes)
 
     def _check_shape(self, shape: tuple[int, ...], sizes: Sizes) -> None:
         pairs = zip(self.dimensions, shape, strict=False)
         same_length = len(shape) == len(self.dimensions)
         if not (same_length and all(sizes.agree(*pair) for pair in pairs)):
-            wanted = ", ".join(map(sizes.text, self.dimensions))
-            raise Misfit(f"has the shape {shape}, it must be ({wanted})")
+            expected = ", ".join(map(sizes.text, self.dimensions))
+            raise Misfit(f"has the shape {shape}, it must be ({expected})")
 
     def _check_entries(self, entries: np.ndarray, sizes: Sizes) -> None:
         """Check the entries; the base class accepts all."""
 
 
-def _host(array: Any) -> np.ndarray:
+def _to_numpy(array: Any) -> np.ndarray:
     return array if isinstance(array, np.ndarray) else array.detach().cpu().numpy()
 
 
@@ -76,7 +78,7 @@ class Floats(_Array):
     the array may be sparse.
     """
 
-    kinds, what = "f", "floating-point numbers"
+    kinds, entries_text = "f", "floating-point numbers"
 
     def __init__(
         self,
@@ -89,9 +91,9 @@ class Floats(_Array):
         self.like, self.finite, self.csr = like, finite, csr
 
     def _check_entries(self, entries: np.ndarray, sizes: Sizes) -> None:
-        wanted = self._types(sizes.owner)
-        if entries.dtype.name not in wanted:
-            raise Misfit(f"has the type {entries.dtype}, not {' or '.join(wanted)}")
+        expected = self._types(sizes.owner)
+        if entries.dtype.name not in expected:
+            raise Misfit(f"has the type {entries.dtype}, not {' or '.join(expected)}")
         if self.finite and not np.isfinite(entries).all():
             raise Misfit("has entries that are not finite")
 
@@ -108,7 +110,7 @@ class Indices(_Array):
     Compiled loops exist for one type, `like`; others would be compiled for seconds.
     """
 
-    kinds, what = "i", "whole numbers"
+    kinds, entries_text = "i", "whole numbers"
 
     def __init__(
         self,
@@ -135,7 +137,7 @@ class Indices(_Array):
 class Digests(_Array):
     """An array of unsigned whole numbers of 64 bits that rise."""
 
-    kinds, what = "u", "digests"
+    kinds, entries_text = "u", "digests"
 
     def _check_entries(self, entries: np.ndarray, sizes: Sizes) -> None:
         if entries.dtype != np.uint64 or (entries[1:] <= entries[:-1]).any():
@@ -148,21 +150,25 @@ class Labels(_Array):
     With `gaps`, a missing label (None or NaN) may follow them.
     """
 
-    kinds, what = "biufUO", "labels"
+    kinds, entries_text = "biufUO", "labels"
 
     def __init__(self, *dimensions: Dimension, gaps: bool = False) -> None:
         super().__init__(*dimensions)
         self.gaps = gaps
 
     def _check_entries(self, entries: np.ndarray, sizes: Sizes) -> None:
-        labels = [x for x in entries.tolist() if not (self.gaps and _is_gap(x))]
-        alike = all(isinstance(x, str) for x in labels) or all(map(_is_real, labels))
-        rises = alike and all(before < after for before, after in pairwise(labels))
-        if not rises:
+        labels = [x for x in entries.tolist() if not (self.gaps and _is_missing(x))]
+        are_alike = all(isinstance(x, str) for x in labels) or all(
+            map(_is_real, labels)
+        )
+        is_sorted = are_alike and all(
+            label < next_label for label, next_label in pairwise(labels)
+        )
+        if not is_sorted:
             raise Misfit("has labels of several kinds, twice or out of order")
 
 
-def _is_gap(label: Any) -> bool:
+def _is_missing(label: Any) -> bool:
     return label is None or label != label
 
 
@@ -173,7 +179,7 @@ def _is_real(label: Any) -> bool:
 class Names(_Array):
     """Text that may be shown as it is, such as the names of columns."""
 
-    kinds, what = "UO", "text"
+    kinds, entries_text = "UO", "text"
 
     def _check_entries(self, entries: np.ndarray, sizes: Sizes) -> None:
         for name in entries.ravel():
@@ -188,7 +194,7 @@ class Number(Field):
 
     def check(self, value: Any, sizes: Sizes) -> None:
         if not isinstance(value, Real) or isinstance(value, bool):
-            raise Misfit(f"is {named(value)}, it must be a number")
+            raise Misfit(f"is {type_text(value)}, it must be a number")
         if value < self.least or (self.finite and not math.isfinite(value)):
             raise Misfit(f"is {value}, it must be finite and at least {self.least}")
 
@@ -201,7 +207,7 @@ class Whole(Field):
 
     def check(self, value: Any, sizes: Sizes) -> None:
         if not isinstance(value, Integral) or isinstance(value, bool):
-            raise Misfit(f"is {named(value)}, it must be a whole number")
+            raise Misfit(f"is {type_text(value)}, it must be a whole number")
         if not self.least <= int(value) <= LARGEST:
             raise Misfit(f"is {value}, it must be from {self.least} to {LARGEST}")
 
@@ -214,7 +220,7 @@ class Text(Field):
 
     def check(self, value: Any, sizes: Sizes) -> None:
         if not isinstance(value, str):
-            raise Misfit(f"is {named(value)}, it must be text")
+            raise Misfit(f"is {type_text(value)}, it must be text")
         if self.words and value not in self.words:
             raise Misfit(f"is {value!r}, it must be one of {', '.join(self.words)}")
         if not "".join(value.split()).isprintable():
@@ -226,7 +232,7 @@ class Flag(Field):
 
     def check(self, value: Any, sizes: Sizes) -> None:
         if not isinstance(value, (bool, np.bool_)):
-            raise Misfit(f"is {named(value)}, it must be True or False")
+            raise Misfit(f"is {type_text(value)}, it must be True or False")
 
 
 class Nothing(Field):
@@ -234,4 +240,4 @@ class Nothing(Field):
 
     def check(self, value: Any, sizes: Sizes) -> None:
         if value is not None:
-            raise Misfit(f"is {named(value)}, it must be None")
+            raise Misfit(f"is {type_text(value)}, it must be None")

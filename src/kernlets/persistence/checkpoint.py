@@ -28,9 +28,14 @@ from ..core import Array
 from ..fields import check
 from .file import CheckpointError, load_state, save_state
 
-SHARE = 0.05  # share of the time that may be spent on writing
+WRITING_SHARE = 0.05  # share of the time that may be spent on writing
 BLOCK_ROWS = 4096  # constant, so that digests do not depend on memory or threads
-IDLE = ("callback", "memory", "sparse_output", "verbose")  # do not change the result
+WITHOUT_EFFECT = (
+    "callback",
+    "memory",
+    "sparse_output",
+    "verbose",
+)  # do not change the result
 
 
 class Checkpoint:
@@ -39,12 +44,12 @@ class Checkpoint:
     def __init__(
         self,
         path: Path | None = None,
-        about: Any = None,
+        fit_facts: Any = None,
         folder: CheckpointFolder | None = None,
     ) -> None:
-        self._path, self._about, self._folder = path, about, folder
+        self._path, self._fit_facts, self._folder = path, fit_facts, folder
         self._due = 0.0
-        self.state = None if path is None else _saved(path, about)
+        self.state = None if path is None else _load_saved_state(path, fit_facts)
 
     @classmethod
     def of(cls, estimator: BaseEstimator, **data: Any) -> Checkpoint:
@@ -57,9 +62,9 @@ class Checkpoint:
             return cls()
         name = type(estimator).__name__
         path = Path(f"{options.checkpoint.next_path(name)}.checkpoint")
-        about = {"kernlets": __version__, **_described_params(estimator)}
+        fit_facts = {"kernlets": __version__, **_describe_params(estimator)}
         digests = {name: digest(value) for name, value in data.items()}
-        return cls(path, {"parameters": about, "data": digests}, options.checkpoint)
+        return cls(path, {"parameters": fit_facts, "data": digests}, options.checkpoint)
 
     @property
     def done(self) -> bool:
@@ -68,11 +73,11 @@ class Checkpoint:
 
     @contextmanager
     def resuming(self) -> Iterator[Any]:
-        """The state; what goes wrong with it becomes a `CheckpointError`."""
+        """Yield the state; any error that it causes becomes a `CheckpointError`."""
         try:
             yield self.state
         except Exception as error:  # a file made by hand can be wrong in any way
-            raise _refusal(self._path, error) from error
+            raise _as_checkpoint_error(self._path, error) from error
 
     def keep(self, done: bool = False, **state: Any) -> None:
         """Write the state, unless writing would take more than its share of the time.
@@ -80,15 +85,15 @@ class Checkpoint:
         A state that is `done` is always written. If writing fails there is one warning,
         and the fit continues.
         """
-        began = time.perf_counter()
-        if self._path is None or not (done or began >= self._due):
+        start = time.perf_counter()
+        if self._path is None or not (done or start >= self._due):
             return
         try:
-            self._write(self._path, {"about": self._about, "done": done, **state})
+            self._write(self._path, {"about": self._fit_facts, "done": done, **state})
         except OSError as error:
             self._warn(error)
-        now = time.perf_counter()
-        self._due = now + (now - began) / SHARE
+        end = time.perf_counter()
+        self._due = end + (end - start) / WRITING_SHARE
 
     def _write(self, path: Path, state: dict[str, Any]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -123,10 +128,10 @@ def learned_fields(dictionary: Any) -> dict[str, Any]:
 
 
 def fitting(value: Any, like: Any, free: str = "") -> Any:
-    """What a checkpoint holds, if it has the sizes of what it takes the place of.
+    """Return a value from a checkpoint, or refuse it if it has other sizes than `like`.
 
-    Arrays have the same shape and type; objects are what they declare (see `fields`),
-    with the same sizes but for the `free` letters.
+    Arrays must have the shape and type of `like`. Objects must meet their declarations
+    (see `fields`) and have the sizes of `like`, but for the letters in `free`.
     """
     if is_array(like):
         facts = like.shape, like.dtype
@@ -140,25 +145,25 @@ def fitting(value: Any, like: Any, free: str = "") -> Any:
     return value
 
 
-def _refusal(path: Path | None, error: Exception) -> Exception:
+def _as_checkpoint_error(path: Path | None, error: Exception) -> Exception:
     if isinstance(error, CheckpointError):
         return error
     problem = f"cannot be resumed ({error}): remove it to begin this fit again"
     return CheckpointError(path or "checkpoint", problem)
 
 
-def _saved(path: Path, about: dict[str, Any]) -> dict[str, Any] | None:
-    """The state in the file, or None; raises if it belongs to another fit."""
+def _load_saved_state(path: Path, fit_facts: dict[str, Any]) -> dict[str, Any] | None:
+    """Load the state in the file, if there is one; raise if it is of another fit."""
     remove_abandoned(path)
     if not path.exists():
         return None
     state = load_state(path)
-    if state.get("about") == about and isinstance(state.get("done"), bool):
+    if state.get("about") == fit_facts and isinstance(state.get("done"), bool):
         return state
     try:
-        differences = _differences(state["about"], about)
+        differences = _differences(state["about"], fit_facts)
     except Exception as error:
-        raise _refusal(path, error) from error
+        raise _as_checkpoint_error(path, error) from error
     raise CheckpointError(
         path,
         f"is of another fit: {differences}; use the same data and parameters to "
@@ -167,28 +172,38 @@ def _saved(path: Path, about: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """A text that names the parameters that changed, or the data that changed."""
-    before, now = old["parameters"], new["parameters"]
-    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    """Name the parameters that differ, or else the data that differ."""
+    old_params, new_params = old["parameters"], new["parameters"]
+    names = [
+        name
+        for name in {**old_params, **new_params}
+        if old_params.get(name) != new_params.get(name)
+    ]
     if names:
-        changes = (f"{n} was {before.get(n)}, is {now.get(n)}" for n in names)
+        changes = (
+            f"{n} was {old_params.get(n)}, is {new_params.get(n)}" for n in names
+        )
         return ", ".join(changes)
     name = next(n for n in new["data"] if old["data"].get(n) != new["data"][n])
     return f"its {name} had other values, another type, or were on another device"
 
 
-def _described_params(estimator: BaseEstimator) -> dict[str, str]:
+def _describe_params(estimator: BaseEstimator) -> dict[str, str]:
     params = estimator.get_params(deep=False)
-    return {name: described(v) for name, v in params.items() if name not in IDLE}
+    return {
+        name: describe_value(v)
+        for name, v in params.items()
+        if name not in WITHOUT_EFFECT
+    }
 
 
-def described(value: Any) -> str:
-    """A text that is equal for equal parameters, also in another process."""
+def describe_value(value: Any) -> str:
+    """Return a text that is the same for equal parameters in every process."""
     if isinstance(value, BaseEstimator):
-        parts = (f"{k}={text}" for k, text in _described_params(value).items())
-        return f"{type(value).__name__}({', '.join(parts)})"
+        texts = (f"{k}={text}" for k, text in _describe_params(value).items())
+        return f"{type(value).__name__}({', '.join(texts)})"
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(described, value))}]"
+        return f"[{', '.join(map(describe_value, value))}]"
     if is_array(value):
         return f"array {tuple(value.shape)} {digest(value)[:16]}"
     if isinstance(value, np.random.Generator):
@@ -197,30 +212,30 @@ def described(value: Any) -> str:
         state: Any = value.get_state(legacy=False)["state"]
         return f"random state {state['pos']} {digest(state['key'])[:16]}"
     is_plain = not callable(value) and type(value).__repr__ is not object.__repr__
-    return repr(value) if is_plain else _name(value)
+    return repr(value) if is_plain else _qualified_name(value)
 
 
-def _name(value: Callable[..., Any] | object) -> str:
-    named = value if hasattr(value, "__qualname__") else type(value)
-    return f"{named.__module__}.{named.__qualname__}"
+def _qualified_name(value: Callable[..., Any] | object) -> str:
+    owner = value if hasattr(value, "__qualname__") else type(value)
+    return f"{owner.__module__}.{owner.__qualname__}"
 
 
 def digest(data: Any) -> str:
-    """SHA-256 of rows or blocks of rows, or of all arrays in a dictionary."""
+    """Compute the SHA-256 of rows, blocks of rows, or all arrays in a dictionary."""
     if is_dataclass(data):
         values = [getattr(data, field.name) for field in fields(data)]
-        parts = [digest(value).encode() for value in values if is_array(value)]
+        digests = [digest(value).encode() for value in values if is_array(value)]
     elif getattr(data, "ndim", 2):  # blocks have none
         with options(block_rows=BLOCK_ROWS):
-            parts = sum_rows(_block_digests, data, row_bytes=0) or []
+            digests = sum_rows(_block_digests, data, row_bytes=0) or []
     else:
-        parts = _block_digests(data)
-    return hashlib.sha256(b"".join(parts)).hexdigest()
+        digests = _block_digests(data)
+    return hashlib.sha256(b"".join(digests)).hexdigest()
 
 
 def _block_digests(block: Array) -> list[bytes]:
-    """A list, so that those of several blocks add up."""
-    place = device_text(block)
-    sha = hashlib.sha256(f"{place} {block.dtype} {tuple(block.shape)}".encode())
+    """Return the digest in a list, since lists of several blocks can be added."""
+    device = device_text(block)
+    sha = hashlib.sha256(f"{device} {block.dtype} {tuple(block.shape)}".encode())
     sha.update(np.ascontiguousarray(to_numpy(block)).data)
     return [sha.digest()]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..fields import Misfit, check
-from .limits import Room
+from .limits import MemoryBudget
 
 Node = Any  # a JSON value
 
@@ -33,15 +33,15 @@ class PersistenceError(TypeError):
 class Codec:
     """How one type of values is written and read.
 
-    The parts that `write` gives, by the names in `parts`, become a node marked with
-    the tag. Without a tag `write` gives a value that JSON has itself.
+    `write` returns a dict with the keys `part_names`, which becomes a node marked with
+    the tag. A codec without a tag writes values that JSON has itself.
     """
 
     tag: str | None
     takes: Callable[[Any], bool]
-    write: Callable[[Any, Place], Node]
+    write: Callable[[Any, TreePosition], Node]
     read: Callable[[dict[str, Node], Decoder], Any] | None = None
-    parts: tuple[str, ...] = ()
+    part_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,16 @@ class Encoder:
     codecs: tuple[Codec, ...]
     devices: bool = False  # whether to store the devices of torch tensors
     tensors: dict[str, np.ndarray] = field(default_factory=dict)
-    known: dict[int, Any] = field(default_factory=dict)  # objects that were checked
-    wide: list[int] = field(default_factory=list)  # bytes that text takes in memory
+    checked_sizes: dict[int, Any] = field(
+        default_factory=dict
+    )  # sizes of checked objects by their ids
+    text_bytes: list[int] = field(default_factory=list)  # of arrays of text, in memory
 
     def encode(self, value: Any, path: str = "") -> Node:
-        """The tree of a value."""
+        """Return the tree of a value."""
         for codec in self.codecs:
             if codec.takes(value):
-                node = codec.write(value, Place(self, path))
+                node = codec.write(value, TreePosition(self, path))
                 return node if codec.tag is None else {"@": codec.tag, **node}
         kind = type(value)
         name = f"{kind.__module__}.{kind.__qualname__}"
@@ -66,14 +68,14 @@ class Encoder:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where in the tree a value is being written."""
+class TreePosition:
+    """The position in the tree at which a value is being written."""
 
     encoder: Encoder
     path: str
 
     def child(self, name: str, value: Any) -> Node:
-        """The tree of one part."""
+        """Return the tree of a part of the value."""
         return self.encoder.encode(value, f"{self.path}.{name}" if self.path else name)
 
     def children(self, values: dict[str, Any]) -> dict[str, Node]:
@@ -87,14 +89,14 @@ class Place:
     def check(self, value: Any) -> None:
         """Refuse an object that does not meet its declaration and could not be read."""
         try:
-            check(value, self.encoder.known)
+            check(value, self.encoder.checked_sizes)
         except Misfit as error:
             raise PersistenceError(self.path, str(error)) from None
 
     def tensor(self, array: np.ndarray) -> str:
         """Store an array once, even if it occurs repeatedly; return its name."""
-        for name, kept in self.encoder.tensors.items():
-            if kept is array:
+        for name, stored in self.encoder.tensors.items():
+            if stored is array:
                 return name
         name = self.path or "value"
         while name in self.encoder.tensors:
@@ -110,28 +112,28 @@ class Decoder:
         self,
         codecs: tuple[Codec, ...],
         tensors: dict[str, np.ndarray],
-        room: Room,
+        budget: MemoryBudget,
         devices: bool = False,
     ) -> None:
-        self.room, self.devices = room, devices
+        self.budget, self.devices = budget, devices
         self._codecs = {codec.tag: codec for codec in codecs if codec.read}
         self._tensors = tensors
-        self._ready: dict[str, np.ndarray] = {}
-        self._known: dict[int, Any] = {}
+        self._used_tensors: dict[str, np.ndarray] = {}
+        self._checked_sizes: dict[int, Any] = {}
 
     def decode(self, node: Node) -> Any:
         """The value of a tree."""
         if isinstance(node, list):
             return [self.decode(item) for item in node]
-        return self._tagged(node) if isinstance(node, dict) else node
+        return self._decode_tagged(node) if isinstance(node, dict) else node
 
-    def _tagged(self, node: dict[str, Node]) -> Any:
+    def _decode_tagged(self, node: dict[str, Node]) -> Any:
         tag = node.get("@")
         codec = self._codecs.get(tag) if isinstance(tag, str) else None
         if codec is None:
             raise ValueError(f"a value of the unknown kind {tag!r}")
         optional = {"device"} if self.devices and codec.tag == "array" else set()
-        if node.keys() - optional != {"@", *codec.parts}:
+        if node.keys() - optional != {"@", *codec.part_names}:
             raise ValueError(f"the parts of a value ({codec.tag}) are {sorted(node)}")
         return codec.read(node, self)  # type: ignore[misc]
 
@@ -149,18 +151,18 @@ class Decoder:
 
     def tensor(self, name: str) -> np.ndarray:
         """The array of a name, the same object for all parts that refer to it."""
-        if name not in self._ready:
+        if name not in self._used_tensors:
             array = self._tensors[name]
-            self.room.take(array.nbytes)
-            self._ready[name] = np.require(array, requirements=["A", "W"])
-        return self._ready[name]
+            self.budget.take(array.nbytes)
+            self._used_tensors[name] = np.require(array, requirements=["A", "W"])
+        return self._used_tensors[name]
 
     def check(self, value: Any) -> Any:
-        """The object, if it meets its declaration."""
-        check(value, self._known)
+        """Return the object if it meets its declaration."""
+        check(value, self._checked_sizes)
         return value
 
     def check_all_used(self) -> None:
         """Refuse arrays that no part of the value refers to."""
-        if len(self._ready) < len(self._tensors):
+        if len(self._used_tensors) < len(self._tensors):
             raise ValueError("it has arrays that belong to nothing")

@@ -26,7 +26,7 @@ from safetensors import numpy as safetensors
 from .. import __version__
 from ..backend.text import printable
 from .codec import Decoder, Encoder, PersistenceError
-from .limits import MAX_DIGITS, Room, check_outline
+from .limits import MAX_DIGITS, MemoryBudget, check_outline
 from .objects import OBJECTS, UnknownClassError
 from .values import VALUES
 
@@ -60,7 +60,7 @@ class Kind:
 
 
 def pack(value: Any, kind: Kind, notes: dict[str, str] | None = None) -> bytes:
-    """The content of a file."""
+    """Return the content of a file with this value."""
     encoder = Encoder(CODECS, kind.devices)
     try:
         tree = encoder.encode(value)
@@ -77,22 +77,22 @@ def pack(value: Any, kind: Kind, notes: dict[str, str] | None = None) -> bytes:
     }
     head, arrays = _with_metadata(safetensors.save(encoder.tensors), metadata)
     try:
-        _check_size(head, metadata["tree"], sum(encoder.wide), arrays.nbytes)
+        _check_size(head, metadata["tree"], sum(encoder.text_bytes), arrays.nbytes)
     except ValueError as error:
         problem = f"it has too many parts that are no arrays ({error})"
         raise PersistenceError("", problem) from None
-    digest = _field(_digest(head, arrays))
-    return b"".join([head.replace(_field(BLANK), digest, 1), arrays])
+    digest = _checksum_field(_sha256(head, arrays))
+    return b"".join([head.replace(_checksum_field(BLANK), digest, 1), arrays])
 
 
 def _check_size(head: bytes, tree: str, n_wide: int, n_arrays: int) -> None:
     """Refuse to write a file that could not be read."""
     if len(head) > MAX_HEADER:
         raise ValueError("the header would be too long")
-    check_outline(head[8:], Room(len(head)))
-    room = Room(len(head) + n_arrays)
-    check_outline(tree.encode(), room)
-    room.take(n_wide + n_arrays)
+    check_outline(head[8:], MemoryBudget(len(head)))
+    budget = MemoryBudget(len(head) + n_arrays)
+    check_outline(tree.encode(), budget)
+    budget.take(n_wide + n_arrays)
 
 
 def _with_metadata(plain: bytes, metadata: dict[str, str]) -> tuple[bytes, memoryview]:
@@ -100,33 +100,33 @@ def _with_metadata(plain: bytes, metadata: dict[str, str]) -> tuple[bytes, memor
 
     safetensors would shuffle them, so that files of equal values would differ.
     """
-    head, arrays = split(plain)
+    head, arrays = split_header(plain)
     header = {"__metadata__": metadata, **json.loads(head[8:])}
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)  # arrays stay aligned
     return len(text).to_bytes(8, "little") + text, arrays
 
 
-def split(data: bytes) -> tuple[bytes, memoryview]:
-    """Length and header, and the bytes of the arrays."""
+def split_header(data: bytes) -> tuple[bytes, memoryview]:
+    """Split a file into length and header, and the bytes of the arrays."""
     end = 8 + int.from_bytes(data[:8], "little")
     return data[:end], memoryview(data)[end:]
 
 
-def _field(digest: str) -> bytes:
-    """The checksum in the form of the header."""
+def _checksum_field(digest: str) -> bytes:
+    """Return the checksum as it stands in the header."""
     return f'"checksum":"{digest}"'.encode()
 
 
-def _digest(head: bytes, arrays: memoryview) -> str:
+def _sha256(head: bytes, arrays: memoryview) -> str:
     sha = hashlib.sha256(head)
     sha.update(arrays)
     return sha.hexdigest()
 
 
-def verified(path: str | Path, data: bytes, kind: Kind) -> dict[str, str]:
-    """The metadata of an intact file of a version that can be read."""
-    head, arrays = split(data)
+def verify(path: str | Path, data: bytes, kind: Kind) -> dict[str, str]:
+    """Return the metadata of a file; raise if it is damaged or of a later version."""
+    head, arrays = split_header(data)
     metadata = _metadata(path, head, kind)
     version = metadata.get("format_version", "")
     if not (version.isascii() and version.isdecimal() and len(version) < 10):
@@ -140,17 +140,17 @@ def verified(path: str | Path, data: bytes, kind: Kind) -> dict[str, str]:
     checksum = metadata.get("checksum", "")
     if not (checksum.isascii() and len(checksum) == len(BLANK)):
         raise kind.error(path, kind.damaged)
-    blank = head.replace(_field(checksum), _field(BLANK), 1)
-    if _digest(blank, arrays) != checksum:
+    blank = head.replace(_checksum_field(checksum), _checksum_field(BLANK), 1)
+    if _sha256(blank, arrays) != checksum:
         raise kind.error(path, kind.damaged)
     return metadata
 
 
 def notes_in(path: str | Path, metadata: dict[str, str], kind: Kind) -> dict[str, str]:
-    """The facts beside the value of a verified file."""
+    """Return the notes in the metadata of a verified file."""
     text = metadata.get("notes", "{}").encode("utf-8", "surrogatepass")
     try:
-        notes = _parsed(text, Room(len(text)))
+        notes = _parse_json(text, MemoryBudget(len(text)))
         if isinstance(notes, dict) and all(isinstance(v, str) for v in notes.values()):
             return notes
     except (ValueError, RecursionError):
@@ -168,7 +168,7 @@ def _metadata(path: str | Path, head: bytes, kind: Kind) -> dict[str, str]:
     if not has_format(head, kind):
         raise kind.error(path, kind.foreign)
     try:
-        metadata = _parsed(head[8:], Room(len(head)))["__metadata__"]
+        metadata = _parse_json(head[8:], MemoryBudget(len(head)))["__metadata__"]
         if all(isinstance(text, str) for text in metadata.values()):
             return metadata
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
@@ -176,42 +176,40 @@ def _metadata(path: str | Path, head: bytes, kind: Kind) -> dict[str, str]:
     raise kind.error(path, kind.damaged)
 
 
-def _parsed(text: bytes, room: Room) -> Any:
+def _parse_json(text: bytes, budget: MemoryBudget) -> Any:
     """Parse JSON of moderate size; refuse what readers may interpret differently."""
-    check_outline(text, room)
+    check_outline(text, budget)
     return json.loads(
         text,
-        object_pairs_hook=_unique,
-        parse_constant=_no_number,
-        parse_int=_whole,
+        object_pairs_hook=_refuse_repeated_names,
+        parse_constant=_refuse_constant,
+        parse_int=_parse_whole_number,
     )
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         raise ValueError("a name stands twice")
-    return found
+    return mapping
 
 
-def _whole(digits: str) -> int:
+def _parse_whole_number(digits: str) -> int:
     if len(digits) > MAX_DIGITS:
         raise ValueError(f"a number with {len(digits)} digits")
     return int(digits)
 
 
-def _no_number(text: str) -> Any:
+def _refuse_constant(text: str) -> Any:
     raise ValueError(f"{text} is no JSON")
 
 
-def unpack(
-    path: str | Path, data: bytes, metadata: dict[str, str], kind: Kind
-) -> Any:
-    """The value in a verified file."""
+def unpack(path: str | Path, data: bytes, metadata: dict[str, str], kind: Kind) -> Any:
+    """Rebuild the value in a verified file."""
     try:
-        room = Room(len(data))
-        tree = _parsed(metadata["tree"].encode("utf-8", "surrogatepass"), room)
-        decoder = Decoder(CODECS, safetensors.load(data), room, kind.devices)
+        budget = MemoryBudget(len(data))
+        tree = _parse_json(metadata["tree"].encode("utf-8", "surrogatepass"), budget)
+        decoder = Decoder(CODECS, safetensors.load(data), budget, kind.devices)
         value = decoder.decode(tree)
         decoder.check_all_used()
         if not isinstance(value, kind.holds):
@@ -220,7 +218,7 @@ def unpack(
     except UnknownClassError as error:
         raise kind.error(path, error) from None
     except Exception as error:  # a file made by hand can be wrong in any way
-        written = (
+        versions = (
             f"kernlets {metadata.get('library_version')} and scikit-learn "
             f"{metadata.get('sklearn_version')}"
         )
@@ -228,6 +226,6 @@ def unpack(
         reason = f"{error}" if is_plain else f"{type(error).__name__}: {error}"
         raise kind.error(
             path,
-            f"cannot be rebuilt ({reason}): it was written by {written}, load it with "
+            f"cannot be rebuilt ({reason}): it was written by {versions}, load it with "
             "these or fit the model again",
         ) from None  # the error may contain text from the file

@@ -20,9 +20,9 @@ from .container import (
     has_format,
     notes_in,
     pack,
-    split,
+    split_header,
     unpack,
-    verified,
+    verify,
 )
 
 FORMAT_VERSION = 1
@@ -63,9 +63,7 @@ CHECKPOINT = Kind(
 )
 
 
-def save(
-    model: Any, path: str | Path, *, notes: dict[str, str] | None = None
-) -> None:
+def save(model: Any, path: str | Path, *, notes: dict[str, str] | None = None) -> None:
     """Save a model, fitted or not, in one file.
 
     Parameters
@@ -173,20 +171,20 @@ def is_model(path: str | Path) -> bool:
 
 
 def info(path: str | Path) -> dict[str, Any]:
-    """What is in a model file: versions, checksum, notes, model, classes, arrays."""
+    """Return the content of a model file: versions, notes, model, classes, arrays."""
     data = Path(path).read_bytes()
-    metadata = verified(path, data, MODEL)
+    metadata = verify(path, data, MODEL)
     model = unpack(path, data, metadata, MODEL)
     return {
         **{key: value for key, value in metadata.items() if key != "tree"},
         "notes": notes_in(path, metadata, MODEL),
         "bytes": len(data),
-        **_described(path, model),
+        **_describe_model(path, model),
         "arrays": _shapes(data),
     }
 
 
-def _described(path: str | Path, model: Any) -> dict[str, Any]:
+def _describe_model(path: str | Path, model: Any) -> dict[str, Any]:
     classes = getattr(model, "classes_", None)
     names = getattr(model, "feature_names_in_", None)
     try:
@@ -207,12 +205,12 @@ def _write(data: bytes, path: str | Path) -> None:
 
 def _read(path: str | Path, kind: Kind) -> Any:
     data = Path(path).read_bytes()
-    return unpack(path, data, verified(path, data, kind), kind)
+    return unpack(path, data, verify(path, data, kind), kind)
 
 
 def _shapes(data: bytes) -> dict[str, str]:
-    """Type and shape of each array by its place in the model."""
-    header = json.loads(split(data)[0][8:])
+    """Return type and shape of every array by its path in the model."""
+    header = json.loads(split_header(data)[0][8:])
     return {
         name: f"{array['dtype']} {tuple(array['shape'])}"
         for name, array in header.items()

@@ -18,7 +18,7 @@ FLOOR = 2**24  # and for a file of any size
 COSTS = {b",": 32, b'"': 32, b"[": 64, b"{": 256}
 
 
-class Room:
+class MemoryBudget:
     """The memory that loading may take, counted before it is taken."""
 
     def __init__(self, file_bytes: int) -> None:
@@ -31,26 +31,26 @@ class Room:
             raise ValueError("it would take far more memory than the file has bytes")
 
 
-def check_outline(text: bytes, room: Room) -> None:
+def check_outline(text: bytes, budget: MemoryBudget) -> None:
     """Refuse JSON that is too deep or has too many parts, before it is read."""
-    marks = np.frombuffer(_without_escapes(text), np.uint8)
-    quotes = marks == ord('"')
+    characters = np.frombuffer(_without_escapes(text), np.uint8)
+    quotes = characters == ord('"')
     # sums that overflow keep whether they are odd: inside of text
     outside = np.cumsum(quotes, dtype=np.uint8) % 2 == 0
-    found = {mark: (marks == ord(mark)) & outside for mark in (b",", b"[", b"{")}
-    counts = {mark: int(np.count_nonzero(where)) for mark, where in found.items()}
+    is_mark = {mark: (characters == ord(mark)) & outside for mark in (b",", b"[", b"{")}
+    counts = {mark: int(np.count_nonzero(mask)) for mark, mask in is_mark.items()}
     counts[b'"'] = int(np.count_nonzero(quotes))
     if counts[b"{"] > MAX_OBJECTS:
         raise ValueError(f"it has more than {MAX_OBJECTS} objects")
-    opened = found[b"["] | found[b"{"]
-    closed = ((marks == ord("]")) | (marks == ord("}"))) & outside
+    opened = is_mark[b"["] | is_mark[b"{"]
+    closed = ((characters == ord("]")) | (characters == ord("}"))) & outside
     if _depth(opened, closed) > MAX_DEPTH:
         raise ValueError(f"it is nested more than {MAX_DEPTH} deep")
-    room.take(sum(COSTS[mark] * count for mark, count in counts.items()))
+    budget.take(sum(COSTS[mark] * count for mark, count in counts.items()))
 
 
 def _without_escapes(text: bytes) -> bytes:
-    """Text whose remaining quotes begin and end strings."""
+    """Remove escaped characters: the quotes that remain begin and end strings."""
     return text.replace(b"\\\\", b"").replace(b'\\"', b"")
 
 

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from ..backend.estimator import Estimator, as_fitted, note_params
 from ..fields import attributes, is_record, record_fields
 from ..registry import storable
-from .codec import Codec, Decoder, Node, PersistenceError, Place
+from .codec import Codec, Decoder, Node, PersistenceError, TreePosition
 from .parameters import SESSION_ONLY, check_parameters
 
 
@@ -23,15 +23,15 @@ class UnknownClassError(ValueError):
     """A file names a class that is not in the list."""
 
 
-def _class_name(value: Any, place: Place) -> str:
+def _class_name(value: Any, position: TreePosition) -> str:
     for name, cls in storable().items():
         if cls is type(value):
             return name
     problem = f"{type(value).__qualname__} is not a class that model files may name"
-    raise PersistenceError(place.path, problem)
+    raise PersistenceError(position.path, problem)
 
 
-def _class(name: Any) -> type:
+def _class_named(name: Any) -> type:
     cls = storable().get(name) if isinstance(name, str) else None
     if cls is None:
         raise UnknownClassError(
@@ -45,48 +45,48 @@ def _is_record(value: Any) -> bool:
     return is_record(value) and not isinstance(value, type)
 
 
-def _write_record(value: Any, place: Place) -> dict[str, Node]:
-    parts = place.children(attributes(value))
-    name = _class_name(value, place)
-    place.check(value)
-    return {"class": name, "fields": parts}
+def _write_record(value: Any, position: TreePosition) -> dict[str, Node]:
+    nodes = position.children(attributes(value))
+    name = _class_name(value, position)
+    position.check(value)
+    return {"class": name, "fields": nodes}
 
 
 def _read_record(node: dict[str, Node], decoder: Decoder) -> Any:
-    cls = _class(node["class"])
+    cls = _class_named(node["class"])
     if not is_record(cls):
         raise ValueError(f"{cls.__name__} is no record")
-    parts = decoder.children(node["fields"])
-    if parts.keys() != {*record_fields(cls)}:
-        raise ValueError(f"{cls.__name__} has other fields than {sorted(parts)}")
-    return decoder.check(cls(**parts))
+    values = decoder.children(node["fields"])
+    if values.keys() != {*record_fields(cls)}:
+        raise ValueError(f"{cls.__name__} has other fields than {sorted(values)}")
+    return decoder.check(cls(**values))
 
 
-def _write_estimator(value: BaseEstimator, place: Place) -> dict[str, Node]:
-    name, value = _class_name(value, place), as_fitted(value)
+def _write_estimator(value: BaseEstimator, position: TreePosition) -> dict[str, Node]:
+    name, value = _class_name(value, position), as_fitted(value)
     params = _without_session(value, value.get_params(deep=False))
-    nodes = place.children(params), place.children(attributes(value))
+    nodes = position.children(params), position.children(attributes(value))
     try:
         check_parameters(type(value), params)
     except ValueError as error:
-        raise PersistenceError(place.path, str(error)) from None
-    place.check(value)
+        raise PersistenceError(position.path, str(error)) from None
+    position.check(value)
     return {"class": name, "params": nodes[0], "state": nodes[1]}
 
 
 def _without_session(value: Any, params: dict[str, Any]) -> dict[str, Any]:
-    given = [name for name in SESSION_ONLY if params.get(name) is not None]
-    for name in given:
+    set_names = [name for name in SESSION_ONLY if params.get(name) is not None]
+    for name in set_names:
         warnings.warn(
             f"{type(value).__name__}: {name} is not part of a model file, set it "
             "again after loading",
             stacklevel=2,
         )
-    return {**params, **dict.fromkeys(given)}
+    return {**params, **dict.fromkeys(set_names)}
 
 
 def _read_estimator(node: dict[str, Node], decoder: Decoder) -> BaseEstimator:
-    cls = _class(node["class"])
+    cls = _class_named(node["class"])
     if not issubclass(cls, BaseEstimator):
         raise ValueError(f"{cls.__name__} is no estimator")
     params = decoder.children(node["params"])

@@ -24,7 +24,7 @@ MAX_JOBS = 256
 Constraints = dict[str, Any]
 
 #: Constraints of classes that have none themselves.
-MISSING: dict[type, Constraints] = {
+EXTRA_CONSTRAINTS: dict[type, Constraints] = {
     FeatureUnion: {
         "transformer_list": [list],
         "n_jobs": [Integral, None],
@@ -36,17 +36,21 @@ MISSING: dict[type, Constraints] = {
 
 
 def constraints_of(cls: type) -> Constraints:
-    """The constraints on the parameters of a class, as far as files can meet them."""
-    found = MISSING.get(cls) or getattr(cls, "_parameter_constraints", {})
-    return {name: _for_files(kinds) for name, kinds in found.items()}
+    """Return the constraints of the parameters of a class, adapted to files."""
+    constraints = EXTRA_CONSTRAINTS.get(cls) or getattr(
+        cls, "_parameter_constraints", {}
+    )
+    return {name: _for_files(kinds) for name, kinds in constraints.items()}
 
 
 def _for_files(kinds: list[Any] | str) -> list[Any] | str:
-    """Without functions; and anything with a length is not yet an array."""
+    """Remove functions from the allowed kinds, and say what an array-like may be."""
     if isinstance(kinds, str):  # "no_validation"
         return kinds
-    kept = [kind for kind in kinds if kind not in (callable, Callable, "array-like")]
-    return [*kept, np.ndarray, list, tuple] if "array-like" in kinds else kept
+    storable = [
+        kind for kind in kinds if kind not in (callable, Callable, "array-like")
+    ]
+    return [*storable, np.ndarray, list, tuple] if "array-like" in kinds else storable
 
 
 def check_parameters(cls: type, params: dict[str, Any]) -> None:
@@ -65,13 +69,13 @@ def check_parameters(cls: type, params: dict[str, Any]) -> None:
 
 
 def _takes_bool(kinds: list[Any] | str) -> bool:
-    """Whether booleans are allowed; as numbers they would be compiled for."""
-    meant = ("boolean", "verbose", "no_validation", bool, object)
-    return isinstance(kinds, str) or any(kind in meant for kind in kinds)
+    """Whether booleans are allowed; loops would be compiled anew for them."""
+    boolean_kinds = ("boolean", "verbose", "no_validation", bool, object)
+    return isinstance(kinds, str) or any(kind in boolean_kinds for kind in kinds)
 
 
 def _is_moderate(value: Any) -> bool:
-    """A number that fits into the integers of compiled loops, or anything else."""
+    """Whether a value, if it is a whole number, fits into integers of loops."""
     return not isinstance(value, Integral) or abs(int(value)) <= LARGEST
 
 
@@ -80,32 +84,36 @@ def _are_jobs(value: Any) -> bool:
 
 
 def _are_transformers(value: Any) -> bool:
-    """The parts of a union of features."""
+    """Whether these are the transformers of a union of features."""
     return all(_is_step(step, "transform", ("passthrough", "drop")) for step in value)
 
 
 def _are_steps(value: Any) -> bool:
-    """The steps of a pipeline: transformers, and an estimator of any kind."""
+    """Whether these are steps of a pipeline: transformers, then any estimator."""
     skipped = ("passthrough", None)
-    last = bool(value) and _is_step(value[-1], "get_params", skipped)
-    return last and all(_is_step(step, "transform", skipped) for step in value[:-1])
+    is_last_valid = bool(value) and _is_step(value[-1], "get_params", skipped)
+    return is_last_valid and all(
+        _is_step(step, "transform", skipped) for step in value[:-1]
+    )
 
 
 def _is_step(step: Any, method: str, skipped: tuple[Any, ...]) -> bool:
     """Whether a step has a printable name, and an estimator or a placeholder."""
     if type(step) is not tuple or len(step) != 2:
         return False
-    name, part = step
+    name, estimator = step
     is_named = isinstance(name, str) and name.isprintable()
-    if isinstance(part, BaseEstimator):
-        return is_named and hasattr(part, method)
-    return is_named and isinstance(part, (str, type(None))) and part in skipped
+    if isinstance(estimator, BaseEstimator):
+        return is_named and hasattr(estimator, method)
+    return (
+        is_named and isinstance(estimator, (str, type(None))) and estimator in skipped
+    )
 
 
 def _are_weights(value: Any) -> bool:
-    """Numbers by name."""
-    parts = {} if value is None else value
-    return all(isinstance(weight, (Real, type(None))) for weight in parts.values())
+    """Whether these are numbers by name."""
+    weights = {} if value is None else value
+    return all(isinstance(weight, (Real, type(None))) for weight in weights.values())
 
 
 def _is_range(value: Any) -> bool:

@@ -12,14 +12,14 @@ from scipy import sparse
 from ..backend.arrays import is_torch, to_device, to_numpy
 from ..config import options
 from ..fields import is_record
-from .codec import Codec, Decoder, Node, Place
+from .codec import Codec, Decoder, Node, TreePosition
 
 Parts = dict[str, Node]
 ARRAY_PARTS = ("tensor", "turned", "dtype", "shape", "finite")
 CSR_PARTS = ("data", "indices", "indptr")
 NOT_IN_JSON = ("nan", "inf", "-inf")  # Python's notation of these numbers
-MAX_ROOM = 64  # characters of a cell of text that need not be used
-MAX_TWINS = 64  # keys of a dict that may share their hash with another one
+MAX_UNUSED = 64  # characters of a cell of text that need not be used
+MAX_COLLISIONS = 64  # keys of a dict that may share their hash with another one
 MT_WORDS = 624  # length of the state of NumPy's Mersenne twister
 
 
@@ -41,25 +41,25 @@ def _read_float(node: Parts, decoder: Decoder) -> float:
     return float(node["value"])
 
 
-def _write_dict(value: dict[Any, Any], place: Place) -> Parts:
-    keys = place.items(value)
-    values = [place.child(str(key), item) for key, item in value.items()]
-    return {"keys": keys, "values": values}
+def _write_dict(value: dict[Any, Any], position: TreePosition) -> Parts:
+    key_nodes = position.items(value)
+    value_nodes = [position.child(str(key), item) for key, item in value.items()]
+    return {"keys": key_nodes, "values": value_nodes}
 
 
 def _read_dict(node: Parts, decoder: Decoder) -> dict[Any, Any]:
     keys, values = decoder.items(node["keys"]), decoder.items(node["values"])
     # dicts with many colliding keys are slow, and colliding numbers are easy to find
-    if len(keys) - len({hash(key) for key in keys}) > MAX_TWINS:
+    if len(keys) - len({hash(key) for key in keys}) > MAX_COLLISIONS:
         raise ValueError("a dict with keys that are made to collide")
-    found = dict(zip(keys, values, strict=True))
-    if len(found) < len(keys):
+    mapping = dict(zip(keys, values, strict=True))
+    if len(mapping) < len(keys):
         raise ValueError("a dict with a key that stands twice")
-    return found
+    return mapping
 
 
 def _is_plain(dtype: np.dtype) -> bool:
-    """A type of numbers that safetensors knows."""
+    """Whether safetensors can store numbers of this type."""
     return dtype.kind in "biuf" and dtype.itemsize <= 8
 
 
@@ -74,8 +74,8 @@ def _plain_dtype(name: str) -> np.dtype:
     return np.dtype(name)
 
 
-def _write_scalar(value: np.generic, place: Place) -> Parts:
-    return {"dtype": value.dtype.name, "value": place.child("value", value.item())}
+def _write_scalar(value: np.generic, position: TreePosition) -> Parts:
+    return {"dtype": value.dtype.name, "value": position.child("value", value.item())}
 
 
 def _read_scalar(node: Parts, decoder: Decoder) -> np.generic:
@@ -85,21 +85,21 @@ def _read_scalar(node: Parts, decoder: Decoder) -> np.generic:
     return _plain_dtype(node["dtype"]).type(value)
 
 
-def _write_array(array: np.ndarray, place: Place) -> Parts:
-    """Keep the memory order, because products round differently in the other one."""
-    turned = array.flags.f_contiguous and not array.flags.c_contiguous
-    plain = np.asarray(array.T if turned else array, order="C")
-    return {"tensor": place.tensor(plain), "turned": turned, **_facts(plain)}
+def _write_array(array: np.ndarray, position: TreePosition) -> Parts:
+    """Store the memory order too: products round differently in the other one."""
+    is_transposed = array.flags.f_contiguous and not array.flags.c_contiguous
+    plain = np.asarray(array.T if is_transposed else array, order="C")
+    return {"tensor": position.tensor(plain), "turned": is_transposed, **_facts(plain)}
 
 
-def _write_tensor(value: Any, place: Place) -> Parts:
-    """As an array: a model fitted on torch tensors is loaded as one on NumPy arrays."""
-    place_of = {"device": str(value.device)} if place.encoder.devices else {}
-    return {**_write_array(to_numpy(value), place), **place_of}
+def _write_tensor(value: Any, position: TreePosition) -> Parts:
+    """Write a torch tensor as an array, which a model is loaded with."""
+    device_node = {"device": str(value.device)} if position.encoder.devices else {}
+    return {**_write_array(to_numpy(value), position), **device_node}
 
 
 def _facts(array: np.ndarray) -> Parts:
-    """The facts about an array that are stored beside its content."""
+    """Return the facts about an array that are stored beside its content."""
     finite = array.dtype.kind != "f" or bool(np.isfinite(array).all())
     return {"dtype": array.dtype.name, "shape": [*array.shape], "finite": finite}
 
@@ -107,9 +107,9 @@ def _facts(array: np.ndarray) -> Parts:
 def _read_array(node: Parts, decoder: Decoder) -> np.ndarray:
     array = decoder.tensor(node["tensor"])
     _plain_dtype(array.dtype.name)
-    for name, found in _facts(array).items():
-        if node[name] != found:
-            raise ValueError(f"{name} is {found}, not {node[name]}")
+    for name, fact in _facts(array).items():
+        if node[name] != fact:
+            raise ValueError(f"{name} is {fact}, not {node[name]}")
     if type(node["turned"]) is not bool:
         raise ValueError("turned must be true or false")
     array = array.T if node["turned"] else array
@@ -119,12 +119,12 @@ def _read_array(node: Parts, decoder: Decoder) -> np.ndarray:
         return to_device(array)
 
 
-def _write_cells(array: np.ndarray, place: Place) -> Parts:
+def _write_cells(array: np.ndarray, position: TreePosition) -> Parts:
     values = array.ravel().tolist()
-    widest = _cell_bytes(values)
+    widest = _largest_cell_bytes(values)
     name = array.dtype.str if array.dtype.itemsize <= widest else f"<U{widest // 4}"
-    place.encoder.wide.append(_cells_bytes(len(values), np.dtype(name)))
-    return {"dtype": name, "shape": list(array.shape), "values": place.items(values)}
+    position.encoder.text_bytes.append(_total_cell_bytes(len(values), np.dtype(name)))
+    return {"dtype": name, "shape": list(array.shape), "values": position.items(values)}
 
 
 def _read_cells(node: Parts, decoder: Decoder) -> np.ndarray:
@@ -132,21 +132,21 @@ def _read_cells(node: Parts, decoder: Decoder) -> np.ndarray:
     if not all(map(_is_cell, values)):
         raise ValueError("cells with something else than text and numbers")
     dtype = _cell_dtype(node["dtype"], values)
-    decoder.room.take(_cells_bytes(len(values), dtype))
+    decoder.budget.take(_total_cell_bytes(len(values), dtype))
     cells = np.empty(len(values), dtype=object)
     cells[:] = values
     return cells.astype(dtype).reshape(shape)
 
 
 def _cell_dtype(name: Any, values: list[Any]) -> np.dtype:
-    """Text of some width that is needed, or objects."""
+    """Return the type of cells: text that is no wider than needed, or objects."""
     if name == "|O":
         return np.dtype(object)
     digits = name[2:] if isinstance(name, str) and name[:2] in ("<U", ">U") else ""
     is_text = all(isinstance(value, str) for value in values)
     if not (digits.isascii() and digits.isdecimal() and len(digits) < 10 and is_text):
         raise ValueError(f"dtype {name!r}")
-    if 4 * int(digits) > _cell_bytes(values):
+    if 4 * int(digits) > _largest_cell_bytes(values):
         raise ValueError(f"dtype {name!r} is wider than its cells")
     return np.dtype(name)
 
@@ -163,15 +163,15 @@ def _shape(node: Node) -> tuple[int, ...]:
     return tuple(node)
 
 
-def _cells_bytes(n: int, dtype: np.dtype) -> int:
-    """What n cells take, first as objects and then in their own type."""
+def _total_cell_bytes(n: int, dtype: np.dtype) -> int:
+    """Bytes that n cells take, as objects and in their type at the same time."""
     return n * (dtype.itemsize + np.dtype(object).itemsize)
 
 
-def _cell_bytes(values: list[Any]) -> int:
-    """What a cell may take: a small file must not become a huge array."""
+def _largest_cell_bytes(values: list[Any]) -> int:
+    """Bytes that a cell may take: a small file must not become a huge array."""
     texts = [text for text in values if isinstance(text, str)]
-    return 4 * max([MAX_ROOM, *map(len, texts)])
+    return 4 * max([MAX_UNUSED, *map(len, texts)])
 
 
 def _are_matrices(value: Any) -> bool:
@@ -179,33 +179,35 @@ def _are_matrices(value: Any) -> bool:
     if not isinstance(value, np.ndarray) or value.dtype != object or value.ndim != 1:
         return False
     cells = value.tolist()
-    plain = all(_is_number_array(cell) and cell.ndim == 2 for cell in cells)
-    return plain and len({cell.dtype for cell in cells}) == 1
+    are_number_arrays = all(_is_number_array(cell) and cell.ndim == 2 for cell in cells)
+    return are_number_arrays and len({cell.dtype for cell in cells}) == 1
 
 
-def _write_matrices(array: np.ndarray, place: Place) -> Parts:
-    """All numbers in one tensor: a model may hold thousands of series."""
+def _write_matrices(array: np.ndarray, position: TreePosition) -> Parts:
+    """Write all numbers as one tensor: a model may hold thousands of series."""
     shapes = np.array([cell.shape for cell in array], dtype=np.int64)
     numbers = np.concatenate([cell.ravel() for cell in array])
-    return place.children({"shapes": shapes, "numbers": numbers})
+    return position.children({"shapes": shapes, "numbers": numbers})
 
 
 def _read_matrices(node: Parts, decoder: Decoder) -> np.ndarray:
-    shapes, numbers = (decoder.decode(node[part]) for part in ("shapes", "numbers"))
-    arrays = isinstance(shapes, np.ndarray) and isinstance(numbers, np.ndarray)
-    if not (arrays and shapes.ndim == 2 and shapes.shape[1] == 2 and numbers.ndim == 1):
+    shapes, numbers = (decoder.decode(node[name]) for name in ("shapes", "numbers"))
+    are_arrays = isinstance(shapes, np.ndarray) and isinstance(numbers, np.ndarray)
+    if not (
+        are_arrays and shapes.ndim == 2 and shapes.shape[1] == 2 and numbers.ndim == 1
+    ):
         raise ValueError("matrices must have shapes and numbers")
     if shapes.dtype.kind != "i" or (shapes < 0).any() or (shapes > 2**31).any():
         raise ValueError("matrices with shapes that are none")
-    decoder.room.take(256 * len(shapes))
+    decoder.budget.take(256 * len(shapes))
     ends = np.cumsum(shapes[:, 0] * shapes[:, 1])
     if (ends[-1] if len(ends) else 0) != len(numbers) or (ends < 0).any():
         raise ValueError("matrices with more or fewer numbers than their shapes have")
-    found = np.empty(len(shapes), dtype=object)
-    parts = np.split(numbers, ends[:-1])
-    for i, (part, shape) in enumerate(zip(parts, shapes, strict=True)):
-        found[i] = part.reshape(shape)
-    return found
+    matrices = np.empty(len(shapes), dtype=object)
+    blocks = np.split(numbers, ends[:-1])
+    for i, (block, shape) in enumerate(zip(blocks, shapes, strict=True)):
+        matrices[i] = block.reshape(shape)
+    return matrices
 
 
 def _are_records(value: Any) -> bool:
@@ -219,38 +221,40 @@ def _read_records(node: Parts, decoder: Decoder) -> np.ndarray:
     records = decoder.items(node["items"])
     if not records or not all(map(is_record, records)):
         raise ValueError("records with something else among them")
-    found = np.empty(len(records), dtype=object)
+    array = np.empty(len(records), dtype=object)
     for i, record in enumerate(records):
-        found[i] = record
-    return found
+        array[i] = record
+    return array
 
 
-def _write_csr(matrix: Any, place: Place) -> Parts:
+def _write_csr(matrix: Any, position: TreePosition) -> Parts:
     csr = matrix.tocsr()
-    parts = place.children({part: getattr(csr, part) for part in CSR_PARTS})
-    return {"shape": list(csr.shape), **parts}
+    nodes = position.children({name: getattr(csr, name) for name in CSR_PARTS})
+    return {"shape": list(csr.shape), **nodes}
 
 
 def _read_csr(node: Parts, decoder: Decoder) -> sparse.csr_array:
-    parts = tuple(decoder.decode(node[part]) for part in CSR_PARTS)
+    arrays = tuple(decoder.decode(node[name]) for name in CSR_PARTS)
     shape = _shape(node["shape"])
-    _check_csr(shape, *parts)
-    return sparse.csr_array(parts, shape=shape)
+    _check_csr(shape, *arrays)
+    return sparse.csr_array(arrays, shape=shape)
 
 
 def _check_csr(shape: tuple[int, ...], data: Any, indices: Any, starts: Any) -> None:
-    """Check more than SciPy, whose products write wherever these indices point."""
-    arrays = isinstance(data, np.ndarray) and data.ndim == 1 and len(shape) == 2
-    if not (arrays and _are_places(indices) and _are_places(starts)):
+    """Check all indices, which SciPy does not: its products would write there."""
+    are_arrays = isinstance(data, np.ndarray) and data.ndim == 1 and len(shape) == 2
+    if not (are_arrays and _are_indices(indices) and _are_indices(starts)):
         raise ValueError("a sparse matrix must have a shape and three arrays")
     ends = np.append(starts, len(indices))
-    rises = len(starts) == shape[0] + 1 and ends[0] == 0 and (np.diff(ends) >= 0).all()
-    inside = (indices >= 0).all() and (indices < shape[1]).all()
-    if not (rises and inside and starts[-1] == len(indices) == len(data)):
+    is_sorted = (
+        len(starts) == shape[0] + 1 and ends[0] == 0 and (np.diff(ends) >= 0).all()
+    )
+    is_inside = (indices >= 0).all() and (indices < shape[1]).all()
+    if not (is_sorted and is_inside and starts[-1] == len(indices) == len(data)):
         raise ValueError("a sparse matrix with entries outside of it")
 
 
-def _are_places(array: Any) -> bool:
+def _are_indices(array: Any) -> bool:
     return isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind == "i"
 
 
@@ -260,8 +264,8 @@ def _is_default_generator(value: Any) -> bool:
     return is_generator and type(value.bit_generator) is np.random.PCG64
 
 
-def _write_generator(value: np.random.Generator, place: Place) -> Parts:
-    return {"state": place.child("state", value.bit_generator.state)}
+def _write_generator(value: np.random.Generator, position: TreePosition) -> Parts:
+    return {"state": position.child("state", value.bit_generator.state)}
 
 
 def _read_generator(node: Parts, decoder: Decoder) -> np.random.Generator:
@@ -270,8 +274,8 @@ def _read_generator(node: Parts, decoder: Decoder) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
-def _write_random_state(value: np.random.RandomState, place: Place) -> Parts:
-    return {"state": place.child("state", value.get_state())}
+def _write_random_state(value: np.random.RandomState, position: TreePosition) -> Parts:
+    return {"state": position.child("state", value.get_state())}
 
 
 def _read_random_state(node: Parts, decoder: Decoder) -> np.random.RandomState:
@@ -303,11 +307,11 @@ VALUES = (
         _read_float,
         ("value",),
     ),
-    Codec(None, _exactly(list), lambda value, place: place.items(value)),
+    Codec(None, _exactly(list), lambda value, position: position.items(value)),
     Codec(
         "tuple",
         _exactly(tuple),
-        lambda value, place: {"items": place.items(value)},
+        lambda value, position: {"items": position.items(value)},
         lambda node, decoder: tuple(decoder.items(node["items"])),
         ("items",),
     ),
@@ -331,7 +335,7 @@ VALUES = (
     Codec(
         "records",
         _are_records,
-        lambda value, place: {"items": place.items(value)},
+        lambda value, position: {"items": position.items(value)},
         _read_records,
         ("items",),
     ),

@@ -1,6 +1,6 @@
-"""Files made of columns: .csv and .tsv text, Parquet.
+"""Reads .csv and .tsv text.
 
-One column may hold the labels (see `table.label_column`), all others must be numbers.
+One column may hold the labels (see `label_column`), all others must be numbers.
 A first column without a name is the row index that pandas and R write, and is left out.
 Text is parsed by NumPy's compiled reader; a file that it refuses is read again, cell
 by cell, to find the faulty cells.
@@ -11,33 +11,22 @@ from __future__ import annotations
 import csv
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
-from kernlets.datasets.header import LOOKED_AT, MISSING, has_header, is_number
-from kernlets.datasets.row_ids import are_row_names, check_keep, tell_left_out
-from kernlets.datasets.table_types import (
-    SHOWN,
-    DataFileError,
-    Request,
-    Table,
-    feature_columns,
-    label_column,
-    optional_import,
-    printable,
-    refuse_gaps,
-    refuse_large,
-    refuse_twins,
-)
+from .errors import MAX_NAMES, DataFileError, quote_cell
+from .find_columns import feature_columns, label_column
+from .header import LOOKED_AT, MISSING, has_header, is_number
+from .row_ids import are_row_names, check_keep, warn_of_left_out
+from .table import Request, Table, text_array
 
 #: Marks of missing values that are never labels.
 NO_LABELS = ("", "?", "nan")
-TEXT_TYPES = ("string", "large_string")  # of Parquet
 ZEROS = "bytes of zero, as no text has: save it as UTF-8"
 NEVER_IN_LABELS = ("\n", "\r", "\0")
 WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")  # as Python writes it, at most 18 digits
@@ -47,12 +36,12 @@ DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ].*)?")
 
 
 @dataclass
-class Layout:
-    """The layout of a text file, and what was met while parsing it."""
+class TextLayout:
+    """The layout of a text file, and the labels and commas that parsing met."""
 
     delimiter: str
     names: list[str] | None
-    width: int
+    n_columns: int
     label: int | None
     features: list[int]
     gaps: bool = False
@@ -64,25 +53,26 @@ class Layout:
     is_certain: bool = False  # ... unless another one cannot be
 
     def converters(self, as_written: bool) -> dict[int | str, Callable[[str], float]]:
-        """For NumPy's reader: labels become codes, names of rows NaN.
+        """Return converters for NumPy's reader: labels become codes, row names NaN.
 
-        Features are converted here only where gaps or commas are `as_written`.
+        Features are converted, too, if `as_written` is true: cells may then be empty,
+        and decimals may be written with a comma.
         """
-        found: dict[int | str, Callable[[str], float]] = {
-            j: _zero for j in range(self.width) if j not in self.features
+        converters: dict[int | str, Callable[[str], float]] = {
+            j: _ignore_cell for j in range(self.n_columns) if j not in self.features
         }
         for j in self.unnamed:
-            found[j] = _row_number if j == 0 else _blank
+            converters[j] = _row_number if j == 0 else _require_empty
         if self.label is not None:
-            found[self.label] = self._code
+            converters[self.label] = self._label_code
         return (
-            {**found, **dict.fromkeys(self.features, self.number)}
+            {**converters, **dict.fromkeys(self.features, self.number)}
             if as_written
-            else found
+            else converters
         )
 
     def number(self, cell: str) -> float:
-        """The number in a cell, NaN where it says that there is none."""
+        """Return the number in a cell, or NaN for a mark of a missing value."""
         cell = cell.strip()
         if self.gaps and cell.lower() in MISSING:
             return np.nan
@@ -99,16 +89,16 @@ class Layout:
         return float(cell)
 
     def title(self, j: int) -> str:
-        """The name of a column in a message, or its index."""
-        return shown(self.names[j]) if self.names else str(j)
+        """Return the name of a column for a message, or its index."""
+        return quote_cell(self.names[j]) if self.names else str(j)
 
     @property
     def other_label(self) -> str:
-        """What to do if a column of text holds the labels."""
+        """Advice for a column of text, which may hold the labels."""
         advice = ", or set label to the column of labels"
         return advice if self.label is None else ""
 
-    def _code(self, text: str) -> float:
+    def _label_code(self, text: str) -> float:
         if any(mark in text for mark in NEVER_IN_LABELS):
             raise ValueError("a label on several lines")
         return self.codes.setdefault(text.strip(), len(self.codes))
@@ -117,7 +107,7 @@ class Layout:
 def read_text(path: Path, request: Request) -> Table:
     """Read .csv or .tsv text; a header line and a label column are optional."""
     try:
-        layout = _layout(path, request)
+        layout = _find_layout(path, request)
         return _parse(path, layout)
     except UnicodeDecodeError as error:
         raise DataFileError(
@@ -131,9 +121,9 @@ def read_text(path: Path, request: Request) -> Table:
         ) from error
 
 
-def _layout(path: Path, request: Request) -> Layout:
-    delimiter = _delimiter(path)
-    head = _head(path, delimiter)
+def _find_layout(path: Path, request: Request) -> TextLayout:
+    delimiter = _find_delimiter(path)
+    head = _first_rows(path, delimiter)
     comma = _has_decimal_commas(head, delimiter)
     if comma:
         head = [[_with_point(cell) for cell in row] for row in head]
@@ -157,10 +147,10 @@ def _layout(path: Path, request: Request) -> Layout:
     features = feature_columns(path, names, len(data[0]), label, request)
     if names is not None:
         check_keep(path, [names[j] for j in features], request)
-    width, keep = len(data[0]), request.keep if names else None
+    n_columns, keep = len(data[0]), request.keep if names else None
     unnamed = tuple(j for j, n in enumerate(names or []) if not n and j != label)
-    return Layout(
-        delimiter, names, width, label, features, request.gaps, unnamed, comma, keep
+    return TextLayout(
+        delimiter, names, n_columns, label, features, request.gaps, unnamed, comma, keep
     )
 
 
@@ -170,29 +160,29 @@ def _open_text(path: Path) -> IO[str]:
     return path.open(encoding="utf-16" if is_wide else "utf-8-sig", newline="")
 
 
-def _head(path: Path, delimiter: str) -> list[list[str]]:
-    """The first rows of cells."""
+def _first_rows(path: Path, delimiter: str) -> list[list[str]]:
+    """Read the first rows of cells."""
     with _open_text(path) as file:
-        return [row for _, row in islice(_rows(file, delimiter), LOOKED_AT)]
+        return [row for _, row in islice(_text_rows(file, delimiter), LOOKED_AT)]
 
 
-def _delimiter(path: Path) -> str:
-    """Comma, semicolon or tab: the one that gives the most numbers.
+def _find_delimiter(path: Path) -> str:
+    """Return the one of comma, semicolon and tab that gives the most numbers.
 
-    Where none gives any, it is the most frequent one in the first line.
+    If none gives any number, the most frequent one in the first line is returned.
     """
     with _open_text(path) as file:
-        first = file.readline()
-    if "\0" in first:
+        first_line = file.readline()
+    if "\0" in first_line:
         raise DataFileError(path, f"has {ZEROS}")
 
-    def judgement(mark: str) -> tuple[int, int]:
-        cells = [cell for row in _head(path, mark) for cell in row]
+    def score_delimiter(mark: str) -> tuple[int, int]:
+        cells = [cell for row in _first_rows(path, mark) for cell in row]
         if mark != ",":
             cells = [_with_point(cell) for cell in cells]
-        return sum(map(is_number, cells)), first.count(mark)
+        return sum(map(is_number, cells)), first_line.count(mark)
 
-    return max(",;\t", key=judgement)
+    return max(",;\t", key=score_delimiter)
 
 
 def _has_decimal_commas(head: list[list[str]], delimiter: str) -> bool:
@@ -208,39 +198,39 @@ def _with_point(cell: str) -> str:
     return cell.replace(",", ".") if is_decimal else cell
 
 
-def _rows(file: IO[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """(line number, cells) of each line that is not blank."""
+def _text_rows(file: IO[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line number, cells) of each line that is not blank."""
     reader = csv.reader(file, delimiter=delimiter)
     return ((reader.line_num, row) for row in reader if "".join(row).strip() or row[1:])
 
 
-def _zero(cell: str) -> float:
+def _ignore_cell(cell: str) -> float:
     return 0.0
 
 
 def _row_number(cell: str) -> float:
-    """The number of a row, NaN where it has a name."""
+    """Return the number of a row, or NaN if the row has a name."""
     return float(cell) if is_number(cell) else np.nan
 
 
-def _blank(cell: str) -> float:
+def _require_empty(cell: str) -> float:
     if cell.strip():
         raise ValueError("a cell in a column without a name")
     return 0.0
 
 
-def _parse(path: Path, layout: Layout) -> Table:
+def _parse(path: Path, layout: TextLayout) -> Table:
     try:
-        cells = _cells(path, layout)
+        cells = _read_cells(path, layout)
     except UnicodeDecodeError:
         raise
     except ValueError as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # wrapped by NumPy
             raise error.__cause__ from None
-        others = _without_row_names(path, layout)
-        if others != layout.features:
+        features = _without_row_names(path, layout)
+        if features != layout.features:
             layout.codes.clear()
-            return _parse(path, replace(layout, features=others))
+            return _parse(path, replace(layout, features=features))
         _blame_cells(path, layout)
         raise DataFileError(path, f"{error}: correct the file") from error
     if layout.doubtful and not layout.is_certain:
@@ -255,20 +245,20 @@ def _parse(path: Path, layout: Layout) -> Table:
     y = None
     if layout.label is not None:
         codes = cells[:, layout.label].astype(int)
-        y = _labels(path, codes, layout)
+        y = _decode_labels(path, codes, layout)
         _mention_first_label(path, codes, layout)
     X = cells[:, layout.features]
-    bad = np.isinf(X) if layout.gaps else ~np.isfinite(X)
-    if bad.any():
+    is_bad = np.isinf(X) if layout.gaps else ~np.isfinite(X)
+    if is_bad.any():
         _blame_cells(path, layout)
     return Table(X, y, names)
 
 
-def _cells(path: Path, layout: Layout) -> np.ndarray:
-    """All cells, by the first way of reading numbers that takes them."""
-    in_head = layout.comma
-    ways = [] if in_head else [(False, False)]  # the fast one, by NumPy alone
-    ways += [(False, True)] if layout.gaps and not in_head else []
+def _read_cells(path: Path, layout: TextLayout) -> np.ndarray:
+    """Read all cells by the first way of writing numbers that fits them."""
+    commas_in_head = layout.comma
+    ways = [] if commas_in_head else [(False, False)]  # the fast one, by NumPy alone
+    ways += [(False, True)] if layout.gaps and not commas_in_head else []
     ways += [(True, True)] if layout.delimiter != "," else []
     for layout.comma, as_written in ways[:-1]:
         try:
@@ -279,11 +269,11 @@ def _cells(path: Path, layout: Layout) -> np.ndarray:
     try:
         return _loadtxt(path, layout, as_written)
     except ValueError:
-        layout.comma = in_head
+        layout.comma = commas_in_head
         raise
 
 
-def _loadtxt(path: Path, layout: Layout, as_written: bool) -> np.ndarray:
+def _loadtxt(path: Path, layout: TextLayout, as_written: bool) -> np.ndarray:
     with _open_text(path) as file:
         lines = (line for line in file if line.strip(" \r\n"))
         return np.loadtxt(
@@ -298,7 +288,7 @@ def _loadtxt(path: Path, layout: Layout, as_written: bool) -> np.ndarray:
 
 
 def _check_row_numbers(path: Path, column: np.ndarray) -> None:
-    """Refuse a first column that lost its name, say if it is left out on a guess."""
+    """Refuse a first column that lost its name; warn if it may be a feature."""
     numbers = column[~np.isnan(column)]
     if np.any((numbers < 0) | (numbers % 1 != 0)):
         raise DataFileError(
@@ -314,13 +304,13 @@ def _check_row_numbers(path: Path, column: np.ndarray) -> None:
         )
 
 
-def _labels(path: Path, codes: np.ndarray, layout: Layout) -> np.ndarray:
-    """Labels as integers if all are written as such, else the text in the file."""
+def _decode_labels(path: Path, codes: np.ndarray, layout: TextLayout) -> np.ndarray:
+    """Return labels as integers if all are written as integers, else as text."""
     text = list(layout.codes)
     values = [label for label in text if label.lower() not in MISSING]
     are_whole = all(map(WHOLE.fullmatch, values)) and bool(values)
-    marks = MISSING if are_whole else NO_LABELS
-    missing = [layout.codes[label] for label in text if label.lower() in marks]
+    missing_marks = MISSING if are_whole else NO_LABELS
+    missing = [layout.codes[label] for label in text if label.lower() in missing_marks]
     if missing:
         row = int(np.flatnonzero(np.isin(codes, missing))[0])
         line, _ = next(_data_rows(path, layout, row))
@@ -329,11 +319,11 @@ def _labels(path: Path, codes: np.ndarray, layout: Layout) -> np.ndarray:
     return y[codes]
 
 
-def _mention_first_label(path: Path, codes: np.ndarray, layout: Layout) -> None:
-    """Say so if the first line, taken for a row, may name the columns."""
+def _mention_first_label(path: Path, codes: np.ndarray, layout: TextLayout) -> None:
+    """Warn if the first line, which was read as a row, may name the columns."""
     counts = np.bincount(codes)
     if layout.names is None and counts[0] == 1 and np.all(counts[1:] > 1):
-        label = shown(next(iter(layout.codes)))
+        label = quote_cell(next(iter(layout.codes)))
         if len(counts) > 1 and not is_number(label.strip("'")):
             warnings.warn(
                 f"{path}: line 1 is taken for a row, the only one of class {label}: "
@@ -342,52 +332,48 @@ def _mention_first_label(path: Path, codes: np.ndarray, layout: Layout) -> None:
             )
 
 
-def text_array(text: list[str]) -> np.ndarray:
-    """Text of any length as objects: one long text does not make all others wide."""
-    texts = np.empty(len(text), dtype=object)
-    texts[:] = text
-    return texts
-
-
 def _data_rows(
-    path: Path, layout: Layout, first: int = 0
+    path: Path, layout: TextLayout, first_row: int = 0
 ) -> Iterator[tuple[int, list[str]]]:
-    """(line number, cells) of the rows of data, from a given row on."""
+    """Yield (line number, cells) of the rows of data from the row `first` on."""
     with _open_text(path) as file:
-        rows = _rows(file, layout.delimiter)
-        yield from islice(rows, first + int(layout.names is not None), None)
+        rows = _text_rows(file, layout.delimiter)
+        yield from islice(rows, first_row + int(layout.names is not None), None)
 
 
-def _blame_cells(path: Path, layout: Layout) -> None:
+def _blame_cells(path: Path, layout: TextLayout) -> None:
     """Raise for the first row that does not fit, all columns of text, or one cell."""
-    first: tuple[int, int, str] | None = None
+    first_problem: tuple[int, int, str] | None = None
     texts: dict[int, str] = {}
     in_first_line = True
     for line, row in _data_rows(path, layout):
         _check_row(path, layout, line, row)
         for j in layout.features:
-            problem = _problem(row[j].strip(), layout)
+            problem = _cell_problem(row[j].strip(), layout)
             if problem is None:
                 continue
-            first = first or (line, j, problem)
+            first_problem = first_problem or (line, j, problem)
             if not is_number(row[j]) and row[j].strip().lower() not in MISSING:
                 in_first_line &= line == 1 or j in texts
-                texts.setdefault(j, f"{layout.title(j)} (line {line}: {shown(row[j])})")
+                texts.setdefault(
+                    j, f"{layout.title(j)} (line {line}: {quote_cell(row[j])})"
+                )
     if len(texts) > 1:
-        more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
+        ending = f" and {len(texts) - MAX_NAMES} more" if len(texts) > MAX_NAMES else ""
         raise DataFileError(
             path,
-            f"columns {', '.join([*texts.values()][:SHOWN])}{more} hold something else "
-            f"than numbers: encode them as numbers or remove them{layout.other_label}"
+            f"columns {', '.join([*texts.values()][:MAX_NAMES])}{ending} hold "
+            f"something else than numbers: encode them as numbers or remove "
+            f"them{layout.other_label}"
             + (", or header if line 1 names the columns" if in_first_line else ""),
         )
-    if first is not None:
-        line, j, problem = first
+    if first_problem is not None:
+        line, j, problem = first_problem
         raise DataFileError(path, f"column {layout.title(j)}, line {line}: {problem}")
 
 
-def _without_row_names(path: Path, layout: Layout) -> list[int]:
-    """The features but columns of another text in each row, with a word on these."""
+def _without_row_names(path: Path, layout: TextLayout) -> list[int]:
+    """Return the features without columns of distinct texts, and warn of those."""
     if layout.keep is None or layout.names is None:
         return layout.features
     cells: dict[int, set[str]] = {
@@ -396,25 +382,25 @@ def _without_row_names(path: Path, layout: Layout) -> list[int]:
     n_rows = 0
     for _, row in _data_rows(path, layout):
         n_rows += 1
-        for j, others in list(cells.items()):
-            text = row[j].strip() if len(row) == layout.width else ""
-            if text in others or is_number(text) or text.lower() in MISSING:
+        for j, texts in list(cells.items()):
+            text = row[j].strip() if len(row) == layout.n_columns else ""
+            if text in texts or is_number(text) or text.lower() in MISSING:
                 del cells[j]
             else:
-                others.add(text)
-    out = [j for j in cells if are_row_names(layout.names[j], n_rows)]
-    if len(out) == len(layout.features):
+                texts.add(text)
+    left_out = [j for j in cells if are_row_names(layout.names[j], n_rows)]
+    if len(left_out) == len(layout.features):
         return layout.features
-    tell_left_out(path, [layout.names[j] for j in out])
-    return [j for j in layout.features if j not in out]
+    warn_of_left_out(path, [layout.names[j] for j in left_out])
+    return [j for j in layout.features if j not in left_out]
 
 
-def _check_row(path: Path, layout: Layout, line: int, row: list[str]) -> None:
+def _check_row(path: Path, layout: TextLayout, line: int, row: list[str]) -> None:
     """Raise for a row of another width, or with a cell that cannot be where it is."""
-    if len(row) != layout.width:
+    if len(row) != layout.n_columns:
         raise DataFileError(
             path,
-            f"line {line} has {len(row)} cells instead of {layout.width}: "
+            f"line {line} has {len(row)} cells instead of {layout.n_columns}: "
             "complete or remove it",
         )
     if layout.label is not None:
@@ -428,33 +414,34 @@ def _check_row(path: Path, layout: Layout, line: int, row: list[str]) -> None:
         if j > 0 and row[j].strip():
             raise DataFileError(
                 path,
-                f"column {j + 1} has no name in line 1, but {shown(row[j])} in line "
-                f"{line}: name it, or remove it",
+                f"column {j + 1} has no name in line 1, but {quote_cell(row[j])} in "
+                f"line {line}: name it, or remove it",
             )
 
 
-def _problem(cell: str, layout: Layout) -> str | None:
-    """What is wrong with the cell of a feature."""
+def _cell_problem(cell: str, layout: TextLayout) -> str | None:
+    """Say what is wrong with the cell of a feature, or return None."""
     if cell.lower() in MISSING:
         if layout.gaps:
             return None
         if not cell:
             return "the cell is empty: fill it in or drop the row"
-        return f"{shown(cell)} stands for no value: fill it in or drop the row"
+        return f"{quote_cell(cell)} stands for no value: fill it in or drop the row"
     if layout.comma and COMMA.fullmatch(cell):
         return None
     if not is_number(cell):
-        return f"{shown(cell)} {_why_no_number(cell, layout)}{layout.other_label}"
+        return f"{quote_cell(cell)} {_why_no_number(cell, layout)}{layout.other_label}"
     if layout.comma and "." in cell:
         return (
-            f"{shown(cell)} has a decimal point, other cells a comma: use one of them"
+            f"{quote_cell(cell)} has a decimal point, other cells a comma: use one of "
+            "them"
         )
     if not np.isfinite(float(cell)):
-        return f"{shown(cell)} is not finite: replace it or drop the row"
+        return f"{quote_cell(cell)} is not finite: replace it or drop the row"
     return None
 
 
-def _why_no_number(cell: str, layout: Layout) -> str:
+def _why_no_number(cell: str, layout: TextLayout) -> str:
     if COMMA.fullmatch(cell) and not DOUBTFUL.fullmatch(cell):
         return "has a decimal comma: write a decimal point"
     if re.fullmatch(r"[+-]?\d{1,3}([,.' ]\d{3})+([.,]\d+)?", cell):
@@ -462,123 +449,3 @@ def _why_no_number(cell: str, layout: Layout) -> str:
     if DATE.fullmatch(cell):
         return "is a date: write a number, as of days since some date"
     return "is not a number: correct it"
-
-
-def shown(cell: str) -> str:
-    """The content of a cell in quotation marks."""
-    return repr(printable(cell.strip()))
-
-
-def read_parquet(path: Path, request: Request) -> Table:
-    """Read Parquet columns; needs pyarrow."""
-    parquet = optional_import("pyarrow.parquet", "parquet", path)
-    schema = parquet.read_schema(path)
-    row_names = columns_of_row_names(path, request)
-    names, features, label = numeric_columns(path, schema, request, row_names)
-    with parquet.ParquetFile(path, read_dictionary=text_columns(schema)) as file:
-        used = features if label is None else [*features, label]
-        refuse_large(path, 8 * file.metadata.num_rows * len(used))
-        table = file.read(columns=used)
-    complete = used if not request.gaps else used[len(features) :]
-    for name in complete:
-        refuse_nulls(path, name, table.column(name))
-    X = np.stack([table.column(name).to_numpy() for name in features], axis=1)
-    refuse_gaps(path, X, names, request.gaps)
-    y = None if label is None else column_labels(table.column(label))
-    return Table(X, y, names)
-
-
-def text_columns(schema: Any) -> list[str]:
-    """Names of the columns of text, which are read as a dictionary and codes.
-
-    A text that many rows have in common is then in memory only once.
-    """
-    columns = zip(schema.names, schema.types, strict=True)
-    return [name for name, kind in columns if str(kind) in TEXT_TYPES]
-
-
-def column_labels(column: Any) -> np.ndarray:
-    """Labels of a Parquet column; numbers are not turned into Python objects."""
-    import pyarrow.types as types
-
-    if types.is_dictionary(column.type) and str(column.type.value_type) in TEXT_TYPES:
-        column = column.unify_dictionaries().combine_chunks()
-        texts = text_array(column.dictionary.to_pylist())
-        return texts[column.indices.to_numpy()]
-    y = column.to_numpy()
-    wide = {"i": np.int64, "f": np.float64}.get(y.dtype.kind)
-    if wide is not None:
-        return y.astype(wide)
-    values = column.to_pylist()
-    is_text = all(isinstance(value, str) for value in values)
-    return text_array(values) if is_text else np.asarray(values)
-
-
-def numeric_columns(
-    path: Path, schema: Any, request: Request, row_names: Sequence[str] = ()
-) -> tuple[list[str], list[str], str | None]:
-    """Names of the features as text and as in the file, and that of the labels.
-
-    Columns of `row_names` are left out.
-    """
-    names = [str(name) for name in schema.names]
-    if "" in names[1:]:
-        raise DataFileError(
-            path, f"column {names.index('', 1) + 1} has no name: name it, or remove it"
-        )
-    numeric = [_is_numeric_type(kind) for kind in schema.types]
-    label = label_column(path, names, numeric, request)
-    features = feature_columns(path, names, len(names), label, request)
-    check_keep(path, [names[j] for j in features], request)
-    refuse_twins(path, [names[j] for j in features])
-    out = [names[j] for j in features if names[j] in row_names]
-    if len(out) < len(features):
-        tell_left_out(path, out)
-        features = [j for j in features if names[j] not in out]
-    texts = [
-        f"{shown(names[j])} ({schema.types[j]})" for j in features if not numeric[j]
-    ]
-    if texts:
-        more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
-        raise DataFileError(
-            path,
-            f"columns {', '.join(texts[:SHOWN])}{more} hold no numbers: encode them as "
-            "numbers or remove them"
-            + ("" if label is not None else ", or set label to the column of labels"),
-        )
-    own = [schema.names[j] for j in features]
-    labels = None if label is None else schema.names[label]
-    return [names[j] for j in features], own, labels
-
-
-def columns_of_row_names(path: Path, request: Request) -> list[str]:
-    """Names of the columns of a Parquet file with another text in each row."""
-    if request.keep is None:
-        return []
-    parquet = optional_import("pyarrow.parquet", "parquet", path)
-    texts = text_columns(parquet.read_schema(path))
-    row_names = []
-    with parquet.ParquetFile(path, read_dictionary=texts) as file:
-        n_rows = file.metadata.num_rows
-        for name in texts:
-            if name not in request.keep and are_row_names(name, n_rows):
-                column = file.read(columns=[name]).column(0)
-                if column.null_count == 0 and len(column.unique()) == n_rows > 1:
-                    row_names.append(name)
-    return row_names
-
-
-def _is_numeric_type(kind: Any) -> bool:
-    import pyarrow.types as types
-
-    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-
-
-def refuse_nulls(path: Path, name: str, column: Any, first: int = 0) -> None:
-    """Raise if a column has empty cells; `first` is the number of its first row."""
-    if column.null_count:
-        row = first + column.is_null().to_pylist().index(True)
-        raise DataFileError(
-            path,
-            f"column {printable(name)!r}, row {row} is empty: fill it in or drop it",
-        )

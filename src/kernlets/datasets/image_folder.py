@@ -11,17 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.backend.text import printable
-from kernlets.datasets.table_types import (
+from ..backend.text import printable
+from .errors import (
     DataFileError,
-    Request,
-    Table,
-    listed,
+    list_names,
     optional_import,
     reading,
     refuse_large,
     refuse_special,
 )
+from .table import Request, Table
 
 SUFFIXES = frozenset(
     ".png .jpg .jpeg .bmp .gif .pgm .ppm .pnm .tif .tiff .webp".split()
@@ -57,17 +56,17 @@ def read_folder(path: Path, request: Request) -> Table:
         if number == 0:
             refuse_large(path, len(files) * pixels.nbytes)
             X = np.empty((len(files), *pixels.shape), dtype=np.float32)
-        X[number] = _same_shape(file, pixels, X.shape[1:])
+        X[number] = _check_shape(file, pixels, X.shape[1:])
     has_labels = labelled and request.label is not False
     y = np.array([file.parent.name for file in files]) if has_labels else None
-    names = [_shown(file.relative_to(path).as_posix()) for file in files]
+    names = [_printable_name(file.relative_to(path).as_posix()) for file in files]
     return Table(
         X.reshape(len(X), -1), y, None, X.shape[1:], np.array(names, dtype=object)
     )
 
 
-def _shown(name: str) -> str:
-    """The name of a file, without characters that control a terminal."""
+def _printable_name(name: str) -> str:
+    """Return the name of a file without characters that control a terminal."""
     return name if name.isprintable() else printable(name)
 
 
@@ -77,24 +76,26 @@ def _image_files(path: Path) -> list[Path]:
     empty = [folder.name for folder in folders if not _images_in(folder)]
     if files and empty:
         raise DataFileError(path, f"has no image in {empty[0]!r}: fill or remove it")
-    beside = _images_in(path)
-    if files and beside:
+    unsorted_files = _images_in(path)
+    if files and unsorted_files:
         warnings.warn(
             f"{path}: images beside the sub-folders are left out: "
-            f"{listed([file.name for file in beside])}",
+            f"{list_names([file.name for file in unsorted_files])}",
             stacklevel=2,
         )
-    files = files or beside
+    files = files or unsorted_files
     if not files:
         kinds = ", ".join(sorted(SUFFIXES))
         raise DataFileError(
             path, f"is a folder without images ({kinds}): make one sub-folder per class"
         )
-    others = [name for folder in {f.parent for f in files} for name in _others(folder)]
-    if others:
+    other_names = [
+        name for folder in {f.parent for f in files} for name in _other_names(folder)
+    ]
+    if other_names:
         warnings.warn(
             f"{path}: files that are no images by their names are left out: "
-            f"{listed(sorted(others))}",
+            f"{list_names(sorted(other_names))}",
             stacklevel=2,
         )
     return files
@@ -105,8 +106,8 @@ def _is_class(path: Path) -> bool:
     return path.is_dir() and not is_hidden
 
 
-def _others(folder: Path) -> list[str]:
-    """Names in a folder of images that are not those of images."""
+def _other_names(folder: Path) -> list[str]:
+    """Return the names of files in a folder of images that are no images."""
     return [
         file.name
         for file in folder.iterdir()
@@ -118,7 +119,7 @@ def _others(folder: Path) -> list[str]:
 
 
 def _images_in(folder: Path) -> list[Path]:
-    """Image files in order; pipes are refused, since opening one waits for ever."""
+    """Return image files in order; refuse pipes, since opening one waits for ever."""
     files = sorted(
         file
         for file in folder.iterdir()
@@ -130,8 +131,8 @@ def _images_in(folder: Path) -> list[Path]:
 
 
 @contextmanager
-def opened_picture(path: Path) -> Iterator[Any]:
-    """An image of Pillow, not yet decoded.
+def open_picture(path: Path) -> Iterator[Any]:
+    """Open an image with Pillow, which decodes it later.
 
     Pillow is given a file in place of its name, since it would map that into memory,
     and reads TIFF files that are to be turned wrongly then.
@@ -149,25 +150,25 @@ def opened_picture(path: Path) -> Iterator[Any]:
 def read_pixels(
     path: Path, color: bool = False, size: tuple[int, int] | None = None
 ) -> np.ndarray:  # (h, w) or (h, w, 3), float32
-    """One image as it is seen, in [0, 1] with white = 1, as `read_folder` describes."""
+    """Read one image as numbers in [0, 1] with white = 1; see `read_folder`."""
     from PIL import Image
 
-    with reading(path), opened_picture(path) as image:
+    with reading(path), open_picture(path) as image:
         frames = getattr(image, "n_frames", 1)
         if frames > 1 and image.format != "MPO":  # whose other pictures are previews
             raise DataFileError(
                 path, f"holds {frames} pictures: save one of them alone"
             )
-        deep = _DeepGrey.of(image)
-        image = turned(image)
-        if deep is None:
-            image = _opaque(path, image).convert("RGB" if color else "L")
+        deep_grey = _DeepGrey.of(image)
+        image = turn_upright(image)
+        if deep_grey is None:
+            image = _put_on_white(path, image).convert("RGB" if color else "L")
         else:
-            image = Image.fromarray(deep.shares_of_white(path, image))
+            image = Image.fromarray(deep_grey.shares_of_white(path, image))
         if size is not None:
             image = image.resize(size[::-1])
         pixels = np.array(image, dtype=np.float32)
-    if deep is None:
+    if deep_grey is None:
         pixels /= np.float32(255)
     else:
         pixels = pixels.clip(0, 1)  # interpolation goes beyond
@@ -175,8 +176,8 @@ def read_pixels(
     return pixels
 
 
-def turned(image: Any) -> Any:
-    """An image as its EXIF data say; Pillow turns TIFF files when it decodes them."""
+def turn_upright(image: Any) -> Any:
+    """Turn an image as its EXIF data say; Pillow itself turns TIFF files."""
     from PIL import ImageOps
 
     image.load()
@@ -188,8 +189,8 @@ def has_transparency(image: Any) -> bool:
     return image.mode in WITH_ALPHA or "transparency" in image.info
 
 
-def _opaque(path: Path, image: Any) -> Any:
-    """Eight bits in grey or in colours, on white where the picture is transparent."""
+def _put_on_white(path: Path, image: Any) -> Any:
+    """Convert to eight bits, in grey or in colours, with white behind transparency."""
     from PIL import Image
 
     if image.mode not in EIGHT_BITS:
@@ -216,7 +217,7 @@ class _DeepGrey:
 
     @classmethod
     def of(cls, image: Any) -> _DeepGrey | None:
-        """The storage of an opened image, None if it has eight bits."""
+        """Return how an opened image is stored, or None if it has eight bits."""
         if image.mode not in ("I", "F") and not image.mode.startswith("I;16"):
             return None
         transparent = image.info.get("transparency")
@@ -228,7 +229,7 @@ class _DeepGrey:
         return cls(tags[BITS][0], kind == 2, kind == 3, white_is_zero)
 
     def shares_of_white(self, path: Path, image: Any) -> np.ndarray:  # (h, w), float32
-        """Grey values between 0, black, and 1, white."""
+        """Return grey values between 0, black, and 1, white."""
         pixels = np.asarray(image)
         if self.bits == 32 and not self.is_signed and not self.is_float:
             pixels = pixels.view(np.uint32)  # Pillow reads them as signed
@@ -254,7 +255,7 @@ class _DeepGrey:
         return shares
 
 
-def _same_shape(file: Path, pixels: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _check_shape(file: Path, pixels: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     if pixels.shape != shape:
         problem = f"has shape {pixels.shape}, the first image {shape}: "
         problem += "make all images the same size or give "

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernlets.backend.samples import as_series
+from ..backend.samples import as_series
 
-CONSTANT = 1e-10  # deviation, as a share of the mean, of a series that does not vary
+MIN_RELATIVE_STD = (
+    1e-10  # deviation, as a share of the mean, of a series that does not vary
+)
 
 
 def z_normalize(X: Any) -> list[np.ndarray]:  # of (T, c)
@@ -26,12 +28,12 @@ def z_normalize(X: Any) -> list[np.ndarray]:  # of (T, c)
     >>> datasets.z_normalize([[1.0, 2.0, 3.0]])[0].round(3).ravel().tolist()
     [-1.225, 0.0, 1.225]
     """
-    return [_standard(series) for series in as_series(X)]
+    return [_standardize(series) for series in as_series(X)]
 
 
-def _standard(series: np.ndarray) -> np.ndarray:
+def _standardize(series: np.ndarray) -> np.ndarray:
     mean, std = series.mean(axis=0), series.std(axis=0)
-    varies = std > CONSTANT * np.abs(mean)
+    varies = std > MIN_RELATIVE_STD * np.abs(mean)
     centred = np.where(varies, series - mean, 0.0)
     return (centred / np.where(varies, std, 1.0)).astype(series.dtype)
 
@@ -55,16 +57,16 @@ def covariances(X: Any, shrinkage: float = 0.0) -> np.ndarray:  # (n, c, c)
     """
     if not 0 <= shrinkage <= 1:
         raise ValueError(f"shrinkage={shrinkage!r} must be from 0 to 1")
-    found = []
+    matrices = []
     for i, signal in enumerate(as_series(X)):
         if len(signal) < 2:
             raise ValueError(f"series {i} has one step, a covariance needs two or more")
         centred = signal - signal.mean(axis=0)
-        found.append(_shrunk(centred.T @ centred / (len(signal) - 1), shrinkage))
-    return np.stack(found) if found else np.empty((0, 1, 1))
+        matrices.append(_shrink(centred.T @ centred / (len(signal) - 1), shrinkage))
+    return np.stack(matrices) if matrices else np.empty((0, 1, 1))
 
 
-def _shrunk(matrix: np.ndarray, shrinkage: float) -> np.ndarray:
+def _shrink(matrix: np.ndarray, shrinkage: float) -> np.ndarray:
     level = shrinkage * np.trace(matrix) / len(matrix)
     return (1 - shrinkage) * matrix + level * np.eye(len(matrix), dtype=matrix.dtype)
 

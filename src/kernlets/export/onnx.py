@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from .. import __version__
 from ..backend.arrays import is_array, to_numpy
 from ..backend.atomic import atomic_write
-from .deciders import graph_of
-from .graph import Graph, Node, Value
+from .graph import Node, OperationGraph, Value
+from .outputs import graph_of
 
 OPSET = 17  # operators of 2022, which runtimes of that year know
 IR_VERSION = 8
@@ -63,102 +63,106 @@ def to_onnx(model: Any, path: str | Path | None = None, *, dtype: Any = None) ->
     """
     onnx = _onnx()
     check_is_fitted(model)
-    found = _model(onnx, graph_of(model, precision(model, dtype)), model)
-    onnx.checker.check_model(found)
+    proto = _model_proto(onnx, graph_of(model, precision(model, dtype)), model)
+    onnx.checker.check_model(proto)
     if path is not None:
         with atomic_write(path) as file:
-            file.write(found.SerializeToString())
-    return found
+            file.write(proto.SerializeToString())
+    return proto
 
 
 def _onnx() -> Any:
     try:
         return import_module("onnx")
     except ImportError as error:
-        raise ImportError(
-            "to_onnx needs onnx: pip install 'kernlets[onnx]'"
-        ) from error
+        raise ImportError("to_onnx needs onnx: pip install 'kernlets[onnx]'") from error
 
 
 def precision(model: Any, dtype: Any = None) -> np.dtype:
-    """The type asked for, or the widest among the tables of a model."""
+    """Return the requested type, or the widest type among the tables of a model."""
     if dtype is None:
-        kinds = {str(array.dtype) for array in _tables(model)}
+        kinds = {str(array.dtype) for array in _number_tables(model)}
         return np.dtype("float32" if kinds == {"float32"} else "float64")
     if str(np.dtype(dtype)) not in TYPES:
         raise ValueError(f"dtype={dtype!r} must be one of {', '.join(TYPES)}")
     return np.dtype(dtype)
 
 
-def _tables(part: Any) -> Iterator[np.ndarray]:
-    """Atoms, landmarks, projections: what our parts hold as rows of numbers.
+def _number_tables(value: Any) -> Iterator[np.ndarray]:
+    """Yield empty arrays with the types of the atoms, landmarks and projections.
 
-    Those of scikit-learn are in float64 whatever the rows are.
+    Attributes of scikit-learn's classes are skipped: they are in float64 whatever the
+    type of the rows is.
     """
-    if isinstance(part, (list, tuple)):
-        for each in part:
-            yield from _tables(each)
-    elif isinstance(part, Pipeline):
-        yield from _tables([step for _, step in part.steps])
-    elif is_array(part) and part.ndim == 2:
-        yield from _floats(part)
-    elif hasattr(part, "_model_array"):
-        yield from _floats(part._model_array)
-    elif type(part).__module__.startswith("kernlets."):
-        yield from _tables(list(vars(part).values()))
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _number_tables(item)
+    elif isinstance(value, Pipeline):
+        yield from _number_tables([step for _, step in value.steps])
+    elif is_array(value) and value.ndim == 2:
+        yield from _empty_float_tables(value)
+    elif hasattr(value, "_model_array"):
+        yield from _empty_float_tables(value._model_array)
+    elif type(value).__module__.startswith("kernlets."):
+        yield from _number_tables(list(vars(value).values()))
 
 
-def _floats(array: Any) -> list[np.ndarray]:
-    """An empty array of the same type, if there are floating-point numbers."""
+def _empty_float_tables(array: Any) -> list[np.ndarray]:
+    """Return an empty array of the same type if it is a floating-point type."""
     tables = [] if array is None else [to_numpy(array[:0])]
     return [table for table in tables if table.dtype.kind == "f"]
 
 
-def _model(onnx: Any, graph: Graph, model: Any) -> Any:
-    """The messages of ONNX for a graph."""
+def _model_proto(onnx: Any, graph: OperationGraph, model: Any) -> Any:
+    """Convert a graph to a ModelProto of ONNX."""
     helper, from_array = onnx.helper, onnx.numpy_helper.from_array
     body = helper.make_graph(
-        [_node(onnx, node) for node in graph.nodes],
+        [_node_proto(onnx, node) for node in graph.nodes],
         "kernlets",
-        [_tensor(onnx, value) for value in graph.inputs.values()],
-        [_tensor(onnx, value) for value in graph.outputs.values()],
-        [from_array(_plain(a), name) for name, a in graph.constants.items()],
+        [_value_info(onnx, value) for value in graph.inputs.values()],
+        [_value_info(onnx, value) for value in graph.outputs.values()],
+        [
+            from_array(_with_python_strings(a), name)
+            for name, a in graph.constants.items()
+        ],
     )
-    made = {"producer_name": "kernlets", "producer_version": __version__}
+    producer = {"producer_name": "kernlets", "producer_version": __version__}
     opset = [helper.make_opsetid("", OPSET)]
-    found = helper.make_model(body, opset_imports=opset, ir_version=IR_VERSION, **made)
-    helper.set_model_props(found, _facts(model))
-    return found
+    proto = helper.make_model(
+        body, opset_imports=opset, ir_version=IR_VERSION, **producer
+    )
+    helper.set_model_props(proto, _properties(model))
+    return proto
 
 
-def _facts(model: Any) -> dict[str, str]:
-    """What a program may want to know of the model."""
-    facts = {"model": type(model).__name__}
+def _properties(model: Any) -> dict[str, str]:
+    """Return properties that programs can read: the class and the feature names."""
+    properties = {"model": type(model).__name__}
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
-        facts["feature_names"] = json.dumps([str(name) for name in names])
-    return facts
+        properties["feature_names"] = json.dumps([str(name) for name in names])
+    return properties
 
 
-def _node(onnx: Any, node: Node) -> Any:
+def _node_proto(onnx: Any, node: Node) -> Any:
     settings = dict(node.settings)
     if "to" in settings:
-        settings["to"] = _kind(onnx, np.dtype(settings["to"]))
+        settings["to"] = _element_type(onnx, np.dtype(settings["to"]))
     return onnx.helper.make_node(node.op, node.inputs, [node.output], **settings)
 
 
-def _tensor(onnx: Any, value: Value) -> Any:
+def _value_info(onnx: Any, value: Value) -> Any:
     shape = ["rows" if size is None else size for size in value.shape]
-    kind = _kind(onnx, value.dtype)
+    kind = _element_type(onnx, value.dtype)
     return onnx.helper.make_tensor_value_info(value.name, kind, shape)
 
 
-def _kind(onnx: Any, dtype: np.dtype) -> int:
+def _element_type(onnx: Any, dtype: np.dtype) -> int:
     if dtype.kind == "U":
         return int(onnx.TensorProto.STRING)
     return int(onnx.helper.np_dtype_to_tensor_dtype(dtype))
 
 
-def _plain(array: np.ndarray) -> np.ndarray:
-    """Text as Python's strings, which ONNX takes."""
+def _with_python_strings(array: np.ndarray) -> np.ndarray:
+    """Convert arrays of text to Python strings, which ONNX takes."""
     return array.astype(object) if array.dtype.kind == "U" else array

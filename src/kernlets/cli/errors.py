@@ -1,4 +1,4 @@
-"""What all commands share: one-line errors and warnings, and ``--debug``.
+"""Errors and warnings of all commands on one line, in the words of the command line.
 
 Exit codes: 0 for success, 1 for an error in data, model or parameters, 2 for a
 command line that cannot be understood, 130 after Ctrl-C (see `kernlets.__main__`).
@@ -6,6 +6,7 @@ command line that cannot be understood, 130 after Ctrl-C (see `kernlets.__main__
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -13,7 +14,6 @@ import typer
 from typer.core import TyperGroup
 
 from ..backend.text import printable
-from .wording import in_shell
 
 INTERRUPTED = 130  # 128 + SIGINT, the convention of shells
 #: Errors that a user can understand; others should be reported as bugs.
@@ -61,10 +61,10 @@ def _is_interruption(error: BaseException | None) -> bool:
 
 
 def _explain(error: Exception) -> str:
-    """The message on one line."""
+    """Return the message of an error on one line."""
     if isinstance(error, OSError):
-        what = error.strerror or str(error)
-        text = what if error.filename is None else f"{error.filename}: {what}"
+        reason = error.strerror or str(error)
+        text = reason if error.filename is None else f"{error.filename}: {reason}"
     elif hasattr(error, "in_shell"):  # an `OverMemory` or `DataFileError`
         text = in_shell(error.in_shell)
     elif isinstance(error, MemoryError):
@@ -78,3 +78,32 @@ def _explain(error: Exception) -> str:
 
 def _show_warning(message: Any, *_: Any, **__: Any) -> None:
     typer.echo(f"warning: {printable(in_shell(str(message)))}", err=True)
+
+
+OPTIONS = {
+    "label": "--label",
+    "device": "--device",
+    "memory": "--memory",
+    "n_threads": "--threads",
+    "n_landmarks": "--n-landmarks",
+    "landmarks": "--landmarks",
+    "n_nonzero_coefs": "--sparsity",
+    "max_iter": "--iterations",
+    "random_state": "--seed",
+}
+"""Parameters that have an option of their own, whichever part of a model has them."""
+
+ASSIGNMENT = re.compile(rf"(?<![\w(.])(?<!, )({'|'.join(OPTIONS)})=(?=\S)")
+CONSTRAINT = re.compile(rf"^The '({'|'.join(OPTIONS)})' parameter of (\w+) must be")
+PICTURES_NEEDED = "pass some rows, or begin the pipeline with UnitNorm"
+
+
+def in_shell(text: str) -> str:
+    """A message with options in place of parameters that are given outside of calls.
+
+    >>> in_shell("label=9 is outside: use NystroemMap(kernel, n_landmarks=5)")
+    '--label 9 is outside: use NystroemMap(kernel, n_landmarks=5)'
+    """
+    text = CONSTRAINT.sub(lambda m: f"{OPTIONS[m[1]]} ({m[1]} of {m[2]}) must be", text)
+    text = ASSIGNMENT.sub(lambda match: f"{OPTIONS[match[1]]} ", text)
+    return text.replace(PICTURES_NEEDED, "give some with --data, or fit --scale unit")

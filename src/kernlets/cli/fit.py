@@ -1,0 +1,341 @@
+"""The work of `kernlets fit`: it checks, reads, splits, fits, saves and prints.
+
+`split_rows` holds rows out for ``--holdout``. `suit_memory` finds out before a fit
+whether its method can learn from rows that do not fit into memory: learners refuse
+these themselves, but behind a map only when the map has been fitted.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from math import ceil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import typer
+from sklearn.base import is_classifier, is_outlier_detector
+
+from ..backend.lazy_rows import COPIES
+from ..backend.masks import has_gaps
+from ..backend.pipelines import last_step, steps_of, takes_gaps
+from ..backend.row_names import set_row_names
+from ..backend.rows import come_in_blocks, count_rows, fit_at_once
+from ..backend.text import size_text
+from ..classifiers import ResidualClassifier
+from ..classifiers.coding import CodingClassifier
+from ..config import options
+from ..datasets import Table
+from ..datasets.header import is_number
+from ..imputers import DictionaryImputer
+from ..landmarks.select import default_count
+from ..learners import KSVD, BudgetKernelDL
+from ..learners.linear_atoms import LinearAtoms
+from .apply import check_labels, score_facts
+from .input_data import Columns, Source, connect_cluster, count_features, name_of
+from .model_info import atoms_text, first_step, note_feature_names, show_facts
+from .output_files import check_checkpoints, check_model, save_or_rescue
+from .progress import fit_with_progress
+from .recipe import Recipe
+
+
+@contextmanager
+def session(
+    memory: str | None,
+    threads: int | None,
+    device: str | None = None,
+    checkpoint: Path | None = None,
+    scheduler: str | None = None,
+) -> Iterator[None]:
+    """Set the options of the library, and connect to a cluster, for one command."""
+    changes: dict[str, Any] = {"memory": memory, "n_threads": threads}
+    changes |= {"device": device, "checkpoint": checkpoint}
+    set_options = {name: v for name, v in changes.items() if v is not None}
+    with options(**set_options), connect_cluster(scheduler):
+        yield
+
+
+def check_resume(
+    checkpoint: Path | None, resume: bool, files: Iterable[Path | None] = ()
+) -> None:
+    """Refuse to resume from nothing, and to mix with the checkpoints of another fit.
+
+    The folder must not be one of the files that the command reads and writes.
+    """
+    if checkpoint is None:
+        if resume:
+            raise typer.BadParameter("needs --checkpoint DIR", param_hint="--resume")
+    elif not resume and next(checkpoint.rglob("*.checkpoint"), None) is not None:
+        raise ValueError(
+            f"{checkpoint}: holds the checkpoints of a fit: add --resume to go on with "
+            "it, or name another folder"
+        )
+    check_checkpoints(checkpoint, files)
+
+
+def fit_model(
+    recipe: Recipe,
+    source: Source,
+    path: Path,
+    test: Path | None,
+    quiet: bool,
+    force: bool = False,
+    holdout: float | None = None,
+) -> None:
+    """Fit, save and print the results. All input is read before the fit begins."""
+    check_model(path, force)
+    if test is not None and holdout is not None:
+        raise ValueError("--test and --holdout are two ways to score: give one of them")
+    train = source.read()
+    recipe, scaling = recipe.scaled_for(train)
+    model = recipe.build(train.y is not None, has_gaps(train.X))
+    changes = suit_memory(model, train, recipe.method)
+    if is_classifier(model) and isinstance(train.y, np.ndarray):
+        _check_classes(source.name, train.y)
+    columns = _columns_of_rows(source.name, train, takes_gaps(model))
+    held_out, numbers = None, None
+    if test is not None:
+        labelled = is_classifier(model)
+        held_out = source.beside(test).read(columns, labelled)
+        if labelled:
+            check_labels(name_of(test), held_out.y, train.y)
+    if holdout is not None:
+        train, numbers, held_out = split_rows(train, holdout, recipe.seed)
+    start = time.perf_counter()
+    fit_with_progress(model, train.X, train.y, count_rows(train.X), quiet)
+    seconds = time.perf_counter() - start
+    row_names = fitted_row_names(model, numbers if train.files is None else train.files)
+    search, model = search_facts(model), best_pipeline(model)
+    set_row_names(first_step(model), row_names)
+    note_feature_names(model, columns.names)
+    notes = {"data": Path(source.name).name, "rows": str(count_rows(train.X))}
+    save_or_rescue(model, path, notes)  # before anything else can fail
+    facts = {}
+    if not quiet:
+        facts = search | changes | _fit_facts(model, train, seconds, path, str(scaling))
+    if held_out:
+        scores = score_facts(model, held_out)
+        facts |= scores
+        measured_on = "rows that were held out" if test is None else test.name
+        save_or_rescue(model, path, notes | scores | {"measured on": measured_on})
+    show_facts(facts)
+
+
+def _check_classes(name: str, labels: np.ndarray) -> None:
+    """Refuse labels that are measurements; warn if no two rows have the same label."""
+    classes = np.unique(labels)
+    if len(classes) and all(is_number(str(label)) for label in classes):
+        fractions = [str(label) for label in classes if float(label) % 1 != 0]
+        if fractions:
+            raise ValueError(
+                f"{name}: labels such as {fractions[0]} are measurements, not classes: "
+                "name the column of classes with --label, or write classes as words"
+            )
+    if 1 < len(classes) == len(labels):
+        warnings.warn(
+            f"{name}: every row has a label of its own: name the column of classes "
+            "with --label"
+        )
+
+
+def _columns_of_rows(name: str, rows: Table, allow_missing: bool) -> Columns:
+    """Return the columns of training rows; warn if their names cannot be used."""
+    columns = Columns.of_rows(rows, allow_missing)
+    if columns.names is None and rows.feature_names is not None:
+        warnings.warn(
+            f"{name}: some columns have the same name: the model will match columns by "
+            "position"
+        )
+    return columns
+
+
+def _fit_facts(
+    model: Any, rows: Table, seconds: float, path: Path, scaling: str
+) -> dict[str, str]:
+    return {
+        "rows": f"{count_rows(rows.X)} of {count_features(rows)} features",
+        **_missing_facts(model, rows),
+        "scaling": scaling,
+        **_kind_facts(model, rows),
+        "atoms": atoms_text(model),
+        "training": f"{seconds:.2f} s",
+        "model": f"{path} ({size_text(path.stat().st_size)})",
+    }
+
+
+def _missing_facts(model: Any, rows: Table) -> dict[str, str]:
+    """Return the share of missing cells, and how the model treats them."""
+    if not has_gaps(rows.X):
+        return {}
+    is_imputed = isinstance(steps_of(model)[0], DictionaryImputer)
+    treatment = "filled in over similar rows" if is_imputed else "taken as unknown"
+    return {"missing": f"{np.isnan(rows.X).mean():.1%} of the cells, {treatment}"}
+
+
+def _kind_facts(model: Any, rows: Table) -> dict[str, str]:
+    """Return the number of classes, or of outliers among the training rows."""
+    if is_outlier_detector(model):
+        return {"outliers": f"{np.count_nonzero(last_step(model).labels_)} of these"}
+    unlabelled = "none: one dictionary for all rows (name labels with --label)"
+    return {"classes": unlabelled if rows.y is None else str(len(model.classes_))}
+
+
+class HoldoutSplit(NamedTuple):
+    """Rows to fit, their numbers in the file, and rows to score."""
+
+    fitted: Table
+    numbers: np.ndarray
+    held_out: Table
+
+
+def split_rows(rows: Table, share: float, seed: int) -> HoldoutSplit:
+    """Split rows into those to fit and those to score, by the shares of classes."""
+    from sklearn.model_selection import train_test_split
+
+    if rows.y is None or not isinstance(rows.X, np.ndarray):
+        raise ValueError(
+            "--holdout needs labelled rows that fit into memory: name the label column "
+            "with --label, or give other rows with --test"
+        )
+    labels = np.asarray(rows.y)
+    has_single_row = np.unique(labels, return_counts=True)[1].min() < 2
+    n_classes, n_held_out = len(np.unique(labels)), ceil(share * len(labels))
+    if not has_single_row and min(n_held_out, len(labels) - n_held_out) < n_classes:
+        raise ValueError(
+            f"--holdout {share:g} of {len(labels)} rows is {n_held_out}, but there are "
+            f"{n_classes} classes to fit and to score: give more rows, or another share"
+        )
+    row_numbers = train_test_split(
+        np.arange(len(labels)),
+        test_size=share,
+        random_state=seed,
+        stratify=None if has_single_row else labels,
+    )
+    fit_numbers, score_numbers = map(np.sort, row_numbers)
+    return HoldoutSplit(
+        _take_rows(rows, fit_numbers),
+        fit_numbers,
+        _take_rows(rows, score_numbers),
+    )
+
+
+def _take_rows(rows: Table, row_numbers: np.ndarray) -> Table:
+    files = None if rows.files is None else rows.files[row_numbers]
+    return rows._replace(
+        X=rows.X[row_numbers], y=np.asarray(rows.y)[row_numbers], files=files
+    )
+
+
+def best_pipeline(model: Any) -> Any:
+    """Return the best pipeline of a search, or the model itself."""
+    return getattr(model, "best_pipeline_", model)
+
+
+def fitted_row_names(model: Any, names: np.ndarray | None) -> np.ndarray | None:
+    """Return the names, or numbers in the file, of the rows that a model was fitted to.
+
+    A search that has no time for all rows fits its best pipeline to some of them.
+    """
+    best_rows = getattr(model, "best_rows_", None)
+    return (
+        names if best_rows is None else best_rows if names is None else names[best_rows]
+    )
+
+
+def search_facts(model: Any) -> dict[str, str]:
+    """Return what a search tried and chose as facts for the summary of a fit."""
+    if not hasattr(model, "best_pipeline_"):
+        return {}
+    best = model.best_params_
+    setting = ", ".join(f"{key} {value:g}" for key, value in best["setting"].items())
+    bandwidth = "" if best["kernel"] == "linear" else f" x {best['width']:.3g}"
+    descriptions = [
+        best["family"],
+        f"scale {best['scale']}",
+        f"{best['kernel']}{bandwidth}",
+    ]
+    return {
+        "candidates": f"{model.n_candidates_} tried",
+        "chosen": ", ".join([*descriptions, setting] if setting else descriptions),
+        "cross-validation": f"{model.best_score_:.4f}",
+    }
+
+
+PARALLEL_UPDATE = "ksvd-parallel"
+
+
+def suit_memory(model: Any, rows: Table, method: str) -> dict[str, str]:
+    """Let K-SVD learn from sums where rows do not fit into memory.
+
+    Other methods are refused. The result is a fact for the summary if K-SVD was set.
+    """
+    learner = _learner(model)
+    if not _needs_all_rows(learner, rows):
+        return {}
+    n_bytes = 0 if come_in_blocks(rows.X) else _needed_bytes(model, rows)
+    if fit_at_once(rows.X, n_bytes):
+        return {}
+    if type(learner) is KSVD and learner.update == "ksvd" and not learner.steady:
+        _set_learner(model, KSVD(**{**learner.get_params(), "update": PARALLEL_UPDATE}))
+        return {"update": f"{PARALLEL_UPDATE}, because rows do not fit into memory"}
+    amount = f", up to {size_text(n_bytes)}" if n_bytes else ""
+    raise ValueError(
+        f"--method {method} needs all rows in memory{amount}, and they are too many "
+        f"for the memory option of {size_text(options.memory)}, or on a cluster: "
+        "raise --memory, leave --scheduler out, or use --method mod (with --map "
+        "nystroem for a kernel), which reads rows in blocks"
+    )
+
+
+def _learner(model: Any) -> Any:
+    """Return the learner at the end of a model, for each class or for all rows."""
+    final_step = last_step(model)
+    if isinstance(final_step, ResidualClassifier):
+        return KSVD() if final_step.learner is None else final_step.learner
+    return final_step
+
+
+def _set_learner(model: Any, learner: KSVD) -> None:
+    final_step = last_step(model)
+    if isinstance(final_step, ResidualClassifier):
+        final_step.set_params(learner=learner)
+    else:
+        final_step.set_params(update=learner.update)
+
+
+def _needs_all_rows(learner: Any, rows: Table) -> bool:
+    """Whether a method cannot read these rows in blocks.
+
+    Methods of other kinds refuse a memory map before they begin.
+    """
+    if isinstance(learner, LinearAtoms):
+        return learner._needs_all_codes()
+    if come_in_blocks(rows.X):
+        return not isinstance(learner, BudgetKernelDL)
+    return isinstance(learner, CodingClassifier)
+
+
+def _needed_bytes(model: Any, rows: Table) -> int:
+    """Return the bytes that are needed to learn from the largest class."""
+    n_rows, n_largest = count_rows(rows.X) or 0, 0
+    if rows.y is not None and isinstance(last_step(model), ResidualClassifier):
+        n_largest = int(np.unique(np.asarray(rows.y), return_counts=True)[1].max())
+    itemsize = min(8, max(4, getattr(rows.X, "dtype", np.dtype(float)).itemsize))
+    columns = _max_features(model, n_rows, count_features(rows))
+    return COPIES * (n_largest or n_rows) * columns * itemsize
+
+
+def _max_features(model: Any, n_rows: int, n_columns: int) -> int:
+    """Return the largest number of features that the learner may get."""
+    for step in steps_of(model)[:-1]:
+        params = step.get_params(deep=False)
+        if "n_components" not in params:
+            continue
+        counts = [params["n_components"], params.get("n_landmarks")]
+        exact = [n for n in counts if isinstance(n, int)]
+        shares = [int(n * n_rows) for n in counts[1:] if isinstance(n, float)]
+        n_columns = min([*exact, *(shares or [default_count(n_rows)])])
+    return n_columns

@@ -1,0 +1,274 @@
+"""Reads the rows of a command: from files, standard input, pipes or a cluster."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..backend.arrays import is_dask
+from ..backend.cluster import dask_files
+from ..backend.pipelines import takes_gaps
+from ..backend.rows import count_rows, row_batches
+from ..config import options
+from ..datasets import DataFileError, Table, open_rows, read_table
+from ..datasets.errors import optional_import
+from ..datasets.find_columns import label_column, refuse_missing
+from ..datasets.parquet import numeric_columns
+from ..datasets.rows_on_disk import parquet_bytes, parquet_files
+from ..datasets.table import Request
+from .model_info import feature_names
+from .progress import rows_progress
+
+MEMORY_SHARE = 4  # files above this part of the memory option stay on disk
+FOLDER = "folders of images"
+KINDS_OF_OPTIONS = {
+    "key": (".npz", ".mat"),
+    "size": (FOLDER,),
+    "header": (".csv", ".tsv"),
+}
+"""Options of reading, and the kinds of data that they are for."""
+BATCH_BYTES = 64 * 2**20  # of rows that are predicted or coded at a time
+
+
+class Columns(NamedTuple):
+    """The columns that a model expects."""
+
+    n_features: int
+    names: tuple[str, ...] | None = None  # None: matched by position
+    allow_missing: bool = False  # whether cells may be empty
+
+    @classmethod
+    def of_model(cls, model: Any) -> Columns:
+        """The columns that a model was fitted to."""
+        return cls(model.n_features_in_, feature_names(model), takes_gaps(model))
+
+    @classmethod
+    def of_rows(cls, rows: Table, allow_missing: bool) -> Columns:
+        """The columns of rows, by name if names are unique."""
+        names = rows.feature_names
+        is_unique = names is not None and len(set(names)) == len(names)
+        return cls(
+            count_features(rows),
+            tuple(names) if names and is_unique else None,
+            allow_missing,
+        )
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file or folder of data, and the options of reading it."""
+
+    path: Path
+    label: str | None = None
+    key: str | None = None
+    size: tuple[int, int] | None = None
+    header: bool | None = None
+    use_labels: bool = True
+    on_cluster: bool = False
+    keep: tuple[str, ...] | None = None  # features that look like row numbers
+
+    @property
+    def name(self) -> str:
+        """The name of the data in messages."""
+        return name_of(self.path)
+
+    def read(self, expected: Columns | None = None, labelled: bool = False) -> Table:
+        """Read rows with the columns that a model expects, and labels if there are any.
+
+        For a fit, cells may be empty: the model is then built for missing values.
+        """
+        self._check_options()
+        columns = expected or Columns(0, allow_missing=True)
+        keep = self.keep if expected is None else None
+        with as_file(self.path) as path:
+            rows = replace(self, path=path)._open_table(
+                columns.names, columns.allow_missing, keep
+            )
+        n_features = count_features(rows)
+        if expected is not None and n_features != expected.n_features:
+            raise DataFileError(
+                self.name,
+                f"has {n_features} features, the model {expected.n_features}: give the "
+                "same columns, and name the label column with --label",
+            )
+        if labelled and rows.y is None:
+            raise DataFileError(self.name, "has no labels: name them with --label")
+        return rows if self.use_labels else rows._replace(y=None)
+
+    def beside(self, path: Path) -> Source:
+        """Return the source of another file, with the options that suit its kind."""
+        other = replace(self, path=path)
+        unsuited = {name: None for name in KINDS_OF_OPTIONS if not other._is_for(name)}
+        return replace(other, **unsuited)  # type: ignore[arg-type]
+
+    def _check_options(self) -> None:
+        """Refuse options that would have no effect on a file of this kind."""
+        for name, kinds in KINDS_OF_OPTIONS.items():
+            if getattr(self, name) is not None and not self._is_for(name):
+                raise DataFileError(
+                    self.name, f"--{name} is for {', '.join(kinds)}: leave it out"
+                )
+
+    def _is_for(self, name: str) -> bool:
+        if self.path.is_dir():
+            return FOLDER in KINDS_OF_OPTIONS[name]
+        suffix = ".csv" if is_stream(self.path) else self.path.suffix.lower()
+        return suffix in KINDS_OF_OPTIONS[name] or not self.path.exists()
+
+    def _open_table(
+        self,
+        names: tuple[str, ...] | None,
+        allow_missing: bool,
+        keep: tuple[str, ...] | None,
+    ) -> Table:
+        label = _label_column(self.label)
+        if self.on_cluster:
+            return _open_on_cluster(self.path, Request(label, columns=names))
+        if self._is_large():
+            return open_rows(self.path, label, columns=names, keep=keep)
+        read_options: Any = {"key": self.key, "size": self.size, "header": self.header}
+        read_options["keep"] = keep
+        rows = read_table(
+            self.path, label, columns=names, gaps=allow_missing, **read_options
+        )
+        if not isinstance(rows.X, np.memmap):  # these are checked as they are read
+            refuse_missing(self.path, rows.X, rows.feature_names, allow_missing)
+        return rows
+
+    def _is_large(self) -> bool:
+        size = sum(map(parquet_bytes, parquet_files(self.path)))
+        if self.path.suffix.lower() == ".npy" and self.path.exists():
+            size = self.path.stat().st_size
+        return size > options.memory // MEMORY_SHARE
+
+
+def _open_on_cluster(path: Path, request: Request) -> Table:
+    """Open a file that the workers of a cluster read."""
+    if path.suffix.lower() == ".npy" and path.exists():
+        X = dask_files().open_npy(path)
+        column = label_column(path, None, [True] * X.shape[1], request)
+        if column is None:
+            return Table(X, None)
+        feature_indices = np.delete(np.arange(X.shape[1]), column)
+        return Table(X[:, feature_indices], X[:, column])
+    files = parquet_files(path)
+    if not files or not files[0].exists():
+        raise DataFileError(
+            path, "cannot be read by a cluster: give a .npy file, or .parquet files"
+        )
+    parquet = optional_import("pyarrow.parquet", "parquet", path)
+    schema = parquet.read_schema(files[0])
+    names, features, labels = numeric_columns(path, schema, request)
+    columns = features if labels is None else [*features, labels]
+    table = dask_files().open_parquet(files, columns)
+    return Table(table[features], None if labels is None else table[labels], names)
+
+
+def _label_column(label: str | None) -> str | int | None:
+    """Return the index of a label column if it is written as a number, or its name."""
+    if label is None or not label.removeprefix("-").isdecimal():
+        return label
+    return int(label)
+
+
+def count_features(rows: Table) -> int:
+    """Return the number of features."""
+    names = rows.feature_names
+    return rows.X.shape[1] if names is None else len(names)
+
+
+def apply_by_batches(f: Callable[[Any], Any], rows: Table, title: str) -> Iterator[Any]:
+    """Apply f to a few rows at a time: memory is bounded, and progress is shown.
+
+    Rows on a cluster are processed there, all at once.
+    """
+    if is_dask(rows.X):
+        yield f(rows.X)
+        return
+    step = max(1, BATCH_BYTES // (8 * count_features(rows)))
+    with rows_progress(title, count_rows(rows.X)) as bar:
+        for batch in row_batches(rows.X, step):
+            yield f(batch)
+            bar.advance(batch.shape[0])
+
+
+@contextmanager
+def connect_cluster(scheduler: str | None) -> Iterator[None]:
+    """Connect to a Dask cluster for the time of one command, if one is named."""
+    if scheduler is None:
+        yield
+        return
+    try:
+        connect = dask_files().connect
+    except ImportError:
+        raise ImportError("--scheduler needs: pip install 'kernlets[dask]'") from None
+    with connect(scheduler):
+        yield
+
+
+STANDARD = ("-", "/dev/stdin")
+BINARY = (b"\x93NUMPY", b"PK\x03\x04", b"PAR1", b"MATLAB", b"\x89HDF")
+
+
+def is_stream(path: Path) -> bool:
+    """Whether data come from standard input or a pipe, which can be read once."""
+    return str(path) in STANDARD or path.is_fifo()
+
+
+def name_of(path: Path) -> str:
+    """Return the name of a path in messages."""
+    return "standard input" if str(path) in STANDARD else str(path)
+
+
+@contextmanager
+def as_file(path: Path) -> Iterator[Path]:
+    """Yield a file with the data: a copy of a stream, which messages do not name."""
+    if not is_stream(path):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="kernlets-") as folder:
+        copy = Path(folder) / "stream.csv"
+        _copy(path, copy)
+        with _rename_in_messages(copy, name_of(path)):
+            yield copy
+
+
+def _copy(path: Path, copy: Path) -> None:
+    with copy.open("wb") as file:
+        if str(path) in STANDARD:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        else:
+            with path.open("rb") as stream:
+                shutil.copyfileobj(stream, file)
+    with copy.open("rb") as file:
+        first_bytes = file.read(8)
+    if first_bytes.startswith(BINARY):
+        raise DataFileError(
+            name_of(path), "is no text: pipe CSV, or give the file by its name"
+        )
+
+
+@contextmanager
+def _rename_in_messages(copy: Path, name: str) -> Iterator[None]:
+    """Name the stream in errors and warnings in place of the copy."""
+    with warnings.catch_warnings():
+        show_warning = warnings.showwarning
+
+        def show_renamed(message: Any, *args: Any, **keywords: Any) -> None:
+            show_warning(str(message).replace(str(copy), name), *args, **keywords)
+
+        warnings.showwarning = show_renamed
+        try:
+            yield
+        except DataFileError as error:
+            problem = str(error).removeprefix(f"{copy}: ")
+            raise DataFileError(name, problem) from error

@@ -1,0 +1,274 @@
+"""Loads models, and prints what is in them: facts, tables, cards in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+from sklearn.base import is_classifier, is_outlier_detector
+from sklearn.pipeline import Pipeline
+
+from ..backend.names import guess
+from ..backend.pipelines import last_step, steps_of
+from ..backend.text import markdown_text, printable, size_text
+from ..datasets.errors import list_names
+from ..outliers import SampledDictionaries
+from ..persistence import ModelFileError, info, is_model, load
+from ..registry import TABLES, summary, table
+
+
+@contextmanager
+def reading_model(path: Path) -> Iterator[None]:
+    """Explain errors of reading a model: a missing file, or one that is no model."""
+    if not path.exists():
+        raise ValueError(
+            f"{path}: there is no such model: check the path, or write one with "
+            f"`kernlets fit DATA -m {path}`"
+        )
+    if path.is_dir():
+        raise ValueError(f"{path}: is a folder: give MODEL, a file, before DATA")
+    try:
+        yield
+    except ModelFileError as error:
+        if is_model(path):  # a damaged one says so itself
+            raise
+        raise ValueError(
+            f"{path}: is not a model file: give MODEL before DATA, or write one with "
+            "`kernlets fit`"
+        ) from error
+
+
+def load_model(path: Path) -> Any:
+    """Load a fitted model from a file."""
+    with reading_model(path):
+        model = load(path)
+    if not hasattr(model, "n_features_in_"):
+        raise ValueError(f"{path}: holds {type(model).__name__}, not a fitted model")
+    return model
+
+
+def first_step(model: Any) -> Any:
+    """Return the first step of a pipeline, or the model itself."""
+    return model[0] if isinstance(model, Pipeline) else model
+
+
+def fitted_learners(model: Any) -> list[Any]:
+    """Return the fitted learners of a model: one, or one for each class."""
+    final_step = last_step(model)
+    if is_outlier_detector(final_step):
+        final_step = last_step(final_step.learner_)
+    return getattr(final_step, "learners_", [final_step])
+
+
+def atoms_text(model: Any) -> str:
+    """Say how many atoms the dictionaries of a model have."""
+    learners = fitted_learners(model)
+    if isinstance(learners[0], SampledDictionaries):
+        return "{1} in each of {0} dictionaries".format(*learners[0].atoms_.shape)
+    counts = [learner.dictionary_.n_atoms for learner in learners]
+    atoms = "-".join(map(str, sorted({min(counts), max(counts)})))
+    return f"{atoms} for each class" if len(counts) > 1 else atoms
+
+
+def feature_names(model: Any) -> tuple[str, ...] | None:
+    """Return the names of the columns that a model was fitted to, if they had any."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else tuple(map(str, names))
+
+
+def note_feature_names(model: Any, names: Sequence[str] | None) -> None:
+    """Store names of columns where scikit-learn stores those of a dataframe."""
+    if names is not None:
+        first_step(model).feature_names_in_ = np.array([*names], dtype=object)
+
+
+def has_codes(model: Any) -> bool:
+    """Whether the model represents rows by sparse codes that can be written."""
+    final_step = last_step(model)
+    if is_outlier_detector(final_step):
+        return False
+    return all(hasattr(learner, "encode") for learner in fitted_learners(model))
+
+
+MAX_CLASSES = 10  # classes named by `info` before it only counts
+OTHER_NAMES = {"samplers": "landmarks", "coders": "pursuits"}
+
+
+def show_facts(facts: dict[str, str]) -> None:
+    """Print names and values, one pair on each line."""
+    printable_facts = {printable(name): value for name, value in facts.items()}
+    name_width = max(map(len, printable_facts), default=0)
+    for name, value in printable_facts.items():
+        typer.echo(f"{name:<{name_width}}  {printable(value)}")
+
+
+def file_facts(path: Path) -> dict[str, Any]:
+    """Return the content of a model file in words, with its `arrays` and `notes`."""
+    with reading_model(path):
+        content = info(path)
+    return {
+        "model": content["model"],
+        "features": _features_text(content["n_features"], content["feature_names"]),
+        "classes": _classes_text(content["classes"]),
+        "written by": f"kernlets {content['library_version']}, "
+        f"scikit-learn {content['sklearn_version']}",
+        "format": f"{content['format']}, version {content['format_version']}",
+        "size": size_text(content["bytes"]),
+        "sha256": content["checksum"],
+        "arrays": content["arrays"],
+        "notes": content["notes"],
+    }
+
+
+def show_info(path: Path) -> None:
+    """Print the content of a model file."""
+    facts = file_facts(path)
+    arrays, notes = facts.pop("arrays"), facts.pop("notes")
+    show_facts(facts | notes | {"arrays": str(len(arrays))})
+    for name, shape in arrays.items():
+        typer.echo(f"  {shape:<20}  {printable(name)}")
+
+
+def _features_text(count: int | None, names: list[str] | None) -> str:
+    if names is None:
+        return f"{count}, by position"
+    return f"{count}, by name: {list_names(names)}"
+
+
+def _classes_text(classes: list[Any] | None) -> str:
+    if classes is None:
+        return "none"
+    names = ", ".join(map(str, classes[:MAX_CLASSES]))
+    return f"{len(classes)}: {names}{', ...' if len(classes) > MAX_CLASSES else ''}"
+
+
+def show_tables(kind: str | None) -> None:
+    """Print all registered classes, or those of one kind."""
+    kinds = list(TABLES) if kind is None else [OTHER_NAMES.get(kind, kind)]
+    if kinds[0] not in TABLES:
+        hint = guess(kinds[0], TABLES)
+        raise typer.BadParameter(
+            f"{hint}choose from {', '.join(TABLES)}", param_hint="KIND"
+        )
+    console = Console(highlight=False)
+    for table_name in kinds:
+        grid = Table.grid(padding=(0, 2))
+        for name, entry in table(table_name).items():
+            grid.add_row(f"  {name}", summary(entry))
+        console.print(f"[bold]{table_name}[/bold]")
+        console.print(grid)
+
+
+USES = {
+    "classifier": "Labels for rows like those that it was fitted to: the same columns, "
+    "the same units, measured in the same way.",
+    "detector": "Scores of how unusual rows are among rows like those that it was "
+    "fitted to: the same columns, the same units.",
+    "other": "Features or sparse codes of rows like those that it was fitted to: the "
+    "same columns, the same units.",
+}
+LIMITS = {
+    "classifier": [
+        "Every row gets one of the labels above, also a row of another kind.",
+        "Probabilities rank the classes; they are not calibrated frequencies.",
+    ],
+    "detector": [
+        "Unusual is not wrong, and usual is not right: look at the rows.",
+        "What is usual changes with time and place; fit again when it does.",
+    ],
+    "other": ["Rows that are unlike the training rows are represented badly."],
+}
+ALWAYS = [
+    "Measure it on rows from where it is to be used before decisions rest on it.",
+    "How it differs among groups of people was not examined.",
+]
+
+
+def show_card(path: Path) -> None:
+    """Print the card of a model file."""
+    print(card(path))
+
+
+def card(path: Path) -> str:
+    """Return the card of a model file in Markdown."""
+    info, model = file_facts(path), load_model(path)
+    kind = _kind(model)
+    sections = [
+        f"# {markdown_text(path.stem)}",
+        _section("Model", _table(_model_facts(model, info))),
+        _section("Parameters", _table(dict(_parameters(model)))),
+        _section("Data", _table(_data_facts(info))),
+        _section("Accuracy", _accuracy(info["notes"])),
+        _section("Intended use", USES[kind]),
+        _section("Limits", "\n".join(f"* {line}" for line in LIMITS[kind] + ALWAYS)),
+        _section("Versions", _table(_versions(info))),
+    ]
+    return "\n\n".join(sections)
+
+
+def _kind(model: Any) -> str:
+    if is_outlier_detector(model):
+        return "detector"
+    return "classifier" if is_classifier(model) else "other"
+
+
+def _section(title: str, text: str) -> str:
+    return f"## {title}\n\n{text}"
+
+
+def _table(facts: dict[str, str]) -> str:
+    lines = [
+        f"| {markdown_text(name)} | {markdown_text(value)} |"
+        for name, value in facts.items()
+    ]
+    return "\n".join(["| | |", "|---|---|", *lines])
+
+
+def _model_facts(model: Any, info: dict[str, Any]) -> dict[str, str]:
+    steps = ", then ".join(type(step).__name__ for step in steps_of(model))
+    facts = {"steps": steps}
+    if all(map(_has_atoms, fitted_learners(model))):
+        facts["atoms"] = atoms_text(model)
+    return facts | {"size": info["size"]}
+
+
+def _has_atoms(learner: Any) -> bool:
+    return hasattr(learner, "dictionary_") or isinstance(learner, SampledDictionaries)
+
+
+def _parameters(model: Any) -> Iterator[tuple[str, str]]:
+    """Yield the parameters of all steps, and the coder of the learners."""
+    for step in steps_of(model):
+        for name, value in step.get_params(deep=False).items():
+            yield f"{type(step).__name__}.{name}", " ".join(repr(value).split())
+    for learner in fitted_learners(model)[:1]:
+        if learner is not last_step(model):
+            yield "coder of each dictionary", repr(getattr(learner, "coder_", None))
+
+
+def _data_facts(info: dict[str, Any]) -> dict[str, str]:
+    notes = info["notes"]
+    facts = {name: notes[name] for name in ("data", "rows") if name in notes}
+    return facts | {"features": info["features"], "classes": info["classes"]}
+
+
+def _accuracy(notes: dict[str, str]) -> str:
+    scores = {
+        name: value for name, value in notes.items() if name not in ("data", "rows")
+    }
+    if scores:
+        return _table(scores)
+    return (
+        "Not recorded: `kernlets fit` writes it into the file with `--holdout` or "
+        "`--test`; `kernlets score` measures it."
+    )
+
+
+def _versions(info: dict[str, Any]) -> dict[str, str]:
+    return {name: info[name] for name in ("written by", "format", "sha256")}

@@ -1,0 +1,358 @@
+"""Builds the estimator that the options of the command line describe.
+
+A `Recipe` holds the options. `choose_scale` chooses how rows are scaled, and
+`apply_setting` sets any parameter for ``--set NAME=VALUE``. Which kernel goes with
+which scaling is measured: docs/accuracy.md, "Defaults".
+"""
+
+from __future__ import annotations
+
+import inspect
+from ast import literal_eval
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import is_classifier, is_outlier_detector
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from ..backend.arrays import to_numpy
+from ..backend.names import guess, similar
+from ..backend.pipelines import steps_of, takes_gaps
+from ..backend.rows import first_block, spread_rows, take_rows
+from ..backend.validation import check_rows
+from ..classifiers import AutoDictionaryClassifier, ResidualClassifier
+from ..datasets import Table
+from ..datasets.row_ids import are_positions
+from ..imputers import DictionaryImputer
+from ..kernels import resolve
+from ..maps import Standardize, UnitNorm
+from ..pursuits import resolve_coder
+from ..registry import table
+from .options import Scale
+
+#: Methods that are a map in front of a learner.
+COMBINED = {"lkdl": ("nystroem", "ksvd")}
+#: Defaults of the command line that differ from those of the classes.
+DEFAULTS = {"landmarks": "coreset"}
+#: Maps for certain kernels only, which have one of them by default.
+MAPS_OF_SOME_KERNELS = ("fourier", "fastfood", "hybrid", "sketch")
+SEARCH = "auto"  # the method of --search ...
+SEARCH_OPTIONS = {"method", "seed", "settings", "search"}  # ... and what it uses
+#: Options and the parameters that they set, of maps and of methods after them.
+MAP_OPTIONS = {
+    "--kernel": "kernel",
+    "--landmarks": "landmarks",
+    "--n-landmarks": "n_landmarks",
+    "--n-components": "n_components",
+}
+METHOD_OPTIONS = {
+    "--atoms": "n_components",  # or PER_CLASS
+    "--sparsity": "n_nonzero_coefs",
+    "--iterations": "max_iter",
+}
+PER_CLASS = "n_atoms_per_class"  # what classifiers with one dictionary call it
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The options that describe a model; None leaves a parameter at its default."""
+
+    method: str = "lkdl"
+    map: str | None = None
+    kernel: str | None = None
+    landmarks: str | None = None
+    n_landmarks: float | None = None
+    n_components: float | None = None
+    atoms: int | None = None
+    sparsity: int | None = None
+    iterations: int | None = None
+    scale: Scale = Scale.auto
+    seed: int = 0
+    settings: tuple[str, ...] = ()
+    search: float | None = None  # seconds
+
+    def scaled_for(self, rows: Table) -> tuple[Recipe, ScalingChoice]:
+        """Return this recipe with a scaling for such rows, and the reason for it."""
+        if self._is_search:
+            return self, ScalingChoice(Scale.auto)
+        choice = self._choose_scaling(rows)
+        return replace(self, scale=choice.scale), choice
+
+    def _choose_scaling(self, rows: Table) -> ScalingChoice:
+        if self.scale is not Scale.auto:
+            return ScalingChoice(self.scale)
+        if self._map_and_final_class()[1] in table("outliers").values():
+            return ScalingChoice(Scale.none, "the detector has its own")
+        kernel = None if self.kernel is None else resolve(self.kernel)
+        if getattr(kernel, "non_negative", False):
+            return ScalingChoice(Scale.unit, "a kernel of histograms")
+        return choose_scale(rows)
+
+    def build(self, labelled: bool, has_missing: bool = False) -> Any:
+        """Build a pipeline of scaling, map, and learner or classifier.
+
+        If rows have missing values that the pipeline does not accept, an imputer is its
+        first step.
+        """
+        model = (
+            self._build_search(labelled)
+            if self._is_search
+            else self._build_pipeline(labelled)
+        )
+        if not has_missing or takes_gaps(model):
+            return model
+        return make_pipeline(DictionaryImputer(), *steps_of(model))
+
+    def _build_pipeline(self, labelled: bool) -> Any:
+        map_class, final_class = self._map_and_final_class()
+        steps: list[Any] = [STEPS[self.scale]()] if self.scale in STEPS else []
+        if map_class is not None:
+            steps.append(
+                self._construct(map_class, MAP_OPTIONS, f"--map {self._map_name()}")
+            )
+        final = self._build_final(final_class, has_map=map_class is not None)
+        steps.append(self._fit_for_labels(final, labelled))
+        model = make_pipeline(*steps) if len(steps) > 1 else steps[0]
+        for setting in self.settings:
+            apply_setting(model, setting)
+        return model
+
+    @property
+    def _is_search(self) -> bool:
+        return self.search is not None or self.method.lower() == SEARCH
+
+    def _build_search(self, labelled: bool) -> Any:
+        """Build the classifier that chooses all parameters itself."""
+        if not labelled:
+            raise ValueError("--search needs labels: name their column with --label")
+        if self.method.lower() not in (SEARCH, Recipe.method):
+            raise ValueError(f"--method {self.method}: leave it out, or --search")
+        default = Recipe()
+        for name in vars(self).keys() - SEARCH_OPTIONS:
+            if getattr(self, name) != getattr(default, name):
+                option = f"--{name.replace('_', '-')}"
+                raise ValueError(f"{option}: a search chooses that: leave it out")
+        model = AutoDictionaryClassifier(random_state=self.seed)
+        if self.search is not None:
+            model.set_params(seconds=self.search)
+        for setting in self.settings:
+            apply_setting(model, setting)
+        return model
+
+    def _map_name(self) -> str | None:
+        return self.map or COMBINED.get(self.method.lower(), (None,))[0]
+
+    def _map_and_final_class(self) -> tuple[Any, Any]:
+        """Return the class of the map, if any, and of the last step."""
+        _, method = COMBINED.get(self.method.lower(), (None, self.method))
+        finals, maps, map_name = methods(), table("maps"), self._map_name()
+        final = _lookup(finals, method, "--method", [*COMBINED, *finals])
+        return map_name and _lookup(maps, map_name, "--map", maps), final
+
+    def _build_final(self, cls: Any, has_map: bool) -> Any:
+        owner = f"--method {self.method}"
+        if has_map:
+            return self._construct(cls, METHOD_OPTIONS, owner)
+        if self.n_components is not None:  # the same parameter as --atoms
+            raise ValueError(_refusal_text("--n-components", owner))
+        return self._construct(cls, {**MAP_OPTIONS, **METHOD_OPTIONS}, owner)
+
+    def _construct(self, cls: Any, options: dict[str, str], owner: str) -> Any:
+        """Construct an object of a class with the parameters that options set."""
+        parameters = inspect.signature(cls).parameters
+        defaults = self._default_params(cls).items()
+        params: dict[str, Any] = {name: v for name, v in defaults if name in parameters}
+        for option, name in options.items():
+            if option == "--atoms" and PER_CLASS in parameters:
+                name = PER_CLASS
+            value = getattr(self, option.strip("-").replace("-", "_"))
+            if value is not None and name not in parameters:
+                raise ValueError(_refusal_text(option, owner))
+            if value is not None:
+                params[name] = value
+        if "kernel" in params:
+            params["kernel"] = resolve(params["kernel"])
+        if "random_state" in parameters:
+            params["random_state"] = self.seed
+        return cls(**params)
+
+    def _default_params(self, cls: Any) -> dict[str, Any]:
+        """Return the defaults of this command line, of which a class may lack some."""
+        limited_maps = [table("maps")[name] for name in MAPS_OF_SOME_KERNELS]
+        if cls in limited_maps or self.scale not in KERNELS:
+            return DEFAULTS
+        return {**DEFAULTS, "kernel": KERNELS[self.scale]}
+
+    def _fit_for_labels(self, final: Any, labelled: bool) -> Any:
+        """Make a learner a classifier if rows have labels, unless it is a detector."""
+        if is_outlier_detector(final):
+            return final
+        if labelled:
+            return final if is_classifier(final) else ResidualClassifier(final)
+        if is_classifier(final):
+            raise ValueError(
+                f"--method {self.method} needs labels: name their column with --label"
+            )
+        return final
+
+
+def methods() -> dict[str, Any]:
+    """Return the classes that ``--method`` may name, besides `COMBINED`."""
+    classes = {**table("learners"), **table("classifiers"), **table("outliers")}
+    del classes["residual"]  # labels turn any learner into this
+    return classes
+
+
+def _refusal_text(option: str, owner: str) -> str:
+    needs_map = option in MAP_OPTIONS and owner.startswith("--method")
+    advice = ", or put a map in front with --map nystroem" if needs_map else ""
+    return f"{option} means nothing to {owner}: leave it out{advice}"
+
+
+def _lookup(
+    entries: dict[str, Any], name: str, option: str, names: Iterable[str]
+) -> Any:
+    entry = entries.get(name, entries.get(name.lower()))
+    if entry is not None:
+        return entry
+    names = list(names)
+    hint = guess(name.lower(), names)
+    raise ValueError(f"{option} {name}: {hint}there are {', '.join(names)}")
+
+
+MIN_COLUMNS = 50  # rows with fewer columns belong to a table
+MIN_RATIO = (
+    0.1  # of the largest number: what half of the columns reach if they are alike
+)
+RANGE_MARGIN = (
+    0.1  # of the range: how near to its ends a column that has all of it comes
+)
+
+
+STEPS: dict[Scale, Any] = {Scale.standard: Standardize, Scale.unit: UnitNorm}
+KERNELS = {
+    Scale.unit: "poly:2,coef0=1",
+    Scale.standard: "laplacian",
+    Scale.none: "laplacian",  # its width follows the data, whatever their scale
+}
+TEXTS = {
+    Scale.standard: "each column to mean 0 and variance 1",
+    Scale.unit: "each row to unit norm",
+    Scale.none: "none",
+    Scale.auto: "chosen by the search",
+}
+
+
+class ScalingChoice(NamedTuple):
+    """A scaling, and the reason for it; none if the user chose it."""
+
+    scale: Scale
+    reason: str = ""
+
+    def __str__(self) -> str:
+        because = f" ({self.reason}; --scale changes it)" if self.reason else ""
+        return TEXTS[self.scale] + because
+
+
+def choose_scale(rows: Table) -> ScalingChoice:
+    """Standardise columns of tables; scale rows of images and the like to unit norm."""
+    if rows.image_shape is not None:
+        return ScalingChoice(Scale.unit, "images")
+    low, high = _bounds(rows.X)
+    if len(low) < MIN_COLUMNS:
+        return ScalingChoice(Scale.standard, "a table")
+    if _share_one_range(low, high):
+        return ScalingChoice(
+            Scale.unit, "most columns have the same range, as in images"
+        )
+    if rows.feature_names is not None and not are_positions(rows.feature_names):
+        return ScalingChoice(Scale.standard, "columns with names")
+    if _have_like_scale(low, high):
+        return ScalingChoice(Scale.unit, "columns of like scale")
+    return ScalingChoice(Scale.standard, "columns that differ in scale")
+
+
+def _bounds(X: Any) -> tuple[np.ndarray, np.ndarray]:  # (p,), (p,)
+    """Return the smallest and largest entry of each column in a sample of rows."""
+    first_rows, _ = first_block(X)
+    X = check_rows(UnitNorm(), first_rows, reset=True, lazy=True, allow_nan=True)
+    sample = to_numpy(take_rows(X, spread_rows(X.shape[0])))
+    is_observed = ~np.isnan(sample)
+    sample = sample[:, is_observed.any(axis=0)]
+    return np.nanmin(sample, axis=0), np.nanmax(sample, axis=0)
+
+
+def _share_one_range(low: np.ndarray, high: np.ndarray) -> bool:
+    """Whether half of the columns span the range of all."""
+    edge = RANGE_MARGIN * (high.max() - low.min())
+    has_full_range = (low <= low.min() + edge) & (high >= high.max() - edge)
+    return bool(has_full_range.mean() >= 0.5)
+
+
+def _have_like_scale(low: np.ndarray, high: np.ndarray) -> bool:
+    """Whether half of the varying columns have numbers of about the largest size."""
+    largest = np.maximum(np.abs(low), np.abs(high))[high > low]
+    return len(largest) == 0 or bool(np.median(largest) >= MIN_RATIO * largest.max())
+
+
+def apply_setting(model: Any, setting: str) -> None:
+    """Set one parameter of the model.
+
+    NAME is a name that `set_params` knows, or an end of one that no other parameter
+    shares: ``max_iter`` for ``residualclassifier__learner__max_iter``. VALUE is a
+    Python literal; anything else is text.
+    """
+    name, equals, text = setting.partition("=")
+    if not equals or not name:
+        raise ValueError(f"--set {setting}: write it as NAME=VALUE")
+    full = _full_name(model, name.strip())
+    model.set_params(**{full: _value(full.rpartition("__")[2], text.strip())})
+
+
+def _full_name(model: Any, name: str) -> str:
+    names = _parameters(model)
+    if name in names:
+        return name
+    ends = [full_name for full_name in names if full_name.endswith(f"__{name}")]
+    if len(ends) == 1:
+        return ends[0]
+    if ends:
+        raise ValueError(f"--set {name} is not unique: choose from {', '.join(ends)}")
+    raise ValueError(f"--set {name}: no such parameter: {_hint(name, names)}")
+
+
+def _parameters(model: Any) -> list[str]:
+    """Return the names of the parameters of all steps, without those of the pipeline.
+
+    Other options choose its steps, and its ``verbose`` belongs to no step.
+    """
+    names = list(model.get_params(deep=True))
+    return [n for n in names if "__" in n] if isinstance(model, Pipeline) else names
+
+
+def _hint(name: str, names: list[str]) -> str:
+    """Name the parameters whose last component is similar, or all last components."""
+    last_components = sorted({full_name.rpartition("__")[2] for full_name in names})
+    similar_components = similar(name.rpartition("__")[2], last_components, n=3)
+    candidates = [
+        full_name
+        for full_name in names
+        if full_name.rpartition("__")[2] in similar_components
+    ]
+    if candidates:
+        return f"did you mean {' or '.join(candidates)}?"
+    return f"there are {', '.join(last_components)}"
+
+
+def _value(parameter: str, text: str) -> Any:
+    """Return the value of a text; names of kernels and coders become objects."""
+    if parameter == "kernel":
+        return resolve(text)
+    if parameter == "coder":
+        return resolve_coder(text)
+    try:
+        return literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
