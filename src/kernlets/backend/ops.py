@@ -135,7 +135,7 @@ def needs_rows(n_atoms: int, width: int, like: Array) -> bool:
     On a GPU that is so as soon as the state of a sample does not fit into registers.
     """
     if is_torch(like) and like.is_cuda and numpy_dtype(like) == "float32":
-        fused = load_home("torch_", "omp")._fused()
+        fused = load_home("torch_", "omp")._triton_module()
         return fused is None or not fused.fits(n_atoms, width)
     return n_atoms > MANY_ATOMS
 
