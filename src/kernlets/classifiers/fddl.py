@@ -26,7 +26,7 @@ from ..learners.first_atoms import start_atoms
 from ..learners.iterate import Monitor, iterate
 from ..persistence.checkpoint import Checkpoint
 from ..pursuits import Lasso, encode
-from ..pursuits.coded_sums import completed
+from ..pursuits.coded_sums import fill_by_codes
 from .allocation import class_atoms, class_sizes
 from .coding import CodingClassifier
 from .fisher import Layout, Penalties, bounds, zeros
@@ -259,7 +259,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         if not has_gaps(X):
             return X
         codes = encode(self.dictionary_, self.coder_, X)
-        return completed(self.dictionary_, codes, X)
+        return fill_by_codes(self.dictionary_, codes, X)
 
     @property
     def _nearness(self) -> float:

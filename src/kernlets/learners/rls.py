@@ -14,7 +14,7 @@ from ..backend.weights import Weights
 from ..core import Array, SparseCoder
 from ..fields import Declared, Floats, Number
 from ..pursuits import encode
-from ..pursuits.coded_sums import CodeSummary, completed, summarize_codes
+from ..pursuits.coded_sums import CodeSummary, fill_by_codes, summarize_codes
 from .forgetting import Forgetting
 from .recursive_state import Recursion
 from .stream import StreamLearner
@@ -133,7 +133,7 @@ class RLSDictionary(StreamLearner):
                 prior = _prior(known, weights)
                 self._take(Recursion.start(self.dictionary_.atoms, prior))
             codes = encode(self.dictionary_, self.coder_, X)
-            X = completed(self.dictionary_, codes, X)
+            X = fill_by_codes(self.dictionary_, codes, X)
             after = self._state().after(X, codes, factors, weights)
             self._take(after.normalized(self.dictionary_.atoms))
             seen = summarize_codes(X, codes, weights)

@@ -14,14 +14,12 @@ from ..backend.scale import quiet
 from ..backend.threads import serial_blas
 from ..core import Array, Dictionary, SparseCoder, SparseCodes
 from ..dictionaries import ExplicitDictionary
-from .bookkeeping import concatenate, replaced
+from .bookkeeping import concatenate, replace_rows
 from .masked import incomplete_codes, refuse_incomplete_groups
 from .omp import OMP
 
 
-def encode(
-    dictionary: Dictionary | Array, coder: SparseCoder, X: Array
-) -> SparseCodes:
+def encode(dictionary: Dictionary | Array, coder: SparseCoder, X: Array) -> SparseCodes:
     """Sparse codes of the rows of X over the atoms of a dictionary.
 
     Parameters
@@ -66,13 +64,15 @@ def encode(
             return code_complete(block)
         refuse_incomplete_groups(coder)
         rows = incomplete_rows(block)
-        others = incomplete_codes(dictionary, coder, block[index_like(rows, block)])
+        incomplete = incomplete_codes(dictionary, coder, block[index_like(rows, block)])
         if len(rows) == block.shape[0]:
-            return others
-        return replaced(code_complete(without_incomplete(block, rows)), rows, others)
+            return incomplete
+        return replace_rows(
+            code_complete(without_incomplete(block, rows)), rows, incomplete
+        )
 
     def code_complete(block: Array) -> SparseCodes:
-        with quiet():  # what overflows has a residual that the coder refuses
+        with quiet():  # the coder refuses residuals that overflow
             if by_rows and isinstance(coder, OMP):
                 return coder.solve_rows(atoms, block, dictionary.energy(block))
             corr, energy = dictionary.correlate(block), dictionary.energy(block)
@@ -99,7 +99,7 @@ def _with_atoms_as_rows(atoms: Any, X: Any) -> tuple[Dictionary, Array]:
 
 
 def _check_fit(atoms: Array, X: Array) -> None:
-    """Refuse samples with other features than the atoms have."""
+    """Raise if the samples have another number of features than the atoms."""
     if X.ndim == 2 and X.shape[1] == atoms.shape[1]:
         return
     columns = X.ndim == 2 and X.shape[1] == atoms.shape[0]
