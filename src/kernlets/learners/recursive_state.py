@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..backend import ops
-from ..backend.arrays import diagonal, double, factored, move_like, namespace
+from ..backend.arrays import cholesky_or_none, diagonal, double, move_like, namespace
 from ..backend.codes import codes_times
 from ..backend.scale import lengths
 from ..core import Array, SparseCodes
@@ -73,7 +73,7 @@ class Recursion(NamedTuple):
         spread = root[:, None] * codes_times(codes, seen.T)  # (n, n)  Γ̃C'Γ̃ᵀ
         lower = None
         if float(xp.max(xp.abs(diagonal(spread)))) < STEEP:
-            lower = factored(move_like(np.eye(len(codes)), X) + spread)
+            lower = cholesky_or_none(move_like(np.eye(len(codes)), X) + spread)
         if lower is None:  # or differences of large numbers have left C' not positive
             gain, covariance = _by_roots(forgotten, double(codes.toarray()), root)
         else:

@@ -13,11 +13,11 @@ import numpy as np
 
 from ..backend.arrays import (
     as_like,
+    cholesky_or_none,
     diagonal,
     double,
     empty,
     eps,
-    factored,
     namespace,
     zeros,
 )
@@ -147,7 +147,7 @@ def _unit(Y: Array) -> Array:  # (c, b)
 
 def _cholesky(gram: Array) -> Array | None:  # (b, b)
     """The Cholesky factor, or None if the matrix is ill-conditioned."""
-    lower = factored(gram)
+    lower = cholesky_or_none(gram)
     if lower is None:
         return None
     xp, pivots = namespace(gram), diagonal(lower)
