@@ -194,13 +194,17 @@ def note_params(estimator: Any) -> None:
 
 def as_fitted(estimator: Any) -> Any:
     """The estimator with the parameters of its fit, if others were set since."""
-    fitted = vars(estimator).get(PARAMS, {})
-    changed = [k for k, v in fitted.items() if getattr(estimator, k) is not v]
-    if not changed:
+    fitted_params = vars(estimator).get(PARAMS, {})
+    changed_names = [
+        k for k, v in fitted_params.items() if getattr(estimator, k) is not v
+    ]
+    if not changed_names:
         return estimator
-    fit_params = {k: fitted[k] for k in changed if k not in estimator._acts_at_once}
+    params = {
+        k: fitted_params[k] for k in changed_names if k not in estimator._acts_at_once
+    }
     fitted_copy = copy(estimator)
-    vars(fitted_copy).update(fit_params)
+    vars(fitted_copy).update(params)
     return fitted_copy
 
 

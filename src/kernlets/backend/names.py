@@ -44,14 +44,14 @@ def parse(
     kind_name: str,
     spec: str,
     table: Mapping[str, type],
-    short: Mapping[str, str] | None = None,  # further names of entries
+    aliases: Mapping[str, str] | None = None,  # further names of entries
 ) -> tuple[type, dict[str, Any]]:
     """The class that a name with parameters stands for, and the parameters."""
     name, _, arguments = spec.partition(":")
-    name, short = name.strip().lower(), short or {}
-    kind = table.get(short.get(name, name))
+    name, aliases = name.strip().lower(), aliases or {}
+    kind = table.get(aliases.get(name, name))
     if kind is None:
-        hint, choices = guess(name, [*table, *short]), ", ".join(table)
+        hint, choices = guess(name, [*table, *aliases]), ", ".join(table)
         raise ValueError(f"unknown {kind_name} {name!r}: {hint}choose from {choices}")
     return kind, _parameters(kind_name, kind, arguments) if arguments.strip() else {}
 

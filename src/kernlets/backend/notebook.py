@@ -17,7 +17,7 @@ import numpy as np
 from .arrays import numpy_dtype, to_numpy
 from .png import data_address, tiles
 
-SHOWN = 48  # pictures or lines of one dictionary
+MAX_ROWS = 48  # pictures or lines of one dictionary
 COLUMNS = 12
 ROWS = 12  # classes
 PIXELS = 40  # width of a picture
@@ -64,7 +64,8 @@ def _pictures(model: Any) -> str:
         return ""
     has_classes = len(learners) > 1
     groups = [
-        _first_rows(rows, COLUMNS if has_classes else SHOWN) for rows in points[:ROWS]
+        _first_rows(rows, COLUMNS if has_classes else MAX_ROWS)
+        for rows in points[:ROWS]
     ]
     n_columns = max(map(len, groups)) if has_classes else COLUMNS
     rows = np.concatenate([_pad_rows(group, n_columns) for group in groups])

@@ -65,7 +65,7 @@ STRINGS = {"reference": "strings", "numba_": "numba_strings", "torch_": "strings
 WAVES = {"reference": "waves", "numba_": "numba_waves", "torch_": "waves"}
 
 #: Modules of the operations that are not in the common modules.
-OWN_HOMES = {
+OTHER_MODULES = {
     "budget_stream": {
         "reference": "reference_budget",
         "numba_": "numba_budget",
@@ -96,12 +96,12 @@ def implementation(name: str, array: Array) -> Any:
         module_name = "torch_"
     else:
         module_name = "reference" if options.loops == "reference" else "numba_"
-    return getattr(load_home(module_name, name), name)
+    return getattr(load_loops(module_name, name), name)
 
 
-def load_home(module_name: str, name: str) -> ModuleType:
-    """The module in `hot` with an operation: `module_name`, or one of `OWN_HOMES`."""
-    module_name = OWN_HOMES.get(name, {}).get(module_name, module_name)
+def load_loops(module_name: str, name: str) -> ModuleType:
+    """The module in `hot` with an operation: `module_name`, or another for this one."""
+    module_name = OTHER_MODULES.get(name, {}).get(module_name, module_name)
     return importlib.import_module(f"kernlets.hot.{module_name}")
 
 
@@ -135,7 +135,7 @@ def needs_rows(n_atoms: int, width: int, like: Array) -> bool:
     On a GPU this holds if the state of a sample does not fit into registers.
     """
     if is_torch(like) and like.is_cuda and numpy_dtype(like) == "float32":
-        triton_ops = load_home("torch_", "omp")._triton_module()
+        triton_ops = load_loops("torch_", "omp")._triton_module()
         return triton_ops is None or not triton_ops.fits(n_atoms, width)
     return n_atoms > MANY_ATOMS
 

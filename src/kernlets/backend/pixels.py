@@ -20,7 +20,7 @@ def windows(image: Array, shape: tuple[int, ...]) -> Array:  # (a, b, ..., *shap
     return sliding_window_view(image, shape, axis=tuple(range(len(shape))))
 
 
-def places(last: int, stride: int) -> np.ndarray:
+def window_starts(last: int, stride: int) -> np.ndarray:
     """The starts of windows: 0, stride, 2 stride, ... and the last one."""
     return np.append(np.arange(0, last, stride), last)
 

@@ -78,20 +78,20 @@ class _SerialBlas:
 
 
 serial_blas = _SerialBlas()
-SMALL = 1500  # matrices with fewer rows are factored on one thread
-FEW = 3  # threads of the smallest pools
+MIN_THREADED_ROWS = 1500  # matrices with fewer rows are factored on one thread
+SMALLEST_POOL = 3  # threads of the smallest pools
 
 
 @contextmanager
 def threads_if_large(n: int) -> Iterator[None]:
     """BLAS on `n_threads` threads for a factorisation of n rows, if n is large.
 
-    A call of LAPACK cannot be cut into pieces. So beyond `SMALL` rows a result may
-    depend on the number of threads, within rounding. Below it, threads save little
-    time, and on a busy machine they cost much more.
+    A call of LAPACK cannot be cut into pieces. So from `MIN_THREADED_ROWS` rows on a
+    result may depend on the number of threads, within rounding. Below it, threads save
+    little time, and on a busy machine they cost much more.
     """
     with serial_blas:
-        if n < SMALL or is_inside():
+        if n < MIN_THREADED_ROWS or is_inside():
             yield
             return
         former_counts = _set_blas_threads([options.n_threads] * len(_blas_libraries()))
@@ -131,7 +131,7 @@ def _blas_controller(pid: int) -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
-@lru_cache(maxsize=FEW + 1)
+@lru_cache(maxsize=SMALLEST_POOL + 1)
 def _pool(n_threads: int, pid: int) -> ThreadPoolExecutor:
     """One pool per size and process; `pid` makes a forked child build its own."""
     name = "kernlets"
@@ -181,7 +181,7 @@ def _on_threads(
     """Run the items on threads; the caller works, too, which saves waiting."""
     queue = _Queue(f, items)
     # a small pool for few threads: on a GPU every thread holds memory
-    size = n_threads if n_threads <= FEW else options.n_threads
+    size = n_threads if n_threads <= SMALLEST_POOL else options.n_threads
     pool, n_helpers = _pool(size, os.getpid()), min(n_threads, len(items)) - 1
     helpers = [pool.submit(queue.work) for _ in range(n_helpers)]
     try:

@@ -105,14 +105,14 @@ def _omp_samples(
     # plain indices throughout: a view costs more here than the loop it serves
     m, width = len(gram), indices.shape[1]
     c, support = np.empty(width, corr.dtype), np.empty(width, np.int64)
-    least = np.sqrt(eps)  # ν² relative to G_kk; see `reference.least_independent`
+    least_ratio = np.sqrt(eps)  # ν² relative to G_kk; see `reference.least_independent`
     one = corr.dtype.type(1)  # an integer over a float32 is a float64 here
     for i in range(len(corr)):
         for a in range(m):
             corr_residual[a] = corr[i, a]
         error = energy[i]
         stop = max(tol, 4 * eps * error)
-        t, finite = 0, error < np.inf
+        t, is_finite = 0, error < np.inf
         while t < width and error > stop:
             k = _largest(bits, mask)
             if _is_in_support(support, t, k):  # rounding left something at a used atom
@@ -122,20 +122,20 @@ def _omp_samples(
             nu2 = gram[k, k]
             for s in range(t):
                 nu2 -= V[s, k] * V[s, k]
-            if corr_residual[k] == 0 or nu2 <= least * gram[k, k]:
+            if corr_residual[k] == 0 or nu2 <= least_ratio * gram[k, k]:
                 break
             inverse_nu = one / np.sqrt(nu2)
             c_t = corr_residual[k] * inverse_nu
             support[t], c[t] = k, c_t
-            finite = c_t * c_t < np.inf
-            if not finite:
+            is_finite = c_t * c_t < np.inf
+            if not is_finite:
                 break
             _orthogonal_row(gram, V, t, k, inverse_nu)
             for a in range(_whole_segments(corr_residual)):
                 corr_residual[a] -= c_t * V[t, a]
             error = max(error - c_t * c_t, 0.0)
             t += 1
-        if finite and _back_substitute(V, c, support, t, i, indices, values):
+        if is_finite and _back_substitute(V, c, support, t, i, indices, values):
             residual[i] = error
         else:
             t, residual[i] = 0, np.nan
@@ -216,15 +216,15 @@ def _orthogonal_row(gram, V, t, k, inverse_nu):
 @jit
 def _back_substitute(V, c, support, t, i, indices, values):
     """Solve Lᵀγ = c, L[s, u] = V[u, support[s]], into row i; True if it is finite."""
-    finite = True
+    is_finite = True
     for s in range(t - 1, -1, -1):
         total = c[s]
         for u in range(s + 1, t):
             total -= V[s, support[u]] * values[i, u]
         values[i, s] = total / V[s, support[s]]
         indices[i, s] = support[s]
-        finite &= abs(values[i, s]) < np.inf
-    return finite
+        is_finite &= abs(values[i, s]) < np.inf
+    return is_finite
 
 
 def lasso(
@@ -252,7 +252,7 @@ def _lasso_samples(
 ):
     m = len(gram)
     all_atoms = np.arange(m)
-    active = np.empty(m, np.int64)
+    active_atoms = np.empty(m, np.int64)
     for i in range(len(corr_residual)):
         tolerance, n_passes, largest_move = tol * _peak(corr_residual[i]), 0, 0.0
         converged[i] = False
@@ -267,11 +267,17 @@ def _lasso_samples(
             n_active = 0
             for j in range(m):
                 if codes[i, j] != 0:
-                    active[n_active] = j
+                    active_atoms[n_active] = j
                     n_active += 1
             while tolerance < largest_move < np.inf and n_passes < max_iter:
                 largest_move = _lasso_pass(
-                    gram, corr_residual[i], codes[i], active, n_active, alpha, positive
+                    gram,
+                    corr_residual[i],
+                    codes[i],
+                    active_atoms,
+                    n_active,
+                    alpha,
+                    positive,
                 )
                 n_passes += 1
         if not (tolerance < np.inf and largest_move < np.inf):
@@ -536,11 +542,11 @@ def gram_sweep(
     sample_weights = np.ones(len(values), values.dtype) if weights is None else weights
     mixing = np.zeros_like(gram)
     g = np.zeros_like(values)
-    moved = np.zeros(len(gram), dtype=np.bool_)
+    is_updated = np.zeros(len(gram), dtype=np.bool_)
     users = _users(indices, len(gram))
-    state = indices, values, order, users, mixing, g, moved
+    state = indices, values, order, users, mixing, g, is_updated
     _gram_sweep(matrix, products, gram, *state, bool(positive), sample_weights)
-    _mix_coefs(coefs, indices, g, order, mixing, moved)
+    _mix_coefs(coefs, indices, g, order, mixing, is_updated)
 
 
 @jit
@@ -554,7 +560,7 @@ def _gram_sweep(
     slots_by_atom,
     mixing,
     g,
-    moved,
+    is_updated,
     positive,
     weights,
 ):
@@ -588,7 +594,7 @@ def _gram_sweep(
             for slot in users:
                 g[slot // width, slot % width] = 0
             continue
-        moved[j] = True
+        is_updated[j] = True
         inverse_norm = 1 / np.sqrt(energy)
         for k in range(m):
             mixing_j[k] *= inverse_norm
@@ -660,13 +666,13 @@ def _mix_coefs(
     g: np.ndarray,
     order: np.ndarray,
     mixing: np.ndarray,  # (m, m)
-    moved: np.ndarray,  # (m,)
+    is_updated: np.ndarray,  # (m,)
 ) -> None:
     """A = g − L A − U A_old, where L mixes atoms updated earlier, U later ones."""
     earlier = np.tril(mixing[np.ix_(order, order)], -1)
     later = np.triu(mixing[np.ix_(order, order)], 1)
     np.fill_diagonal(earlier, 1)
-    np.fill_diagonal(later, np.where(moved[order], 0, -1))  # an unmoved atom stays
+    np.fill_diagonal(later, np.where(is_updated[order], 0, -1))  # an unmoved atom stays
     for start in range(0, coefs.shape[1], 512):
         rows = slice(start, start + 512)
         g_rows = reference.densify(indices[rows], g[rows], len(coefs)).T

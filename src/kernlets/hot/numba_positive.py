@@ -45,14 +45,14 @@ def _positive_samples(
     c, support = np.empty(width, corr.dtype), np.empty(width, np.int64)
     coefs = np.empty(width, corr.dtype)  # the last feasible code
     for i in range(len(corr)):
-        finite = energy[i] < np.inf
+        is_finite = energy[i] < np.inf
         for a in range(m):
             corr_residual[a] = corr[i, a]
-            finite &= abs(corr_residual[a]) < np.inf
+            is_finite &= abs(corr_residual[a]) < np.inf
         error = energy[i]
         stop = max(tol, 4 * eps * error)
         t, tries = 0, 0
-        while finite and t < width and error > stop and tries < TRIES * width:
+        while is_finite and t < width and error > stop and tries < TRIES * width:
             k = _largest(bits, mask)
             if _is_in_support(support, t, k):  # rounding left something at a used atom
                 for s in range(t):
@@ -62,15 +62,15 @@ def _positive_samples(
                 break
             coefs[t] = 0
             c[t] = corr_residual[k] / V[t, k]
-            finite = c[t] * c[t] < np.inf
+            is_finite = c[t] * c[t] < np.inf
             t += 1
-            finite &= _back_substitute(V, c, support, t, i, indices, values)
+            is_finite &= _back_substitute(V, c, support, t, i, indices, values)
             n_subtracted = t - 1  # rows that were subtracted from `corr_residual`
-            while finite and _move_until_zero(coefs, values, i, t):
+            while is_finite and _move_until_zero(coefs, values, i, t):
                 n_subtracted = 0
                 counts = _drop_zeros(support, coefs, t)
                 t = _rebuild_rows(gram, corr, V, c, support, coefs, counts, i, eps)
-                finite = _back_substitute(V, c, support, t, i, indices, values)
+                is_finite = _back_substitute(V, c, support, t, i, indices, values)
             error, tries = energy[i], tries + 1
             for s in range(t):
                 coefs[s] = values[i, s]
@@ -78,11 +78,11 @@ def _positive_samples(
             for s in range(t):
                 error -= c[s] * c[s]
             error = max(error, 0.0)
-            finite &= error < np.inf
+            is_finite &= error < np.inf
             if t < width:
                 _subtract_rows(corr, V, c, n_subtracted, t, i, corr_residual)
         residual[i] = error
-        if not finite:
+        if not is_finite:
             t, residual[i] = 0, np.nan
         for s in range(t, width):
             indices[i, s], values[i, s] = UNUSED, 0

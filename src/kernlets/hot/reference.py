@@ -181,8 +181,8 @@ def subtract_codes(
     atoms: np.ndarray,  # (m, p)
 ) -> np.ndarray:  # (n, p)
     """The residuals X − Γ·atoms."""
-    used = np.where(indices >= 0, indices, 0)
-    return X - np.einsum("nw,nwp->np", values, atoms[used])
+    atom_numbers = np.where(indices >= 0, indices, 0)
+    return X - np.einsum("nw,nwp->np", values, atoms[atom_numbers])
 
 
 @np.errstate(all="ignore")
@@ -203,8 +203,8 @@ def ksvd_sweep(
     coefficients or atoms each half of a step is cut off at zero, which is the best
     non-negative answer to the other half; `exact` then takes `ALTERNATIONS` steps.
     """
-    signed = not (positive or positive_atoms)
-    steps = ALTERNATIONS if exact and not signed else 1
+    is_signed = not (positive or positive_atoms)
+    steps = ALTERNATIONS if exact and not is_signed else 1
     for j in order:
         rows, slots = np.nonzero(indices == j)
         if len(rows) == 0:
@@ -212,7 +212,7 @@ def ksvd_sweep(
         coefs = values[rows, slots]
         error = residual[rows] + np.outer(coefs, atoms[j])
         for _ in range(steps):
-            if exact and signed:
+            if exact and is_signed:
                 atom = _leading_direction(error, atoms[j])
             else:
                 atom = rescale(coefs) @ error

@@ -61,8 +61,10 @@ def rows_omp(
         inverse[rows, t, :t] = -scale[:, None] * combined_rows
         inverse[rows, t, t] = scale
         indices[rows, t], c[rows, t] = k, value[is_taken] * scale
-        shift = c[rows, t, None] * inverse[rows, t, : t + 1]
-        residual[rows] -= np.einsum("nt,ntp->np", shift, atoms[indices[rows, : t + 1]])
+        step_coefs = c[rows, t, None] * inverse[rows, t, : t + 1]
+        residual[rows] -= np.einsum(
+            "nt,ntp->np", step_coefs, atoms[indices[rows, : t + 1]]
+        )
         error[rows] = np.maximum(error[rows] - c[rows, t] ** 2, 0)
         rows = rows[error[rows] > stop[rows]]
     values = np.einsum("ns,nst->nt", c, inverse)
@@ -95,13 +97,13 @@ def _pursue_sample(
         corr_residual = atoms @ (x - coefs @ atoms[support])
         corr_residual[support] = 0
         k = int(np.argmax(corr_residual))
-        wider = [*support, k]
-        gram, corr = atoms[wider] @ atoms[wider].T, atoms[wider] @ x
-        slots = list(range(len(wider)))
+        candidates = [*support, k]
+        gram, corr = atoms[candidates] @ atoms[candidates].T, atoms[candidates] @ x
+        slots = list(range(len(candidates)))
         if corr_residual[k] <= 0 or _is_dependent(gram, slots[:-1], slots[-1], eps):
             break
         positive_slots, coefs = _solve_feasible(gram, corr, slots, np.append(coefs, 0))
-        support = [wider[slot] for slot in positive_slots]
+        support = [candidates[slot] for slot in positive_slots]
         explained = coefs @ corr[positive_slots]
         error = max(energy - explained, 0) if np.isfinite(explained) else np.nan
     return support, coefs, error

@@ -231,13 +231,13 @@ def ksvd_sweep(
     positive_atoms: bool = False,
 ) -> None:
     """K-SVD sweep, atom by atom; it changes residual, atoms and values in place."""
-    signed = not (positive or positive_atoms)
-    steps = ALTERNATIONS if exact and not signed else 1
+    is_signed = not (positive or positive_atoms)
+    steps = ALTERNATIONS if exact and not is_signed else 1
     for j, rows, slots in _rows_by_atom(indices, atoms.shape[0], order):
         coefs = values[rows, slots]
         error = residual[rows] + torch.outer(coefs, atoms[j])
         for _ in range(steps):
-            if exact and signed:
+            if exact and is_signed:
                 atom = _leading_direction(error, atoms[j])
             else:
                 atom = _rescale(coefs) @ error

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .torch_ import _triton_module, users_by_atom
 
-MANY = 1024  # with fewer atoms a dense product is as fast
+MIN_SPARSE_ATOMS = 1024  # with fewer, a dense product is as fast
 
 
 def code_gram(indices: Tensor, values: Tensor, m: int) -> Tensor:  # (m, m)
@@ -36,7 +36,7 @@ def code_cross(indices: Tensor, values: Tensor, X: Tensor, m: int) -> Tensor:  #
 def _triton_sums(values: Tensor, m: int) -> ModuleType | None:
     """The Triton twins, where they can be used and are faster; else None."""
     is_usable = values.is_cuda and values.dtype == torch.float32
-    triton_ops = _triton_module() if is_usable and m > MANY else None
+    triton_ops = _triton_module() if is_usable and m > MIN_SPARSE_ATOMS else None
     return None if triton_ops is None else triton_ops.triton_codes
 
 

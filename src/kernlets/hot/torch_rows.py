@@ -90,9 +90,9 @@ class Pursuit(PursuitState):
         self.inverse[rows, t, :t] = -scale[:, None] * combined_rows
         self.inverse[rows, t, t] = scale
         self.indices[rows, t], self.c[rows, t] = k, value[is_taken] * scale
-        shift = self.c[rows, t, None] * self.inverse[rows, t, : t + 1]
+        step_coefs = self.c[rows, t, None] * self.inverse[rows, t, : t + 1]
         support_atoms = atoms[self.indices[rows, : t + 1]]
-        self.residual[rows] -= torch.einsum("nt,ntp->np", shift, support_atoms)
+        self.residual[rows] -= torch.einsum("nt,ntp->np", step_coefs, support_atoms)
         energy_drop = self.c[rows, t] ** 2
         self.error[rows] = (self.error[rows] - energy_drop).clamp(min=0)
 

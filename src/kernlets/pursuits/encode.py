@@ -57,7 +57,7 @@ def encode(dictionary: Dictionary | Array, coder: SparseCoder, X: Array) -> Spar
     atoms = dictionary.linear_atoms
     if atoms is not None:
         _check_fit(atoms, X)
-    by_rows = isinstance(coder, OMP) and atoms is not None and coder.needs_rows(atoms)
+    uses_rows = isinstance(coder, OMP) and atoms is not None and coder.needs_rows(atoms)
 
     def code(block: Array) -> SparseCodes:
         if not has_gaps(block):
@@ -73,14 +73,14 @@ def encode(dictionary: Dictionary | Array, coder: SparseCoder, X: Array) -> Spar
 
     def code_complete(block: Array) -> SparseCodes:
         with quiet():  # the coder refuses residuals that overflow
-            if by_rows and isinstance(coder, OMP):
+            if uses_rows and isinstance(coder, OMP):
                 return coder.solve_rows(atoms, block, dictionary.energy(block))
             corr, energy = dictionary.correlate(block), dictionary.energy(block)
             return coder.solve(gram, corr, energy)
 
     # BLAS threads started for the Gram matrix would compete with those of the blocks
     with warned_once(), serial_blas, whole_groups(coder):
-        gram = None if by_rows else dictionary.gram()
+        gram = None if uses_rows else dictionary.gram()
         return concatenate(map_blocks(code, X, dictionary.row_bytes))
 
 
@@ -102,9 +102,9 @@ def _check_fit(atoms: Array, X: Array) -> None:
     """Raise if the samples have another number of features than the atoms."""
     if X.ndim == 2 and X.shape[1] == atoms.shape[1]:
         return
-    columns = X.ndim == 2 and X.shape[1] == atoms.shape[0]
+    has_columns = X.ndim == 2 and X.shape[1] == atoms.shape[0]
     remedy = "transpose the atoms, which are columns here (dictionary.T)"
     raise ValueError(
         f"atoms have {atoms.shape[1]} features, but X has shape {tuple(X.shape)}: "
-        + (remedy if columns else "pass an array (n_samples, n_features) that fits")
+        + (remedy if has_columns else "pass an array (n_samples, n_features) that fits")
     )

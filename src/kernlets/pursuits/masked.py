@@ -37,8 +37,8 @@ from .omp import OMP
 from .ridge import Ridge
 from .threshold import Threshold
 
-ROUNDS = 2000  # of thresholding, at most
-REST = 1e-6  # largest move of a coefficient, relative to the largest, at the end
+MAX_ROUNDS = 2000  # of thresholding, at most
+REST_TOLERANCE = 1e-6  # of the largest move, relative to the largest coefficient
 
 
 def refuse_incomplete_groups(coder: SparseCoder) -> None:
@@ -153,8 +153,8 @@ def restricted_solve(coder: SparseCoder, problem: RestrictedProducts) -> SparseC
     energies = diagonal(gram)
     is_usable = energies > ops.FAINT * xp.max(energies)
     scale = xp.where(is_usable, 1 / xp.sqrt(xp.where(is_usable, energies, 1.0)), 0.0)
-    unit = gram * scale * scale[:, None]
-    codes = coder.solve(unit, problem.corr * scale, problem.energy)
+    unit_gram = gram * scale * scale[:, None]
+    codes = coder.solve(unit_gram, problem.corr * scale, problem.energy)
     return replace(codes, values=codes.values * _slot_values(scale, codes.indices))
 
 
@@ -169,8 +169,8 @@ def _(coder: OMP, problem: RestrictedProducts) -> SparseCodes:
 @restricted_solve.register
 def _(coder: Lasso | Ridge, problem: RestrictedProducts) -> SparseCodes:
     """½‖x_o − D_oγ‖²/share + penalty: the error is estimated for all features."""
-    weaker = clone(coder).set_params(alpha=coder.alpha * problem.share)
-    return weaker.solve(problem.gram, problem.corr, problem.energy)
+    scaled_coder = clone(coder).set_params(alpha=coder.alpha * problem.share)
+    return scaled_coder.solve(problem.gram, problem.corr, problem.energy)
 
 
 @restricted_solve.register
@@ -198,9 +198,9 @@ def _iterate_threshold(
 ) -> Array:
     """The codes γ = T(c + γ·fill)."""
     xp, codes = namespace(corr), shrink(corr)
-    tolerance = max(REST, 16 * eps(corr))
+    tolerance = max(REST_TOLERANCE, 16 * eps(corr))
     is_moving = xp.ones_like(corr[:, :1]) > 0
-    for _ in range(ROUNDS):  # each sample stops by itself
+    for _ in range(MAX_ROUNDS):  # each sample stops by itself
         new_codes = xp.where(is_moving, shrink(corr + codes @ fill), codes)
         moves = xp.max(xp.abs(new_codes - codes), axis=1, keepdims=True)
         codes, sizes = new_codes, xp.max(xp.abs(new_codes), axis=1, keepdims=True)
@@ -208,8 +208,8 @@ def _iterate_threshold(
         if not bool(xp.any(is_moving)):
             return codes
     warn_unfinished(
-        f"codes by Threshold of rows with missing values still moved after {ROUNDS} "
-        "rounds: leave rows out of which little was observed, or use OMP or Lasso"
+        "codes by Threshold of rows with missing values still moved after "
+        f"{MAX_ROUNDS} rounds: leave rows out of which little was observed, or use OMP or Lasso"
     )
     return codes
 

@@ -51,7 +51,7 @@ class SimultaneousOMP(SparseCoder):
     def solve(self, gram: Array, corr: Array, energy: Array) -> SparseCodes:
         (n, m), gram64, corr64 = corr.shape, double(gram), double(corr)
         n_groups, energy64 = self._n_groups(n), to_numpy(double(energy))
-        stop = ROUNDING * eps(gram) * _per_group(energy64, n_groups)
+        stop = ROUNDING * eps(gram) * _sum_by_group(energy64, n_groups)
         slots = np.zeros((n, 0), dtype=np.int64)
         is_free, values, corr_residual = (
             np.ones((n_groups, m), dtype=bool),
@@ -60,7 +60,7 @@ class SimultaneousOMP(SparseCoder):
         )
         for _ in range(self._width(m)):
             fit = np.nan_to_num(to_numpy((values * slot_corr(corr64, slots)).sum(1)))
-            is_live = _per_group(energy64 - fit, n_groups) > stop
+            is_live = _sum_by_group(energy64 - fit, n_groups) > stop
             best = _best_atoms(corr_residual, is_free & is_live[:, None])
             is_free[np.flatnonzero(best >= 0), best[best >= 0]] = False
             new_slots = np.repeat(best, self.group_size)[:, None]
@@ -93,7 +93,7 @@ class SimultaneousOMP(SparseCoder):
         return int(self.n_nonzero_coefs)
 
 
-def _per_group(values: np.ndarray, n_groups: int) -> np.ndarray:  # (n_groups, …)
+def _sum_by_group(values: np.ndarray, n_groups: int) -> np.ndarray:  # (n_groups, …)
     """Sums over the rows of each group."""
     shape = n_groups, len(values) // max(n_groups, 1), *values.shape[1:]
     return values.reshape(shape).sum(axis=1)
@@ -104,7 +104,7 @@ def _best_atoms(
 ) -> np.ndarray:  # (n, m), (g, m) -> (g,)
     """The atom that explains most of each group, -1 where none explains anything."""
     energies = np.where(
-        is_free, _per_group(to_numpy(corr_residual * corr_residual), len(is_free)), 0
+        is_free, _sum_by_group(to_numpy(corr_residual * corr_residual), len(is_free)), 0
     )
     best = energies.argmax(axis=1)
     return np.where(energies.max(axis=1, initial=0) > 0, best, -1)
