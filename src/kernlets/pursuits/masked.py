@@ -209,7 +209,8 @@ def _iterate_threshold(
             return codes
     warn_unfinished(
         "codes by Threshold of rows with missing values still moved after "
-        f"{MAX_ROUNDS} rounds: leave rows out of which little was observed, or use OMP or Lasso"
+        f"{MAX_ROUNDS} rounds: leave rows out of which little was observed, "
+        "or use OMP or Lasso"
     )
     return codes
 
