@@ -126,7 +126,7 @@ class PositivePursuit(PursuitState):
         self.X, self.energy = X, energy
         self.values = X.new_zeros((len(X), width))
         self.systems = X.new_zeros((len(X), width, width))
-        self.right = X.new_zeros((len(X), width))
+        self.corr = X.new_zeros((len(X), width))
 
     def step(self) -> bool:
         """Let each sample that goes on take an atom; True if one can go on."""
@@ -160,7 +160,7 @@ class PositivePursuit(PursuitState):
         return len(self.rows) > 0
 
     def _state_arrays(self) -> tuple[Tensor, ...]:
-        return self.indices, self.values, self.systems, self.right
+        return self.indices, self.values, self.systems, self.corr
 
     def _atoms_of(self, support: Tensor) -> Tensor:  # (rows, width, p)
         return self.atoms[support.clamp(min=0)]
