@@ -286,7 +286,7 @@ def _lasso_samples(
 
 @jit
 def _lasso_pass(gram, corr_residual, code, atoms, n_atoms, alpha, positive):
-    """One pass of coordinate descent over visit[:n_visit]; the largest move.
+    """One pass of coordinate descent over atoms[:n_atoms]; the largest move.
 
     The result is infinite where a move is not a finite number.
     """
