@@ -41,7 +41,7 @@ def home(request):
 
 def module(home, name):
     """Where a home has an operation: some are in a file of their own."""
-    return ops.load_home(home.__name__.removeprefix("kernlets.hot."), name)
+    return ops.load_loops(home.__name__.removeprefix("kernlets.hot."), name)
 
 
 def call(home, name, *args):

@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from threadpoolctl import threadpool_info
 
 from kernlets import KSVD, options, registry
-from kernlets.backend.threads import SMALL, serial_blas
+from kernlets.backend.threads import MIN_THREADED_ROWS, serial_blas
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -64,7 +64,11 @@ def results(estimator: BaseEstimator, X, y) -> list[np.ndarray]:
 @pytest.mark.parametrize("Estimator", registry.estimators())
 def test_threads_and_memory_change_nothing(Estimator, data):
     estimator = quick(Estimator)
-    X, y = (part[:SMALL - 100] for part in data) if needs_matrix(Estimator) else data
+    X, y = (
+        (part[: MIN_THREADED_ROWS - 100] for part in data)
+        if needs_matrix(Estimator)
+        else data
+    )
     expected = None
     for name, setting in SETTINGS.items():
         if needs_matrix(Estimator) and "memory" in setting:

@@ -178,7 +178,7 @@ def test_rows_that_a_fit_fills_in_are_told(X, monkeypatch):
 def test_thresholds_of_incomplete_rows_are_told(X, monkeypatch):
     learner = KSVD(8, coder=Threshold(0.01), max_iter=2, random_state=0)
     assert not convergence_warnings(learner.fit, holed(X))
-    monkeypatch.setattr(masked, "ROUNDS", 1)
+    monkeypatch.setattr(masked, "MAX_ROUNDS", 1)
     (told,) = convergence_warnings(learner.fit, holed(X))
     assert "Threshold" in str(told.message)
 

@@ -27,7 +27,7 @@ FLOATS = (np.float64, np.float32)
 SQUARES = 2**22  # entries that torch squares at once
 COPIERS = 8  # threads that copy rows into page-locked memory
 PIECE = 2**24  # bytes that are moved to a GPU at once
-_loading = threading.Lock()
+_loading_lock = threading.Lock()
 
 
 def is_torch(X: Any) -> bool:
@@ -72,8 +72,8 @@ def _writeable(values: Any) -> Any:
     """NumPy arrays in a form that torch accepts without a warning."""
     if not isinstance(values, np.ndarray):
         return values
-    awkward = not values.flags.writeable or min(values.strides, default=0) < 0
-    return values.copy() if awkward else values
+    needs_copy = not values.flags.writeable or min(values.strides, default=0) < 0
+    return values.copy() if needs_copy else values
 
 
 def move_like(values: np.ndarray, like: Array) -> Array:
@@ -143,8 +143,10 @@ def stored_dtype(X: Any) -> np.dtype | None:
     if hasattr(X, "columns") and X.ndim == 2:
         types = X.dtypes
     types = [getattr(dtype, "numpy_dtype", dtype) for dtype in types]
-    plain = all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in types)
-    return np.result_type(*types) if types and plain else None
+    are_plain = all(
+        isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in types
+    )
+    return np.result_type(*types) if types and are_plain else None
 
 
 def as_float(X: Array) -> Array:
@@ -180,7 +182,7 @@ def double(X: Array) -> Array:
 
 
 def or_wider(dtype: Any, text: str = ", or pass float64") -> str:
-    """The end of an advice to those whose numbers are not in float64 yet."""
+    """The end of an advice: `text`, or nothing if numbers are in float64 already."""
     return "" if str(dtype).endswith("float64") else text
 
 
@@ -200,11 +202,11 @@ def diagonal(M: Array) -> Array:  # (n,)
     return M.diagonal() if is_torch(M) else np.diagonal(M)
 
 
-def factored(M: Array) -> Array | None:  # (n, n)
+def cholesky_or_none(M: Array) -> Array | None:  # (n, n)
     """The Cholesky factor, or None if the matrix is not positive definite."""
     try:
         return namespace(M).linalg.cholesky(M)
-    except (np.linalg.LinAlgError, RuntimeError):  # NumPy's, torch's
+    except (np.linalg.LinAlgError, RuntimeError):  # of NumPy or of torch
         return None
 
 
@@ -213,8 +215,8 @@ def inverse_triangle(M: Array) -> Array:  # (n, n)
     xp = namespace(M)
     if not is_torch(M):
         return xp.linalg.inv(xp.tril(M))
-    unit = xp.eye(len(M), dtype=M.dtype, device=M.device)
-    return xp.linalg.solve_triangular(M, unit, upper=False)
+    identity = xp.eye(len(M), dtype=M.dtype, device=M.device)
+    return xp.linalg.solve_triangular(M, identity, upper=False)
 
 
 def row_norms(X: Array) -> Array:  # (n,)
@@ -222,8 +224,8 @@ def row_norms(X: Array) -> Array:  # (n,)
     if sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     if is_torch(X):
-        parts = X.split(max(1, SQUARES // max(1, X.shape[1])))
-        norms = [(part * part).sum(1) for part in parts]
+        blocks = X.split(max(1, SQUARES // max(1, X.shape[1])))
+        norms = [(block * block).sum(1) for block in blocks]
         return norms[0] if len(norms) == 1 else namespace(X).concat(norms)
     return np.einsum("ij,ij->i", X, X)
 
@@ -231,7 +233,7 @@ def row_norms(X: Array) -> Array:  # (n,)
 def load_solvers(X: Array) -> None:
     """Make torch load the solvers of a GPU now: several threads at once would fail."""
     if is_torch(X) and X.is_cuda:
-        with _loading:
+        with _loading_lock:
             _load_solvers(X.device)
 
 
@@ -245,41 +247,41 @@ def _load_solvers(device: Any) -> None:
 def to_device(X: Array, streamed: bool = False) -> Array:
     """X on the device named in the options, if one is named.
 
-    Memory maps stay on disk; their blocks are moved one by one. A streamed block goes
-    through page-locked memory on a separate stream, while others are processed; a large
-    array in memory piece by piece.
+    Memory maps stay on disk; their blocks are moved one by one. A streamed block is
+    moved through page-locked memory on a separate stream, while others are processed; a
+    large array in memory is moved piece by piece.
     """
-    skip = options.device is None or not isinstance(X, np.ndarray)
-    if skip or isinstance(X, np.memmap) or X.dtype == object:
+    stays_here = options.device is None or not isinstance(X, np.ndarray)
+    if stays_here or isinstance(X, np.memmap) or X.dtype == object:
         return X
     import torch
 
     if not is_gpu(options.device):
         return torch.as_tensor(_writeable(X), device=options.device)
     if not streamed:
-        return _in_pieces(X)
+        return _copy_in_pieces(X)
     stream = torch.cuda.Stream(options.device)
     with torch.cuda.stream(stream):
-        moved = _page_locked(X).to(options.device, non_blocking=True)
+        tensor = _page_locked_copy(X).to(options.device, non_blocking=True)
     stream.synchronize()
-    return moved
+    return tensor
 
 
-def _in_pieces(X: np.ndarray) -> Any:
-    """X on the GPU; one piece is on its way while the next is copied."""
+def _copy_in_pieces(X: np.ndarray) -> Any:
+    """X on the GPU; one piece is being moved while the next is copied."""
     import torch
 
     if X.nbytes <= PIECE or not X.flags.c_contiguous:
         return torch.as_tensor(_writeable(X), device=options.device)
-    rows = max(1, PIECE // X[:1].nbytes)
-    moved = torch.empty(X.shape, dtype=_tensor_dtype(X), device=options.device)
-    for begin in range(0, len(X), rows):
-        piece = slice(begin, begin + rows)
-        moved[piece].copy_(_page_locked(X[piece]), non_blocking=True)
-    return moved
+    n_rows = max(1, PIECE // X[:1].nbytes)
+    tensor = torch.empty(X.shape, dtype=_tensor_dtype(X), device=options.device)
+    for begin in range(0, len(X), n_rows):
+        piece = slice(begin, begin + n_rows)
+        tensor[piece].copy_(_page_locked_copy(X[piece]), non_blocking=True)
+    return tensor
 
 
-def _page_locked(X: np.ndarray) -> Any:
+def _page_locked_copy(X: np.ndarray) -> Any:
     """A copy from which a GPU reads at full speed.
 
     Several threads copy, because pages of a file come one by one.
@@ -288,12 +290,12 @@ def _page_locked(X: np.ndarray) -> Any:
 
     copy = torch.empty(X.shape, dtype=_tensor_dtype(X), pin_memory=True)
     n_threads = min(options.n_threads, COPIERS)
-    cuts = np.linspace(0, len(X), n_threads + 1).astype(int).tolist()
-    parts = [slice(*cut) for cut in pairwise(cuts)]
-    copied = _copiers(os.getpid()).map(
-        lambda part: np.copyto(copy.numpy()[part], X[part]), parts
+    bounds = np.linspace(0, len(X), n_threads + 1).astype(int).tolist()
+    row_slices = [slice(*cut) for cut in pairwise(bounds)]
+    results = _copiers(os.getpid()).map(
+        lambda rows: np.copyto(copy.numpy()[rows], X[rows]), row_slices
     )
-    list(copied)
+    list(results)
     return copy
 
 
@@ -309,12 +311,9 @@ def _tensor_dtype(X: np.ndarray) -> Any:
     return torch.as_tensor(np.empty(0, X.dtype)).dtype
 
 
-
-
 def device_text(X: Array) -> str:
     """The device that X is on, "host" for NumPy arrays."""
     return str(X.device) if is_torch(X) else "host"
-
 
 
 class GPUMemory(NamedTuple):
@@ -325,18 +324,18 @@ class GPUMemory(NamedTuple):
 
 
 def gpu_memory(gpu: Any) -> GPUMemory:
-    """What a GPU has; asked for once a second, since the answer takes its time."""
+    """The memory of a GPU; the slow query runs at most once a second."""
     return _gpu_memory(str(gpu), int(time.monotonic()))
 
 
 @lru_cache(maxsize=16)
 def _gpu_memory(gpu: str, second: int) -> GPUMemory:
-    """What torch holds for later counts as free."""
+    """Memory that torch reserves but does not use counts as free."""
     import torch
 
     free, total = torch.cuda.mem_get_info(gpu)
-    held = torch.cuda.memory_reserved(gpu) - torch.cuda.memory_allocated(gpu)
-    return GPUMemory(free + held, total)
+    reserved = torch.cuda.memory_reserved(gpu) - torch.cuda.memory_allocated(gpu)
+    return GPUMemory(free + reserved, total)
 
 
 def check_points(points: Any, like: Array, name: str) -> Array:  # (m, p)
@@ -367,16 +366,16 @@ def group_sums(
     In float64 on NumPy, so that the result does not depend on blocks of rows.
     """
     if is_torch(rows):
-        places = namespace(rows).arange(n_groups, device=rows.device)
-        members = index_like(groups, rows)[None, :] == places[:, None]
-        return members.to(rows.dtype) @ rows
+        group_numbers = namespace(rows).arange(n_groups, device=rows.device)
+        is_member = index_like(groups, rows)[None, :] == group_numbers[:, None]
+        return is_member.to(rows.dtype) @ rows
     n = len(rows)
-    members = sparse.csr_array((np.ones(n), groups, np.arange(n + 1)), (n, n_groups))
-    return members.T @ rows
+    is_member = sparse.csr_array((np.ones(n), groups, np.arange(n + 1)), (n, n_groups))
+    return is_member.T @ rows
 
 
 class TensorCodes(CodeArrays):
-    """What codes ask of tensors, answered where these are."""
+    """Operations of codes on tensors, on the device of these."""
 
     def recognizes(self, array: Array) -> bool:
         return is_torch(array)

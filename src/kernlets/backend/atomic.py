@@ -1,4 +1,4 @@
-"""Writes files completely or not at all, and removes the parts of killed writers."""
+"""Writes files completely or not at all; removes part files of killed writers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from typing import Any, BinaryIO, cast
 
 # host, process, random number
 PART = re.compile(r"\.([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\.part")
-LONG_NAME = 200  # bytes; file systems allow 255, and names of parts are longer
-DAY = 86400  # age in seconds at which a part of an unknown process is removed
+LONG_NAME = 200  # bytes; file systems allow 255, and names of part files are longer
+DAY = 86400  # age in seconds at which a part file of an unknown process is removed
 
 _open_parts: set[Path] = set()  # of this process
 
@@ -28,25 +28,25 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
 
     It is written beside its destination, flushed to the disk, and renamed, which the
     file system does in one step: after a crash there is the old file or the new one.
-    Errors name `path`. Only regular files are replaced, and parts that killed
+    Errors name `path`. Only regular files are replaced, and part files that killed
     processes left beside `path` are removed.
     """
     refuse_special(path)
     target = Path(path).resolve()  # a link stays a link
     remove_abandoned(target)
-    part = _part_beside(target)
-    _open_parts.add(part)
+    part_file = _part_beside(target)
+    _open_parts.add(part_file)
     try:
-        with _opened(part, path) as file:
+        with _open_part(part_file, path) as file:
             yield cast(BinaryIO, file)
             file.sync()
-        with _errors_name(path):
-            os.replace(part, target)
+        with _errors_name_file(path):
+            os.replace(part_file, target)
     except BaseException:
-        _remove(part)
+        _remove_file(part_file)
         raise
     finally:
-        _open_parts.discard(part)
+        _open_parts.discard(part_file)
     _sync_folder(target.parent)
 
 
@@ -63,27 +63,27 @@ def refuse_special(path: str | Path) -> None:
 
 
 def remove_abandoned(path: str | Path) -> None:
-    """Delete the parts of `path` whose writers are no longer alive."""
+    """Delete the part files of `path` whose writers are no longer alive."""
     target = Path(path).resolve()
     with suppress(OSError):  # writing will raise an error that names the problem
-        for part in target.parent.iterdir():
-            if _is_abandoned(part, _part_stem(target)):
-                _remove(part)
+        for part_file in target.parent.iterdir():
+            if _is_abandoned(part_file, _part_stem(target)):
+                _remove_file(part_file)
 
 
 def remove_open_parts() -> None:
-    """Delete what this process is writing, just before it ends without cleaning up."""
-    for part in list(_open_parts):
-        _remove(part)
+    """Delete the files that this process is writing, before it ends abruptly."""
+    for part_file in list(_open_parts):
+        _remove_file(part_file)
 
 
-def _remove(part: Path) -> None:
+def _remove_file(part_file: Path) -> None:
     with suppress(OSError):  # it may not exist yet
-        part.unlink()
+        part_file.unlink()
 
 
-class _Part:
-    """The open part. Its errors name the destination, which the user knows.
+class _PartFile:
+    """The open part file. Its errors name the destination, which the user knows.
 
     It is not a Python file object, because NumPy bypasses the `write` of those and
     then does not report why writing failed.
@@ -96,7 +96,7 @@ class _Part:
         return getattr(self._file, name)
 
     def write(self, data: Any) -> int:
-        with _errors_name(self._path):
+        with _errors_name_file(self._path):
             return self._file.write(data)
 
     def writelines(self, lines: Iterable[Any]) -> None:
@@ -105,25 +105,25 @@ class _Part:
 
     def sync(self) -> None:
         """Flush everything that was written to the disk."""
-        with _errors_name(self._path):
+        with _errors_name_file(self._path):
             self._file.flush()
             os.fsync(self._file.fileno())
 
 
 @contextmanager
-def _opened(part: Path, path: str | Path) -> Iterator[_Part]:
-    with _errors_name(path):
-        file = part.open("xb")
+def _open_part(part_file: Path, path: str | Path) -> Iterator[_PartFile]:
+    with _errors_name_file(path):
+        file = part_file.open("xb")
     try:
-        yield _Part(file, path)
+        yield _PartFile(file, path)
     finally:
-        with _errors_name(path):
+        with _errors_name_file(path):
             file.close()  # closing may flush and fail
 
 
 @contextmanager
-def _errors_name(path: str | Path) -> Iterator[None]:
-    """Let errors of the system name this file instead of its part."""
+def _errors_name_file(path: str | Path) -> Iterator[None]:
+    """Let errors of the system name this file instead of its part file."""
     try:
         yield
     except OSError as error:
@@ -138,7 +138,7 @@ def _part_beside(target: Path) -> Path:
 
 
 def _part_stem(target: Path) -> str:
-    """The beginning of the names of all parts of a file."""
+    """The beginning of the names of all part files of a file."""
     name = target.name
     is_long = len(os.fsencode(name)) > LONG_NAME
     return f".{_short_hash(name)}" if is_long else f".{name}"
@@ -152,16 +152,16 @@ def _short_hash(text: str) -> str:
     return hashlib.blake2s(os.fsencode(text), digest_size=4).hexdigest()
 
 
-def _is_abandoned(part: Path, stem: str) -> bool:
-    is_part = part.name.startswith(f"{stem}.")
-    match = PART.fullmatch(part.name.removeprefix(stem)) if is_part else None
+def _is_abandoned(part_file: Path, stem: str) -> bool:
+    is_part = part_file.name.startswith(f"{stem}.")
+    match = PART.fullmatch(part_file.name.removeprefix(stem)) if is_part else None
     if match is None:
         return False
     if match[1] != _host():  # a process whose state is unknown
-        return time.time() - part.stat().st_mtime > DAY
+        return time.time() - part_file.stat().st_mtime > DAY
     pid = int(match[2])
     # a new process may have the id of the killed one
-    return part not in _open_parts if pid == os.getpid() else not _is_alive(pid)
+    return part_file not in _open_parts if pid == os.getpid() else not _is_alive(pid)
 
 
 def _is_alive(pid: int) -> bool:

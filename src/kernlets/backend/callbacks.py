@@ -1,8 +1,8 @@
 """scikit-learn's callbacks: progress bars, monitors, early stops.
 
-An estimator with callbacks tells them of its fit, and of each iteration or part of it.
-scikit-learn has callbacks since version 1.9. Before, there is no `set_callbacks`, and
-nothing here does anything.
+An estimator with callbacks calls them at its fit, and at each iteration or component of
+it. scikit-learn has callbacks since version 1.9. Estimators of older versions have no
+`set_callbacks`, and nothing here has an effect.
 """
 
 from __future__ import annotations
@@ -24,60 +24,69 @@ except ImportError:  # scikit-learn before 1.9
 class FitTasks:
     """A running fit as callbacks see it: one task, with a task for each of its steps.
 
-    `how_many` is the number of iterations at most; None if the steps are parts of the
-    estimator, whose number is not known before and which may be fitted side by side.
+    `n_iterations` is the largest number of iterations. It is None if the steps are fits
+    of components of the estimator, whose number is unknown and which may be parallel.
     """
 
-    def __init__(self, estimator: Any, how_many: int | None, X: Any, y: Any) -> None:
-        self._told = {"estimator": estimator, "X": X, "y": y}
+    def __init__(
+        self, estimator: Any, n_iterations: int | None, X: Any, y: Any
+    ) -> None:
+        self._fit_arguments = {"estimator": estimator, "X": X, "y": y}
         self._root = estimator._init_callback_context(
-            max_subtasks=how_many, sequential_subtasks=how_many is not None
+            max_subtasks=n_iterations, sequential_subtasks=n_iterations is not None
         )
-        self._root.call_on_fit_task_begin(**self._told)
+        self._root.call_on_fit_task_begin(**self._fit_arguments)
 
     def finish(self) -> None:
-        """Tell that the estimator is fitted."""
-        self._root.call_on_fit_task_end(**self._told, reconstruction_attributes={})
+        """Call the callbacks at the end of the fit."""
+        self._root.call_on_fit_task_end(
+            **self._fit_arguments, reconstruction_attributes={}
+        )
 
     def begin_iteration(self, number: int) -> None:
         self._task = self._root.subcontext(f"iteration {number + 1}")
-        self._task.call_on_fit_task_begin(**self._told)
+        self._task.call_on_fit_task_begin(**self._fit_arguments)
 
     def end_iteration(
-        self, so_far: Callable[[], dict[str, Any] | None], history: dict[str, Any]
+        self,
+        attributes_so_far: Callable[[], dict[str, Any] | None],
+        history: dict[str, Any],
     ) -> bool:
-        """True if a callback wants to stop; `so_far` gives attributes to stop with."""
-        self._told["estimator"].history_ = history
+        """True if a callback wants to stop.
+
+        `attributes_so_far` gives attributes with which the fit could stop.
+        """
+        self._fit_arguments["estimator"].history_ = history
         return self._task.call_on_fit_task_end(
-            **self._told, reconstruction_attributes=so_far
+            **self._fit_arguments, reconstruction_attributes=attributes_so_far
         )
 
     @contextmanager
     def part(self, number: int, name: str, estimator: Any) -> Iterator[None]:
         task = self._root.subcontext(name, task_id=number)
         with task.propagate_callback_context(estimator):
-            task.call_on_fit_task_begin(**self._told)
+            task.call_on_fit_task_begin(**self._fit_arguments)
             yield
-            task.call_on_fit_task_end(**self._told)
+            task.call_on_fit_task_end(**self._fit_arguments)
 
 
 _RUNNING: WeakKeyDictionary[Any, FitTasks] = WeakKeyDictionary()
-# beside the estimators, so that copies of one in a fit have no part in it
+# not an attribute: copies of an estimator made in its fit must not call callbacks
 
 
 def running(estimator: Any) -> FitTasks | None:
-    """The tasks of the fit that the estimator is in, if it has callbacks."""
+    """The tasks of the running fit of an estimator; None without callbacks."""
     return None if estimator is None else _RUNNING.get(estimator)
 
 
 @contextmanager
-def part_of(whole: Any, number: int, name: str, part: Any) -> Iterator[None]:
-    """In it a part of an estimator is fitted, and tells the callbacks of the whole."""
-    tasks = running(whole)
+def part_of(estimator: Any, number: int, name: str, component: Any) -> Iterator[None]:
+    """A block in which a component is fitted; callbacks of the estimator are called."""
+    tasks = running(estimator)
     if tasks is None:
         yield
         return
-    with tasks.part(number, name, part):
+    with tasks.part(number, name, component):
         yield
 
 
@@ -86,12 +95,14 @@ def has_callbacks(estimator: Any) -> bool:
 
 
 @with_callbacks
-def told_fit(estimator: Any, fit: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """A `fit` or `partial_fit` of which callbacks are told, its failure included."""
+def fit_with_callbacks(
+    estimator: Any, fit: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
+    """Run a `fit` or `partial_fit`; callbacks are called, also if it fails."""
     estimator._validate_params()  # the number of iterations is one of them
-    how_many = 1 if fit.__name__ == "partial_fit" else estimator._n_tasks
-    given = signature(fit).bind(estimator, *args, **kwargs).arguments
-    tasks = FitTasks(estimator, how_many, given.get("X"), given.get("y"))
+    n_iterations = 1 if fit.__name__ == "partial_fit" else estimator._n_tasks
+    arguments = signature(fit).bind(estimator, *args, **kwargs).arguments
+    tasks = FitTasks(estimator, n_iterations, arguments.get("X"), arguments.get("y"))
     _RUNNING[estimator] = tasks
     try:
         fitted = fit(estimator, *args, **kwargs)

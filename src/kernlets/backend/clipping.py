@@ -1,4 +1,4 @@
-"""Numbers that are more than there is: a smaller one and a warning, not a failure.
+"""Counts larger than possible become smaller with a warning, not an error.
 
 A search asks every fold and every class for the same numbers, and a candidate should
 not be lost because one fold is smaller.
@@ -11,14 +11,14 @@ import warnings
 SAMPLES = "non-zero samples (in feature space)"
 
 
-def clipped(name: str, wanted: int, most: int, of_what: str) -> int:
-    """`wanted`, or `most` with a warning; an exception if there is nothing at all."""
-    if most < 1:
+def clipped(name: str, requested: int, available: int, of_what: str) -> int:
+    """`requested`, or `available` with a warning; ValueError if none is available."""
+    if available < 1:
         raise ValueError(f"there are no {of_what}: {name} needs at least one")
-    if wanted > most:
+    if requested > available:
         warnings.warn(
-            f"{name}={wanted} is more than the {most} {of_what}, and {most} is used "
-            "instead",
+            f"{name}={requested} is more than the {available} {of_what}, and "
+            f"{available} is used instead",
             stacklevel=3,
         )
-    return min(int(wanted), most)
+    return min(int(requested), available)

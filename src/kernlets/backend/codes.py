@@ -48,13 +48,15 @@ def weighted_uses(codes: SparseCodes, weights: np.ndarray | None) -> np.ndarray:
     """For each atom, the weight of the samples that use it."""
     if weights is None:
         return codes.uses()
-    live = to_numpy((codes.indices >= 0) & (codes.values != 0))
-    shares = np.broadcast_to(weights[:, None], live.shape)[live]
-    return np.bincount(to_numpy(codes.indices)[live], shares, minlength=codes.n_atoms)
+    is_nonzero = to_numpy((codes.indices >= 0) & (codes.values != 0))
+    slot_weights = np.broadcast_to(weights[:, None], is_nonzero.shape)[is_nonzero]
+    return np.bincount(
+        to_numpy(codes.indices)[is_nonzero], slot_weights, minlength=codes.n_atoms
+    )
 
 
-def compressed(codes: Array) -> Array:  # (n, m)
-    """Dense codes in the form in which products with them are fast."""
+def to_csr(codes: Array) -> Array:  # (n, m)
+    """Dense codes as CSR on NumPy, with which products are faster."""
     return codes if is_torch(codes) else sparse.csr_array(codes)
 
 
@@ -65,7 +67,7 @@ def summable(codes: SparseCodes) -> SparseCodes:
     return replace(codes, values=double(codes.values))
 
 
-def decoded(weights: Array, codes: Any) -> Array:  # (m, r), (n, m) -> (n, r)
+def decode(weights: Array, codes: Any) -> Array:  # (m, r), (n, m) -> (n, r)
     """codes · weights of a user's codes, which must be finite numbers for m atoms."""
     matrix = _matrix(codes, weights)
     if matrix.ndim != 2 or matrix.shape[1] != weights.shape[0]:

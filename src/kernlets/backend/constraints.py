@@ -19,15 +19,15 @@ from sklearn.utils._param_validation import (
 
 from .pipelines import last_step
 
-MOST = 2**40  # counts above are refused: arrays of that length do not exist
+MAX_COUNT = 2**40  # counts above are refused: arrays of that length do not exist
 
 
 class Interval(_param_validation.Interval):
-    """scikit-learn's interval of numbers, without True and False and endless counts."""
+    """scikit-learn's interval of numbers, without booleans and without huge counts."""
 
     def is_satisfied_by(self, val: Any) -> bool:
-        is_flag = isinstance(val, bool) or type(val).__name__ == "bool"  # NumPy's too
-        is_endless = isinstance(val, Integral) and int(val) > MOST
+        is_flag = isinstance(val, bool) or type(val).__name__ == "bool"  # also of NumPy
+        is_endless = isinstance(val, Integral) and int(val) > MAX_COUNT
         is_endless = is_endless and self.type is Integral
         return not (is_flag or is_endless) and super().is_satisfied_by(val)
 

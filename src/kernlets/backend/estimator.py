@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from ..config import options
 from ..sklearn_base import BaseEstimator, CallbackSupportMixin
-from .callbacks import has_callbacks, told_fit
+from .callbacks import fit_with_callbacks, has_callbacks
 from .notebook import portrait
 from .row_names import note_row_names
 from .work import at_work
@@ -42,16 +42,16 @@ METHODS = (
 """Public methods that compute."""
 
 FITS = ("fit", "partial_fit")
-"""Those of which callbacks are told."""
+"""Methods at which callbacks are called."""
 
 WHOLE_FITS = ("fit", "fit_transform", "fit_predict")
-"""Those that forget earlier fits; the first argument is the training rows."""
+"""Methods that forget earlier fits; their first argument is the training rows."""
 
 NAMED: dict[str, Callable[[str], Any]] = {}
-"""What the names mean that a parameter may have; each package enters its own here."""
+"""How a text in a parameter becomes an object; each package adds its parameters."""
 
 PARAMS = "_params_of_fit"
-"""Where parameters of the fit are noted; files leave it out (`fields.check`)."""
+"""The attribute with the parameters of the fit; it is not saved (`fields.check`)."""
 
 _SENDER = "_sender_options"
 
@@ -65,25 +65,25 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
       many as the option `n_threads` says, so that results do not depend on them.
     * A process that was started by the sender of a pickled estimator, as joblib's are,
       adopts the sender's options.
-    * scikit-learn's callbacks, set by `set_callbacks`, are told of each fit.
+    * scikit-learn's callbacks, set by `set_callbacks`, are called at each fit.
     * The index of a dataframe is stored, so that an explanation can name its rows.
-    * A parameter may be a name such as ``kernel="poly:2"``; the parameters of what it
-      names are those of the estimator, too: ``kernel__degree``.
-    * A notebook shows a fitted one with its atoms and its history.
-    * A GPU without memory left is a MemoryError that says what to do, and a matrix that
-      cannot be factored a ValueError. NumPy does not warn of numbers that overflow on
-      the way: results are looked at.
+    * A parameter may be a name such as ``kernel="poly:2"``; the parameters of the named
+      object are those of the estimator, too: ``kernel__degree``.
+    * A notebook shows a fitted estimator with its atoms and its history.
+    * If a GPU runs out of memory, a MemoryError says what to do; a matrix that cannot
+      be factored is a ValueError. NumPy does not warn of overflow in between, because
+      results are checked.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for name in METHODS:
-            method = getattr_static(cls, name, None)  # its own, or of a mixin
-            if isfunction(method) and _is_free(method):
+            method = getattr_static(cls, name, None)  # of the class or of a mixin
+            if isfunction(method) and _is_unwrapped(method):
                 setattr(cls, name, _on_own_threads(method))
 
     _acts_at_once: ClassVar[frozenset[str]] = frozenset()
-    """Parameters that only say how new samples are treated, and need no fit."""
+    """Parameters that concern only new samples; setting them needs no fit."""
 
     _doc_link_module = "kernlets"
     _stores_row_names = True  # whether an explanation may need the names of rows
@@ -104,46 +104,48 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         return bundle
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters; with `deep` also those of parts, given as objects or by name.
+        """The parameters; with `deep` also those of components, objects or named ones.
 
-        A part that is given by its name stays so.
+        A component that is given by its name stays a name.
         """
         params = super().get_params(deep=deep)
         for name, value in list(params.items()) if deep else ():
             if not isinstance(value, str) or "__" in name:
                 continue
             try:
-                part = self._named_part(name, value)
+                component = self._named_part(name, value)
             except (TypeError, ValueError):
                 continue  # `fit` says what is wrong with the name
-            if part is not None:
-                own = part.get_params(deep=True).items()
-                params.update({f"{name}__{key}": value for key, value in own})
+            if component is not None:
+                component_params = component.get_params(deep=True).items()
+                params.update(
+                    {f"{name}__{key}": value for key, value in component_params}
+                )
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also those of parts (``kernel__degree=3``).
+        """Set parameters, also those of components (``kernel__degree=3``).
 
-        A part that is given by its name becomes the object that it names. A fitted
-        model works as it was fitted until the next fit, but for the parameters that
-        `_acts_at_once` names.
+        A component that is given by its name becomes the object that it names. Until
+        the next fit a fitted model works with the parameters of its fit, except for
+        those in `_acts_at_once`.
         """
         nested: dict[str, dict[str, Any]] = {}
         for key in params:
-            name, inner, rest = key.partition("__")
-            if inner:
-                nested.setdefault(name, {})[rest] = params[key]
-        for name, own in nested.items():
+            name, separator, inner_name = key.partition("__")
+            if separator:
+                nested.setdefault(name, {})[inner_name] = params[key]
+        for name, component_params in nested.items():
             value = params.get(name, getattr(self, name, None))
             if isinstance(value, str):
-                part = self._named_part(name, value)
+                component = self._named_part(name, value)
             else:  # a copy, because a fitted model may hold the object
-                part = clone(value) if hasattr(value, "set_params") else None
-            if part is None and name in type(self)._get_param_names():
-                _refuse_partless(name, own, value)
-            if part is not None:
+                component = clone(value) if hasattr(value, "set_params") else None
+            if component is None and name in type(self)._get_param_names():
+                _refuse_params_of_none(name, component_params, value)
+            if component is not None:
                 params = {k: v for k, v in params.items() if not _is_inside(k, name)}
-                params[name] = part.set_params(**own)
+                params[name] = component.set_params(**component_params)
         return super().set_params(**params)
 
     def _named_part(self, name: str, text: str) -> Any:
@@ -158,7 +160,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     def _so_far(self, current: Any) -> dict[str, Any] | None:
         """Attributes with which a fit could stop after an iteration, for callbacks.
 
-        None if what is learned later is needed to use the model.
+        None if the model cannot be used before the fit has ended.
         """
         return None
 
@@ -173,12 +175,15 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         super().__setstate__(state)
 
 
-def _refuse_partless(name: str, own: dict[str, Any], value: Any) -> None:
+def _refuse_params_of_none(
+    name: str, component_params: dict[str, Any], value: Any
+) -> None:
     """Refuse parameters of something that has none, such as ``coder=None``."""
     if not hasattr(value, "set_params"):
         raise ValueError(
-            f"{name}__{next(iter(own))} cannot be set, because {name}={value!r} has no "
-            f"parameters: set {name} to an object that has them first"
+            f"{name}__{next(iter(component_params))} cannot be set, because "
+            f"{name}={value!r} has no parameters: set {name} to "
+            "an object that has them first"
         )
 
 
@@ -189,22 +194,26 @@ def note_params(estimator: Any) -> None:
 
 def as_fitted(estimator: Any) -> Any:
     """The estimator with the parameters of its fit, if others were set since."""
-    fitted = vars(estimator).get(PARAMS, {})
-    changed = [k for k, v in fitted.items() if getattr(estimator, k) is not v]
-    if not changed:
+    fitted_params = vars(estimator).get(PARAMS, {})
+    changed_names = [
+        k for k, v in fitted_params.items() if getattr(estimator, k) is not v
+    ]
+    if not changed_names:
         return estimator
-    own = {k: fitted[k] for k in changed if k not in estimator._acts_at_once}
-    as_it_was = copy(estimator)
-    vars(as_it_was).update(own)
-    return as_it_was
+    params = {
+        k: fitted_params[k] for k in changed_names if k not in estimator._acts_at_once
+    }
+    fitted_copy = copy(estimator)
+    vars(fitted_copy).update(params)
+    return fitted_copy
 
 
 def _is_inside(key: str, name: str) -> bool:
     return key.startswith(f"{name}__")
 
 
-def _is_free(method: FunctionType) -> bool:
-    """Whether a method is not limited yet; scikit-learn's only call others."""
+def _is_unwrapped(method: FunctionType) -> bool:
+    """Whether a method is to be wrapped; scikit-learn's own only call other methods."""
     is_ours = not method.__module__.startswith("sklearn.")
     return is_ours and not getattr(method, _LIMITED, False)
 
@@ -212,28 +221,28 @@ def _is_free(method: FunctionType) -> bool:
 def _on_own_threads(method: Callable[..., Any]) -> Callable[..., Any]:
     """The method with BLAS on one thread while it runs, and errors that give advice.
 
-    Callbacks are told of a fit.
+    Callbacks are called at a fit.
     """
     name = method.__name__
-    tells, fits, names_rows = name in FITS, "fit" in name, name in WHOLE_FITS
+    calls_back, is_fit, notes_rows = name in FITS, "fit" in name, name in WHOLE_FITS
 
     @wraps(method)
-    def limited(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def run_method(self: Any, *args: Any, **kwargs: Any) -> Any:
         with at_work():
-            if not fits:
+            if not is_fit:
                 model = as_fitted(self)
                 if model is not self:  # parameters were set since the fit
                     self._validate_params()
                 return method(model, *args, **kwargs)
             vars(self).pop(PARAMS, None)
-            if tells and has_callbacks(self):
-                result = told_fit(self, method, *args, **kwargs)
+            if calls_back and has_callbacks(self):
+                result = fit_with_callbacks(self, method, *args, **kwargs)
             else:
                 result = method(self, *args, **kwargs)
             note_params(self)
-        if names_rows and self._stores_row_names:
+        if notes_rows and self._stores_row_names:
             note_row_names(self, args[0] if args else kwargs.get("X"))
         return result
 
-    setattr(limited, _LIMITED, True)
-    return limited
+    setattr(run_method, _LIMITED, True)
+    return run_method

@@ -1,4 +1,4 @@
-"""Names that users write for objects: looking them up, and help with misspelt ones.
+"""Looks up names that users write for objects, and suggests similar ones.
 
 A name may carry parameters, in the order of the constructor or by name: ``"poly:2"``,
 ``"omp:5"``, ``"matern:nu=2.5"``. Kernels, coders and updates share this notation.
@@ -15,74 +15,76 @@ from typing import Any
 MAX_VALUE = 40  # characters of a parameter in a name
 
 
-def similar(name: str, known: Iterable[str], n: int = 1) -> list[str]:
-    """Up to n known names that are spelt like `name`, the most similar first."""
-    return get_close_matches(name, list(known), n=n)
+def similar(name: str, names: Iterable[str], n: int = 1) -> list[str]:
+    """Up to n of the names that are spelt like `name`, the most similar first."""
+    return get_close_matches(name, list(names), n=n)
 
 
-def guess(name: str, known: Iterable[str]) -> str:
-    """``"did you mean 'rbf'? "``, or nothing if no known name is similar.
+def guess(name: str, names: Iterable[str]) -> str:
+    """``"did you mean 'rbf'? "``, or nothing if none of the names is similar.
 
     >>> guess("rbff", ["linear", "rbf"])
     "did you mean 'rbf'? "
     """
-    close = similar(name, known)
-    return f"did you mean {close[0]!r}? " if close else ""
+    matches = similar(name, names)
+    return f"did you mean {matches[0]!r}? " if matches else ""
 
 
-def build(what: str, spec: str, table: Mapping[str, type]) -> Any:
+def build(kind_name: str, spec: str, table: Mapping[str, type]) -> Any:
     """The object that a name with parameters describes.
 
     >>> from fractions import Fraction
     >>> build("number", "fraction:3,denominator=4", {"fraction": Fraction})
     Fraction(3, 4)
     """
-    return make(*parse(what, spec, table))
+    return make(*parse(kind_name, spec, table))
 
 
 def parse(
-    what: str,
+    kind_name: str,
     spec: str,
     table: Mapping[str, type],
-    short: Mapping[str, str] | None = None,  # further names of entries
+    aliases: Mapping[str, str] | None = None,  # further names of entries
 ) -> tuple[type, dict[str, Any]]:
     """The class that a name with parameters stands for, and the parameters."""
     name, _, arguments = spec.partition(":")
-    name, short = name.strip().lower(), short or {}
-    kind = table.get(short.get(name, name))
+    name, aliases = name.strip().lower(), aliases or {}
+    kind = table.get(aliases.get(name, name))
     if kind is None:
-        hint, choices = guess(name, [*table, *short]), ", ".join(table)
-        raise ValueError(f"unknown {what} {name!r}: {hint}choose from {choices}")
-    return kind, _parameters(what, kind, arguments) if arguments.strip() else {}
+        hint, choices = guess(name, [*table, *aliases]), ", ".join(table)
+        raise ValueError(f"unknown {kind_name} {name!r}: {hint}choose from {choices}")
+    return kind, _parameters(kind_name, kind, arguments) if arguments.strip() else {}
 
 
 def make(kind: type, params: Mapping[str, Any]) -> Any:
-    """An object of the class; a parameter that it does not have is named."""
+    """An object of the class; ValueError if it does not have one of the parameters."""
     names = list(signature(kind).parameters)
     unknown = [name for name in params if name not in names]
     if unknown:
-        known = ", ".join(names) or "none"
+        choices = ", ".join(names) or "none"
         raise ValueError(
-            f"{kind.__name__} has no parameter {unknown[0]!r}; it takes: {known}"
+            f"{kind.__name__} has no parameter {unknown[0]!r}; it takes: {choices}"
         )
     return kind(**params)
 
 
-def _parameters(what: str, kind: type, arguments: str) -> dict[str, Any]:
+def _parameters(kind_name: str, kind: type, arguments: str) -> dict[str, Any]:
     """Parameters by name; a value without a name is assigned by its position."""
     names = list(signature(kind).parameters)
-    given: dict[str, Any] = {}
-    for place, argument in enumerate(arguments.split(",")):
+    params: dict[str, Any] = {}
+    for position, argument in enumerate(arguments.split(",")):
         name, equals, value = argument.rpartition("=")
         if not equals:
-            name = names[place] if place < len(names) else f"number {place + 1}"
-        given[name.strip()] = _value(what, value.strip())
-    return given
+            name = (
+                names[position] if position < len(names) else f"number {position + 1}"
+            )
+        params[name.strip()] = _value(kind_name, value.strip())
+    return params
 
 
-def _value(what: str, text: str) -> Any:
+def _value(kind_name: str, text: str) -> Any:
     try:
         # Python's parser does not survive everything that is long and deep
         return literal_eval(text if len(text) <= MAX_VALUE else "")
     except (ValueError, SyntaxError):
-        raise ValueError(f"{what} parameter {text!r} is not a number") from None
+        raise ValueError(f"{kind_name} parameter {text!r} is not a number") from None

@@ -1,7 +1,7 @@
-"""What a notebook shows of a fitted estimator, below scikit-learn's diagram.
+"""HTML of a fitted estimator for notebooks, below scikit-learn's diagram.
 
-Its sizes, its atoms (or anchors, or landmarks) as small pictures or lines, and its
-history as a line. Everything is in the page itself, and in the colour of its text, so
+It shows sizes, the atoms (or anchors, or landmarks) as small pictures or lines, and the
+history as a line. It needs no other files, and has the colour of the page's text, so
 that it suits light and dark pages.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from .arrays import numpy_dtype, to_numpy
 from .png import data_address, tiles
 
-SHOWN = 48  # pictures or lines of one dictionary
+MAX_ROWS = 48  # pictures or lines of one dictionary
 COLUMNS = 12
 ROWS = 12  # classes
 PIXELS = 40  # width of a picture
@@ -28,9 +28,9 @@ STROKE = 'fill="none" stroke="currentColor" stroke-width="1.3" stroke-linejoin="
 
 def portrait(model: Any) -> str:
     """HTML of a fitted model; nothing if there is nothing to show."""
-    parts = [_sizes(model), _pictures(model), _history(model)]
-    shown = "".join(f"<div>{part}</div>" for part in parts if part)
-    return f'<div class="kernlets-portrait" style="{STYLE}">{shown}</div>' * bool(shown)
+    sections = [_sizes(model), _pictures(model), _history(model)]
+    html = "".join(f"<div>{section}</div>" for section in sections if section)
+    return f'<div class="kernlets-portrait" style="{STYLE}">{html}</div>' * bool(html)
 
 
 def _learners(model: Any) -> list[Any]:
@@ -40,43 +40,48 @@ def _learners(model: Any) -> list[Any]:
 
 def _sizes(model: Any) -> str:
     learners = _learners(model)
-    found = [getattr(each, "dictionary_", None) for each in learners]
-    n_atoms = sum(each.n_atoms for each in found if each is not None)
-    facts = {
+    dictionaries = [getattr(learner, "dictionary_", None) for learner in learners]
+    n_atoms = sum(d.n_atoms for d in dictionaries if d is not None)
+    counts = {
         "classes": len(getattr(model, "classes_", ())),
         "atoms": n_atoms,
         "landmarks": getattr(model, "n_landmarks_", 0),
         "features": getattr(model, "n_features_in_", 0),
         "iterations": getattr(learners[0], "n_iter_", 0),
     }
-    words = [f"<b>{value}</b> {name}" for name, value in facts.items() if value]
+    phrases = [f"<b>{value}</b> {name}" for name, value in counts.items() if value]
     coder = getattr(learners[0], "coder_", None)
     if coder is not None:
-        words.append(f"codes by <code>{escape(repr(coder))}</code>")
-    return " · ".join(words) if n_atoms or facts["landmarks"] else ""
+        phrases.append(f"codes by <code>{escape(repr(coder))}</code>")
+    return " · ".join(phrases) if n_atoms or counts["landmarks"] else ""
 
 
 def _pictures(model: Any) -> str:
     learners = _learners(model)
-    name = _points(learners[0])[0]
-    points = [_points(learner)[1] for learner in learners]
+    name = _rows_to_draw(learners[0])[0]
+    points = [_rows_to_draw(learner)[1] for learner in learners]
     if any(rows is None for rows in points):
         return ""
-    of_classes = len(learners) > 1
-    groups = [_some(rows, COLUMNS if of_classes else SHOWN) for rows in points[:ROWS]]
-    n_columns = max(map(len, groups)) if of_classes else COLUMNS
-    rows = np.concatenate([_padded(group, n_columns) for group in groups])
+    has_classes = len(learners) > 1
+    groups = [
+        _first_rows(rows, COLUMNS if has_classes else MAX_ROWS)
+        for rows in points[:ROWS]
+    ]
+    n_columns = max(map(len, groups)) if has_classes else COLUMNS
+    rows = np.concatenate([_pad_rows(group, n_columns) for group in groups])
     side = image_side(rows)
-    draw = _mosaic if side else _lines
-    total, shown = sum(map(len, points)), sum(map(len, groups))
-    words = f"{shown} of {total} {name}" if shown < total else f"{total} {name}"
-    words += ", one row per class" if of_classes else ""
-    caption = f'<br><span style="opacity:.7">{words}</span>'
-    return draw(rows, n_columns, words, side) + caption
+    draw_rows = _draw_mosaic if side else _draw_lines
+    total, n_shown = sum(map(len, points)), sum(map(len, groups))
+    caption_text = (
+        f"{n_shown} of {total} {name}" if n_shown < total else f"{total} {name}"
+    )
+    caption_text += ", one row per class" if has_classes else ""
+    caption = f'<br><span style="opacity:.7">{caption_text}</span>'
+    return draw_rows(rows, n_columns, caption_text, side) + caption
 
 
-def _points(model: Any) -> tuple[str, Any]:
-    """Rows in the space of the samples, and what they are; None if there are none."""
+def _rows_to_draw(model: Any) -> tuple[str, Any]:
+    """Rows in the space of the samples with their name; None if there are none."""
     dictionary = getattr(model, "dictionary_", None)
     candidates = {
         "atoms": getattr(dictionary, "atoms", None),
@@ -89,89 +94,96 @@ def _points(model: Any) -> tuple[str, Any]:
     return "", None
 
 
-def _some(rows: Any, count: int) -> np.ndarray:
+def _first_rows(rows: Any, count: int) -> np.ndarray:
     return np.asarray(to_numpy(rows[:count]), dtype=float)
 
 
-def _padded(rows: np.ndarray, n_columns: int) -> np.ndarray:
-    """Rows of NaN after the last one, so that another class begins a line."""
-    missing = -len(rows) % n_columns
-    return np.pad(rows, ((0, missing), (0, 0)), constant_values=np.nan)
+def _pad_rows(rows: np.ndarray, n_columns: int) -> np.ndarray:
+    """Append rows of NaN, so that the next class begins a line."""
+    n_missing = -len(rows) % n_columns
+    return np.pad(rows, ((0, n_missing), (0, 0)), constant_values=np.nan)
 
 
 def image_side(rows: np.ndarray) -> int:  # (m, p)
-    """The side of square pictures, or 0 if rows do not look like such.
+    """The side of square pictures, or 0 if rows do not look like pictures.
 
-    In a picture what lies below is about as similar as what lies beside; in a series
-    of the same length it is a point much later.
+    In a picture the pixel below is about as similar as the pixel beside it; in a series
+    of the same length it is a much later point.
     """
-    known = rows[~np.isnan(rows).any(axis=1)]
+    complete_rows = rows[~np.isnan(rows).any(axis=1)]
     side = isqrt(rows.shape[1])
     if side < 4 or side * side != rows.shape[1]:
         return 0
-    pictures = known.reshape(-1, side, side)
-    beside = _likeness(pictures[:, :, :-1], pictures[:, :, 1:])
-    below = _likeness(pictures[:, :-1], pictures[:, 1:])
+    pictures = complete_rows.reshape(-1, side, side)
+    beside = _cosine(pictures[:, :, :-1], pictures[:, :, 1:])
+    below = _cosine(pictures[:, :-1], pictures[:, 1:])
     return side if below > 0.2 and below > 0.5 * beside else 0
 
 
-def _likeness(one: np.ndarray, other: np.ndarray) -> float:
+def _cosine(a: np.ndarray, b: np.ndarray) -> float:
     """The cosine of the angle between two arrays."""
-    lengths = np.sqrt(np.sum(one**2) * np.sum(other**2))
-    return float(np.sum(one * other) / lengths) if lengths else 0.0
+    lengths = np.sqrt(np.sum(a**2) * np.sum(b**2))
+    return float(np.sum(a * b) / lengths) if lengths else 0.0
 
 
-def _mosaic(rows: np.ndarray, n_columns: int, words: str, side: int) -> str:
+def _draw_mosaic(rows: np.ndarray, n_columns: int, description: str, side: int) -> str:
     picture = tiles(rows, (side, side), n_columns)
     width = PIXELS * min(n_columns, len(rows))
-    look = f"width:{width}px;max-width:100%;height:auto;image-rendering:pixelated"
+    css = f"width:{width}px;max-width:100%;height:auto;image-rendering:pixelated"
     address = data_address(picture)
-    return f'<img alt="{escape(words)}" src="{address}" style="{look}">'
+    return f'<img alt="{escape(description)}" src="{address}" style="{css}">'
 
 
-def _lines(rows: np.ndarray, n_columns: int, words: str, side: int) -> str:
+def _draw_lines(rows: np.ndarray, n_columns: int, description: str, side: int) -> str:
     """One small line for each row, on a grid, each in its own scale."""
     width, height = LINE
     n_columns = min(n_columns, 8)
-    drawn = []
+    groups = []
     for index, row in enumerate(rows[~np.isnan(rows).any(axis=1)]):
         line, column = divmod(index, n_columns)
-        place = f"translate({column * width} {line * height})"
+        transform = f"translate({column * width} {line * height})"
         line = _polyline(row, width - 8, height - 6)
-        drawn.append(f'<g transform="{place}">{line}</g>')
-    size = n_columns * width, -(-len(drawn) // n_columns) * height
-    return _svg(size, words, "".join(drawn))
+        groups.append(f'<g transform="{transform}">{line}</g>')
+    svg_size = n_columns * width, -(-len(groups) // n_columns) * height
+    return _svg(svg_size, description, "".join(groups))
 
 
 def _history(model: Any) -> str:
     """Objectives of the iterations, of each class if there are classes."""
-    found = [getattr(each, "history_", {}) for each in _learners(model)]
-    curves = [each["objective"] for each in found if len(each.get("objective", ())) > 1]
+    histories = [getattr(learner, "history_", {}) for learner in _learners(model)]
+    curves = [
+        history["objective"]
+        for history in histories
+        if len(history.get("objective", ())) > 1
+    ]
     if not curves:
         return ""
     size = 240, 44
     logs = [np.log(np.maximum(curve, np.finfo(float).tiny)) for curve in curves]
-    ends = min(map(np.min, logs)), max(map(np.max, logs))
-    drawn = "".join(_polyline(log, size[0] - 8, size[1] - 8, ends) for log in logs)
+    value_range = min(map(np.min, logs)), max(map(np.max, logs))
+    polylines = "".join(
+        _polyline(log, size[0] - 8, size[1] - 8, value_range) for log in logs
+    )
     first, last = np.mean([(curve[0], curve[-1]) for curve in curves], axis=0)
-    words = f"objective {first:.3g} → {last:.3g} in {max(map(len, curves))} iterations"
-    return f'{_svg(size, words, drawn)} <span style="opacity:.7">{words}</span>'
+    text = f"objective {first:.3g} → {last:.3g} in {max(map(len, curves))} iterations"
+    return f'{_svg(size, text, polylines)} <span style="opacity:.7">{text}</span>'
 
 
 def _polyline(
-    values: Any, width: int, height: int, ends: Sequence[float] | None = None
+    values: Any, width: int, height: int, value_range: Sequence[float] | None = None
 ) -> str:
-    low, high = (np.min(values), np.max(values)) if ends is None else ends
+    low, high = (np.min(values), np.max(values)) if value_range is None else value_range
     x = np.linspace(4, 4 + width, len(values))
     y = 3 + height * (1 - (np.asarray(values) - low) / ((high - low) or 1.0))
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
     return f'<polyline points="{points}" {STROKE}/>'
 
 
-def _svg(size: tuple[int, int], words: str, drawn: str) -> str:
+def _svg(size: tuple[int, int], description: str, content: str) -> str:
     width, height = size
     return (
-        f'<svg role="img" aria-label="{escape(words)}" viewBox="0 0 {width} {height}" '
-        f'style="width:{width}px;max-width:100%;height:auto;vertical-align:middle">'
-        f"{drawn}</svg>"
+        f'<svg role="img" aria-label="{escape(description)}" '
+        f'viewBox="0 0 {width} {height}" style="width:{width}px;'
+        f'max-width:100%;height:auto;vertical-align:middle">'
+        f"{content}</svg>"
     )

@@ -1,4 +1,4 @@
-"""Which loop: the closed table of hot operations.
+"""Chooses the loop for each hot operation, from a closed table.
 
 Each call goes to the best implementation for the arrays at hand: torch tensors to
 `hot.torch_`, NumPy arrays to `hot.numba_` (or to `hot.reference` when the option
@@ -64,8 +64,8 @@ MATRICES = {"reference": "matrices", "numba_": "numba_matrices", "torch_": "matr
 STRINGS = {"reference": "strings", "numba_": "numba_strings", "torch_": "strings"}
 WAVES = {"reference": "waves", "numba_": "numba_waves", "torch_": "waves"}
 
-#: Modules of an operation that is too long for those of the others.
-OWN_HOMES = {
+#: Modules of the operations that are not in the common modules.
+OTHER_MODULES = {
     "budget_stream": {
         "reference": "reference_budget",
         "numba_": "numba_budget",
@@ -93,20 +93,20 @@ def implementation(name: str, array: Array) -> Any:
     if name not in OPERATIONS:
         raise KeyError(name)
     if is_torch(array):
-        home = "torch_"
+        module_name = "torch_"
     else:
-        home = "reference" if options.loops == "reference" else "numba_"
-    return getattr(load_home(home, name), name)
+        module_name = "reference" if options.loops == "reference" else "numba_"
+    return getattr(load_loops(module_name, name), name)
 
 
-def load_home(home: str, name: str) -> ModuleType:
-    """The module in `hot` that has an operation: `home`, or one of its own."""
-    home = OWN_HOMES.get(name, {}).get(home, home)
-    return importlib.import_module(f"kernlets.hot.{home}")
+def load_loops(module_name: str, name: str) -> ModuleType:
+    """The module in `hot` with an operation: `module_name`, or another for this one."""
+    module_name = OTHER_MODULES.get(name, {}).get(module_name, module_name)
+    return importlib.import_module(f"kernlets.hot.{module_name}")
 
 
 def _check_gram(gram: Array, corr: Array) -> None:
-    """Loops do not look where their arrays end: refuse those that disagree."""
+    """Loops do not check bounds: refuse arrays whose shapes disagree."""
     m = corr.shape[1]
     if tuple(gram.shape) != (m, m):
         raise ValueError(
@@ -130,13 +130,13 @@ def omp(
 
 
 def needs_rows(n_atoms: int, width: int, like: Array) -> bool:
-    """Whether a Gram matrix of the atoms is in the way of OMP.
+    """Whether OMP is better off without a Gram matrix of the atoms.
 
-    On a GPU that is so as soon as the state of a sample does not fit into registers.
+    On a GPU this holds if the state of a sample does not fit into registers.
     """
     if is_torch(like) and like.is_cuda and numpy_dtype(like) == "float32":
-        fused = load_home("torch_", "omp")._fused()
-        return fused is None or not fused.fits(n_atoms, width)
+        triton_ops = load_loops("torch_", "omp")._triton_module()
+        return triton_ops is None or not triton_ops.fits(n_atoms, width)
     return n_atoms > MANY_ATOMS
 
 
@@ -148,7 +148,7 @@ def rows_omp(
     tol: float,
     positive: bool = False,
 ) -> tuple[Array, Array, Array]:
-    """The results of `omp` without a Gram matrix: correlations of the residuals."""
+    """The results of `omp` without a Gram matrix, from correlations of residuals."""
     if X.shape[1] != atoms.shape[1]:
         raise ValueError(f"X has {X.shape[1]} features, but atoms {atoms.shape[1]}")
     pursue = implementation("positive_rows_omp" if positive else "rows_omp", X)
@@ -180,7 +180,7 @@ def lasso(
     """Codes that minimise ½ γᵀGγ − γᵀc + alpha‖γ‖₁, and which have converged."""
     _check_gram(gram, corr)
     solve = implementation("lasso", corr)
-    # below the rounding of the dtype descent never rests, and errors pile up
+    # below the rounding of the dtype descent never converges, and errors accumulate
     return solve(gram, corr, alpha, positive, max_iter, max(tol, 4 * eps(corr)))
 
 
@@ -218,10 +218,10 @@ def ksvd_sweep(
     positive: bool = False,
     positive_atoms: bool = False,
 ) -> None:
-    """One K-SVD pass, in place in residual, atoms and values."""
+    """One K-SVD pass; it changes residual, atoms and values in place."""
     sweep = implementation("ksvd_sweep", residual)
-    how = exact, positive, positive_atoms
-    sweep(residual, atoms, indices, values, order, *how)
+    flags = exact, positive, positive_atoms
+    sweep(residual, atoms, indices, values, order, *flags)
 
 
 def gram_sweep(
@@ -236,7 +236,7 @@ def gram_sweep(
     positive: bool = False,
     weights: Array | None = None,  # (N,)
 ) -> None:
-    """One K-SVD pass in feature space, in place in coefs, products, gram, values."""
+    """One K-SVD pass in feature space; it changes coefs, products, gram and values."""
     sweep = implementation("gram_sweep", matrix)
     state = coefs, products, gram, indices, values, order
     sweep(matrix, *state, exact, positive, weights)
@@ -258,35 +258,35 @@ def budget_stream(
 
 def masked_omp(
     atoms: Array,  # (m, p)
-    X: Array,  # (n, p), zero where it is not known
-    known: Array,  # (n, p) booleans
+    X: Array,  # (n, p), zero where it is missing
+    observed: Array,  # (n, p) booleans
     width: int,
     tol: float,
 ) -> tuple[Array, Array, Array]:
-    """`omp` of each sample over what was observed of it; see `hot.masked`."""
-    _check_mask(X, known, atoms)
-    return implementation("masked_omp", X)(atoms, X, known, width, tol)
+    """`omp` of each sample over its observed features; see `hot.masked`."""
+    _check_mask(X, observed, atoms)
+    return implementation("masked_omp", X)(atoms, X, observed, width, tol)
 
 
 def masked_ksvd_sweep(
-    residual: Array,  # (n, p), zero where it is not known
-    known: Array,  # (n, p) booleans
+    residual: Array,  # (n, p), zero where X is missing
+    observed: Array,  # (n, p) booleans
     atoms: Array,  # (m, p)
     indices: Array,  # (n, width)
     values: Array,  # (n, width)
     order: Array,  # (m,)
 ) -> None:
-    """One K-SVD pass over what was observed, in place in residual, atoms, values."""
-    _check_mask(residual, known, atoms)
+    """One K-SVD pass over observed entries; it changes residual, atoms and values."""
+    _check_mask(residual, observed, atoms)
     sweep = implementation("masked_ksvd_sweep", residual)
-    sweep(residual, known, atoms, indices, values, order)
+    sweep(residual, observed, atoms, indices, values, order)
 
 
-def _check_mask(X: Array, known: Array, atoms: Array) -> None:
-    if X.shape != known.shape or X.shape[1] != atoms.shape[1]:
+def _check_mask(X: Array, observed: Array, atoms: Array) -> None:
+    if X.shape != observed.shape or X.shape[1] != atoms.shape[1]:
         raise ValueError(
-            f"rows of shape {tuple(X.shape)}, a mask of shape {tuple(known.shape)} and "
-            f"atoms of shape {tuple(atoms.shape)} do not fit"
+            f"rows of shape {tuple(X.shape)}, a mask of shape {tuple(observed.shape)} "
+            f"and atoms of shape {tuple(atoms.shape)} do not fit"
         )
 
 
@@ -346,7 +346,7 @@ def convolve(series: Series, waves: Waves) -> Array:  # (n, 2 k)
 
 
 def _check_lanes(width: int, columns: Lanes, n: int) -> None:
-    """Loops do not look where their arrays end: refuse those that disagree."""
-    steps = int(columns.lengths.max(axis=1, initial=0).sum())
-    if steps * width * LANES != len(columns.values) or n > columns.lengths.size:
+    """Loops do not check bounds: refuse arrays whose shapes disagree."""
+    n_steps = int(columns.lengths.max(axis=1, initial=0).sum())
+    if n_steps * width * LANES != len(columns.values) or n > columns.lengths.size:
         raise ValueError(f"series of {width} channels do not fit the others")

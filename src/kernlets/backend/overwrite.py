@@ -1,7 +1,7 @@
 """Elementwise functions that overwrite NumPy arrays, but no tensors.
 
-The caller owns the first argument and uses only the result. Of a tensor that autograd
-may need again, a new one is made.
+The caller owns the first argument and uses only the result. Tensors are not
+overwritten, because autograd may need them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def plus(a: Array, b: Array | float) -> Array:
     return a + b if is_torch(a) else np.add(a, b, out=a)
 
 
-def divided(a: Array, b: Array | float) -> Array:
+def divide(a: Array, b: Array | float) -> Array:
     """a / b."""
     return a / b if is_torch(a) else np.divide(a, b, out=a)
 

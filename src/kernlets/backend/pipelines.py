@@ -1,4 +1,4 @@
-"""Pipelines taken apart: the step that decides, and what it is given."""
+"""The steps of pipelines: the last one, and the rows that it gets."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def steps_of(model: Any) -> list[Any]:
 
 
 def before_last(model: Any, X: Any) -> Any:
-    """Rows as the last step of a fitted pipeline gets them.
+    """The rows that the last step of a fitted pipeline gets.
 
-    Of a pipeline of one step scikit-learn makes an empty one, which cannot transform.
+    scikit-learn slices a pipeline of one step to an empty one, which cannot transform.
     """
     if not isinstance(model, Pipeline) or len(model) == 1:
         return X
@@ -29,7 +29,7 @@ def before_last(model: Any, X: Any) -> Any:
 
 
 def takes_gaps(model: Any) -> bool:
-    """Whether a model takes missing values: of a pipeline, all steps that see them."""
+    """Whether a model takes missing values; in a pipeline each step that gets them."""
     for step in steps_of(model):
         if not get_tags(step).input_tags.allow_nan:
             return False
@@ -39,6 +39,6 @@ def takes_gaps(model: Any) -> bool:
 
 
 def fills_gaps(step: Any) -> bool:
-    """Whether nothing is missing behind a step: a feature map or an imputer."""
+    """Whether a step fills in missing values, as feature maps and imputers do."""
     is_imputer = type(step).__module__.startswith("sklearn.impute")
     return is_imputer or getattr(step, "_fills_gaps", False)

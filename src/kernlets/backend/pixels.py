@@ -1,4 +1,4 @@
-"""Pictures of any array library: parts of them as views, and types of pixels."""
+"""Pictures of any array library: windows as views, and types of pixels."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .arrays import as_float, double, is_torch, namespace, numpy_dtype, to_numpy
 
 
 def windows(image: Array, shape: tuple[int, ...]) -> Array:  # (a, b, ..., *shape)
-    """All parts of a picture with this shape along its first axes, as a view."""
+    """All windows of this shape along the first axes of a picture, as a view."""
     if is_torch(image):
-        for axis, size in enumerate(shape):
-            image = image.unfold(axis, size, 1)
+        for axis, length in enumerate(shape):
+            image = image.unfold(axis, length, 1)
         return image
     return sliding_window_view(image, shape, axis=tuple(range(len(shape))))
 
 
-def places(last: int, stride: int) -> np.ndarray:
-    """0, stride, 2 stride, ... and the last place."""
+def window_starts(last: int, stride: int) -> np.ndarray:
+    """The starts of windows: 0, stride, 2 stride, ... and the last one."""
     return np.append(np.arange(0, last, stride), last)
 
 
@@ -36,7 +36,7 @@ def on_gpu(image: Array) -> bool:
 
 
 def as_pixels(image: Any) -> Array:
-    """A picture as an array of floats in double precision, whatever it was.
+    """A picture as an array of floats in double precision.
 
     Its numbers must be integers or floats, (h, w) or (h, w, c).
     """
@@ -48,16 +48,16 @@ def as_pixels(image: Any) -> Array:
     return double(as_float(pixels))
 
 
-def as_given(pixels: Any, given: Any) -> Any:
-    """Pixels of the type and on the device of a picture that was given.
+def to_original_type(pixels: Any, original: Any) -> Any:
+    """Pixels with the type and on the device of the original picture.
 
     Integers are rounded, and cut off at the ends of their type.
     """
-    given = as_array(given)
-    dtype = numpy_dtype(given)
+    original = as_array(original)
+    dtype = numpy_dtype(original)
     if dtype.kind in "ui":
         xp, info = namespace(pixels), np.iinfo(dtype)
         pixels = xp.clip(xp.round(pixels), float(info.min), float(info.max))
-    if is_torch(given):
-        return pixels.to(dtype=given.dtype, device=given.device)
+    if is_torch(original):
+        return pixels.to(dtype=original.dtype, device=original.device)
     return to_numpy(pixels).astype(dtype)

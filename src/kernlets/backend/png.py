@@ -36,7 +36,7 @@ def tiles(
     image_shape: tuple[int, ...],
     n_columns: int | None = None,
 ) -> np.ndarray:
-    """Atoms in one image with values in [0, 1]; 0.5 is zero, gaps are white."""
+    """Atoms in one image, values in [0, 1]; 0.5 is zero, margins and NaN are white."""
     atoms = np.asarray(atoms, dtype=float)
     n_columns = n_columns or ceil(len(atoms) ** 0.5)
     n_rows = ceil(len(atoms) / n_columns)

@@ -11,7 +11,7 @@ from scipy import sparse
 from ..core import Array
 from .threads import parallel
 
-TILE = 512  # rows or columns that one thread works on: few enough to share them out
+TILE = 512  # rows or columns that one thread works on: few enough for several threads
 
 
 def matmul(A: Array, B: Array) -> Array:  # (n, k), (k, m) -> (n, m)
@@ -30,8 +30,8 @@ def cross(A: Array, B: Array) -> Array:  # (n, k), (n, m) -> (k, m)
     """A.T @ B, a sum over tiles of rows."""
     if not (_is_dense(A) and _is_dense(B)) or A.shape[0] <= TILE:
         return A.T @ B
-    parts = parallel(lambda rows: A[rows].T @ B[rows], _tiles(len(A)))
-    return sum(parts[1:], parts[0])
+    tile_products = parallel(lambda rows: A[rows].T @ B[rows], _tiles(len(A)))
+    return sum(tile_products[1:], tile_products[0])
 
 
 def outer_products(X: Array) -> Array:  # (n, k) -> (n, n)
@@ -42,9 +42,9 @@ def outer_products(X: Array) -> Array:  # (n, k) -> (n, n)
 
     def from_diagonal_on(rows: slice) -> None:
         out[rows, rows] = X[rows] @ X[rows].T
-        rest = slice(rows.stop, None)
-        out[rows, rest] = X[rows] @ X[rest].T
-        out[rest, rows] = out[rows, rest].T
+        later_rows = slice(rows.stop, None)
+        out[rows, later_rows] = X[rows] @ X[later_rows].T
+        out[later_rows, rows] = out[rows, later_rows].T
 
     parallel(from_diagonal_on, _tiles(len(X)))
     return out
@@ -52,23 +52,23 @@ def outer_products(X: Array) -> Array:  # (n, k) -> (n, n)
 
 def signed_sums(
     X: Array,  # (n, p)
-    places: Array,  # (p,) of 0..k-1
+    columns: Array,  # (p,) of 0..k-1
     signs: Array,  # (p,)
     k: int,
 ) -> Array:  # (n, k)
-    """The signed sums of the features that share a place."""
+    """The signed sums of the features that share a column."""
     if not isinstance(X, np.ndarray):
-        return X.new_zeros((X.shape[0], k)).index_add(1, places, X * signs)
-    p = len(places)
-    adds = sparse.csr_array((signs, (places, np.arange(p))), shape=(k, p))
-    return (adds @ X.T).T
+        return X.new_zeros((X.shape[0], k)).index_add(1, columns, X * signs)
+    p = len(columns)
+    signed_indicator = sparse.csr_array((signs, (columns, np.arange(p))), shape=(k, p))
+    return (signed_indicator @ X.T).T
 
 
 def tiles(rows: Array, n_rows: int) -> list[slice]:
     """Slices of `n_rows` rows that stay in a cache; one slice for tensors."""
-    count = max(rows.shape[0], 1)
-    step = n_rows if isinstance(rows, np.ndarray) else count
-    return [slice(i, i + step) for i in range(0, count, step)]
+    n = max(rows.shape[0], 1)
+    tile_rows = n_rows if isinstance(rows, np.ndarray) else n
+    return [slice(i, i + tile_rows) for i in range(0, n, tile_rows)]
 
 
 def _is_dense(A: Array) -> bool:

@@ -13,25 +13,25 @@ class RowClock:
     """Counts finished rows, from any thread, and prints progress every few seconds."""
 
     def __init__(self, title: str, total: int | None) -> None:
-        self.title, self.total, self.done = title, total, 0
-        self._began = self._said = time.monotonic()
+        self.title, self.total, self.n_done = title, total, 0
+        self._start_time = self._last_print = time.monotonic()
         self._lock = threading.Lock()
 
     def __call__(self, n: int) -> None:
         with self._lock:
-            self.done += n
-            now = time.monotonic()
-            if now - self._said < SECONDS:
+            self.n_done += n
+            time_now = time.monotonic()
+            if time_now - self._last_print < SECONDS:
                 return
-            self._said = now
-        print(f"{self.title}: {self._text(now - self._began)}", flush=True)
+            self._last_print = time_now
+        print(f"{self.title}: {self._text(time_now - self._start_time)}", flush=True)
 
     def _text(self, seconds: float) -> str:
-        speed = self.done / seconds
+        speed = self.n_done / seconds
         if self.total is None:
-            return f"{self.done:,} rows, {speed:,.0f} rows/s"
-        left = max(self.total - self.done, 0) / speed
+            return f"{self.n_done:,} rows, {speed:,.0f} rows/s"
+        seconds_left = max(self.total - self.n_done, 0) / speed
         return (
-            f"{self.done:,} of {self.total:,} rows, {speed:,.0f} rows/s, "
-            f"{timedelta(seconds=round(left))} left"
+            f"{self.n_done:,} of {self.total:,} rows, {speed:,.0f} rows/s, "
+            f"{timedelta(seconds=round(seconds_left))} left"
         )

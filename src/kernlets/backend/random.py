@@ -27,10 +27,10 @@ def generator(random_state: Any) -> np.random.Generator:
 
 
 def row_uniforms(seed: int, first: int, n: int) -> np.ndarray:  # (n,) in [0, 1)
-    """Random numbers that belong to the rows first, first + 1, ..., whoever asks.
+    """Random numbers of the rows first, first + 1, ..., the same in every call.
 
     A counter-based generator jumps to the first row, so that the numbers of a row do
-    not depend on the blocks or machines the rows are spread over.
+    not depend on the blocks or machines that hold the rows.
     """
     words = 4  # numbers of one step of the counter
     bits = np.random.Philox(key=seed).advance(first // words)

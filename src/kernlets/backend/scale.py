@@ -24,8 +24,8 @@ def power_of_two(size: Array) -> Array:
     Never below the smallest normal number, so that its inverse is finite.
     """
     xp = namespace(size)
-    usable = (size > 0) & xp.isfinite(size)
-    size = xp.where(usable, size, xp.ones_like(size))
+    is_usable = (size > 0) & xp.isfinite(size)
+    size = xp.where(is_usable, size, xp.ones_like(size))
     size = xp.clip(size, float(xp.finfo(size.dtype).smallest_normal), None)
     mantissa = size.frexp().mantissa if is_torch(size) else np.frexp(size)[0]
     return size / (2 * mantissa)
@@ -39,38 +39,40 @@ def peaks(X: Array, axis: int) -> Array:
 
 def lengths(X: Array) -> Array:  # (n, p) -> (n,)
     """Euclidean norms of the rows."""
-    unit = power_of_two(peaks(X, axis=1))
-    return namespace(X).sqrt(row_norms(X / unit)) * unit[:, 0]
+    scale = power_of_two(peaks(X, axis=1))
+    return namespace(X).sqrt(row_norms(X / scale)) * scale[:, 0]
 
 
 def largest_entry(like: Array) -> float:
-    """Up to this, squares of entries can be summed over 2³² of them."""
+    """The largest entry of which 2³² squares can be summed."""
     return float(namespace(like).finfo(like.dtype).max) ** 0.5 / 2**16
 
 
 def check_range(X: Array, name: str = "X") -> None:
-    """An error with the remedy if sums of squares of X may overflow, or vanish."""
+    """Raise an error with the remedy if sums of squares of X may overflow or vanish."""
     if 0 in X.shape:
         return
     low, high = X.aminmax() if is_torch(X) else (X.min(), X.max())
     peak = max(abs(float(low)), abs(float(high)))
-    small = 0 < peak < least_energy(X) ** 0.5
-    if small or not peak <= largest_entry(X):
-        what = "vanish" if small else "overflow"
+    is_small = 0 < peak < least_energy(X) ** 0.5
+    if is_small or not peak <= largest_entry(X):
+        effect = "vanish" if is_small else "overflow"
         raise ValueError(
-            f"{name} has entries up to {peak:.2g}, whose squares {what} in {X.dtype}: "
-            "scale the samples, e.g. with UnitNorm or "
+            f"{name} has entries up to {peak:.2g}, whose squares {effect} in "
+            f"{X.dtype}: scale the samples, e.g. with UnitNorm or "
             f"StandardScaler{or_wider(X.dtype)}"
         )
 
 
 def typical_length(X: Array, weights: np.ndarray | None = None) -> float:
     """Root mean square of the lengths of the rows."""
-    found = to_numpy(lengths(X)).astype(np.float64)
-    unit = float(power_of_two(found.max(initial=0.0)))
-    squares = np.square(found / unit)
-    mean = squares.mean() if weights is None else np.average(squares, weights=weights)
-    return unit * float(mean) ** 0.5
+    row_lengths = to_numpy(lengths(X)).astype(np.float64)
+    scale = float(power_of_two(row_lengths.max(initial=0.0)))
+    squares = np.square(row_lengths / scale)
+    mean_square = (
+        squares.mean() if weights is None else np.average(squares, weights=weights)
+    )
+    return scale * float(mean_square) ** 0.5
 
 
 def all_finite(X: Array) -> bool:
@@ -89,13 +91,13 @@ def unit_rows(X: Array) -> Array:  # (n, p)
 
 
 def quiet() -> np.errstate:
-    """Suppress NumPy's warnings where the result is checked anyway."""
+    """Suppress NumPy's warnings where the result is checked."""
     return np.errstate(all="ignore")
 
 
-def refuse_large_sums(sums: Array, what: str) -> None:
+def refuse_large_sums(sums: Array, sums_name: str) -> None:
     """Raise if sums in float64, of which there is no wider type, are not finite."""
     if not all_finite(sums):
         raise ValueError(
-            f"{what} in X overflow in float64: divide X by a power of ten first"
+            f"{sums_name} in X overflow in float64: divide X by a power of ten first"
         )

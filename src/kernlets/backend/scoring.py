@@ -1,4 +1,4 @@
-"""Predicted labels compared with the true ones, wherever they are."""
+"""Accuracy of predicted labels, in memory or on a cluster."""
 
 from __future__ import annotations
 

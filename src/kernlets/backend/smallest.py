@@ -21,9 +21,9 @@ def smallest(values: Array, count: int) -> Array:  # (n, count)
     # The smallest are in the groups (columns j, j + n_groups, ...) with the smallest
     # minima, or in the last columns outside all groups. This takes a tenth of the time.
     groups = values[:, : depth * n_groups].reshape(n, depth, n_groups)
-    best = np.argpartition(groups.min(axis=1), count - 1, axis=1)[:, :count]
-    inside = best[:, :, None] + n_groups * np.arange(depth)
-    rest = np.arange(depth * n_groups, n_values)
-    places = np.hstack([inside.reshape(n, -1), np.tile(rest, (n, 1))])
-    order = smallest(np.take_along_axis(values, places, axis=1), count)
-    return np.take_along_axis(places, order, axis=1)
+    best_groups = np.argpartition(groups.min(axis=1), count - 1, axis=1)[:, :count]
+    group_columns = best_groups[:, :, None] + n_groups * np.arange(depth)
+    last_columns = np.arange(depth * n_groups, n_values)
+    columns = np.hstack([group_columns.reshape(n, -1), np.tile(last_columns, (n, 1))])
+    order = smallest(np.take_along_axis(values, columns, axis=1), count)
+    return np.take_along_axis(columns, order, axis=1)

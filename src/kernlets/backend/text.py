@@ -44,8 +44,8 @@ def size_text(n_bytes: float) -> str:
     ('999 B', '10 kB', '1.5 TB')
     """
     size, unit = float(n_bytes), "B"
-    for larger in ("kB", "MB", "GB", "TB"):
+    for larger_unit in ("kB", "MB", "GB", "TB"):
         if size < 999.5:
             break
-        size, unit = size / 1000, larger
+        size, unit = size / 1000, larger_unit
     return f"{size:.3g} {unit}"

@@ -36,8 +36,8 @@ class _SerialBlas:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._users = 0
-        self._before: list[int] = []
-        self._here = threading.local()  # users in each thread
+        self._former_counts: list[int] = []
+        self._thread_users = threading.local()  # `users` of each thread
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
                 before=self._lock.acquire,
@@ -48,24 +48,27 @@ class _SerialBlas:
     def __enter__(self) -> None:
         with self._lock:
             if self._users == 0:
-                self._before = _set_blas_threads([1] * len(_blas_libraries()))
+                self._former_counts = _set_blas_threads([1] * len(_blas_libraries()))
             self._count(1)
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._count(-1)
             if self._users == 0:
-                _set_blas_threads(self._before)
+                _set_blas_threads(self._former_counts)
 
     def _count(self, change: int) -> None:
         self._users += change
-        self._here.users = getattr(self._here, "users", 0) + change
+        self._thread_users.users = getattr(self._thread_users, "users", 0) + change
 
     def _forget_other_threads(self) -> None:
-        users, self._users = self._users, max(0, getattr(self._here, "users", 0))
+        users, self._users = (
+            self._users,
+            max(0, getattr(self._thread_users, "users", 0)),
+        )
         try:
             if users and not self._users:
-                _set_blas_threads(self._before)
+                _set_blas_threads(self._former_counts)
         finally:
             self._lock.release()
 
@@ -75,27 +78,27 @@ class _SerialBlas:
 
 
 serial_blas = _SerialBlas()
-SMALL = 1500  # matrices with fewer rows are factored on one thread
-FEW = 3  # threads of the smallest pools
+MIN_THREADED_ROWS = 1500  # matrices with fewer rows are factored on one thread
+SMALLEST_POOL = 3  # threads of the smallest pools
 
 
 @contextmanager
 def threads_if_large(n: int) -> Iterator[None]:
     """BLAS on `n_threads` threads for a factorisation of n rows, if n is large.
 
-    LAPACK cannot be cut into pieces from outside. So beyond `SMALL` rows a result
-    may depend on the number of threads, within rounding. Below it, threads bring
-    little, and on a busy machine cost many times the rest.
+    A call of LAPACK cannot be cut into pieces. So from `MIN_THREADED_ROWS` rows on a
+    result may depend on the number of threads, within rounding. Below it, threads save
+    little time, and on a busy machine they cost much more.
     """
     with serial_blas:
-        if n < SMALL or is_inside():
+        if n < MIN_THREADED_ROWS or is_inside():
             yield
             return
-        before = _set_blas_threads([options.n_threads] * len(_blas_libraries()))
+        former_counts = _set_blas_threads([options.n_threads] * len(_blas_libraries()))
         try:
             yield
         finally:
-            _set_blas_threads(before)
+            _set_blas_threads(former_counts)
 
 
 def _set_blas_threads(counts: list[int]) -> list[int]:
@@ -105,7 +108,7 @@ def _set_blas_threads(counts: list[int]) -> list[int]:
     Here the caller holds a lock, so it may take that control.
     """
     libraries = _blas_libraries()
-    before = [library.get_num_threads() for library in libraries]
+    former_counts = [library.get_num_threads() for library in libraries]
     for library, count in zip(libraries, counts, strict=True):
         release_control = getattr(library, "clear_controlling_thread", None)
         if release_control is not None:
@@ -113,7 +116,7 @@ def _set_blas_threads(counts: list[int]) -> list[int]:
         library.set_num_threads(count)
         if release_control is not None:
             release_control(force=True)
-    return before
+    return former_counts
 
 
 def _blas_libraries() -> list[Any]:
@@ -128,7 +131,7 @@ def _blas_controller(pid: int) -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
-@lru_cache(maxsize=FEW + 1)
+@lru_cache(maxsize=SMALLEST_POOL + 1)
 def _pool(n_threads: int, pid: int) -> ThreadPoolExecutor:
     """One pool per size and process; `pid` makes a forked child build its own."""
     name = "kernlets"
@@ -143,18 +146,18 @@ def _limit_this_thread() -> None:
 
 
 def is_inside() -> bool:
-    """Whether this thread works on a piece, or another one that does waits for it."""
+    """Whether this thread works on a piece, or for a waiting thread that does."""
     return getattr(_inside, "yes", False)
 
 
 @contextmanager
-def marked_inside(yes: bool = True) -> Iterator[None]:
+def marked_inside(is_marked: bool = True) -> Iterator[None]:
     """Let `parallel` be serial in the block: a pool must not wait for itself."""
-    before, _inside.yes = is_inside(), yes
+    was_inside, _inside.yes = is_inside(), is_marked
     try:
         yield
     finally:
-        _inside.yes = before
+        _inside.yes = was_inside
 
 
 def parallel(
@@ -175,10 +178,10 @@ def parallel(
 def _on_threads(
     f: Callable[[Item], Result], items: list[Item], n_threads: int
 ) -> list[Result]:
-    """The caller works, too: it need not be woken, nor wait for each result."""
+    """Run the items on threads; the caller works, too, which saves waiting."""
     queue = _Queue(f, items)
-    # few at once get a small pool: on a GPU every thread holds memory of its own
-    size = n_threads if n_threads <= FEW else options.n_threads
+    # a small pool for few threads: on a GPU every thread holds memory
+    size = n_threads if n_threads <= SMALLEST_POOL else options.n_threads
     pool, n_helpers = _pool(size, os.getpid()), min(n_threads, len(items)) - 1
     helpers = [pool.submit(queue.work) for _ in range(n_helpers)]
     try:
@@ -194,41 +197,41 @@ def _on_threads(
 class _Queue(Generic[Item, Result]):
     """Items that several threads take in turn, in their order.
 
-    After an error no more are taken. All items before it have been, so that the first
-    error in the order of the items does not depend on the number of threads.
+    After an error no thread takes an item. All items before it have been taken, so that
+    the first error in the order of the items does not depend on the number of threads.
     """
 
     def __init__(self, f: Callable[[Item], Result], items: list[Item]) -> None:
         self._f = f
         self._context = contextvars.copy_context()
         self._lock = threading.Lock()
-        self._left = list(enumerate(items))[::-1]
+        self._waiting = list(enumerate(items))[::-1]
         self._results: dict[int, Result] = {}
         self._errors: dict[int, Exception] = {}
 
     def work(self) -> None:
         """Work on items until none is left."""
-        with marked_inside(), quiet():  # NumPy 1 is told in each thread
+        with marked_inside(), quiet():  # NumPy 1 keeps this setting for each thread
             while (job := self._take()) is not None:
-                place, item = job
+                position, item = job
                 try:
                     run = self._context.copy().run
-                    self._results[place] = run(self._f, item)
+                    self._results[position] = run(self._f, item)
                 except Exception as error:
-                    self._errors[place] = error
+                    self._errors[position] = error
                     self.close()
 
     def _take(self) -> tuple[int, Item] | None:
         with self._lock:
-            return self._left.pop() if self._left else None
+            return self._waiting.pop() if self._waiting else None
 
     def close(self) -> None:
         """Let no more items be taken."""
         with self._lock:
-            self._left.clear()
+            self._waiting.clear()
 
     def results(self) -> list[Result]:
         """All results, or the first error."""
         if self._errors:
             raise self._errors[min(self._errors)]
-        return [self._results[place] for place in range(len(self._results))]
+        return [self._results[position] for position in range(len(self._results))]

@@ -1,4 +1,4 @@
-"""What holds while an estimator computes: threads, silence, and errors with advice."""
+"""Settings while an estimator computes: threads, no warnings, errors with advice."""
 
 from __future__ import annotations
 
@@ -17,22 +17,28 @@ from .threads import serial_blas
 def at_work() -> Iterator[None]:
     """A block of code that computes, for an estimator or a task on a cluster.
 
-    BLAS runs on one thread. NumPy does not warn of numbers that overflow on the way,
-    since results are looked at. Iterations without convergence are told once.
+    BLAS runs on one thread. NumPy does not warn of overflow, since results are checked.
+    One warning tells of all iterations without convergence.
     """
-    with warned_once(), serial_blas, quiet(), told_when_full(), told_when_unsolvable():
+    with (
+        warned_once(),
+        serial_blas,
+        quiet(),
+        told_when_full(),
+        advise_when_unsolvable(),
+    ):
         yield
 
 
 @contextmanager
-def told_when_unsolvable() -> Iterator[None]:
-    """A block of code in which a matrix that LAPACK gives up is an error with advice.
+def advise_when_unsolvable() -> Iterator[None]:
+    """A block of code in which an error of LAPACK becomes a ValueError with advice.
 
-    It does so for numbers that are not finite, or near the ends of their range.
+    LAPACK fails at numbers that are not finite, or near the ends of their range.
     """
     try:
         yield
-    except (np.linalg.LinAlgError, RuntimeError) as error:  # NumPy's, torch's
+    except (np.linalg.LinAlgError, RuntimeError) as error:  # of NumPy or of torch
         if "LinAlgError" not in type(error).__name__:
             raise
         raise ValueError(

@@ -26,7 +26,7 @@ from ..learners.initial_atoms import start_atoms
 from ..learners.loop import Monitor, iterate
 from ..persistence.checkpoint import Checkpoint
 from ..pursuits import Lasso, encode
-from ..pursuits.coded_sums import completed
+from ..pursuits.coded_sums import fill_by_codes
 from .class_atoms import class_atoms, class_sizes
 from .coding import CodingClassifier
 from .fddl_codes import FisherProblem, FisherProblems
@@ -280,7 +280,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         if not has_gaps(X):
             return X
         codes = encode(self.dictionary_, self.coder_, X)
-        return completed(self.dictionary_, codes, X)
+        return fill_by_codes(self.dictionary_, codes, X)
 
     @property
     def _mean_weight(self) -> float:

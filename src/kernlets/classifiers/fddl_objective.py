@@ -25,7 +25,7 @@ from ..backend.arrays import (
     row_norms,
 )
 from ..backend.block_loop import slices
-from ..backend.codes import compressed
+from ..backend.codes import to_csr
 from ..backend.scale import peaks, power_of_two
 from ..backend.sparse_rows import as_dense
 from ..core import Array
@@ -149,7 +149,7 @@ class Moments:
 
     @classmethod
     def of(cls, X: Array, codes: Array, layout: ClassLayout) -> Moments:
-        sparse_codes = compressed(codes)
+        sparse_codes = to_csr(codes)
         gram = sparse_codes.T @ sparse_codes
         own_cross = [
             codes[rows, columns].T @ X[rows]

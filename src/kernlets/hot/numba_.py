@@ -32,10 +32,10 @@ def omp(
     A NaN among the correlations counts as the largest, so that it is always met.
     """
     kind = np.iinfo(f"i{corr.dtype.itemsize}")
-    return pursued(_omp_samples, gram, corr, energy, width, tol, kind.max)
+    return run_pursuit(_omp_samples, gram, corr, energy, width, tol, kind.max)
 
 
-def pursued(
+def run_pursuit(
     samples: Callable[..., None],
     gram: np.ndarray,
     corr: np.ndarray,
@@ -46,13 +46,13 @@ def pursued(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The codes that a compiled pursuit of all samples writes.
 
-    `mask` has the bits of a correlation by which `_largest` compares it.
+    `mask` has the bits of a correlation that `_largest` compares.
     """
     n, m = corr.shape
     indices = np.empty((n, width), dtype=np.int32)
     values = np.empty((n, width), dtype=corr.dtype)
     residual = np.empty(n, dtype=corr.dtype)
-    left, bits, rows = work_space(m, width, corr.dtype)
+    corr_residual, bits, V = work_space(m, width, corr.dtype)
     eps = corr.dtype.type(np.finfo(corr.dtype).eps)
     samples(
         np.ascontiguousarray(gram),
@@ -60,10 +60,10 @@ def pursued(
         energy,
         corr.dtype.type(tol),
         eps,
-        left,
+        corr_residual,
         bits,
         bits.dtype.type(mask),
-        rows,
+        V,
         indices,
         values,
         residual,
@@ -74,53 +74,68 @@ def pursued(
 def work_space(
     m: int, width: int, dtype: np.dtype
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Correlations, their bits, and orthogonal rows, for a pursuit over m atoms.
+    """Correlations, their bits, and the rows of V, for a pursuit over m atoms.
 
     They end with zeros, so that loops over them have whole segments only.
     """
-    room = -(-m // _SEGMENT) * _SEGMENT
-    left = np.zeros(room, dtype)
-    return left, left.view(f"i{dtype.itemsize}"), np.zeros((width, room), dtype)
+    length = -(-m // _SEGMENT) * _SEGMENT
+    corr_residual = np.zeros(length, dtype)
+    return (
+        corr_residual,
+        corr_residual.view(f"i{dtype.itemsize}"),
+        np.zeros((width, length), dtype),
+    )
 
 
 @jit
 def _omp_samples(
-    gram, corr, energy, tol, eps, left, bits, mask, rows, indices, values, residual
+    gram,
+    corr,
+    energy,
+    tol,
+    eps,
+    corr_residual,
+    bits,
+    mask,
+    V,
+    indices,
+    values,
+    residual,
 ):
     # plain indices throughout: a view costs more here than the loop it serves
     m, width = len(gram), indices.shape[1]
-    parts, support = np.empty(width, corr.dtype), np.empty(width, np.int64)
-    least = np.sqrt(eps)  # of ν²; see `reference.least_independent`
+    c, support = np.empty(width, corr.dtype), np.empty(width, np.int64)
+    least_ratio = np.sqrt(eps)  # ν² relative to G_kk; see `reference.least_independent`
     one = corr.dtype.type(1)  # an integer over a float32 is a float64 here
     for i in range(len(corr)):
         for a in range(m):
-            left[a] = corr[i, a]
+            corr_residual[a] = corr[i, a]
         error = energy[i]
         stop = max(tol, 4 * eps * error)
-        t, finite = 0, error < np.inf
+        t, is_finite = 0, error < np.inf
         while t < width and error > stop:
             k = _largest(bits, mask)
-            if _chosen(support, t, k):  # rounding left something at a used atom
+            if _is_in_support(support, t, k):  # rounding left something at a used atom
                 for s in range(t):
-                    left[support[s]] = 0
+                    corr_residual[support[s]] = 0
                 k = _largest(bits, mask)
-            norm = gram[k, k]
+            nu2 = gram[k, k]
             for s in range(t):
-                norm -= rows[s, k] * rows[s, k]
-            if left[k] == 0 or norm <= least * gram[k, k]:
+                nu2 -= V[s, k] * V[s, k]
+            if corr_residual[k] == 0 or nu2 <= least_ratio * gram[k, k]:
                 break
-            inverse = one / np.sqrt(norm)
-            part = left[k] * inverse
-            support[t], parts[t] = k, part
-            finite = part * part < np.inf
-            if not finite:
+            inverse_nu = one / np.sqrt(nu2)
+            c_t = corr_residual[k] * inverse_nu
+            support[t], c[t] = k, c_t
+            is_finite = c_t * c_t < np.inf
+            if not is_finite:
                 break
-            _orthogonal_row(gram, rows, t, k, inverse)
-            for a in range(_in_segments(left)):
-                left[a] -= part * rows[t, a]
-            error = max(error - part * part, 0.0)
+            _orthogonal_row(gram, V, t, k, inverse_nu)
+            for a in range(_whole_segments(corr_residual)):
+                corr_residual[a] -= c_t * V[t, a]
+            error = max(error - c_t * c_t, 0.0)
             t += 1
-        if finite and _back_substitute(rows, parts, support, t, i, indices, values):
+        if is_finite and _back_substitute(V, c, support, t, i, indices, values):
             residual[i] = error
         else:
             t, residual[i] = 0, np.nan
@@ -136,33 +151,33 @@ def _largest(bits, mask):
     floating-point maximum an integer one is turned into vector instructions.
     """
     m = len(bits)
-    whole = m - m % _SEGMENT
-    best, start = mask * 0 - 1, 0
-    for begin in range(0, whole, _SEGMENT):
-        top = mask * 0
+    segments_end = m - m % _SEGMENT
+    best_bits, start = mask * 0 - 1, 0
+    for begin in range(0, segments_end, _SEGMENT):
+        segment_bits = mask * 0
         for a in range(_SEGMENT):
-            top = max(top, bits[begin + a] & mask)
-        if top > best:
-            best, start = top, begin
-    top = mask * 0
-    for a in range(whole, m):
-        top = max(top, bits[a] & mask)
-    if top > best:
-        best, start = top, whole
+            segment_bits = max(segment_bits, bits[begin + a] & mask)
+        if segment_bits > best_bits:
+            best_bits, start = segment_bits, begin
+    segment_bits = mask * 0
+    for a in range(segments_end, m):
+        segment_bits = max(segment_bits, bits[a] & mask)
+    if segment_bits > best_bits:
+        best_bits, start = segment_bits, segments_end
     for a in range(start, m):
-        if bits[a] & mask == best:
+        if bits[a] & mask == best_bits:
             return a
     return start
 
 
 @jit
-def _in_segments(x):
+def _whole_segments(x):
     """The length of a work space; the compiler sees that it needs no remainder."""
     return len(x) // _SEGMENT * _SEGMENT
 
 
 @jit
-def _chosen(support, t, k):
+def _is_in_support(support, t, k):
     for s in range(t):
         if support[s] == k:
             return True
@@ -170,46 +185,46 @@ def _chosen(support, t, k):
 
 
 @jit
-def _orthogonal_row(gram, rows, t, k, inverse):
-    """rows[t] = (gram[k] − Σ_{s<t} rows[s, k] rows[s]) · inverse, four at a time."""
-    m, room, s = len(gram), _in_segments(rows[t]), t % 4
+def _orthogonal_row(gram, V, t, k, inverse_nu):
+    """V[t] = (gram[k] − Σ_{s<t} V[s, k] V[s]) / ν, four rows at a time."""
+    m, length, s = len(gram), _whole_segments(V[t]), t % 4
     if s == 0:
         for a in range(m):
-            rows[t, a] = gram[k, a] * inverse
+            V[t, a] = gram[k, a] * inverse_nu
     elif s == 1:
-        f0 = rows[0, k] * inverse
+        f0 = V[0, k] * inverse_nu
         for a in range(m):
-            rows[t, a] = gram[k, a] * inverse - f0 * rows[0, a]
+            V[t, a] = gram[k, a] * inverse_nu - f0 * V[0, a]
     elif s == 2:
-        f0, f1 = rows[0, k] * inverse, rows[1, k] * inverse
+        f0, f1 = V[0, k] * inverse_nu, V[1, k] * inverse_nu
         for a in range(m):
-            rows[t, a] = gram[k, a] * inverse - f0 * rows[0, a] - f1 * rows[1, a]
+            V[t, a] = gram[k, a] * inverse_nu - f0 * V[0, a] - f1 * V[1, a]
     else:
-        f0, f1, f2 = rows[0, k] * inverse, rows[1, k] * inverse, rows[2, k] * inverse
+        f0, f1, f2 = V[0, k] * inverse_nu, V[1, k] * inverse_nu, V[2, k] * inverse_nu
         for a in range(m):
-            taken = f0 * rows[0, a] + f1 * rows[1, a] + f2 * rows[2, a]
-            rows[t, a] = gram[k, a] * inverse - taken
+            explained = f0 * V[0, a] + f1 * V[1, a] + f2 * V[2, a]
+            V[t, a] = gram[k, a] * inverse_nu - explained
     while s < t:
-        f0, f1 = rows[s, k] * inverse, rows[s + 1, k] * inverse
-        f2, f3 = rows[s + 2, k] * inverse, rows[s + 3, k] * inverse
-        for a in range(room):
-            taken = f0 * rows[s, a] + f1 * rows[s + 1, a]
-            rows[t, a] -= taken + f2 * rows[s + 2, a] + f3 * rows[s + 3, a]
+        f0, f1 = V[s, k] * inverse_nu, V[s + 1, k] * inverse_nu
+        f2, f3 = V[s + 2, k] * inverse_nu, V[s + 3, k] * inverse_nu
+        for a in range(length):
+            explained = f0 * V[s, a] + f1 * V[s + 1, a]
+            V[t, a] -= explained + f2 * V[s + 2, a] + f3 * V[s + 3, a]
         s += 4
 
 
 @jit
-def _back_substitute(rows, parts, support, t, i, indices, values):
-    """Solve Lᵀγ = parts, L[s, u] = rows[u, support[s]], into row i; True if finite."""
-    finite = True
+def _back_substitute(V, c, support, t, i, indices, values):
+    """Solve Lᵀγ = c, L[s, u] = V[u, support[s]], into row i; True if it is finite."""
+    is_finite = True
     for s in range(t - 1, -1, -1):
-        total = parts[s]
+        total = c[s]
         for u in range(s + 1, t):
-            total -= rows[s, support[u]] * values[i, u]
-        values[i, s] = total / rows[s, support[s]]
+            total -= V[s, support[u]] * values[i, u]
+        values[i, s] = total / V[s, support[s]]
         indices[i, s] = support[s]
-        finite &= abs(values[i, s]) < np.inf
-    return finite
+        is_finite &= abs(values[i, s]) < np.inf
+    return is_finite
 
 
 def lasso(
@@ -222,67 +237,79 @@ def lasso(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Coordinate descent that visits only the active atoms between full passes."""
     codes, converged = np.zeros_like(corr), np.zeros(len(corr), np.bool_)
-    kind = corr.dtype.type
-    weight, tol = kind(alpha), kind(tol)
-    gram, left = np.ascontiguousarray(gram), corr.copy()
-    _lasso_samples(gram, left, weight, positive, max_iter, tol, codes, converged)
+    to_dtype = corr.dtype.type
+    weight, tol = to_dtype(alpha), to_dtype(tol)
+    gram, corr_residual = np.ascontiguousarray(gram), corr.copy()
+    _lasso_samples(
+        gram, corr_residual, weight, positive, max_iter, tol, codes, converged
+    )
     return codes, converged
 
 
 @jit
-def _lasso_samples(gram, left, alpha, positive, max_iter, tol, codes, converged):
+def _lasso_samples(
+    gram, corr_residual, alpha, positive, max_iter, tol, codes, converged
+):
     m = len(gram)
-    everything = np.arange(m)
-    active = np.empty(m, np.int64)
-    for i in range(len(left)):
-        stop, done, moved = tol * _peak(left[i]), 0, 0.0
+    all_atoms = np.arange(m)
+    active_atoms = np.empty(m, np.int64)
+    for i in range(len(corr_residual)):
+        tolerance, n_passes, largest_move = tol * _peak(corr_residual[i]), 0, 0.0
         converged[i] = False
-        while done < max_iter:
-            moved = _lasso_pass(gram, left[i], codes[i], everything, m, alpha, positive)
-            done += 1
-            if not stop < moved < np.inf:
+        while n_passes < max_iter:
+            largest_move = _lasso_pass(
+                gram, corr_residual[i], codes[i], all_atoms, m, alpha, positive
+            )
+            n_passes += 1
+            if not tolerance < largest_move < np.inf:
                 converged[i] = True
                 break
             n_active = 0
             for j in range(m):
                 if codes[i, j] != 0:
-                    active[n_active] = j
+                    active_atoms[n_active] = j
                     n_active += 1
-            while stop < moved < np.inf and done < max_iter:
-                moved = _lasso_pass(
-                    gram, left[i], codes[i], active, n_active, alpha, positive
+            while tolerance < largest_move < np.inf and n_passes < max_iter:
+                largest_move = _lasso_pass(
+                    gram,
+                    corr_residual[i],
+                    codes[i],
+                    active_atoms,
+                    n_active,
+                    alpha,
+                    positive,
                 )
-                done += 1
-        if not (stop < np.inf and moved < np.inf):
+                n_passes += 1
+        if not (tolerance < np.inf and largest_move < np.inf):
             codes[i] = np.nan
 
 
 @jit
-def _lasso_pass(gram, left, code, visit, n_visit, alpha, positive):
-    """One pass of coordinate descent over visit[:n_visit]; the largest move.
+def _lasso_pass(gram, corr_residual, code, atoms, n_atoms, alpha, positive):
+    """One pass of coordinate descent over atoms[:n_atoms]; the largest move.
 
-    It is infinite where a move is not a finite number.
+    The result is infinite where a move is not a finite number.
     """
-    moved = 0.0
-    for v in range(n_visit):
-        j = visit[v]
+    largest_move = 0.0
+    for v in range(n_atoms):
+        j = atoms[v]
         if not gram[j, j] > 0:  # an atom that is 0
             continue
-        value = left[j] + gram[j, j] * code[j]
-        size = value if positive else abs(value)
-        new = max(size - alpha, 0.0) / gram[j, j]
-        if value < 0:
-            new = -new
-        delta = new - code[j]
+        corr_j = corr_residual[j] + gram[j, j] * code[j]
+        magnitude = corr_j if positive else abs(corr_j)
+        coef = max(magnitude - alpha, 0.0) / gram[j, j]
+        if corr_j < 0:
+            coef = -coef
+        delta = coef - code[j]
         if not abs(delta) < np.inf:
             return alpha + np.inf
         if delta != 0:
-            code[j] = new
-            row = gram[j]
-            for a in range(len(left)):
-                left[a] -= delta * row[a]
-            moved = max(moved, abs(delta))
-    return moved
+            code[j] = coef
+            gram_j = gram[j]
+            for a in range(len(corr_residual)):
+                corr_residual[a] -= delta * gram_j[a]
+            largest_move = max(largest_move, abs(delta))
+    return largest_move
 
 
 @jit
@@ -298,9 +325,9 @@ def _peak(x):
 
 
 @jit
-def _unit(x):
+def _power_of_two(x):
     """The power of two to divide x by, so that its squares can be summed; see
-    `reference.scaled`."""
+    `reference.rescale`."""
     peak, one = _peak(x), x.dtype.type(1)
     if not 0 < peak < np.inf:
         return one
@@ -344,7 +371,7 @@ def fwht(X):
 
 @jit
 def _butterflies(x, h):
-    """(a, b) -> (a + b, a − b) on neighbouring parts of length h."""
+    """(a, b) -> (a + b, a − b) on neighbouring segments of length h."""
     for start in range(0, len(x), 2 * h):
         a, b = x[start : start + h], x[start + h : start + 2 * h]
         for i in range(h):
@@ -405,13 +432,13 @@ def ksvd_sweep(
     if exact:
         reference.ksvd_sweep(residual, atoms, indices, values, order, exact, *signs)
     else:
-        starts, places = _users(indices, len(atoms))
-        _approximate_sweep(residual, atoms, values, order, starts, places, *signs)
+        starts, slots = _users(indices, len(atoms))
+        _approximate_sweep(residual, atoms, values, order, starts, slots, *signs)
 
 
 @jit
 def _users(indices, m):
-    """Slots (flat positions in `indices`) grouped by atom: starts (m + 1), places."""
+    """Flat positions in `indices` by atom: starts (m + 1) and slots."""
     n, width = indices.shape
     starts = np.zeros(m + 1, np.int64)
     for i in range(n):
@@ -421,74 +448,74 @@ def _users(indices, m):
     for j in range(m):
         starts[j + 1] += starts[j]
     ends = starts[:-1].copy()
-    places = np.empty(starts[m], np.int64)
+    slots = np.empty(starts[m], np.int64)
     for i in range(n):
         for w in range(width):
             j = indices[i, w]
             if 0 <= j < m:
-                places[ends[j]] = i * width + w
+                slots[ends[j]] = i * width + w
                 ends[j] += 1
-    return starts, places
+    return starts, slots
 
 
 @jit
-def _gathered(values, places):
+def _gather(values, slots):
     """The values at these flat positions."""
     width = values.shape[1]
-    found = np.empty(len(places), values.dtype)
-    for u in range(len(places)):
-        found[u] = values[places[u] // width, places[u] % width]
-    return found
+    user_values = np.empty(len(slots), values.dtype)
+    for u in range(len(slots)):
+        user_values[u] = values[slots[u] // width, slots[u] % width]
+    return user_values
 
 
 @jit
 def _approximate_sweep(
-    residual, atoms, values, order, starts, places, positive, positive_atoms
+    residual, atoms, values, order, starts, slots, positive, positive_atoms
 ):
-    """Reads each user's residual row twice and writes it once."""
+    """Update the atoms; each user's residual row is read twice and written once."""
     p, width = atoms.shape[1], values.shape[1]
-    new, zero = np.empty(p, atoms.dtype), atoms.dtype.type(0)
+    atom, zero = np.empty(p, atoms.dtype), atoms.dtype.type(0)
     for j in order:
-        old, users = atoms[j], places[starts[j] : starts[j + 1]]
-        unit = _unit(_gathered(values, users))
-        power = zero
+        old_atom, users = atoms[j], slots[starts[j] : starts[j + 1]]
+        scale = _power_of_two(_gather(values, users))
+        squares = zero
         for a in range(p):
-            new[a] = 0
-        for place in users:
-            i, w = place // width, place % width
-            coef, row = values[i, w] / unit, residual[i]
-            power += coef * coef
+            atom[a] = 0
+        for slot in users:
+            i, w = slot // width, slot % width
+            coef, row = values[i, w] / scale, residual[i]
+            squares += coef * coef
             for a in range(p):
-                new[a] += coef * row[a]
-        norm, along, power = zero, zero, power * unit
+                atom[a] += coef * row[a]
+        norm, overlap, squares = zero, zero, squares * scale
         for a in range(p):
-            new[a] += power * old[a]
+            atom[a] += squares * old_atom[a]
         if positive_atoms:
             for a in range(p):
-                new[a] = max(new[a], 0)
-        unit = _unit(new)
+                atom[a] = max(atom[a], 0)
+        scale = _power_of_two(atom)
         for a in range(p):
-            new[a] /= unit
-            norm += new[a] * new[a]
+            atom[a] /= scale
+            norm += atom[a] * atom[a]
         if norm == 0:
             continue
         norm = np.sqrt(norm)
         for a in range(p):
-            new[a] /= norm
-            along += new[a] * old[a]
-        for place in users:
-            i, w = place // width, place % width
+            atom[a] /= norm
+            overlap += atom[a] * old_atom[a]
+        for slot in users:
+            i, w = slot // width, slot % width
             coef, row = values[i, w], residual[i]
-            fresh = coef * along
+            new_coef = coef * overlap
             for a in range(p):
-                fresh += row[a] * new[a]
+                new_coef += row[a] * atom[a]
             if positive:
-                fresh = max(fresh, zero)
+                new_coef = max(new_coef, zero)
             for a in range(p):
-                row[a] += coef * old[a] - fresh * new[a]
-            values[i, w] = fresh
+                row[a] += coef * old_atom[a] - new_coef * atom[a]
+            values[i, w] = new_coef
         for a in range(p):
-            old[a] = new[a]
+            old_atom[a] = atom[a]
 
 
 def gram_sweep(
@@ -505,21 +532,21 @@ def gram_sweep(
 ) -> None:
     """Approximate sweep in feature space; the exact one stays in NumPy.
 
-    The sweep itself needs `products` and `gram` only. What it mixed is noted, and
-    the coefficients follow at the end by one triangular solve.
+    The sweep itself needs `products` and `gram` only. It notes how each atom mixes the
+    others, and one triangular solve at the end gives the coefficients.
     """
     if exact and not positive:
         state = coefs, products, gram, indices, values, order
         reference.gram_sweep(matrix, *state, exact, weights=weights)
         return
-    own = np.ones(len(values), values.dtype) if weights is None else weights
+    sample_weights = np.ones(len(values), values.dtype) if weights is None else weights
     mixing = np.zeros_like(gram)
-    use = np.zeros_like(values)
-    moved = np.zeros(len(gram), dtype=np.bool_)
+    g = np.zeros_like(values)
+    is_updated = np.zeros(len(gram), dtype=np.bool_)
     users = _users(indices, len(gram))
-    state = indices, values, order, users, mixing, use, moved
-    _gram_sweep(matrix, products, gram, *state, bool(positive), own)
-    _mix_coefs(coefs, indices, use, order, mixing, moved)
+    state = indices, values, order, users, mixing, g, is_updated
+    _gram_sweep(matrix, products, gram, *state, bool(positive), sample_weights)
+    _mix_coefs(coefs, indices, g, order, mixing, is_updated)
 
 
 @jit
@@ -530,126 +557,128 @@ def _gram_sweep(
     indices,
     values,
     order,
-    users_of,
+    slots_by_atom,
     mixing,
-    use,
-    moved,
+    g,
+    is_updated,
     positive,
     weights,
 ):
-    starts, places = users_of
+    starts, slots = slots_by_atom
     (m, n), width = products.shape, values.shape[1]
     eps = np.finfo(matrix.dtype).eps
-    new, inner = np.empty(n, matrix.dtype), np.empty(m, matrix.dtype)
+    atom_products, inner = np.empty(n, matrix.dtype), np.empty(m, matrix.dtype)
     for j in order:
-        users = places[starts[j] : starts[j + 1]]
-        mixed, unit = mixing[j], _unit(_gathered(values, users))
-        for place in users:
-            i, w = place // width, place % width
-            use[i, w] = weights[i] * values[i, w] / unit
+        users = slots[starts[j] : starts[j + 1]]
+        mixing_j, scale = mixing[j], _power_of_two(_gather(values, users))
+        for slot in users:
+            i, w = slot // width, slot % width
+            g[i, w] = weights[i] * values[i, w] / scale
             for v in range(width):
                 if v != w and 0 <= indices[i, v] < m:
-                    mixed[indices[i, v]] += use[i, w] * values[i, v]
-        _atom_products(new, matrix, products, use, users, width, mixed)
-        energy = _inner_products(inner, new, products, gram, use, users, width, mixed)
-        own, together = 0.0, 0.0
-        for place in users:
-            i, w = place // width, place % width
-            own += use[i, w] * use[i, w] * matrix[i, i]
-            together += abs(use[i, w]) * np.sqrt(max(matrix[i, i], 0))
-        together *= together * np.sqrt(len(users))
-        noise = reference.NOISE * own + reference.ALIKE * together
-        if not energy > eps * noise:  # the atom stays
+                    mixing_j[indices[i, v]] += g[i, w] * values[i, v]
+        _atom_products(atom_products, matrix, products, g, users, width, mixing_j)
+        energy = _inner_products(
+            inner, atom_products, products, gram, g, users, width, mixing_j
+        )
+        energy_sum, length_sum = 0.0, 0.0
+        for slot in users:
+            i, w = slot // width, slot % width
+            energy_sum += g[i, w] * g[i, w] * matrix[i, i]
+            length_sum += abs(g[i, w]) * np.sqrt(max(matrix[i, i], 0))
+        length_sum *= length_sum * np.sqrt(len(users))
+        noise = reference.NOISE * energy_sum + reference.ALIKE * length_sum
+        if not energy > eps * noise:  # the atom is not changed
             for k in range(m):
-                mixed[k] = 0
-            for place in users:
-                use[place // width, place % width] = 0
+                mixing_j[k] = 0
+            for slot in users:
+                g[slot // width, slot % width] = 0
             continue
-        moved[j] = True
-        scale = 1 / np.sqrt(energy)
+        is_updated[j] = True
+        inverse_norm = 1 / np.sqrt(energy)
         for k in range(m):
-            mixed[k] *= scale
-            gram[j, k] = gram[k, j] = scale * inner[k]
+            mixing_j[k] *= inverse_norm
+            gram[j, k] = gram[k, j] = inverse_norm * inner[k]
         gram[j, j] = 1
         for a in range(n):
-            products[j, a] = scale * new[a]
-        for place in users:
-            i, w = place // width, place % width
-            use[i, w] *= scale
-            fresh = products[j, i]
+            products[j, a] = inverse_norm * atom_products[a]
+        for slot in users:
+            i, w = slot // width, slot % width
+            g[i, w] *= inverse_norm
+            new_coef = products[j, i]
             for v in range(width):
                 if v != w and 0 <= indices[i, v] < m:
-                    fresh -= values[i, v] * gram[j, indices[i, v]]
+                    new_coef -= values[i, v] * gram[j, indices[i, v]]
             if positive:
-                fresh = max(fresh, 0)
-            values[i, w] = fresh
+                new_coef = max(new_coef, 0)
+            values[i, w] = new_coef
 
 
 @jit
-def _atom_products(new, matrix, products, use, users, width, mixed):
-    """new = Σ_users g K[i] − Σ_k mixed[k] products[k], four atoms at a time."""
-    n = len(new)
+def _atom_products(atom_products, matrix, products, g, users, width, mixing_j):
+    """atom_products = Σ_users g K[i] − Σ_k mixing_j[k] products[k], four at a time."""
+    n = len(atom_products)
     for a in range(n):
-        new[a] = 0
-    for place in users:
-        g, row = use[place // width, place % width], matrix[place // width]
+        atom_products[a] = 0
+    for slot in users:
+        g_i, row = g[slot // width, slot % width], matrix[slot // width]
         for a in range(n):
-            new[a] += g * row[a]
-    used = np.flatnonzero(mixed)
+            atom_products[a] += g_i * row[a]
+    mixed_atoms = np.flatnonzero(mixing_j)
     t = 0
-    while t + 4 <= len(used):
-        f0, f1 = mixed[used[t]], mixed[used[t + 1]]
-        f2, f3 = mixed[used[t + 2]], mixed[used[t + 3]]
-        r0, r1 = products[used[t]], products[used[t + 1]]
-        r2, r3 = products[used[t + 2]], products[used[t + 3]]
+    while t + 4 <= len(mixed_atoms):
+        f0, f1 = mixing_j[mixed_atoms[t]], mixing_j[mixed_atoms[t + 1]]
+        f2, f3 = mixing_j[mixed_atoms[t + 2]], mixing_j[mixed_atoms[t + 3]]
+        r0, r1 = products[mixed_atoms[t]], products[mixed_atoms[t + 1]]
+        r2, r3 = products[mixed_atoms[t + 2]], products[mixed_atoms[t + 3]]
         for a in range(n):
-            new[a] -= f0 * r0[a] + f1 * r1[a] + f2 * r2[a] + f3 * r3[a]
+            atom_products[a] -= f0 * r0[a] + f1 * r1[a] + f2 * r2[a] + f3 * r3[a]
         t += 4
-    while t < len(used):
-        f0, r0 = mixed[used[t]], products[used[t]]
+    while t < len(mixed_atoms):
+        f0, r0 = mixing_j[mixed_atoms[t]], products[mixed_atoms[t]]
         for a in range(n):
-            new[a] -= f0 * r0[a]
+            atom_products[a] -= f0 * r0[a]
         t += 1
 
 
 @jit
-def _inner_products(inner, new, products, gram, use, users, width, mixed):
-    """inner = ⟨d_k, new⟩ for all atoms; returns ⟨new, new⟩."""
+def _inner_products(inner, atom_products, products, gram, g, users, width, mixing_j):
+    """inner = ⟨d_k, d⟩ of the new atom d with all atoms; returns ⟨d, d⟩."""
     m = len(gram)
     energy = 0.0
     for k in range(m):
         total, row = 0.0, gram[k]
         for a in range(m):
-            total -= row[a] * mixed[a]
+            total -= row[a] * mixing_j[a]
         row = products[k]
-        for place in users:
-            total += use[place // width, place % width] * row[place // width]
+        for slot in users:
+            total += g[slot // width, slot % width] * row[slot // width]
         inner[k] = total
-        energy -= mixed[k] * total
-    for place in users:
-        energy += use[place // width, place % width] * new[place // width]
+        energy -= mixing_j[k] * total
+    for slot in users:
+        energy += g[slot // width, slot % width] * atom_products[slot // width]
     return energy
 
 
 def _mix_coefs(
     coefs: np.ndarray,  # (m, N) changed in place
     indices: np.ndarray,
-    use: np.ndarray,
+    g: np.ndarray,
     order: np.ndarray,
     mixing: np.ndarray,  # (m, m)
-    moved: np.ndarray,  # (m,)
+    is_updated: np.ndarray,  # (m,)
 ) -> None:
-    """A = use − L A − U A_old, with L the atoms updated earlier and U those later."""
+    """A = g − L A − U A_old, where L mixes atoms updated earlier, U later ones."""
     earlier = np.tril(mixing[np.ix_(order, order)], -1)
     later = np.triu(mixing[np.ix_(order, order)], 1)
     np.fill_diagonal(earlier, 1)
-    np.fill_diagonal(later, np.where(moved[order], 0, -1))  # an unmoved atom stays
+    np.fill_diagonal(later, np.where(is_updated[order], 0, -1))  # an unmoved atom stays
     for start in range(0, coefs.shape[1], 512):
         rows = slice(start, start + 512)
-        fresh = reference.spread(indices[rows], use[rows], len(coefs)).T
-        right = fresh[order] - later @ coefs[order, rows]
+        g_rows = reference.densify(indices[rows], g[rows], len(coefs)).T
+        rhs = g_rows[order] - later @ coefs[order, rows]
         coefs[order, rows] = solve_triangular(
-            earlier, right, lower=True, unit_diagonal=True, check_finite=False
+            earlier, rhs, lower=True, unit_diagonal=True, check_finite=False
         )
 
 

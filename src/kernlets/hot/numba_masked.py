@@ -6,7 +6,7 @@ import numpy as np
 
 from .compiled import jit
 from .masked import FAINT, HOLD
-from .numba_ import _chosen, _largest
+from .numba_ import _is_in_support, _largest
 from .reference import UNUSED
 
 ROUNDING = 4 * float(np.finfo(np.float32).eps)  # relative error of a sum, per term
@@ -115,7 +115,7 @@ def _step(
             nu2 -= value * value
             c_t -= value * c[i, s]
         is_dependent = nu2 <= np.sqrt(eps) * energy  # see `reference.least_independent`
-        if corr[i, k] == 0 or is_dependent or _chosen(support[i], t, k):
+        if corr[i, k] == 0 or is_dependent or _is_in_support(support[i], t, k):
             live[i] = False
             continue
         L[t, t] = np.sqrt(nu2)

@@ -7,11 +7,11 @@ import numpy as np
 from .compiled import jit
 from .numba_ import (
     _back_substitute,
-    _chosen,
-    _in_segments,
+    _is_in_support,
     _largest,
     _orthogonal_row,
-    pursued,
+    _whole_segments,
+    run_pursuit,
 )
 from .positive import TRIES
 from .reference import UNUSED
@@ -20,129 +20,142 @@ from .reference import UNUSED
 def positive_omp(
     gram: np.ndarray, corr: np.ndarray, energy: np.ndarray, width: int, tol: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """OMP by partial Cholesky as in `numba_.omp`, undone from an atom that leaves."""
+    """OMP by partial Cholesky as in `numba_.omp`; where an atom leaves, rows after it
+    are computed again."""
     # no bit is masked: negative numbers are the smallest
-    return pursued(_positive_samples, gram, corr, energy, width, tol, mask=-1)
+    return run_pursuit(_positive_samples, gram, corr, energy, width, tol, mask=-1)
 
 
 @jit
 def _positive_samples(
-    gram, corr, energy, tol, eps, left, bits, mask, rows, indices, values, residual
+    gram,
+    corr,
+    energy,
+    tol,
+    eps,
+    corr_residual,
+    bits,
+    mask,
+    V,
+    indices,
+    values,
+    residual,
 ):
     m, width = len(gram), indices.shape[1]
-    parts, support = np.empty(width, corr.dtype), np.empty(width, np.int64)
+    c, support = np.empty(width, corr.dtype), np.empty(width, np.int64)
     coefs = np.empty(width, corr.dtype)  # the last feasible code
     for i in range(len(corr)):
-        finite = energy[i] < np.inf
+        is_finite = energy[i] < np.inf
         for a in range(m):
-            left[a] = corr[i, a]
-            finite &= abs(left[a]) < np.inf
+            corr_residual[a] = corr[i, a]
+            is_finite &= abs(corr_residual[a]) < np.inf
         error = energy[i]
         stop = max(tol, 4 * eps * error)
         t, tries = 0, 0
-        while finite and t < width and error > stop and tries < TRIES * width:
+        while is_finite and t < width and error > stop and tries < TRIES * width:
             k = _largest(bits, mask)
-            if _chosen(support, t, k):  # rounding left something at a used atom
+            if _is_in_support(support, t, k):  # rounding left something at a used atom
                 for s in range(t):
-                    left[support[s]] = 0
+                    corr_residual[support[s]] = 0
                 k = _largest(bits, mask)
-            if not left[k] > 0 or not _extended(gram, rows, support, t, k, eps):
+            if not corr_residual[k] > 0 or not _add_row(gram, V, support, t, k, eps):
                 break
             coefs[t] = 0
-            parts[t] = left[k] / rows[t, k]
-            finite = parts[t] * parts[t] < np.inf
+            c[t] = corr_residual[k] / V[t, k]
+            is_finite = c[t] * c[t] < np.inf
             t += 1
-            finite &= _back_substitute(rows, parts, support, t, i, indices, values)
-            known = t - 1  # rows that `left` has lost already
-            while finite and _towards(coefs, values, i, t):
-                known = 0
-                kept = _without_zeros(support, coefs, t)
-                t = _rebuilt(gram, corr, rows, parts, support, coefs, kept, i, eps)
-                finite = _back_substitute(rows, parts, support, t, i, indices, values)
+            is_finite &= _back_substitute(V, c, support, t, i, indices, values)
+            n_subtracted = t - 1  # rows that were subtracted from `corr_residual`
+            while is_finite and _move_until_zero(coefs, values, i, t):
+                n_subtracted = 0
+                counts = _drop_zeros(support, coefs, t)
+                t = _rebuild_rows(gram, corr, V, c, support, coefs, counts, i, eps)
+                is_finite = _back_substitute(V, c, support, t, i, indices, values)
             error, tries = energy[i], tries + 1
             for s in range(t):
                 coefs[s] = values[i, s]
-            for s in range(t):  # apart: a sum beside a write rounds by the addresses
-                error -= parts[s] * parts[s]
+            # its own loop: beside a write, rounding depends on addresses
+            for s in range(t):
+                error -= c[s] * c[s]
             error = max(error, 0.0)
-            finite &= error < np.inf
+            is_finite &= error < np.inf
             if t < width:
-                _rest(corr, rows, parts, known, t, i, left)
+                _subtract_rows(corr, V, c, n_subtracted, t, i, corr_residual)
         residual[i] = error
-        if not finite:
+        if not is_finite:
             t, residual[i] = 0, np.nan
         for s in range(t, width):
             indices[i, s], values[i, s] = UNUSED, 0
 
 
 @jit
-def _extended(gram, rows, support, t, k, eps):
-    """Write row t for atom k; False if it lies in the span of those before.
+def _add_row(gram, V, support, t, k, eps):
+    """Write row t of V for atom k; False if it lies in the span of the support.
 
     See `reference.least_independent`.
     """
-    norm = gram[k, k]
+    nu2 = gram[k, k]
     for s in range(t):
-        norm -= rows[s, k] * rows[s, k]
-    if norm <= np.sqrt(eps) * gram[k, k]:
+        nu2 -= V[s, k] * V[s, k]
+    if nu2 <= np.sqrt(eps) * gram[k, k]:
         return False
-    _orthogonal_row(gram, rows, t, k, gram.dtype.type(1) / np.sqrt(norm))
+    _orthogonal_row(gram, V, t, k, gram.dtype.type(1) / np.sqrt(nu2))
     support[t] = k
     return True
 
 
 @jit
-def _towards(coefs, values, i, t):
-    """Go from `coefs` to row i of `values`, or until one of them is zero: then True."""
-    out, share = -1, coefs[0] * 0
+def _move_until_zero(coefs, values, i, t):
+    """Move `coefs` towards row i of `values` until one is zero; True if one is."""
+    first_zero, shortest_step = -1, coefs[0] * 0
     for s in range(t):
         if values[i, s] <= 0:
-            part = coefs[s] / (coefs[s] - values[i, s])
-            if out < 0 or part < share:
-                out, share = s, part
-    if out < 0:
+            step = coefs[s] / (coefs[s] - values[i, s])
+            if first_zero < 0 or step < shortest_step:
+                first_zero, shortest_step = s, step
+    if first_zero < 0:
         return False
     for s in range(t):
-        coefs[s] += share * (values[i, s] - coefs[s])
-    coefs[out] = 0
+        coefs[s] += shortest_step * (values[i, s] - coefs[s])
+    coefs[first_zero] = 0
     return True
 
 
 @jit
-def _without_zeros(support, coefs, t):
-    """Drop the atoms at zero; the number before the first of them, and that of all."""
-    same, keep = t, 0
+def _drop_zeros(support, coefs, t):
+    """Drop the atoms at zero; the counts of atoms that did not move and that stay."""
+    n_unchanged, n_remaining = t, 0
     for s in range(t):
         if coefs[s] > 0:
-            support[keep], coefs[keep] = support[s], coefs[s]
-            keep += 1
+            support[n_remaining], coefs[n_remaining] = support[s], coefs[s]
+            n_remaining += 1
         else:
-            same = min(same, s)
-    return same, keep
+            n_unchanged = min(n_unchanged, s)
+    return n_unchanged, n_remaining
 
 
 @jit
-def _rebuilt(gram, corr, rows, parts, support, coefs, kept, i, eps):
-    """Rows and parts of the atoms that have moved up; their number with the others."""
-    t = kept[0]
-    for s in range(kept[0], kept[1]):
+def _rebuild_rows(gram, corr, V, c, support, coefs, counts, i, eps):
+    """Write the rows of V and c of the atoms that moved up; the size of the support."""
+    t = counts[0]
+    for s in range(counts[0], counts[1]):
         k = support[s]
-        if _extended(gram, rows, support, t, k, eps):
+        if _add_row(gram, V, support, t, k, eps):
             total = corr[i, k]
             for u in range(t):
-                total -= rows[u, k] * parts[u]
-            parts[t], coefs[t] = total / rows[t, k], coefs[s]
+                total -= V[u, k] * c[u]
+            c[t], coefs[t] = total / V[t, k], coefs[s]
             t += 1
     return t
 
 
 @jit
-def _rest(corr, rows, parts, known, t, i, left):
-    """left = corr − Σ_s parts_s rows_s, of which `known` terms are there already."""
-    if known == 0:
+def _subtract_rows(corr, V, c, n_subtracted, t, i, corr_residual):
+    """corr_residual = corr − Σ_s c_s V_s; `n_subtracted` terms are there already."""
+    if n_subtracted == 0:
         for a in range(corr.shape[1]):
-            left[a] = corr[i, a]
-    for s in range(known, t):
-        part = parts[s]
-        for a in range(_in_segments(left)):
-            left[a] -= part * rows[s, a]
+            corr_residual[a] = corr[i, a]
+    for s in range(n_subtracted, t):
+        c_s = c[s]
+        for a in range(_whole_segments(corr_residual)):
+            corr_residual[a] -= c_s * V[s, a]

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from .reference import UNUSED, _dependent, _solved, stop_level
+from .reference import UNUSED, _is_dependent, _solve, stop_level
 
 TRIES = 3  # atoms that may be taken for each non-zero: some leave again
 
@@ -26,15 +26,15 @@ def positive_omp(
     """Codes γ ≥ 0 that are least squares on their supports, sample by sample.
 
     Each step takes the atom with the largest positive correlation. Least squares on the
-    support then starts at the code so far and goes towards the solution without signs,
-    as far as no coefficient is negative; atoms at zero leave the support (the active
+    support then starts at the current code and goes towards the unconstrained solution
+    until a coefficient is zero; atoms at zero leave the support (the active
     set of Lawson and Hanson, 1974). The error falls with each step. The search ends
     with `width` atoms, at the error asked for, or where no correlation is positive: the
     code is then the best of all non-negative ones.
 
     Returns indices, values and squared residuals as `reference.omp` does.
     """
-    pursue = partial(_pursued, gram)
+    pursue = partial(_pursue_sample, gram)
     return sample_by_sample(pursue, corr, energy, width, tol)
 
 
@@ -45,7 +45,7 @@ def sample_by_sample(
     width: int,
     tol: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Indices, values and squared residuals; NaN for what is not finite."""
+    """Pursue each sample: indices, values and squared residuals, NaN if not finite."""
     n, eps = len(samples), np.finfo(samples.dtype).eps
     indices = np.full((n, width), UNUSED, dtype=np.int32)
     values = np.zeros((n, width), dtype=samples.dtype)
@@ -62,7 +62,7 @@ def sample_by_sample(
     return indices, values, residual
 
 
-def _pursued(
+def _pursue_sample(
     gram: np.ndarray, corr: np.ndarray, energy: float, width: int, stop: float
 ) -> tuple[list[int], np.ndarray, float]:
     """Support, coefficients and squared error of one sample."""
@@ -71,32 +71,34 @@ def _pursued(
     for _ in range(TRIES * width):
         if len(support) == width or not error > stop:
             break
-        left = corr - coefs @ gram[support]
-        left[support] = 0
-        best = int(np.argmax(left))
-        if left[best] <= 0 or _dependent(gram, support, best, eps):
+        corr_residual = corr - coefs @ gram[support]
+        corr_residual[support] = 0
+        k = int(np.argmax(corr_residual))
+        if corr_residual[k] <= 0 or _is_dependent(gram, support, k, eps):
             break
-        support, coefs = _feasible(gram, corr, [*support, best], np.append(coefs, 0))
-        fit = coefs @ corr[support]
-        error = max(energy - fit, 0) if np.isfinite(fit) else np.nan
+        support, coefs = _solve_feasible(gram, corr, [*support, k], np.append(coefs, 0))
+        explained = coefs @ corr[support]
+        error = max(energy - explained, 0) if np.isfinite(explained) else np.nan
     return support, coefs, error
 
 
-def _feasible(
+def _solve_feasible(
     gram: np.ndarray, corr: np.ndarray, support: list[int], coefs: np.ndarray
 ) -> tuple[list[int], np.ndarray]:
     """Least squares on those atoms of the support that keep a positive coefficient."""
     while support:
-        wanted = _solved(gram[np.ix_(support, support)], corr[support])
-        low = wanted <= 0
-        if not low.any():
-            return support, wanted
-        shares = np.full(len(support), np.inf, corr.dtype)
-        shares[low] = coefs[low] / (coefs[low] - wanted[low])
-        out = int(np.argmin(shares))
-        coefs = coefs + shares[out] * (wanted - coefs)
-        kept = coefs > 0
-        kept[out] = False
-        support = [atom for atom, keep in zip(support, kept, strict=True) if keep]
-        coefs = coefs[kept]
+        solution = _solve(gram[np.ix_(support, support)], corr[support])
+        is_low = solution <= 0
+        if not is_low.any():
+            return support, solution
+        steps = np.full(len(support), np.inf, corr.dtype)
+        steps[is_low] = coefs[is_low] / (coefs[is_low] - solution[is_low])
+        first_zero = int(np.argmin(steps))
+        coefs = coefs + steps[first_zero] * (solution - coefs)
+        is_positive = coefs > 0
+        is_positive[first_zero] = False
+        support = [
+            atom for atom, stays in zip(support, is_positive, strict=True) if stays
+        ]
+        coefs = coefs[is_positive]
     return support, coefs

@@ -4,8 +4,9 @@ The fast twins in this folder have the same names, arguments and results. Contra
 tests hold all of them to what is written here.
 
 No operation fails or runs on for ever, whatever numbers it is given. Where these are
-NaN, infinite, or so large that their squares are, so is the result: NaN in the residual
-of a pursuit or in its codes, in the residuals or atoms of a sweep. Callers look there.
+NaN, infinite, or so large that their squares are, the result is not finite either: NaN
+is in the residual of a pursuit or in its codes, in the residuals or atoms of a sweep.
+Callers check these.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from scipy.linalg import hadamard
 
 UNUSED = -1
 ALTERNATIONS = 10  # steps towards the best non-negative rank-one fit
-NOISE = 100  # times the rounding of the samples: a direction of less energy is none
-ALIKE = 2  # the same for sums of samples that are alike, times the root of their number
+NOISE = 100  # times the rounding of the samples: an atom of less energy is noise
+ALIKE = 2  # the same for sums of similar samples, times the root of their number
 
 
 def stop_level(energy: float, tol: float, eps: float) -> float:
@@ -25,7 +26,9 @@ def stop_level(energy: float, tol: float, eps: float) -> float:
 
 
 def least_independent(eps: float) -> float:
-    """The least ‖q‖²/‖d‖² of an atom d that a pursuit takes, q its part beyond others.
+    """The least ‖q‖²/‖d‖² of an atom d that a pursuit takes.
+
+    Here q is the component of d that is orthogonal to the atoms of the support.
 
     Inner products are known to eps‖d‖², and so is ‖q‖². Coefficients grow like 1/‖q‖,
     and the squared residual that follows from them is wrong by eps‖d‖²/‖q‖² of the
@@ -42,7 +45,7 @@ def power_of_two(size: float) -> float:
     return size / (2 * np.frexp(size)[0]) if 0 < size < np.inf else 1.0
 
 
-def scaled(array: np.ndarray) -> np.ndarray:
+def rescale(array: np.ndarray) -> np.ndarray:
     """The array divided by a power of two, so that its squares can be summed."""
     return array / array.dtype.type(power_of_two(np.abs(array).max(initial=0)))
 
@@ -68,15 +71,17 @@ def omp(
         support: list[int] = []
         coefs = values[i, :0]
         while len(support) < width and residual[i] > stop_level(energy[i], tol, eps):
-            left = corr[i] - coefs @ gram[support]
-            left[support] = 0
-            best = int(np.argmax(np.abs(left)))  # a NaN is the largest of all
-            if left[best] == 0 or _dependent(gram, support, best, eps):
+            corr_residual = corr[i] - coefs @ gram[support]
+            corr_residual[support] = 0
+            k = int(np.argmax(np.abs(corr_residual)))  # a NaN is the largest of all
+            if corr_residual[k] == 0 or _is_dependent(gram, support, k, eps):
                 break
-            support.append(best)
-            coefs = _solved(gram[np.ix_(support, support)], corr[i, support])
-            fit = coefs @ corr[i, support]
-            residual[i] = max(energy[i] - fit, 0) if np.isfinite(fit) else np.nan
+            support.append(k)
+            coefs = _solve(gram[np.ix_(support, support)], corr[i, support])
+            explained = coefs @ corr[i, support]
+            residual[i] = (
+                max(energy[i] - explained, 0) if np.isfinite(explained) else np.nan
+            )
         if np.isfinite(residual[i]) and np.isfinite(coefs).all():
             indices[i, : len(support)] = support
             values[i, : len(support)] = coefs
@@ -85,19 +90,19 @@ def omp(
     return indices, values, residual
 
 
-def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _solve(matrix: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     """The solution of a linear system, NaN where there is none."""
     try:
-        return np.linalg.solve(matrix, right)
+        return np.linalg.solve(matrix, rhs)
     except np.linalg.LinAlgError:
-        return np.full_like(right, np.nan)
+        return np.full_like(rhs, np.nan)
 
 
-def _dependent(gram: np.ndarray, support: list[int], new: int, eps: float) -> bool:
+def _is_dependent(gram: np.ndarray, support: list[int], k: int, eps: float) -> bool:
     """Whether the new atom lies in the span of the support, or next to it."""
-    inside = gram[support, new]
-    part = inside @ _solved(gram[np.ix_(support, support)], inside)
-    return bool(gram[new, new] - part <= least_independent(eps) * gram[new, new])
+    gram_k = gram[support, k]
+    explained = gram_k @ _solve(gram[np.ix_(support, support)], gram_k)
+    return bool(gram[k, k] - explained <= least_independent(eps) * gram[k, k])
 
 
 @np.errstate(all="ignore")
@@ -116,31 +121,37 @@ def lasso(
     Returns the codes, and whether the search for each of them stopped so.
     """
     codes, converged = np.zeros_like(corr), np.zeros(len(corr), dtype=bool)
-    for i, left in enumerate(corr.copy()):  # left = c − Gγ
-        scale, moved = np.abs(left).max(initial=0), 0.0
+    for i, corr_residual in enumerate(corr.copy()):  # c − Gγ
+        largest_corr, largest_move = np.abs(corr_residual).max(initial=0), 0.0
         for _ in range(max_iter):
-            moved = _lasso_pass(gram, left, codes[i], alpha, positive)
-            if not tol * scale < moved < np.inf:
+            largest_move = _lasso_pass(gram, corr_residual, codes[i], alpha, positive)
+            if not tol * largest_corr < largest_move < np.inf:
                 converged[i] = True
                 break
-        if not (np.isfinite(scale) and np.isfinite(moved)):
+        if not (np.isfinite(largest_corr) and np.isfinite(largest_move)):
             codes[i] = np.nan
     return codes, converged
 
 
 def _lasso_pass(
-    gram: np.ndarray, left: np.ndarray, code: np.ndarray, alpha: float, positive: bool
+    gram: np.ndarray,
+    corr_residual: np.ndarray,
+    code: np.ndarray,
+    alpha: float,
+    positive: bool,
 ) -> float:
     """One pass over the atoms; the largest move, infinite if it is not a number."""
-    moved = 0.0
+    largest_move = 0.0
     for j in np.flatnonzero(np.diagonal(gram) > 0):  # no atom that is 0
-        delta = shrink(left[j] + gram[j, j] * code[j], alpha, positive)
+        delta = shrink(corr_residual[j] + gram[j, j] * code[j], alpha, positive)
         delta = delta / gram[j, j] - code[j]
         if delta != 0:
             code[j] += delta
-            left -= delta * gram[j]
-            moved = max(moved, abs(delta)) if np.isfinite(delta) else np.inf
-    return moved
+            corr_residual -= delta * gram[j]
+            largest_move = (
+                max(largest_move, abs(delta)) if np.isfinite(delta) else np.inf
+            )
+    return largest_move
 
 
 def shrink(value: float, alpha: float, positive: bool) -> float:
@@ -170,8 +181,8 @@ def subtract_codes(
     atoms: np.ndarray,  # (m, p)
 ) -> np.ndarray:  # (n, p)
     """The residuals X − Γ·atoms."""
-    used = np.where(indices >= 0, indices, 0)
-    return X - np.einsum("nw,nwp->np", values, atoms[used])
+    atom_numbers = np.where(indices >= 0, indices, 0)
+    return X - np.einsum("nw,nwp->np", values, atoms[atom_numbers])
 
 
 @np.errstate(all="ignore")
@@ -192,8 +203,8 @@ def ksvd_sweep(
     coefficients or atoms each half of a step is cut off at zero, which is the best
     non-negative answer to the other half; `exact` then takes `ALTERNATIONS` steps.
     """
-    signed = not (positive or positive_atoms)
-    steps = ALTERNATIONS if exact and not signed else 1
+    is_signed = not (positive or positive_atoms)
+    steps = ALTERNATIONS if exact and not is_signed else 1
     for j in order:
         rows, slots = np.nonzero(indices == j)
         if len(rows) == 0:
@@ -201,11 +212,11 @@ def ksvd_sweep(
         coefs = values[rows, slots]
         error = residual[rows] + np.outer(coefs, atoms[j])
         for _ in range(steps):
-            if exact and signed:
+            if exact and is_signed:
                 atom = _leading_direction(error, atoms[j])
             else:
-                atom = scaled(coefs) @ error
-            atom = scaled(np.maximum(atom, 0) if positive_atoms else atom)
+                atom = rescale(coefs) @ error
+            atom = rescale(np.maximum(atom, 0) if positive_atoms else atom)
             norm = np.sqrt(atom @ atom)
             if norm == 0:
                 break
@@ -230,78 +241,89 @@ def gram_sweep(
 ) -> None:
     """`ksvd_sweep` in the feature space of a kernel, atoms written over the samples.
 
-    The new atom is d = Σᵢ wᵢ gᵢ eᵢ over its users, eᵢ = φ(xᵢ) − Σ_{k≠j} γᵢₖ dₖ. Its
-    products with all samples are combinations of rows of K and of the products of
-    the other atoms, so K is never multiplied by a vector. `positive` coefficients are
-    cut off at zero, after one step of alternation.
+    The new atom is d = Σᵢ gᵢ eᵢ over its users, with gᵢ = wᵢ γᵢⱼ and
+    eᵢ = φ(xᵢ) − Σ_{k≠j} γᵢₖ dₖ, or with the leading g if `exact`. Its products with
+    all samples, ⟨d, φ(x)⟩ = Σᵢ gᵢ K(xᵢ, x) − Σₖ mixingⱼₖ ⟨dₖ, φ(x)⟩ with
+    mixingⱼₖ = Σᵢ gᵢ γᵢₖ, combine rows of K and the products of the other atoms, so K is
+    never multiplied by a vector. `positive` coefficients are cut off at zero, after
+    one step of alternation.
     """
     eps = np.finfo(matrix.dtype).eps
     for j in order:
         rows, slots = np.nonzero(indices == j)
         if len(rows) == 0:
             continue
-        others = spread(indices[rows], values[rows], len(gram))
-        others[:, j] = 0
-        use = values[rows, slots]
-        own = np.ones_like(use) if weights is None else weights[rows]
+        other_codes = densify(indices[rows], values[rows], len(gram))
+        other_codes[:, j] = 0
+        g = values[rows, slots]
+        sample_weights = np.ones_like(g) if weights is None else weights[rows]
         if exact and not positive:
-            use = _leading_use(matrix, products, gram, rows, others, use, own)
+            g = _leading_coefs(
+                matrix, products, gram, rows, other_codes, g, sample_weights
+            )
         else:
-            use = own * use
-        use = scaled(use)
-        mixed = use @ others
-        atom_products = use @ matrix[rows] - mixed @ products
-        atom_coefs = -mixed @ coefs
-        atom_coefs[rows] += use
-        inner = products[:, rows] @ use - gram @ mixed
-        energy = use @ atom_products[rows] - mixed @ inner
-        if not energy > eps * _noise(use, matrix[rows, rows]):
+            g = sample_weights * g
+        g = rescale(g)
+        mixing_j = g @ other_codes
+        atom_products = g @ matrix[rows] - mixing_j @ products
+        atom_coefs = -mixing_j @ coefs
+        atom_coefs[rows] += g
+        inner = products[:, rows] @ g - gram @ mixing_j
+        energy = g @ atom_products[rows] - mixing_j @ inner
+        if not energy > eps * _noise(g, matrix[rows, rows]):
             continue
-        scale = 1 / np.sqrt(energy)
-        products[j], coefs[j] = scale * atom_products, scale * atom_coefs
-        gram[j] = gram[:, j] = scale * inner
+        inverse_norm = 1 / np.sqrt(energy)
+        products[j], coefs[j] = inverse_norm * atom_products, inverse_norm * atom_coefs
+        gram[j] = gram[:, j] = inverse_norm * inner
         gram[j, j] = 1
-        fresh = products[j, rows] - others @ gram[j]
-        values[rows, slots] = np.maximum(fresh, 0) if positive else fresh
+        new_coefs = products[j, rows] - other_codes @ gram[j]
+        values[rows, slots] = np.maximum(new_coefs, 0) if positive else new_coefs
 
 
-def _noise(use: np.ndarray, energies: np.ndarray) -> float:
-    """How many times the rounding an atom has to have for a direction."""
-    together = np.abs(use) @ np.sqrt(np.maximum(energies, 0))
-    return NOISE * (use**2 @ energies) + ALIKE * len(use) ** 0.5 * together**2
+def _noise(g: np.ndarray, energies: np.ndarray) -> float:
+    """The squared norm, in units of the rounding, below which an atom is noise."""
+    length_sum = np.abs(g) @ np.sqrt(np.maximum(energies, 0))
+    return NOISE * (g**2 @ energies) + ALIKE * len(g) ** 0.5 * length_sum**2
 
 
-def spread(indices: np.ndarray, values: np.ndarray, m: int) -> np.ndarray:  # (n, m)
-    """Fixed-width codes as a dense array."""
+def densify(indices: np.ndarray, values: np.ndarray, m: int) -> np.ndarray:  # (n, m)
+    """Codes of fixed width as a dense array."""
     dense = np.zeros((len(indices), m + 1), dtype=values.dtype)
     np.put_along_axis(dense, np.where(indices >= 0, indices, m), values, axis=1)
     return dense[:, :m]
 
 
-def _leading_use(
+def _leading_coefs(
     matrix: np.ndarray,
     products: np.ndarray,
     gram: np.ndarray,
     rows: np.ndarray,
-    others: np.ndarray,
-    like: np.ndarray,
+    other_codes: np.ndarray,
+    old_g: np.ndarray,
     weights: np.ndarray,
 ) -> np.ndarray:
-    """√w times the leading eigenvector of √w ⟨eᵢ, eᵢ'⟩ √w', on the side of `like`."""
-    shared, root = others @ products[:, rows], np.sqrt(weights)
-    inner = matrix[np.ix_(rows, rows)] - shared - shared.T + others @ gram @ others.T
-    vector = root * _leading_vector(inner * np.outer(root, root))
-    return vector if scaled(vector) @ scaled(like) >= 0 else -vector
+    """√w times the leading eigenvector of √w ⟨eᵢ, eᵢ'⟩ √w', on the side of `old_g`."""
+    cross, root_weights = other_codes @ products[:, rows], np.sqrt(weights)
+    inner = (
+        matrix[np.ix_(rows, rows)]
+        - cross
+        - cross.T
+        + other_codes @ gram @ other_codes.T
+    )
+    vector = root_weights * _leading_vector(
+        inner * np.outer(root_weights, root_weights)
+    )
+    return vector if rescale(vector) @ rescale(old_g) >= 0 else -vector
 
 
-def _leading_direction(error: np.ndarray, like: np.ndarray) -> np.ndarray:
-    """Leading right singular vector, on the side of `like`, whatever its length."""
-    error = scaled(error)
-    small = error @ error.T if error.shape[0] < error.shape[1] else error.T @ error
-    vector = _leading_vector(small)
+def _leading_direction(error: np.ndarray, old_atom: np.ndarray) -> np.ndarray:
+    """A leading right singular vector of any length, on the side of `old_atom`."""
+    error = rescale(error)
+    products = error @ error.T if error.shape[0] < error.shape[1] else error.T @ error
+    vector = _leading_vector(products)
     if error.shape[0] < error.shape[1]:
         vector = vector @ error
-    return vector if vector @ like >= 0 else -vector
+    return vector if vector @ old_atom >= 0 else -vector
 
 
 def _leading_vector(matrix: np.ndarray) -> np.ndarray:  # (n, n) -> (n,)

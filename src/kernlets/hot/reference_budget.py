@@ -70,7 +70,7 @@ def _code_sample(
     indices, values, _ = reference.omp(
         gram, corr[None], energy, pursuit.width, pursuit.tol
     )
-    return reference.spread(indices, values, len(gram))[0], True
+    return reference.densify(indices, values, len(gram))[0], True
 
 
 class _UsedStock:

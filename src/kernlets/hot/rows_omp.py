@@ -2,13 +2,14 @@
 
 Correlations come from the residuals, r Dᵀ, and not from the Gram matrix of m² numbers.
 A step takes the atom dₖ of the largest one, and qₜ, its part orthogonal to the atoms
-before, scaled to unit norm. With q_s = Σᵤ M_su dᵤ over the atoms that were taken,
+before, scaled to unit norm. With q_s = Σᵤ M_su dᵤ over the atoms of the support,
 
-    seen = M ⟨dᵤ, dₖ⟩,   norm² = ⟨dₖ, dₖ⟩ − ‖seen‖²,   M_t = (eₜ − seenᵀM) / norm,
-    part = ⟨r, dₖ⟩ / norm,   r ← r − part · Σᵤ M_tu dᵤ.
+    v = M ⟨dᵤ, dₖ⟩,   ν² = ⟨dₖ, dₖ⟩ − ‖v‖²,   M_t = (eₜ − vᵀM) / ν,
+    c_t = ⟨r, dₖ⟩ / ν,   r ← r − c_t · Σᵤ M_tu dᵤ.
 
-M is the inverse of the Cholesky factor of the support's Gram matrix, so the
-coefficients are Mᵀ·parts. Results are those of `reference.omp` up to rounding.
+M is the inverse of the Cholesky factor of the support's Gram matrix (`inverse` in the
+loops, where `projections` are v), so the coefficients are Mᵀc. Results are those of
+`reference.omp` up to rounding.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from functools import partial
 
 import numpy as np
 
-from .positive import TRIES, _feasible, sample_by_sample
-from .reference import UNUSED, _dependent, least_independent
+from .positive import TRIES, _solve_feasible, sample_by_sample
+from .reference import UNUSED, _is_dependent, least_independent
 
 
 def rows_omp(
@@ -28,11 +29,11 @@ def rows_omp(
     width: int,
     tol: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All samples in step; one that has stopped leaves."""
+    """All samples take their steps together; a sample that has stopped leaves."""
     n, eps = len(X), np.finfo(X.dtype).eps
     indices = np.full((n, width), UNUSED)
     inverse = np.zeros((n, width, width), X.dtype)
-    parts = np.zeros((n, width), X.dtype)
+    c = np.zeros((n, width), X.dtype)
     residual, error = X.copy(), energy.copy()
     stop = np.maximum(tol, 4 * eps * energy)
     rows = np.flatnonzero((error > stop) & np.isfinite(error))
@@ -40,28 +41,35 @@ def rows_omp(
         if len(rows) == 0:
             break
         support = indices[rows, :t]
-        left = residual[rows] @ atoms.T
-        np.put_along_axis(left, support, 0, axis=1)
-        k = np.abs(left).argmax(axis=1)
-        value = left[np.arange(len(rows)), k]
-        inner = np.einsum("ntp,np->nt", atoms[support], atoms[k])
-        seen = np.einsum("nst,nt->ns", inverse[rows, :t, :t], inner)
-        own = np.square(atoms[k]).sum(axis=1)
-        norm = own - np.square(seen).sum(axis=1)
-        going = ~(norm <= least_independent(eps) * own) & (value != 0)
-        rows, k, seen, support = rows[going], k[going], seen[going], support[going]
-        scale = 1 / np.sqrt(norm[going])
-        before = np.einsum("ns,nst->nt", seen, inverse[rows, :t, :t])
-        inverse[rows, t, :t] = -scale[:, None] * before
+        corr_residual = residual[rows] @ atoms.T
+        np.put_along_axis(corr_residual, support, 0, axis=1)
+        k = np.abs(corr_residual).argmax(axis=1)
+        value = corr_residual[np.arange(len(rows)), k]
+        gram_k = np.einsum("ntp,np->nt", atoms[support], atoms[k])
+        projections = np.einsum("nst,nt->ns", inverse[rows, :t, :t], gram_k)
+        energy_k = np.square(atoms[k]).sum(axis=1)
+        nu2 = energy_k - np.square(projections).sum(axis=1)
+        is_taken = ~(nu2 <= least_independent(eps) * energy_k) & (value != 0)
+        rows, k, projections, support = (
+            rows[is_taken],
+            k[is_taken],
+            projections[is_taken],
+            support[is_taken],
+        )
+        scale = 1 / np.sqrt(nu2[is_taken])
+        combined_rows = np.einsum("ns,nst->nt", projections, inverse[rows, :t, :t])
+        inverse[rows, t, :t] = -scale[:, None] * combined_rows
         inverse[rows, t, t] = scale
-        indices[rows, t], parts[rows, t] = k, value[going] * scale
-        shift = parts[rows, t, None] * inverse[rows, t, : t + 1]
-        residual[rows] -= np.einsum("nt,ntp->np", shift, atoms[indices[rows, : t + 1]])
-        error[rows] = np.maximum(error[rows] - parts[rows, t] ** 2, 0)
+        indices[rows, t], c[rows, t] = k, value[is_taken] * scale
+        step_coefs = c[rows, t, None] * inverse[rows, t, : t + 1]
+        residual[rows] -= np.einsum(
+            "nt,ntp->np", step_coefs, atoms[indices[rows, : t + 1]]
+        )
+        error[rows] = np.maximum(error[rows] - c[rows, t] ** 2, 0)
         rows = rows[error[rows] > stop[rows]]
-    values = np.einsum("ns,nst->nt", parts, inverse)
-    bad = ~(np.isfinite(error) & np.isfinite(values).all(axis=1))
-    indices[bad], values[bad], error[bad] = UNUSED, 0, np.nan
+    values = np.einsum("ns,nst->nt", c, inverse)
+    is_bad = ~(np.isfinite(error) & np.isfinite(values).all(axis=1))
+    indices[is_bad], values[is_bad], error[is_bad] = UNUSED, 0, np.nan
     return indices, values, error
 
 
@@ -74,10 +82,10 @@ def positive_rows_omp(
     tol: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`positive.positive_omp` with correlations from the residuals."""
-    return sample_by_sample(partial(_pursued, atoms), X, energy, width, tol)
+    return sample_by_sample(partial(_pursue_sample, atoms), X, energy, width, tol)
 
 
-def _pursued(
+def _pursue_sample(
     atoms: np.ndarray, x: np.ndarray, energy: float, width: int, stop: float
 ) -> tuple[list[int], np.ndarray, float]:
     """Support, coefficients and squared error of one sample."""
@@ -86,16 +94,16 @@ def _pursued(
     for _ in range(TRIES * width):
         if len(support) == width or not error > stop:
             break
-        left = atoms @ (x - coefs @ atoms[support])
-        left[support] = 0
-        best = int(np.argmax(left))
-        wider = [*support, best]
-        gram, corr = atoms[wider] @ atoms[wider].T, atoms[wider] @ x
-        slots = list(range(len(wider)))
-        if left[best] <= 0 or _dependent(gram, slots[:-1], slots[-1], eps):
+        corr_residual = atoms @ (x - coefs @ atoms[support])
+        corr_residual[support] = 0
+        k = int(np.argmax(corr_residual))
+        candidates = [*support, k]
+        gram, corr = atoms[candidates] @ atoms[candidates].T, atoms[candidates] @ x
+        slots = list(range(len(candidates)))
+        if corr_residual[k] <= 0 or _is_dependent(gram, slots[:-1], slots[-1], eps):
             break
-        kept, coefs = _feasible(gram, corr, slots, np.append(coefs, 0))
-        support = [wider[slot] for slot in kept]
-        fit = coefs @ corr[kept]
-        error = max(energy - fit, 0) if np.isfinite(fit) else np.nan
+        positive_slots, coefs = _solve_feasible(gram, corr, slots, np.append(coefs, 0))
+        support = [candidates[slot] for slot in positive_slots]
+        explained = coefs @ corr[positive_slots]
+        error = max(energy - explained, 0) if np.isfinite(explained) else np.nan
     return support, coefs, error

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .masked import FAINT, HOLD
 from .reference import UNUSED, least_independent
-from .torch_ import _coefficients, _finite
+from .torch_ import _clear_unbounded, _coefficients
 
 
 def masked_omp(
@@ -46,7 +46,7 @@ def masked_omp(
         residual = residual - c[:, t, None] * V[:, t]
         error = torch.where(live, (residual * residual).sum(1), error)
         indices[:, t] = torch.where(live, k, UNUSED)
-    return _finite(indices, _coefficients(factor, c, indices), error)
+    return _clear_unbounded(indices, _coefficients(factor, c, indices), error)
 
 
 def _inverse_norms(energy: Tensor) -> Tensor:  # (n, m)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .positive import TRIES
 from .reference import UNUSED, least_independent
-from .torch_ import _finite
+from .torch_ import _clear_unbounded
 
 
 def positive_omp(
@@ -19,7 +19,7 @@ def positive_omp(
     width: int,
     tol: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """All samples in step; one that has ended leaves."""
+    """All samples take their steps together; a sample that has ended leaves."""
     n, eps = len(corr), torch.finfo(corr.dtype).eps
     indices = torch.full((n, width), UNUSED, dtype=torch.int64, device=corr.device)
     values, residual = corr.new_zeros((n, width)), energy.clone()
@@ -30,14 +30,14 @@ def positive_omp(
         if len(rows) == 0:
             break
         state = indices[rows], values[rows]
-        going, support, coefs = _step(gram, corr[rows], *state)
-        fit = (coefs * taken(corr[rows], support)).sum(1)
-        error = torch.where(fit < torch.inf, energy[rows] - fit, torch.nan)
+        is_joined, support, coefs = _step(gram, corr[rows], *state)
+        explained = (coefs * support_corr(corr[rows], support)).sum(1)
+        error = torch.where(explained < torch.inf, energy[rows] - explained, torch.nan)
         indices[rows], values[rows] = support, coefs
-        residual[rows] = torch.where(going, error.clamp(min=0), residual[rows])
-        full = (support >= 0).all(dim=1)
-        rows = rows[going & ~full & (residual[rows] > stop[rows])]
-    return _finite(indices, values, residual)
+        residual[rows] = torch.where(is_joined, error.clamp(min=0), residual[rows])
+        is_full = (support >= 0).all(dim=1)
+        rows = rows[is_joined & ~is_full & (residual[rows] > stop[rows])]
+    return _clear_unbounded(indices, values, residual)
 
 
 def _step(
@@ -46,102 +46,111 @@ def _step(
     support: Tensor,  # (n, width), with a free slot in every row
     coefs: Tensor,  # (n, width)
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Whether samples took an atom (n,), and their supports and coefficients then."""
-    used = support >= 0
-    in_use = int(used.sum(1).amax())  # slots in use come first; rows of Gram are long
-    rows = gram[support[:, :in_use].clamp(min=0)]
-    left = corr - torch.einsum("nw,nwm->nm", coefs[:, :in_use], rows)
-    most, best = largest(left, support)
+    """Whether samples took an atom (n,), with their new supports and coefficients."""
+    is_used = support >= 0
+    # slots in use come first; rows of Gram are long
+    n_used = int(is_used.sum(1).amax())
+    rows = gram[support[:, :n_used].clamp(min=0)]
+    corr_residual = corr - torch.einsum("nw,nwm->nm", coefs[:, :n_used], rows)
+    alpha_k, k = largest_correlation(corr_residual, support)
     atoms = support.clamp(min=0)
     systems = torch.where(
-        used[:, :, None] & used[:, None, :],
+        is_used[:, :, None] & is_used[:, None, :],
         gram[atoms[:, :, None], atoms[:, None, :]],
         0,
     )
-    local = Local(support, coefs, systems, taken(corr, support))
-    inner = torch.where(used, gram[atoms, best[:, None]], 0)
-    right = corr.gather(1, best[:, None])[:, 0]
-    going, local = local.joined(best, most, inner, gram[best, best], right)
-    return going, local.support, local.coefs
+    problem = SupportSystems(support, coefs, systems, support_corr(corr, support))
+    gram_k = torch.where(is_used, gram[atoms, k[:, None]], 0)
+    corr_k = corr.gather(1, k[:, None])[:, 0]
+    is_joined, problem = problem.join_atom(k, alpha_k, gram_k, gram[k, k], corr_k)
+    return is_joined, problem.support, problem.coefs
 
 
-def largest(left: Tensor, support: Tensor) -> tuple[Tensor, Tensor]:
-    """The largest correlation of each sample with an atom not in its support."""
-    padded = torch.cat([left, left[:, :1]], dim=1)  # free slots point past the atoms
-    padded.scatter_(1, support.where(support >= 0, left.shape[1]), 0)
-    most, best = padded[:, :-1].max(dim=1)
-    return most, best
+def largest_correlation(
+    corr_residual: Tensor, support: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The largest correlation of each sample with an atom not in its support, and the
+    atom."""
+    # free slots point past the atoms
+    padded = torch.cat([corr_residual, corr_residual[:, :1]], dim=1)
+    padded.scatter_(1, support.where(support >= 0, corr_residual.shape[1]), 0)
+    alpha_k, k = padded[:, :-1].max(dim=1)
+    return alpha_k, k
 
 
-def taken(corr: Tensor, support: Tensor) -> Tensor:  # (n, width)
+def support_corr(corr: Tensor, support: Tensor) -> Tensor:  # (n, width)
     """The correlations with the atoms of the support, zero in free slots."""
     return torch.where(support >= 0, corr.gather(1, support.clamp(min=0)), 0)
 
 
 @dataclass(frozen=True)
-class Local:
-    """Supports and what least squares over them needs; free slots come last."""
+class SupportSystems:
+    """Supports with the systems of least squares over them; free slots come last."""
 
     support: Tensor  # (n, width)
     coefs: Tensor  # (n, width)
     systems: Tensor  # (n, width, width) inner products of the atoms, 0 in free slots
-    right: Tensor  # (n, width) inner products with the samples, 0 in free slots
+    corr: Tensor  # (n, width) inner products with the samples, 0 in free slots
 
-    def joined(
+    def join_atom(
         self,
-        best: Tensor,  # (n,) the atoms to take
-        most: Tensor,  # (n,) their correlations with the residuals
-        inner: Tensor,  # (n, width) their inner products with the support
-        own: Tensor,  # (n,) their squared norms
-        right: Tensor,  # (n,) their inner products with the samples
-    ) -> tuple[Tensor, Local]:
+        k: Tensor,  # (n,) the atoms to take
+        alpha_k: Tensor,  # (n,) their correlations with the residuals
+        gram_k: Tensor,  # (n, width) their inner products with the support
+        gram_kk: Tensor,  # (n,) their squared norms
+        corr_k: Tensor,  # (n,) their inner products with the samples
+    ) -> tuple[Tensor, SupportSystems]:
         """Which samples took the atom (n,), and the state after least squares."""
-        part = (inner * self._solve(inner)).sum(1)
-        tiny = least_independent(torch.finfo(own.dtype).eps) * own
-        going = ~(most <= 0) & ~(own - part <= tiny)
-        rows = going.nonzero()[:, 0]
+        explained = (gram_k * self._solve(gram_k)).sum(1)
+        least = least_independent(torch.finfo(gram_kk.dtype).eps) * gram_kk
+        is_joined = ~(alpha_k <= 0) & ~(gram_kk - explained <= least)
+        rows = is_joined.nonzero()[:, 0]
         slot = (self.support >= 0).sum(1)[rows]
         support, systems = self.support.clone(), self.systems.clone()
-        known = self.right.clone()
-        support[rows, slot], known[rows, slot] = best[rows], right[rows]
-        systems[rows, slot] = systems[rows, :, slot] = inner[rows]
-        systems[rows, slot, slot] = own[rows]
-        return going, Local(support, self.coefs, systems, known)._feasible()
+        new_corr = self.corr.clone()
+        support[rows, slot], new_corr[rows, slot] = k[rows], corr_k[rows]
+        systems[rows, slot] = systems[rows, :, slot] = gram_k[rows]
+        systems[rows, slot, slot] = gram_kk[rows]
+        return is_joined, SupportSystems(
+            support, self.coefs, systems, new_corr
+        )._solve_feasible()
 
-    def _feasible(self) -> Local:
+    def _solve_feasible(self) -> SupportSystems:
         """Least squares on the atoms that keep a positive coefficient."""
         state = self
         while True:
-            wanted = state._solve(state.right)
-            low = (wanted <= 0) & (state.support >= 0)
-            if not low.any():
-                return replace(state, coefs=wanted)
-            state = state._without_lowest(wanted, low)
+            solution = state._solve(state.corr)
+            is_low = (solution <= 0) & (state.support >= 0)
+            if not is_low.any():
+                return replace(state, coefs=solution)
+            state = state._without_lowest(solution, is_low)
 
-    def _without_lowest(self, wanted: Tensor, low: Tensor) -> Local:
-        """As far towards the wanted coefficients as none is negative."""
-        rows, coefs = low.any(dim=1), self.coefs
-        shares = torch.where(low, coefs / (coefs - wanted), torch.inf)
-        share, out = shares.min(dim=1, keepdim=True)
-        moved = coefs + share.where(rows[:, None], 1) * (wanted - coefs)
-        drop = (moved <= 0) | (torch.zeros_like(low).scatter_(1, out, True))
-        drop = drop & rows[:, None]
-        support = self.support.masked_fill(drop, UNUSED)
+    def _without_lowest(self, solution: Tensor, is_low: Tensor) -> SupportSystems:
+        """Move towards the solution until a coefficient is zero, and drop its atom."""
+        is_affected, coefs = is_low.any(dim=1), self.coefs
+        steps = torch.where(is_low, coefs / (coefs - solution), torch.inf)
+        step, first_zero = steps.min(dim=1, keepdim=True)
+        new_coefs = coefs + step.where(is_affected[:, None], 1) * (solution - coefs)
+        is_dropped = (new_coefs <= 0) | (
+            torch.zeros_like(is_low).scatter_(1, first_zero, True)
+        )
+        is_dropped = is_dropped & is_affected[:, None]
+        support = self.support.masked_fill(is_dropped, UNUSED)
         order = torch.argsort((support < 0).to(torch.int8), dim=1, stable=True)
-        either = drop[:, :, None] | drop[:, None, :]
-        systems = self.systems.masked_fill(either, 0)
+        is_cleared = is_dropped[:, :, None] | is_dropped[:, None, :]
+        systems = self.systems.masked_fill(is_cleared, 0)
         systems = systems.gather(1, order[:, :, None].expand_as(systems))
-        return Local(
+        return SupportSystems(
             support.gather(1, order),
-            moved.masked_fill(drop, 0).gather(1, order),
+            new_coefs.masked_fill(is_dropped, 0).gather(1, order),
             systems.gather(2, order[:, None, :].expand_as(systems)),
-            self.right.masked_fill(drop, 0).gather(1, order),
+            self.corr.masked_fill(is_dropped, 0).gather(1, order),
         )
 
-    def _solve(self, right: Tensor) -> Tensor:  # (n, width)
+    def _solve(self, rhs: Tensor) -> Tensor:  # (n, width)
         """The solutions of the systems, zero in free slots; NaN if there is none."""
-        free = (self.support < 0).to(right.dtype)
-        systems = self.systems + torch.diag_embed(free)
-        solved, info = torch.linalg.solve_ex(systems, right[:, :, None])
-        solved = torch.where(info[:, None] == 0, solved[:, :, 0], torch.nan)
-        return torch.where(self.support >= 0, solved, 0)
+        is_free = (self.support < 0).to(rhs.dtype)
+        systems = self.systems + torch.diag_embed(is_free)
+        solution, info = torch.linalg.solve_ex(systems, rhs[:, :, None])
+        solution = torch.where(info[:, None] == 0, solution[:, :, 0], torch.nan)
+        return torch.where(self.support >= 0, solution, 0)

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from .positive import TRIES
 from .reference import UNUSED, least_independent
-from .torch_ import _finite, _fused
-from .torch_positive import Local, largest
+from .torch_ import _clear_unbounded, _triton_module
+from .torch_positive import SupportSystems, largest_correlation
 
 
 def rows_omp(
@@ -25,7 +25,7 @@ def rows_omp(
     width: int,
     tol: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """All samples in step; one that has stopped leaves."""
+    """All samples take their steps together; a sample that has stopped leaves."""
     pursuit = Pursuit(atoms, X, energy, width, tol)
     for t in range(width):
         if not pursuit.take(t):
@@ -33,8 +33,8 @@ def rows_omp(
     return pursuit.codes()
 
 
-class State:
-    """What every pursuit keeps of all samples; `rows` are those that go on."""
+class PursuitState:
+    """The arrays of a pursuit of all samples; `rows` are the samples that go on."""
 
     def __init__(
         self, atoms: Tensor, X: Tensor, energy: Tensor, width: int, tol: float
@@ -43,13 +43,13 @@ class State:
         self.atoms, self.residual, self.error = atoms, X.clone(), energy.clone()
         self.stop = (4 * self.eps * energy).clamp(min=tol)
         self.indices = torch.full((len(X), width), UNUSED, device=X.device)
-        going = (self.error > self.stop) & self.error.isfinite()
-        self.rows = going.nonzero()[:, 0]
-        fused = fused_steps(atoms, X, width)
-        self.fused = fused and fused.Steps(atoms, self)
+        is_active = (self.error > self.stop) & self.error.isfinite()
+        self.rows = is_active.nonzero()[:, 0]
+        triton_rows = fused_steps(atoms, X, width)
+        self.fused_steps = triton_rows and triton_rows.Steps(atoms, self)
 
 
-class Pursuit(State):
+class Pursuit(PursuitState):
     """The state of all samples, in plain torch."""
 
     def __init__(
@@ -57,46 +57,48 @@ class Pursuit(State):
     ) -> None:
         super().__init__(atoms, X, energy, width, tol)
         self.inverse = X.new_zeros((len(X), width, width))
-        self.parts = X.new_zeros((len(X), width))
+        self.c = X.new_zeros((len(X), width))
 
     def take(self, t: int) -> bool:
-        """Every sample that goes on takes an atom; whether there was one."""
+        """Let each sample that goes on take an atom; True if one can go on."""
         rows = self.rows
-        if len(rows) and self.fused:
-            self.fused.take(self, t)
+        if len(rows) and self.fused_steps:
+            self.fused_steps.take(self, t)
         elif len(rows):
             self._take(t)
-        going = self.indices[rows, t] >= 0
-        self.rows = rows[going & (self.error[rows] > self.stop[rows])]
+        is_taken = self.indices[rows, t] >= 0
+        self.rows = rows[is_taken & (self.error[rows] > self.stop[rows])]
         return len(self.rows) > 0
 
     def _take(self, t: int) -> None:
         atoms, rows = self.atoms, self.rows
         support = self.indices[rows, :t]
-        left = self.residual[rows] @ atoms.T
-        left.scatter_(1, support, 0)
-        k = left.abs().argmax(dim=1)
-        value = left.gather(1, k[:, None])[:, 0]
-        inner = torch.einsum("ntp,np->nt", atoms[support], atoms[k])
-        seen = torch.einsum("nst,nt->ns", self.inverse[rows, :t, :t], inner)
-        own = atoms[k].square().sum(dim=1)
-        norm = own - seen.square().sum(dim=1)
-        going = ~(norm <= least_independent(self.eps) * own) & (value != 0)
-        rows, k, seen = rows[going], k[going], seen[going]
-        scale = norm[going].rsqrt()
-        before = torch.einsum("ns,nst->nt", seen, self.inverse[rows, :t, :t])
-        self.inverse[rows, t, :t] = -scale[:, None] * before
+        corr_residual = self.residual[rows] @ atoms.T
+        corr_residual.scatter_(1, support, 0)
+        k = corr_residual.abs().argmax(dim=1)
+        value = corr_residual.gather(1, k[:, None])[:, 0]
+        gram_k = torch.einsum("ntp,np->nt", atoms[support], atoms[k])
+        projections = torch.einsum("nst,nt->ns", self.inverse[rows, :t, :t], gram_k)
+        energy_k = atoms[k].square().sum(dim=1)
+        nu2 = energy_k - projections.square().sum(dim=1)
+        is_taken = ~(nu2 <= least_independent(self.eps) * energy_k) & (value != 0)
+        rows, k, projections = rows[is_taken], k[is_taken], projections[is_taken]
+        scale = nu2[is_taken].rsqrt()
+        combined_rows = torch.einsum(
+            "ns,nst->nt", projections, self.inverse[rows, :t, :t]
+        )
+        self.inverse[rows, t, :t] = -scale[:, None] * combined_rows
         self.inverse[rows, t, t] = scale
-        self.indices[rows, t], self.parts[rows, t] = k, value[going] * scale
-        shift = self.parts[rows, t, None] * self.inverse[rows, t, : t + 1]
-        taken = atoms[self.indices[rows, : t + 1]]
-        self.residual[rows] -= torch.einsum("nt,ntp->np", shift, taken)
-        gain = self.parts[rows, t] ** 2
-        self.error[rows] = (self.error[rows] - gain).clamp(min=0)
+        self.indices[rows, t], self.c[rows, t] = k, value[is_taken] * scale
+        step_coefs = self.c[rows, t, None] * self.inverse[rows, t, : t + 1]
+        support_atoms = atoms[self.indices[rows, : t + 1]]
+        self.residual[rows] -= torch.einsum("nt,ntp->np", step_coefs, support_atoms)
+        energy_drop = self.c[rows, t] ** 2
+        self.error[rows] = (self.error[rows] - energy_drop).clamp(min=0)
 
     def codes(self) -> tuple[Tensor, Tensor, Tensor]:
-        values = torch.einsum("ns,nst->nt", self.parts, self.inverse)
-        return _finite(self.indices, values, self.error)
+        values = torch.einsum("ns,nst->nt", self.c, self.inverse)
+        return _clear_unbounded(self.indices, values, self.error)
 
 
 def positive_rows_omp(
@@ -106,7 +108,7 @@ def positive_rows_omp(
     width: int,
     tol: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """All samples in step; one that has ended leaves."""
+    """All samples take their steps together; a sample that has ended leaves."""
     pursuit = PositivePursuit(atoms, X, energy, width, tol)
     for _ in range(TRIES * width):
         if not pursuit.step():
@@ -114,7 +116,7 @@ def positive_rows_omp(
     return pursuit.codes()
 
 
-class PositivePursuit(State):
+class PositivePursuit(PursuitState):
     """The state of all samples of a non-negative pursuit."""
 
     def __init__(
@@ -124,57 +126,63 @@ class PositivePursuit(State):
         self.X, self.energy = X, energy
         self.values = X.new_zeros((len(X), width))
         self.systems = X.new_zeros((len(X), width, width))
-        self.right = X.new_zeros((len(X), width))
+        self.corr = X.new_zeros((len(X), width))
 
     def step(self) -> bool:
-        """Every sample that goes on takes an atom; whether one can go on."""
+        """Let each sample that goes on take an atom; True if one can go on."""
         if len(self.rows) == 0:
             return False
         rows = self.rows
-        most, best = self._best()
-        local = Local(*(each[rows] for each in self._local()))
-        atom = self.atoms[best]
-        inner = torch.einsum("nwp,np->nw", self._taken(local.support), atom)
-        inner = torch.where(local.support >= 0, inner, 0)
-        own, right = atom.square().sum(1), (atom * self.X[rows]).sum(1)
-        going, local = local.joined(best, most, inner, own, right)
-        state = local.support, local.coefs, local.systems, local.right
-        for each, fresh in zip(self._local(), state, strict=True):
-            each[rows] = fresh
-        fit = (local.coefs * local.right).sum(1)
-        error = torch.where(fit < torch.inf, self.energy[rows] - fit, torch.nan)
-        self.error[rows] = torch.where(going, error.clamp(min=0), self.error[rows])
-        taken = self._taken(local.support)
-        left = self.X[rows] - torch.einsum("nw,nwp->np", local.coefs, taken)
-        self.residual[rows] = left
-        if self.fused:
-            self.fused.half[rows] = self.fused.as_half(left)
-        full = (local.support >= 0).all(dim=1)
-        self.rows = rows[going & ~full & (self.error[rows] > self.stop[rows])]
+        alpha_k, k = self._largest_correlation()
+        problem = SupportSystems(*(array[rows] for array in self._state_arrays()))
+        d_k = self.atoms[k]
+        gram_k = torch.einsum("nwp,np->nw", self._atoms_of(problem.support), d_k)
+        gram_k = torch.where(problem.support >= 0, gram_k, 0)
+        gram_kk, corr_k = d_k.square().sum(1), (d_k * self.X[rows]).sum(1)
+        is_joined, problem = problem.join_atom(k, alpha_k, gram_k, gram_kk, corr_k)
+        state = problem.support, problem.coefs, problem.systems, problem.corr
+        for array, new_values in zip(self._state_arrays(), state, strict=True):
+            array[rows] = new_values
+        explained = (problem.coefs * problem.corr).sum(1)
+        error = torch.where(
+            explained < torch.inf, self.energy[rows] - explained, torch.nan
+        )
+        self.error[rows] = torch.where(is_joined, error.clamp(min=0), self.error[rows])
+        support_atoms = self._atoms_of(problem.support)
+        new_residual = self.X[rows] - torch.einsum(
+            "nw,nwp->np", problem.coefs, support_atoms
+        )
+        self.residual[rows] = new_residual
+        if self.fused_steps:
+            self.fused_steps.half[rows] = self.fused_steps.as_half(new_residual)
+        is_full = (problem.support >= 0).all(dim=1)
+        self.rows = rows[is_joined & ~is_full & (self.error[rows] > self.stop[rows])]
         return len(self.rows) > 0
 
-    def _local(self) -> tuple[Tensor, ...]:
-        return self.indices, self.values, self.systems, self.right
+    def _state_arrays(self) -> tuple[Tensor, ...]:
+        return self.indices, self.values, self.systems, self.corr
 
-    def _taken(self, support: Tensor) -> Tensor:  # (rows, width, p)
+    def _atoms_of(self, support: Tensor) -> Tensor:  # (rows, width, p)
         return self.atoms[support.clamp(min=0)]
 
-    def _best(self) -> tuple[Tensor, Tensor]:
+    def _largest_correlation(self) -> tuple[Tensor, Tensor]:
         """The largest correlations of the samples that go on, and their atoms."""
         rows = self.rows
-        if not self.fused:
-            return largest(self.residual[rows] @ self.atoms.T, self.indices[rows])
-        best = self.fused.winners(self, self.indices[rows], signed=True)
-        return (self.residual[rows] * self.atoms[best]).sum(1), best
+        if not self.fused_steps:
+            return largest_correlation(
+                self.residual[rows] @ self.atoms.T, self.indices[rows]
+            )
+        k = self.fused_steps.winners(self, self.indices[rows], signed=True)
+        return (self.residual[rows] * self.atoms[k]).sum(1), k
 
     def codes(self) -> tuple[Tensor, Tensor, Tensor]:
-        return _finite(self.indices, self.values, self.error)
+        return _clear_unbounded(self.indices, self.values, self.error)
 
 
 def fused_steps(atoms: Tensor, X: Tensor, width: int) -> ModuleType | None:
     """The Triton twin of a step, where it can be used."""
-    fused = _fused() if X.is_cuda and X.dtype == torch.float32 else None
-    if fused is None or not fused.triton_rows.fits(width):
+    triton_ops = _triton_module() if X.is_cuda and X.dtype == torch.float32 else None
+    if triton_ops is None or not triton_ops.triton_rows.fits(width):
         return None
-    finite = bool(atoms.isfinite().all())  # else no bound holds
-    return fused.triton_rows if finite else None
+    is_finite = bool(atoms.isfinite().all())  # otherwise no bound holds
+    return triton_ops.triton_rows if is_finite else None

@@ -84,7 +84,7 @@ class Steps:
             winner,
             pursuit.indices,
             pursuit.inverse,
-            pursuit.parts,
+            pursuit.c,
             pursuit.error,
             self.atoms.shape[1],
             t,

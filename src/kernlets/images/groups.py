@@ -17,7 +17,7 @@ from math import prod
 import numpy as np
 
 from ..backend.arrays import as_like, empty, index_like, namespace
-from ..backend.pixels import on_gpu, places, windows
+from ..backend.pixels import on_gpu, window_starts, windows
 from ..backend.smallest import smallest
 from ..backend.threads import parallel
 from ..core import Array
@@ -107,7 +107,9 @@ def filter_groups(
 
 def _tiles(pilot: Array, grouping: Grouping) -> list[Tile]:  # (c, h, w)
     side = GPU_TILE if on_gpu(pilot) else TILE
-    rows, cols = (places(n - grouping.size, grouping.stride) for n in pilot.shape[1:])
+    rows, cols = (
+        window_starts(n - grouping.size, grouping.stride) for n in pilot.shape[1:]
+    )
     return [
         Tile(rows[i : i + side], cols[j : j + side])
         for i in range(0, len(rows), side)

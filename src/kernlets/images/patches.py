@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ..backend.arrays import index_like, namespace
-from ..backend.pixels import places, windows
+from ..backend.pixels import window_starts, windows
 from ..core import Array
 
 BAND = 32_768  # patches that are estimated at once
@@ -43,8 +43,8 @@ def filter_patches(
     xp = namespace(image)
     total, total_weight = xp.zeros_like(image), xp.zeros_like(image)
     view = windows(image, (size, size))
-    cols = places(view.shape[1] - 1, stride)
-    for rows in _bands(places(view.shape[0] - 1, stride), len(cols)):
+    cols = window_starts(view.shape[1] - 1, stride)
+    for rows in _bands(window_starts(view.shape[0] - 1, stride), len(cols)):
         block = view[index_like(rows, image)[:, None], index_like(cols, image)]
         estimates, weights = estimate(block.reshape(-1, size * size))
         grid = len(rows), len(cols)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.fft import dct
 
 from ..backend.arrays import as_like, double, namespace, to_device
-from ..backend.pixels import as_given, as_pixels
+from ..backend.pixels import as_pixels, to_original_type
 from ..core import Array
 
 MOST_CHANNELS = 64
@@ -51,7 +51,7 @@ class Picture:
         Integers are rounded, and clipped to the range of their type.
         """
         pixels = double(from_channels(channels)).reshape(self.shape)
-        return as_given(pixels * self.unit + self.offset, like)
+        return to_original_type(pixels * self.unit + self.offset, like)
 
 
 def to_channels(planes: Array) -> Array:  # (h, w) or (h, w, c) -> (c, h, w)

@@ -13,10 +13,10 @@ import numpy as np
 
 from ..backend.arrays import (
     as_like,
+    cholesky_or_none,
     diagonal,
     double,
     eps,
-    factored,
     holds_floats,
     index_like,
     namespace,
@@ -107,7 +107,7 @@ def _is_clearly_definite(W: Array, tolerance: float) -> bool:
     diagonal_indices = index_like(np.arange(W.shape[0]), W)
     shifted = xp.asarray(W, copy=True)
     shifted[diagonal_indices, diagonal_indices] += shift
-    return 0 < shift < inf and factored(shifted) is not None
+    return 0 < shift < inf and cholesky_or_none(shifted) is not None
 
 
 def check_kernel(kernel: Kernel, X: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from ..backend.arrays import namespace, zeros
 from ..backend.constraints import POSITIVE
-from ..backend.overwrite import divided, times
+from ..backend.overwrite import divide, times
 from ..core import Array
 from .family import ElementwiseKernel, Exponential, Identity, positive
 from .pairs import feature_pull, feature_sums, l1_distances
@@ -101,7 +101,7 @@ class Intersection(Identity, Histogram):
 def _chi2_term(x: Array, y: Array) -> Array:
     """(x - y)²/(x + y), and 0 where both are 0."""
     difference = x - y
-    return divided(times(difference, difference), denominator(x, y))
+    return divide(times(difference, difference), denominator(x, y))
 
 
 def denominator(x: Array, y: Array) -> Array:

@@ -33,7 +33,7 @@ from ..kernels.complete import completed_rows, filled_over
 from ..kernels.definite import check_kernel
 from ..persistence.checkpoint import Checkpoint, fitting
 from ..pursuits import OMP, Lasso
-from ..pursuits.lasso import unfinished
+from ..pursuits.lasso import unfinished_message
 from ..updates.admission import ADMISSIONS
 from ..updates.budget_rules import (
     PRUNINGS,
@@ -360,7 +360,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
                 sums += [float(outcome.errors.sum()), float(outcome.costs.sum())]
         self._check_outcome(stock, sums, n_unstable, update.guard)
         if not converged:
-            warn_unfinished(unfinished(cast(Lasso, self.coder_)))
+            warn_unfinished(unfinished_message(cast(Lasso, self.coder_)))
         self._warn_of_giants(n_seen - self.n_samples_seen_ - n_learned)
         self.stock_, self.n_samples_seen_ = stock, n_seen
         self._set_dictionary()

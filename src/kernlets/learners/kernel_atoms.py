@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.codes import decoded
+from ..backend.codes import decode
 from ..backend.samples import is_objects
 from ..core import Array, Kernel
 from ..dictionaries import KernelDictionary
@@ -53,7 +53,7 @@ class KernelAtoms:
 
 
 def _find_preimages(kernel: Kernel, anchors: Array, coefs: Array, codes: Any) -> Array:
-    return preimages(kernel, anchors, decoded(coefs, codes)).points
+    return preimages(kernel, anchors, decode(coefs, codes)).points
 
 
 def _are_inside(anchors: Array, n_samples: int) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import is_dask, to_device
-from ..backend.codes import decoded
+from ..backend.codes import decode
 from ..backend.constraints import StrOptions
 from ..backend.fill import counted_blocks, mean_filled_rows
 from ..backend.random import generator
@@ -140,4 +140,4 @@ class LinearAtoms(DictionaryLearner):
 
     def inverse_transform(self, codes: Any) -> Array:  # (n, p)
         """Reconstruct samples from codes: codes · atoms."""
-        return map_codes(decoded, codes, self.components_)
+        return map_codes(decode, codes, self.components_)

@@ -22,7 +22,7 @@ from ..core import (
 )
 from ..persistence.checkpoint import fitting, learned_fields
 from ..pursuits import encode
-from ..pursuits.bookkeeping import squared_residual, widened
+from ..pursuits.bookkeeping import pad_slots, squared_residual
 from ..pursuits.coded_sums import statistics
 from ..updates.ksvd import weighted_sum
 from .loop import CodeAndUpdate
@@ -105,7 +105,7 @@ def better_codes(first: SparseCodes, second: SparseCodes) -> SparseCodes:
     xp, width = namespace(first.values), max(first.width, second.width)
     is_first_better: Array = xp.less_equal(first.residual, second.residual)
     padded = [
-        (widened(codes.indices, width, UNUSED), widened(codes.values, width, 0))
+        (pad_slots(codes.indices, width, UNUSED), pad_slots(codes.values, width, 0))
         for codes in (first, second)
     ]
     indices, values = (

@@ -14,7 +14,7 @@ from ..backend.weights import Weights
 from ..core import Array, SparseCoder
 from ..fields import Declared, Floats, Number
 from ..pursuits import encode
-from ..pursuits.coded_sums import CodeSummary, completed, summarize_codes
+from ..pursuits.coded_sums import CodeSummary, fill_by_codes, summarize_codes
 from .forgetting import Forgetting
 from .rls_state import Recursion
 from .stream_learner import StreamLearner
@@ -133,7 +133,7 @@ class RLSDictionary(StreamLearner):
                 prior = _prior(observed, weights)
                 self._set_state(Recursion.start(self.dictionary_.atoms, prior))
             codes = encode(self.dictionary_, self.coder_, X)
-            X = completed(self.dictionary_, codes, X)
+            X = fill_by_codes(self.dictionary_, codes, X)
             state = self._state().update(X, codes, factors, weights)
             self._set_state(state.with_unit_atoms(self.dictionary_.atoms))
             summary = summarize_codes(X, codes, weights)

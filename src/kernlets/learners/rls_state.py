@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..backend import ops
-from ..backend.arrays import diagonal, double, factored, move_like, namespace
+from ..backend.arrays import cholesky_or_none, diagonal, double, move_like, namespace
 from ..backend.codes import codes_times
 from ..backend.scale import lengths
 from ..core import Array, SparseCodes
@@ -84,7 +84,7 @@ class Recursion(NamedTuple):
         M = sqrt_w[:, None] * codes_times(codes, codes_C.T)  # (n, n)  Γ̃C'Γ̃ᵀ
         L = None
         if float(xp.max(xp.abs(diagonal(M)))) < MAX_PRODUCT:
-            L = factored(move_like(np.eye(len(codes)), X) + M)
+            L = cholesky_or_none(move_like(np.eye(len(codes)), X) + M)
         if L is None:  # M is too large, or rounding has left C' not positive
             gain, covariance = _gain_by_roots(C, double(codes.toarray()), sqrt_w)
         else:

@@ -13,11 +13,11 @@ import numpy as np
 
 from ..backend.arrays import (
     as_like,
+    cholesky_or_none,
     diagonal,
     double,
     empty,
     eps,
-    factored,
     namespace,
     zeros,
 )
@@ -155,7 +155,7 @@ def _orthonormal_basis(Y: Array) -> Array:  # (c, b)
 
 def _cholesky(gram: Array) -> Array | None:  # (b, b)
     """The Cholesky factor, or None if the matrix is ill-conditioned."""
-    L = factored(gram)
+    L = cholesky_or_none(gram)
     if L is None:
         return None
     xp, pivots = namespace(gram), diagonal(L)

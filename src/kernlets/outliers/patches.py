@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import to_numpy
 from ..backend.constraints import AT_LEAST_1
 from ..backend.estimator import Estimator
-from ..backend.pixels import as_pixels, places, windows
+from ..backend.pixels import as_pixels, window_starts, windows
 from ..backend.random import generator
 from ..backend.rows import map_rows
 from ..fields import Declared, Number, Part, Whole
@@ -134,7 +134,7 @@ class PatchOutlierDetector(Estimator):
         shape, stride = self._shape(), self._stride()
         image_shape = picture.shape[: len(shape)]
         sizes = zip(image_shape, shape, strict=True)
-        starts = [places(n - size, stride) for n, size in sizes]
+        starts = [window_starts(n - size, stride) for n, size in sizes]
         grid = tuple(len(axis) for axis in starts)
 
         def score(numbers: np.ndarray) -> np.ndarray:  # (k,)

@@ -23,7 +23,7 @@ CODERS = {
     **_classes_by_name("pursuits"),
 }
 
-#: The refusal of `n_nonzero_coefs` beside `coder`.
+#: The error message if both `n_nonzero_coefs` and `coder` are given.
 BOTH = (
     "n_nonzero_coefs and coder are both given: set the sparsity in the coder, e.g. "
     "coder='omp:5', and leave n_nonzero_coefs out"

@@ -1,4 +1,4 @@
-"""What all pursuits share: residuals, and codes in slots of fixed width."""
+"""Functions of all pursuits: residuals, and codes in slots of fixed width."""
 
 from __future__ import annotations
 
@@ -10,44 +10,48 @@ from ..backend.arrays import empty, index_like, namespace, or_wider
 from ..backend.scale import quiet
 from ..core import UNUSED, Array, SparseCodes
 
-EXCESS = 1e4  # no code explains more than the energy, but this may be a typical one
+EXCESS = 1e4  # a code that explains this many times the energy has diverged
 
 
-def concatenate(parts: list[SparseCodes]) -> SparseCodes:
+def concatenate(blocks: list[SparseCodes]) -> SparseCodes:
     """Join the codes of several blocks, padded to the width of the widest."""
-    if len(parts) == 1:
-        return parts[0]
-    width = max(part.width for part in parts)
-    concat = namespace(parts[0].values).concat
+    if len(blocks) == 1:
+        return blocks[0]
+    width = max(block.width for block in blocks)
+    concat = namespace(blocks[0].values).concat
     return SparseCodes(
-        indices=concat([widened(part.indices, width, UNUSED) for part in parts]),
-        values=concat([widened(part.values, width, 0) for part in parts]),
-        n_atoms=parts[0].n_atoms,
-        residual=concat([part.residual for part in parts]),
+        indices=concat([pad_slots(block.indices, width, UNUSED) for block in blocks]),
+        values=concat([pad_slots(block.values, width, 0) for block in blocks]),
+        n_atoms=blocks[0].n_atoms,
+        residual=concat([block.residual for block in blocks]),
     )
 
 
-def replaced(codes: SparseCodes, rows: np.ndarray, others: SparseCodes) -> SparseCodes:
-    """The codes with other ones in these rows."""
-    width = max(codes.width, others.width)
+def replace_rows(
+    codes: SparseCodes, rows: np.ndarray, new_codes: SparseCodes
+) -> SparseCodes:
+    """The codes, with `new_codes` in these rows."""
+    width = max(codes.width, new_codes.width)
     copy = partial(namespace(codes.values).asarray, copy=True)
-    indices = copy(widened(codes.indices, width, UNUSED))
-    values, residual = copy(widened(codes.values, width, 0)), copy(codes.residual)
-    places = index_like(rows, values)
-    indices[places] = index_like(widened(others.indices, width, UNUSED), indices)
-    values[places] = widened(others.values, width, 0)
-    residual[places] = others.residual
+    indices = copy(pad_slots(codes.indices, width, UNUSED))
+    values, residual = copy(pad_slots(codes.values, width, 0)), copy(codes.residual)
+    row_numbers = index_like(rows, values)
+    indices[row_numbers] = index_like(
+        pad_slots(new_codes.indices, width, UNUSED), indices
+    )
+    values[row_numbers] = pad_slots(new_codes.values, width, 0)
+    residual[row_numbers] = new_codes.residual
     return SparseCodes(indices, values, codes.n_atoms, residual)
 
 
-def widened(array: Array, width: int, fill: int) -> Array:  # (n, w)
-    """More slots that are not used."""
+def pad_slots(array: Array, width: int, fill: int) -> Array:  # (n, w)
+    """The array with further columns for slots that are not used."""
     if array.shape[1] == width:
         return array
-    wide = empty((array.shape[0], width), like=array)
-    wide[:, : array.shape[1]] = array
-    wide[:, array.shape[1] :] = fill
-    return wide
+    padded = empty((array.shape[0], width), like=array)
+    padded[:, : array.shape[1]] = array
+    padded[:, array.shape[1] :] = fill
+    return padded
 
 
 def squared_residual(
@@ -58,14 +62,14 @@ def squared_residual(
 ) -> Array:  # (n,)
     """‖x − Dγ‖² = ‖x‖² − 2⟨γ, c⟩ + γᵀGγ, never below zero.
 
-    NaN where a code explains far more than there is: it has grown without bound.
+    The result is NaN where a code explains far more than the energy: it has diverged.
     """
     xp = namespace(corr)
     with quiet():
-        fit = xp.sum(codes * (2 * corr - codes @ gram), axis=1)
-        tiny = float(xp.finfo(fit.dtype).smallest_normal)
-        possible = xp.isfinite(fit) & (fit <= EXCESS * energy + tiny)
-        return xp.where(possible, xp.clip(energy - fit, 0, None), np.nan)
+        explained = xp.sum(codes * (2 * corr - codes @ gram), axis=1)
+        tiny = float(xp.finfo(explained.dtype).smallest_normal)
+        is_possible = xp.isfinite(explained) & (explained <= EXCESS * energy + tiny)
+        return xp.where(is_possible, xp.clip(energy - explained, 0, None), np.nan)
 
 
 def refuse_unbounded(codes: SparseCodes) -> SparseCodes:
@@ -82,23 +86,23 @@ def refuse_unbounded(codes: SparseCodes) -> SparseCodes:
     return codes
 
 
-def side_by_side(parts: list[SparseCodes]) -> SparseCodes:
+def side_by_side(dictionary_codes: list[SparseCodes]) -> SparseCodes:
     """Codes of the same samples over several dictionaries, as codes over all atoms."""
-    xp, begin, indices = namespace(parts[0].values), 0, []
-    for part in parts:
-        indices.append(xp.where(part.indices >= 0, part.indices + begin, UNUSED))
-        begin += part.n_atoms
-    values = xp.concat([part.values for part in parts], axis=1)
-    return SparseCodes(xp.concat(indices, axis=1), values, begin)
+    xp, n_atoms, indices = namespace(dictionary_codes[0].values), 0, []
+    for codes in dictionary_codes:
+        indices.append(xp.where(codes.indices >= 0, codes.indices + n_atoms, UNUSED))
+        n_atoms += codes.n_atoms
+    values = xp.concat([codes.values for codes in dictionary_codes], axis=1)
+    return SparseCodes(xp.concat(indices, axis=1), values, n_atoms)
 
 
 def pack(dense: Array, residual: Array | None) -> SparseCodes:
     """Turn dense codes into sparse codes of fixed width, ordered by atom."""
     xp = namespace(dense)
-    live = dense != 0
-    width = max(1, int(xp.max(xp.sum(xp.astype(live, xp.int64), axis=1))))
+    is_nonzero = dense != 0
+    width = max(1, int(xp.max(xp.sum(xp.astype(is_nonzero, xp.int64), axis=1))))
     # a stable sort on "is zero" moves the non-zeros to the front and keeps their order
-    order = xp.argsort(xp.astype(~live, xp.int8), axis=1, stable=True)[:, :width]
+    order = xp.argsort(xp.astype(~is_nonzero, xp.int8), axis=1, stable=True)[:, :width]
     values = xp.take_along_axis(dense, order, axis=1)
     indices = xp.where(values != 0, order, UNUSED)
     return SparseCodes(indices, values, dense.shape[1], residual)

@@ -33,12 +33,12 @@ def worst_rows(
     count: int,
     weights: np.ndarray | None = None,  # (n,)
 ) -> np.ndarray:
-    """The rows of the largest errors, largest first, each as often as it counts."""
+    """The rows of the largest errors, largest first, repeated by their weights."""
     if weights is None:
         return np.argsort(-errors, kind="stable")[:count]
     order = np.argsort(-np.where(weights > 0, errors, -1), kind="stable")[:count]
-    often = np.where(weights > 0, np.maximum(weights, 1), 0)[order]
-    return np.repeat(order, np.minimum(often, count).astype(np.intp))[:count]
+    repeats = np.where(weights > 0, np.maximum(weights, 1), 0)[order]
+    return np.repeat(order, np.minimum(repeats, count).astype(np.intp))[:count]
 
 
 def summarize_codes(
@@ -47,28 +47,30 @@ def summarize_codes(
     """Uses, error and the worst samples of one block, as many as there are atoms."""
     errors = to_numpy(codes.residual)
     worst = worst_rows(errors, codes.n_atoms, weights)
-    total = errors if weights is None else weights * errors
+    weighted_errors = errors if weights is None else weights * errors
     return CodeSummary(
         uses=weighted_uses(codes, weights),
-        error=float(total.sum(dtype=np.float64)),
+        error=float(weighted_errors.sum(dtype=np.float64)),
         n_samples=len(codes) if weights is None else float(weights.sum()),
         worst=X[index_like(worst, X)],
         worst_error=errors[worst],
     )
 
 
-def completed(dictionary: Dictionary, codes: SparseCodes, X: Array) -> Array:  # (n, p)
-    """Rows with gaps, filled in by their codes: what every update may learn from.
+def fill_by_codes(
+    dictionary: Dictionary, codes: SparseCodes, X: Array
+) -> Array:  # (n, p)
+    """Rows whose missing entries are filled in by their codes, for any update.
 
     With x̂ = x where observed and γD elsewhere, Σ‖x̂ − γD'‖² is an upper bound of the
-    error of atoms D' over what was observed, and equal to it at D' = D. So an update
-    that lowers the first lowers the second.
+    error of atoms D' over the observed entries, and equal to it at D' = D. So an update
+    that lowers the bound lowers this error.
     """
     if not has_gaps(X):
         return X
     rows, atoms = split(X).rows, dictionary.weights
-    left = ops.subtract_codes(rows, codes.indices, codes.values, atoms)
-    return filled(X, rows - left)
+    residual = ops.subtract_codes(rows, codes.indices, codes.values, atoms)
+    return filled(X, rows - residual)
 
 
 def statistics(
@@ -82,9 +84,9 @@ def statistics(
     With weights W they are ΓᵀWΓ and ΓᵀW·coordinates(X).
     """
     factors = None if weights is None else as_like(weights, codes.values)
-    root = None if factors is None else namespace(factors).sqrt(factors)
+    root_weights = None if factors is None else namespace(factors).sqrt(factors)
     return Statistics(
-        codes_gram=codes_gram(times_rows(codes, root)),
+        codes_gram=codes_gram(times_rows(codes, root_weights)),
         cross=dictionary.cross(times_rows(codes, factors), X),
         **summarize_codes(X, codes, weights)._asdict(),
     )
@@ -104,17 +106,17 @@ def code_and_sum(
 
     def block_sums(block: Array, first: int = 0) -> Statistics:
         codes = encode(dictionary, coder, block)
-        block, codes = completed(dictionary, codes, block), summable(codes)
-        own = None if weights is None else weights[first : first + len(codes)]
-        return statistics(dictionary, block, codes, own)
+        block, codes = fill_by_codes(dictionary, codes, block), summable(codes)
+        block_weights = None if weights is None else weights[first : first + len(codes)]
+        return statistics(dictionary, block, codes, block_weights)
 
     m, r = dictionary.weights.shape
     result_bytes = 8 * m * (m + 2 * r)  # the sums, and the worst samples
     row_bytes = 4 * dictionary.row_bytes
-    how = {"result_bytes": result_bytes, "numbered": weights is not None}
+    row_options = {"result_bytes": result_bytes, "numbered": weights is not None}
     with whole_groups(coder):
-        total = sum_rows(block_sums, X, row_bytes, **how)
-    if weights is not None:  # counts, as they are kept in files
+        total = sum_rows(block_sums, X, row_bytes, **row_options)
+    if weights is not None:  # model files hold whole counts
         total = replace(total, uses=np.floor(total.uses).astype(np.int64))
     astype, dtype = namespace(total.cross).astype, dictionary.weights.dtype
     with quiet():
@@ -135,17 +137,17 @@ def finite_sums(total: Statistics) -> Statistics:
 
 
 def without_atoms(
-    coded: Statistics, dictionary: Dictionary, places: Array
+    sums: Statistics, dictionary: Dictionary, atom_numbers: Array
 ) -> Statistics:
-    """The sums as if the samples had no part along the atoms at `places`.
+    """The sums as if the samples had no part along the atoms in `atom_numbers`.
 
     These atoms can then be replaced: the sums no longer pull towards the old ones, and
-    the other atoms do not take over what they represented.
+    the other atoms do not take over the samples that they represented.
     """
-    xp = namespace(coded.cross)
-    codes_gram = xp.asarray(coded.codes_gram, copy=True)
-    cross = coded.cross - codes_gram[:, places] @ dictionary.weights[places]
-    codes_gram[places, :] = 0.0
-    codes_gram[:, places] = 0.0
-    cross[places] = 0.0
-    return replace(coded, codes_gram=codes_gram, cross=cross)
+    xp = namespace(sums.cross)
+    codes_gram = xp.asarray(sums.codes_gram, copy=True)
+    cross = sums.cross - codes_gram[:, atom_numbers] @ dictionary.weights[atom_numbers]
+    codes_gram[atom_numbers, :] = 0.0
+    codes_gram[:, atom_numbers] = 0.0
+    cross[atom_numbers] = 0.0
+    return replace(sums, codes_gram=codes_gram, cross=cross)

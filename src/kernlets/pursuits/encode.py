@@ -14,14 +14,12 @@ from ..backend.scale import quiet
 from ..backend.threads import serial_blas
 from ..core import Array, Dictionary, SparseCoder, SparseCodes
 from ..dictionaries import ExplicitDictionary
-from .bookkeeping import concatenate, replaced
+from .bookkeeping import concatenate, replace_rows
 from .masked import incomplete_codes, refuse_incomplete_groups
 from .omp import OMP
 
 
-def encode(
-    dictionary: Dictionary | Array, coder: SparseCoder, X: Array
-) -> SparseCodes:
+def encode(dictionary: Dictionary | Array, coder: SparseCoder, X: Array) -> SparseCodes:
     """Sparse codes of the rows of X over the atoms of a dictionary.
 
     Parameters
@@ -59,28 +57,30 @@ def encode(
     atoms = dictionary.linear_atoms
     if atoms is not None:
         _check_fit(atoms, X)
-    by_rows = isinstance(coder, OMP) and atoms is not None and coder.needs_rows(atoms)
+    uses_rows = isinstance(coder, OMP) and atoms is not None and coder.needs_rows(atoms)
 
     def code(block: Array) -> SparseCodes:
         if not has_gaps(block):
             return code_complete(block)
         refuse_incomplete_groups(coder)
         rows = incomplete_rows(block)
-        others = incomplete_codes(dictionary, coder, block[index_like(rows, block)])
+        incomplete = incomplete_codes(dictionary, coder, block[index_like(rows, block)])
         if len(rows) == block.shape[0]:
-            return others
-        return replaced(code_complete(without_incomplete(block, rows)), rows, others)
+            return incomplete
+        return replace_rows(
+            code_complete(without_incomplete(block, rows)), rows, incomplete
+        )
 
     def code_complete(block: Array) -> SparseCodes:
-        with quiet():  # what overflows has a residual that the coder refuses
-            if by_rows and isinstance(coder, OMP):
+        with quiet():  # the coder refuses residuals that overflow
+            if uses_rows and isinstance(coder, OMP):
                 return coder.solve_rows(atoms, block, dictionary.energy(block))
             corr, energy = dictionary.correlate(block), dictionary.energy(block)
             return coder.solve(gram, corr, energy)
 
     # BLAS threads started for the Gram matrix would compete with those of the blocks
     with warned_once(), serial_blas, whole_groups(coder):
-        gram = None if by_rows else dictionary.gram()
+        gram = None if uses_rows else dictionary.gram()
         return concatenate(map_blocks(code, X, dictionary.row_bytes))
 
 
@@ -99,12 +99,12 @@ def _with_atoms_as_rows(atoms: Any, X: Any) -> tuple[Dictionary, Array]:
 
 
 def _check_fit(atoms: Array, X: Array) -> None:
-    """Refuse samples with other features than the atoms have."""
+    """Raise if the samples have another number of features than the atoms."""
     if X.ndim == 2 and X.shape[1] == atoms.shape[1]:
         return
-    columns = X.ndim == 2 and X.shape[1] == atoms.shape[0]
+    has_columns = X.ndim == 2 and X.shape[1] == atoms.shape[0]
     remedy = "transpose the atoms, which are columns here (dictionary.T)"
     raise ValueError(
         f"atoms have {atoms.shape[1]} features, but X has shape {tuple(X.shape)}: "
-        + (remedy if columns else "pass an array (n_samples, n_features) that fits")
+        + (remedy if has_columns else "pass an array (n_samples, n_features) that fits")
     )

@@ -12,7 +12,7 @@ from ..backend.constraints import AT_LEAST_1
 from ..core import UNUSED, Array, SparseCoder, SparseCodes
 from .bookkeeping import refuse_unbounded
 
-ROUNDING = 64  # of a residual: energy less what is explained, by least squares
+ROUNDING = 64  # times the rounding of the energy: smaller residuals count as zero
 
 
 class GroupOMP(SparseCoder):
@@ -51,21 +51,21 @@ class GroupOMP(SparseCoder):
 
     def solve(self, gram: Array, corr: Array, energy: Array) -> SparseCodes:
         members = self._members(corr.shape[1])
-        wide, right, power = double(gram), double(corr), to_numpy(double(energy))
-        inverses = [_inverse(wide, atoms, eps(gram)) for atoms in members]
-        stop = ROUNDING * eps(gram) * power
+        gram64, corr64, energy64 = double(gram), double(corr), to_numpy(double(energy))
+        inverses = [_inverse(gram64, atoms, eps(gram)) for atoms in members]
+        stop = ROUNDING * eps(gram) * energy64
         slots = np.zeros((corr.shape[0], 0), dtype=np.int64)
-        values, left = right[:, :0], right
-        free = np.ones((corr.shape[0], len(members)), dtype=bool)
+        values, corr_residual = corr64[:, :0], corr64
+        is_free = np.ones((corr.shape[0], len(members)), dtype=bool)
         for _ in range(min(self.n_groups, len(members))):
-            fit = np.nan_to_num(to_numpy((values * taken(right, slots)).sum(1)))
-            live = free & (power - fit > stop)[:, None]
-            best = _best(left, members, inverses, live)
-            free &= best[:, :1] != [atoms[0] for atoms in members]
-            slots = np.concatenate([slots, best], axis=1)
-            values = least_squares(wide, right, slots, eps(gram))
-            left = right - spread(values, slots, corr.shape[1]) @ wide
-        fit = (values * taken(right, slots)).sum(1)
+            fit = np.nan_to_num(to_numpy((values * slot_corr(corr64, slots)).sum(1)))
+            is_live = is_free & (energy64 - fit > stop)[:, None]
+            best_atoms = _best_atoms(corr_residual, members, inverses, is_live)
+            is_free &= best_atoms[:, :1] != [atoms[0] for atoms in members]
+            slots = np.concatenate([slots, best_atoms], axis=1)
+            values = least_squares(gram64, corr64, slots, eps(gram))
+            corr_residual = corr64 - densify(values, slots, corr.shape[1]) @ gram64
+        fit = (values * slot_corr(corr64, slots)).sum(1)
         residual = namespace(fit).clip(double(energy) - fit, 0, None)
         codes = as_like(values, corr), corr.shape[1], as_like(residual, corr)
         return refuse_unbounded(SparseCodes(index_like(slots, corr), *codes))
@@ -87,37 +87,37 @@ class GroupOMP(SparseCoder):
 
 def _inverse(gram: Array, atoms: np.ndarray, precision: float) -> Array:  # (s, s)
     """The pseudo-inverse of the Gram matrix of one group."""
-    rows, least = index_like(atoms, gram), ops.least_independent(precision)
-    return namespace(gram).linalg.pinv(gram[rows][:, rows], rtol=least)
+    rows, rtol = index_like(atoms, gram), ops.least_independent(precision)
+    return namespace(gram).linalg.pinv(gram[rows][:, rows], rtol=rtol)
 
 
-def _best(
-    left: Array,  # (n, m)
+def _best_atoms(
+    corr_residual: Array,  # (n, m)
     members: list[np.ndarray],
     inverses: list[Array],
-    live: np.ndarray,  # (n, groups)
+    is_live: np.ndarray,  # (n, groups)
 ) -> np.ndarray:  # (n, s)
-    """The atoms of the best group of each sample, none where it explains nothing."""
-    scores = np.empty((left.shape[0], len(members)))
+    """The atoms of each sample's best group; none if no group explains anything."""
+    scores = np.empty((corr_residual.shape[0], len(members)))
     for g, (atoms, inverse) in enumerate(zip(members, inverses, strict=True)):
-        part = left[:, index_like(atoms, left)]
-        scores[:, g] = to_numpy(((part @ inverse) * part).sum(1))
-    table = np.full((len(members) + 1, max(map(len, members))), UNUSED)
+        group_corr = corr_residual[:, index_like(atoms, corr_residual)]
+        scores[:, g] = to_numpy(((group_corr @ inverse) * group_corr).sum(1))
+    atom_table = np.full((len(members) + 1, max(map(len, members))), UNUSED)
     for g, atoms in enumerate(members):
-        table[g, : len(atoms)] = atoms
-    scores = np.where(live, scores, 0)
-    none = scores.max(axis=1) <= 0
-    return table[np.where(none, len(members), scores.argmax(axis=1))]
+        atom_table[g, : len(atoms)] = atoms
+    scores = np.where(is_live, scores, 0)
+    is_empty = scores.max(axis=1) <= 0
+    return atom_table[np.where(is_empty, len(members), scores.argmax(axis=1))]
 
 
-def taken(corr: Array, slots: np.ndarray) -> Array:  # (n, w)
+def slot_corr(corr: Array, slots: np.ndarray) -> Array:  # (n, w)
     """The correlations with the atoms in the slots, zero in free ones."""
-    places = index_like(np.where(slots >= 0, slots, 0), corr)
-    used = as_like(slots >= 0, corr)
-    return namespace(corr).take_along_axis(corr, places, axis=1) * used
+    atoms = index_like(np.where(slots >= 0, slots, 0), corr)
+    is_used = as_like(slots >= 0, corr)
+    return namespace(corr).take_along_axis(corr, atoms, axis=1) * is_used
 
 
-def spread(values: Array, slots: np.ndarray, m: int) -> Array:  # (n, m)
+def densify(values: Array, slots: np.ndarray, m: int) -> Array:  # (n, m)
     return SparseCodes(index_like(slots, values), values, m).toarray()
 
 
@@ -126,8 +126,8 @@ def least_squares(
 ) -> Array:  # (n, w)
     """Coefficients of the atoms in the slots, zero in free ones."""
     xp = namespace(gram)
-    places = index_like(np.where(slots >= 0, slots, 0), gram)
-    both = (slots >= 0)[:, :, None] & (slots >= 0)[:, None, :]
-    systems = gram[places[:, :, None], places[:, None, :]] * as_like(both, gram)
+    atoms = index_like(np.where(slots >= 0, slots, 0), gram)
+    are_used = (slots >= 0)[:, :, None] & (slots >= 0)[:, None, :]
+    systems = gram[atoms[:, :, None], atoms[:, None, :]] * as_like(are_used, gram)
     inverse = xp.linalg.pinv(systems, rtol=ops.least_independent(precision))
-    return (inverse @ taken(corr, slots)[:, :, None])[:, :, 0]
+    return (inverse @ slot_corr(corr, slots)[:, :, None])[:, :, 0]

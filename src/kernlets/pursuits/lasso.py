@@ -61,17 +61,18 @@ class Lasso(SparseCoder):
     def solve(self, gram: Array, corr: Array, energy: Array) -> SparseCodes:
         if not self.alpha >= 0:
             raise ValueError(f"alpha={self.alpha!r} must be at least 0")
-        most = float(namespace(corr).finfo(corr.dtype).max)
-        weight = min(float(self.alpha), most)  # a larger one has the same codes: none
-        how = weight, self.positive, self.max_iter, self.tol
-        codes, converged = ops.lasso(gram, corr, *how)
+        largest = float(namespace(corr).finfo(corr.dtype).max)
+        # a larger weight gives the same codes, all zero
+        weight = min(float(self.alpha), largest)
+        arguments = weight, self.positive, self.max_iter, self.tol
+        codes, converged = ops.lasso(gram, corr, *arguments)
         if not bool(converged.all()):
-            warn_unfinished(unfinished(self))
+            warn_unfinished(unfinished_message(self))
         residual = squared_residual(gram, corr, energy, codes)
         return refuse_unbounded(pack(codes, residual))
 
 
-def unfinished(coder: Lasso) -> str:
+def unfinished_message(coder: Lasso) -> str:
     """The warning for codes that have not converged."""
     return (
         f"Lasso: codes of some samples still moved by more than tol={coder.tol:g} "

@@ -1,4 +1,4 @@
-"""Codes of samples of which a part was observed: each over what is known of it.
+"""Codes of samples with missing entries, each over its observed features.
 
 Correlations, energies and Gram entries are sums over the observed features o only:
 minimise ‖x_o − D_oᵀγ‖² with as few non-zeros, in the input space or in that of a
@@ -31,20 +31,20 @@ from ..backend.convergence import warn_unfinished
 from ..backend.masks import Alike, Observed, alike, split, take_part
 from ..backend.scale import quiet
 from ..core import UNUSED, Array, Dictionary, SparseCoder, SparseCodes
-from .bookkeeping import pack, refuse_unbounded, squared_residual, widened
+from .bookkeeping import pack, pad_slots, refuse_unbounded, squared_residual
 from .lasso import Lasso
 from .omp import OMP
 from .ridge import Ridge
 from .threshold import Threshold
 
-ROUNDS = 2000  # of thresholding, at most
-REST = 1e-6  # largest move of a coefficient, relative to the largest, that ends it
+MAX_ROUNDS = 2000  # of thresholding, at most
+REST_TOLERANCE = 1e-6  # of the largest move, relative to the largest coefficient
 
 
 def refuse_incomplete_groups(coder: SparseCoder) -> None:
-    """Refuse NaN where rows share atoms with others, of which other features are known.
+    """Refuse NaN in rows of groups, whose rows share their atoms.
 
-    What the rows of a group have in common is not defined then.
+    A common support is not defined if other features are observed in other rows.
     """
     size = getattr(coder, "group_size", 1)
     if size > 1:
@@ -56,7 +56,7 @@ def refuse_incomplete_groups(coder: SparseCoder) -> None:
 
 
 class AllFeatures:
-    """What coders of incomplete rows ask of a dictionary over all features."""
+    """A dictionary over all features, with products that coders of NaN rows need."""
 
     def __init__(self, dictionary: Dictionary) -> None:
         self.dictionary = dictionary
@@ -73,14 +73,14 @@ class AllFeatures:
 
 
 @dataclass(frozen=True)
-class Restricted:
+class RestrictedProducts:
     """Inner products of rows with one mask over their observed features."""
 
     gram: Array  # (m, m)
     corr: Array  # (n, m)
     energy: Array  # (n,)
     share: float  # of an energy over all features
-    whole: AllFeatures
+    all_features: AllFeatures
 
 
 def incomplete_codes(
@@ -88,28 +88,30 @@ def incomplete_codes(
 ) -> SparseCodes:
     """Codes of a block of rows with NaN, each over its observed features.
 
-    The residual is that of the observed features. Of a row with nothing observed both
-    are zero.
+    The residual is that of the observed features. The code and the residual of a row
+    with no observed features are zero.
     """
-    block, whole = split(X), AllFeatures(dictionary)
-    parts = alike(to_numpy(block.known))
-    codes = _Filled(block, dictionary.n_atoms)
-    seen = [part for part in parts if len(part.features)]
-    enough = _rows_for_a_gram(dictionary, coder)
-    apart = [part.rows for part in seen if len(part.rows) < enough]
-    together = [part for part in seen if len(part.rows) >= enough]
+    block, all_features = split(X), AllFeatures(dictionary)
+    mask_groups = alike(to_numpy(block.known))
+    codes = _BlockCodes(block, dictionary.n_atoms)
+    observed_groups = [group for group in mask_groups if len(group.features)]
+    least_rows = _rows_for_a_gram(dictionary, coder)
+    rare_rows = [
+        group.rows for group in observed_groups if len(group.rows) < least_rows
+    ]
+    large_groups = [group for group in observed_groups if len(group.rows) >= least_rows]
     with quiet():
-        for part in together:
-            problem = restricted_products(whole, block.rows, part)
-            codes.put(part.rows, restricted_solve(coder, problem))
-        if apart:
-            rows = np.sort(np.concatenate(apart))
+        for group in large_groups:
+            problem = restricted_products(all_features, block.rows, group)
+            codes.put(group.rows, restricted_solve(coder, problem))
+        if rare_rows:
+            rows = np.sort(np.concatenate(rare_rows))
             codes.put(rows, _row_codes(dictionary, coder, block, rows))
     return refuse_unbounded(codes.result())
 
 
 def _rows_for_a_gram(dictionary: Dictionary, coder: SparseCoder) -> float:
-    """Rows with one mask that are worth a Gram matrix; fewer are pursued apart."""
+    """Rows with one mask that are worth a Gram matrix; fewer are pursued one by one."""
     if type(coder) is not OMP or coder.positive or dictionary.linear_atoms is None:
         return 0
     m = dictionary.n_atoms
@@ -119,41 +121,45 @@ def _rows_for_a_gram(dictionary: Dictionary, coder: SparseCoder) -> float:
 def _row_codes(
     dictionary: Dictionary, coder: Any, block: Observed, rows: np.ndarray
 ) -> SparseCodes:
-    some = index_like(rows, block.rows)
+    row_numbers = index_like(rows, block.rows)
     width = coder.width(dictionary.n_atoms)
-    seen = block.rows[some], block.known[some]
-    found = ops.masked_omp(dictionary.linear_atoms, *seen, width, coder.tol or 0.0)
-    indices, values, residual = found
+    masked_rows = block.rows[row_numbers], block.known[row_numbers]
+    result = ops.masked_omp(
+        dictionary.linear_atoms, *masked_rows, width, coder.tol or 0.0
+    )
+    indices, values, residual = result
     return SparseCodes(indices, values, dictionary.n_atoms, residual)
 
 
-def restricted_products(whole: AllFeatures, rows: Array, part: Alike) -> Restricted:
+def restricted_products(
+    all_features: AllFeatures, rows: Array, group: Alike
+) -> RestrictedProducts:
     """The problem of rows with one mask without the other features."""
-    features, dictionary = index_like(part.features, rows), whole.dictionary
-    smaller, X = dictionary.restricted(features), take_part(rows, part)
-    share = dictionary.restricted_share(len(part.features) / rows.shape[1])
-    products = smaller.gram(), smaller.correlate(X), smaller.energy(X)
-    return Restricted(*products, share, whole)
+    features, dictionary = index_like(group.features, rows), all_features.dictionary
+    restricted, X = dictionary.restricted(features), take_part(rows, group)
+    share = dictionary.restricted_share(len(group.features) / rows.shape[1])
+    products = restricted.gram(), restricted.correlate(X), restricted.energy(X)
+    return RestrictedProducts(*products, share, all_features)
 
 
 @singledispatch
-def restricted_solve(coder: SparseCoder, problem: Restricted) -> SparseCodes:
-    """Codes over atoms of which a share of the features is left.
+def restricted_solve(coder: SparseCoder, problem: RestrictedProducts) -> SparseCodes:
+    """Codes over atoms that are restricted to the observed features.
 
-    They have no unit norm any more. By default they are scaled to it for the coder, and
-    the coefficients back. Atoms of which next to nothing is left are not used.
+    These atoms have no unit norm. By default they are scaled to it for the coder, and
+    the coefficients are scaled back. Atoms that are nearly zero are not used.
     """
     xp, gram = namespace(problem.gram), problem.gram
-    own = diagonal(gram)
-    usable = own > ops.FAINT * xp.max(own)
-    scale = xp.where(usable, 1 / xp.sqrt(xp.where(usable, own, 1.0)), 0.0)
-    unit = gram * scale * scale[:, None]
-    codes = coder.solve(unit, problem.corr * scale, problem.energy)
-    return replace(codes, values=codes.values * _of_slots(scale, codes.indices))
+    energies = diagonal(gram)
+    is_usable = energies > ops.FAINT * xp.max(energies)
+    scale = xp.where(is_usable, 1 / xp.sqrt(xp.where(is_usable, energies, 1.0)), 0.0)
+    unit_gram = gram * scale * scale[:, None]
+    codes = coder.solve(unit_gram, problem.corr * scale, problem.energy)
+    return replace(codes, values=codes.values * _slot_values(scale, codes.indices))
 
 
 @restricted_solve.register
-def _(coder: OMP, problem: Restricted) -> SparseCodes:
+def _(coder: OMP, problem: RestrictedProducts) -> SparseCodes:
     """A tolerance for all features is `share` of it for those observed."""
     if coder.tol is not None:
         coder = clone(coder).set_params(tol=coder.tol * problem.share)
@@ -161,15 +167,15 @@ def _(coder: OMP, problem: Restricted) -> SparseCodes:
 
 
 @restricted_solve.register
-def _(coder: Lasso | Ridge, problem: Restricted) -> SparseCodes:
+def _(coder: Lasso | Ridge, problem: RestrictedProducts) -> SparseCodes:
     """½‖x_o − D_oγ‖²/share + penalty: the error is estimated for all features."""
-    weaker = clone(coder).set_params(alpha=coder.alpha * problem.share)
-    return weaker.solve(problem.gram, problem.corr, problem.energy)
+    scaled_coder = clone(coder).set_params(alpha=coder.alpha * problem.share)
+    return scaled_coder.solve(problem.gram, problem.corr, problem.energy)
 
 
 @restricted_solve.register
-def _(coder: Threshold, problem: Restricted) -> SparseCodes:
-    """γ ← T(c_o + (G − G_o)γ/max(1, ‖G‖)) until it rests.
+def _(coder: Threshold, problem: RestrictedProducts) -> SparseCodes:
+    """γ ← T(c_o + (G − G_o)γ/max(1, ‖G‖)) until it converges.
 
     The missing features are filled in by γD, which for atoms that are no frame of bound
     1 is ‖G‖ times too long, and thresholds are taken of the correlations then. Each
@@ -178,59 +184,62 @@ def _(coder: Threshold, problem: Restricted) -> SparseCodes:
     with all features it is the threshold itself.
     """
     gram, corr, energy = problem.gram, problem.corr, problem.energy
-    shrink = coder.restricted(problem.share)
+    shrink = coder.restricted_threshold(problem.share)
     if problem.share == 1:
         codes = shrink(corr)
     else:
-        fill = (problem.whole.gram - gram) / max(1.0, problem.whole.norm)
-        codes = _at_rest(shrink, corr, fill)
+        fill = (problem.all_features.gram - gram) / max(1.0, problem.all_features.norm)
+        codes = _iterate_threshold(shrink, corr, fill)
     return refuse_unbounded(pack(codes, squared_residual(gram, corr, energy, codes)))
 
 
-def _at_rest(shrink: Callable[[Array], Array], corr: Array, fill: Array) -> Array:
+def _iterate_threshold(
+    shrink: Callable[[Array], Array], corr: Array, fill: Array
+) -> Array:
     """The codes γ = T(c + γ·fill)."""
     xp, codes = namespace(corr), shrink(corr)
-    rest = max(REST, 16 * eps(corr))
-    moving = xp.ones_like(corr[:, :1]) > 0
-    for _ in range(ROUNDS):  # each sample until it rests, whatever the others do
-        new = xp.where(moving, shrink(corr + codes @ fill), codes)
-        moved = xp.max(xp.abs(new - codes), axis=1, keepdims=True)
-        codes, size = new, xp.max(xp.abs(new), axis=1, keepdims=True)
-        moving = moved > rest * size
-        if not bool(xp.any(moving)):
+    tolerance = max(REST_TOLERANCE, 16 * eps(corr))
+    is_moving = xp.ones_like(corr[:, :1]) > 0
+    for _ in range(MAX_ROUNDS):  # each sample stops by itself
+        new_codes = xp.where(is_moving, shrink(corr + codes @ fill), codes)
+        moves = xp.max(xp.abs(new_codes - codes), axis=1, keepdims=True)
+        codes, sizes = new_codes, xp.max(xp.abs(new_codes), axis=1, keepdims=True)
+        is_moving = moves > tolerance * sizes
+        if not bool(xp.any(is_moving)):
             return codes
     warn_unfinished(
-        f"codes by Threshold of rows with missing values still moved after {ROUNDS} "
-        "rounds: leave rows out of which little was observed, or use OMP or Lasso"
+        "codes by Threshold of rows with missing values still moved after "
+        f"{MAX_ROUNDS} rounds: leave rows out of which little was observed, "
+        "or use OMP or Lasso"
     )
     return codes
 
 
-def _of_slots(scale: Array, indices: Array) -> Array:  # (m,), (n, w) -> (n, w)
-    """The number of each slot's atom; that of any for slots that are empty."""
+def _slot_values(scale: Array, indices: Array) -> Array:  # (m,), (n, w) -> (n, w)
+    """The number of each slot's atom; any number for slots that are empty."""
     return scale[index_like(indices, scale)]
 
 
-class _Filled:
-    """Codes of a block, put together from those of some of its rows."""
+class _BlockCodes:
+    """Codes of a block, collected from codes of its rows."""
 
     def __init__(self, block: Observed, n_atoms: int) -> None:
         self.like, self.n_atoms = block.rows, n_atoms
-        self.parts: list[tuple[np.ndarray, SparseCodes]] = []
+        self.blocks: list[tuple[np.ndarray, SparseCodes]] = []
 
     def put(self, rows: np.ndarray, codes: SparseCodes) -> None:
-        self.parts.append((rows, codes))
+        self.blocks.append((rows, codes))
 
     def result(self) -> SparseCodes:
         n = self.like.shape[0]
-        width = max([1, *(codes.width for _, codes in self.parts)])
+        width = max([1, *(codes.width for _, codes in self.blocks)])
         values, residual = (empty(s, self.like) for s in ((n, width), (n,)))
         values[...], residual[...] = 0, 0
         indices = index_like(np.full((n, width), UNUSED), self.like)
-        for rows, codes in self.parts:
-            places = index_like(rows, self.like)
-            values[places] = widened(codes.values, width, 0)
-            wide = widened(codes.indices, width, UNUSED)
-            indices[places] = index_like(wide, self.like)
-            residual[places] = codes.residual
+        for rows, codes in self.blocks:
+            row_numbers = index_like(rows, self.like)
+            values[row_numbers] = pad_slots(codes.values, width, 0)
+            indices_of_rows = pad_slots(codes.indices, width, UNUSED)
+            indices[row_numbers] = index_like(indices_of_rows, self.like)
+            residual[row_numbers] = codes.residual
         return SparseCodes(indices, values, self.n_atoms, residual)

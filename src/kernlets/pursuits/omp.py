@@ -64,8 +64,8 @@ class OMP(SparseCoder):
     def solve(self, gram: Array, corr: Array, energy: Array) -> SparseCodes:
         width = self.width(gram.shape[0])
         tol = self.tol or 0.0
-        found = ops.omp(gram, corr, energy, width, tol, self.positive)
-        return _bounded(found, gram.shape[0])
+        result = ops.omp(gram, corr, energy, width, tol, self.positive)
+        return _as_codes(result, gram.shape[0])
 
     def needs_rows(self, atoms: Array) -> bool:  # (m, p)
         """Whether `solve_rows` is faster, or a Gram matrix too large."""
@@ -76,8 +76,8 @@ class OMP(SparseCoder):
         """The codes that `solve` finds, from samples and explicit atoms."""
         width = self.width(atoms.shape[0])
         tol = self.tol or 0.0
-        found = ops.rows_omp(atoms, as_dense(X), energy, width, tol, self.positive)
-        return _bounded(found, atoms.shape[0])
+        result = ops.rows_omp(atoms, as_dense(X), energy, width, tol, self.positive)
+        return _as_codes(result, atoms.shape[0])
 
     def width(self, n_atoms: int) -> int:
         """Number of non-zeros per sample for a dictionary of `n_atoms` atoms."""
@@ -93,7 +93,7 @@ class OMP(SparseCoder):
         return int(self.n_nonzero_coefs)
 
 
-def _bounded(found: tuple[Array, Array, Array], n_atoms: int) -> SparseCodes:
+def _as_codes(result: tuple[Array, Array, Array], n_atoms: int) -> SparseCodes:
     """Codes from indices, values and squared residuals, if these are finite."""
-    indices, values, residual = found
+    indices, values, residual = result
     return refuse_unbounded(SparseCodes(indices, values, n_atoms, residual))

@@ -10,7 +10,7 @@ from ..backend.arrays import as_like, double, eps, index_like, namespace, to_num
 from ..backend.constraints import AT_LEAST_1
 from ..core import Array, SparseCoder, SparseCodes
 from .bookkeeping import refuse_unbounded
-from .group import ROUNDING, least_squares, spread, taken
+from .group import ROUNDING, densify, least_squares, slot_corr
 
 
 class SimultaneousOMP(SparseCoder):
@@ -49,21 +49,25 @@ class SimultaneousOMP(SparseCoder):
         self.group_size = group_size
 
     def solve(self, gram: Array, corr: Array, energy: Array) -> SparseCodes:
-        (n, m), wide, right = corr.shape, double(gram), double(corr)
-        n_groups, power = self._n_groups(n), to_numpy(double(energy))
-        stop = ROUNDING * eps(gram) * _per_group(power, n_groups)
+        (n, m), gram64, corr64 = corr.shape, double(gram), double(corr)
+        n_groups, energy64 = self._n_groups(n), to_numpy(double(energy))
+        stop = ROUNDING * eps(gram) * _sum_by_group(energy64, n_groups)
         slots = np.zeros((n, 0), dtype=np.int64)
-        free, values, left = np.ones((n_groups, m), dtype=bool), right[:, :0], right
+        is_free, values, corr_residual = (
+            np.ones((n_groups, m), dtype=bool),
+            corr64[:, :0],
+            corr64,
+        )
         for _ in range(self._width(m)):
-            fit = np.nan_to_num(to_numpy((values * taken(right, slots)).sum(1)))
-            live = _per_group(power - fit, n_groups) > stop
-            best = _best(left, free & live[:, None])
-            free[np.flatnonzero(best >= 0), best[best >= 0]] = False
-            own = np.repeat(best, self.group_size)[:, None]
-            slots = np.concatenate([slots, own], axis=1)
-            values = least_squares(wide, right, slots, eps(gram))
-            left = right - spread(values, slots, m) @ wide
-        fit = (values * taken(right, slots)).sum(1)
+            fit = np.nan_to_num(to_numpy((values * slot_corr(corr64, slots)).sum(1)))
+            is_live = _sum_by_group(energy64 - fit, n_groups) > stop
+            best = _best_atoms(corr_residual, is_free & is_live[:, None])
+            is_free[np.flatnonzero(best >= 0), best[best >= 0]] = False
+            new_slots = np.repeat(best, self.group_size)[:, None]
+            slots = np.concatenate([slots, new_slots], axis=1)
+            values = least_squares(gram64, corr64, slots, eps(gram))
+            corr_residual = corr64 - densify(values, slots, m) @ gram64
+        fit = (values * slot_corr(corr64, slots)).sum(1)
         residual = namespace(fit).clip(double(energy) - fit, 0, None)
         codes = as_like(values, corr), m, as_like(residual, corr)
         return refuse_unbounded(SparseCodes(index_like(slots, corr), *codes))
@@ -89,14 +93,18 @@ class SimultaneousOMP(SparseCoder):
         return int(self.n_nonzero_coefs)
 
 
-def _per_group(values: np.ndarray, n_groups: int) -> np.ndarray:  # (n_groups, …)
+def _sum_by_group(values: np.ndarray, n_groups: int) -> np.ndarray:  # (n_groups, …)
     """Sums over the rows of each group."""
     shape = n_groups, len(values) // max(n_groups, 1), *values.shape[1:]
     return values.reshape(shape).sum(axis=1)
 
 
-def _best(left: Array, free: np.ndarray) -> np.ndarray:  # (n, m), (g, m) -> (g,)
+def _best_atoms(
+    corr_residual: Array, is_free: np.ndarray
+) -> np.ndarray:  # (n, m), (g, m) -> (g,)
     """The atom that explains most of each group, -1 where none explains anything."""
-    shares = np.where(free, _per_group(to_numpy(left * left), len(free)), 0)
-    best = shares.argmax(axis=1)
-    return np.where(shares.max(axis=1, initial=0) > 0, best, -1)
+    energies = np.where(
+        is_free, _sum_by_group(to_numpy(corr_residual * corr_residual), len(is_free)), 0
+    )
+    best = energies.argmax(axis=1)
+    return np.where(energies.max(axis=1, initial=0) > 0, best, -1)

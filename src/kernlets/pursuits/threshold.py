@@ -58,31 +58,31 @@ class Threshold(SparseCoder):
         self.n_nonzero_coefs = n_nonzero_coefs
 
     def solve(self, gram: Array, corr: Array, energy: Array) -> SparseCodes:
-        codes = self._shrunk(corr)
+        codes = self._shrink(corr)
         residual = squared_residual(gram, corr, energy, codes)
         return refuse_unbounded(pack(codes, residual))
 
-    def restricted(self, share: float) -> Callable[[Array], Array]:
-        """The threshold where a share of the features was observed.
+    def restricted_threshold(self, share: float) -> Callable[[Array], Array]:
+        """The threshold for a row of which a share of the features was observed.
 
         The squared error is then a share of that of all features: alpha‖γ‖₁ counts as
         much less, and ½ alpha²‖γ‖₀ likewise.
         """
         power = {"soft": 1.0, "hard": 0.5}.get(self.kind, 0.0)
         alpha, count = self.alpha * share**power, self.n_nonzero_coefs
-        return Threshold(alpha, self.kind, n_nonzero_coefs=count)._shrunk
+        return Threshold(alpha, self.kind, n_nonzero_coefs=count)._shrink
 
-    def _shrunk(self, corr: Array) -> Array:
+    def _shrink(self, corr: Array) -> Array:
         xp = namespace(corr)
-        size, zero = xp.abs(corr), xp.zeros_like(corr)
+        magnitudes, zero = xp.abs(corr), xp.zeros_like(corr)
         if self.kind == "top-k":
-            order = xp.argsort(size, axis=1, descending=True, stable=True)
+            order = xp.argsort(magnitudes, axis=1, descending=True, stable=True)
             ranks = xp.argsort(order, axis=1, stable=True)
             return xp.where(ranks < self._count(corr.shape[1]), corr, zero)
         self._check_threshold()
         if self.kind == "soft":
-            return xp.sign(corr) * xp.clip(size - float(self.alpha), 0, None)
-        return xp.where(size > float(self.alpha), corr, zero)
+            return xp.sign(corr) * xp.clip(magnitudes - float(self.alpha), 0, None)
+        return xp.where(magnitudes > float(self.alpha), corr, zero)
 
     def _check_threshold(self) -> None:
         if self.kind not in ("soft", "hard"):

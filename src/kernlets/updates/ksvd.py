@@ -32,7 +32,7 @@ from ..core import (
 )
 from ..dictionaries import ExplicitDictionary, GramDictionary
 from ..pursuits.bookkeeping import squared_residual
-from ..pursuits.coded_sums import completed, worst_rows
+from ..pursuits.coded_sums import fill_by_codes, worst_rows
 from .least_squares import atom_lengths, fit_term, normalize
 from .refresh import LIMITS, refresh, refresh_from
 from .sweeps import clip_negative, gauss_seidel, positive_sweeps
@@ -111,7 +111,7 @@ class KSVDUpdate(AtomUpdate):
     def _refresh(
         self, dictionary: Dictionary, coded: Coded, errors: np.ndarray
     ) -> Dictionary:
-        X = completed(dictionary, coded.codes, coded.X)
+        X = fill_by_codes(dictionary, coded.codes, coded.X)
         worst = worst_rows(errors, dictionary.n_atoms, coded.weights)
         return refresh(
             dictionary,
