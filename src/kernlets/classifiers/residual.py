@@ -349,10 +349,15 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self._check_all_begun()
         kernel = _fitted_kernel(self.learners_[0])
         by_matrix = isinstance(kernel, Precomputed)
-        X = check_samples(self, X, kernel) if by_matrix else X
-        places = zip(self.learners_, self.class_rows_, strict=True)
-        known = ((each, X[:, rows] if by_matrix else X) for each, rows in places)
-        return side_by_side([learner.encode(rows) for learner, rows in known])
+        if not is_stream(X, kernel):
+            like = getattr(self.learners_[0], "_model_array", None)
+            how: dict[str, Any] = {} if by_matrix else {"lazy": True, "like": like}
+            X = check_samples(self, X, kernel, allow_nan=not by_matrix, **how)
+        codes = []
+        for learner, rows in zip(self.learners_, self.class_rows_, strict=True):
+            with handed_down(X[:, rows] if by_matrix else X) as samples:
+                codes.append(learner.encode(samples))
+        return side_by_side(codes)
 
     def _check_all_begun(self) -> None:
         """Raise if a class of a stream does not have enough samples yet."""
