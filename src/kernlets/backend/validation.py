@@ -35,6 +35,7 @@ from .arrays import (
     working_dtype,
 )
 from .cluster import dask_objects, dask_rows
+from .columns import check_columns, columns_error
 from .lazy_rows import LazyRows, check_memory, is_elsewhere, is_stored
 from .masks import unmasked
 from .reading import HostRows, Incomplete, no_rows, refuse_infinite
@@ -101,9 +102,10 @@ def check_rows(
         X = as_float(X) if is_tensor else _stored_rows(X, like, allow_nan)
     else:
         _refuse_no_columns(X)
+        X = check_columns(X)
         # infinity is refused
         finite = "allow-nan" if allow_nan else True
-        with np.errstate(over="ignore", invalid="ignore"), advised(estimator):
+        with np.errstate(over="ignore", invalid="ignore"), advised(estimator, X):
             X = validate_data(
                 estimator,
                 X,
@@ -244,11 +246,14 @@ def _is_regular(X: Any) -> bool:
 
 
 @contextmanager
-def advised(estimator: Any) -> Iterator[None]:
-    """What to do about NaN in a fit, where they are no obstacle to new rows."""
+def advised(estimator: Any, X: Any) -> Iterator[None]:
+    """What to do about text, and about NaN in a fit that are fine in new rows."""
     try:
         yield
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
+        refusal = columns_error(X)
+        if refusal is not None:
+            raise refusal from None
         known = "contains NaN" in str(error) and get_tags(estimator).input_tags
         if not known or not known.allow_nan:
             raise
