@@ -38,8 +38,9 @@ METHODS = (
     "reconstruction_error",
     "score",
     "score_samples",
+    "get_feature_names_out",
 )
-"""Public methods that compute."""
+"""Public methods that compute, or that describe what others compute."""
 
 FITS = ("fit", "partial_fit")
 """Those of which callbacks are told."""
@@ -204,9 +205,13 @@ def _is_inside(key: str, name: str) -> bool:
 
 
 def _is_free(method: FunctionType) -> bool:
-    """Whether a method is not limited yet; scikit-learn's only call others."""
-    is_ours = not method.__module__.startswith("sklearn.")
-    return is_ours and not getattr(method, _LIMITED, False)
+    """Whether a method is not limited yet and reads the model itself.
+
+    Those of scikit-learn call others, but for the one that names features.
+    """
+    calls_others = method.__module__.startswith("sklearn.")
+    reads = not calls_others or method.__name__ == "get_feature_names_out"
+    return reads and not getattr(method, _LIMITED, False)
 
 
 def _on_own_threads(method: Callable[..., Any]) -> Callable[..., Any]:
