@@ -83,6 +83,7 @@ def test_every_registered_estimator_has_an_instance():
     assert {type(model) for model in INSTANCES.values()} == set(registry.estimators())
 
 
+@pytest.mark.rounding
 @pytest.mark.parametrize("name", TAKE_SPARSE)
 def test_sparse_rows_are_taken_in_every_format(name, X):
     model = INSTANCES[name]
@@ -154,6 +155,7 @@ def test_sparse_blocks_are_refused_with_advice(model, X):
         MOD(4).fit(Blocks(lambda: iter(blocks)))
 
 
+@pytest.mark.rounding
 def test_frames_of_sparse_columns(X):
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     frame = pandas.DataFrame.sparse.from_spmatrix(sparse.csr_array(X))
