@@ -131,6 +131,10 @@ def options_of(Estimator, key):
 
 def results_of(model, X):
     answers = [getattr(model, name)(X) for name in METHODS if hasattr(model, name)]
+    if hasattr(model, "get_feature_names_out"):
+        answers.append(model.get_feature_names_out())
+    if hasattr(model, "inverse_transform"):
+        answers.append(model.inverse_transform(model.transform(X)))
     return [as_arrays(answer) for answer in answers]
 
 
@@ -198,6 +202,22 @@ def test_the_next_fit_takes_the_new_parameters(rng):
     model.set_params(n_components="many")
     with pytest.raises(ValueError, match="n_components"):
         model.transform(X)
+
+
+def test_names_of_features_are_those_that_transform_gives(rng):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    X = pandas.DataFrame(rng.random((40, 6)), columns=list("abcdef"))
+    model = FourierMap(n_components=8, random_state=0).set_output(transform="pandas")
+    names = [f"fouriermap{i}" for i in range(8)]
+    model.fit(X).set_params(n_components=3)
+    assert list(model.get_feature_names_out()) == names
+    assert list(model.transform(X).columns) == names
+    pipe = make_pipeline(model, KSVD(4, 2, max_iter=1, random_state=0)).fit(X)
+    pipe.set_params(fouriermap__n_components=5, ksvd__n_components=9)
+    assert list(pipe[:-1].get_feature_names_out()) == names[:3]
+    assert list(pipe.get_feature_names_out()) == [f"ksvd{i}" for i in range(4)]
+    names = list(model.fit(X).get_feature_names_out())
+    assert names == list(model.transform(X).columns) and len(names) == 5
 
 
 def test_a_changed_model_can_be_saved(rng, tmp_path):

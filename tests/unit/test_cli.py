@@ -543,6 +543,7 @@ def test_the_commands_of_the_documentation(
         (["train.npz", "--label", "nowhere"], "'nowhere'"),
         (["train.csv", "--label", "digt"], "did you mean 'digit'?"),
         (["train.npz", "--memory", "much"], "is not a size"),
+        (["train.npz", "--memory", "0"], "is not a size; write e.g. '2GB'"),
         (["train.npz", "--test", "absent.csv"], "absent.csv: does not exist"),
         (["train.npz", "--test", "train.npy"], "has no labels"),
         (["broken.npz"], "broken.npz: cannot be read"),

@@ -140,8 +140,9 @@ def stored_dtype(X: Any) -> np.dtype | None:
     X is an array, or a dataframe with columns of many types, nullable ones among them.
     """
     types = [getattr(X, "dtype", None)]
-    if hasattr(X, "columns") and X.ndim == 2:
-        types = X.dtypes
+    if hasattr(X, "dtypes") and len(X.shape) == 2:
+        # polars has types of its own, and no `iloc`
+        types = X.dtypes if hasattr(X, "iloc") else [X[:0].to_numpy().dtype]
     types = [getattr(dtype, "numpy_dtype", dtype) for dtype in types]
     are_plain = all(
         isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in types

@@ -38,8 +38,9 @@ METHODS = (
     "reconstruction_error",
     "score",
     "score_samples",
+    "get_feature_names_out",
 )
-"""Public methods that compute."""
+"""Public methods that compute, or that describe what others compute."""
 
 FITS = ("fit", "partial_fit")
 """Methods at which callbacks are called."""
@@ -213,9 +214,13 @@ def _is_inside(key: str, name: str) -> bool:
 
 
 def _is_unwrapped(method: FunctionType) -> bool:
-    """Whether a method is to be wrapped; scikit-learn's own only call other methods."""
-    is_ours = not method.__module__.startswith("sklearn.")
-    return is_ours and not getattr(method, _LIMITED, False)
+    """Whether a method is to be wrapped: it reads the model and is not wrapped yet.
+
+    Methods of scikit-learn call others, but for the one that names features.
+    """
+    calls_others = method.__module__.startswith("sklearn.")
+    reads_model = not calls_others or method.__name__ == "get_feature_names_out"
+    return reads_model and not getattr(method, _LIMITED, False)
 
 
 def _on_own_threads(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -35,6 +35,7 @@ from .arrays import (
     working_dtype,
 )
 from .cluster import dask_objects, dask_rows
+from .columns import check_columns, columns_error
 from .lazy_rows import LazyRows, check_memory, is_elsewhere, is_stored
 from .masks import unmasked
 from .reading import HostRows, Incomplete, no_rows, refuse_infinite
@@ -91,15 +92,20 @@ def check_rows(
             "with MOD, KSVD(update='ksvd-parallel') or OnlineDictionary"
         )
     X = _left_on_host(X, like)
+    if has_sparse_blocks(X) or (is_sparse(X) and not accept_sparse):
+        raise TypeError(_sparse_advice(estimator))
+    if is_torch(X) and str(X.layout) != "torch.strided":
+        raise TypeError("X is a sparse tensor: pass X.to_dense()")
     is_tensor, for_gpu = is_torch(X), _gpu_for(X, like) is not None
     if is_tensor or is_stored(X):
         check_features(estimator, _check_shape(X, ensure_min_samples), reset)
         X = as_float(X) if is_tensor else _stored_rows(X, like, allow_nan)
     else:
         _refuse_no_columns(X)
+        X = check_columns(X)
         # infinity is refused
         finite = "allow-nan" if allow_nan else True
-        with np.errstate(over="ignore", invalid="ignore"), advised(estimator):
+        with np.errstate(over="ignore", invalid="ignore"), advised(estimator, X):
             X = validate_data(
                 estimator,
                 X,
@@ -119,6 +125,41 @@ def check_rows(
         refuse_infinite(X, allow_nan=allow_nan)
     load_solvers(X)
     return X
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether scikit-learn reads X as a sparse matrix, as it does with some frames."""
+    # pandas has the accessor `sparse` where all columns of a frame are sparse
+    return sparse.issparse(X) or (hasattr(X, "iloc") and hasattr(X, "sparse"))
+
+
+def has_sparse_blocks(X: Any) -> bool:
+    """Whether X is a list of sparse matrices."""
+    return isinstance(X, (list, tuple)) and any(map(sparse.issparse, X))
+
+
+def _sparse_advice(estimator: Any) -> str:
+    """What to do with sparse rows where dense ones are needed."""
+    name = type(estimator).__name__
+    if get_tags(estimator).input_tags.sparse:
+        return (
+            f"X has sparse blocks, but {name} takes sparse rows as one matrix only: "
+            "pass scipy.sparse.vstack(blocks), or block.toarray() for each block"
+        )
+    kernel = getattr(estimator, "kernel", None)
+    if isinstance(kernel, str):
+        kernel = estimator._named_part("kernel", kernel)
+    if kernel is not None and not getattr(kernel, "accept_sparse", False):
+        return (  # a map would give rows with other kernel values
+            f"X is sparse, but {name} with kernel={estimator.kernel!r} needs dense "
+            "rows: pass X.toarray()"
+        )
+    return (
+        f"X is sparse, but {name} needs dense rows: put NystroemMap in front, e.g. "
+        f"make_pipeline(NystroemMap('linear'), {name}(...)), or pass X.toarray(). "
+        "ColumnTransformer(..., sparse_threshold=0) and "
+        "OneHotEncoder(sparse_output=False) make dense rows"
+    )
 
 
 def _refuse_no_columns(X: Any) -> None:
@@ -205,11 +246,14 @@ def _is_regular(X: Any) -> bool:
 
 
 @contextmanager
-def advised(estimator: Any) -> Iterator[None]:
-    """What to do about NaN in a fit, where they are no obstacle to new rows."""
+def advised(estimator: Any, X: Any) -> Iterator[None]:
+    """What to do about text, and about NaN in a fit that are fine in new rows."""
     try:
         yield
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
+        refusal = columns_error(X)
+        if refusal is not None:
+            raise refusal from None
         known = "contains NaN" in str(error) and get_tags(estimator).input_tags
         if not known or not known.allow_nan:
             raise

@@ -377,15 +377,17 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self._check_all_fitted()
         kernel = _fitted_kernel(self.learners_[0])
         by_matrix = isinstance(kernel, Precomputed)
-        X = check_samples(self, X, kernel) if by_matrix else X
-        learners_and_rows = zip(self.learners_, self.class_rows_, strict=True)
-        learners_and_inputs = (
-            (learner, X[:, rows] if by_matrix else X)
-            for learner, rows in learners_and_rows
-        )
-        return side_by_side(
-            [learner.encode(rows) for learner, rows in learners_and_inputs]
-        )
+        if not is_stream(X, kernel):
+            like = getattr(self.learners_[0], "_model_array", None)
+            if by_matrix:
+                X = check_samples(self, X, kernel)
+            else:
+                X = check_samples(self, X, kernel, lazy=True, like=like, allow_nan=True)
+        codes = []
+        for learner, rows in zip(self.learners_, self.class_rows_, strict=True):
+            with handed_down(X[:, rows] if by_matrix else X) as samples:
+                codes.append(learner.encode(samples))
+        return side_by_side(codes)
 
     def _check_all_fitted(self) -> None:
         """Raise if a class of a stream does not have enough samples yet."""
