@@ -1,7 +1,7 @@
-"""THE block loop: rows of arrays and memory maps, cut into blocks, in parallel.
+"""Loop over blocks of rows of arrays and memory maps in parallel.
 
-`map_blocks`, `stacked_rows` and `sum_blocks` are for rows on this machine, in one array
-or several; `rows.py` leads rows from anywhere to them, or to a cluster.
+`map_blocks`, `stacked_rows` and `sum_blocks` take arrays on this machine. `rows.py`
+calls them for all other sources of rows, on a cluster by way of `dask_rows.py`.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ from scipy import sparse
 from ..config import options
 from ..core import Array
 from .arrays import empty, is_torch
-from .reading import apply_rows
-from .room import gpu_size, room
+from .memory_limits import gpu_total_memory, memory_limit
+from .read_blocks import apply_rows
 from .threads import parallel
 
 Result = TypeVar("Result")
 
-BLOCK_ROWS = 512  # many for matrix products, few enough to occupy several threads
-GPU_SHARE = 64  # a block with all that is derived from it takes this part of a GPU
-READERS = 3  # blocks from the host at once: some are read while a GPU works on one
-BLOCKS = 2 * READERS  # half of what a call may take on a GPU is for sums and results
+BLOCK_ROWS = 512  # enough for matrix products, and few enough to feed all threads
+GPU_SHARE = 64  # a block and its results may take 1/64 of a GPU's memory
+READERS = 3  # blocks in work at once: some are read while a GPU works on one
+BLOCKS = 2 * READERS  # half of the GPU's memory limit is for sums and results
 
 
-_together: ContextVar[int] = ContextVar("kernlets_rows_together", default=1)
+_group_size: ContextVar[int] = ContextVar("kernlets_rows_together", default=1)
 
 
 @contextmanager
-def whole_groups(of: Any) -> Iterator[None]:
-    """A block of code in which loops cut no group of rows of this coder apart."""
-    token = _together.set(int(getattr(of, "group_size", 1)))
+def keep_groups_together(coder: Any) -> Iterator[None]:
+    """Make all loops inside cut rows only between groups of this coder."""
+    token = _group_size.set(int(getattr(coder, "group_size", 1)))
     try:
         yield
     finally:
-        _together.reset(token)
+        _group_size.reset(token)
 
 
 @dataclass(frozen=True)
 class BlockPlan:
-    """How rows are cut into blocks, and how many blocks are worked on at once.
+    """The number of rows in a block, and the number of blocks processed at once.
 
     A BLAS rounds products of other shapes differently. So blocks have `BLOCK_ROWS`
-    rows whatever the number of threads, the memory option and the container: where
-    memory is short, fewer blocks are in work at once. Only where a single block does
-    not fit does it get fewer rows. On a GPU blocks are as large as its memory allows;
-    if they come from the host, one is read while another is worked on.
+    rows whatever the number of threads, the memory option and the container. If
+    memory is short, fewer blocks are processed at once. Blocks get fewer rows only if
+    a single block does not fit. On a GPU blocks are as large as its memory allows; if
+    they come from the host, one is read while another is processed.
     """
 
     rows: int
@@ -63,31 +63,33 @@ class BlockPlan:
     def of(
         cls, row_bytes: int, source: Any = None, result_bytes: int = 0
     ) -> BlockPlan:
-        """For blocks whose work takes `row_bytes` for each row of the source.
+        """Plan blocks that need `row_bytes` of working memory for each row.
 
-        `result_bytes` is what one block leaves behind until it is added to others.
+        `result_bytes` is the size of the result of a block, which waits to be added.
         """
-        needed = max(1, row_bytes + source_bytes(source))
-        memory, gpu = room(source), gpu_size(source)
+        bytes_per_row = max(1, row_bytes + source_bytes(source))
+        memory, gpu_bytes = memory_limit(source), gpu_total_memory(source)
         if options.block_rows is not None:
             rows = options.block_rows
-        elif gpu:
-            rows = min(memory // BLOCKS, gpu // GPU_SHARE) // needed
+        elif gpu_bytes:
+            rows = min(memory // BLOCKS, gpu_bytes // GPU_SHARE) // bytes_per_row
         else:
-            rows = _affordable_rows(memory // (2 * needed))
-        together = _together.get()
-        rows = together * max(1, rows // together)
-        at_once = memory // (2 * (needed * rows + result_bytes))
-        most = min(READERS, options.n_threads) if gpu else options.n_threads
-        return cls(rows, max(1, min(at_once, most)))
+            rows = _affordable_rows(memory // (2 * bytes_per_row))
+        group_size = _group_size.get()
+        rows = group_size * max(1, rows // group_size)
+        at_once = memory // (2 * (bytes_per_row * rows + result_bytes))
+        max_at_once = (
+            min(READERS, options.n_threads) if gpu_bytes else options.n_threads
+        )
+        return cls(rows, max(1, min(at_once, max_at_once)))
 
     def slices(self, n: int) -> list[slice]:
-        """Consecutive slices of 0..n."""
+        """Cut 0..n into consecutive slices."""
         return [slice(i, min(i + self.rows, n)) for i in range(0, n, self.rows)]
 
 
 def _affordable_rows(limit: int) -> int:
-    """`BLOCK_ROWS`, or the largest power of two that is within the limit."""
+    """Return `BLOCK_ROWS`, or the largest smaller power of two within the limit."""
     rows = BLOCK_ROWS
     while rows > max(1, limit):
         rows //= 2
@@ -95,32 +97,32 @@ def _affordable_rows(limit: int) -> int:
 
 
 def source_bytes(source: Any) -> int:
-    """Memory that one row of a source takes while it is read and converted."""
+    """Return the memory that one row takes while it is read and converted."""
     if source is None or len(source.shape) < 2:
         return 0
     converted = 8 * prod(source.shape[1:])
     return converted + getattr(source, "reading_bytes", 0)
 
 
-def slices(n: int, row_bytes: int, source: Any = None) -> list[slice]:
-    """Consecutive slices of 0..n in blocks; see `BlockPlan`."""
+def block_slices(n: int, row_bytes: int, source: Any = None) -> list[slice]:
+    """Cut 0..n into the slices of a `BlockPlan`."""
     return BlockPlan.of(row_bytes, source).slices(n)
 
 
 def map_blocks(f: Callable[[Array], Result], X: Array, row_bytes: int) -> list[Result]:
-    """[f(block) for the blocks of rows of one array], on threads for NumPy arrays."""
+    """Return [f(block)] for the blocks of one array; NumPy blocks run on threads."""
     plan = BlockPlan.of(row_bytes, X)
-    parts = plan.slices(X.shape[0]) or [slice(0, 0)]
-    return _each_block(lambda rows: apply_rows(f, X, rows), parts, X, plan)
+    row_slices = plan.slices(X.shape[0]) or [slice(0, 0)]
+    return _run_blocks(lambda rows: apply_rows(f, X, rows), row_slices, X, plan)
 
 
-def _each_block(
-    run: Callable[[slice], Result], parts: list[slice], X: Array, plan: BlockPlan
+def _run_blocks(
+    run: Callable[[slice], Result], row_slices: list[slice], X: Array, plan: BlockPlan
 ) -> list[Result]:
-    """Blocks in turn for torch, which brings threads of its own, else on threads."""
+    """Run blocks on threads, or one by one for torch, which has its own threads."""
     if is_torch(X):
-        return [run(rows) for rows in parts]
-    return parallel(run, parts, plan.at_once)
+        return [run(rows) for rows in row_slices]
+    return parallel(run, row_slices, plan.at_once)
 
 
 def stacked_rows(
@@ -129,49 +131,51 @@ def stacked_rows(
     row_bytes: int,
     rows: np.ndarray | slice | None = None,
 ) -> Array:
-    """f over blocks of some rows of one array, in memory."""
-    n = X.shape[0] if rows is None else _count(rows)
-    stacked = _Stacked(n)
+    """Apply f to blocks of the selected rows of one array and stack the results."""
+    n = X.shape[0] if rows is None else _n_rows(rows)
+    stacked = _BlockStack(n)
 
-    def run(part: slice) -> None:
-        stacked.put(part, apply_rows(f, X, _within(rows, part)))
+    def run(block_slice: slice) -> None:
+        stacked.put(block_slice, apply_rows(f, X, _select_block(rows, block_slice)))
 
     plan = BlockPlan.of(row_bytes, X)
-    _each_block(run, plan.slices(n) or [slice(0, 0)], X, plan)
+    _run_blocks(run, plan.slices(n) or [slice(0, 0)], X, plan)
     return stacked.result()
 
 
-def _count(rows: np.ndarray | slice) -> int:
+def _n_rows(rows: np.ndarray | slice) -> int:
     return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
 
-def _within(rows: np.ndarray | slice | None, part: slice) -> slice | np.ndarray:
-    """A part of rows that are given by their numbers, or are consecutive."""
+def _select_block(
+    rows: np.ndarray | slice | None, block_slice: slice
+) -> slice | np.ndarray:
+    """Return the rows of a block among selected rows (numbers, a slice, or all)."""
     if rows is None:
-        return part
+        return block_slice
     if isinstance(rows, slice):
-        return slice(rows.start + part.start, rows.start + part.stop)
-    return rows[part]
+        return slice(rows.start + block_slice.start, rows.start + block_slice.stop)
+    return rows[block_slice]
 
 
-class _Stacked:
-    """An array filled block by block, allocated when the first block is known."""
+class _BlockStack:
+    """Results of blocks in one array, which is allocated with the first result."""
 
     def __init__(self, n: int) -> None:
         self._n = n
         self._lock = threading.Lock()
         self._array: Any = None
-        self._sparse: dict[int, Any] = {}  # blocks that have to wait for all others
+        self._sparse: dict[int, Any] = {}  # by first row; they are stacked at the end
 
-    def put(self, rows: slice, part: Array) -> None:
-        if sparse.issparse(part):
-            self._sparse[rows.start] = part
+    def put(self, rows: slice, block_rows: Array) -> None:
+        if sparse.issparse(block_rows):
+            self._sparse[rows.start] = block_rows
             return
         with self._lock:
             if self._array is None:
-                shape = (self._n, *part.shape[1:])
-                self._array = empty(shape, like=part)
-        self._array[rows] = part
+                shape = (self._n, *block_rows.shape[1:])
+                self._array = empty(shape, like=block_rows)
+        self._array[rows] = block_rows
 
     def result(self) -> Any:
         if not self._sparse:
@@ -181,44 +185,46 @@ class _Stacked:
 
 def sum_blocks(
     f: Callable[..., Any],
-    parts: Iterable[Array],
+    arrays: Iterable[Array],
     row_bytes: int,
     numbered: bool = False,
     result_bytes: int = 0,
 ) -> Any:
-    """Σ f(block) over the blocks of several arrays; see `rows.sum_rows`."""
+    """Return Σ f(block) over the blocks of several arrays; see `rows.sum_rows`."""
 
-    def run(piece: tuple[Array, slice, int]) -> Any:
-        part, rows, first = piece
+    def compute_block(item: tuple[Array, slice, int]) -> Any:
+        array, rows, first = item
         extra = (first + rows.start,) if numbered else ()
-        return apply_rows(lambda block: f(block, *extra), part, rows)
+        return apply_rows(lambda block: f(block, *extra), array, rows)
 
     total = None
-    for group in _groups(parts, row_bytes, result_bytes):
-        for part in parallel(run, group):
-            total = part if total is None else _added(total, part)
+    for group in _block_groups(arrays, row_bytes, result_bytes):
+        for result in parallel(compute_block, group):
+            total = result if total is None else _add(total, result)
     return total
 
 
-def _added(total: Any, part: Any) -> Any:
-    """total + part, into an array that is at hand where there is one."""
-    plain = type(total) is type(part) is np.ndarray and total.dtype == part.dtype
-    return np.add(total, part, out=part) if plain else total + part
+def _add(total: Any, term: Any) -> Any:
+    """Return total + term, and overwrite term if it is a NumPy array of that dtype."""
+    may_overwrite = (
+        type(total) is type(term) is np.ndarray and total.dtype == term.dtype
+    )
+    return np.add(total, term, out=term) if may_overwrite else total + term
 
 
-def _groups(
-    parts: Iterable[Array], row_bytes: int, result_bytes: int
+def _block_groups(
+    arrays: Iterable[Array], row_bytes: int, result_bytes: int
 ) -> Iterator[list[tuple[Array, slice, int]]]:
-    """Blocks that are worked on at once: part, its rows, number of its first row."""
+    """Yield blocks to process at once: array, rows in it, number of its first row."""
     group: list[tuple[Array, slice, int]] = []
     first = 0
-    for part in parts:
-        plan = BlockPlan.of(row_bytes, part, result_bytes)
-        for rows in plan.slices(part.shape[0]):
-            group.append((part, rows, first))
+    for array in arrays:
+        plan = BlockPlan.of(row_bytes, array, result_bytes)
+        for rows in plan.slices(array.shape[0]):
+            group.append((array, rows, first))
             if len(group) >= plan.at_once:
                 yield group
                 group = []
-        first += part.shape[0]
+        first += array.shape[0]
     if group:
         yield group

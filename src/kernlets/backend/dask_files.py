@@ -1,4 +1,4 @@
-"""Files as Dask collections, and connecting to a cluster; for the command line."""
+"""Open files as Dask collections and connect to a cluster, for the command line."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import dask.array as da
 import numpy as np
 
 CHUNK_BYTES = 64 * 2**20
-PATIENCE = 10.0  # seconds to wait for a scheduler
+CONNECT_TIMEOUT = 10.0  # seconds to wait for a scheduler
 
 
 def open_npy(path: Path) -> da.Array:  # (n, p)
-    """A `.npy` file that all workers see under the same path, in chunks of rows."""
+    """Open a `.npy` file, which all workers see under this path, in chunks of rows."""
     X = np.lib.format.open_memmap(path, mode="r")
     n, p = X.shape
     step = max(1, CHUNK_BYTES // (X.dtype.itemsize * p))
@@ -30,7 +30,7 @@ def _read_npy(path: str, block_info: Any = None) -> np.ndarray:
 
 
 def open_parquet(files: list[Path], columns: list[str]) -> Any:
-    """Columns of Parquet files that all workers see under the same path."""
+    """Open columns of Parquet files, which all workers see under these paths."""
     import dask.dataframe as dd
 
     return dd.read_parquet([str(file.resolve()) for file in files], columns=columns)
@@ -38,7 +38,7 @@ def open_parquet(files: list[Path], columns: list[str]) -> Any:
 
 @contextmanager
 def connect(scheduler: str) -> Iterator[Any]:
-    """A client of the scheduler at this address; "local" starts workers here."""
+    """Connect to the scheduler at this address; "local" starts workers here."""
     from distributed import Client
 
     if scheduler == "local":
@@ -46,9 +46,9 @@ def connect(scheduler: str) -> Iterator[Any]:
             yield client
         return
     try:
-        client = Client(scheduler, timeout=PATIENCE)
+        client = Client(scheduler, timeout=CONNECT_TIMEOUT)
     except (OSError, ValueError) as error:
-        reason = str(error) or f"no answer within {PATIENCE:g} s"
+        reason = str(error) or f"no answer within {CONNECT_TIMEOUT:g} s"
         raise ValueError(
             f"--scheduler {scheduler}: {reason}; give an address such as "
             "tcp://host:8786, or local"

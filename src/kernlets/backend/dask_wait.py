@@ -1,4 +1,4 @@
-"""Waits for a cluster, but not forever for one that has no workers left.
+"""Wait for a cluster, but not forever for one that has no workers left.
 
 Dask's own configuration says how long a cluster may be without workers:
 ``dask.config.set({"kernlets.no-workers-timeout": "10 minutes"})``, or None to wait
@@ -21,27 +21,27 @@ from dask.utils import parse_timedelta
 
 SETTING = "kernlets.no-workers-timeout"
 DEFAULT = "2 minutes"
-LOOK = 1.0  # seconds between two checks of the workers
+CHECK_INTERVAL = 1.0  # seconds between two checks of the workers
 
 
 class WorkersLostError(RuntimeError):
-    """The workers that tasks were meant for are gone, but there are others.
+    """The workers that tasks were sent to have left, but there are others.
 
-    Dask runs tasks elsewhere as long as there is some worker. Tasks that it queued
-    while there was none wait for the worker that they were meant for, so they must be
+    Dask runs tasks on other workers as long as there are any. Tasks that it queued
+    while there were none wait for the workers that they were sent to, so they must be
     submitted again.
     """
 
 
-LOST = (
+CHUNKS_LOST = (
     "X has chunks that were computed on a Dask cluster, which is closed or not in use: "
     "make X again (X.persist() only after that), or connect a Client to that cluster"
 )
 
 
 @contextmanager
-def telling_of_closed_clusters(client: Any) -> Iterator[None]:
-    """Errors that Dask raises where a cluster is closed while it is in use."""
+def explain_closed_cluster(client: Any) -> Iterator[None]:
+    """Explain the errors that Dask raises if a cluster is closed while it is in use."""
     address = _address(client)
     try:
         yield
@@ -55,7 +55,7 @@ def telling_of_closed_clusters(client: Any) -> Iterator[None]:
                 "call it without a client to compute on this machine"
             ) from error
         if isinstance(error, (CancelledError, asyncio.CancelledError)):
-            raise RuntimeError(LOST) from error
+            raise RuntimeError(CHUNKS_LOST) from error
         raise
 
 
@@ -71,55 +71,59 @@ def _address(client: Any) -> str:
 def wait_for(client: Any, futures: list[Any], workers: list[str]) -> None:
     """Return when all futures are done, with or without an error."""
     distributed = sys.modules["distributed"]
-    alone = _Alone(client)
+    watch = _WorkerWatch(client)
     while True:
         try:
-            distributed.wait(futures, timeout=alone.look)
+            distributed.wait(futures, timeout=watch.interval)
             return
         except distributed.TimeoutError:
-            present = alone.check()
-        if present and not present.intersection(workers):
+            present_workers = watch.check()
+        if present_workers and not present_workers.intersection(workers):
             raise WorkersLostError
 
 
 def workers_of(client: Any) -> list[str]:
-    """Addresses of the workers, of which there is at least one, in order."""
-    alone = _Alone(client)
-    while not (addresses := alone.check()):
-        time.sleep(alone.look)
+    """Wait for at least one worker and return the sorted addresses of all."""
+    watch = _WorkerWatch(client)
+    while not (addresses := watch.check()):
+        time.sleep(watch.interval)
     return sorted(addresses)
 
 
-class _Alone:
-    """For how long a cluster has had no workers."""
+class _WorkerWatch:
+    """Measures how long a cluster has had no workers."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._limit = parse_timedelta(dask.config.get(SETTING, DEFAULT))
+        self._timeout = parse_timedelta(dask.config.get(SETTING, DEFAULT))
         self._since: float | None = None
-        self.look = LOOK if self._limit is None else min(LOOK, self._limit / 4)
+        self.interval = (
+            CHECK_INTERVAL
+            if self._timeout is None
+            else min(CHECK_INTERVAL, self._timeout / 4)
+        )
 
     def check(self) -> set[str]:
-        """Addresses of the workers; an error if there were none for too long."""
+        """Return the workers' addresses; raise if there were none for too long."""
         addresses = set(self._client.nthreads())
         if addresses:
             self._since = None
             return addresses
-        now = time.monotonic()
+        current_time = time.monotonic()
         if self._since is None:
-            self._since = now
+            self._since = current_time
             self._warn()
-        if self._limit is not None and now - self._since >= self._limit:
+        if self._timeout is not None and current_time - self._since >= self._timeout:
             raise RuntimeError(
                 f"the Dask cluster at {_address(self._client)} has had no workers for "
-                f"{self._limit:g} s: start some (cluster.scale(2), dask worker "
+                f"{self._timeout:g} s: start some (cluster.scale(2), dask worker "
                 "ADDRESS), look at why the others died (memory?), or allow more time "
                 f'with dask.config.set({{"{SETTING}": "10 minutes"}})'
             )
         return addresses
 
     def _warn(self) -> None:
-        limit = "" if self._limit is None else f" for up to {self._limit:g} s"
+        limit = "" if self._timeout is None else f" for up to {self._timeout:g} s"
         address = _address(self._client)
         warnings.warn(
             f"the Dask cluster at {address} has no workers: waiting{limit}",

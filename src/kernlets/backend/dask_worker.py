@@ -1,4 +1,4 @@
-"""The work of a cluster's workers: make a chunk, apply functions, cache chunks.
+"""Compute chunks on the workers of a cluster, apply functions to them, cache them.
 
 `dask_tasks.py` decides which chunks and functions go to which worker.
 """
@@ -21,14 +21,14 @@ from ..config import options
 from .scale import quiet
 from .work import at_work
 
-SENT = ("memory", "device_memory", "block_rows", "loops", "device")
-CACHE_SHARE = 3  # a worker caches chunks up to this part of its memory
+SENT_OPTIONS = ("memory", "device_memory", "block_rows", "loops", "device")
+CACHE_SHARE = 3  # a worker caches chunks up to 1/3 of its memory
 
 
 class Packed:
-    """A function with its model, or the recipe of a chunk, as it was when packed.
+    """A serialized function with its model, or a serialized recipe of a chunk.
 
-    To Dask it has no size, so that work goes to the rows and not to the model.
+    Dask takes it for small, so that tasks are sent to the rows and not to the model.
     """
 
     def __init__(self, value: Any) -> None:
@@ -42,104 +42,108 @@ class Packed:
 
 
 @dataclass(frozen=True)
-class Under:
-    """The options that go with a function to the workers."""
+class WithOptions:
+    """A function that runs with the options of the client."""
 
     f: Callable[..., Any]
-    settings: dict[str, Any]
+    option_values: dict[str, Any]
 
     def __call__(self, *args: Any) -> Any:
-        """One thread, because Dask runs as many tasks at once as there are cores."""
-        with options.here(n_threads=1, **self.settings), at_work():
+        """Run f on one thread, because Dask runs one task on each core."""
+        with options.here(n_threads=1, **self.option_values), at_work():
             return self.f(*args)
 
 
-def _as_it_is(rows: Any, _: Any) -> Any:
+def _unchanged(rows: Any, _: Any) -> Any:
     return rows
 
 
-NOTHING = Packed(_as_it_is)
+UNCHANGED = Packed(_unchanged)
 
 
-def packed(f: Callable[..., Any]) -> Packed:
-    """f and the current options, ready to be sent."""
-    return Packed(Under(f, {name: getattr(options, name) for name in SENT}))
+def pack(f: Callable[..., Any]) -> Packed:
+    """Serialize f and the current options."""
+    return Packed(
+        WithOptions(f, {name: getattr(options, name) for name in SENT_OPTIONS})
+    )
 
 
-def added(parts: list[Any]) -> Any:
-    with quiet():  # who uses a sum looks at it
-        return reduce(add, parts)
+def add_all(terms: list[Any]) -> Any:
+    with quiet():  # callers check sums for overflow
+        return reduce(add, terms)
 
 
-def same(value: Any) -> Any:
+def identity(value: Any) -> Any:
     return value
 
 
-def work_on(
+def apply_jobs(
     chunk: Packed | np.ndarray,
     jobs: list[Packed],
     extra: Any,
     rows: slice,
-    place: tuple[str, int] | None = None,
+    cache_key: tuple[str, int] | None = None,
 ) -> Any:
-    """The last job on rows of a chunk to which all others were applied.
+    """Apply all jobs to a chunk, the last one only to `rows` of it.
 
-    That may have been long ago, if the chunk is in the cache at its place.
+    With a `cache_key`, the chunk after all jobs but the last one is cached.
     """
-    made = None if place is None else _CACHE.get(place)
-    if made is None:
-        made = dask.get(*chunk.load()) if isinstance(chunk, Packed) else chunk
-        is_part = (rows.start, rows.stop) != (0, len(made))
-        if place is None:
-            made, rows = made[rows], slice(None)  # the others are not needed
+    mapped = None if cache_key is None else _CACHE.get(cache_key)
+    if mapped is None:
+        mapped = dask.get(*chunk.load()) if isinstance(chunk, Packed) else chunk
+        is_partial = (rows.start, rows.stop) != (0, len(mapped))
+        if cache_key is None:
+            mapped, rows = mapped[rows], slice(None)  # no later call needs other rows
         for job in jobs[:-1]:
-            made = job.load()(made, ())
-        if place is not None:
-            _CACHE.put(place, made, in_order=is_part)
-    return jobs[-1].load()(made[rows], extra)
+            mapped = job.load()(mapped, ())
+        if cache_key is not None:
+            _CACHE.put(cache_key, mapped, is_sequential=is_partial)
+    return jobs[-1].load()(mapped[rows], extra)
 
 
-def mapped_chunk(jobs: list[Packed], chunk: Any, rows: slice) -> Any:
-    return work_on(chunk, [*jobs, NOTHING], (), rows)
+def map_chunk(jobs: list[Packed], chunk: Any, rows: slice) -> Any:
+    return apply_jobs(chunk, [*jobs, UNCHANGED], (), rows)
 
 
 class _Cache:
-    """Chunks by place, up to a share of the worker's memory."""
+    """Chunks by key, (token, number of the chunk), in part of the worker's memory."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[str, int], np.ndarray] = {}
+        self._chunks_by_key: dict[tuple[str, int], np.ndarray] = {}
         self._lock = threading.Lock()
 
-    def get(self, place: tuple[str, int]) -> np.ndarray | None:
-        return self._made.get(place)
+    def get(self, key: tuple[str, int]) -> np.ndarray | None:
+        return self._chunks_by_key.get(key)
 
-    def put(self, place: tuple[str, int], made: np.ndarray, in_order: bool) -> None:
-        """Keep a chunk if there is room.
+    def put(self, key: tuple[str, int], chunk: np.ndarray, is_sequential: bool) -> None:
+        """Store a chunk if there is enough memory for it.
 
-        If chunks are read in order, part by part, the oldest make room. In passes
-        over whole chunks they do not, because the oldest are needed next.
+        If chunks are read piece by piece in order, the oldest ones are dropped for it.
+        In passes over whole chunks they are not, because they are needed next.
         """
-        room = _worker_memory() // CACHE_SHARE - made.nbytes
+        free_bytes = _worker_memory() // CACHE_SHARE - chunk.nbytes
         with self._lock:
-            for old in list(self._made) if in_order and room >= 0 else ():
-                if self._held() > room:
-                    del self._made[old]
-            if self._held() <= room:
-                self._made[place] = made
+            for old_key in (
+                list(self._chunks_by_key) if is_sequential and free_bytes >= 0 else ()
+            ):
+                if self._n_bytes() > free_bytes:
+                    del self._chunks_by_key[old_key]
+            if self._n_bytes() <= free_bytes:
+                self._chunks_by_key[key] = chunk
 
-    def _held(self) -> int:
-        return sum(made.nbytes for made in self._made.values())
+    def _n_bytes(self) -> int:
+        return sum(chunk.nbytes for chunk in self._chunks_by_key.values())
 
     def forget(self, token: str) -> None:
         with self._lock:
-            for place in [place for place in self._made if place[0] == token]:
-                del self._made[place]
+            for key in [key for key in self._chunks_by_key if key[0] == token]:
+                del self._chunks_by_key[key]
 
 
 _CACHE = _Cache()
 
 
-def forget(token: str) -> None:
+def drop_cached(token: str) -> None:
     _CACHE.forget(token)
 
 

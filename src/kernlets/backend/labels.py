@@ -1,7 +1,6 @@
-"""Labels at the border: one axis of numbers or of text, none of them missing.
+"""Check labels: they have one axis of numbers or of text, and none is missing.
 
-All labels are checked by these functions: all at once in memory, chunk by chunk on a
-cluster.
+Labels in memory are checked all at once, those on a cluster chunk by chunk.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from sklearn.utils.validation import column_or_1d
 
 from .arrays import is_torch, to_numpy
 
-MISSING = ("NoneType", "NAType", "NaTType")  # the last two belong to pandas
+MISSING = ("NoneType", "NAType", "NaTType")  # types; the last two are from pandas
 
 
 def label_values(y: Any) -> np.ndarray:  # (n,)
-    """Labels in one array, or an error that says what is wrong with them.
+    """Return labels in one array, or raise an error that says what is wrong with them.
 
     A single column is accepted, with a warning as in scikit-learn.
     """
@@ -31,7 +30,7 @@ def label_values(y: Any) -> np.ndarray:  # (n,)
     labels = column_or_1d(y, warn=True)
     if labels.dtype == object:
         labels = _from_objects(labels)
-    if _is_missing(labels):
+    if _has_missing(labels):
         raise ValueError(
             "y contains NaN or infinity: remove those samples, or give them a label of "
             "their own"
@@ -39,14 +38,14 @@ def label_values(y: Any) -> np.ndarray:  # (n,)
     return labels
 
 
-def label_classes(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """The distinct labels in several arrays of `label_values`, in order."""
-    _refuse_mixtures([part[0] for part in parts if len(part)])
-    return np.unique(np.concatenate(parts))
+def label_classes(label_arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the sorted distinct labels in several results of `label_values`."""
+    _refuse_mixtures([labels[0] for labels in label_arrays if len(labels)])
+    return np.unique(np.concatenate(label_arrays))
 
 
 def refuse_continuous(labels: np.ndarray) -> None:
-    """Raise scikit-learn's error if some of the numbers are not classes."""
+    """Raise scikit-learn's error if a label is a number with a fraction."""
     if labels.dtype.kind == "f":
         labels = labels[labels % 1 != 0]
     if len(labels):
@@ -54,14 +53,20 @@ def refuse_continuous(labels: np.ndarray) -> None:
 
 
 def _from_objects(labels: np.ndarray) -> np.ndarray:
-    """Text unchanged, numbers as an array of numbers."""
+    """Convert objects that are numbers to an array of numbers."""
     values = labels.tolist()
     _refuse_mixtures(values)
-    return np.asarray(values) if values and _kind(values[0]) == "numbers" else labels
+    return (
+        np.asarray(values)
+        if values and _kind_of_label(values[0]) == "numbers"
+        else labels
+    )
 
 
 def _refuse_mixtures(values: list[Any]) -> None:
-    examples = {_kind(value): value for value in {type(v): v for v in values}.values()}
+    examples = {
+        _kind_of_label(value): value for value in {type(v): v for v in values}.values()
+    }
     is_nan = len(examples) > 1 and any(v != v for v in values if isinstance(v, float))
     if "nothing" in examples or is_nan:
         raise ValueError(
@@ -76,7 +81,7 @@ def _refuse_mixtures(values: list[Any]) -> None:
         )
 
 
-def _kind(value: Any) -> str:
+def _kind_of_label(value: Any) -> str:
     if type(value).__name__ in MISSING:
         return "nothing"
     if isinstance(value, str):
@@ -85,7 +90,7 @@ def _kind(value: Any) -> str:
     return "numbers" if is_number else type(value).__name__
 
 
-def _is_missing(labels: np.ndarray) -> bool:
+def _has_missing(labels: np.ndarray) -> bool:
     if labels.dtype.kind == "f":
         return not np.isfinite(labels).all()
     return labels.dtype.kind in "mM" and bool(np.isnat(labels).any())

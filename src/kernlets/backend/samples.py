@@ -1,8 +1,8 @@
-"""Samples that are not rows of numbers: series, bags, matrices, strings.
+"""Read and check samples that are not rows of numbers: series, bags, matrices, strings.
 
-Such samples travel as a one-dimensional array of objects, one entry for each sample,
-which can be cut into blocks and indexed like rows. The functions below read and check
-what users have; graphs are in `kernels.graphs`. See docs/structured.md.
+Such samples are stored in a one-dimensional array of objects, one entry for each
+sample, which can be cut into blocks and indexed like rows. `kernels.graphs` reads
+graphs. See docs/structured.md.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from ..core import Array
 from .arrays import is_array, is_dask, is_torch, to_numpy, working_dtype
 
-LARGEST = 1e100  # entry of a matrix
-ASYMMETRY = 1e-6  # relative difference of a matrix from its transpose
+LARGEST = 1e100  # matrices may have entries up to this number
+ASYMMETRY = 1e-6  # largest relative difference of a matrix from its transpose
 
 
 def is_objects(X: Any) -> bool:
@@ -24,17 +24,17 @@ def is_objects(X: Any) -> bool:
     return isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object
 
 
-def floats_of(X: Array) -> Array:
-    """An array of the type in which samples of any kind are computed."""
+def float_like(X: Array) -> Array:
+    """Return an array with the dtype in which samples of any kind are computed."""
     if not is_objects(X):
         return X
     first = X[0] if len(X) else None
-    kind = first.dtype if isinstance(first, np.ndarray) else np.dtype(np.float64)
-    return np.empty(0, dtype=kind)
+    dtype = first.dtype if isinstance(first, np.ndarray) else np.dtype(np.float64)
+    return np.empty(0, dtype=dtype)
 
 
-def listed(kind: str, X: Any) -> Any:
-    """X, if it has one entry for each sample; tensors are brought to the host."""
+def as_sample_list(kind: str, X: Any) -> Any:
+    """Return X if it has one entry per sample, else raise; tensors go to the host."""
     if is_dask(X):
         raise TypeError(
             f"X is a Dask collection, but a kernel of {kind} takes samples in memory: "
@@ -49,63 +49,67 @@ def listed(kind: str, X: Any) -> Any:
 
 
 def object_array(samples: list[Any]) -> np.ndarray:  # (n,)
-    """A list as a one-dimensional array; NumPy would stack samples of equal shape."""
-    found = np.empty(len(samples), dtype=object)
+    """Put samples in a one-dimensional array; NumPy would stack equal shapes."""
+    array = np.empty(len(samples), dtype=object)
     for i, sample in enumerate(samples):
-        found[i] = sample
-    return found
+        array[i] = sample
+    return array
 
 
-def as_type(samples: list[np.ndarray], dtype: np.dtype) -> list[np.ndarray]:
-    """Arrays of numbers in another type, or an error if it does not hold them."""
+def convert_samples(samples: list[np.ndarray], dtype: np.dtype) -> list[np.ndarray]:
+    """Convert arrays of numbers to another type, or raise if they overflow in it."""
     with np.errstate(over="ignore"):
-        found = [sample.astype(dtype, copy=False) for sample in samples]
-    for i, sample in enumerate(found):
+        converted = [sample.astype(dtype, copy=False) for sample in samples]
+    for i, sample in enumerate(converted):
         if not np.isfinite(sample).all():
             raise ValueError(
                 f"sample {i} is too large for {dtype}, the type of the model: scale it "
                 "as the samples of the fit, or fit with float64"
             )
-    return found
+    return converted
 
 
 def as_series(X: Any) -> list[np.ndarray]:  # of (T, c)
-    """Time series, each (steps, channels) of finite numbers.
+    """Read time series, each (steps, channels) of finite numbers.
 
     X is a list of arrays (T,) or (T, c), or an array (n, T) or (n, T, c); NaN at the
     end of a series is padding and is cut off.
     """
-    return _points(X, "series", "steps", "channels")
+    return _read_point_sets(X, "series", "steps", "channels")
 
 
 def as_bags(X: Any) -> list[np.ndarray]:  # of (k, p)
-    """Bags of vectors, each (vectors, features) of finite numbers."""
-    return _points(X, "bag", "vectors", "features")
+    """Read bags of vectors, each (vectors, features) of finite numbers."""
+    return _read_point_sets(X, "bag", "vectors", "features")
 
 
-def _points(X: Any, what: str, rows: str, columns: str) -> list[np.ndarray]:
-    found = [_one_array(sample, f"{what} {i}") for i, sample in enumerate(X)]
-    found = [_without_padding(points) for points in found]
-    for i, points in enumerate(found):
+def _read_point_sets(
+    X: Any, sample_name: str, row_name: str, column_name: str
+) -> list[np.ndarray]:
+    arrays = [_as_points(sample, f"{sample_name} {i}") for i, sample in enumerate(X)]
+    arrays = [_drop_padding(points) for points in arrays]
+    for i, points in enumerate(arrays):
         if not points.size:
             raise ValueError(
-                f"{what} {i} is empty: leave it out, it has no {rows} to compare"
+                f"{sample_name} {i} is empty: leave it out, it has no {row_name} to "
+                "compare"
             )
         if not np.isfinite(points).all():
             raise ValueError(
-                f"{what} {i} has NaN or infinity inside: fill it in, e.g. by "
+                f"{sample_name} {i} has NaN or infinity inside: fill it in, e.g. by "
                 "interpolation; only NaN at the end are read as padding"
             )
-        if points.shape[1] != found[0].shape[1]:
+        if points.shape[1] != arrays[0].shape[1]:
             raise ValueError(
-                f"{what} {i} has {points.shape[1]} {columns}, but {what} 0 has "
-                f"{found[0].shape[1]}: samples are arrays ({rows}, {columns})"
+                f"{sample_name} {i} has {points.shape[1]} {column_name}, but "
+                f"{sample_name} 0 has "
+                f"{arrays[0].shape[1]}: samples are arrays ({row_name}, {column_name})"
             )
-    return _of_one_type(found)
+    return _to_common_dtype(arrays)
 
 
-def _one_array(sample: Any, name: str) -> np.ndarray:  # (T, c)
-    array = _numbers(sample, name)
+def _as_points(sample: Any, name: str) -> np.ndarray:  # (T, c)
+    array = _as_numbers(sample, name)
     if array.ndim not in (1, 2):
         raise ValueError(
             f"{name} has shape {array.shape}: it must have one axis, or two for "
@@ -114,8 +118,8 @@ def _one_array(sample: Any, name: str) -> np.ndarray:  # (T, c)
     return array[:, None] if array.ndim == 1 else array
 
 
-def _numbers(sample: Any, name: str) -> np.ndarray:
-    """A sample as an array of real numbers."""
+def _as_numbers(sample: Any, name: str) -> np.ndarray:
+    """Convert a sample to an array of real numbers."""
     try:
         array = to_numpy(sample) if is_array(sample) else np.asarray(sample)
         return np.ascontiguousarray(array, dtype=working_dtype(array.dtype))
@@ -126,34 +130,34 @@ def _numbers(sample: Any, name: str) -> np.ndarray:
         ) from None
 
 
-def _without_padding(points: np.ndarray) -> np.ndarray:  # (T, c)
-    """The steps up to the last one that is not NaN in all channels."""
+def _drop_padding(points: np.ndarray) -> np.ndarray:  # (T, c)
+    """Drop the steps at the end that are NaN in all channels."""
     if not len(points) or not np.isnan(points[-1]).all():
         return points
-    known = np.flatnonzero(~np.isnan(points).all(axis=1))
-    return points[: known[-1] + 1 if len(known) else 0]
+    observed_steps = np.flatnonzero(~np.isnan(points).all(axis=1))
+    return points[: observed_steps[-1] + 1 if len(observed_steps) else 0]
 
 
-def _of_one_type(found: list[np.ndarray]) -> list[np.ndarray]:
-    """Arrays in float64 unless all are in float32."""
-    if len({array.dtype for array in found}) < 2:
-        return found
-    return [array.astype(np.float64, copy=False) for array in found]
+def _to_common_dtype(arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """Convert arrays of different types to float64."""
+    if len({array.dtype for array in arrays}) < 2:
+        return arrays
+    return [array.astype(np.float64, copy=False) for array in arrays]
 
 
 def as_matrices(X: Any) -> list[np.ndarray]:  # of (d, d)
-    """Symmetric matrices of one size."""
-    found = [_numbers(sample, f"matrix {i}") for i, sample in enumerate(X)]
-    for i, matrix in enumerate(found):
+    """Read symmetric matrices of one size."""
+    matrices = [_as_numbers(sample, f"matrix {i}") for i, sample in enumerate(X)]
+    for i, matrix in enumerate(matrices):
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
             raise ValueError(
                 f"matrix {i} has shape {matrix.shape}, it must be square: pass an "
                 "array (n, d, d), e.g. from kernlets.datasets.covariances"
             )
-        if matrix.shape != found[0].shape:
+        if matrix.shape != matrices[0].shape:
             raise ValueError(
                 f"matrix {i} has shape {matrix.shape}, but matrix 0 has "
-                f"{found[0].shape}: all must have one size"
+                f"{matrices[0].shape}: all must have one size"
             )
         if not np.isfinite(matrix).all():
             raise ValueError(f"matrix {i} has NaN or infinity: leave it out")
@@ -163,24 +167,25 @@ def as_matrices(X: Any) -> list[np.ndarray]:  # of (d, d)
                 f"matrix {i} has entries up to {largest:.2g}, whose products overflow: "
                 "scale all matrices down"
             )
-        gap = np.abs(matrix - matrix.T).max()
-        if gap > ASYMMETRY * largest:
+        asymmetry = np.abs(matrix - matrix.T).max()
+        if asymmetry > ASYMMETRY * largest:
             raise ValueError(
-                f"matrix {i} is not symmetric, entries differ by up to {gap:.2g}: "
+                f"matrix {i} is not symmetric, entries differ by up to "
+                f"{asymmetry:.2g}: "
                 "use (A + A.T) / 2 if that is meant"
             )
-    return _of_one_type(found)
+    return _to_common_dtype(matrices)
 
 
 def as_strings(X: Any) -> list[str]:
-    """Strings, or sequences of symbols that are joined to one.
+    """Read strings, or sequences of symbols, which are joined to strings.
 
     Symbols that are whole numbers from 0 on stand for the characters of these numbers.
     """
-    return [_one_string(sample, i) for i, sample in enumerate(X)]
+    return [_as_string(sample, i) for i, sample in enumerate(X)]
 
 
-def _one_string(sample: Any, i: int) -> str:
+def _as_string(sample: Any, i: int) -> str:
     if isinstance(sample, str):
         return str(sample)
     if isinstance(sample, bytes):

@@ -1,8 +1,8 @@
-"""Checks the input of estimators: rows of numbers, checked once.
+"""Check the input of estimators once, and convert it to rows of numbers.
 
-After `check_rows` no algorithm sees anything but rows in their `working_dtype`
-(`arrays.py`), whatever the container: rows on disk or on a cluster that are stored in
-another type become a source that converts them as they are read.
+`check_rows` returns rows in their `working_dtype` (`arrays.py`), whatever the
+container: rows on disk or on a cluster that are stored in another type become a source
+that converts them when they are read.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from .arrays import (
     to_device,
     working_dtype,
 )
-from .cluster import dask_objects, dask_rows
 from .columns import check_columns, columns_error
-from .lazy_rows import LazyRows, check_memory, is_elsewhere, is_stored
-from .masks import unmasked
-from .reading import HostRows, Incomplete, no_rows, refuse_infinite
-from .room import gpu_of, gpu_room
+from .lazy_rows import LazyRows, check_memory, is_lazy, is_lazy_or_dask
+from .load_dask import dask_objects, dask_rows
+from .masks import masked_to_nan
+from .memory_limits import gpu_memory_limit, gpu_of
+from .read_blocks import HostRows, MemmapWithMissing, empty_rows, refuse_infinite
 from .rows import Blocks, is_blocks
 
-HELD = 2  # rows of up to this part of what a call may take are moved to a GPU at once
+GPU_ROWS_SHARE = 2  # a GPU gets all rows at once up to this part of its memory limit
 
-_checked: ContextVar[Any] = ContextVar("checked", default=None)
+_trusted_rows: ContextVar[Any] = ContextVar("checked", default=None)
 
 
 def check_rows(
@@ -61,51 +61,50 @@ def check_rows(
     like: Array | None = None,
     allow_nan: bool = False,
 ) -> Array:
-    """X as a finite two-dimensional floating-point array, or an error with advice.
+    """Convert X to a finite two-dimensional floating-point array, or raise with advice.
 
-    With `allow_nan` an entry of dense rows may be NaN, which means unknown, and masked
-    entries of `numpy.ma` arrays become NaN; infinities are refused all the same.
+    With `allow_nan` an entry of dense rows may be NaN, which means missing, and masked
+    entries of `numpy.ma` arrays become NaN. Infinities are always refused.
 
-    Memory maps of floating-point numbers are not read here: their blocks are checked
-    as they are used. With `by_blocks` the same holds for `LazyRows`, which memory maps
-    of other numbers become, and with `lazy` for Dask arrays as well; without it rows
-    are read, and Dask arrays refused. With `whole` rows on disk that are more than the
-    memory option are refused.
+    Memory maps of floating-point numbers are not read here, because their blocks are
+    checked when they are read. With `by_blocks` the same holds for `LazyRows`, to which
+    memory maps of other numbers are converted, and with `lazy` also for Dask arrays.
+    Without them `LazyRows` are read, and Dask arrays refused. With `whole` rows on disk
+    that need more than the memory option are refused.
 
-    The rows are brought to the library, device and dtype of `like`, an array of the
-    fitted model that they are for. Without it they stay where they are, or go to the
-    device in the options.
+    The rows are converted to the library, device and dtype of `like`, an array of the
+    fitted model. Without it they go to the device in the options, if there is one.
 
-    Rows that were `handed_down` are not checked again.
+    Inside `trust_checked_rows` its rows are not checked again.
     """
-    if X is _checked.get() and is_array(X) and not is_stored(X):
+    if X is _trusted_rows.get() and is_array(X) and not is_lazy(X):
         check_features(estimator, _check_shape(X, ensure_min_samples), reset)
-        return _brought_to(X, like, streamed, allow_nan)
-    X = unmasked(X)
+        return _move_like_model(X, like, streamed, allow_nan)
+    X = masked_to_nan(X)
     if is_dask(X):
         rows = _check_dask(estimator, X, reset, ensure_min_samples, lazy, like)
-        return _with_gaps(rows) if allow_nan else rows
+        return _allow_missing(rows) if allow_nan else rows
     if is_blocks(X):
         raise TypeError(
             f"X is a {type(X).__name__}, but {type(estimator).__name__} needs all rows "
             "in one array here: pass np.concatenate(list(X)), or learn from blocks "
             "with MOD, KSVD(update='ksvd-parallel') or OnlineDictionary"
         )
-    X = _left_on_host(X, like)
+    X = _keep_large_on_host(X, like)
     if has_sparse_blocks(X) or (is_sparse(X) and not accept_sparse):
         raise TypeError(_sparse_advice(estimator))
     if is_torch(X) and str(X.layout) != "torch.strided":
         raise TypeError("X is a sparse tensor: pass X.to_dense()")
     is_tensor, for_gpu = is_torch(X), _gpu_for(X, like) is not None
-    if is_tensor or is_stored(X):
+    if is_tensor or is_lazy(X):
         check_features(estimator, _check_shape(X, ensure_min_samples), reset)
-        X = as_float(X) if is_tensor else _stored_rows(X, like, allow_nan)
+        X = as_float(X) if is_tensor else _convert_when_read(X, like, allow_nan)
     else:
         _refuse_no_columns(X)
         X = check_columns(X)
-        # infinity is refused
+        # numbers that overflow here are refused as infinite
         finite = "allow-nan" if allow_nan else True
-        with np.errstate(over="ignore", invalid="ignore"), advised(estimator, X):
+        with np.errstate(over="ignore", invalid="ignore"), advise_on_nan(estimator, X):
             X = validate_data(
                 estimator,
                 X,
@@ -116,11 +115,11 @@ def check_rows(
                 ensure_all_finite=False if for_gpu else finite,
             )
     if allow_nan and sparse.issparse(X):
-        refuse_infinite(X)  # a sparse row has zeros, and nothing that is unknown
-    unread = isinstance(X, LazyRows) and not (lazy or by_blocks)
-    if unread or whole:
+        refuse_infinite(X)  # sparse rows may have no missing entries
+    is_unread_lazy = isinstance(X, LazyRows) and not (lazy or by_blocks)
+    if is_unread_lazy or whole:
         check_memory(X, type(estimator).__name__)
-    X = _brought_to(X[:] if unread else X, like, streamed, allow_nan)
+    X = _move_like_model(X[:] if is_unread_lazy else X, like, streamed, allow_nan)
     if is_tensor or for_gpu:
         refuse_infinite(X, allow_nan=allow_nan)
     load_solvers(X)
@@ -163,7 +162,7 @@ def _sparse_advice(estimator: Any) -> str:
 
 
 def _refuse_no_columns(X: Any) -> None:
-    """The error of scikit-learn, which does not get that far with a frame."""
+    """Raise scikit-learn's error, which scikit-learn itself raises only for arrays."""
     shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) == 2 and shape[1] == 0:
         raise ValueError(
@@ -173,17 +172,17 @@ def _refuse_no_columns(X: Any) -> None:
 
 
 @contextmanager
-def handed_down(X: Any) -> Iterator[Any]:
-    """X, which `check_rows` has returned, for estimators that need not check it again.
+def trust_checked_rows(X: Any) -> Iterator[Any]:
+    """Let estimators inside accept X, a result of `check_rows`, without checking it.
 
-    They still compare the number of features. Only this very array is trusted, and
-    only while the block runs.
+    They still compare the number of features. Only this object is trusted, and only
+    inside the context.
     """
-    token = _checked.set(X)
+    token = _trusted_rows.set(X)
     try:
         yield X
     finally:
-        _checked.reset(token)
+        _trusted_rows.reset(token)
 
 
 def check_source(
@@ -195,41 +194,41 @@ def check_source(
     like: Array | None = None,
     allow_nan: bool = False,
 ) -> Any:
-    """`check_rows` of any source: blocks are checked as they are read.
+    """Apply `check_rows` to any source; blocks are checked when they are read.
 
-    Blocks are converted like the model, or like the first of them. The result can be
-    read again if X can.
+    Blocks are converted to the type of the model, or of the first block. The result
+    can be read repeatedly if X can.
     """
     if not is_blocks(X):
-        keys: dict[str, Any] = {"accept_sparse": accept_sparse, "lazy": True}
-        keys |= {"like": like, "allow_nan": allow_nan}
-        return check_rows(estimator, X, reset=reset, **keys)
+        check_arguments: dict[str, Any] = {"accept_sparse": accept_sparse, "lazy": True}
+        check_arguments |= {"like": like, "allow_nan": allow_nan}
+        return check_rows(estimator, X, reset=reset, **check_arguments)
     if isinstance(X, Iterator):
-        return _checked_blocks(estimator, X, reset, like, allow_nan)
-    again = partial(_checked_blocks, estimator, X, reset, like, allow_nan)
-    return Blocks(again, getattr(X, "n_rows", None))
+        return _check_blocks(estimator, X, reset, like, allow_nan)
+    read_again = partial(_check_blocks, estimator, X, reset, like, allow_nan)
+    return Blocks(read_again, getattr(X, "n_rows", None))
 
 
-def _checked_blocks(
+def _check_blocks(
     estimator: Any, blocks: Any, reset: bool, like: Array | None, allow_nan: bool
 ) -> Iterator[Array]:
-    keys: dict[str, Any] = {"streamed": True, "allow_nan": allow_nan}
+    check_arguments: dict[str, Any] = {"streamed": True, "allow_nan": allow_nan}
     for block in blocks:
-        rows = check_rows(estimator, block, reset=reset, like=like, **keys)
+        rows = check_rows(estimator, block, reset=reset, like=like, **check_arguments)
         if reset:
             like, reset = rows[:0], False
         yield rows
 
 
 def refuse_cluster(X: Any, error: str) -> None:
-    """A TypeError with this text if X is a Dask collection."""
+    """Raise a TypeError with this text if X is a Dask collection."""
     if is_dask(X):
         raise TypeError(error)
 
 
 def is_table(X: Any) -> bool:
     """Whether X can be read as rows of numbers."""
-    if is_torch(X) or is_elsewhere(X):
+    if is_torch(X) or is_lazy_or_dask(X):
         return X.ndim == 2
     if not is_array(X):
         X = np.asarray(X, dtype=None if _is_regular(X) else object)
@@ -246,16 +245,16 @@ def _is_regular(X: Any) -> bool:
 
 
 @contextmanager
-def advised(estimator: Any, X: Any) -> Iterator[None]:
-    """What to do about text, and about NaN in a fit that are fine in new rows."""
+def advise_on_nan(estimator: Any, X: Any) -> Iterator[None]:
+    """Explain errors about text, and about NaN where new rows may have NaN."""
     try:
         yield
     except (TypeError, ValueError) as error:
         refusal = columns_error(X)
         if refusal is not None:
             raise refusal from None
-        known = "contains NaN" in str(error) and get_tags(estimator).input_tags
-        if not known or not known.allow_nan:
+        input_tags = "contains NaN" in str(error) and get_tags(estimator).input_tags
+        if not input_tags or not input_tags.allow_nan:
             raise
         raise ValueError(
             f"X contains NaN: {type(estimator).__name__} takes rows with missing "
@@ -265,41 +264,41 @@ def advised(estimator: Any, X: Any) -> Iterator[None]:
 
 
 def _accepted_types(X: Any) -> Any:
-    """The types that scikit-learn leaves alone; the first is what others become."""
+    """Return the types that scikit-learn does not convert; the first is its target."""
     stored = stored_dtype(X)
     return FLOATS if stored is None else working_dtype(stored)
 
 
-def _stored_rows(X: Any, like: Array | None, allow_nan: bool) -> Any:
-    """Rows on disk, as they are or converted when they are read."""
+def _convert_when_read(X: Any, like: Array | None, allow_nan: bool) -> Any:
+    """Return rows on disk unchanged, or as `LazyRows` that convert them when read."""
     if allow_nan and isinstance(X, np.memmap):
-        X = X.view(Incomplete)
-    block = no_rows(X)  # refuses what is not a number
-    wanted = block if like is None else like[:0]
-    # a memory map must not count as an array if its blocks are of another kind
+        X = X.view(MemmapWithMissing)
+    block = empty_rows(X)  # raises if X has no numbers
+    model_rows = block if like is None else like[:0]
+    # blocks may have another library or byte order than the memory map itself
     is_exact = isinstance(X, LazyRows) or _is_alike(block, X[:0])
-    if is_exact and _is_alike(block, wanted):
+    if is_exact and _is_alike(block, model_rows):
         return X
-    row_bytes = X.shape[1] * (X.dtype.itemsize + wanted.dtype.itemsize)
-    return LazyRows(X, partial(_converted, wanted, allow_nan), row_bytes)
+    row_bytes = X.shape[1] * (X.dtype.itemsize + model_rows.dtype.itemsize)
+    return LazyRows(X, partial(_convert_block, model_rows, allow_nan), row_bytes)
 
 
-def _left_on_host(X: Any, like: Array | None) -> Any:
-    """X; a large array for a GPU as rows whose blocks are moved one by one."""
+def _keep_large_on_host(X: Any, like: Array | None) -> Any:
+    """Return a large array as `HostRows`, whose blocks move to a GPU one by one."""
     device = _gpu_for(X, like)
     if device is None:
         return X
-    is_large = X.nbytes > gpu_room(device) // HELD
+    is_large = X.nbytes > gpu_memory_limit(device) // GPU_ROWS_SHARE
     return X.view(HostRows) if X.ndim == 2 and is_large else X
 
 
 def _gpu_for(X: Any, like: Array | None) -> Any:
-    """The GPU to which a plain array of rows will be moved; None for all others.
+    """Return the GPU to which a NumPy array will be moved, or None.
 
-    It looks for NaN and infinity many times faster than the host.
+    The GPU then checks it for NaN and infinity, many times faster than the host.
     """
     device = options.device if like is None else gpu_of(like)
-    is_plain = isinstance(X, np.ndarray) and X.dtype in FLOATS and not is_stored(X)
+    is_plain = isinstance(X, np.ndarray) and X.dtype in FLOATS and not is_lazy(X)
     return device if is_plain and is_gpu(device) else None
 
 
@@ -310,23 +309,23 @@ def _is_alike(X: Array, like: Array) -> bool:
     return not is_torch(X) or X.device == like.device
 
 
-def _converted(like: Array, allow_nan: bool, block: Array) -> Array:
+def _convert_block(like: Array, allow_nan: bool, block: Array) -> Array:
     if _is_alike(block, like):
         return block
-    with np.errstate(over="ignore"):  # infinity is refused, with advice
+    with np.errstate(over="ignore"):  # infinity is refused below, with advice
         block = as_like(block, like)
     refuse_infinite(block, allow_nan=allow_nan)
     return block
 
 
-def _brought_to(
+def _move_like_model(
     X: Any, like: Array | None, streamed: bool, allow_nan: bool
 ) -> Any:
-    """Rows in memory where the model is, or where the options say."""
+    """Move rows in memory to the device of the model, or of the options."""
     if like is None:
         return to_device(X, streamed)
-    if is_stored(X):
-        return X  # blocks are converted as they are read
+    if is_lazy(X):
+        return X  # blocks are converted when they are read
     if is_torch(like):
         if sparse.issparse(X):
             raise TypeError(
@@ -334,7 +333,7 @@ def _brought_to(
                 "X.toarray()"
             )
         X = to_device(X, streamed)
-    return X if sparse.issparse(X) else _converted(like, allow_nan, X)
+    return X if sparse.issparse(X) else _convert_block(like, allow_nan, X)
 
 
 def _check_dask(
@@ -345,7 +344,7 @@ def _check_dask(
     lazy: bool,
     like: Array | None,
 ) -> Any:
-    """A Dask array of rows with known lengths; its blocks are checked as they are."""
+    """Convert X to a Dask array with known lengths; chunks are checked when read."""
     name = type(estimator).__name__
     if not lazy:
         raise TypeError(
@@ -366,12 +365,12 @@ def _check_dask(
 
 
 def read_samples(X: Any, parse: Callable[[Any], np.ndarray], lazy: bool) -> Any:
-    """`parse` of X; with `lazy`, of each part of a Dask collection where it is made."""
+    """Parse samples; with `lazy`, workers parse the partitions of Dask collections."""
     return dask_objects().as_objects(X, parse) if lazy and is_dask(X) else parse(X)
 
 
-def _with_gaps(X: Any) -> Any:
-    return dask_rows().with_gaps(X)
+def _allow_missing(X: Any) -> Any:
+    return dask_rows().allow_missing(X)
 
 
 def _check_shape(X: Any, ensure_min_samples: int) -> Any:
@@ -390,6 +389,6 @@ def _check_shape(X: Any, ensure_min_samples: int) -> Any:
 
 def check_features(estimator: Any, X: Any, reset: bool) -> None:
     """Store or compare the number of features, and their names if there are any."""
-    # the columns of a Dask dataframe; the width of an array
-    known = X._meta if hasattr(X, "columns") else np.empty((1, *X.shape[1:]))
-    validate_data(estimator, known, reset=reset, skip_check_array=True)
+    # a Dask dataframe has names of columns, an array only their number
+    features = X._meta if hasattr(X, "columns") else np.empty((1, *X.shape[1:]))
+    validate_data(estimator, features, reset=reset, skip_check_array=True)

@@ -1,7 +1,7 @@
-"""Weights of samples: checked, scaled, and how rows are drawn by them.
+"""Check and scale weights of samples, and draw rows by their weights.
 
-A sample of weight w counts as w samples like it: 0 is as good as leaving it out, 2 as
-good as having it twice. None means that all weights are 1.
+A sample of weight w counts as w samples like it: one of weight 0 has no effect, and one
+of weight 2 has the effect of two. None means that all weights are 1.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import numpy as np
 
 from ..core import Array
 from .arrays import as_like, index_like, is_array, is_dask, to_numpy
-from .lazy_rows import is_elsewhere
+from .lazy_rows import is_lazy_or_dask
 from .rows import is_blocks
 
 Weights = np.ndarray | None  # (n,) float64
-MOST_NUMBERS = 10**7  # row numbers that `counted_rows` repeats
+MOST_NUMBERS = 10**7  # `row_numbers_by_weight` returns at most so many
 
 
-def checked_weights(sample_weight: Any, X: Any) -> Weights:  # (n,)
-    """Weights of the rows of X as float64; None if all of them are 1."""
+def check_weights(sample_weight: Any, X: Any) -> Weights:  # (n,)
+    """Return the weights of the rows of X as float64, or None if all of them are 1."""
     if sample_weight is None:
         return None
     if is_blocks(X) or is_dask(X):
@@ -33,8 +33,8 @@ def checked_weights(sample_weight: Any, X: Any) -> Weights:  # (n,)
     n = X.shape[0]
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n, float(sample_weight))
-    found = to_numpy(sample_weight) if is_array(sample_weight) else sample_weight
-    weights = np.asarray(found, dtype=np.float64)
+    values = to_numpy(sample_weight) if is_array(sample_weight) else sample_weight
+    weights = np.asarray(values, dtype=np.float64)
     if weights.ndim != 1:
         raise ValueError(
             f"Sample weights must be 1D array or scalar: sample_weight has shape "
@@ -56,30 +56,32 @@ def _refuse_impossible(weights: np.ndarray) -> None:
         raise ValueError("sample_weight is zero for all samples: nothing to learn from")
 
 
-def kept(X: Any, weights: Weights) -> np.ndarray | None:
-    """Numbers of the rows to learn from; None for all of them.
+def nonzero_weight_rows(X: Any, weights: Weights) -> np.ndarray | None:
+    """Return the numbers of the rows with a weight above 0, or None for all rows.
 
-    Rows of weight zero are left out of arrays in memory. Elsewhere they are read and
-    have no effect.
+    Rows of weight zero are dropped from arrays in memory only. On disk or on a cluster
+    they are read and have no effect.
     """
-    if weights is None or weights.all() or is_elsewhere(X):
+    if weights is None or weights.all() or is_lazy_or_dask(X):
         return None
     return np.flatnonzero(weights)
 
 
-def without_zeros(X: Any, weights: Weights) -> tuple[Any, Weights]:
-    """Rows in memory without those of weight zero."""
-    rows = kept(X, weights)
+def drop_zero_weights(X: Any, weights: Weights) -> tuple[Any, Weights]:
+    """Drop rows of weight zero from rows in memory."""
+    rows = nonzero_weight_rows(X, weights)
     if rows is None or weights is None:
         return X, weights
-    left = weights[rows]
-    return X[index_like(rows, X)], None if (left == 1).all() else left
+    positive_weights = weights[rows]
+    return X[index_like(rows, X)], None if (
+        positive_weights == 1
+    ).all() else positive_weights
 
 
-def at_least_one(weights: Weights) -> Weights:
-    """The weights, divided by their mean if that is below 1.
+def weights_as_counts(weights: Weights) -> Weights:
+    """Divide the weights by their mean if it is below 1.
 
-    Uses of atoms are counted in samples, and weights that sum to 1 are no counts.
+    The use of atoms is counted in samples, and weights that sum to 1 are no counts.
     """
     if weights is None:
         return None
@@ -89,20 +91,21 @@ def at_least_one(weights: Weights) -> Weights:
 
 
 def are_whole(weights: np.ndarray) -> bool:
-    """Whether weights are numbers of samples."""
+    """Whether all weights are whole numbers."""
     return bool((weights == np.floor(weights)).all())
 
 
-def n_weighted(weights: Weights, n: int) -> int:
-    """How many samples n rows count for."""
+def n_weighted_samples(weights: Weights, n: int) -> int:
+    """Return how many samples n rows count for."""
     return n if weights is None else int(weights.sum())
 
 
 def draw_rows(n: int, m: int, rng: np.random.Generator, weights: Weights) -> np.ndarray:
-    """Numbers of m of n rows, drawn without putting back.
+    """Draw the numbers of m of n rows without replacement.
 
-    Of whole weights the draw is that from rows that are repeated in their places; so a
-    row may be drawn as often as it counts. Else the probability is the weight.
+    With whole weights the draw is the same as from repeated rows, so a row may be drawn
+    as often as its weight says. With other weights a row is drawn at most once, with a
+    probability proportional to its weight.
     """
     if weights is None:
         return rng.choice(n, m, replace=False)
@@ -113,15 +116,15 @@ def draw_rows(n: int, m: int, rng: np.random.Generator, weights: Weights) -> np.
 
 
 def n_drawable(weights: np.ndarray) -> int:
-    """How many rows `draw_rows` can draw."""
+    """Return how many rows `draw_rows` can draw."""
     return int(weights.sum() if are_whole(weights) else np.count_nonzero(weights))
 
 
-def counted_rows(n: int, weights: Weights) -> np.ndarray:
-    """Row numbers, each as often as it counts, for statistics of a sample of rows.
+def row_numbers_by_weight(n: int, weights: Weights) -> np.ndarray:
+    """Repeat row numbers by their weights, for statistics of a sample of rows.
 
-    Of weights that are not whole or very large, numbers evenly spread over their sum
-    stand for all.
+    If weights are not whole or very large, the result has row numbers at evenly spaced
+    quantiles of the weights.
     """
     if weights is None:
         return np.arange(n)
@@ -129,32 +132,34 @@ def counted_rows(n: int, weights: Weights) -> np.ndarray:
     if are_whole(weights) and total <= MOST_NUMBERS:
         return np.repeat(np.arange(n), weights.astype(np.intp))
     m = max(4 * n, 4096)
-    places = (np.arange(m) + 0.5) * (total / m)
-    numbers = np.searchsorted(np.cumsum(weights), places, side="right")
+    quantiles = (np.arange(m) + 0.5) * (total / m)
+    numbers = np.searchsorted(np.cumsum(weights), quantiles, side="right")
     return np.minimum(numbers, np.flatnonzero(weights)[-1])  # rounding of the sum
 
 
-def of_rows(weights: Weights, first: int, n: int, like: Array) -> Array | None:  # (n,)
-    """The weights of n rows from the first one on, in the type of `like`."""
+def weights_of_rows(
+    weights: Weights, first: int, n: int, like: Array
+) -> Array | None:  # (n,)
+    """Return the weights of rows first..first+n in the type of `like`."""
     return None if weights is None else as_like(weights[first : first + n], like)
 
 
-def repeated(n: int, sample_weight: Weights, who: str) -> np.ndarray | None:
-    """Row numbers with each as often as its weight says; None for all once.
+def repeat_by_weight(n: int, sample_weight: Weights, caller: str) -> np.ndarray | None:
+    """Repeat row numbers by their whole weights; None means that all weights are 1.
 
-    For methods that take one sample after another, or compare samples with each other:
-    they are weighted in this way only.
+    Methods that take one sample after another, or compare samples with each other,
+    have no other way to use weights.
     """
     if sample_weight is None:
         return None
     if not are_whole(sample_weight):
         raise ValueError(
-            f"sample_weight must be whole numbers for {who}, which repeats samples: "
+            f"sample_weight must be whole numbers for {caller}, which repeats samples: "
             "round them, or use a learner such as KSVD or MOD, which takes any weights"
         )
     return np.repeat(np.arange(n), sample_weight.astype(np.intp))
 
 
-def by_name(weights: Weights) -> dict[str, np.ndarray]:
-    """The weights for a digest of what a fit depends on, if there are any."""
+def weights_for_digest(weights: Weights) -> dict[str, np.ndarray]:
+    """Return the weights, if there are any, as an item of a digest of a fit's input."""
     return {} if weights is None else {"weights": weights}

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from .convergence import warned_once
-from .room import told_when_full
+from .convergence import warn_once_at_end
+from .memory_limits import advise_when_full
 from .scale import quiet
 from .threads import serial_blas
 
@@ -21,10 +21,10 @@ def at_work() -> Iterator[None]:
     One warning tells of all iterations without convergence.
     """
     with (
-        warned_once(),
+        warn_once_at_end(),
         serial_blas,
         quiet(),
-        told_when_full(),
+        advise_when_full(),
         advise_when_unsolvable(),
     ):
         yield

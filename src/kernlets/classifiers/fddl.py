@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import as_like, empty, index_like, namespace, row_norms
 from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
 from ..backend.convergence import warn_unfinished
-from ..backend.masks import has_gaps
+from ..backend.masks import has_missing
 from ..backend.random import generator
 from ..backend.rows import map_rows
 from ..backend.scale import quiet
@@ -277,7 +277,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
 
     def _fill_missing(self, X: Array) -> Array:
         """Replace missing values by those that the codes over all atoms represent."""
-        if not has_gaps(X):
+        if not has_missing(X):
             return X
         codes = encode(self.dictionary_, self.coder_, X)
         return fill_by_codes(self.dictionary_, codes, X)

@@ -24,7 +24,7 @@ from ..backend.arrays import (
     namespace,
     row_norms,
 )
-from ..backend.block_loop import slices
+from ..backend.block_loop import block_slices
 from ..backend.codes import to_csr
 from ..backend.scale import peaks, power_of_two
 from ..backend.sparse_rows import as_dense
@@ -73,7 +73,7 @@ class ClassLayout:
         return [
             (c, slice(rows.start + block.start, rows.start + block.stop))
             for c, rows in enumerate(self.rows)
-            for block in slices(rows.stop - rows.start, row_bytes, like)
+            for block in block_slices(rows.stop - rows.start, row_bytes, like)
         ]
 
 

@@ -14,38 +14,38 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, namespace, to_numpy
-from ..backend.block_loop import whole_groups
+from ..backend.block_loop import keep_groups_together
 from ..backend.callbacks import part_of
 from ..backend.constraints import LEARNER
 from ..backend.estimator import Estimator
-from ..backend.fill import at_hand, mean_filled_rows
 from ..backend.labels import label_classes, label_values
-from ..backend.lazy_rows import fit_together
+from ..backend.lazy_rows import n_parts_at_once
+from ..backend.missing_rows import all_in_memory, fill_rows_with_means
 from ..backend.random import generator
 from ..backend.rows import (
-    collected,
+    apply_to_blocks,
+    apply_to_rows,
+    evenly_spaced_rows,
     first_block,
-    in_memory,
     is_blocks,
+    load_row_subset,
+    load_values,
     map_rows,
-    over_blocks,
-    over_rows,
-    row_width,
-    spread_rows,
-    with_columns,
+    n_columns,
+    with_selectable_columns,
 )
 from ..backend.scale import least_energy, quiet
 from ..backend.text import printable
 from ..backend.threads import parallel
-from ..backend.validation import handed_down
+from ..backend.validation import trust_checked_rows
 from ..backend.weights import (
     Weights,
-    at_least_one,
-    checked_weights,
-    counted_rows,
-    kept,
-    n_weighted,
-    without_zeros,
+    check_weights,
+    drop_zero_weights,
+    n_weighted_samples,
+    nonzero_weight_rows,
+    row_numbers_by_weight,
+    weights_as_counts,
 )
 from ..config import options
 from ..core import Array, Dictionary, Kernel, SparseCoder, SparseCodes
@@ -166,9 +166,11 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self._validate_params()
         learner = self._learner()
         kernel = kernel_of(learner)
-        allow_nan = _learns_from_nan(learner) or (takes_gaps(kernel) and at_hand(X))
+        allow_nan = _learns_from_nan(learner) or (
+            takes_gaps(kernel) and all_in_memory(X)
+        )
         X = check_labelled_rows(self, X, kernel, allow_nan)
-        weights = at_least_one(checked_weights(sample_weight, X))
+        weights = weights_as_counts(check_weights(sample_weight, X))
         used_rows = None
         if not isinstance(kernel, Precomputed):  # new samples need all of its columns
             X, y, weights, used_rows = _used_rows(X, y, weights)
@@ -196,7 +198,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         jobs = list(
             zip(range(len(counts)), counts, seeds, checkpoint_folders, strict=True)
         )
-        max_concurrent = fit_together(X, split.counts.max() / split.counts.sum())
+        max_concurrent = n_parts_at_once(X, split.counts.max() / split.counts.sum())
         # If a cluster does the work, these threads only wait for it.
         with options(n_threads=split.n_concurrent or options.n_threads):
             self.learners_ = parallel(fit_class, jobs, max_concurrent)
@@ -223,9 +225,9 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
 
         It is then a tenth of the mean residual over the nearest other class.
         """
-        weighted_rows = counted_rows(X.shape[0], weights)
-        sample = weighted_rows[spread_rows(len(weighted_rows), N_SAMPLED)]
-        rows, sample_positions = in_memory(X, sample)
+        weighted_rows = row_numbers_by_weight(X.shape[0], weights)
+        sample = weighted_rows[evenly_spaced_rows(len(weighted_rows), N_SAMPLED)]
+        rows, sample_positions = load_row_subset(X, sample)
         residuals = to_numpy(self._residuals(rows[sample_positions]))
         residuals[np.arange(len(sample)), class_indices[sample]] = np.inf
         rival_residual = float(residuals.min(axis=1).mean())
@@ -249,7 +251,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         is_first_call = not hasattr(self, "learners_")
         nan_option = {"allow_nan": getattr(learner, "_streams_gaps", False)}
         X = check_samples(self, X, kernel, reset=is_first_call, **nan_option)
-        X, y, weights, _ = _used_rows(X, y, checked_weights(sample_weight, X))
+        X, y, weights, _ = _used_rows(X, y, check_weights(sample_weight, X))
         labels = check_labels(self, y, X.shape[0], min_classes=1)
         if is_first_call:
             learner = bind_kernel(learner, completed_rows(X, weights), weights)
@@ -260,7 +262,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
             class_learner, rows = job
             if len(rows):
                 class_weights = None if weights is None else weights[rows]
-                with handed_down(take_samples(X, rows, kernel)) as X_c:
+                with trust_checked_rows(take_samples(X, rows, kernel)) as X_c:
                     if not hasattr(class_learner, "n_features_in_"):
                         _set_defaults(
                             class_learner,
@@ -331,12 +333,12 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self._check_all_fitted()
         kernel = _fitted_kernel(self.learners_[0])
         if is_stream(X, kernel):
-            return over_blocks(self.residuals, X)
+            return apply_to_blocks(self.residuals, X)
         like = getattr(self.learners_[0], "_model_array", None)
         X = check_samples(self, X, kernel, lazy=True, like=like, allow_nan=True)
         if isinstance(kernel, Precomputed):  # each class takes columns of the matrix
-            return self._residuals(with_columns(X, type(self).__name__))
-        return over_rows(copy(self)._residuals, X, 4 * 8 * row_width(X))
+            return self._residuals(with_selectable_columns(X, type(self).__name__))
+        return apply_to_rows(copy(self)._residuals, X, 4 * 8 * n_columns(X))
 
     def _residuals(self, X: Array) -> Array:  # (n, n_classes)
         by_matrix = isinstance(_fitted_kernel(self.learners_[0]), Precomputed)
@@ -352,7 +354,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
             row_bytes = max(
                 dictionary.row_bytes for dictionary, _ in class_dictionaries
             )
-            with whole_groups(self.learners_[0].coder_):
+            with keep_groups_together(self.learners_[0].coder_):
                 residuals = map_rows(
                     partial(_block_residuals, class_dictionaries), X, row_bytes
                 )
@@ -363,7 +365,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         """Compute residuals by `reconstruction_error` of each learner."""
         columns = []
         for learner, rows in zip(self.learners_, self.class_rows_, strict=True):
-            with handed_down(X[:, rows] if by_matrix else X) as X_c:
+            with trust_checked_rows(X[:, rows] if by_matrix else X) as X_c:
                 columns.append(learner.reconstruction_error(X_c, per_sample=True))
         return namespace(columns[0]).stack(columns, axis=1)
 
@@ -385,7 +387,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
                 X = check_samples(self, X, kernel, lazy=True, like=like, allow_nan=True)
         codes = []
         for learner, rows in zip(self.learners_, self.class_rows_, strict=True):
-            with handed_down(X[:, rows] if by_matrix else X) as samples:
+            with trust_checked_rows(X[:, rows] if by_matrix else X) as samples:
                 codes.append(learner.encode(samples))
         return side_by_side(codes)
 
@@ -405,7 +407,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         must be frequencies.
         """
         residuals = self.residuals(X)  # first, because it checks that this is fitted
-        return over_rows(partial(_softmax, self.temperature_), residuals)
+        return apply_to_rows(partial(_softmax, self.temperature_), residuals)
 
     def __sklearn_tags__(self) -> Any:
         kernel = kernel_of(self.learner)
@@ -434,18 +436,18 @@ class UsedRows(NamedTuple):
 
 def _used_rows(X: Any, y: Any, weights: Weights) -> UsedRows:
     """Drop rows of weight zero and their labels, if the rows are in memory."""
-    row_numbers = kept(X, weights)
+    row_numbers = nonzero_weight_rows(X, weights)
     if row_numbers is None or y is None:
         return UsedRows(X, y, weights, None)
     labels = label_values(y)
     if len(labels) != X.shape[0]:
         return UsedRows(X, y, weights, None)  # the labels are refused later
-    X, weights = without_zeros(X, weights)
+    X, weights = drop_zero_weights(X, weights)
     return UsedRows(X, labels[row_numbers], weights, row_numbers)
 
 
 def _n_weighted_rows(rows: np.ndarray, weights: Weights) -> int:
-    return n_weighted(None if weights is None else weights[rows], len(rows))
+    return n_weighted_samples(None if weights is None else weights[rows], len(rows))
 
 
 def _learns_from_nan(learner: Any) -> bool:
@@ -527,7 +529,7 @@ def _warn_of_small_classes(learner: BaseEstimator, counts: np.ndarray) -> None:
 def _fit_learner(learner: Any, X: Any, weights: Weights) -> Any:
     """Fit a learner to the checked rows of a class."""
     weight_arguments = () if weights is None else (None, weights)
-    with handed_down(X):
+    with trust_checked_rows(X):
         learner.fit(X, *weight_arguments)
     return learner
 
@@ -559,9 +561,9 @@ def _n_usable(kernel: Kernel | None, X: Any, n_samples: int, weights: Weights) -
     """Count the rows of a class that can be atoms; of a stream, return all rows."""
     if is_blocks(X):
         return n_samples
-    weights = at_least_one(weights)
+    weights = weights_as_counts(weights)
     if kernel is None:
-        return NonzeroRows.find(mean_filled_rows(X, weights)).count(weights)
-    energies = collected(map_rows(kernel.diag, X, 8 * row_width(X)))
+        return NonzeroRows.find(fill_rows_with_means(X, weights)).count(weights)
+    energies = load_values(map_rows(kernel.diag, X, 8 * n_columns(X)))
     usable = to_numpy(energies > 0)
     return int(usable.sum() if weights is None else weights[usable].sum())

@@ -20,10 +20,10 @@ import typer
 from sklearn.base import is_classifier, is_outlier_detector
 
 from ..backend.lazy_rows import COPIES
-from ..backend.masks import has_gaps
+from ..backend.masks import has_missing
 from ..backend.pipelines import last_step, steps_of, takes_gaps
 from ..backend.row_names import set_row_names
-from ..backend.rows import come_in_blocks, count_rows, fit_at_once
+from ..backend.rows import comes_in_blocks, count_rows, fits_in_memory
 from ..backend.text import size_text
 from ..classifiers import ResidualClassifier
 from ..classifiers.coding import CodingClassifier
@@ -91,7 +91,7 @@ def fit_model(
         raise ValueError("--test and --holdout are two ways to score: give one of them")
     train = source.read()
     recipe, scaling = recipe.scaled_for(train)
-    model = recipe.build(train.y is not None, has_gaps(train.X))
+    model = recipe.build(train.y is not None, has_missing(train.X))
     changes = suit_memory(model, train, recipe.method)
     if is_classifier(model) and isinstance(train.y, np.ndarray):
         _check_classes(source.name, train.y)
@@ -168,7 +168,7 @@ def _fit_facts(
 
 def _missing_facts(model: Any, rows: Table) -> dict[str, str]:
     """Return the share of missing cells, and how the model treats them."""
-    if not has_gaps(rows.X):
+    if not has_missing(rows.X):
         return {}
     is_imputed = isinstance(steps_of(model)[0], DictionaryImputer)
     treatment = "filled in over similar rows" if is_imputed else "taken as unknown"
@@ -275,8 +275,8 @@ def suit_memory(model: Any, rows: Table, method: str) -> dict[str, str]:
     learner = _learner(model)
     if not _needs_all_rows(learner, rows):
         return {}
-    n_bytes = 0 if come_in_blocks(rows.X) else _needed_bytes(model, rows)
-    if fit_at_once(rows.X, n_bytes):
+    n_bytes = 0 if comes_in_blocks(rows.X) else _needed_bytes(model, rows)
+    if fits_in_memory(rows.X, n_bytes):
         return {}
     if type(learner) is KSVD and learner.update == "ksvd" and not learner.steady:
         _set_learner(model, KSVD(**{**learner.get_params(), "update": PARALLEL_UPDATE}))
@@ -313,7 +313,7 @@ def _needs_all_rows(learner: Any, rows: Table) -> bool:
     """
     if isinstance(learner, LinearAtoms):
         return learner._needs_all_codes()
-    if come_in_blocks(rows.X):
+    if comes_in_blocks(rows.X):
         return not isinstance(learner, BudgetKernelDL)
     return isinstance(learner, CodingClassifier)
 

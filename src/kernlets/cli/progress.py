@@ -22,7 +22,7 @@ from rich.text import Text
 from sklearn.pipeline import Pipeline
 
 from ..backend.pipelines import last_step
-from ..backend.reading import watching
+from ..backend.read_blocks import report_rows_to
 from ..sklearn_base import BaseEstimator
 
 
@@ -59,7 +59,7 @@ def fit_with_progress(
     """
     final_step = last_step(model)
     total = n_rows and n_rows * _n_iterations(final_step)
-    with rows_progress("fitting", total, quiet) as bar, watching(bar.advance):
+    with rows_progress("fitting", total, quiet) as bar, report_rows_to(bar.advance):
         if isinstance(model, Pipeline):
             _with_announcements(model, bar, total).fit(X, y)
         else:

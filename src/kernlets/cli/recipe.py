@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from ..backend.arrays import to_numpy
 from ..backend.names import guess, similar
 from ..backend.pipelines import steps_of, takes_gaps
-from ..backend.rows import first_block, spread_rows, take_rows
+from ..backend.rows import evenly_spaced_rows, first_block, take_rows
 from ..backend.validation import check_rows
 from ..classifiers import AutoDictionaryClassifier, ResidualClassifier
 from ..datasets import Table
@@ -278,7 +278,7 @@ def _bounds(X: Any) -> tuple[np.ndarray, np.ndarray]:  # (p,), (p,)
     """Return the smallest and largest entry of each column in a sample of rows."""
     first_rows, _ = first_block(X)
     X = check_rows(UnitNorm(), first_rows, reset=True, lazy=True, allow_nan=True)
-    sample = to_numpy(take_rows(X, spread_rows(X.shape[0])))
+    sample = to_numpy(take_rows(X, evenly_spaced_rows(X.shape[0])))
     is_observed = ~np.isnan(sample)
     sample = sample[:, is_observed.any(axis=0)]
     return np.nanmin(sample, axis=0), np.nanmax(sample, axis=0)

@@ -17,7 +17,7 @@ import numpy as np
 from ..backend.atomic import atomic_write
 from ..backend.block_loop import stacked_rows
 from ..backend.lazy_rows import LazyRows
-from ..backend.rows import Blocks, iter_blocks, no_blocks
+from ..backend.rows import Blocks, iter_blocks, no_blocks_error
 from ..config import options
 from .errors import DataFileError, optional_import, reading, refuse_special
 from .find_columns import label_column
@@ -240,7 +240,7 @@ def write_rows(path: str | Path | IO[bytes], X: Any) -> int:
             n_rows += len(block)
             file.write(block.data)
         if empty_block is None:
-            raise no_blocks()
+            raise no_blocks_error()
         file.seek(start)
         _write_header(
             file, empty_block, n_rows

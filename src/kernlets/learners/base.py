@@ -15,15 +15,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import to_numpy
-from ..backend.block_loop import whole_groups
+from ..backend.block_loop import keep_groups_together
 from ..backend.constraints import AT_LEAST_1
 from ..backend.estimator import Estimator
 from ..backend.rows import (
+    apply_to_rows,
+    apply_to_source,
     is_one_array,
     map_rows,
-    no_blocks,
-    over_each,
-    over_rows,
+    no_blocks_error,
     sum_rows,
 )
 from ..backend.validation import check_rows, refuse_cluster
@@ -123,7 +123,7 @@ class DictionaryLearner(
 
     def _new_rows(self, X: Any) -> Any:
         """Return the new samples, checked; blocks are checked as they are read."""
-        return over_each(self._check_new_samples, X)
+        return apply_to_source(self._check_new_samples, X)
 
     def _n_atoms(self, n_usable: int, n_features: int, n_least: int = 0) -> int:
         """Return `n_components` or its default: n_usable / 4, at least `n_least`."""
@@ -198,10 +198,10 @@ class DictionaryLearner(
             (map_rows, _squared_residuals) if per_sample else (sum_rows, _error_sums)
         )
         compute = partial(compute, self.dictionary_, self.coder_)
-        with whole_groups(self.coder_):
+        with keep_groups_together(self.coder_):
             errors = apply(compute, self._new_rows(X), self.dictionary_.row_bytes)
         if errors is None:
-            raise no_blocks()
+            raise no_blocks_error()
         return errors if per_sample else float(errors[0] / errors[1])
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -243,12 +243,12 @@ def codes_of_rows(
 ) -> Any:  # (n, m)
     """Compute codes where the rows are; `LazyRows` if they do not fit into memory."""
     encode_block = partial(_encode_block, dictionary, coder, sparse_output)
-    with whole_groups(coder):
+    with keep_groups_together(coder):
         return map_rows(encode_block, X, 2 * dictionary.row_bytes)
 
 
 def map_codes(compute: Callable[..., Array], codes: Any, weights: Array) -> Any:
     """Compute f(weights, codes) for codes in memory, in blocks or on a cluster."""
-    return over_rows(
+    return apply_to_rows(
         partial(compute, weights), codes, row_bytes=16 * sum(weights.shape)
     )

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.masks import has_gaps
-from ..backend.weights import Weights, by_name
+from ..backend.masks import has_missing
+from ..backend.weights import Weights, weights_for_digest
 from ..core import Array, AtomUpdate, Dictionary, SparseCoder
 from ..persistence.checkpoint import Checkpoint
 from ..pursuits import resolve_coder
@@ -60,7 +60,7 @@ class BatchLearner(DictionaryLearner):
         With other starts the best of all is returned (`MultiStart`).
         """
         self.coder_ = self._coder(start.n_atoms, n_features)
-        inputs = {"samples": X, "start": start, **by_name(weights)}
+        inputs = {"samples": X, "start": start, **weights_for_digest(weights)}
         checkpoint = Checkpoint.of(self, **inputs)
         update, schedule = self._atom_update(), Schedule.of(self)
         alternation_class = CodeAndUpdate
@@ -112,7 +112,7 @@ def ksvd_update(
 
 def check_monotone_fit(coder: SparseCoder, X: Array) -> None:
     """Refuse a coder and samples for which ``steady=True`` cannot compare codes."""
-    if has_gaps(X):
+    if has_missing(X):
         raise ValueError(
             "steady=True needs rows without missing values: fill them in, e.g. with "
             "kernlets.DictionaryImputer, or leave steady out"

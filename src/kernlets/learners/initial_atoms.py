@@ -17,7 +17,7 @@ from ..backend.arrays import (
     to_numpy,
 )
 from ..backend.clipping import clipped
-from ..backend.fill import at_hand
+from ..backend.missing_rows import all_in_memory
 from ..backend.rows import sum_rows, take_rows
 from ..backend.scale import (
     all_finite,
@@ -27,7 +27,7 @@ from ..backend.scale import (
     quiet,
     unit_rows,
 )
-from ..backend.weights import Weights, draw_rows, n_drawable, of_rows
+from ..backend.weights import Weights, draw_rows, n_drawable, weights_of_rows
 from ..clustering import lloyd
 from ..core import Array
 
@@ -60,7 +60,7 @@ def atoms_from_array(init: Any, X: Any) -> Array:  # (m, p)
 
 def _check_range_in_memory(X: Any) -> None:
     """Check the range of rows in memory; other rows are checked when they are coded."""
-    if at_hand(X):
+    if all_in_memory(X):
         check_range(X)
 
 
@@ -208,7 +208,7 @@ def _gram(X: Any, weights: Weights) -> Array:  # (n, p) -> (p, p)
     """Compute XᵀX, or XᵀWX."""
 
     def gram(block: Array, first: int = 0) -> Array:
-        block_weights = of_rows(weights, first, block.shape[0], block)
+        block_weights = weights_of_rows(weights, first, block.shape[0], block)
         return block.T @ (
             block if block_weights is None else block * block_weights[:, None]
         )

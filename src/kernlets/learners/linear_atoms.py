@@ -12,12 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import is_dask, to_device
 from ..backend.codes import decode
 from ..backend.constraints import StrOptions
-from ..backend.fill import counted_blocks, mean_filled_rows
+from ..backend.missing_rows import count_blocks, fill_rows_with_means
 from ..backend.random import generator
-from ..backend.rows import keep_rows
+from ..backend.rows import cache_rows
 from ..backend.training_rows import training_rows
 from ..backend.validation import check_rows
-from ..backend.weights import Weights, at_least_one, checked_weights, without_zeros
+from ..backend.weights import (
+    Weights,
+    check_weights,
+    drop_zero_weights,
+    weights_as_counts,
+)
 from ..core import Array
 from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Part
@@ -82,15 +87,15 @@ class LinearAtoms(DictionaryLearner):
         self._validate_params()
         is_single_use = isinstance(X, Iterator)
         X, first_rows = training_rows(self, X)
-        weights = at_least_one(checked_weights(sample_weight, X))
+        weights = weights_as_counts(check_weights(sample_weight, X))
         if weights is not None:
-            X, weights = without_zeros(X, weights)
+            X, weights = drop_zero_weights(X, weights)
             first_rows = X
         rng = generator(self.random_state)
-        with keep_rows(X) as rows:
+        with cache_rows(X) as rows:
             start_rows = rows if first_rows is X else first_rows
             if first_rows is not X and not is_single_use and isinstance(self.init, str):
-                start_rows = counted_blocks(X)
+                start_rows = count_blocks(X)
             first_start, *other_starts = [
                 (self._first_dictionary(start_rows, start_rng, weights), start_rng)
                 for start_rng in start_generators(rng, self._n_starts())
@@ -118,7 +123,7 @@ class LinearAtoms(DictionaryLearner):
         self, X: Array, rng: np.random.Generator, weights: Weights = None
     ) -> ExplicitDictionary:
         """Return the dictionary before the first iteration."""
-        X = mean_filled_rows(X, weights)
+        X = fill_rows_with_means(X, weights)
         # rows of a memory map are on the host here
         if self.n_components is None and not isinstance(self.init, str):
             return ExplicitDictionary(to_device(atoms_from_array(self.init, X)))

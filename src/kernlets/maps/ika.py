@@ -16,7 +16,7 @@ from ..backend.arrays import as_like, eps, index_like, is_array, namespace
 from ..backend.clipping import clipped
 from ..backend.constraints import AT_LEAST_0, AT_LEAST_1, SHARE, Interval, StrOptions
 from ..backend.random import generator
-from ..backend.rows import map_rows, spread_rows
+from ..backend.rows import evenly_spaced_rows, map_rows
 from ..backend.sparse_rows import refuse_sparse
 from ..core import Array, Kernel
 from ..fields import Conditions, Declared, Either, Floats, Nothing, Whole
@@ -247,7 +247,7 @@ class IKAMap(LandmarkMap):
 
     def _estimate_error(self, sample: Sample, B: Array) -> float:
         """The trace error on at most 2048 rows of the sample."""
-        indices = index_like(spread_rows(B.shape[0]), B)
+        indices = index_like(evenly_spaced_rows(B.shape[0]), B)
         F = B[indices] @ self.projection_
         return trace_error(sample.energies[indices], F)
 

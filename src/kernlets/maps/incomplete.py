@@ -22,7 +22,7 @@ from ..backend.arrays import (
     namespace,
     to_numpy,
 )
-from ..backend.masks import alike, split, take_part
+from ..backend.masks import group_by_mask, split_mask, take_observed
 from ..core import Array, Kernel
 
 RIDGE = 0.1  # λ as a share of the mean κ(z_o, z_o)
@@ -38,13 +38,13 @@ def incomplete_features(
 
     Rows with nothing observed get the features of the landmarks' mean in feature space.
     """
-    rows, observed = split(X)
+    rows, observed = split_mask(X)
     KP = kernel(landmarks) @ projection
     features = empty((X.shape[0], KP.shape[1]), like=KP)
     features[...] = namespace(KP).mean(KP, axis=0)
-    for pattern in alike(to_numpy(observed)):
+    for pattern in group_by_mask(to_numpy(observed)):
         if len(pattern.features):
-            X_o = take_part(rows, pattern)
+            X_o = take_observed(rows, pattern)
             kernel_o = kernel.restricted(len(pattern.features) / X.shape[1])
             Z_o = landmarks[:, index_like(pattern.features, X)]
             pattern_features = as_like(_landmark_coefs(kernel_o, Z_o, X_o), KP) @ KP

@@ -17,11 +17,17 @@ import numpy as np
 from ..backend.arrays import as_like, double, index_like, is_array, to_device
 from ..backend.clipping import clipped
 from ..backend.constraints import AT_LEAST_1, SHARE, Interval, StrOptions
-from ..backend.fill import at_hand
-from ..backend.masks import by_completeness
+from ..backend.masks import apply_by_completeness
+from ..backend.missing_rows import all_in_memory
 from ..backend.random import generator
-from ..backend.rows import map_rows, some_objects, spread_rows, sum_rows, take_rows
-from ..backend.samples import floats_of
+from ..backend.rows import (
+    evenly_spaced_rows,
+    map_rows,
+    sample_objects,
+    sum_rows,
+    take_rows,
+)
+from ..backend.samples import float_like
 from ..backend.scale import quiet
 from ..backend.validation import check_rows
 from ..core import Array, Kernel
@@ -177,12 +183,12 @@ class NystroemMap(LandmarkMap):
 
         # (20): W = V Σ Vᵀ
         pairs = eigenpairs(W, n_pairs, rng)
-        tolerance = rounding(W, floats_of(landmarks.rows))
+        tolerance = rounding(W, float_like(landmarks.rows))
         check_definite(pairs, tolerance, getattr(self.kernel_, "psd", True))
 
         # (21): F = C V_k Σ_k^(-1/2)
         k = choose_rank(pairs.values, self._n_components_of_W, tolerance)
-        like = floats_of(landmarks.rows)
+        like = float_like(landmarks.rows)
         with quiet():  # transform checks that features are finite
             self.eigenvalues_ = to_device(as_like(pairs.values[:k], like))
         self.projection_ = to_device(inverse_root(pairs, k, like))
@@ -207,15 +213,15 @@ class NystroemMap(LandmarkMap):
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
         """(22) and (23): the virtual samples K(X, X_R) V_k Σ_k^(-1/2) of a block."""
-        return by_completeness(self._complete_features, self._incomplete_features, X)
+        return apply_by_completeness(
+            self._complete_features, self._incomplete_features, X
+        )
 
     def _complete_features(self, X: Array) -> Array:
         return self.kernel_(X, self.landmarks_) @ self.projection_
 
     def _incomplete_features(self, X: Array) -> Array:
-        return incomplete_features(
-            self.kernel_, self.landmarks_, self.projection_, X
-        )
+        return incomplete_features(self.kernel_, self.landmarks_, self.projection_, X)
 
     @property
     def _row_bytes(self) -> int:
@@ -229,7 +235,7 @@ class NystroemMap(LandmarkMap):
 
     def _bind_kernel(self, head: Array) -> Kernel:
         """The kernel, with unset parameters from the first rows."""
-        kernel = resolve(self.kernel).bound(some_objects(head))
+        kernel = resolve(self.kernel).bound(sample_objects(head))
         if known_by_index(kernel, head) and head.shape[0] != head.shape[1]:
             raise ValueError(not_square(head))
         return kernel
@@ -287,7 +293,7 @@ class NystroemMap(LandmarkMap):
         """Evenly spaced rows, or random rows of a stream, and their energies."""
         if landmarks.probe is not None:
             return landmarks.probe, self.kernel_.diag(landmarks.probe)
-        indices = spread_rows(rows.shape[0])
+        indices = evenly_spaced_rows(rows.shape[0])
         if known_by_index(self.kernel_, rows):
             indices = index_like(indices, rows)
             return rows[indices], self.kernel_.diag(rows)[indices]
@@ -308,7 +314,7 @@ class NystroemMap(LandmarkMap):
         if not takes_rows(kernel) and are_objects(X, kernel):
             like = None if reset else self._model_array
             return check_samples(self, X, kernel, reset=reset, lazy=True, like=like)
-        if not (reset and at_hand(X) and resolve(self.kernel).restrictable):
+        if not (reset and all_in_memory(X) and resolve(self.kernel).restrictable):
             return super()._check_rows(X, reset)
         rows = check_rows(
             self,

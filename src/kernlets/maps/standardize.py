@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..backend.arrays import as_like, double, namespace
-from ..backend.masks import first_observed, has_gaps, split
+from ..backend.masks import first_observed, has_missing, split_mask
 from ..backend.rows import sum_rows, take_rows
 from ..backend.scale import quiet, refuse_large_sums
 from ..core import Array
@@ -90,8 +90,8 @@ def _moments(origin: Array, block: Array) -> Array:  # (p,), (n, p) -> (3, p)
     xp = namespace(block)
     differences = double(block) - double(origin)
     counts = xp.full_like(differences[0], block.shape[0])
-    if has_gaps(block):
-        differences, observed = split(differences)
+    if has_missing(block):
+        differences, observed = split_mask(differences)
         counts = xp.sum(xp.astype(observed, differences.dtype), axis=0)
     return xp.stack(
         [

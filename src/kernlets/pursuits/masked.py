@@ -28,7 +28,13 @@ from ..backend.arrays import (
     to_numpy,
 )
 from ..backend.convergence import warn_unfinished
-from ..backend.masks import Alike, Observed, alike, split, take_part
+from ..backend.masks import (
+    MaskedRows,
+    MaskGroup,
+    group_by_mask,
+    split_mask,
+    take_observed,
+)
 from ..backend.scale import quiet
 from ..core import UNUSED, Array, Dictionary, SparseCoder, SparseCodes
 from .bookkeeping import pack, pad_slots, refuse_unbounded, squared_residual
@@ -91,8 +97,8 @@ def incomplete_codes(
     The residual is that of the observed features. The code and the residual of a row
     with no observed features are zero.
     """
-    block, all_features = split(X), AllFeatures(dictionary)
-    mask_groups = alike(to_numpy(block.known))
+    block, all_features = split_mask(X), AllFeatures(dictionary)
+    mask_groups = group_by_mask(to_numpy(block.observed))
     codes = _BlockCodes(block, dictionary.n_atoms)
     observed_groups = [group for group in mask_groups if len(group.features)]
     least_rows = _rows_for_a_gram(dictionary, coder)
@@ -119,11 +125,11 @@ def _rows_for_a_gram(dictionary: Dictionary, coder: SparseCoder) -> float:
 
 
 def _row_codes(
-    dictionary: Dictionary, coder: Any, block: Observed, rows: np.ndarray
+    dictionary: Dictionary, coder: Any, block: MaskedRows, rows: np.ndarray
 ) -> SparseCodes:
     row_numbers = index_like(rows, block.rows)
     width = coder.width(dictionary.n_atoms)
-    masked_rows = block.rows[row_numbers], block.known[row_numbers]
+    masked_rows = block.rows[row_numbers], block.observed[row_numbers]
     result = ops.masked_omp(
         dictionary.linear_atoms, *masked_rows, width, coder.tol or 0.0
     )
@@ -132,11 +138,11 @@ def _row_codes(
 
 
 def restricted_products(
-    all_features: AllFeatures, rows: Array, group: Alike
+    all_features: AllFeatures, rows: Array, group: MaskGroup
 ) -> RestrictedProducts:
     """The problem of rows with one mask without the other features."""
     features, dictionary = index_like(group.features, rows), all_features.dictionary
-    restricted, X = dictionary.restricted(features), take_part(rows, group)
+    restricted, X = dictionary.restricted(features), take_observed(rows, group)
     share = dictionary.restricted_share(len(group.features) / rows.shape[1])
     products = restricted.gram(), restricted.correlate(X), restricted.energy(X)
     return RestrictedProducts(*products, share, all_features)
@@ -223,7 +229,7 @@ def _slot_values(scale: Array, indices: Array) -> Array:  # (m,), (n, w) -> (n, 
 class _BlockCodes:
     """Codes of a block, collected from codes of its rows."""
 
-    def __init__(self, block: Observed, n_atoms: int) -> None:
+    def __init__(self, block: MaskedRows, n_atoms: int) -> None:
         self.like, self.n_atoms = block.rows, n_atoms
         self.blocks: list[tuple[np.ndarray, SparseCodes]] = []
 
