@@ -18,7 +18,7 @@ from .backend.arrays import (
     to_numpy,
 )
 from .backend.random import row_uniforms
-from .backend.rows import keep_rows, sum_rows
+from .backend.rows import cache_rows, sum_rows
 from .backend.scale import quiet
 from .backend.sparse_rows import as_dense
 from .core import Array, BlockSums
@@ -58,7 +58,7 @@ def lloyd(
     origin = as_like(to_numpy(double(start)).mean(0), start)
     centres = to_numpy(double(start - origin))
     row_bytes = (len(centres) + 2 * X.shape[1]) * start.dtype.itemsize
-    with keep_rows(X) as rows:
+    with cache_rows(X) as rows:
         for _ in range(max_iter):
             known = as_like(centres, start), origin, weights
             block = partial(_clusters, *known, share, seed)

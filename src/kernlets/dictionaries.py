@@ -24,8 +24,8 @@ from .backend.arrays import (
     to_numpy,
 )
 from .backend.codes import codes_cross
+from .backend.memory_limits import memory_limit
 from .backend.products import matmul, outer_products
-from .backend.room import room
 from .core import Array, Dictionary, Kernel, SparseCodes
 from .fields import Declared, Either, Floats, Indices, Nothing, Number, Part, Samples
 from .kernels import Precomputed
@@ -56,7 +56,7 @@ class RemembersGram(Dictionary):
         gram = self.__dict__.get(self._memo)
         if gram is None:
             gram = self._compute_gram()
-            if gram.nbytes <= room(gram) // GRAM_SHARE:
+            if gram.nbytes <= memory_limit(gram) // GRAM_SHARE:
                 self.__dict__[self._memo] = gram  # past the guard of a frozen class
         return gram
 

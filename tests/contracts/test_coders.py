@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from kernlets import OMP, Lasso, Ridge, Threshold
-from kernlets.backend.block_loop import slices
+from kernlets.backend.block_loop import block_slices
 from kernlets.config import options
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.pursuits import CODERS, encode
@@ -87,7 +87,7 @@ def test_blocks_and_threads_change_nothing(coder, rng):
     whole = encode(dictionary, coder, X).toarray()
     for block_rows, n_threads in ((7, 1), (7, 3), (100, 2)):
         with options(block_rows=block_rows, n_threads=n_threads):
-            assert len(slices(101, 8)) > 1
+            assert len(block_slices(101, 8)) > 1
             found = encode(dictionary, coder, X).toarray()
         np.testing.assert_allclose(found, whole, atol=1e-12)
 

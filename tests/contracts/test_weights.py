@@ -41,7 +41,7 @@ from kernlets import (
     options,
     registry,
 )
-from kernlets.backend.weights import counted_rows
+from kernlets.backend.weights import row_numbers_by_weight
 from kernlets.core import Coded
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.kernels import KERNELS
@@ -241,12 +241,12 @@ def test_widths_of_rows_of_every_kind_count_rows_by_weights(xp, tmp_path):
 def test_row_numbers_by_weights_that_are_not_whole():
     """Each row stands as often as its share of the sum, up to one time."""
     weights = np.array([0.5, 0.0, 2.25, 1e-9, 1.25])
-    numbers = counted_rows(5, weights)
+    numbers = row_numbers_by_weight(5, weights)
     shares = np.bincount(numbers, minlength=5) / len(numbers)
     np.testing.assert_allclose(shares, weights / 4, atol=2 / len(numbers))
     large = np.array([3e9, 1e9, 0.0])
-    assert np.bincount(counted_rows(3, large)).argmax() == 0
-    assert len(counted_rows(3, large)) < 10**5
+    assert np.bincount(row_numbers_by_weight(3, large)).argmax() == 0
+    assert len(row_numbers_by_weight(3, large)) < 10**5
 
 
 def test_small_weights_are_shares_for_a_classifier():

@@ -59,7 +59,7 @@ ALLOWED = {
 ALLOWED["cli"] = set(ALLOWED)
 ALLOWED["__main__"] = {"cli"}
 # What is imported by a name that is computed: Dask and the compiled loops.
-BY_NAME = {"backend/cluster.py": "backend.dask_", "backend/ops.py": "hot."}
+BY_NAME = {"backend/load_dask.py": "backend.dask_", "backend/ops.py": "hot."}
 # Heavy libraries, and where they may be imported.
 HOMES = {
     "numba": ("hot/numba_", "hot/compiled.py"),

@@ -40,8 +40,8 @@ from kernlets import (
 )
 from kernlets.backend.arrays import is_dask
 from kernlets.backend.rows import (
+    cache_rows,
     iter_blocks,
-    keep_rows,
     map_rows,
     row_batches,
     sum_rows,
@@ -503,7 +503,7 @@ def test_chunks_are_made_once_for_all_passes(client, tmp_path):
     def held():
         from kernlets.backend import dask_worker
 
-        return len(dask_worker._CACHE._made)
+        return len(dask_worker._CACHE._chunks_by_key)
 
     assert set(client.run(held).values()) == {0}
 
@@ -511,7 +511,7 @@ def test_chunks_are_made_once_for_all_passes(client, tmp_path):
 def test_rows_on_the_workers_are_used_there(client):
     X = normals(20_000, 8).persist()
     distributed.wait(X)
-    with keep_rows(X) as rows:
+    with cache_rows(X) as rows:
         found = sum_rows(lambda b: b.sum(0, dtype=np.float64), rows, 400)
     np.testing.assert_allclose(found, X.sum(0, dtype=np.float64).compute())
 

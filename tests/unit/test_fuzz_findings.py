@@ -58,7 +58,7 @@ from kernlets import (
 from kernlets.backend.estimator import Estimator
 from kernlets.backend.lazy_rows import LazyRows
 from kernlets.backend.pipelines import takes_gaps
-from kernlets.backend.rows import collected
+from kernlets.backend.rows import load_values
 from kernlets.backend.sparse_rows import _sparse_variance
 from kernlets.backend.threads import parallel
 from kernlets.classifiers.neighbors import count_votes
@@ -603,7 +603,7 @@ def test_stein_divergences_of_tiny_and_huge_matrices(loops, scale, rng):
 def test_lazy_rows_are_collected(rng, tmp_path):
     np.save(tmp_path / "rows.npy", rng.standard_normal((50, 4)))
     rows = LazyRows(np.load(tmp_path / "rows.npy", mmap_mode="r"), sparse.csr_array)
-    assert collected(rows).toarray().shape == (50, 4)
+    assert load_values(rows).toarray().shape == (50, 4)
 
 
 @pytest.mark.parametrize("loops", ["reference", "numba"])

@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import chisquare
 
 from kernlets import RBF, Linear, Polynomial, Precomputed, options
-from kernlets.backend.rows import spread_rows
+from kernlets.backend.rows import evenly_spaced_rows
 from kernlets.landmarks import (
     SAMPLERS,
     choose,
@@ -449,8 +449,8 @@ def test_rows_from_disk_are_checked(tmp_path, rng):
 
 
 def test_spread_rows():
-    assert spread_rows(5).tolist() == [0, 1, 2, 3, 4]
-    gaps = np.diff(spread_rows(10**5, 100))
+    assert evenly_spaced_rows(5).tolist() == [0, 1, 2, 3, 4]
+    gaps = np.diff(evenly_spaced_rows(10**5, 100))
     assert len(gaps) == 99 and gaps.max() - gaps.min() <= 1
 
 

@@ -33,7 +33,7 @@ from kernlets import (
     options,
     registry,
 )
-from kernlets.backend import block_loop, room
+from kernlets.backend import block_loop, memory_limits
 from kernlets.backend.block_loop import BlockPlan
 from kernlets.backend.lazy_rows import LazyRows
 from kernlets.classifiers import residual
@@ -204,22 +204,25 @@ def test_a_model_of_tensors_reads_rows_on_disk_in_blocks(tmp_path):
 
 def test_blocks_on_a_gpu_take_a_sixth_of_the_option_at_most(monkeypatch):
     monkeypatch.setattr(block_loop, "gpu_size", lambda source: 64 * 10**9)
-    monkeypatch.setattr(block_loop, "room", lambda source: 6 * 10**8)
+    monkeypatch.setattr(block_loop, "memory_limit", lambda source: 6 * 10**8)
     rows = np.empty((10**6, 100), np.float32)
     with options(n_threads=4):
         plan = BlockPlan.of(9200, rows)  # and 800 bytes for a row itself
     assert (plan.rows, plan.at_once) == (10**8 // 10**4, 3)
-    monkeypatch.setattr(block_loop, "room", lambda source: 4 * 10**10)
+    monkeypatch.setattr(block_loop, "memory_limit", lambda source: 4 * 10**10)
     assert BlockPlan.of(9200, rows).rows == 10**9 // 10**4  # caches suffice
 
 
 def test_full_memory_is_an_error_with_advice():
     advice = r"options\(device_memory"
-    with pytest.raises(MemoryError, match=advice), room.told_when_full():
+    with pytest.raises(MemoryError, match=advice), memory_limits.advise_when_full():
         raise RuntimeError("CUDA out of memory. Tried to allocate 70.00 GiB. GPU 0 …")
-    with pytest.raises(MemoryError, match="in blocks"), room.told_when_full():
+    with (
+        pytest.raises(MemoryError, match="in blocks"),
+        memory_limits.advise_when_full(),
+    ):
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried …")
-    with pytest.raises(RuntimeError, match="another"), room.told_when_full():
+    with pytest.raises(RuntimeError, match="another"), memory_limits.advise_when_full():
         raise RuntimeError("another error")
 
 

@@ -31,7 +31,7 @@ from kernlets import (
     mark_missing,
     options,
 )
-from kernlets.backend.masks import alike
+from kernlets.backend.masks import group_by_mask
 from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
 from kernlets.pursuits import encode
 
@@ -403,7 +403,7 @@ def test_marks_beside_numbers_that_cannot_be_nan():
 def test_rows_are_grouped_by_their_masks(rng):
     known = rng.random((50, 11)) > 0.5
     known[10:20] = known[0]
-    parts = alike(known)
+    parts = group_by_mask(known)
     assert sorted(np.concatenate([part.rows for part in parts])) == list(range(50))
     for part in parts:
         expected = np.zeros(11, bool)

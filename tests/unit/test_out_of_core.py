@@ -37,8 +37,8 @@ from kernlets import (
     load,
     options,
 )
-from kernlets.backend.lazy_rows import LazyRows, is_elsewhere
-from kernlets.backend.reading import release, watching
+from kernlets.backend.lazy_rows import LazyRows, is_lazy_or_dask
+from kernlets.backend.read_blocks import release_pages, report_rows_to
 from kernlets.backend.rows import map_rows, row_batches, sum_rows, take_rows
 from kernlets.cli import app
 from kernlets.learners import LEARNERS
@@ -117,24 +117,24 @@ def test_results_that_do_not_fit_are_made_when_read(X, disk):
 
 def test_pages_are_given_back_and_read_again(X, disk, tmp_path):
     assert disk[100:200].sum() == pytest.approx(X[100:200].sum())
-    release(disk, slice(0, 2000))
-    release(disk[500:], slice(3, 9))
-    release(disk, np.array([5, 7]))
+    release_pages(disk, slice(0, 2000))
+    release_pages(disk[500:], slice(3, 9))
+    release_pages(disk, np.array([5, 7]))
     np.testing.assert_array_equal(disk, X)
     changed = np.load(tmp_path / "X.npy", mmap_mode="c")
     changed[:] = 7.0  # lives in memory only, and must not be dropped
-    release(changed, slice(0, 2000))
+    release_pages(changed, slice(0, 2000))
     assert (changed == 7).all()
     written = np.load(tmp_path / "X.npy", mmap_mode="r+")
     written[:3] = 8.0
-    release(written, slice(0, 2000))
+    release_pages(written, slice(0, 2000))
     assert (written[:3] == 8).all()
 
 
 def test_rows_are_counted_once(X, disk):
     learner = MOD(10, 2, max_iter=3, random_state=0, init=X[:10])
     seen = []
-    with watching(seen.append), options(block_rows=128, n_threads=2):
+    with report_rows_to(seen.append), options(block_rows=128, n_threads=2):
         learner.fit(disk)
     assert sum(seen) % 2000 == 1 and 3 <= sum(seen) // 2000 <= 4  # and the first row
 
@@ -301,7 +301,7 @@ def test_open_npy(X, y, disk, tmp_path):
     assert isinstance(datasets.open_rows(tmp_path / "X.npy").X, np.memmap)
     np.save(tmp_path / "Xy.npy", np.insert(X, 2, y, axis=1))
     table = datasets.open_rows(tmp_path / "Xy.npy", label=2)
-    assert isinstance(table.X, LazyRows) and is_elsewhere(table.X)
+    assert isinstance(table.X, LazyRows) and is_lazy_or_dask(table.X)
     np.testing.assert_array_equal(table.y, y)
     np.testing.assert_array_equal(np.asarray(table.X), X)
 

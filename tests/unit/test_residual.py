@@ -221,7 +221,7 @@ def test_batches_of_a_stream_are_checked_once(rng, monkeypatch):
 def test_trust_ends_with_the_block_and_is_for_one_array(rng):
     X, _ = classes(rng)
     bad = np.full_like(X, np.inf)
-    with validation.handed_down(X):
+    with validation.trust_checked_rows(X):
         assert KSVD(4, 2, random_state=0).fit(X).n_features_in_ == X.shape[1]
         with pytest.raises(ValueError, match="infinity"):
             KSVD(4, 2, random_state=0).fit(bad)
@@ -235,7 +235,7 @@ def test_rows_handed_down_still_have_the_right_number_of_features(rng):
     learner = KSVD(4, 2, random_state=0).fit(X)
     narrow = X[:, :5]
     with (
-        validation.handed_down(narrow),
+        validation.trust_checked_rows(narrow),
         pytest.raises(ValueError, match="5 features"),
     ):
         learner.transform(narrow)

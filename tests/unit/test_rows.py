@@ -25,7 +25,7 @@ from kernlets import (
     SRCClassifier,
     options,
 )
-from kernlets.backend.block_loop import BLOCK_ROWS, BlockPlan, slices
+from kernlets.backend.block_loop import BLOCK_ROWS, BlockPlan, block_slices
 from kernlets.backend.products import cross, matmul, outer_products
 from kernlets.backend.rows import map_rows, sum_rows
 from kernlets.backend.threads import parallel, serial_blas
@@ -39,7 +39,7 @@ def blas_threads():
 
 def test_slices_cover_the_rows_once():
     with options(block_rows=7):
-        assert [list(range(20))[s] for s in slices(20, 8)] == [
+        assert [list(range(20))[s] for s in block_slices(20, 8)] == [
             list(range(7)),
             list(range(7, 14)),
             list(range(14, 20)),

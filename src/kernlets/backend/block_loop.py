@@ -20,8 +20,8 @@ from scipy import sparse
 from ..config import options
 from ..core import Array
 from .arrays import empty, is_torch
-from .reading import apply_rows
-from .room import gpu_size, room
+from .memory_limits import gpu_total_memory, memory_limit
+from .read_blocks import apply_rows
 from .threads import parallel
 
 Result = TypeVar("Result")
@@ -32,17 +32,17 @@ READERS = 3  # blocks from the host at once: some are read while a GPU works on 
 BLOCKS = 2 * READERS  # half of what a call may take on a GPU is for sums and results
 
 
-_together: ContextVar[int] = ContextVar("kernlets_rows_together", default=1)
+_group_size: ContextVar[int] = ContextVar("kernlets_rows_together", default=1)
 
 
 @contextmanager
-def whole_groups(of: Any) -> Iterator[None]:
+def keep_groups_together(of: Any) -> Iterator[None]:
     """A block of code in which loops cut no group of rows of this coder apart."""
-    token = _together.set(int(getattr(of, "group_size", 1)))
+    token = _group_size.set(int(getattr(of, "group_size", 1)))
     try:
         yield
     finally:
-        _together.reset(token)
+        _group_size.reset(token)
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,14 @@ class BlockPlan:
         `result_bytes` is what one block leaves behind until it is added to others.
         """
         needed = max(1, row_bytes + source_bytes(source))
-        memory, gpu = room(source), gpu_size(source)
+        memory, gpu = memory_limit(source), gpu_total_memory(source)
         if options.block_rows is not None:
             rows = options.block_rows
         elif gpu:
             rows = min(memory // BLOCKS, gpu // GPU_SHARE) // needed
         else:
             rows = _affordable_rows(memory // (2 * needed))
-        together = _together.get()
+        together = _group_size.get()
         rows = together * max(1, rows // together)
         at_once = memory // (2 * (needed * rows + result_bytes))
         most = min(READERS, options.n_threads) if gpu else options.n_threads
@@ -102,7 +102,7 @@ def source_bytes(source: Any) -> int:
     return converted + getattr(source, "reading_bytes", 0)
 
 
-def slices(n: int, row_bytes: int, source: Any = None) -> list[slice]:
+def block_slices(n: int, row_bytes: int, source: Any = None) -> list[slice]:
     """Consecutive slices of 0..n in blocks; see `BlockPlan`."""
     return BlockPlan.of(row_bytes, source).slices(n)
 
@@ -111,10 +111,10 @@ def map_blocks(f: Callable[[Array], Result], X: Array, row_bytes: int) -> list[R
     """[f(block) for the blocks of rows of one array], on threads for NumPy arrays."""
     plan = BlockPlan.of(row_bytes, X)
     parts = plan.slices(X.shape[0]) or [slice(0, 0)]
-    return _each_block(lambda rows: apply_rows(f, X, rows), parts, X, plan)
+    return _run_blocks(lambda rows: apply_rows(f, X, rows), parts, X, plan)
 
 
-def _each_block(
+def _run_blocks(
     run: Callable[[slice], Result], parts: list[slice], X: Array, plan: BlockPlan
 ) -> list[Result]:
     """Blocks in turn for torch, which brings threads of its own, else on threads."""
@@ -130,22 +130,22 @@ def stacked_rows(
     rows: np.ndarray | slice | None = None,
 ) -> Array:
     """f over blocks of some rows of one array, in memory."""
-    n = X.shape[0] if rows is None else _count(rows)
-    stacked = _Stacked(n)
+    n = X.shape[0] if rows is None else _n_rows(rows)
+    stacked = _BlockStack(n)
 
     def run(part: slice) -> None:
-        stacked.put(part, apply_rows(f, X, _within(rows, part)))
+        stacked.put(part, apply_rows(f, X, _select_part(rows, part)))
 
     plan = BlockPlan.of(row_bytes, X)
-    _each_block(run, plan.slices(n) or [slice(0, 0)], X, plan)
+    _run_blocks(run, plan.slices(n) or [slice(0, 0)], X, plan)
     return stacked.result()
 
 
-def _count(rows: np.ndarray | slice) -> int:
+def _n_rows(rows: np.ndarray | slice) -> int:
     return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
 
-def _within(rows: np.ndarray | slice | None, part: slice) -> slice | np.ndarray:
+def _select_part(rows: np.ndarray | slice | None, part: slice) -> slice | np.ndarray:
     """A part of rows that are given by their numbers, or are consecutive."""
     if rows is None:
         return part
@@ -154,7 +154,7 @@ def _within(rows: np.ndarray | slice | None, part: slice) -> slice | np.ndarray:
     return rows[part]
 
 
-class _Stacked:
+class _BlockStack:
     """An array filled block by block, allocated when the first block is known."""
 
     def __init__(self, n: int) -> None:
@@ -194,19 +194,19 @@ def sum_blocks(
         return apply_rows(lambda block: f(block, *extra), part, rows)
 
     total = None
-    for group in _groups(parts, row_bytes, result_bytes):
+    for group in _block_groups(parts, row_bytes, result_bytes):
         for part in parallel(run, group):
-            total = part if total is None else _added(total, part)
+            total = part if total is None else _add(total, part)
     return total
 
 
-def _added(total: Any, part: Any) -> Any:
+def _add(total: Any, part: Any) -> Any:
     """total + part, into an array that is at hand where there is one."""
     plain = type(total) is type(part) is np.ndarray and total.dtype == part.dtype
     return np.add(total, part, out=part) if plain else total + part
 
 
-def _groups(
+def _block_groups(
     parts: Iterable[Array], row_bytes: int, result_bytes: int
 ) -> Iterator[list[tuple[Array, slice, int]]]:
     """Blocks that are worked on at once: part, its rows, number of its first row."""

@@ -32,7 +32,7 @@ def warn_unfinished(message: str) -> None:
 
 
 @contextmanager
-def warned_once() -> Iterator[None]:
+def warn_once_at_end() -> Iterator[None]:
     """A block of code that warns once of each message, when it has ended well."""
     if _messages.get() is not None:
         yield

@@ -15,21 +15,21 @@ import numpy as np
 from dask.delayed import delayed
 from sklearn.utils.validation import column_or_1d
 
-from .dask_rows import with_lengths
-from .dask_tasks import Origin, computed, each_chunk, mapped, origin
+from .dask_rows import with_known_lengths
+from .dask_tasks import Origin, apply_maps, compute, map_chunks, origin_of
 from .labels import label_classes, label_values, refuse_continuous
 
 
 def split_rows(X: da.Array, y: Any) -> tuple[np.ndarray, list[da.Array]]:
     """The labels that there are, (n_classes,), and the rows of each."""
-    first = origin(X) if origin(X).parts is None else Origin(X)
-    labels = _cut_as(first.X, y, label_values)
+    first = origin_of(X) if origin_of(X).chunk_slices is None else Origin(X)
+    labels = _cut_like_rows(first.X, y, label_values)
     if isinstance(labels, da.Array):
-        found = each_chunk(_count_labels, labels, [()] * len(labels.chunks[0]))
+        found = map_chunks(_count_labels, labels, [()] * len(labels.chunks[0]))
         own = labels.to_delayed().tolist()
-        choose = delayed(_places, pure=False)
+        choose = delayed(_rows_with_label, pure=False)
     else:
-        own, choose = labels, _places
+        own, choose = labels, _rows_with_label
         found = [_count_labels(part, ()) for part in own]
     classes = label_classes([values for values, _ in found])
     chunks, width = first.X.to_delayed().ravel().tolist(), first.X.shape[1:]
@@ -43,7 +43,7 @@ def split_rows(X: da.Array, y: Any) -> tuple[np.ndarray, list[da.Array]]:
             if shape[0]
         ]
         like = np.empty((0, *X.shape[1:]), X.dtype)
-        return mapped(Origin(da.concatenate(parts), first.maps), like)
+        return apply_maps(Origin(da.concatenate(parts), first.maps), like)
 
     return classes, [members(label) for label in classes.tolist()]
 
@@ -55,7 +55,7 @@ def _count_labels(labels: np.ndarray, _: Any) -> tuple[np.ndarray, dict[Any, int
     return values, dict(zip(values.tolist(), counts.tolist(), strict=True))
 
 
-def _places(labels: np.ndarray, label: Any) -> np.ndarray:
+def _rows_with_label(labels: np.ndarray, label: Any) -> np.ndarray:
     """Rows with this label; if the client has the labels, this is what is sent."""
     return np.flatnonzero(labels == label).astype(np.uint32)
 
@@ -65,9 +65,9 @@ def share_equal(found: da.Array, y: Any, weights: Any = None) -> float:
     labels = _on_cluster(found, y, label_values)
     hits = da.map_blocks(_are_equal, found, labels, dtype=bool)
     if weights is None:
-        return float(computed(hits.mean()))
+        return float(compute(hits.mean()))
     weights = _on_cluster(found, weights, np.asarray)
-    return float(computed((hits * weights).sum() / weights.sum()))
+    return float(compute((hits * weights).sum() / weights.sum()))
 
 
 def _are_equal(found: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -75,20 +75,20 @@ def _are_equal(found: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def _on_cluster(X: da.Array, y: Any, check: Callable[[Any], np.ndarray]) -> da.Array:
-    parts = _cut_as(X, y, check)
+    parts = _cut_like_rows(X, y, check)
     if isinstance(parts, da.Array):
         return parts
     return da.from_array(np.concatenate(parts), chunks=(X.chunks[0],))
 
 
-def _cut_as(
+def _cut_like_rows(
     X: da.Array, y: Any, check: Callable[[Any], np.ndarray]
 ) -> da.Array | list[np.ndarray]:
     """What belongs to rows, cut as the rows are, where it is: checked if that is here.
 
     Chunks elsewhere are checked when they are made.
     """
-    y = with_lengths(y) if dask.is_dask_collection(y) else check(y)
+    y = with_known_lengths(y) if dask.is_dask_collection(y) else check(y)
     if y.ndim == 2 and y.shape[1] == 1:
         column_or_1d(np.empty((1, 1)), warn=True)  # the same warning as for arrays
         y = y[:, 0]

@@ -16,8 +16,8 @@ import dask.bag as db
 import numpy as np
 from dask.delayed import delayed
 
-from .dask_rows import with_lengths
-from .dask_tasks import Origin, each_chunk, mapped, packed
+from .dask_rows import with_known_lengths
+from .dask_tasks import Origin, apply_maps, map_chunks, pack
 from .samples import object_array
 
 NO_OBJECTS = np.empty(0, dtype=object)
@@ -28,37 +28,37 @@ def as_objects(X: Any, parse: Callable[[Any], np.ndarray]) -> da.Array:  # (n,)
 
     The first sample is read at once: it says of which type results will be.
     """
-    X = with_lengths(_from_bag(X) if isinstance(X, db.Bag) else X)
+    X = with_known_lengths(_from_bag(X) if isinstance(X, db.Bag) else X)
     if X.ndim > 1:
         X = X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
-    source = Origin(X, (packed(partial(_parsed, parse)),))
+    source = Origin(X, (pack(partial(_parse_chunk, parse)),))
     first = next((i for i, n in enumerate(X.chunks[0]) if n), None)
     if first is None:
-        return mapped(source, NO_OBJECTS)
+        return apply_maps(source, NO_OBJECTS)
     wanted = [() if i == first else None for i in range(len(X.chunks[0]))]
-    (sample,) = each_chunk(_first, mapped(source, NO_OBJECTS), wanted)
-    return mapped(replace(source, sample=sample), NO_OBJECTS)
+    (sample,) = map_chunks(_first_sample, apply_maps(source, NO_OBJECTS), wanted)
+    return apply_maps(replace(source, sample=sample), NO_OBJECTS)
 
 
 def _from_bag(X: db.Bag) -> da.Array:
     """Partitions of a bag as chunks, whose lengths are not known."""
     parts = [
-        da.from_delayed(delayed(_gathered)(part), (np.nan,), meta=NO_OBJECTS)
+        da.from_delayed(delayed(_as_objects_chunk)(part), (np.nan,), meta=NO_OBJECTS)
         for part in X.to_delayed()
     ]
     return da.concatenate(parts, allow_unknown_chunksizes=True)
 
 
-def _gathered(part: Any) -> np.ndarray:
+def _as_objects_chunk(part: Any) -> np.ndarray:
     return object_array(list(part))
 
 
-def _parsed(parse: Callable[[Any], np.ndarray], chunk: Any, _: Any) -> np.ndarray:
+def _parse_chunk(parse: Callable[[Any], np.ndarray], chunk: Any, _: Any) -> np.ndarray:
     try:
         return parse(chunk)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{error} (samples of a partition count from 0)") from None
 
 
-def _first(chunk: np.ndarray, _: Any) -> np.ndarray:
+def _first_sample(chunk: np.ndarray, _: Any) -> np.ndarray:
     return chunk[:1]

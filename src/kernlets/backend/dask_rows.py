@@ -28,30 +28,30 @@ from .arrays import (
 )
 from .block_loop import stacked_rows, sum_blocks
 from .dask_tasks import (
+    apply_maps,
     await_workers,
-    computed,
-    each_chunk,
-    keep_rows,
-    mapped,
-    origin,
-    packed,
-    part_of,
+    cache_rows,
+    compute,
+    map_chunks,
+    origin_of,
+    pack,
+    slice_rows,
     sum_chunks,
 )
-from .reading import refuse_infinite, tell_rows
+from .read_blocks import refuse_infinite, report_rows
 from .samples import is_objects
 from .scale import quiet
 
 __all__ = [
+    "allow_missing",
     "as_rows",
-    "computed",
-    "each_chunk",
-    "keep_rows",
+    "cache_rows",
+    "compute",
+    "map_chunks",
     "map_rows",
-    "part_of",
+    "slice_rows",
     "sum_rows",
     "take_rows",
-    "with_gaps",
 ]
 
 
@@ -66,14 +66,14 @@ def as_rows(X: Any, dtype: Any = None) -> da.Array:
     if stored is not None and not isinstance(X, da.Array):
         # at once: pandas makes objects of columns of different kinds
         X = X.astype(working_dtype(stored))
-    X = with_lengths(X)
-    computed = working_dtype(X.dtype)  # refuses what is not a number
-    computed = computed if dtype is None else dtype
+    X = with_known_lengths(X)
+    row_dtype = working_dtype(X.dtype)  # refuses what is not a number
+    row_dtype = row_dtype if dtype is None else dtype
     if X.ndim == 2 and len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
-    if X.dtype == computed:
+    if X.dtype == row_dtype:
         return X
-    return da.map_blocks(_cast, X, computed, dtype=computed)
+    return da.map_blocks(_cast, X, row_dtype, dtype=row_dtype)
 
 
 def _cast(chunk: np.ndarray, dtype: Any) -> np.ndarray:
@@ -81,29 +81,29 @@ def _cast(chunk: np.ndarray, dtype: Any) -> np.ndarray:
         return chunk.astype(dtype)
 
 
-class Holed(np.ndarray):
+class ChunkWithMissing(np.ndarray):
     """A chunk whose NaN mean unknown; those of all others are refused."""
 
 
-def with_gaps(X: da.Array) -> da.Array:
+def allow_missing(X: da.Array) -> da.Array:
     """X with chunks in which NaN means unknown, marked where they are worked on."""
-    first = origin(X)
-    job = packed(_holed)
+    first = origin_of(X)
+    job = pack(_mark_missing_allowed)
     like = np.empty((0, *X.shape[1:]), X.dtype)
-    return mapped(replace(first, maps=(*first.maps, job)), like)
+    return apply_maps(replace(first, maps=(*first.maps, job)), like)
 
 
-def _holed(chunk: np.ndarray, _: Any) -> np.ndarray:
-    return np.asarray(chunk).view(Holed)
+def _mark_missing_allowed(chunk: np.ndarray, _: Any) -> np.ndarray:
+    return np.asarray(chunk).view(ChunkWithMissing)
 
 
 def _check(chunk: np.ndarray, rows: slice | None = None) -> None:
     if is_objects(chunk):
         return  # checked when they were read
-    refuse_infinite(chunk, rows, isinstance(chunk, Holed))
+    refuse_infinite(chunk, rows, isinstance(chunk, ChunkWithMissing))
 
 
-def with_lengths(X: Any) -> da.Array:
+def with_known_lengths(X: Any) -> da.Array:
     _refuse_bag(X)
     if not isinstance(X, da.Array):
         with warnings.catch_warnings():  # text becomes objects, which is right
@@ -127,16 +127,16 @@ def _refuse_bag(X: Any) -> None:
 def map_rows(f: Callable[[Array], Array], X: da.Array, row_bytes: int) -> da.Array:
     """f over the chunks, as another Dask array: nothing is computed here."""
     like = _on_host(f(to_device(_one_row(X))))
-    job = packed(partial(_map_chunk, f, row_bytes))
-    first = origin(X)
-    return mapped(replace(first, maps=(*first.maps, job), sample=None), like)
+    job = pack(partial(_map_chunk, f, row_bytes))
+    first = origin_of(X)
+    return apply_maps(replace(first, maps=(*first.maps, job), sample=None), like)
 
 
 def _one_row(X: da.Array) -> np.ndarray:
     """A row like those of X."""
     if X.ndim > 1:
         return as_float(np.ones((1, X.shape[1]), X.dtype))
-    sample = origin(X).sample
+    sample = origin_of(X).sample
     return np.empty(0, dtype=object) if sample is None else sample
 
 
@@ -144,10 +144,10 @@ def _map_chunk(
     f: Callable[[Array], Array], row_bytes: int, chunk: np.ndarray, _: Any
 ) -> Array:
     _check(chunk)
-    return _on_host(stacked_rows(f, _moved(chunk), row_bytes))
+    return _on_host(stacked_rows(f, _to_worker_device(chunk), row_bytes))
 
 
-def _moved(chunk: np.ndarray) -> Array:
+def _to_worker_device(chunk: np.ndarray) -> Array:
     """A chunk on the worker's device."""
     chunk = to_device(chunk)
     load_solvers(chunk)
@@ -169,7 +169,7 @@ def sum_rows(
         for end, n in zip(ends, X.chunks[0], strict=True)
     ]
     total = sum_chunks(partial(_sum_chunk, f, row_bytes, numbered), X, spans)
-    tell_rows(X.shape[0])
+    report_rows(X.shape[0])
     return total
 
 
@@ -186,7 +186,7 @@ def _sum_chunk(
         return f(block, span[0] + number)
 
     part = shifted if numbered else f
-    return sum_blocks(part, [_moved(chunk)], row_bytes, numbered)
+    return sum_blocks(part, [_to_worker_device(chunk)], row_bytes, numbered)
 
 
 def take_rows(X: da.Array, rows: np.ndarray) -> Array:
@@ -200,7 +200,7 @@ def take_rows(X: da.Array, rows: np.ndarray) -> Array:
         rows[part] - (end - n) if len(part) else None
         for part, end, n in zip(parts, ends, X.chunks[0], strict=True)
     ]
-    found = each_chunk(_take_from_chunk, X, wanted)
+    found = map_chunks(_take_from_chunk, X, wanted)
     taken = np.concatenate(found) if found else np.empty((0, *X.shape[1:]), X.dtype)
     gathered = np.empty_like(taken)
     gathered[order] = taken

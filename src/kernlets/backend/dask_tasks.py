@@ -27,21 +27,21 @@ from dask.optimization import cull
 
 from ..config import options
 from .dask_wait import (
-    LOST,
+    CHUNKS_LOST,
     WorkersLostError,
+    explain_closed_cluster,
     is_open,
-    telling_of_closed_clusters,
     wait_for,
     workers_of,
 )
 from .dask_worker import (
     Packed,
-    added,
-    forget,
-    mapped_chunk,
-    packed,
-    same,
-    work_on,
+    add_all,
+    apply_jobs,
+    drop_cached,
+    identity,
+    map_chunk,
+    pack,
 )
 
 Result = TypeVar("Result")
@@ -61,68 +61,68 @@ class Origin:
 
     X: da.Array
     maps: tuple[Packed, ...] = ()
-    parts: tuple[tuple[int, slice], ...] | None = None
+    chunk_slices: tuple[tuple[int, slice], ...] | None = None
     sample: np.ndarray | None = None
 
-    def pieces(self) -> Sequence[tuple[int, slice]]:
-        if self.parts is not None:
-            return self.parts
+    def slices(self) -> Sequence[tuple[int, slice]]:
+        if self.chunk_slices is not None:
+            return self.chunk_slices
         return [(i, slice(0, n)) for i, n in enumerate(self.X.chunks[0])]
 
-    def within(self, rows: slice) -> Origin:
+    def slice_rows(self, rows: slice) -> Origin:
         """Consecutive rows of these."""
         parts, begin = [], 0
-        for i, own in self.pieces():
+        for i, own in self.slices():
             first = max(rows.start - begin, 0) + own.start
             last = min(rows.stop - begin + own.start, own.stop)
             if first < last:
                 parts.append((i, slice(first, last)))
             begin += own.stop - own.start
-        return replace(self, parts=tuple(parts))
+        return replace(self, chunk_slices=tuple(parts))
 
 
 @dataclass
-class Kept:
+class ChunkCache:
     """Chunks that will be read again: where they are cached, what was sent."""
 
     token: str = field(default_factory=lambda: uuid4().hex)
-    sent: dict[int, Any] = field(default_factory=dict)  # (future, place) if packed
+    futures: dict[int, Any] = field(default_factory=dict)  # (future, place) if packed
 
 
 @dataclass
-class Notes:
+class ArrayNotes:
     """What this library knows about a Dask array, stored on the object itself."""
 
     name: str  # of the array when the notes were taken: assignment changes it
     origin: Origin | None = None
-    kept: Kept | None = None
+    cache: ChunkCache | None = None
     recipes: list[Packed] | None = None
     chunks: list[Any] | None = None
 
 
-def _notes(X: da.Array) -> Notes:
+def _notes(X: da.Array) -> ArrayNotes:
     notes = vars(X).get("_kernlets")
     if notes is None or notes.name != X.name:
-        notes = vars(X)["_kernlets"] = Notes(X.name)
+        notes = vars(X)["_kernlets"] = ArrayNotes(X.name)
     return notes
 
 
-def origin(X: da.Array) -> Origin:
+def origin_of(X: da.Array) -> Origin:
     """Where the rows of X come from, as far as this library has made them."""
     return _notes(X).origin or Origin(X)
 
 
-def mapped(first: Origin, like: np.ndarray) -> da.Array:
+def apply_maps(first: Origin, like: np.ndarray) -> da.Array:
     """All maps on all chunks as a Dask array with rows like these, not computed yet.
 
     Here, too, each chunk is made and mapped in one task.
     """
-    if not first.maps and first.parts is None:
+    if not first.maps and first.chunk_slices is None:
         return first.X
     jobs = [delayed(job, pure=False, traverse=False) for job in first.maps]
-    work, chunks = delayed(mapped_chunk, pure=False), _sources(first.X)
+    work, chunks = delayed(map_chunk, pure=False), _chunk_sources(first.X)
     parts = []
-    for i, rows in first.pieces():
+    for i, rows in first.slices():
         shape = (rows.stop - rows.start, *like.shape[1:])
         part = work(jobs, chunks[i], rows)
         parts.append(da.from_delayed(part, shape, meta=like[:0]))
@@ -131,11 +131,11 @@ def mapped(first: Origin, like: np.ndarray) -> da.Array:
     return result
 
 
-def part_of(X: da.Array, rows: slice) -> da.Array:
+def slice_rows(X: da.Array, rows: slice) -> da.Array:
     """Consecutive rows, made as those of X are, and kept where these are kept."""
     like = np.empty((0, *X.shape[1:]), X.dtype)
-    part = mapped(origin(X).within(rows), like)
-    _notes(part).kept = _notes(X).kept
+    part = apply_maps(origin_of(X).slice_rows(rows), like)
+    _notes(part).cache = _notes(X).cache
     return part
 
 
@@ -146,25 +146,25 @@ def sum_chunks(f: Callable[..., Any], X: da.Array, extras: Sequence[Any]) -> Any
     """
 
 
-    def work(runner: _Threads | _Cluster) -> Any:
-        parts = runner.each(f, X, extras)
+    def work(runner: _ThreadRunner | _ClusterRunner) -> Any:
+        parts = runner.submit_chunks(f, X, extras)
         while len(parts) > 1:
             groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
-            parts = [runner.submit(added, group) for group in groups]
+            parts = [runner.submit(add_all, group) for group in groups]
         return runner.gather(parts)[0] if parts else None
 
-    return _done(work)
+    return _run(work)
 
 
-def each_chunk(
+def map_chunks(
     f: Callable[..., Any], X: da.Array, extras: Sequence[Any]
 ) -> list[Any]:
     """[f(chunk, extra)], the results brought here."""
-    return _done(lambda runner: runner.gather(runner.each(f, X, extras)))
+    return _run(lambda runner: runner.gather(runner.submit_chunks(f, X, extras)))
 
 
 @contextmanager
-def keep_rows(X: da.Array) -> Iterator[da.Array]:
+def cache_rows(X: da.Array) -> Iterator[da.Array]:
     """X with chunks that stay in the workers' memory for the time of the block.
 
     Where X is larger than what workers cache, some chunks are made again each time.
@@ -174,17 +174,17 @@ def keep_rows(X: da.Array) -> Iterator[da.Array]:
         _refuse_futures(X)
         yield X.persist() if X.nbytes <= options.memory // 2 else X
         return
-    first, note = origin(X), Kept()
+    first, note = origin_of(X), ChunkCache()
     source = first.X
-    if not isinstance(_sources(source)[0], Packed):
+    if not isinstance(_chunk_sources(source)[0], Packed):
         source = source.persist()  # data on the client are sent once
     X = X.copy()
-    vars(X)["_kernlets"] = Notes(X.name, Origin(source, first.maps), note)
+    vars(X)["_kernlets"] = ArrayNotes(X.name, Origin(source, first.maps), note)
     try:
         yield X
     finally:
         if is_open(client):
-            client.run(forget, note.token, on_error="ignore")
+            client.run(drop_cached, note.token, on_error="ignore")
 
 
 def current_client() -> Any:
@@ -201,31 +201,31 @@ def current_client() -> Any:
         return None
 
 
-def _done(work: Callable[[_Threads | _Cluster], Result]) -> Result:
+def _run(work: Callable[[_ThreadRunner | _ClusterRunner], Result]) -> Result:
     """What `work` returns; it starts again if all workers left and others came."""
     client = current_client()
     if client is None:
-        return work(_Threads())
-    with telling_of_closed_clusters(client):
+        return work(_ThreadRunner())
+    with explain_closed_cluster(client):
         while True:
             try:
-                return work(_Cluster(client))
+                return work(_ClusterRunner(client))
             except WorkersLostError:
                 continue
 
 
-class _Threads:
+class _ThreadRunner:
     """Dask's own schedulers: a graph with chunks as its nodes."""
 
-    def each(
+    def submit_chunks(
         self, f: Callable[..., Any], X: da.Array, extras: Sequence[Any]
     ) -> list[Any]:
-        first = origin(X)
-        jobs = delayed([*first.maps, packed(f)], pure=False, traverse=False)
-        chunks = _sources(first.X)
+        first = origin_of(X)
+        jobs = delayed([*first.maps, pack(f)], pure=False, traverse=False)
+        chunks = _chunk_sources(first.X)
         return [
-            self.submit(work_on, chunks[i], jobs, extra, rows)
-            for (i, rows), extra in zip(first.pieces(), extras, strict=True)
+            self.submit(apply_jobs, chunks[i], jobs, extra, rows)
+            for (i, rows), extra in zip(first.slices(), extras, strict=True)
             if extra is not None
         ]
 
@@ -236,31 +236,31 @@ class _Threads:
         return list(dask.compute(*parts))
 
 
-class _Cluster:
+class _ClusterRunner:
     """A distributed client: one task for each chunk, placed where it is cached."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
         self._workers = workers_of(client)
 
-    def each(
+    def submit_chunks(
         self, f: Callable[..., Any], X: da.Array, extras: Sequence[Any]
     ) -> list[Any]:
-        first, note = origin(X), _notes(X).kept
-        sent = {} if note is None else note.sent
-        jobs = [self._sent(job, sent) for job in first.maps]
-        jobs.append(self._sent(packed(f), {}))
+        first, note = origin_of(X), _notes(X).cache
+        sent = {} if note is None else note.futures
+        jobs = [self._send(job, sent) for job in first.maps]
+        jobs.append(self._send(pack(f), {}))
         token = None if note is None else note.token
         chunks = self._chunks(first.X)
-        homes = self._homes(chunks)
+        homes = self._preferred_workers(chunks)
         if note is not None:  # recipes, too, are sent once for all passes
             chunks = [
-                self._sent(chunk, sent, home) if isinstance(chunk, Packed) else chunk
+                self._send(chunk, sent, home) if isinstance(chunk, Packed) else chunk
                 for chunk, home in zip(chunks, homes, strict=True)
             ]
         return [
             self._client.submit(
-                work_on,
+                apply_jobs,
                 chunks[i],
                 jobs,
                 extra,
@@ -270,11 +270,11 @@ class _Cluster:
                 workers=homes[i],
                 allow_other_workers=True,
             )
-            for (i, rows), extra in zip(first.pieces(), extras, strict=True)
+            for (i, rows), extra in zip(first.slices(), extras, strict=True)
             if extra is not None
         ]
 
-    def _sent(
+    def _send(
         self, item: Packed, sent: dict[int, Any], home: list[str] | None = None
     ) -> Any:
         """The future of something packed, the same one next time.
@@ -285,13 +285,13 @@ class _Cluster:
         if future is None or not {*(place or self._workers)} & {*self._workers}:
             keys = {"pure": False, "workers": home, "allow_other_workers": bool(home)}
             with dask.config.set({GRAPH_WARNING: "1TB"}):  # models may be large
-                future = self._client.submit(same, item, **keys)
+                future = self._client.submit(identity, item, **keys)
             sent[id(item)] = future, home
         return future
 
     def _chunks(self, X: da.Array) -> list[Any]:
         """Recipes, or futures of chunks that are too large for one."""
-        chunks = _sources(X)
+        chunks = _chunk_sources(X)
         if isinstance(chunks[0], Packed):
             return chunks
         ready = {future.key: future for future in _futures_of(X)}
@@ -299,7 +299,7 @@ class _Cluster:
             return [ready[chunk.key] for chunk in chunks]
         return self._client.compute(chunks)
 
-    def _homes(self, chunks: list[Any]) -> list[list[str]]:
+    def _preferred_workers(self, chunks: list[Any]) -> list[list[str]]:
         """The preferred workers of the chunks, always the same ones."""
         if not isinstance(chunks[0], Packed):
             self._wait(chunks)  # until then no worker holds them
@@ -326,16 +326,16 @@ def await_workers() -> None:
         workers_of(client)
 
 
-def computed(X: Any) -> Any:
+def compute(X: Any) -> Any:
     """A Dask collection in memory here."""
     client = current_client()
     if client is None:
         _refuse_futures(X)
         return X.compute()
-    return _done(lambda runner: runner.gather([client.compute(X)])[0])
+    return _run(lambda runner: runner.gather([client.compute(X)])[0])
 
 
-def _sources(X: da.Array) -> list[Any]:
+def _chunk_sources(X: da.Array) -> list[Any]:
     """The recipe of each chunk, which is small on a cluster."""
     if current_client() is None:
         _refuse_futures(X)
@@ -356,7 +356,7 @@ def _futures_of(X: da.Array) -> list[Any]:
 def _refuse_futures(X: Any) -> None:
     """Threads cannot compute with chunks that a cluster has."""
     if hasattr(sys.modules.get("distributed"), "futures_of") and _futures_of(X):
-        raise RuntimeError(LOST)
+        raise RuntimeError(CHUNKS_LOST)
 
 
 def _recipes(X: da.Array) -> list[Packed]:

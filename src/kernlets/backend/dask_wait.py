@@ -21,7 +21,7 @@ from dask.utils import parse_timedelta
 
 SETTING = "kernlets.no-workers-timeout"
 DEFAULT = "2 minutes"
-LOOK = 1.0  # seconds between two checks of the workers
+CHECK_INTERVAL = 1.0  # seconds between two checks of the workers
 
 
 class WorkersLostError(RuntimeError):
@@ -33,14 +33,14 @@ class WorkersLostError(RuntimeError):
     """
 
 
-LOST = (
+CHUNKS_LOST = (
     "X has chunks that were computed on a Dask cluster, which is closed or not in use: "
     "make X again (X.persist() only after that), or connect a Client to that cluster"
 )
 
 
 @contextmanager
-def telling_of_closed_clusters(client: Any) -> Iterator[None]:
+def explain_closed_cluster(client: Any) -> Iterator[None]:
     """Errors that Dask raises where a cluster is closed while it is in use."""
     address = _address(client)
     try:
@@ -55,7 +55,7 @@ def telling_of_closed_clusters(client: Any) -> Iterator[None]:
                 "call it without a client to compute on this machine"
             ) from error
         if isinstance(error, (CancelledError, asyncio.CancelledError)):
-            raise RuntimeError(LOST) from error
+            raise RuntimeError(CHUNKS_LOST) from error
         raise
 
 
@@ -71,10 +71,10 @@ def _address(client: Any) -> str:
 def wait_for(client: Any, futures: list[Any], workers: list[str]) -> None:
     """Return when all futures are done, with or without an error."""
     distributed = sys.modules["distributed"]
-    alone = _Alone(client)
+    alone = _WorkerWatch(client)
     while True:
         try:
-            distributed.wait(futures, timeout=alone.look)
+            distributed.wait(futures, timeout=alone.interval)
             return
         except distributed.TimeoutError:
             present = alone.check()
@@ -84,20 +84,24 @@ def wait_for(client: Any, futures: list[Any], workers: list[str]) -> None:
 
 def workers_of(client: Any) -> list[str]:
     """Addresses of the workers, of which there is at least one, in order."""
-    alone = _Alone(client)
+    alone = _WorkerWatch(client)
     while not (addresses := alone.check()):
-        time.sleep(alone.look)
+        time.sleep(alone.interval)
     return sorted(addresses)
 
 
-class _Alone:
+class _WorkerWatch:
     """For how long a cluster has had no workers."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._limit = parse_timedelta(dask.config.get(SETTING, DEFAULT))
+        self._timeout = parse_timedelta(dask.config.get(SETTING, DEFAULT))
         self._since: float | None = None
-        self.look = LOOK if self._limit is None else min(LOOK, self._limit / 4)
+        self.interval = (
+            CHECK_INTERVAL
+            if self._timeout is None
+            else min(CHECK_INTERVAL, self._timeout / 4)
+        )
 
     def check(self) -> set[str]:
         """Addresses of the workers; an error if there were none for too long."""
@@ -109,17 +113,17 @@ class _Alone:
         if self._since is None:
             self._since = now
             self._warn()
-        if self._limit is not None and now - self._since >= self._limit:
+        if self._timeout is not None and now - self._since >= self._timeout:
             raise RuntimeError(
                 f"the Dask cluster at {_address(self._client)} has had no workers for "
-                f"{self._limit:g} s: start some (cluster.scale(2), dask worker "
+                f"{self._timeout:g} s: start some (cluster.scale(2), dask worker "
                 "ADDRESS), look at why the others died (memory?), or allow more time "
                 f'with dask.config.set({{"{SETTING}": "10 minutes"}})'
             )
         return addresses
 
     def _warn(self) -> None:
-        limit = "" if self._limit is None else f" for up to {self._limit:g} s"
+        limit = "" if self._timeout is None else f" for up to {self._timeout:g} s"
         address = _address(self._client)
         warnings.warn(
             f"the Dask cluster at {address} has no workers: waiting{limit}",

@@ -21,7 +21,7 @@ from ..config import options
 from .scale import quiet
 from .work import at_work
 
-SENT = ("memory", "device_memory", "block_rows", "loops", "device")
+SENT_OPTIONS = ("memory", "device_memory", "block_rows", "loops", "device")
 CACHE_SHARE = 3  # a worker caches chunks up to this part of its memory
 
 
@@ -42,40 +42,42 @@ class Packed:
 
 
 @dataclass(frozen=True)
-class Under:
+class WithOptions:
     """The options that go with a function to the workers."""
 
     f: Callable[..., Any]
-    settings: dict[str, Any]
+    option_values: dict[str, Any]
 
     def __call__(self, *args: Any) -> Any:
         """One thread, because Dask runs as many tasks at once as there are cores."""
-        with options.here(n_threads=1, **self.settings), at_work():
+        with options.here(n_threads=1, **self.option_values), at_work():
             return self.f(*args)
 
 
-def _as_it_is(rows: Any, _: Any) -> Any:
+def _unchanged(rows: Any, _: Any) -> Any:
     return rows
 
 
-NOTHING = Packed(_as_it_is)
+UNCHANGED = Packed(_unchanged)
 
 
-def packed(f: Callable[..., Any]) -> Packed:
+def pack(f: Callable[..., Any]) -> Packed:
     """f and the current options, ready to be sent."""
-    return Packed(Under(f, {name: getattr(options, name) for name in SENT}))
+    return Packed(
+        WithOptions(f, {name: getattr(options, name) for name in SENT_OPTIONS})
+    )
 
 
-def added(parts: list[Any]) -> Any:
+def add_all(parts: list[Any]) -> Any:
     with quiet():  # who uses a sum looks at it
         return reduce(add, parts)
 
 
-def same(value: Any) -> Any:
+def identity(value: Any) -> Any:
     return value
 
 
-def work_on(
+def apply_jobs(
     chunk: Packed | np.ndarray,
     jobs: list[Packed],
     extra: Any,
@@ -99,19 +101,19 @@ def work_on(
     return jobs[-1].load()(made[rows], extra)
 
 
-def mapped_chunk(jobs: list[Packed], chunk: Any, rows: slice) -> Any:
-    return work_on(chunk, [*jobs, NOTHING], (), rows)
+def map_chunk(jobs: list[Packed], chunk: Any, rows: slice) -> Any:
+    return apply_jobs(chunk, [*jobs, UNCHANGED], (), rows)
 
 
 class _Cache:
     """Chunks by place, up to a share of the worker's memory."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[str, int], np.ndarray] = {}
+        self._chunks_by_key: dict[tuple[str, int], np.ndarray] = {}
         self._lock = threading.Lock()
 
     def get(self, place: tuple[str, int]) -> np.ndarray | None:
-        return self._made.get(place)
+        return self._chunks_by_key.get(place)
 
     def put(self, place: tuple[str, int], made: np.ndarray, in_order: bool) -> None:
         """Keep a chunk if there is room.
@@ -121,25 +123,25 @@ class _Cache:
         """
         room = _worker_memory() // CACHE_SHARE - made.nbytes
         with self._lock:
-            for old in list(self._made) if in_order and room >= 0 else ():
-                if self._held() > room:
-                    del self._made[old]
-            if self._held() <= room:
-                self._made[place] = made
+            for old in list(self._chunks_by_key) if in_order and room >= 0 else ():
+                if self._n_bytes() > room:
+                    del self._chunks_by_key[old]
+            if self._n_bytes() <= room:
+                self._chunks_by_key[place] = made
 
-    def _held(self) -> int:
-        return sum(made.nbytes for made in self._made.values())
+    def _n_bytes(self) -> int:
+        return sum(made.nbytes for made in self._chunks_by_key.values())
 
     def forget(self, token: str) -> None:
         with self._lock:
-            for place in [place for place in self._made if place[0] == token]:
-                del self._made[place]
+            for place in [place for place in self._chunks_by_key if place[0] == token]:
+                del self._chunks_by_key[place]
 
 
 _CACHE = _Cache()
 
 
-def forget(token: str) -> None:
+def drop_cached(token: str) -> None:
     _CACHE.forget(token)
 
 

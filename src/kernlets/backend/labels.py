@@ -31,7 +31,7 @@ def label_values(y: Any) -> np.ndarray:  # (n,)
     labels = column_or_1d(y, warn=True)
     if labels.dtype == object:
         labels = _from_objects(labels)
-    if _is_missing(labels):
+    if _has_missing(labels):
         raise ValueError(
             "y contains NaN or infinity: remove those samples, or give them a label of "
             "their own"
@@ -85,7 +85,7 @@ def _kind(value: Any) -> str:
     return "numbers" if is_number else type(value).__name__
 
 
-def _is_missing(labels: np.ndarray) -> bool:
+def _has_missing(labels: np.ndarray) -> bool:
     if labels.dtype.kind == "f":
         return not np.isfinite(labels).all()
     return labels.dtype.kind in "mM" and bool(np.isnat(labels).any())

@@ -11,11 +11,11 @@ import numpy as np
 from ..core import Array
 from .arrays import as_float, is_dask
 from .block_loop import source_bytes, stacked_rows
-from .room import OverMemory, gpu_of, room
+from .memory_limits import OverMemory, gpu_of, memory_limit
 from .text import size_text
 
 COPIES = 3  # arrays as large as the rows, for those who learn from all rows at once
-ON_GPU = 4  # parts of the rows that are learned from at once
+GPU_PARTS = 4  # parts of the rows that are learned from at once
 
 class LazyRows:
     """The rows f(source[i]), computed whenever they are read.
@@ -36,7 +36,7 @@ class LazyRows:
         self.row_bytes = row_bytes
         self._count = source.shape[0] if rows is None else len(rows)
         first = self[:1]
-        self.no_rows = first[:0]  # of the kind that the rows are
+        self.empty_rows = first[:0]  # of the kind that the rows are
         self.shape = (self._count, *first.shape[1:])
         self.dtype = first.dtype
 
@@ -82,21 +82,21 @@ class LazyRows:
         return LazyRows(self.source, self._f, self.row_bytes, self._rows[rows])
 
 
-def is_stored(X: Any) -> bool:
+def is_lazy(X: Any) -> bool:
     """Whether X has rows that are read when they are needed."""
     return isinstance(X, (np.memmap, LazyRows))
 
 
-def is_elsewhere(X: Any) -> bool:
+def is_lazy_or_dask(X: Any) -> bool:
     """Whether X has rows that are on disk, on a cluster, or not made yet."""
-    return is_stored(X) or is_dask(X)
+    return is_lazy(X) or is_dask(X)
 
 
 def check_memory(X: Any, who: str) -> None:
     """Refuse rows that are needed all at once, but need more than the memory option."""
-    if not is_stored(X):
+    if not is_lazy(X):
         return
-    memory, needed = room(X), COPIES * X.nbytes
+    memory, needed = memory_limit(X), COPIES * X.nbytes
     if needed > memory:
         raise OverMemory(
             f"{who} needs all rows in memory, with space to work in "
@@ -108,13 +108,13 @@ def check_memory(X: Any, who: str) -> None:
         )
 
 
-def fit_together(X: Any, share: float) -> int | None:
+def n_parts_at_once(X: Any, share: float) -> int | None:
     """How many parts of the rows to learn from at once; None if there is no limit.
 
     Parts of rows on disk, of which `share` is the largest, must fit into memory with
     space to work in. Of those on a GPU, `ON_GPU` keep it busy, and more threads only
     wait for each other.
     """
-    if is_stored(X):
-        return max(1, int(room(X) // (COPIES * share * X.nbytes)))
-    return None if gpu_of(X) is None else ON_GPU
+    if is_lazy(X):
+        return max(1, int(memory_limit(X) // (COPIES * share * X.nbytes)))
+    return None if gpu_of(X) is None else GPU_PARTS

@@ -28,24 +28,24 @@ from .arrays import (
 )
 from .rows import sum_rows
 from .scale import quiet, refuse_large_sums
-from .weights import Weights, of_rows
+from .weights import Weights, weights_of_rows
 
 
-class Observed(NamedTuple):
+class MaskedRows(NamedTuple):
     """A block of rows with zeros for what is unknown, and where it is known."""
 
     rows: Array  # (n, p)
-    known: Array  # (n, p) booleans
+    observed: Array  # (n, p) booleans
 
 
-class Alike(NamedTuple):
+class MaskGroup(NamedTuple):
     """Rows of a block of which the same features were observed."""
 
     rows: np.ndarray  # (k,) places in the block
     features: np.ndarray  # (q,) places of the observed features
 
 
-def has_gaps(X: Any) -> bool:
+def has_missing(X: Any) -> bool:
     """Whether a block of rows of numbers has entries that are unknown."""
     if not is_array(X) or X.ndim != 2 or 0 in X.shape:
         return False
@@ -54,14 +54,14 @@ def has_gaps(X: Any) -> bool:
     return X.dtype.kind == "f" and bool(np.isnan(X.min()))  # the minimum is NaN, too
 
 
-def split(X: Array) -> Observed:
+def split_mask(X: Array) -> MaskedRows:
     """The mask apart from the rows."""
     xp = namespace(X)
     known = ~xp.isnan(X)
-    return Observed(xp.where(known, X, xp.zeros_like(X)), known)
+    return MaskedRows(xp.where(known, X, xp.zeros_like(X)), known)
 
 
-def by_completeness(
+def apply_by_completeness(
     complete: Callable[[Array], Array],  # makes a new array
     incomplete: Callable[[Array], Array],
     X: Array,  # (n, p)
@@ -70,13 +70,13 @@ def by_completeness(
 
     See `without_incomplete`: no result depends on what other rows lack.
     """
-    if not has_gaps(X):
+    if not has_missing(X):
         return complete(X)
     rows = incomplete_rows(X)
     others = incomplete(X[index_like(rows, X)])
     if len(rows) == X.shape[0]:
         return others
-    results = complete(without_incomplete(X, rows))
+    results = complete(replace_incomplete_rows(X, rows))
     results[index_like(rows, X)] = others
     return results
 
@@ -86,7 +86,7 @@ def incomplete_rows(X: Array) -> np.ndarray:
     return np.flatnonzero(to_numpy(namespace(X).isnan(X).any(axis=1)))
 
 
-def without_incomplete(X: Array, rows: np.ndarray) -> Array:  # (n, p)
+def replace_incomplete_rows(X: Array, rows: np.ndarray) -> Array:  # (n, p)
     """A block with its first complete row in place of these, its incomplete rows.
 
     Products of matrices of other shapes are rounded differently. So complete rows are
@@ -99,28 +99,28 @@ def without_incomplete(X: Array, rows: np.ndarray) -> Array:  # (n, p)
     return filled_in
 
 
-def alike(known: np.ndarray) -> list[Alike]:  # (n, p)
+def group_by_mask(known: np.ndarray) -> list[MaskGroup]:  # (n, p)
     """Rows by their masks, in the order of the masks' bits."""
     bits = np.packbits(known, axis=1)
     keys = np.ascontiguousarray(bits).view(f"V{bits.shape[1]}")[:, 0]
     _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-    rows = _cut(np.argsort(group, kind="stable"), np.bincount(group))
+    rows = _cut_at_lengths(np.argsort(group, kind="stable"), np.bincount(group))
     features = np.nonzero(known[first])[1], known[first].sum(axis=1)
-    return list(map(Alike, rows, _cut(*features)))
+    return list(map(MaskGroup, rows, _cut_at_lengths(*features)))
 
 
-def _cut(x: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:
+def _cut_at_lengths(x: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:
     """Consecutive parts of x, much faster than `np.split` if there are many."""
     ends = np.concatenate([[0], np.cumsum(lengths)]).tolist()
     return [x[begin:end] for begin, end in pairwise(ends)]
 
 
-def take_part(X: Array, part: Alike) -> Array:  # (k, q)
+def take_observed(X: Array, part: MaskGroup) -> Array:  # (k, q)
     """The observed entries of rows that have one mask."""
     return X[index_like(part.rows, X)][:, index_like(part.features, X)]
 
 
-def filled(X: Array, values: Array) -> Array:  # (n, p), (n, p) or (p,)
+def fill_missing(X: Array, values: Array) -> Array:  # (n, p), (n, p) or (p,)
     """X with `values` in place of what is unknown."""
     xp = namespace(X)
     return xp.where(xp.isnan(X), values, X)
@@ -128,16 +128,16 @@ def filled(X: Array, values: Array) -> Array:  # (n, p), (n, p) or (p,)
 
 def first_observed(X: Array) -> Array:  # (p,)
     """The first value of each column that is known, 0 where none is."""
-    if not has_gaps(X):
+    if not has_missing(X):
         return X[0]
-    xp, (rows, known) = namespace(X), split(X)
+    xp, (rows, known) = namespace(X), split_mask(X)
     first = xp.argmax(xp.astype(known, xp.int8), axis=0)
     return rows[first, xp.arange(X.shape[1])]
 
 
-def observed_rows(X: Array) -> Array:  # (n', p)
+def drop_empty_rows(X: Array) -> Array:  # (n', p)
     """The rows of a block of which anything is known."""
-    if not has_gaps(X):
+    if not has_missing(X):
         return X
     xp = namespace(X)
     known = to_numpy(~xp.isnan(X).all(axis=1))
@@ -164,15 +164,15 @@ def column_means(X: Any, weights: Weights = None) -> Array:  # (p,)
 
 
 def _observed_sums(weights: Weights, block: Array, first: int = 0) -> Array:  # (2, p)
-    xp, (rows, known) = namespace(block), split(block)
+    xp, (rows, known) = namespace(block), split_mask(block)
     counts, values = double(xp.astype(known, rows.dtype)), double(rows)
-    own = of_rows(weights, first, block.shape[0], values)
+    own = weights_of_rows(weights, first, block.shape[0], values)
     if own is not None:
         return xp.stack([own @ counts, own @ values])
     return xp.stack([xp.sum(counts, axis=0), xp.sum(values, axis=0)])
 
 
-def unmasked(X: Any) -> Any:
+def masked_to_nan(X: Any) -> Any:
     """An array of `numpy.ma` as rows with NaN where it is masked; else X itself."""
     if not np.ma.isMaskedArray(X):
         return X
@@ -212,12 +212,14 @@ def mark_missing(
     rows = as_float(np.array(X))
     if missing is None and value is None:
         raise ValueError("mark_missing needs missing, an array of booleans, or a value")
-    for where in _marks(rows, missing, value):
+    for where in _missing_masks(rows, missing, value):
         rows[where] = np.nan
     return rows
 
 
-def _marks(rows: np.ndarray, missing: Any, value: float | None) -> Iterator[np.ndarray]:
+def _missing_masks(
+    rows: np.ndarray, missing: Any, value: float | None
+) -> Iterator[np.ndarray]:
     if missing is not None:
         mask = np.asarray(missing)
         if mask.dtype != bool or mask.shape != rows.shape:

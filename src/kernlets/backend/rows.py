@@ -30,17 +30,17 @@ from .arrays import (
     to_device,
     to_numpy,
 )
-from .block_loop import map_blocks, slices, stacked_rows, sum_blocks
-from .cluster import dask_rows
-from .lazy_rows import LazyRows, check_memory, is_elsewhere, is_stored
-from .reading import read_rows
-from .room import gpu_of, room
+from .block_loop import block_slices, map_blocks, stacked_rows, sum_blocks
+from .lazy_rows import LazyRows, check_memory, is_lazy, is_lazy_or_dask
+from .load_dask import dask_rows
+from .memory_limits import gpu_of, memory_limit
+from .read_blocks import read_rows
 from .threads import is_inside, marked_inside
 
 Result = TypeVar("Result")
 
 PROBE_ROWS = 2048  # rows on which an error is estimated
-TOUCHED = 2**21  # bytes that a system may map around a row of a file that is read
+MAPPED_BYTES = 2**21  # bytes that a system may map around a row of a file that is read
 
 
 def is_blocks(X: Any) -> bool:
@@ -61,7 +61,7 @@ def is_one_array(X: Any) -> bool:
     return not (is_blocks(X) or is_dask(X))
 
 
-def no_blocks() -> ValueError:
+def no_blocks_error() -> ValueError:
     """The error for an iterable that ends at once."""
     return ValueError("X is an iterable without blocks: pass at least one")
 
@@ -117,7 +117,7 @@ class CountedBlocks(Blocks):
         has_gaps: bool,
     ) -> None:
         super().__init__(read, shape[0])
-        self.shape, self.has_gaps = shape, has_gaps
+        self.shape, self.has_missing = shape, has_gaps
 
     def take(self, rows: np.ndarray) -> Array:
         """The rows with these numbers, gathered in a pass that ends after the last."""
@@ -129,7 +129,7 @@ class CountedBlocks(Blocks):
             if len(inside):
                 parts.append(as_float(block[index_like(inside, block)]))
             if wanted[-1] < last:
-                found = joined(parts)
+                found = concatenate_blocks(parts)
                 return found[index_like(np.argsort(order), found)]
             first = last
         raise ValueError(
@@ -140,16 +140,16 @@ class CountedBlocks(Blocks):
 
 def iter_blocks(X: Any, row_bytes: int) -> Iterator[Array]:
     """Row blocks of any source, as floating-point arrays."""
-    for part in _parts(X):
-        for rows in slices(part.shape[0], row_bytes, part):
+    for part in _arrays_of(X):
+        for rows in block_slices(part.shape[0], row_bytes, part):
             yield read_rows(part, rows)
 
 
-def _parts(X: Any) -> Iterable[Array]:
+def _arrays_of(X: Any) -> Iterable[Array]:
     """Blocks of a stream, chunks of a Dask array brought here, or X itself."""
     if is_dask(X):
-        return map(to_device, map(dask_rows().computed, X.blocks))
-    return _ahead(X) if is_blocks(X) else [X]
+        return map(to_device, map(dask_rows().compute, X.blocks))
+    return _read_ahead(X) if is_blocks(X) else [X]
 
 
 def row_batches(X: Any, n_rows: int) -> Iterator[Array]:
@@ -158,37 +158,37 @@ def row_batches(X: Any, n_rows: int) -> Iterator[Array]:
     They do not depend on the blocks in which the rows come. Rows of a memory map are
     not read here.
     """
-    for part in _regrouped(X, n_rows) if is_blocks(X) else [X]:
+    for part in _regroup_blocks(X, n_rows) if is_blocks(X) else [X]:
         for begin in range(0, part.shape[0], n_rows):
             rows = slice(begin, min(begin + n_rows, part.shape[0]))
-            yield part_rows(part, rows)
+            yield slice_rows(part, rows)
 
 
-def part_rows(X: Any, rows: slice) -> Any:
+def slice_rows(X: Any, rows: slice) -> Any:
     """Consecutive rows, of the same kind as X and not read here."""
     if is_dask(X):
-        return dask_rows().part_of(X, rows)
+        return dask_rows().slice_rows(X, rows)
     return X.part(rows) if isinstance(X, LazyRows) else X[rows]
 
 
-def _regrouped(blocks: Iterable[Array], n_rows: int) -> Iterator[Array]:
+def _regroup_blocks(blocks: Iterable[Array], n_rows: int) -> Iterator[Array]:
     """The same rows in blocks of multiples of `n_rows`, but for the last block."""
     held: list[Array] = []
-    for block in _ahead(blocks):
+    for block in _read_ahead(blocks):
         held.append(block)
         count = sum(part.shape[0] for part in held)
         if count >= n_rows:
-            rows = joined(held)
+            rows = concatenate_blocks(held)
             whole = count - count % n_rows
             yield rows[:whole]
             held = [rows[whole:]]
     if held:
-        yield joined(held)
+        yield concatenate_blocks(held)
 
 
 def as_source(X: Any) -> Any:
     """X if it is an array in memory, sparse or elsewhere, otherwise an array of it."""
-    known = is_array(X) or sparse.issparse(X) or is_elsewhere(X)
+    known = is_array(X) or sparse.issparse(X) or is_lazy_or_dask(X)
     return X if known else np.asarray(X)
 
 
@@ -227,21 +227,21 @@ def first_block(X: Any) -> tuple[Array, Any]:
     source = iter(X)
     head = next(source, None)
     if head is None:
-        raise no_blocks()
+        raise no_blocks_error()
     return head, chain([head], source) if source is X else X
 
 
-def over_each(f: Callable[[Any], Any], X: Any) -> Any:
+def apply_to_source(f: Callable[[Any], Any], X: Any) -> Any:
     """f of one array, or of each block of an iterable as it is read."""
-    return over_blocks(f, X) if is_blocks(X) else f(X)
+    return apply_to_blocks(f, X) if is_blocks(X) else f(X)
 
 
-def in_memory(X: Any, rows: np.ndarray) -> tuple[Any, Array]:
+def load_row_subset(X: Any, rows: np.ndarray) -> tuple[Any, Array]:
     """An array in memory, and the places in it of the rows with these numbers.
 
     If X is elsewhere, only these rows are read.
     """
-    if not is_elsewhere(X):
+    if not is_lazy_or_dask(X):
         return X, index_like(rows, X)
     read = take_rows(X, rows)
     return read, index_like(np.arange(len(rows)), read)
@@ -249,41 +249,41 @@ def in_memory(X: Any, rows: np.ndarray) -> tuple[Any, Array]:
 
 def select_rows(X: Any, rows: np.ndarray) -> Any:
     """The rows with these numbers; those of a large array on disk stay there."""
-    if is_stored(X) and X.nbytes > room(X) // 4:
+    if is_lazy(X) and X.nbytes > memory_limit(X) // 4:
         # all rows between the first and the last one of a block are mapped
         return LazyRows(X, None, X.nbytes // len(rows), rows)
     return X[index_like(rows, X)]
 
 
-def collected(values: Any) -> Any:
+def load_values(values: Any) -> Any:
     """Values in memory: those on a cluster are computed, and `LazyRows` are read."""
     if isinstance(values, LazyRows):
         return values[:]
     return values.compute() if is_dask(values) else values
 
 
-def come_in_blocks(X: Any) -> bool:
+def comes_in_blocks(X: Any) -> bool:
     """Whether rows can be had in blocks only: from an iterable, or on a cluster."""
     return is_dask(X) or is_blocks(X)
 
 
-def fit_at_once(X: Any, n_bytes: int) -> bool:
+def fits_in_memory(X: Any, n_bytes: int) -> bool:
     """Whether a learner may hold rows made from X that need this memory.
 
     Those made from rows in memory it holds in any case.
     """
-    if come_in_blocks(X):
+    if comes_in_blocks(X):
         return False
-    return not is_stored(X) or n_bytes <= room(X)
+    return not is_lazy(X) or n_bytes <= memory_limit(X)
 
 
-def look_through(X: Any) -> None:
+def refuse_nan_on_disk(X: Any) -> None:
     """Refuse NaN in rows on disk, for those who use them without reading blocks."""
-    if is_stored(X):
+    if is_lazy(X):
         map_blocks(lambda block: None, X, 8 * X.shape[1])
 
 
-def with_columns(X: Any, who: str) -> Any:
+def with_selectable_columns(X: Any, who: str) -> Any:
     """X in a form whose columns can be selected: `LazyRows` are read."""
     if not isinstance(X, LazyRows):
         return X
@@ -300,28 +300,28 @@ def shuffled_batches(
         return
     order = rng.permutation(X.shape[0])
     for begin in range(0, len(order), n_rows):
-        source, places = in_memory(X, order[begin : begin + n_rows])
+        source, places = load_row_subset(X, order[begin : begin + n_rows])
         yield source[places]
 
 
-def rows_in_room(X: Any, share: int) -> int:
+def n_rows_in_memory(X: Any, share: int) -> int:
     """The number of rows that fit into this part of memory; all if X is on the host."""
-    if not is_stored(X) and gpu_of(X) is None:
+    if not is_lazy(X) and gpu_of(X) is None:
         return X.shape[0]
-    return room(X) // (share * 8 * X.shape[1])
+    return memory_limit(X) // (share * 8 * X.shape[1])
 
 
-def spread_sample(X: Any, n_rows: int) -> Any:
+def evenly_spaced_sample(X: Any, n_rows: int) -> Any:
     """Up to `n_rows` evenly spaced rows in memory; all of X if it has no more."""
-    if n_rows >= X.shape[0] and not is_stored(X):
+    if n_rows >= X.shape[0] and not is_lazy(X):
         return X
-    return take_rows(X, spread_rows(X.shape[0], n_rows))
+    return take_rows(X, evenly_spaced_rows(X.shape[0], n_rows))
 
 
-def some_objects(X: Any) -> Any:
+def sample_objects(X: Any) -> Any:
     """X, or up to 2048 evenly spaced samples of a Dask array of objects."""
     on_cluster = is_dask(X) and X.ndim == 1
-    return take_rows(X, spread_rows(X.shape[0])) if on_cluster else X
+    return take_rows(X, evenly_spaced_rows(X.shape[0])) if on_cluster else X
 
 
 def row_width(X: Any) -> int:
@@ -329,7 +329,7 @@ def row_width(X: Any) -> int:
     return X.shape[1] if X.ndim > 1 else 1
 
 
-def joined(parts: list[Array]) -> Array:
+def concatenate_blocks(parts: list[Array]) -> Array:
     """Blocks of rows as one array in memory."""
     if len(parts) == 1:
         return parts[0]
@@ -337,7 +337,7 @@ def joined(parts: list[Array]) -> Array:
     return namespace(read[0]).concat(read)
 
 
-def _ahead(blocks: Iterable[Array]) -> Iterator[Array]:
+def _read_ahead(blocks: Iterable[Array]) -> Iterator[Array]:
     """The same blocks; the next one is read while one is processed."""
     source = iter(blocks)
     context, inside = contextvars.copy_context(), is_inside()
@@ -359,24 +359,24 @@ def take_rows(X: Any, rows: np.ndarray) -> Array:
         return dask_rows().take_rows(X, rows)
     if isinstance(X, CountedBlocks):
         return X.take(rows)
-    if is_stored(X):
-        return stacked_rows(as_float, X, 8 * X.shape[1] + TOUCHED, rows)
+    if is_lazy(X):
+        return stacked_rows(as_float, X, 8 * X.shape[1] + MAPPED_BYTES, rows)
     found = X[index_like(rows, X)]
     return as_float(found) if X.ndim > 1 else found
 
 
-def spread_rows(n: int, m: int = PROBE_ROWS) -> np.ndarray:
+def evenly_spaced_rows(n: int, m: int = PROBE_ROWS) -> np.ndarray:
     """At most m row numbers, evenly spread over 0..n-1."""
     return np.unique(np.linspace(0, n - 1, min(n, m)).round().astype(np.intp))
 
 
-def keep_rows(X: Any) -> AbstractContextManager[Any]:
+def cache_rows(X: Any) -> AbstractContextManager[Any]:
     """X, for a block in which its rows are read again and again.
 
     Of a Dask array, chunks then stay in the memory of the workers.
     """
     if is_dask(X):
-        return dask_rows().keep_rows(X)
+        return dask_rows().cache_rows(X)
     return nullcontext(X)
 
 
@@ -391,23 +391,23 @@ def map_rows(f: Callable[[Array], Array], X: Any, row_bytes: int) -> Any:
         return dask_rows().map_rows(f, X, row_bytes)
     if is_blocks(X):
         if isinstance(X, Iterator):
-            return (map_rows(f, block, row_bytes) for block in _ahead(X))
+            return (map_rows(f, block, row_bytes) for block in _read_ahead(X))
         return Blocks(lambda: map_rows(f, iter(X), row_bytes))
-    if is_stored(X):
+    if is_lazy(X):
         lazy = LazyRows(X, f, row_bytes)
-        if lazy.ndim == 2 and lazy.nbytes > room(lazy) // 2:
+        if lazy.ndim == 2 and lazy.nbytes > memory_limit(lazy) // 2:
             return lazy
     return stacked_rows(f, X, row_bytes)
 
 
-def over_rows(f: Callable[[Any], Any], values: Any, row_bytes: int = 64) -> Any:
+def apply_to_rows(f: Callable[[Any], Any], values: Any, row_bytes: int = 64) -> Any:
     """f of values that belong to rows: at once in memory, else as `map_rows` does."""
-    if is_blocks(values) or is_elsewhere(values):
+    if is_blocks(values) or is_lazy_or_dask(values):
         return map_rows(f, values, row_bytes)
     return f(values)
 
 
-def over_blocks(f: Callable[[Array], Any], X: Iterable[Array]) -> Iterable[Any]:
+def apply_to_blocks(f: Callable[[Array], Any], X: Iterable[Array]) -> Iterable[Any]:
     """f of each block of an iterable, which can be read again if X can."""
     return map(f, X) if isinstance(X, Iterator) else Blocks(lambda: map(f, X))
 
@@ -426,5 +426,5 @@ def sum_rows(
     """
     if is_dask(X):
         return dask_rows().sum_rows(f, X, row_bytes, numbered)
-    parts = _ahead(X) if is_blocks(X) else [X]
+    parts = _read_ahead(X) if is_blocks(X) else [X]
     return sum_blocks(f, parts, row_bytes, numbered, result_bytes)

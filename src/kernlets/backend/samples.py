@@ -24,7 +24,7 @@ def is_objects(X: Any) -> bool:
     return isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object
 
 
-def floats_of(X: Array) -> Array:
+def float_like(X: Array) -> Array:
     """An array of the type in which samples of any kind are computed."""
     if not is_objects(X):
         return X
@@ -33,7 +33,7 @@ def floats_of(X: Array) -> Array:
     return np.empty(0, dtype=kind)
 
 
-def listed(kind: str, X: Any) -> Any:
+def as_sample_list(kind: str, X: Any) -> Any:
     """X, if it has one entry for each sample; tensors are brought to the host."""
     if is_dask(X):
         raise TypeError(
@@ -56,7 +56,7 @@ def object_array(samples: list[Any]) -> np.ndarray:  # (n,)
     return found
 
 
-def as_type(samples: list[np.ndarray], dtype: np.dtype) -> list[np.ndarray]:
+def convert_samples(samples: list[np.ndarray], dtype: np.dtype) -> list[np.ndarray]:
     """Arrays of numbers in another type, or an error if it does not hold them."""
     with np.errstate(over="ignore"):
         found = [sample.astype(dtype, copy=False) for sample in samples]

@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.metrics import accuracy_score
 
 from .arrays import is_dask
-from .cluster import dask_labels
+from .load_dask import dask_labels
 
 
 def accuracy(predicted: Any, y: Any, sample_weight: Any = None) -> float:

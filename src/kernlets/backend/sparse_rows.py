@@ -9,10 +9,10 @@ from scipy import sparse
 
 from ..core import Array
 from .arrays import as_float, double, is_array, is_torch, namespace, row_norms, to_numpy
-from .room import gpu_of
+from .memory_limits import gpu_of
 from .rows import sum_rows, take_rows
 from .scale import lengths, power_of_two
-from .weights import Weights, of_rows
+from .weights import Weights, weights_of_rows
 
 
 def as_dense(X: Array) -> Array:
@@ -20,7 +20,7 @@ def as_dense(X: Array) -> Array:
     return X.toarray() if sparse.issparse(X) else X
 
 
-def entries(X: Array) -> Array:
+def stored_entries(X: Array) -> Array:
     """The stored numbers: all of a dense array, explicit ones of a sparse matrix."""
     return X.data if sparse.issparse(X) else X
 
@@ -40,7 +40,7 @@ def refuse_sparse(error: str, *arrays: Array) -> None:
         raise TypeError(error)
 
 
-def centred(X: Array, Y: Array) -> tuple[Array, Array]:
+def centre_rows(X: Array, Y: Array) -> tuple[Array, Array]:
     """Shift both sets of rows so that the mean of Y is the origin.
 
     Sparse rows are not shifted, because they would become dense.
@@ -98,7 +98,7 @@ def variance(X: Array, weights: Weights = None) -> float:
         return unit_variance * float(unit) * float(unit)  # may be infinite
 
     def moments(block: Array, first: int = 0) -> Array:
-        own = of_rows(weights, first, block.shape[0], double(block[:0]))
+        own = weights_of_rows(weights, first, block.shape[0], double(block[:0]))
         if own is not None:
             shifted = double(block) - origin
             sums = own @ shifted, own @ (shifted * shifted)
@@ -109,7 +109,7 @@ def variance(X: Array, weights: Weights = None) -> float:
         shifted = np.subtract(block, origin, dtype=np.float64)
         return np.array([shifted.sum(), np.vdot(shifted, shifted)])
 
-    n_entries = _count(X, weights) * X.shape[1]
+    n_entries = _weighted_count(X, weights) * X.shape[1]
     how = {"row_bytes": 16 * X.shape[1], "numbered": weights is not None}
     with np.errstate(over="ignore", invalid="ignore"):
         total, squares = sum_rows(moments, X, **how) / n_entries
@@ -117,13 +117,13 @@ def variance(X: Array, weights: Weights = None) -> float:
     return max(0.0, found) if np.isfinite(found) else np.inf
 
 
-def _count(X: Array, weights: Weights) -> float:
+def _weighted_count(X: Array, weights: Weights) -> float:
     """How many rows those of X count for."""
     return X.shape[0] if weights is None else float(weights.sum())
 
 
 def _sparse_variance(X: Any, weights: Weights) -> float:
-    values, size = X.data.astype(np.float64), _count(X, weights) * X.shape[1]
+    values, size = X.data.astype(np.float64), _weighted_count(X, weights) * X.shape[1]
     if values.size == X.shape[0] * X.shape[1]:  # all are stored: any origin will do
         values -= values[0]
     often = 1.0 if weights is None else np.repeat(weights, np.diff(X.indptr))

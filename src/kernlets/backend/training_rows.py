@@ -8,7 +8,7 @@ from typing import Any
 
 from ..config import options
 from ..core import Array
-from .rows import Blocks, is_blocks, joined, no_blocks
+from .rows import Blocks, concatenate_blocks, is_blocks, no_blocks_error
 from .validation import check_rows
 
 MANY_ROWS = 2000  # rows of a stream to start from; default: a quarter as many atoms
@@ -18,17 +18,17 @@ def training_rows(learner: Any, X: Any) -> tuple[Any, Array]:
     """X, checked, as array or blocks, and rows to draw first atoms from."""
     if is_blocks(X):
         learner._check_blocks()
-        return checked_blocks(learner, X)
+        return check_blocks(learner, X)
     X = learner._whole_rows(X)
     return X, X
 
 
-def checked_blocks(learner: Any, X: Any) -> tuple[Blocks, Array]:
+def check_blocks(learner: Any, X: Any) -> tuple[Blocks, Array]:
     """Blocks that are checked as they are read, and rows to draw first atoms from."""
     _refuse_single_use(X, learner.max_iter)
     once = isinstance(X, Iterator)
-    taken = _leading(X, _n_first_rows(learner))
-    first = joined(_checked_leading(learner, taken))
+    taken = _first_blocks(X, _n_first_rows(learner))
+    first = concatenate_blocks(_check_first_blocks(learner, taken))
     if once and options.checkpoint is not None:
         raise ValueError(
             "X is an iterator that can be read only once, but a checkpoint reads "
@@ -54,7 +54,7 @@ def _refuse_single_use(X: Any, max_iter: int) -> None:
         )
 
 
-def _checked_leading(learner: Any, blocks: list[Any]) -> list[Array]:
+def _check_first_blocks(learner: Any, blocks: list[Any]) -> list[Array]:
     """Check the first blocks of a stream; convert all to the type of the first."""
     gaps = {"allow_nan": learner._streams_gaps}
     head = check_rows(learner, blocks[0], reset=True, **gaps)
@@ -69,7 +69,7 @@ def _n_first_rows(learner: Any) -> int:
     return 2 * int(learner.n_components)  # some rows may be zero
 
 
-def _leading(blocks: Iterable[Array], n_rows: int) -> list[Array]:
+def _first_blocks(blocks: Iterable[Array], n_rows: int) -> list[Array]:
     """The first blocks, until they have at least `n_rows` rows or the stream ends."""
     taken, count = [], 0
     for block in blocks:
@@ -78,5 +78,5 @@ def _leading(blocks: Iterable[Array], n_rows: int) -> list[Array]:
         if count >= n_rows:
             break
     if not taken:
-        raise no_blocks()
+        raise no_blocks_error()
     return taken

@@ -34,16 +34,16 @@ from .arrays import (
     to_device,
     working_dtype,
 )
-from .cluster import dask_objects, dask_rows
-from .lazy_rows import LazyRows, check_memory, is_elsewhere, is_stored
-from .masks import unmasked
-from .reading import HostRows, Incomplete, no_rows, refuse_infinite
-from .room import gpu_of, gpu_room
+from .lazy_rows import LazyRows, check_memory, is_lazy, is_lazy_or_dask
+from .load_dask import dask_objects, dask_rows
+from .masks import masked_to_nan
+from .memory_limits import gpu_memory_limit, gpu_of
+from .read_blocks import HostRows, MemmapWithMissing, empty_rows, refuse_infinite
 from .rows import Blocks, is_blocks
 
-HELD = 2  # rows of up to this part of what a call may take are moved to a GPU at once
+GPU_ROWS_SHARE = 2  # a GPU gets all rows at once up to this part of its memory limit
 
-_checked: ContextVar[Any] = ContextVar("checked", default=None)
+_trusted_rows: ContextVar[Any] = ContextVar("checked", default=None)
 
 
 def check_rows(
@@ -77,29 +77,29 @@ def check_rows(
 
     Rows that were `handed_down` are not checked again.
     """
-    if X is _checked.get() and is_array(X) and not is_stored(X):
+    if X is _trusted_rows.get() and is_array(X) and not is_lazy(X):
         check_features(estimator, _check_shape(X, ensure_min_samples), reset)
-        return _brought_to(X, like, streamed, allow_nan)
-    X = unmasked(X)
+        return _move_like_model(X, like, streamed, allow_nan)
+    X = masked_to_nan(X)
     if is_dask(X):
         rows = _check_dask(estimator, X, reset, ensure_min_samples, lazy, like)
-        return _with_gaps(rows) if allow_nan else rows
+        return _allow_missing(rows) if allow_nan else rows
     if is_blocks(X):
         raise TypeError(
             f"X is a {type(X).__name__}, but {type(estimator).__name__} needs all rows "
             "in one array here: pass np.concatenate(list(X)), or learn from blocks "
             "with MOD, KSVD(update='ksvd-parallel') or OnlineDictionary"
         )
-    X = _left_on_host(X, like)
+    X = _keep_large_on_host(X, like)
     is_tensor, for_gpu = is_torch(X), _gpu_for(X, like) is not None
-    if is_tensor or is_stored(X):
+    if is_tensor or is_lazy(X):
         check_features(estimator, _check_shape(X, ensure_min_samples), reset)
         X = as_float(X) if is_tensor else _stored_rows(X, like, allow_nan)
     else:
         _refuse_no_columns(X)
         # infinity is refused
         finite = "allow-nan" if allow_nan else True
-        with np.errstate(over="ignore", invalid="ignore"), advised(estimator):
+        with np.errstate(over="ignore", invalid="ignore"), advise_on_nan(estimator):
             X = validate_data(
                 estimator,
                 X,
@@ -114,7 +114,7 @@ def check_rows(
     unread = isinstance(X, LazyRows) and not (lazy or by_blocks)
     if unread or whole:
         check_memory(X, type(estimator).__name__)
-    X = _brought_to(X[:] if unread else X, like, streamed, allow_nan)
+    X = _move_like_model(X[:] if unread else X, like, streamed, allow_nan)
     if is_tensor or for_gpu:
         refuse_infinite(X, allow_nan=allow_nan)
     load_solvers(X)
@@ -132,17 +132,17 @@ def _refuse_no_columns(X: Any) -> None:
 
 
 @contextmanager
-def handed_down(X: Any) -> Iterator[Any]:
+def trust_checked_rows(X: Any) -> Iterator[Any]:
     """X, which `check_rows` has returned, for estimators that need not check it again.
 
     They still compare the number of features. Only this very array is trusted, and
     only while the block runs.
     """
-    token = _checked.set(X)
+    token = _trusted_rows.set(X)
     try:
         yield X
     finally:
-        _checked.reset(token)
+        _trusted_rows.reset(token)
 
 
 def check_source(
@@ -164,12 +164,12 @@ def check_source(
         keys |= {"like": like, "allow_nan": allow_nan}
         return check_rows(estimator, X, reset=reset, **keys)
     if isinstance(X, Iterator):
-        return _checked_blocks(estimator, X, reset, like, allow_nan)
-    again = partial(_checked_blocks, estimator, X, reset, like, allow_nan)
+        return _check_blocks(estimator, X, reset, like, allow_nan)
+    again = partial(_check_blocks, estimator, X, reset, like, allow_nan)
     return Blocks(again, getattr(X, "n_rows", None))
 
 
-def _checked_blocks(
+def _check_blocks(
     estimator: Any, blocks: Any, reset: bool, like: Array | None, allow_nan: bool
 ) -> Iterator[Array]:
     keys: dict[str, Any] = {"streamed": True, "allow_nan": allow_nan}
@@ -188,7 +188,7 @@ def refuse_cluster(X: Any, error: str) -> None:
 
 def is_table(X: Any) -> bool:
     """Whether X can be read as rows of numbers."""
-    if is_torch(X) or is_elsewhere(X):
+    if is_torch(X) or is_lazy_or_dask(X):
         return X.ndim == 2
     if not is_array(X):
         X = np.asarray(X, dtype=None if _is_regular(X) else object)
@@ -205,7 +205,7 @@ def _is_regular(X: Any) -> bool:
 
 
 @contextmanager
-def advised(estimator: Any) -> Iterator[None]:
+def advise_on_nan(estimator: Any) -> Iterator[None]:
     """What to do about NaN in a fit, where they are no obstacle to new rows."""
     try:
         yield
@@ -229,23 +229,23 @@ def _accepted_types(X: Any) -> Any:
 def _stored_rows(X: Any, like: Array | None, allow_nan: bool) -> Any:
     """Rows on disk, as they are or converted when they are read."""
     if allow_nan and isinstance(X, np.memmap):
-        X = X.view(Incomplete)
-    block = no_rows(X)  # refuses what is not a number
+        X = X.view(MemmapWithMissing)
+    block = empty_rows(X)  # refuses what is not a number
     wanted = block if like is None else like[:0]
     # a memory map must not count as an array if its blocks are of another kind
     is_exact = isinstance(X, LazyRows) or _is_alike(block, X[:0])
     if is_exact and _is_alike(block, wanted):
         return X
     row_bytes = X.shape[1] * (X.dtype.itemsize + wanted.dtype.itemsize)
-    return LazyRows(X, partial(_converted, wanted, allow_nan), row_bytes)
+    return LazyRows(X, partial(_convert_block, wanted, allow_nan), row_bytes)
 
 
-def _left_on_host(X: Any, like: Array | None) -> Any:
+def _keep_large_on_host(X: Any, like: Array | None) -> Any:
     """X; a large array for a GPU as rows whose blocks are moved one by one."""
     device = _gpu_for(X, like)
     if device is None:
         return X
-    is_large = X.nbytes > gpu_room(device) // HELD
+    is_large = X.nbytes > gpu_memory_limit(device) // GPU_ROWS_SHARE
     return X.view(HostRows) if X.ndim == 2 and is_large else X
 
 
@@ -255,7 +255,7 @@ def _gpu_for(X: Any, like: Array | None) -> Any:
     It looks for NaN and infinity many times faster than the host.
     """
     device = options.device if like is None else gpu_of(like)
-    is_plain = isinstance(X, np.ndarray) and X.dtype in FLOATS and not is_stored(X)
+    is_plain = isinstance(X, np.ndarray) and X.dtype in FLOATS and not is_lazy(X)
     return device if is_plain and is_gpu(device) else None
 
 
@@ -266,7 +266,7 @@ def _is_alike(X: Array, like: Array) -> bool:
     return not is_torch(X) or X.device == like.device
 
 
-def _converted(like: Array, allow_nan: bool, block: Array) -> Array:
+def _convert_block(like: Array, allow_nan: bool, block: Array) -> Array:
     if _is_alike(block, like):
         return block
     with np.errstate(over="ignore"):  # infinity is refused, with advice
@@ -275,13 +275,13 @@ def _converted(like: Array, allow_nan: bool, block: Array) -> Array:
     return block
 
 
-def _brought_to(
+def _move_like_model(
     X: Any, like: Array | None, streamed: bool, allow_nan: bool
 ) -> Any:
     """Rows in memory where the model is, or where the options say."""
     if like is None:
         return to_device(X, streamed)
-    if is_stored(X):
+    if is_lazy(X):
         return X  # blocks are converted as they are read
     if is_torch(like):
         if sparse.issparse(X):
@@ -290,7 +290,7 @@ def _brought_to(
                 "X.toarray()"
             )
         X = to_device(X, streamed)
-    return X if sparse.issparse(X) else _converted(like, allow_nan, X)
+    return X if sparse.issparse(X) else _convert_block(like, allow_nan, X)
 
 
 def _check_dask(
@@ -326,8 +326,8 @@ def read_samples(X: Any, parse: Callable[[Any], np.ndarray], lazy: bool) -> Any:
     return dask_objects().as_objects(X, parse) if lazy and is_dask(X) else parse(X)
 
 
-def _with_gaps(X: Any) -> Any:
-    return dask_rows().with_gaps(X)
+def _allow_missing(X: Any) -> Any:
+    return dask_rows().allow_missing(X)
 
 
 def _check_shape(X: Any, ensure_min_samples: int) -> Any:

@@ -13,14 +13,14 @@ import numpy as np
 
 from ..core import Array
 from .arrays import as_like, index_like, is_array, is_dask, to_numpy
-from .lazy_rows import is_elsewhere
+from .lazy_rows import is_lazy_or_dask
 from .rows import is_blocks
 
 Weights = np.ndarray | None  # (n,) float64
 MOST_NUMBERS = 10**7  # row numbers that `counted_rows` repeats
 
 
-def checked_weights(sample_weight: Any, X: Any) -> Weights:  # (n,)
+def check_weights(sample_weight: Any, X: Any) -> Weights:  # (n,)
     """Weights of the rows of X as float64; None if all of them are 1."""
     if sample_weight is None:
         return None
@@ -56,27 +56,27 @@ def _refuse_impossible(weights: np.ndarray) -> None:
         raise ValueError("sample_weight is zero for all samples: nothing to learn from")
 
 
-def kept(X: Any, weights: Weights) -> np.ndarray | None:
+def nonzero_weight_rows(X: Any, weights: Weights) -> np.ndarray | None:
     """Numbers of the rows to learn from; None for all of them.
 
     Rows of weight zero are left out of arrays in memory. Elsewhere they are read and
     have no effect.
     """
-    if weights is None or weights.all() or is_elsewhere(X):
+    if weights is None or weights.all() or is_lazy_or_dask(X):
         return None
     return np.flatnonzero(weights)
 
 
-def without_zeros(X: Any, weights: Weights) -> tuple[Any, Weights]:
+def drop_zero_weights(X: Any, weights: Weights) -> tuple[Any, Weights]:
     """Rows in memory without those of weight zero."""
-    rows = kept(X, weights)
+    rows = nonzero_weight_rows(X, weights)
     if rows is None or weights is None:
         return X, weights
     left = weights[rows]
     return X[index_like(rows, X)], None if (left == 1).all() else left
 
 
-def at_least_one(weights: Weights) -> Weights:
+def weights_as_counts(weights: Weights) -> Weights:
     """The weights, divided by their mean if that is below 1.
 
     Uses of atoms are counted in samples, and weights that sum to 1 are no counts.
@@ -93,7 +93,7 @@ def are_whole(weights: np.ndarray) -> bool:
     return bool((weights == np.floor(weights)).all())
 
 
-def n_weighted(weights: Weights, n: int) -> int:
+def n_weighted_samples(weights: Weights, n: int) -> int:
     """How many samples n rows count for."""
     return n if weights is None else int(weights.sum())
 
@@ -117,7 +117,7 @@ def n_drawable(weights: np.ndarray) -> int:
     return int(weights.sum() if are_whole(weights) else np.count_nonzero(weights))
 
 
-def counted_rows(n: int, weights: Weights) -> np.ndarray:
+def row_numbers_by_weight(n: int, weights: Weights) -> np.ndarray:
     """Row numbers, each as often as it counts, for statistics of a sample of rows.
 
     Of weights that are not whole or very large, numbers evenly spread over their sum
@@ -134,12 +134,14 @@ def counted_rows(n: int, weights: Weights) -> np.ndarray:
     return np.minimum(numbers, np.flatnonzero(weights)[-1])  # rounding of the sum
 
 
-def of_rows(weights: Weights, first: int, n: int, like: Array) -> Array | None:  # (n,)
+def weights_of_rows(
+    weights: Weights, first: int, n: int, like: Array
+) -> Array | None:  # (n,)
     """The weights of n rows from the first one on, in the type of `like`."""
     return None if weights is None else as_like(weights[first : first + n], like)
 
 
-def repeated(n: int, sample_weight: Weights, who: str) -> np.ndarray | None:
+def repeat_by_weight(n: int, sample_weight: Weights, who: str) -> np.ndarray | None:
     """Row numbers with each as often as its weight says; None for all once.
 
     For methods that take one sample after another, or compare samples with each other:
@@ -155,6 +157,6 @@ def repeated(n: int, sample_weight: Weights, who: str) -> np.ndarray | None:
     return np.repeat(np.arange(n), sample_weight.astype(np.intp))
 
 
-def by_name(weights: Weights) -> dict[str, np.ndarray]:
+def weights_for_digest(weights: Weights) -> dict[str, np.ndarray]:
     """The weights for a digest of what a fit depends on, if there are any."""
     return {} if weights is None else {"weights": weights}

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from .convergence import warned_once
-from .room import told_when_full
+from .convergence import warn_once_at_end
+from .memory_limits import advise_when_full
 from .scale import quiet
 from .threads import serial_blas
 
@@ -20,7 +20,13 @@ def at_work() -> Iterator[None]:
     BLAS runs on one thread. NumPy does not warn of numbers that overflow on the way,
     since results are looked at. Iterations without convergence are told once.
     """
-    with warned_once(), serial_blas, quiet(), told_when_full(), told_when_unsolvable():
+    with (
+        warn_once_at_end(),
+        serial_blas,
+        quiet(),
+        advise_when_full(),
+        told_when_unsolvable(),
+    ):
         yield
 
 

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import as_like, move_like, to_numpy
 from ..backend.constraints import AT_LEAST_1, POSITIVE
 from ..backend.estimator import Estimator
-from ..backend.fill import at_hand
-from ..backend.masks import has_gaps
+from ..backend.masks import has_missing
+from ..backend.missing_rows import all_in_memory
 from ..backend.pipelines import takes_gaps
 from ..backend.random import generator
 from ..backend.rows import map_rows
@@ -179,7 +179,12 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         clock = Clock(self.seconds)
         self._validate_params()
         X = check_rows(
-            self, X, reset=True, ensure_min_samples=2, whole=True, allow_nan=at_hand(X)
+            self,
+            X,
+            reset=True,
+            ensure_min_samples=2,
+            whole=True,
+            allow_nan=all_in_memory(X),
         )
         labels = checked_labels(self, y, X.shape[0])
         self.classes_, places = np.unique(labels, return_inverse=True)
@@ -232,7 +237,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         self.best_params_ = described(best)
         self.table_ = search.table
         self.n_candidates_ = len(search.known)
-        first = [DictionaryImputer()] if has_gaps(X) else []
+        first = [DictionaryImputer()] if has_missing(X) else []
         pipeline = make_pipeline(*first, *search.steps(best, rows))
         labels = self.classes_[search.y[rows]]
         self.best_pipeline_ = pipeline.fit(X[rows], labels)

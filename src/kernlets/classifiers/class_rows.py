@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..backend.arrays import index_like, is_dask
-from ..backend.cluster import dask_labels
-from ..backend.rows import Blocks, is_blocks, no_blocks, select_rows
+from ..backend.load_dask import dask_labels
+from ..backend.rows import Blocks, is_blocks, no_blocks_error, select_rows
 from ..backend.validation import check_rows
 from ..backend.weights import Weights
 from ..core import Array, Kernel
@@ -53,7 +53,7 @@ def labelled_rows(
         )
     head = next(iter(X), None)
     if head is None:
-        raise no_blocks()
+        raise no_blocks_error()
     gaps = {"allow_nan": allow_nan}
     like = check_rows(estimator, head, reset=True, **gaps)[:0]
     return Blocks(lambda: (check_rows(estimator, b, like=like, **gaps) for b in X))

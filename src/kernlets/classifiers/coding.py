@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.estimator import Estimator
-from ..backend.fill import at_hand
+from ..backend.missing_rows import all_in_memory
 from ..backend.validation import check_rows
 from ..core import Array, SparseCoder, SparseCodes
 from ..dictionaries import ExplicitDictionary
@@ -69,7 +69,7 @@ class CodingClassifier(
 
     def _training_rows(self, X: Any) -> Array:
         """Checked samples to learn from."""
-        gaps = at_hand(X)
+        gaps = all_in_memory(X)
         return check_rows(
             self, X, reset=True, ensure_min_samples=2, whole=True, allow_nan=gaps
         )

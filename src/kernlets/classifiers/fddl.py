@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import as_like, empty, index_like, namespace, row_norms
 from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
 from ..backend.convergence import warn_unfinished
-from ..backend.masks import has_gaps
+from ..backend.masks import has_missing
 from ..backend.random import generator
 from ..backend.rows import map_rows
 from ..backend.scale import quiet
@@ -256,7 +256,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
 
     def _filled_in(self, X: Array) -> Array:
         """Rows whose gaps hold what their codes over all atoms say."""
-        if not has_gaps(X):
+        if not has_missing(X):
             return X
         codes = encode(self.dictionary_, self.coder_, X)
         return completed(self.dictionary_, codes, X)

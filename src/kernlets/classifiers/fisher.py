@@ -24,7 +24,7 @@ from ..backend.arrays import (
     namespace,
     row_norms,
 )
-from ..backend.block_loop import slices
+from ..backend.block_loop import block_slices
 from ..backend.codes import compressed
 from ..backend.scale import peaks, power_of_two
 from ..backend.sparse_rows import as_dense
@@ -73,7 +73,7 @@ class Layout:
         return [
             (c, slice(rows.start + part.start, rows.start + part.stop))
             for c, rows in enumerate(self.rows)
-            for part in slices(rows.stop - rows.start, width, like)
+            for part in block_slices(rows.stop - rows.start, width, like)
         ]
 
 

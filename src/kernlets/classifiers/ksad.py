@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import as_like, move_like, namespace, row_norms, to_numpy
 from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, SHARE, StrOptions
 from ..backend.estimator import Estimator
-from ..backend.fill import at_hand
+from ..backend.missing_rows import all_in_memory
 from ..backend.random import generator
-from ..backend.rows import collected, map_rows
+from ..backend.rows import load_values, map_rows
 from ..core import Array, Kernel, SparseCodes
 from ..dictionaries import ExplicitDictionary, KernelDictionary
 from ..fields import (
@@ -217,7 +217,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
         self._validate_params()
         kernel = resolve(self.kernel)
         needed: dict[str, Any] = {"ensure_min_samples": 2, "whole": True}
-        needed["allow_nan"] = at_hand(X)
+        needed["allow_nan"] = all_in_memory(X)
         X = check_samples(self, X, kernel, reset=True, **needed)
         X, y, self.code_rows_ = repeated_samples(self, X, y, sample_weight, kernel)
         X = completed_rows(X)
@@ -290,11 +290,11 @@ class KSADClassifier(ClassifierMixin, Estimator):
             )
         seconds = time.perf_counter() - began
         self.history_ = {"objective": [1 / criterion], "seconds": [seconds]}
-        return atoms, collected(self._coded(F, atoms))
+        return atoms, load_values(self._coded(F, atoms))
 
     def encode(self, X: Any) -> SparseCodes:
         """Sparse codes of new samples, in the form compared with training codes."""
-        return pack(collected(self._new_codes(X)), None)
+        return pack(load_values(self._new_codes(X)), None)
 
     def _new_codes(self, X: Any) -> Any:  # (n, m)
         check_is_fitted(self)
@@ -323,7 +323,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
         codes = self._new_codes(X)
         self._check_neighbors(self.codes_.shape[0])
         votes = count_votes(codes, self.codes_, self.code_classes_, self.n_neighbors)
-        return collected(votes) / self.n_neighbors
+        return load_values(votes) / self.n_neighbors
 
     def predict(self, X: Any) -> Array:  # (n,)
         """The label with the most votes among the nearest training codes."""

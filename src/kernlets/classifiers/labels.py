@@ -19,11 +19,11 @@ from ..backend.arrays import (
     to_numpy,
 )
 from ..backend.labels import label_values
-from ..backend.masks import has_gaps
-from ..backend.rows import over_rows
+from ..backend.masks import has_missing
+from ..backend.rows import apply_to_rows
 from ..backend.scale import quiet
 from ..backend.scoring import accuracy
-from ..backend.weights import checked_weights, repeated
+from ..backend.weights import check_weights, repeat_by_weight
 from ..core import Array, SparseCodes
 from ..fields import Declared, Labels, Size
 from ..kernels import Precomputed
@@ -46,13 +46,13 @@ class ScoreVoting:
     def predict(self, X: Any) -> Array:  # (n,)
         """The label with the best score."""
         scores = self._scores(X)  # first, because it checks that this is fitted
-        labels = over_rows(partial(_winners, self.classes_), scores)
+        labels = apply_to_rows(partial(_winners, self.classes_), scores)
         is_number = self.classes_.dtype.kind in "iufb"
         return move_like(labels, X) if is_number else labels
 
     def decision_function(self, X: Any) -> Array:  # (n, n_classes), (n,) for two
         """The score of each class; with two classes, the second minus the first."""
-        return over_rows(_margins, self._scores(X))
+        return apply_to_rows(_margins, self._scores(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the rows of X whose label is predicted correctly."""
@@ -74,7 +74,7 @@ class ResidualVoting(ScoreVoting):
         raise NotImplementedError
 
     def _scores(self, X: Any) -> Array:  # (n, n_classes)
-        return over_rows(_negative, self.residuals(X))
+        return apply_to_rows(_negative, self.residuals(X))
 
 
 def _negative(residuals: Array) -> Array:
@@ -132,7 +132,7 @@ def prior_residuals(
 
     The most frequent class wins there, and softmax(−residuals/unit) is the prior.
     """
-    if not has_gaps(X):
+    if not has_missing(X):
         return residuals
     xp = namespace(residuals)
     nothing = xp.all(xp.isnan(X), axis=1)
@@ -180,8 +180,8 @@ def repeated_samples(
     Third come the numbers of the samples in X. For classifiers that compare samples
     with each other and have no weights inside.
     """
-    weights = checked_weights(sample_weight, X)
-    rows = repeated(X.shape[0], weights, type(estimator).__name__)
+    weights = check_weights(sample_weight, X)
+    rows = repeat_by_weight(X.shape[0], weights, type(estimator).__name__)
     if rows is None or y is None:
         return X, y, np.arange(X.shape[0])
     if isinstance(kernel, Precomputed):

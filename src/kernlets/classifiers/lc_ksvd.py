@@ -32,11 +32,11 @@ from ..backend.rows import map_rows
 from ..backend.scale import least_energy, lengths
 from ..backend.weights import (
     Weights,
-    at_least_one,
-    by_name,
-    checked_weights,
-    kept,
-    without_zeros,
+    check_weights,
+    drop_zero_weights,
+    nonzero_weight_rows,
+    weights_as_counts,
+    weights_for_digest,
 )
 from ..core import Array, Statistics
 from ..dictionaries import ExplicitDictionary
@@ -95,10 +95,10 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         self._validate_params()
         X = self._training_rows(X)
         labels = checked_labels(self, y, X.shape[0])
-        weights = at_least_one(checked_weights(sample_weight, X))
-        rows = kept(X, weights)
+        weights = weights_as_counts(check_weights(sample_weight, X))
+        rows = nonzero_weight_rows(X, weights)
         labels = labels if rows is None else checked_labels(self, labels[rows], None)
-        X, weights = without_zeros(X, weights)
+        X, weights = drop_zero_weights(X, weights)
         X = completed_rows(X, weights)
         self.classes_, labels = np.unique(labels, return_inverse=True)
         self.class_count_ = np.rint(np.bincount(labels, weights)).astype(np.int64)
@@ -160,7 +160,7 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         start = beside(atoms, Theta * root)
         norms = namespace(start).sqrt(row_norms(start))[:, None]
         first, rows = ExplicitDictionary(start / norms), beside(X, H * root)
-        given = {"samples": rows, "start": first, **by_name(weights)}
+        given = {"samples": rows, "start": first, **weights_for_digest(weights)}
         saved = Checkpoint.of(self, **given)
         how = self.coder_, KSVDUpdate(), rng
         joint = CodeAndUpdate(first, rows, *how, weights=weights)

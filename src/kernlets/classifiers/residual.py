@@ -14,38 +14,38 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, namespace, to_numpy
-from ..backend.block_loop import whole_groups
+from ..backend.block_loop import keep_groups_together
 from ..backend.callbacks import part_of
 from ..backend.constraints import LEARNER
 from ..backend.estimator import Estimator
-from ..backend.fill import at_hand, mean_filled_rows
 from ..backend.labels import label_classes, label_values
-from ..backend.lazy_rows import fit_together
+from ..backend.lazy_rows import n_parts_at_once
+from ..backend.missing_rows import all_in_memory, mean_filled_rows
 from ..backend.random import generator
 from ..backend.rows import (
-    collected,
+    apply_to_blocks,
+    apply_to_rows,
+    evenly_spaced_rows,
     first_block,
-    in_memory,
     is_blocks,
+    load_row_subset,
+    load_values,
     map_rows,
-    over_blocks,
-    over_rows,
     row_width,
-    spread_rows,
-    with_columns,
+    with_selectable_columns,
 )
 from ..backend.scale import least_energy, quiet
 from ..backend.text import printable
 from ..backend.threads import parallel
-from ..backend.validation import handed_down
+from ..backend.validation import trust_checked_rows
 from ..backend.weights import (
     Weights,
-    at_least_one,
-    checked_weights,
-    counted_rows,
-    kept,
-    n_weighted,
-    without_zeros,
+    check_weights,
+    drop_zero_weights,
+    n_weighted_samples,
+    nonzero_weight_rows,
+    row_numbers_by_weight,
+    weights_as_counts,
 )
 from ..config import options
 from ..core import Array, Dictionary, Kernel, SparseCoder, SparseCodes
@@ -166,9 +166,9 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self._validate_params()
         learner = self._learner()
         kernel = kernel_of(learner)
-        gaps = _learns_gaps(learner) or (takes_gaps(kernel) and at_hand(X))
+        gaps = _learns_gaps(learner) or (takes_gaps(kernel) and all_in_memory(X))
         X = labelled_rows(self, X, kernel, gaps)
-        weights = at_least_one(checked_weights(sample_weight, X))
+        weights = weights_as_counts(check_weights(sample_weight, X))
         used = None
         if not isinstance(kernel, Precomputed):  # new samples need all of its columns
             X, y, weights, used = _in_use(X, y, weights)
@@ -190,7 +190,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
                     return _fitted(prepared, rows, own)
 
         jobs = list(zip(range(len(counts)), counts, seeds, folders, strict=True))
-        at_once = fit_together(X, split.counts.max() / split.counts.sum())
+        at_once = n_parts_at_once(X, split.counts.max() / split.counts.sum())
         # where a cluster does the work, threads here only wait
         with options(n_threads=split.at_once or options.n_threads):
             self.learners_ = parallel(fit_class, jobs, at_once)
@@ -213,9 +213,9 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
 
         It is a tenth of the mean residual over the nearest other class.
         """
-        counted = counted_rows(X.shape[0], weights)
-        some = counted[spread_rows(len(counted), SOME)]
-        rows, places = in_memory(X, some)
+        counted = row_numbers_by_weight(X.shape[0], weights)
+        some = counted[evenly_spaced_rows(len(counted), SOME)]
+        rows, places = load_row_subset(X, some)
         residuals = to_numpy(self._residuals(rows[places]))
         residuals[np.arange(len(some)), codes[some]] = np.inf
         rival = float(residuals.min(axis=1).mean())
@@ -239,7 +239,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         begin = not hasattr(self, "learners_")
         gaps = {"allow_nan": getattr(learner, "_streams_gaps", False)}
         X = check_samples(self, X, kernel, reset=begin, **gaps)
-        X, y, weights, _ = _in_use(X, y, checked_weights(sample_weight, X))
+        X, y, weights, _ = _in_use(X, y, check_weights(sample_weight, X))
         labels = checked_labels(self, y, X.shape[0], min_classes=1)
         if begin:
             learner = with_one_kernel(learner, completed_rows(X, weights), weights)
@@ -250,7 +250,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
             fitted, rows = job
             if len(rows):
                 own = None if weights is None else weights[rows]
-                with handed_down(rows_of(X, rows, kernel)) as part:
+                with trust_checked_rows(rows_of(X, rows, kernel)) as part:
                     if not hasattr(fitted, "n_features_in_"):  # its first rows
                         _set_defaults(fitted, _count(rows, weights), part, own)
                     fitted.partial_fit(part, None, own)
@@ -311,12 +311,12 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         self._check_all_begun()
         kernel = _fitted_kernel(self.learners_[0])
         if is_stream(X, kernel):
-            return over_blocks(self.residuals, X)
+            return apply_to_blocks(self.residuals, X)
         like = getattr(self.learners_[0], "_model_array", None)
         X = check_samples(self, X, kernel, lazy=True, like=like, allow_nan=True)
         if isinstance(kernel, Precomputed):  # each class takes columns of the matrix
-            return self._residuals(with_columns(X, type(self).__name__))
-        return over_rows(copy(self)._residuals, X, 4 * 8 * row_width(X))
+            return self._residuals(with_selectable_columns(X, type(self).__name__))
+        return apply_to_rows(copy(self)._residuals, X, 4 * 8 * row_width(X))
 
     def _residuals(self, X: Array) -> Array:  # (n, n_classes)
         by_matrix = isinstance(_fitted_kernel(self.learners_[0]), Precomputed)
@@ -326,7 +326,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         else:  # a block of rows stays in the cache for all classes
             parts = [(each.dictionary_, each.coder_) for each in self.learners_]
             row_bytes = max(dictionary.row_bytes for dictionary, _ in parts)
-            with whole_groups(self.learners_[0].coder_):
+            with keep_groups_together(self.learners_[0].coder_):
                 residuals = map_rows(partial(_block_residuals, parts), X, row_bytes)
         unit = max(self.temperature_, least_energy(residuals))
         return prior_residuals(residuals, X, self.class_count_, unit)
@@ -335,7 +335,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         """Residuals as the learners themselves compute them."""
         columns = []
         for fitted, rows in zip(self.learners_, self.class_rows_, strict=True):
-            with handed_down(X[:, rows] if by_matrix else X) as known:
+            with trust_checked_rows(X[:, rows] if by_matrix else X) as known:
                 columns.append(fitted.reconstruction_error(known, per_sample=True))
         return namespace(columns[0]).stack(columns, axis=1)
 
@@ -370,7 +370,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         must be frequencies.
         """
         residuals = self.residuals(X)  # first, because it checks that this is fitted
-        return over_rows(partial(_softmax, self.temperature_), residuals)
+        return apply_to_rows(partial(_softmax, self.temperature_), residuals)
 
     def __sklearn_tags__(self) -> Any:
         kernel = kernel_of(self.learner)
@@ -396,18 +396,18 @@ class RowsInUse(NamedTuple):
 
 def _in_use(X: Any, y: Any, weights: Weights) -> RowsInUse:
     """Rows and labels without those of weight zero, where they are in memory."""
-    numbers = kept(X, weights)
+    numbers = nonzero_weight_rows(X, weights)
     if numbers is None or y is None:
         return RowsInUse(X, y, weights, None)
     labels = label_values(y)
     if len(labels) != X.shape[0]:
         return RowsInUse(X, y, weights, None)  # the labels are refused later
-    X, weights = without_zeros(X, weights)
+    X, weights = drop_zero_weights(X, weights)
     return RowsInUse(X, labels[numbers], weights, numbers)
 
 
 def _count(rows: np.ndarray, weights: Weights) -> int:
-    return n_weighted(None if weights is None else weights[rows], len(rows))
+    return n_weighted_samples(None if weights is None else weights[rows], len(rows))
 
 
 def _learns_gaps(learner: Any) -> bool:
@@ -484,7 +484,7 @@ def _warn_of_small_classes(learner: BaseEstimator, counts: np.ndarray) -> None:
 def _fitted(prepared: Any, X: Any, weights: Weights) -> Any:
     """A learner fitted to a class, with the defaults of a classifier while it is."""
     own = () if weights is None else (None, weights)
-    with handed_down(X):
+    with trust_checked_rows(X):
         prepared.fit(X, *own)
     return prepared
 
@@ -514,9 +514,9 @@ def _n_usable(kernel: Kernel | None, X: Any, n_samples: int, weights: Weights) -
     """How many rows of a class can be atoms; those of blocks are not counted."""
     if is_blocks(X):
         return n_samples
-    weights = at_least_one(weights)
+    weights = weights_as_counts(weights)
     if kernel is None:
         return Usable.find(mean_filled_rows(X, weights)).count(weights)
-    energies = collected(map_rows(kernel.diag, X, 8 * row_width(X)))
+    energies = load_values(map_rows(kernel.diag, X, 8 * row_width(X)))
     usable = to_numpy(energies > 0)
     return int(usable.sum() if weights is None else weights[usable].sum())

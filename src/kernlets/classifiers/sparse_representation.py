@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import as_like, empty, index_like, namespace, to_numpy
-from ..backend.block_loop import whole_groups
+from ..backend.block_loop import keep_groups_together
 from ..backend.constraints import AT_LEAST_1
 from ..backend.estimator import Estimator
-from ..backend.fill import at_hand
-from ..backend.masks import alike, by_completeness, split
+from ..backend.masks import apply_by_completeness, group_by_mask, split_mask
+from ..backend.missing_rows import all_in_memory
 from ..backend.rows import map_rows
 from ..core import Array, Kernel, SparseCoder, SparseCodes
 from ..dictionaries import KernelDictionary
@@ -114,7 +114,7 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         """
         self._validate_params()
         kernel = resolve(self.kernel)
-        gaps = at_hand(X)
+        gaps = all_in_memory(X)
         X = check_samples(
             self, X, kernel, reset=True, ensure_min_samples=2, allow_nan=gaps
         )
@@ -180,17 +180,17 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
             codes = self.coder_.solve(gram, corr, energy)
             return self._class_residuals(codes, gram, corr, energy)
 
-        block = partial(by_completeness, complete, self._incomplete_residuals)
-        with whole_groups(self.coder_):
+        block = partial(apply_by_completeness, complete, self._incomplete_residuals)
+        with keep_groups_together(self.coder_):
             return map_rows(block, X, 3 * dictionary.row_bytes)
 
     def _incomplete_residuals(self, X: Array) -> Array:  # (n, n_classes)
         """Residuals over what was observed of each row."""
         refuse_incomplete_groups(self.coder_)
-        (rows, known), whole = split(X), AllFeatures(self.dictionary_)
+        (rows, known), whole = split_mask(X), AllFeatures(self.dictionary_)
         residuals = empty((X.shape[0], len(self.classes_)), like=X)
         residuals[...] = 0
-        for part in alike(to_numpy(known)):
+        for part in group_by_mask(to_numpy(known)):
             if len(part.features):
                 seen = restricted_products(whole, rows, part)
                 codes = restricted_solve(self.coder_, seen)

@@ -17,7 +17,7 @@ from sklearn.base import is_classifier, is_outlier_detector
 from ..backend.arrays import to_numpy
 from ..backend.pipelines import before_last, last_step
 from ..backend.row_names import row_name, row_names
-from ..backend.rows import collected, count_rows, over_rows
+from ..backend.rows import apply_to_rows, count_rows, load_values
 from ..backend.validation import check_rows
 from ..classifiers import explain
 from ..datasets import Table
@@ -227,5 +227,5 @@ def _codes(model: Any, X: Any) -> sparse.csr_array:
     rows = check_rows(last, before_last(model, X), lazy=True)
     learners = fitted_learners(model)
     row_bytes = sum(2 * learner.dictionary_.row_bytes for learner in learners)
-    codes = over_rows(lambda block: last.encode(block).tocsr(), rows, row_bytes)
-    return collected(codes)
+    codes = apply_to_rows(lambda block: last.encode(block).tocsr(), rows, row_bytes)
+    return load_values(codes)

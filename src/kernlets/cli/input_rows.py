@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..backend.arrays import is_dask
-from ..backend.cluster import dask_files
+from ..backend.load_dask import dask_files
 from ..backend.pipelines import takes_gaps
 from ..backend.rows import count_rows, row_batches
 from ..config import options

@@ -13,7 +13,7 @@ import numpy as np
 import typer
 from sklearn.base import is_classifier, is_outlier_detector
 
-from ..backend.masks import has_gaps
+from ..backend.masks import has_missing
 from ..backend.pipelines import last_step, steps_of, takes_gaps
 from ..backend.row_names import set_row_names
 from ..backend.rows import count_rows
@@ -84,7 +84,7 @@ def fit_model(
         raise ValueError("--test and --holdout are two ways to score: give one of them")
     train = source.read()
     recipe, scaling = recipe.scaled_for(train)
-    model = recipe.build(train.y is not None, has_gaps(train.X))
+    model = recipe.build(train.y is not None, has_missing(train.X))
     changes = suit_memory(model, train, recipe.method)
     if is_classifier(model) and isinstance(train.y, np.ndarray):
         _check_classes(source.name, train.y)
@@ -161,7 +161,7 @@ def _fit_facts(
 
 def _gap_facts(model: Any, rows: Table) -> dict[str, str]:
     """How many cells were empty, and what was done about it."""
-    if not has_gaps(rows.X):
+    if not has_missing(rows.X):
         return {}
     filled = isinstance(steps_of(model)[0], DictionaryImputer)
     how = "filled in over similar rows" if filled else "taken as unknown"

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..backend.lazy_rows import COPIES
 from ..backend.pipelines import last_step, steps_of
-from ..backend.rows import come_in_blocks, count_rows, fit_at_once
+from ..backend.rows import comes_in_blocks, count_rows, fits_in_memory
 from ..backend.text import size_text
 from ..classifiers import ResidualClassifier
 from ..classifiers.coding import CodingClassifier
@@ -33,8 +33,8 @@ def suit_memory(model: Any, rows: Table, method: str) -> dict[str, str]:
     learner = _learner(model)
     if not _needs_all_rows(learner, rows):
         return {}
-    n_bytes = 0 if come_in_blocks(rows.X) else _bytes(model, rows)
-    if fit_at_once(rows.X, n_bytes):
+    n_bytes = 0 if comes_in_blocks(rows.X) else _bytes(model, rows)
+    if fits_in_memory(rows.X, n_bytes):
         return {}
     if type(learner) is KSVD and learner.update == "ksvd" and not learner.steady:
         _set_learner(model, KSVD(**{**learner.get_params(), "update": PARALLEL}))
@@ -71,7 +71,7 @@ def _needs_all_rows(learner: Any, rows: Table) -> bool:
     """
     if isinstance(learner, LinearAtoms):
         return learner._needs_all_codes()
-    if come_in_blocks(rows.X):
+    if comes_in_blocks(rows.X):
         return not isinstance(learner, BudgetKernelDL)
     return isinstance(learner, CodingClassifier)
 

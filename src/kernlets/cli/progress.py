@@ -22,7 +22,7 @@ from rich.text import Text
 from sklearn.pipeline import Pipeline
 
 from ..backend.pipelines import last_step
-from ..backend.reading import watching
+from ..backend.read_blocks import report_rows_to
 from ..sklearn_base import BaseEstimator
 
 
@@ -57,7 +57,7 @@ def fit_watched(model: Any, X: Any, y: Any, n_rows: int | None, quiet: bool) -> 
     """
     last = last_step(model)
     total = n_rows and n_rows * _n_iterations(last)
-    with rows_progress("fitting", total, quiet) as bar, watching(bar.advance):
+    with rows_progress("fitting", total, quiet) as bar, report_rows_to(bar.advance):
         if isinstance(model, Pipeline):
             _announced(model, bar, total).fit(X, y)
         else:

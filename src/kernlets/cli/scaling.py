@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..backend.arrays import to_numpy
-from ..backend.rows import first_block, spread_rows, take_rows
+from ..backend.rows import evenly_spaced_rows, first_block, take_rows
 from ..backend.validation import check_rows
 from ..datasets import Table
 from ..datasets.row_ids import are_positions
@@ -67,7 +67,7 @@ def _bounds(X: Any) -> tuple[np.ndarray, np.ndarray]:  # (p,), (p,)
     """Smallest and largest entry of each column, in some of the rows."""
     first, _ = first_block(X)
     X = check_rows(UnitNorm(), first, reset=True, lazy=True, allow_nan=True)
-    some = to_numpy(take_rows(X, spread_rows(X.shape[0])))
+    some = to_numpy(take_rows(X, evenly_spaced_rows(X.shape[0])))
     known = ~np.isnan(some)
     some = some[:, known.any(axis=0)]
     return np.nanmin(some, axis=0), np.nanmax(some, axis=0)

@@ -17,7 +17,7 @@ import numpy as np
 from kernlets.backend.atomic import atomic_write
 from kernlets.backend.block_loop import stacked_rows
 from kernlets.backend.lazy_rows import LazyRows
-from kernlets.backend.rows import Blocks, iter_blocks, no_blocks
+from kernlets.backend.rows import Blocks, iter_blocks, no_blocks_error
 from kernlets.config import options
 from kernlets.datasets.column_files import (
     column_labels,
@@ -241,7 +241,7 @@ def write_rows(path: str | Path | IO[bytes], X: Any) -> int:
             n_rows += len(block)
             file.write(block.data)
         if like is None:
-            raise no_blocks()
+            raise no_blocks_error()
         file.seek(start)
         _write_header(file, like, n_rows)  # the first header left room for more digits
         file.seek(0, os.SEEK_END)

@@ -13,7 +13,7 @@ from ..backend.arrays import as_like, to_numpy
 from ..backend.constraints import AT_LEAST_1, LEARNER, NOT_NEGATIVE
 from ..backend.convergence import warn_unfinished
 from ..backend.estimator import Estimator
-from ..backend.masks import filled
+from ..backend.masks import fill_missing
 from ..backend.rows import map_rows
 from ..backend.validation import check_rows
 from ..core import Array, Kernel
@@ -192,12 +192,12 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
 
     def _kernel(self, rows: np.ndarray) -> Kernel:
         if self.kernel is not None:
-            return resolve(self.kernel).bound(filled(rows, rows.dtype.type(0)))
+            return resolve(self.kernel).bound(fill_missing(rows, rows.dtype.type(0)))
         return usual_kernel(rows.shape[1])
 
     def _complete(self, rows: np.ndarray) -> np.ndarray:
         """Fill in training rows from the other rows, starting with the means."""
-        start = filled(rows, rows.dtype.type(0))
+        start = fill_missing(rows, rows.dtype.type(0))
         self_indices = np.arange(len(rows))
         step = partial(self._step, rows, self_indices)
         complete_rows, changes, _ = refine(rows, start, step, self.max_iter, self.tol)
@@ -239,7 +239,7 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     def _decode(self, rows: np.ndarray) -> np.ndarray:
         learner = self.learner_[0]
         decoded = to_numpy(learner.inverse_transform(learner.transform(rows)))
-        return filled(rows, decoded.astype(rows.dtype))
+        return fill_missing(rows, decoded.astype(rows.dtype))
 
     def transform(self, X: Any) -> Array:  # (n, p + indicators)
         """Fill in the missing entries of X; observed entries stay unchanged."""
@@ -262,7 +262,7 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     def _to_original_units(self, rows: np.ndarray, complete_rows: np.ndarray) -> Array:
         """Combine observed and imputed values, and append indicators."""
         values = complete_rows * to_numpy(self.scale_) + to_numpy(self.mean_)
-        imputed = filled(rows, values)
+        imputed = fill_missing(rows, values)
         if self.add_indicator:
             marks = np.isnan(rows)[:, self.indicator_features_]
             imputed = np.concatenate([imputed, marks.astype(imputed.dtype)], axis=1)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.weights import Weights, counted_rows
+from ..backend.weights import Weights, row_numbers_by_weight
 from ..core import Kernel
 from .radial import RBF
 from .samples import spread_parts
@@ -72,7 +72,7 @@ class MeanEmbedding(Structured):
 
     def bound(self, X: Any, weights: Weights = None) -> Kernel:
         inner, samples = self._inner(), self.samples(X)
-        bags = samples[counted_rows(len(samples), weights)]
+        bags = samples[row_numbers_by_weight(len(samples), weights)]
         if not len(bags):
             return self
         bound = inner.bound(spread_parts(bags, SOME_VECTORS))

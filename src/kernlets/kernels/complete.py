@@ -19,8 +19,8 @@ import numpy as np
 
 from ..backend.arrays import as_like, index_like, to_numpy
 from ..backend.convergence import warn_unfinished
-from ..backend.fill import at_hand
-from ..backend.masks import column_means, filled, has_gaps, split
+from ..backend.masks import column_means, fill_missing, has_missing, split_mask
+from ..backend.missing_rows import all_in_memory
 from ..backend.threads import parallel
 from ..backend.weights import Weights, are_whole
 from ..core import Array, Kernel
@@ -38,7 +38,7 @@ def completed_rows(X: Any, weights: Weights = None) -> Any:
     Rows that are not in memory, and rows without missing entries, are returned as X.
     Whole weights, none of them 0, repeat rows up to 100 times; others have no effect.
     """
-    if not at_hand(X) or not has_gaps(X):
+    if not all_in_memory(X) or not has_missing(X):
         return X
     if weights is not None and are_whole(weights):
         times = np.minimum(weights, MOST_COPIES).astype(np.intp)
@@ -49,7 +49,7 @@ def completed_rows(X: Any, weights: Weights = None) -> Any:
     mean, scale = observed_moments(rows)
     rows = (rows - mean) / scale
     step = partial(_round, rows, usual_kernel(rows.shape[1]))
-    start = filled(rows, rows.dtype.type(0))
+    start = fill_missing(rows, rows.dtype.type(0))
     complete_rows, _, converged = refine(rows, start, step, ROUNDS, TOL)
     if not converged:
         warn_unfinished(
@@ -57,7 +57,7 @@ def completed_rows(X: Any, weights: Weights = None) -> Any:
             "learn from: fill them in before, with kernlets.DictionaryImputer and a "
             "larger max_iter or tol"
         )
-    return filled(X, as_like(complete_rows * scale + mean, X))
+    return fill_missing(X, as_like(complete_rows * scale + mean, X))
 
 
 def filled_over(X: Array, samples: Array) -> Array:  # (n, p), (N, p) -> (n, p)
@@ -65,13 +65,13 @@ def filled_over(X: Array, samples: Array) -> Array:  # (n, p), (N, p) -> (n, p)
 
     Features are centred and scaled by the moments of the samples.
     """
-    if not has_gaps(X):
+    if not has_missing(X):
         return X
     rows, reference = to_numpy(X), to_numpy(samples)
     mean, scale = observed_moments(reference)
     rows, reference = (rows - mean) / scale, (reference - mean) / scale
     complete_rows = fill_in(rows, reference, usual_kernel(X.shape[1]), NEIGHBORS, RIDGE)
-    return filled(X, as_like(complete_rows * scale + mean, X))
+    return fill_missing(X, as_like(complete_rows * scale + mean, X))
 
 
 def _round(rows: np.ndarray, kernel: Kernel, samples: np.ndarray) -> np.ndarray:
@@ -86,7 +86,7 @@ def usual_kernel(p: int) -> Kernel:
 def observed_moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # (p,), (p,)
     """Mean and deviation of the observed entries; constant columns get deviation 1."""
     mean = column_means(X).astype(X.dtype)
-    centred = filled(X - mean, X.dtype.type(0))
+    centred = fill_missing(X - mean, X.dtype.type(0))
     counts = np.maximum((~np.isnan(X)).sum(axis=0), 1)
     deviation = np.sqrt(np.square(centred, dtype=np.float64).sum(axis=0) / counts)
     varies = deviation > 10 * np.finfo(X.dtype).eps * np.abs(mean)
@@ -102,13 +102,13 @@ def fill_in(
     self_indices: np.ndarray | None = None,  # (n,) in samples, not neighbours
 ) -> np.ndarray:  # (n, p)
     """Fill in the missing entries of X; rows without observed entries get means."""
-    if not has_gaps(X):
+    if not has_missing(X):
         return X
     complete_rows = X.copy()
     incomplete = np.flatnonzero(np.isnan(X).any(axis=1))
     count = min(n_neighbors, len(samples) - (self_indices is not None))
     if count == 0:  # a single row has no neighbours; the means are 0 here
-        return filled(X, X.dtype.type(0))
+        return fill_missing(X, X.dtype.type(0))
 
     def fill_piece(rows: np.ndarray) -> None:
         near = neighbors(
@@ -131,7 +131,7 @@ def neighbors(
     X: np.ndarray, samples: np.ndarray, count: int, self_indices: np.ndarray | None
 ) -> np.ndarray:  # (n, count)
     """Indices of the samples nearest to each row over its observed entries."""
-    zero_filled, observed = split(X)
+    zero_filled, observed = split_mask(X)
     distances = (
         observed.astype(X.dtype) @ (samples * samples).T - 2 * zero_filled @ samples.T
     )

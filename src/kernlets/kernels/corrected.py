@@ -19,9 +19,9 @@ import numpy as np
 
 from ..backend.arrays import as_like, double, to_numpy
 from ..backend.constraints import NOT_NEGATIVE
-from ..backend.rows import in_memory, spread_rows
+from ..backend.rows import evenly_spaced_rows, load_row_subset
 from ..backend.samples import is_objects
-from ..backend.weights import Weights, counted_rows
+from ..backend.weights import Weights, row_numbers_by_weight
 from ..core import Array, Kernel
 from .definite import rounding
 from .user_kernels import length
@@ -61,8 +61,10 @@ class _Corrected(Kernel):
     def _reference_samples(self, kernel: Kernel, X: Any, weights: Weights) -> Array:
         """Choose samples of X, evenly spaced, on which the kernel is corrected."""
         X = self._as_samples(X)
-        rows = counted_rows(length(X), weights)
-        return kernel.take(*in_memory(X, rows[spread_rows(len(rows), REFERENCE)]))
+        rows = row_numbers_by_weight(length(X), weights)
+        return kernel.take(
+            *load_row_subset(X, rows[evenly_spaced_rows(len(rows), REFERENCE)])
+        )
 
     def _as_samples(self, X: Any) -> Any:
         """Convert X to the samples of the innermost kernel."""

@@ -21,8 +21,8 @@ from ..backend.arrays import (
     index_like,
     namespace,
 )
-from ..backend.rows import first_block, in_memory, spread_rows, take_rows
-from ..backend.sparse_rows import entries
+from ..backend.rows import evenly_spaced_rows, first_block, load_row_subset, take_rows
+from ..backend.sparse_rows import stored_entries
 from ..core import Array, Kernel
 from .user_kernels import Precomputed, length, not_square
 
@@ -85,7 +85,7 @@ def check_matrix(
     """
     if not getattr(kernel, "psd", True):
         return
-    indices = index_like(spread_rows(matrix.shape[0], SAMPLE), matrix)
+    indices = index_like(evenly_spaced_rows(matrix.shape[0], SAMPLE), matrix)
     W = matrix[indices][:, indices]
     check_symmetric(W)
     where, tolerance = f"{W.shape[0]} samples", rounding(W, rows)
@@ -118,19 +118,19 @@ def check_kernel(kernel: Kernel, X: Any) -> None:
     if not getattr(kernel, "psd", True):
         return
     X, _ = first_block(X)
-    indices = spread_rows(length(X), SAMPLE)
+    indices = evenly_spaced_rows(length(X), SAMPLE)
     if isinstance(kernel, Precomputed):
         if X.shape[1] < length(X):
             raise ValueError(not_square(X))
         rows = take_rows(X, indices)
         check_matrix(kernel, rows[:, index_like(indices, rows)])
     else:
-        _check_samples(kernel, kernel.take(*in_memory(X, indices)))
+        _check_samples(kernel, kernel.take(*load_row_subset(X, indices)))
 
 
 def _check_samples(kernel: Kernel, samples: Any) -> None:
     """Check the matrix of some samples; for rows of numbers it is made in float64."""
     if holds_floats(samples):
-        check_matrix(kernel, kernel(double(samples)), entries(samples)[:0])
+        check_matrix(kernel, kernel(double(samples)), stored_entries(samples)[:0])
     else:
         check_matrix(kernel, kernel(samples))

@@ -20,7 +20,7 @@ from ..backend.arrays import as_float, namespace, or_wider
 from ..backend.overwrite import exp, times
 from ..backend.rows import as_source, sum_rows, take_rows
 from ..backend.scale import all_finite, least_energy
-from ..backend.sparse_rows import entries, float_rows, refuse_sparse, variance
+from ..backend.sparse_rows import float_rows, refuse_sparse, stored_entries, variance
 from ..backend.weights import Weights
 from ..core import Array, Kernel
 
@@ -154,7 +154,7 @@ class ElementwiseKernel(Kernel):
         """Return `default_rate`; raise if s vanishes or overflows in the dtype of X."""
         rate = self.default_rate(X, weights)
         first_row = as_float(take_rows(X, np.array([0])))
-        if not 0 < rate < 1 / least_energy(entries(first_row)):
+        if not 0 < rate < 1 / least_energy(stored_entries(first_row)):
             raise ValueError(
                 f"{self!r}: the samples hardly differ, so that distances between them "
                 "vanish or overflow in their dtype. Scale them, e.g. with "

@@ -15,7 +15,7 @@ from ..backend.arrays import namespace, or_wider, row_norms
 from ..backend.overwrite import not_negative, zero_diagonal
 from ..backend.products import matmul, outer_products, tiles
 from ..backend.rows import map_rows
-from ..backend.sparse_rows import as_dense, centred
+from ..backend.sparse_rows import as_dense, centre_rows
 from ..core import Array
 
 TILE_ROWS = 64  # rows per step in loops over features, so that they stay in cache
@@ -40,7 +40,7 @@ def squared_distances(
     When X and Y are one object the product is symmetric, at half the operations, and
     the diagonal is exactly 0.
     """
-    X, Y = centred(X, Y)
+    X, Y = centre_rows(X, Y)
     same = Y is X
     norms_X = row_norms(X)
     norms_Y = norms_X if same else row_norms(Y)

@@ -16,7 +16,7 @@ import numpy as np
 from ..backend.arrays import namespace, row_norms, zeros
 from ..backend.constraints import POSITIVE, Options
 from ..backend.overwrite import power, root
-from ..backend.sparse_rows import centred, variance
+from ..backend.sparse_rows import centre_rows, variance
 from ..backend.weights import Weights
 from ..core import Array, Kernel
 from .family import ElementwiseKernel, Exponential, decay, positive, reset
@@ -37,7 +37,7 @@ class Radial(ElementwiseKernel):
 
     def weighted_gradient(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
         """Σⱼ Vᵢⱼ · 2(xᵢ - yⱼ)."""
-        X, Y = centred(X, Y)
+        X, Y = centre_rows(X, Y)
         gradient = X * V.sum(1)[:, None]
         gradient -= V @ Y
         gradient *= 2.0

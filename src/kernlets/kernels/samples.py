@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.rows import spread_rows
+from ..backend.rows import evenly_spaced_rows
 from ..backend.samples import (
     as_bags,
     as_matrices,
+    as_sample_list,
     as_series,
     as_strings,
-    as_type,
-    listed,
+    convert_samples,
     object_array,
 )
 from ..core import Array
@@ -41,16 +41,16 @@ def as_samples(kind: str, X: Any, like: Array | None = None) -> np.ndarray:  # (
     Numbers get the type of `like`, an array of a fitted model, or stay float32 if all
     of them are.
     """
-    parsed = PARSERS[kind](listed(kind, X))
+    parsed = PARSERS[kind](as_sample_list(kind, X))
     if like is not None and parsed and isinstance(parsed[0], np.ndarray):
-        parsed = as_type(parsed, like.dtype)
+        parsed = convert_samples(parsed, like.dtype)
     return object_array(parsed)
 
 
 def spread_parts(samples: np.ndarray, m: int) -> np.ndarray:  # (at most m, p)
     """At most m vectors or steps, evenly taken from all bags or series, as float64."""
     ends = np.cumsum([len(sample) for sample in samples])
-    positions = spread_rows(int(ends[-1]), m)
+    positions = evenly_spaced_rows(int(ends[-1]), m)
     sample_numbers = np.searchsorted(ends, positions, side="right")
     offsets = positions - ends[sample_numbers]  # counted from the end of the sample
     pairs = zip(sample_numbers, offsets, strict=True)

@@ -17,7 +17,7 @@ from scipy import fft
 from ..backend import ops
 from ..backend.constraints import AT_LEAST_0, POSITIVE
 from ..backend.ops import Lanes, Series
-from ..backend.rows import spread_rows
+from ..backend.rows import evenly_spaced_rows
 from ..backend.scale import quiet
 from ..backend.threads import parallel
 from ..core import Array
@@ -194,7 +194,7 @@ class DTW(Alignment):
         return self.gamma is None
 
     def defaults(self, samples: np.ndarray) -> dict[str, Any]:
-        sample = self.prepare(samples[spread_rows(len(samples), SOME_SERIES)])
+        sample = self.prepare(samples[evenly_spaced_rows(len(samples), SOME_SERIES)])
         n = len(sample.series.lengths)
         squares = self._squares(sample.series, sample.lanes, slice(0, n))
         return {"gamma": 1.0 / median_square(squares)}

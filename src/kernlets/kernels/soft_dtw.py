@@ -9,7 +9,7 @@ import numpy as np
 from ..backend import ops
 from ..backend.constraints import POSITIVE
 from ..backend.ops import Lanes, Series
-from ..backend.rows import spread_rows
+from ..backend.rows import evenly_spaced_rows
 from ..backend.scale import quiet
 from .family import positive
 from .series import (
@@ -72,7 +72,7 @@ class SoftDTW(AllAlignments):
         if smoothing is None:
             smoothing = median_distance(samples) ** 2 or 1.0
         if gamma is None:
-            sample = samples[spread_rows(len(samples), SOME_SERIES)]
+            sample = samples[evenly_spaced_rows(len(samples), SOME_SERIES)]
             gamma = 1.0 / median_square(type(self)(1.0, smoothing).divergences(sample))
         return {"gamma": gamma, "smoothing": smoothing}
 

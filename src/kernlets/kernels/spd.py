@@ -16,7 +16,7 @@ import numpy as np
 from ..backend import ops
 from ..backend.constraints import POSITIVE
 from ..backend.ops import LANES
-from ..backend.rows import spread_rows
+from ..backend.rows import evenly_spaced_rows
 from ..backend.scale import power_of_two, quiet
 from .family import positive
 from .pairs import squared_distances
@@ -53,7 +53,7 @@ class _Distance(Structured):
         return self.gamma is None
 
     def defaults(self, samples: np.ndarray) -> dict[str, Any]:
-        sample = self.prepare(samples[spread_rows(len(samples), SOME_MATRICES)])
+        sample = self.prepare(samples[evenly_spaced_rows(len(samples), SOME_MATRICES)])
         all_columns = slice(0, len(sample.matrices))
         squares = self._exact_squares(sample, sample, all_columns, all_columns)
         positive_squares = squares[squares > 0]
@@ -176,7 +176,7 @@ class Stein(Structured):
         return self.theta is None
 
     def defaults(self, samples: np.ndarray) -> dict[str, Any]:
-        sample = self.prepare(samples[spread_rows(len(samples), SOME_MATRICES)])
+        sample = self.prepare(samples[evenly_spaced_rows(len(samples), SOME_MATRICES)])
         all_columns = slice(0, len(sample.matrices))
         S = self._divergences(sample, sample, all_columns, all_columns)
         positive_S = S[S > 0]

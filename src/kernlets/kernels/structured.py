@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.samples import floats_of, is_objects
+from ..backend.samples import float_like, is_objects
 from ..backend.threads import parallel
-from ..backend.weights import Weights, counted_rows
+from ..backend.weights import Weights, row_numbers_by_weight
 from ..core import Array, Kernel
 from .family import finite, reset
 from .samples import as_samples
@@ -83,7 +83,7 @@ class Structured(Kernel):
                 f"{type(self).__name__}: what is None is set from samples, and X has "
                 "none"
             )
-        rows = counted_rows(len(samples), weights)
+        rows = row_numbers_by_weight(len(samples), weights)
         return reset(self, **self.defaults(samples[rows]))
 
     def samples(self, X: Any) -> np.ndarray:  # (n,)
@@ -127,5 +127,5 @@ def _tile_slices(n: int) -> list[slice]:
 
 def as_sample_dtype(values: np.ndarray, samples: np.ndarray) -> np.ndarray:
     """Convert values to the floating-point type of the samples."""
-    like = floats_of(samples) if is_objects(samples) else samples
+    like = float_like(samples) if is_objects(samples) else samples
     return values.astype(like.dtype, copy=False)

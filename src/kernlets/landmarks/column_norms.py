@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..backend.arrays import double, index_like, row_norms, to_numpy
-from ..backend.rows import in_memory, map_rows
+from ..backend.rows import load_row_subset, map_rows
 from ..core import Array, Kernel
 from ..kernels.user_kernels import known_by_index
 from .weighted import draw_rows, host_weights
@@ -63,7 +63,11 @@ class ColumnNorms:
         numbers = np.arange(n)
         if n > MAX_EXACT and not is_index_only:
             numbers = np.sort(rng.choice(n, N_COLUMNS, replace=False))
-        source = (X, index_like(numbers, X)) if is_index_only else in_memory(X, numbers)
+        source = (
+            (X, index_like(numbers, X))
+            if is_index_only
+            else load_row_subset(X, numbers)
+        )
         columns = kernel.take(*source)
         return cls(kernel, columns, numbers, n, squared)
 

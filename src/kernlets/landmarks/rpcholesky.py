@@ -19,8 +19,8 @@ from ..backend.arrays import (
     row_norms,
     to_numpy,
 )
+from ..backend.memory_limits import OverMemory, memory_limit
 from ..backend.products import matmul
-from ..backend.room import OverMemory, room
 from ..backend.text import size_text
 from ..core import Array, Kernel
 from ..kernels.definite import refuse_negative_energy
@@ -56,7 +56,7 @@ def rpcholesky(
 
 
 def _check_memory(X: Array, m: int) -> None:
-    need, memory = X.shape[0] * m * X.dtype.itemsize, room(X)
+    need, memory = X.shape[0] * m * X.dtype.itemsize, memory_limit(X)
     if need > memory:
         raise OverMemory(
             f"landmarks='rpcholesky' with n_landmarks={m} needs {size_text(need)}, "

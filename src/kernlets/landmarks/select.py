@@ -25,11 +25,11 @@ from ..backend.arrays import (
 )
 from ..backend.block_loop import stacked_rows
 from ..backend.clipping import clipped
-from ..backend.cluster import dask_rows
-from ..backend.lazy_rows import is_elsewhere
+from ..backend.lazy_rows import is_lazy_or_dask
+from ..backend.load_dask import dask_rows
+from ..backend.memory_limits import memory_limit
 from ..backend.names import guess
-from ..backend.reading import no_rows
-from ..backend.room import room
+from ..backend.read_blocks import empty_rows
 from ..backend.rows import (
     PROBE_ROWS,
     is_blocks,
@@ -128,7 +128,7 @@ def _choose(
     sampler = find_sampler(landmarks)
     m = count(n_landmarks, X.shape[0])
     _check_vectors(sampler, kernel, X)
-    if is_elsewhere(X) and not _takes_blocks(sampler, kernel, X):
+    if is_lazy_or_dask(X) and not _takes_blocks(sampler, kernel, X):
         return _from_outside_memory(sampler, kernel, X, m, rng)
     return _as_landmarks(kernel, X, sampler(kernel, X, m, rng))
 
@@ -147,7 +147,7 @@ def _from_outside_memory(
     if is_dask(X):
         _refuse_matrix(kernel, X)
         return _from_chunks(sampler, kernel, X, m, rng)
-    if X.size * as_float(X[:1]).dtype.itemsize > room(X) // 4:
+    if X.size * as_float(X[:1]).dtype.itemsize > memory_limit(X) // 4:
         return _from_stream(sampler, kernel, _pieces(X), m, rng)
     X = _load(X)
     return _as_landmarks(kernel, X, sampler(kernel, X, m, rng))
@@ -165,7 +165,7 @@ def _from_chunks(
         (share, seed) if share else None
         for share, seed in zip(shares.tolist(), seeds, strict=True)
     ]
-    chunk_choices = dask_rows().each_chunk(
+    chunk_choices = dask_rows().map_chunks(
         partial(_take_share, sampler, kernel), X, share_and_seed
     )
     begins = (ends - sizes)[shares > 0]
@@ -273,7 +273,7 @@ def _user_landmarks(
     """Read landmarks that the user gave: indices of rows of X, or points."""
     values = _checked_values(landmarks, n_landmarks)
     if values.ndim == 2:
-        points = check_points(values, no_rows(X), "landmarks")
+        points = check_points(values, empty_rows(X), "landmarks")
         return _as_landmarks(kernel, X, points)
     if values.min() < 0 or values.max() >= X.shape[0]:
         raise ValueError(
@@ -372,7 +372,7 @@ def _refuse_matrix(kernel: Kernel, X: Any) -> None:
 def _pieces(X: Any) -> Iterator[np.ndarray]:
     """Rows on disk in pieces of an eighth of the memory budget."""
     row_bytes = X.shape[1] * as_float(X[:1]).dtype.itemsize
-    return map(_load, row_batches(X, max(1, room(X) // (8 * row_bytes))))
+    return map(_load, row_batches(X, max(1, memory_limit(X) // (8 * row_bytes))))
 
 
 def _load(X: Any) -> np.ndarray:

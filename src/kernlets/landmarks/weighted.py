@@ -20,7 +20,7 @@ from ..backend.arrays import (
     row_norms,
     to_numpy,
 )
-from ..backend.lazy_rows import is_elsewhere
+from ..backend.lazy_rows import is_lazy_or_dask
 from ..backend.random import row_uniforms
 from ..backend.rows import row_width, sum_rows
 from ..backend.scale import all_finite, power_of_two, quiet
@@ -59,7 +59,7 @@ def draw_rows(
     With `numbered`, `weigh` gets the number of the first row of a block, too.
     """
     weigh = weigh if numbered else partial(_ignore_number, weigh)
-    if not is_elsewhere(X):
+    if not is_lazy_or_dask(X):
         return draw(host_weights(weigh(X, 0)), m, rng, replace)
     row_bytes = 4 * 8 * row_width(X)
     if replace:

@@ -14,15 +14,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import to_numpy
-from ..backend.block_loop import whole_groups
+from ..backend.block_loop import keep_groups_together
 from ..backend.constraints import AT_LEAST_1
 from ..backend.estimator import Estimator
 from ..backend.rows import (
+    apply_to_rows,
+    apply_to_source,
     is_one_array,
     map_rows,
-    no_blocks,
-    over_each,
-    over_rows,
+    no_blocks_error,
     sum_rows,
 )
 from ..backend.validation import check_rows, refuse_cluster
@@ -122,7 +122,7 @@ class DictionaryLearner(
 
     def _new_rows(self, X: Any) -> Any:
         """Check new samples; blocks are checked as they are read."""
-        return over_each(self._checked, X)
+        return apply_to_source(self._checked, X)
 
     def _n_atoms(self, n_usable: int, n_features: int, few: int = 0) -> int:
         """`n_components`, or its default: a quarter of the samples, at least `few`."""
@@ -193,10 +193,10 @@ class DictionaryLearner(
         check_is_fitted(self)
         loop, errors = (map_rows, _errors) if per_sample else (sum_rows, _error_sums)
         errors = partial(errors, self.dictionary_, self.coder_)
-        with whole_groups(self.coder_):
+        with keep_groups_together(self.coder_):
             found = loop(errors, self._new_rows(X), self.dictionary_.row_bytes)
         if found is None:
-            raise no_blocks()
+            raise no_blocks_error()
         return found if per_sample else float(found[0] / found[1])
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -234,10 +234,10 @@ def codes_of_rows(
 ) -> Any:  # (n, m)
     """Codes wherever the rows are, and `LazyRows` where they do not fit into memory."""
     coded = partial(_coded, dictionary, coder, sparse_output)
-    with whole_groups(coder):
+    with keep_groups_together(coder):
         return map_rows(coded, X, 2 * dictionary.row_bytes)
 
 
 def over_codes(f: Callable[..., Array], codes: Any, weights: Array) -> Any:
     """f(weights, codes) wherever the codes are: in memory, in blocks, on a cluster."""
-    return over_rows(partial(f, weights), codes, row_bytes=16 * sum(weights.shape))
+    return apply_to_rows(partial(f, weights), codes, row_bytes=16 * sum(weights.shape))

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.masks import has_gaps
-from ..backend.weights import Weights, by_name
+from ..backend.masks import has_missing
+from ..backend.weights import Weights, weights_for_digest
 from ..core import Array, AtomUpdate, Dictionary, SparseCoder
 from ..dictionaries import ExplicitDictionary
 from ..persistence.checkpoint import Checkpoint
@@ -62,7 +62,7 @@ class BatchLearner(DictionaryLearner):
         If there are other starts, all of them race.
         """
         self.coder_ = self._coder(start.n_atoms, n_features)
-        given = {"samples": X, "start": start, **by_name(weights)}
+        given = {"samples": X, "start": start, **weights_for_digest(weights)}
         checkpoint = Checkpoint.of(self, **given)
         update, pace = self._atom_update(), Pace.of(self)
         kind = CodeAndUpdate
@@ -105,7 +105,7 @@ def ksvd_update(
 
 def refuse_uneven(coder: SparseCoder, X: Array) -> None:
     """Refuse what a steady fit cannot compare by errors of whole samples."""
-    if has_gaps(X):
+    if has_missing(X):
         raise ValueError(
             "steady=True needs rows without missing values: fill them in, e.g. with "
             "kernlets.DictionaryImputer, or leave steady out"

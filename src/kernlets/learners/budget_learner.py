@@ -16,14 +16,14 @@ from ..backend.arrays import diagonal, index_like, namespace, to_numpy
 from ..backend.clipping import SAMPLES, clipped
 from ..backend.constraints import AT_LEAST_1, StrOptions
 from ..backend.convergence import warn_unfinished
-from ..backend.fill import any_gaps, at_hand
-from ..backend.masks import has_gaps, observed_rows
+from ..backend.masks import drop_empty_rows, has_missing
+from ..backend.missing_rows import all_in_memory, any_missing
 from ..backend.random import generator
 from ..backend.rows import map_rows, row_batches, shuffled_batches, take_rows
 from ..backend.scale import all_finite, quiet
 from ..backend.threads import serial_blas
 from ..backend.training_rows import training_rows
-from ..backend.weights import checked_weights, repeated
+from ..backend.weights import check_weights, repeat_by_weight
 from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
 from ..fields import Declared, Part, Whole, check
@@ -206,7 +206,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
 
     def _whole_rows(self, X: Any) -> Array:
         kernel = resolve(self.kernel)
-        return check_samples(self, X, kernel, reset=True, allow_nan=at_hand(X))
+        return check_samples(self, X, kernel, reset=True, allow_nan=all_in_memory(X))
 
     @property
     def _streams_gaps(self) -> bool:
@@ -235,8 +235,8 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
 
     def _repeated(self, X: Array, sample_weight: Any) -> Array:
         """The samples in their order, each as often as it counts."""
-        weights = checked_weights(sample_weight, X)
-        rows = repeated(X.shape[0], weights, type(self).__name__)
+        weights = check_weights(sample_weight, X)
+        rows = repeat_by_weight(X.shape[0], weights, type(self).__name__)
         return X if rows is None else X[index_like(rows, X)]
 
     def _stream_kernel(self) -> Kernel:
@@ -276,11 +276,11 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
 
     def _without_gaps(self, X: Array) -> Array:
         """X itself, or, if it has gaps, its first samples filled in."""
-        if not any_gaps(X):
+        if not any_missing(X):
             return X
-        if not at_hand(X):
+        if not all_in_memory(X):
             X = take_rows(X, np.arange(min(X.shape[0], 16 * FIRST)))
-        known = observed_rows(X)[:FIRST]
+        known = drop_empty_rows(X)[:FIRST]
         if known.shape[0] == 0:
             raise ValueError(
                 "X has no sample of which anything is known to begin with: pass "
@@ -478,9 +478,9 @@ class Passes(Alternation):
 
 def _filled_in(stock: AnchorStock, batch: Array) -> Array:
     """Samples to learn from: without gaps, and without those that are nothing else."""
-    if not has_gaps(batch):
+    if not has_missing(batch):
         return batch
-    known = observed_rows(batch)
+    known = drop_empty_rows(batch)
     return filled_over(known, stock.anchors) if len(stock) else completed_rows(known)
 
 

@@ -15,19 +15,19 @@ from ..backend.arrays import as_like, diagonal, index_like, namespace, to_numpy
 from ..backend.block_loop import stacked_rows
 from ..backend.clipping import SAMPLES, clipped
 from ..backend.constraints import StrOptions
-from ..backend.fill import at_hand
+from ..backend.memory_limits import OverMemory, memory_limit
+from ..backend.missing_rows import all_in_memory
 from ..backend.random import generator
-from ..backend.room import OverMemory, room
-from ..backend.rows import look_through
+from ..backend.rows import refuse_nan_on_disk
 from ..backend.text import size_text
 from ..backend.weights import (
     Weights,
-    at_least_one,
-    checked_weights,
+    check_weights,
     draw_rows,
+    drop_zero_weights,
     n_drawable,
-    n_weighted,
-    without_zeros,
+    n_weighted_samples,
+    weights_as_counts,
 )
 from ..core import Array, AtomUpdate, Kernel, SparseCoder
 from ..dictionaries import GramDictionary, KernelDictionary
@@ -66,10 +66,10 @@ class KernelLearner(KernelAtoms, BatchLearner):
         """
         self._validate_params()
         kernel = resolve(self.kernel)
-        X = check_samples(self, X, kernel, reset=True, allow_nan=at_hand(X))
-        weights = at_least_one(checked_weights(sample_weight, X))
+        X = check_samples(self, X, kernel, reset=True, allow_nan=all_in_memory(X))
+        weights = weights_as_counts(check_weights(sample_weight, X))
         if not isinstance(kernel, Precomputed):  # new samples need all of its columns
-            X, weights = without_zeros(X, weights)
+            X, weights = drop_zero_weights(X, weights)
         X = completed_rows(X, weights)
         self.kernel_ = kernel.bound(X, weights)
         matrix = kernel_matrix(self.kernel_, X, type(self).__name__)
@@ -97,7 +97,7 @@ class KernelLearner(KernelAtoms, BatchLearner):
             return self._given_dictionary(matrix)
         usable = np.flatnonzero(to_numpy(diagonal(matrix)) > 0)
         often = None if weights is None else weights[usable]
-        n_usable = n_weighted(often, len(usable))
+        n_usable = n_weighted_samples(often, len(usable))
         n_atoms = self._n_atoms(n_usable, n_usable)
         most = len(usable) if often is None else n_drawable(often)
         if self.init == "normal":
@@ -145,9 +145,9 @@ def kernel_matrix(kernel: Kernel, X: Array, who: str) -> Array:  # (N, N)
     """K(X, X), block by block, if it fits into the memory option."""
     n = X.shape[0]
     itemsize = X.dtype.itemsize if X.dtype.itemsize in (4, 8) and X.ndim > 1 else 8
-    _refuse_large(n, itemsize, room(X), who)
+    _refuse_large(n, itemsize, memory_limit(X), who)
     if isinstance(kernel, Precomputed):
-        look_through(X)
+        refuse_nan_on_disk(X)
         check_matrix(kernel, X)
         return namespace(X).asarray(X, copy=False)
     Y = kernel.take(X, index_like(np.arange(n), X)) if X.ndim == 1 else X

@@ -17,7 +17,7 @@ from ..backend.arrays import (
     to_numpy,
 )
 from ..backend.clipping import clipped
-from ..backend.fill import at_hand
+from ..backend.missing_rows import all_in_memory
 from ..backend.rows import sum_rows, take_rows
 from ..backend.scale import (
     all_finite,
@@ -27,7 +27,7 @@ from ..backend.scale import (
     quiet,
     unit_rows,
 )
-from ..backend.weights import Weights, draw_rows, n_drawable, of_rows
+from ..backend.weights import Weights, draw_rows, n_drawable, weights_of_rows
 from ..clustering import lloyd
 from ..core import Array
 
@@ -60,7 +60,7 @@ def given_atoms(init: Any, X: Any) -> Array:  # (m, p)
 
 def _check_at_hand(X: Any) -> None:
     """`check_range`; rows elsewhere are looked at block by block as they are coded."""
-    if at_hand(X):
+    if all_in_memory(X):
         check_range(X)
 
 
@@ -198,7 +198,7 @@ def _gram(X: Any, weights: Weights) -> Array:  # (n, p) -> (p, p)
     """XᵀX, or XᵀWX."""
 
     def gram(block: Array, first: int = 0) -> Array:
-        own = of_rows(weights, first, block.shape[0], block)
+        own = weights_of_rows(weights, first, block.shape[0], block)
         return block.T @ (block if own is None else block * own[:, None])
 
     p = X.shape[1]

@@ -22,7 +22,7 @@ from ..backend.arrays import namespace, or_wider
 from ..backend.callbacks import FitTasks, running
 from ..backend.convergence import warn_unfinished
 from ..backend.progress import RowClock
-from ..backend.reading import watching
+from ..backend.read_blocks import report_rows_to
 from ..backend.rows import count_rows
 from ..backend.scale import quiet
 from ..backend.threads import serial_blas
@@ -129,7 +129,7 @@ class Monitor:
             return nullcontext
         n = count_rows(X)
         clock = RowClock(self.title, n and n * (self.max_iter - self.n_iter))
-        return partial(watching, clock)
+        return partial(report_rows_to, clock)
 
     def __call__(
         self,

@@ -12,12 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import is_dask, to_device
 from ..backend.codes import decoded
 from ..backend.constraints import StrOptions
-from ..backend.fill import counted_blocks, mean_filled_rows
+from ..backend.missing_rows import count_blocks, mean_filled_rows
 from ..backend.random import generator
-from ..backend.rows import keep_rows
+from ..backend.rows import cache_rows
 from ..backend.training_rows import training_rows
 from ..backend.validation import check_rows
-from ..backend.weights import Weights, at_least_one, checked_weights, without_zeros
+from ..backend.weights import (
+    Weights,
+    check_weights,
+    drop_zero_weights,
+    weights_as_counts,
+)
 from ..core import Array
 from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Part
@@ -82,15 +87,15 @@ class LinearAtoms(DictionaryLearner):
         self._validate_params()
         once = isinstance(X, Iterator)
         X, first = training_rows(self, X)
-        weights = at_least_one(checked_weights(sample_weight, X))
+        weights = weights_as_counts(check_weights(sample_weight, X))
         if weights is not None:
-            X, weights = without_zeros(X, weights)
+            X, weights = drop_zero_weights(X, weights)
             first = X
         rng = generator(self.random_state)
-        with keep_rows(X) as rows:
+        with cache_rows(X) as rows:
             some = rows if first is X else first
             if first is not X and not once and isinstance(self.init, str):
-                some = counted_blocks(X)
+                some = count_blocks(X)
             start, *others = [
                 (self._first_dictionary(some, each, weights), each)
                 for each in starting_points(rng, self._n_starts())

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import namespace
 from ..backend.scale import quiet
-from ..backend.weights import Weights, checked_weights
+from ..backend.weights import Weights, check_weights
 from ..core import Array, AtomUpdate, SparseCoder, Statistics
 from ..fields import Conditions, Declared, Either, Nothing, Part
 from ..pursuits.coded_sums import code_and_sum, finite_sums, without_atoms
@@ -135,7 +135,7 @@ class OnlineDictionary(StreamLearner):
         """
         check_is_fitted(self)
         X = self._checked(X)
-        return self._statistics(X, checked_weights(sample_weight, X))
+        return self._statistics(X, check_weights(sample_weight, X))
 
     def absorb(self, batch: Statistics) -> OnlineDictionary:
         """Learn from the sums of one mini-batch, as `partial_fit` does from its rows.

@@ -26,19 +26,19 @@ from ..backend.arrays import (
 )
 from ..backend.clipping import SAMPLES, clipped
 from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, TRANSFORMER, StrOptions
-from ..backend.fill import at_hand
+from ..backend.missing_rows import all_in_memory
 from ..backend.random import generator
 from ..backend.rows import map_rows
 from ..backend.scale import typical_length, unit_rows
 from ..backend.validation import check_rows
 from ..backend.weights import (
     Weights,
-    at_least_one,
-    checked_weights,
+    check_weights,
     draw_rows,
+    drop_zero_weights,
     n_drawable,
-    of_rows,
-    without_zeros,
+    weights_as_counts,
+    weights_of_rows,
 )
 from ..core import Array, AtomUpdate, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
@@ -221,10 +221,10 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         self._validate_params()
         kernel = resolve(self.kernel)
         self._check_together(kernel)
-        gaps = takes_gaps(kernel) and at_hand(X)
+        gaps = takes_gaps(kernel) and all_in_memory(X)
         X = check_rows(self, X, reset=True, whole=True, allow_nan=gaps)
-        weights = at_least_one(checked_weights(sample_weight, X))
-        X, weights = without_zeros(X, weights)
+        weights = weights_as_counts(check_weights(sample_weight, X))
+        X, weights = drop_zero_weights(X, weights)
         X = completed_rows(X, weights)
         self.kernel_ = kernel.bound(X, weights)
         check_kernel(self.kernel_, X)
@@ -435,7 +435,7 @@ def facing(
     kernel: an RBF anchor opposite to the samples is far from all of them.
     """
     xp = namespace(X)
-    own = of_rows(weights, 0, X.shape[0], X)
+    own = weights_of_rows(weights, 0, X.shape[0], X)
     mean = xp.mean(X, axis=0) if own is None else own @ X  # its side matters only
     side = xp.where(atoms @ mean < 0, -1.0, 1.0)
     return as_like(side * typical_length(X, weights), atoms)[:, None] * atoms

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.masks import has_gaps, split
-from ..backend.reading import apply_rows
+from ..backend.masks import has_missing, split_mask
+from ..backend.read_blocks import apply_rows
 from ..backend.scale import power_of_two, typical_length
 from ..backend.weights import Weights
 from ..core import Array, SparseCoder
@@ -129,7 +129,7 @@ class RLSDictionary(StreamLearner):
     ) -> CodeSummary:
         def learn(X: Array) -> CodeSummary:
             if self.n_samples_seen_ == 0:
-                known = split(X).rows if has_gaps(X) else X
+                known = split_mask(X).rows if has_missing(X) else X
                 prior = _prior(known, weights)
                 self._take(Recursion.start(self.dictionary_.atoms, prior))
             codes = encode(self.dictionary_, self.coder_, X)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..backend.arrays import as_like, index_like, namespace, to_numpy
-from ..backend.block_loop import slices
+from ..backend.block_loop import block_slices
 from ..backend.codes import summable
 from ..core import (
     UNUSED,
@@ -116,7 +116,7 @@ def better_codes(first: SparseCodes, second: SparseCodes) -> SparseCodes:
 def code_errors(dictionary: Dictionary, X: Array, codes: SparseCodes) -> Array:  # (n,)
     """Squared errors of samples with given codes, in blocks of rows."""
     gram, errors = dictionary.gram(), []
-    for rows in slices(len(codes), 4 * dictionary.row_bytes):
+    for rows in block_slices(len(codes), 4 * dictionary.row_bytes):
         part = SparseCodes(codes.indices[rows], codes.values[rows], codes.n_atoms)
         corr, energy = dictionary.correlate(X[rows]), dictionary.energy(X[rows])
         errors.append(squared_residual(gram, corr, energy, part.toarray()))

@@ -19,7 +19,12 @@ from ..backend.constraints import AT_LEAST_1, SHARE
 from ..backend.random import generator
 from ..backend.rows import read_rows, row_batches
 from ..backend.validation import check_rows
-from ..backend.weights import Weights, by_name, checked_weights, without_zeros
+from ..backend.weights import (
+    Weights,
+    check_weights,
+    drop_zero_weights,
+    weights_for_digest,
+)
 from ..core import Array, Statistics
 from ..dictionaries import ExplicitDictionary
 from ..fields import Declared, Floats, Indices, Maybe, Whole, check, declared_of
@@ -97,7 +102,7 @@ class StreamLearner(LinearAtoms):
         begin = not hasattr(self, "n_features_in_")
         gaps = {"allow_nan": self._learns_gaps}
         X = check_rows(self, X, reset=begin, like=self._stream_array, **gaps)
-        X, weights = without_zeros(X, checked_weights(sample_weight, X))
+        X, weights = drop_zero_weights(X, check_weights(sample_weight, X))
         if not self.__sklearn_is_fitted__():
             X, weights = self._with_pending(X, weights)
             if self._must_wait(X):
@@ -146,7 +151,7 @@ class StreamLearner(LinearAtoms):
         weights: Weights = None,
         others: Any = (),
     ) -> Any:
-        given = {"samples": X, "start": start, **by_name(weights)}
+        given = {"samples": X, "start": start, **weights_for_digest(weights)}
         checkpoint = Checkpoint.of(self, **given)
         self._start(start)
         self._run(X, self.max_iter, checkpoint, weights)

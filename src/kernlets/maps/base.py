@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import namespace
 from ..backend.estimator import Estimator
 from ..backend.rows import (
+    apply_to_rows,
     first_block,
     map_rows,
-    over_rows,
 )
 from ..backend.scale import all_finite, quiet
 from ..backend.validation import check_source
@@ -146,7 +146,7 @@ class LandmarkMap(FeatureMap):
         """
         check_is_fitted(self)
         row_bytes = 16 * sum(self.projection_.shape)
-        return over_rows(partial(_points, self), F, row_bytes)
+        return apply_to_rows(partial(_points, self), F, row_bytes)
 
 
 def _points(feature_map: LandmarkMap, F: Array) -> Array:  # (n, k) -> (n, p)

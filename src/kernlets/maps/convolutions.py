@@ -13,8 +13,8 @@ from ..backend.constraints import AT_LEAST_1
 from ..backend.estimator import Estimator
 from ..backend.ops import Series, Waves
 from ..backend.random import generator
-from ..backend.rows import over_rows
-from ..backend.samples import floats_of
+from ..backend.rows import apply_to_rows
+from ..backend.samples import float_like
 from ..backend.scale import all_finite, quiet
 from ..backend.threads import parallel
 from ..fields import Declared, Floats, Indices, Size
@@ -101,11 +101,11 @@ class ConvolutionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         """The features of the series in X, a Dask array if X is a Dask collection."""
         check_is_fitted(self)
         samples = check_samples(self, X, GAK(), lazy=True)
-        return over_rows(copy(self)._features, samples, 16 * len(self.biases_))
+        return apply_to_rows(copy(self)._features, samples, 16 * len(self.biases_))
 
     def _features(self, samples: np.ndarray) -> np.ndarray:  # (n,) -> (n, 2 n_waves)
         self._check_channels(samples)
-        out = np.empty((len(samples), 2 * len(self.biases_)), floats_of(samples).dtype)
+        out = np.empty((len(samples), 2 * len(self.biases_)), float_like(samples).dtype)
 
         def work(start: int) -> None:
             some = Series.of(list(samples[start : start + AT_ONCE]))

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..backend.constraints import AT_LEAST_1
 from ..backend.estimator import Estimator
-from ..backend.rows import over_rows
-from ..backend.samples import floats_of
+from ..backend.rows import apply_to_rows
+from ..backend.samples import float_like
 from ..core import Kernel
 from ..fields import Declared, Digests, Part, Size
 from ..kernels import resolve
@@ -92,11 +92,11 @@ class CountMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         """
         check_is_fitted(self)
         samples = check_samples(self, X, self.kernel_, lazy=True)
-        return over_rows(copy(self)._counts, samples)
+        return apply_to_rows(copy(self)._counts, samples)
 
     def _counts(self, samples: np.ndarray) -> sparse.csr_array:  # (n,) -> (n, m)
         found = self.kernel_.counts(samples).matrix(self.vocabulary_)
-        return found.astype(floats_of(samples).dtype, copy=False)
+        return found.astype(float_like(samples).dtype, copy=False)
 
     def _counting(self) -> Counting:
         kernel = resolve(self.kernel)

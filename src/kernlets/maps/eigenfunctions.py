@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..backend.arrays import double, eps, index_like, namespace
-from ..backend.rows import is_blocks, rows_in_room, sum_rows
+from ..backend.rows import is_blocks, n_rows_in_memory, sum_rows
 from ..backend.scale import least_energy, lengths
 from ..backend.threads import serial_blas
 from ..core import Array, Kernel
@@ -57,7 +57,7 @@ def draw_sample(
 
     From rows on disk it takes no more than fit into a part of the memory option.
     """
-    n, room = X.shape[0], max(1, rows_in_room(X, 32))
+    n, room = X.shape[0], max(1, n_rows_in_memory(X, 32))
     n_samples = min(n_samples, room)
     chosen = np.sort(rng.choice(n, min(n_samples, n), replace=False))
     found = choose(chosen, kernel, X, None, rng)

@@ -11,7 +11,7 @@ from ..backend import ops
 from ..backend.arrays import as_like, empty, index_like, namespace
 from ..backend.constraints import AT_LEAST_1, StrOptions
 from ..backend.random import generator
-from ..backend.reading import no_rows
+from ..backend.read_blocks import empty_rows
 from ..core import Array, Kernel
 from ..fields import (
     Conditions,
@@ -122,7 +122,7 @@ class FastfoodMap(FeatureMap):
         """Draw B, Π, G and S; only the width and the scale of X matter."""
         self._validate_params()
         head, _ = self._first_rows(X)
-        self.kernel_, like = resolve(self.kernel).bound(head), no_rows(head)
+        self.kernel_, like = resolve(self.kernel).bound(head), empty_rows(head)
         rng, h = generator(self.random_state), self._n_waves
         u = uniform(h, 1, "plain", rng)[:, 0]
         lengths = np.sqrt(rng.chisquare(self._d, h)) * radii(self.kernel_, u)

@@ -13,7 +13,7 @@ import numpy as np
 from ..backend.arrays import as_like
 from ..backend.constraints import AT_LEAST_1, StrOptions
 from ..backend.random import generator
-from ..backend.reading import no_rows
+from ..backend.read_blocks import empty_rows
 from ..core import Array, Kernel
 from ..fields import Declared, Floats, Number, Part
 from ..kernels import resolve
@@ -102,7 +102,7 @@ class FourierMap(FeatureMap):
         n, rng = self._n_waves, generator(self.random_state)
         self.kernel_ = resolve(self.kernel).bound(head)
         omega = frequencies(self.kernel_, n, head.shape[1], self.sampling, rng)
-        self.frequencies_ = as_like(omega, no_rows(head))
+        self.frequencies_ = as_like(omega, empty_rows(head))
         self.phase_ = rng.uniform(0.0, 2.0 * pi)
         return self
 

@@ -16,7 +16,7 @@ from ..backend.arrays import as_like, eps, index_like, is_array, namespace
 from ..backend.clipping import clipped
 from ..backend.constraints import AT_LEAST_0, AT_LEAST_1, SHARE, Interval, StrOptions
 from ..backend.random import generator
-from ..backend.rows import map_rows, spread_rows
+from ..backend.rows import evenly_spaced_rows, map_rows
 from ..backend.sparse_rows import refuse_sparse
 from ..core import Array, Kernel
 from ..fields import Conditions, Declared, Either, Floats, Nothing, Whole
@@ -231,7 +231,7 @@ class IKAMap(LandmarkMap):
         vectors = pairs.vectors[:, :m] * (S * pairs.values[:m]) ** 0.5
         self.eigenvalues_ = as_like(pairs.values[:m], B)
         self.projection_ = as_like(R @ vectors, B)
-        probe = index_like(spread_rows(S), B)
+        probe = index_like(evenly_spaced_rows(S), B)
         F = B[probe] @ self.projection_
         self.kernel_error_ = trace_error(sample.energies[probe], F)
 

@@ -22,7 +22,7 @@ from ..backend.arrays import (
     namespace,
     to_numpy,
 )
-from ..backend.masks import alike, split, take_part
+from ..backend.masks import group_by_mask, split_mask, take_observed
 from ..core import Array, Kernel
 
 RIDGE = 0.1  # λ as a share of the mean κ(z_o, z_o)
@@ -38,13 +38,13 @@ def incomplete_features(
 
     Rows with nothing observed get the features of the landmarks' mean in feature space.
     """
-    rows, known = split(X)
+    rows, known = split_mask(X)
     turn = kernel(landmarks) @ projection
     features = empty((X.shape[0], turn.shape[1]), like=turn)
     features[...] = namespace(turn).mean(turn, axis=0)
-    for part in alike(to_numpy(known)):
+    for part in group_by_mask(to_numpy(known)):
         if len(part.features):
-            some = take_part(rows, part)
+            some = take_observed(rows, part)
             smaller = kernel.restricted(len(part.features) / X.shape[1])
             points = landmarks[:, index_like(part.features, X)]
             found = as_like(_over_landmarks(smaller, points, some), turn) @ turn

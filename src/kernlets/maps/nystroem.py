@@ -17,11 +17,17 @@ import numpy as np
 from ..backend.arrays import as_like, double, index_like, is_array, to_device
 from ..backend.clipping import clipped
 from ..backend.constraints import AT_LEAST_1, SHARE, Interval, StrOptions
-from ..backend.fill import at_hand
-from ..backend.masks import by_completeness
+from ..backend.masks import apply_by_completeness
+from ..backend.missing_rows import all_in_memory
 from ..backend.random import generator
-from ..backend.rows import map_rows, some_objects, spread_rows, sum_rows, take_rows
-from ..backend.samples import floats_of
+from ..backend.rows import (
+    evenly_spaced_rows,
+    map_rows,
+    sample_objects,
+    sum_rows,
+    take_rows,
+)
+from ..backend.samples import float_like
 from ..backend.scale import quiet
 from ..backend.validation import check_rows
 from ..core import Array, Kernel
@@ -188,7 +194,9 @@ class NystroemMap(LandmarkMap):
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
         """Virtual samples K(X, X_R) V_k Σ_k^(-1/2), equations (22) and (23)."""
-        return by_completeness(self._complete_features, self._incomplete_features, X)
+        return apply_by_completeness(
+            self._complete_features, self._incomplete_features, X
+        )
 
     def _complete_features(self, X: Array) -> Array:
         return self.kernel_(X, self.landmarks_) @ self.projection_
@@ -208,7 +216,7 @@ class NystroemMap(LandmarkMap):
         if self.truncation == "samples":
             _refuse_iterator(X, "truncation='samples'")
         head, rows = self._first_rows(X)
-        self.kernel_ = resolve(self.kernel).bound(some_objects(head))
+        self.kernel_ = resolve(self.kernel).bound(sample_objects(head))
         _check_square(self.kernel_, head)
         rng = generator(self.random_state)
         found = choose(self.landmarks, self.kernel_, rows, self.n_landmarks, rng)
@@ -224,7 +232,7 @@ class NystroemMap(LandmarkMap):
         check_definite(pairs, tolerance, getattr(self.kernel_, "psd", True))
         wanted = self.n_components if self.truncation == "landmarks" else None
         k = n_kept(pairs.values, wanted, tolerance)
-        like = floats_of(found.rows)
+        like = float_like(found.rows)
         with quiet():  # features are looked at
             self.eigenvalues_ = to_device(as_like(pairs.values[:k], like))
         self.projection_ = to_device(inverse_root(pairs, k, like))
@@ -237,7 +245,7 @@ class NystroemMap(LandmarkMap):
         # if all eigenvalues are needed, down to rounding, W must be in float64, too
         W = kernel_matrix(self.kernel_, in_float64(found) if k is None else found)
         pairs = all_eigenpairs(W) if k is None else leading_eigenpairs(W, k, rng)
-        return pairs, rounding(W, floats_of(found.rows))
+        return pairs, rounding(W, float_like(found.rows))
 
     def _n_leading(self, c: int) -> int | None:
         """How many of c eigenpairs the randomized solver has to find; None: all."""
@@ -269,7 +277,7 @@ class NystroemMap(LandmarkMap):
         """Rows to estimate the error on, and their energies."""
         if found.probe is not None:
             return found.probe, self.kernel_.diag(found.probe)
-        places = spread_rows(rows.shape[0])
+        places = evenly_spaced_rows(rows.shape[0])
         if known_by_index(self.kernel_, rows):
             places = index_like(places, rows)
             return rows[places], self.kernel_.diag(rows)[places]
@@ -290,7 +298,7 @@ class NystroemMap(LandmarkMap):
         if not takes_rows(kernel) and are_objects(X, kernel):
             like = None if reset else self._model_array
             return check_samples(self, X, kernel, reset=reset, lazy=True, like=like)
-        if not (reset and at_hand(X) and resolve(self.kernel).restrictable):
+        if not (reset and all_in_memory(X) and resolve(self.kernel).restrictable):
             return super()._rows(X, reset)
         keys: dict[str, Any] = {"accept_sparse": self._accept_sparse, "lazy": True}
         return completed_rows(check_rows(self, X, reset=True, allow_nan=True, **keys))

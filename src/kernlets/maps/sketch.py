@@ -11,7 +11,7 @@ from ..backend.arrays import as_like, empty, move_like, namespace
 from ..backend.constraints import AT_LEAST_1
 from ..backend.products import signed_sums
 from ..backend.random import generator
-from ..backend.reading import no_rows
+from ..backend.read_blocks import empty_rows
 from ..core import Array, Kernel
 from ..fields import Conditions, Declared, Floats, Indices, Part
 from ..kernels import Polynomial, resolve
@@ -93,7 +93,7 @@ class PolynomialSketchMap(FeatureMap):
         """Draw the places and signs; only the width of X matters."""
         self._validate_params()
         head, _ = self._first_rows(X)
-        kernel, like = resolve(self.kernel).bound(head), no_rows(head)
+        kernel, like = resolve(self.kernel).bound(head), empty_rows(head)
         if not isinstance(kernel, Polynomial):
             raise ValueError(
                 f"kernel={self.kernel!r} is not polynomial: use e.g. 'poly:2', or "

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..backend.arrays import as_like, double, namespace
-from ..backend.masks import first_observed, has_gaps, split
+from ..backend.masks import first_observed, has_missing, split_mask
 from ..backend.rows import sum_rows, take_rows
 from ..backend.scale import quiet, refuse_large_sums
 from ..core import Array
@@ -89,7 +89,7 @@ def _moments(origin: Array, block: Array) -> Array:  # (p,), (n, p) -> (3, p)
     xp = namespace(block)
     moved = double(block) - double(origin)
     counts = xp.full_like(moved[0], block.shape[0])
-    if has_gaps(block):
-        moved, known = split(moved)
+    if has_missing(block):
+        moved, known = split_mask(moved)
         counts = xp.sum(xp.astype(known, moved.dtype), axis=0)
     return xp.stack([counts, xp.sum(moved, axis=0), xp.sum(moved * moved, axis=0)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..backend.arrays import namespace
-from ..backend.masks import has_gaps, split
+from ..backend.masks import has_missing, split_mask
 from ..core import Array
 from .base import FeatureMap
 
@@ -40,13 +40,13 @@ class UnitNorm(FeatureMap):
     def _features(self, X: Array) -> Array:  # (n, p)
         """Divide by the largest entry first, so that no square under- or overflows."""
         xp = namespace(X)
-        if has_gaps(X):
+        if has_missing(X):
             return self._observed_features(X)
         X = X / _nonzero(xp.max(xp.abs(X), axis=1, keepdims=True))
         return X / _nonzero(xp.linalg.vector_norm(X, axis=1, keepdims=True))
 
     def _observed_features(self, X: Array) -> Array:  # (n, p)
-        xp, (rows, known) = namespace(X), split(X)
+        xp, (rows, known) = namespace(X), split_mask(X)
         unit = _nonzero(xp.max(xp.abs(rows), axis=1, keepdims=True))
         norms = xp.linalg.vector_norm(rows / unit, axis=1, keepdims=True)
         share = xp.mean(xp.astype(known, rows.dtype), axis=1, keepdims=True)

@@ -12,16 +12,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..backend.arrays import index_like, to_numpy
 from ..backend.constraints import LEARNER, Interval, StrOptions
-from ..backend.fill import at_hand
+from ..backend.missing_rows import all_in_memory
 from ..backend.pipelines import last_step
 from ..backend.random import generator
 from ..backend.rows import (
-    rows_in_room,
-    spread_rows,
-    spread_sample,
+    evenly_spaced_rows,
+    evenly_spaced_sample,
+    n_rows_in_memory,
     take_rows,
 )
-from ..backend.samples import floats_of, is_objects
+from ..backend.samples import float_like, is_objects
 from ..core import Array
 from ..fields import (
     Conditions,
@@ -179,7 +179,7 @@ class DictionaryOutlierDetector(OutlierDetector):
     def fit(self, X: Any, y: Any = None) -> DictionaryOutlierDetector:
         """Learn from the rows of X, which are mostly normal; y is ignored."""
         self._validate_params()
-        allow_nan = at_hand(X)
+        allow_nan = all_in_memory(X)
         X = check_samples(
             self,
             X,
@@ -193,7 +193,11 @@ class DictionaryOutlierDetector(OutlierDetector):
         rng = generator(self.random_state)
         learning, calibration = self._split(X, rng)
         takes_all = calibration is None  # then rows in memory need no copy
-        rows = spread_sample(X, len(learning)) if takes_all else take_rows(X, learning)
+        rows = (
+            evenly_spaced_sample(X, len(learning))
+            if takes_all
+            else take_rows(X, learning)
+        )
         self._measure_features(rows)
         self._learn(self._standardize(rows), learning, rng)
         self.decision_scores_ = self._errors(X)
@@ -228,7 +232,9 @@ class DictionaryOutlierDetector(OutlierDetector):
         From a file larger than a part of the memory option, evenly spaced rows are
         taken.
         """
-        rows = spread_rows(X.shape[0], max(2, rows_in_room(X, LEARNING_SHARE)))
+        rows = evenly_spaced_rows(
+            X.shape[0], max(2, n_rows_in_memory(X, LEARNING_SHARE))
+        )
         if self.alpha is None:
             return rows, None
         if len(rows) < 4:
@@ -241,7 +247,7 @@ class DictionaryOutlierDetector(OutlierDetector):
 
     def _measure_features(self, X: Array) -> None:
         if is_objects(X):
-            kind = floats_of(X).dtype
+            kind = float_like(X).dtype
             self.mean_, self.scale_ = np.zeros(1, kind), np.ones(1, kind)
             return
         measure = robust_moments if self.learner is None else moments
@@ -263,7 +269,7 @@ class DictionaryOutlierDetector(OutlierDetector):
         usual = np.flatnonzero(errors <= self._usual(errors))
         if self._trims():
             self.learner_ = learner.fit(scaled[index_like(usual, scaled)])
-        usual = usual[spread_rows(len(usual), REFERENCE_ROWS)]
+        usual = usual[evenly_spaced_rows(len(usual), REFERENCE_ROWS)]
         self.reference_ = scaled[index_like(usual, scaled)]
         self.reference_rows_ = numbers[usual]
 

@@ -18,9 +18,9 @@ from ..backend import ops
 from ..backend.arrays import as_like, double, index_like, namespace, to_numpy
 from ..backend.constraints import AT_LEAST_1, Interval
 from ..backend.estimator import Estimator
-from ..backend.masks import has_gaps
+from ..backend.masks import has_missing
 from ..backend.random import generator
-from ..backend.rows import map_rows, spread_sample
+from ..backend.rows import evenly_spaced_sample, map_rows
 from ..core import Array
 from ..fields import Conditions, Declared, Floats, Indices, Maybe, Size
 from ..kernels.complete import NEIGHBORS, RIDGE, fill_in, usual_kernel
@@ -192,7 +192,7 @@ class SampledDictionaries(Estimator):
 
     def completed(self, X: Array) -> Array:
         """Fill in missing entries of rows from the nearest atoms."""
-        if not has_gaps(X):
+        if not has_missing(X):
             return X
         samples = to_numpy(self.rows_)
         kernel = usual_kernel(X.shape[1])
@@ -228,7 +228,9 @@ class SampledDictionaries(Estimator):
         self.__dict__.pop("whitening_", None)
         if not 2 <= X.shape[1] <= MAX_DECORRELATED:
             return
-        rows = np.clip(to_numpy(double(spread_sample(X, 10 * UNIT_ROWS))), -FAR, FAR)
+        rows = np.clip(
+            to_numpy(double(evenly_spaced_sample(X, 10 * UNIT_ROWS))), -FAR, FAR
+        )
         usual, rounds = rows, TRIM_ROUNDS if self.trim else 1
         for _ in range(rounds):
             whitening = _whitening(usual)
@@ -238,7 +240,7 @@ class SampledDictionaries(Estimator):
 
     def _measure(self, X: Array) -> None:
         """Compute units (median distances, or means where those are 0) and weights."""
-        sample = spread_sample(X, UNIT_ROWS)
+        sample = evenly_spaced_sample(X, UNIT_ROWS)
         self.units_ = self.weights_ = np.ones(len(self.atoms_))
         self_atoms = self._self_atoms(sample)
         distances = [

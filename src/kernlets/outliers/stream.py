@@ -15,7 +15,7 @@ from ..backend.arrays import index_like, namespace, to_numpy
 from ..backend.constraints import AT_LEAST_1, LEARNER, Interval
 from ..backend.pipelines import before_last, last_step
 from ..backend.random import generator
-from ..backend.reading import apply_rows, read_rows
+from ..backend.read_blocks import apply_rows, read_rows
 from ..backend.validation import check_rows
 from ..core import Array
 from ..fields import (

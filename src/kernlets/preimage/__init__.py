@@ -29,7 +29,7 @@ import numpy as np
 
 from ..backend.arrays import as_like, index_like, namespace, to_numpy
 from ..backend.block_loop import map_blocks
-from ..backend.convergence import warned_once
+from ..backend.convergence import warn_once_at_end
 from ..backend.scale import quiet
 from ..core import Array, Kernel
 from ..kernels import Radial, resolve
@@ -126,7 +126,7 @@ def preimages(
     rows = index_like(np.arange(coefs.shape[0]), targets.anchors)
     r, p = targets.anchors.shape
     row_bytes = 8 * (4 * r + 2 * (n_neighbors + 4) * p)
-    with warned_once():
+    with warn_once_at_end():
         return _join(map_blocks(solve, rows, row_bytes))
 
 

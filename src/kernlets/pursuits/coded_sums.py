@@ -9,9 +9,9 @@ import numpy as np
 
 from ..backend import ops
 from ..backend.arrays import as_like, index_like, namespace, or_wider, to_numpy
-from ..backend.block_loop import whole_groups
+from ..backend.block_loop import keep_groups_together
 from ..backend.codes import codes_gram, summable, times_rows, weighted_uses
-from ..backend.masks import filled, has_gaps, split
+from ..backend.masks import fill_missing, has_missing, split_mask
 from ..backend.rows import sum_rows
 from ..backend.scale import all_finite, quiet
 from ..core import Array, Dictionary, SparseCoder, SparseCodes, Statistics
@@ -64,11 +64,11 @@ def completed(dictionary: Dictionary, codes: SparseCodes, X: Array) -> Array:  #
     error of atoms D' over what was observed, and equal to it at D' = D. So an update
     that lowers the first lowers the second.
     """
-    if not has_gaps(X):
+    if not has_missing(X):
         return X
-    rows, atoms = split(X).rows, dictionary.weights
+    rows, atoms = split_mask(X).rows, dictionary.weights
     left = ops.subtract_codes(rows, codes.indices, codes.values, atoms)
-    return filled(X, rows - left)
+    return fill_missing(X, rows - left)
 
 
 def statistics(
@@ -112,7 +112,7 @@ def code_and_sum(
     result_bytes = 8 * m * (m + 2 * r)  # the sums, and the worst samples
     row_bytes = 4 * dictionary.row_bytes
     how = {"result_bytes": result_bytes, "numbered": weights is not None}
-    with whole_groups(coder):
+    with keep_groups_together(coder):
         total = sum_rows(block_sums, X, row_bytes, **how)
     if weights is not None:  # counts, as they are kept in files
         total = replace(total, uses=np.floor(total.uses).astype(np.int64))

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..backend.arrays import as_float, as_like, index_like, is_array
-from ..backend.block_loop import map_blocks, whole_groups
-from ..backend.convergence import warned_once
-from ..backend.masks import has_gaps, incomplete_rows, without_incomplete
+from ..backend.block_loop import keep_groups_together, map_blocks
+from ..backend.convergence import warn_once_at_end
+from ..backend.masks import has_missing, incomplete_rows, replace_incomplete_rows
 from ..backend.scale import quiet
 from ..backend.threads import serial_blas
 from ..core import Array, Dictionary, SparseCoder, SparseCodes
@@ -62,14 +62,16 @@ def encode(
     by_rows = isinstance(coder, OMP) and atoms is not None and coder.needs_rows(atoms)
 
     def code(block: Array) -> SparseCodes:
-        if not has_gaps(block):
+        if not has_missing(block):
             return code_complete(block)
         refuse_incomplete_groups(coder)
         rows = incomplete_rows(block)
         others = incomplete_codes(dictionary, coder, block[index_like(rows, block)])
         if len(rows) == block.shape[0]:
             return others
-        return replaced(code_complete(without_incomplete(block, rows)), rows, others)
+        return replaced(
+            code_complete(replace_incomplete_rows(block, rows)), rows, others
+        )
 
     def code_complete(block: Array) -> SparseCodes:
         with quiet():  # what overflows has a residual that the coder refuses
@@ -79,7 +81,7 @@ def encode(
             return coder.solve(gram, corr, energy)
 
     # BLAS threads started for the Gram matrix would compete with those of the blocks
-    with warned_once(), serial_blas, whole_groups(coder):
+    with warn_once_at_end(), serial_blas, keep_groups_together(coder):
         gram = None if by_rows else dictionary.gram()
         return concatenate(map_blocks(code, X, dictionary.row_bytes))
 

@@ -28,7 +28,13 @@ from ..backend.arrays import (
     to_numpy,
 )
 from ..backend.convergence import warn_unfinished
-from ..backend.masks import Alike, Observed, alike, split, take_part
+from ..backend.masks import (
+    MaskedRows,
+    MaskGroup,
+    group_by_mask,
+    split_mask,
+    take_observed,
+)
 from ..backend.scale import quiet
 from ..core import UNUSED, Array, Dictionary, SparseCoder, SparseCodes
 from .bookkeeping import pack, refuse_unbounded, squared_residual, widened
@@ -91,8 +97,8 @@ def incomplete_codes(
     The residual is that of the observed features. Of a row with nothing observed both
     are zero.
     """
-    block, whole = split(X), AllFeatures(dictionary)
-    parts = alike(to_numpy(block.known))
+    block, whole = split_mask(X), AllFeatures(dictionary)
+    parts = group_by_mask(to_numpy(block.observed))
     codes = _Filled(block, dictionary.n_atoms)
     seen = [part for part in parts if len(part.features)]
     enough = _rows_for_a_gram(dictionary, coder)
@@ -117,20 +123,20 @@ def _rows_for_a_gram(dictionary: Dictionary, coder: SparseCoder) -> float:
 
 
 def _row_codes(
-    dictionary: Dictionary, coder: Any, block: Observed, rows: np.ndarray
+    dictionary: Dictionary, coder: Any, block: MaskedRows, rows: np.ndarray
 ) -> SparseCodes:
     some = index_like(rows, block.rows)
     width = coder.width(dictionary.n_atoms)
-    seen = block.rows[some], block.known[some]
+    seen = block.rows[some], block.observed[some]
     found = ops.masked_omp(dictionary.linear_atoms, *seen, width, coder.tol or 0.0)
     indices, values, residual = found
     return SparseCodes(indices, values, dictionary.n_atoms, residual)
 
 
-def restricted_products(whole: AllFeatures, rows: Array, part: Alike) -> Restricted:
+def restricted_products(whole: AllFeatures, rows: Array, part: MaskGroup) -> Restricted:
     """The problem of rows with one mask without the other features."""
     features, dictionary = index_like(part.features, rows), whole.dictionary
-    smaller, X = dictionary.restricted(features), take_part(rows, part)
+    smaller, X = dictionary.restricted(features), take_observed(rows, part)
     share = dictionary.restricted_share(len(part.features) / rows.shape[1])
     products = smaller.gram(), smaller.correlate(X), smaller.energy(X)
     return Restricted(*products, share, whole)
@@ -214,7 +220,7 @@ def _of_slots(scale: Array, indices: Array) -> Array:  # (m,), (n, w) -> (n, w)
 class _Filled:
     """Codes of a block, put together from those of some of its rows."""
 
-    def __init__(self, block: Observed, n_atoms: int) -> None:
+    def __init__(self, block: MaskedRows, n_atoms: int) -> None:
         self.like, self.n_atoms = block.rows, n_atoms
         self.parts: list[tuple[np.ndarray, SparseCodes]] = []
 

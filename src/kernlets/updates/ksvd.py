@@ -17,10 +17,10 @@ from ..backend.arrays import (
     row_norms,
     to_numpy,
 )
-from ..backend.block_loop import slices
+from ..backend.block_loop import block_slices
 from ..backend.codes import weighted_uses
 from ..backend.constraints import AT_LEAST_1
-from ..backend.masks import has_gaps, split
+from ..backend.masks import has_missing, split_mask
 from ..core import (
     Array,
     AtomUpdate,
@@ -198,7 +198,7 @@ def _(
     order: np.ndarray,
     options: SweepOptions,
 ) -> tuple[ExplicitDictionary, np.ndarray, Array]:
-    if has_gaps(coded.X):
+    if has_missing(coded.X):
         if options[1] or options[2]:
             raise ValueError(NO_MISSING)
         return _masked_sweep(dictionary, coded, order)
@@ -250,7 +250,7 @@ def _masked_sweep(
     dictionary: ExplicitDictionary, coded: Coded, order: np.ndarray
 ) -> tuple[ExplicitDictionary, np.ndarray, Array]:
     """One pass over the observed entries, by alternation also if `exact` is set."""
-    (X, observed), codes = split(coded.X), coded.codes
+    (X, observed), codes = split_mask(coded.X), coded.codes
     atoms, values = _copy(dictionary.atoms), _copy(codes.values)
     residual = ops.subtract_codes(X, codes.indices, values, atoms)
     residual = namespace(X).where(observed, residual, namespace(X).zeros_like(residual))
@@ -303,7 +303,7 @@ def _gram_errors(
 ) -> np.ndarray:  # (N,)
     """Squared errors of all training samples, in blocks of rows."""
     errors = np.empty(len(codes))
-    for rows in slices(len(codes), 4 * dictionary.row_bytes):
+    for rows in block_slices(len(codes), 4 * dictionary.row_bytes):
         block = SparseCodes(codes.indices[rows], codes.values[rows], codes.n_atoms)
         corr = dictionary.products[:, rows].T
         energy = diagonal(dictionary.matrix)[rows]

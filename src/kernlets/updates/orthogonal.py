@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..backend.arrays import as_like, double, eps, namespace
-from ..backend.room import gpu_of
+from ..backend.memory_limits import gpu_of
 from ..backend.scale import all_finite, power_of_two
 from ..backend.threads import serial_blas
 from ..core import Array, AtomUpdate, Dictionary, Statistics, Step

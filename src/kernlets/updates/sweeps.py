@@ -16,7 +16,7 @@ from ..backend.arrays import (
     namespace,
     to_numpy,
 )
-from ..backend.room import gpu_of
+from ..backend.memory_limits import gpu_of
 from ..backend.scale import least_energy, unit_rows
 from ..backend.threads import parallel, serial_blas
 from ..core import Array

@@ -34,31 +34,31 @@ def gpu_of(X: Any) -> Any:
         return None
     if isinstance(X, np.memmap):  # its blocks are moved one by one
         return options.device if is_gpu(options.device) else None
-    rows = getattr(X, "no_rows", X)  # of rows that are not made yet
+    rows = getattr(X, "empty_rows", X)  # of rows that are not made yet
     return rows.device if is_torch(rows) and rows.is_cuda else None
 
 
-def room(X: Any) -> int:
+def memory_limit(X: Any) -> int:
     """Bytes that a call may take where X is: an option, or half of what is free."""
     gpu = gpu_of(X)
-    return options.memory if gpu is None else gpu_room(gpu)
+    return options.memory if gpu is None else gpu_memory_limit(gpu)
 
 
-def gpu_room(gpu: Any) -> int:
+def gpu_memory_limit(gpu: Any) -> int:
     """Bytes that a call may take on this GPU."""
     if options.device_memory is not None:
         return options.device_memory
     return gpu_memory(gpu).free // FREE_SHARE
 
 
-def gpu_size(X: Any) -> int:
+def gpu_total_memory(X: Any) -> int:
     """Bytes of the GPU on which blocks of X are worked on; 0 if it is the host."""
     gpu = gpu_of(X)
     return 0 if gpu is None else gpu_memory(gpu).total
 
 
 @contextmanager
-def told_when_full() -> Iterator[None]:
+def advise_when_full() -> Iterator[None]:
     """A block of code in which memory that torch cannot get is an error with advice."""
     try:
         yield

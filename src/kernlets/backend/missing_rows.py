@@ -9,15 +9,15 @@ import numpy as np
 
 from ..core import Array
 from .arrays import as_like
-from .lazy_rows import LazyRows, is_elsewhere, is_stored
-from .masks import column_means, filled, has_gaps
+from .lazy_rows import LazyRows, is_lazy, is_lazy_or_dask
+from .masks import column_means, fill_missing, has_missing
 from .rows import CountedBlocks, is_blocks, map_rows, sum_rows
 from .weights import Weights
 
 
-def at_hand(X: Any) -> bool:
+def all_in_memory(X: Any) -> bool:
     """Whether all rows are in memory, so that they can be filled in over each other."""
-    return not (is_blocks(X) or is_elsewhere(X))
+    return not (is_blocks(X) or is_lazy_or_dask(X))
 
 
 def mean_filled_rows(X: Any, weights: Weights = None) -> Any:
@@ -26,38 +26,38 @@ def mean_filled_rows(X: Any, weights: Weights = None) -> Any:
     For k-means and other ways to choose first atoms. What follows learns from what was
     observed only. A feature that was never observed is 0 in all rows.
     """
-    if isinstance(X, CountedBlocks) and X.has_gaps:
+    if isinstance(X, CountedBlocks) and X.has_missing:
         means = column_means(X)
-        complete = partial(map, partial(_filled, means), X)
+        complete = partial(map, partial(_fill_with_means, means), X)
         return CountedBlocks(complete, X.shape, has_gaps=False)
-    if is_blocks(X) or not _gaps_by_block(X):
+    if is_blocks(X) or not _any_block_has_missing(X):
         return X
-    fill = partial(_filled, column_means(X, weights))
-    if is_stored(X):
+    fill = partial(_fill_with_means, column_means(X, weights))
+    if is_lazy(X):
         return LazyRows(X, fill, 24 * X.shape[1])
     return map_rows(fill, X, 24 * X.shape[1])
 
 
-def counted_blocks(X: Any) -> CountedBlocks:
+def count_blocks(X: Any) -> CountedBlocks:
     """Blocks that can be read again, after a pass that counts their rows."""
     n, p, gaps = 0, 0, False
     for block in X:
-        n, p, gaps = n + block.shape[0], block.shape[1], gaps or has_gaps(block)
+        n, p, gaps = n + block.shape[0], block.shape[1], gaps or has_missing(block)
     return CountedBlocks(lambda: iter(X), (n, p), gaps)
 
 
-def any_gaps(X: Any) -> bool:
+def any_missing(X: Any) -> bool:
     """Whether anything is unknown of samples in memory, or of rows on disk."""
-    return _gaps_by_block(X) if is_stored(X) and X.ndim == 2 else has_gaps(X)
+    return _any_block_has_missing(X) if is_lazy(X) and X.ndim == 2 else has_missing(X)
 
 
-def _gaps_by_block(X: Any) -> bool:
-    return bool(int(sum_rows(_gaps, X, 9 * X.shape[1])))
+def _any_block_has_missing(X: Any) -> bool:
+    return bool(int(sum_rows(_missing_flag, X, 9 * X.shape[1])))
 
 
-def _gaps(block: Array) -> np.ndarray:
-    return np.array(int(has_gaps(block)))
+def _missing_flag(block: Array) -> np.ndarray:
+    return np.array(int(has_missing(block)))
 
 
-def _filled(means: Array, block: Array) -> Array:
-    return filled(block, as_like(means, block))
+def _fill_with_means(means: Array, block: Array) -> Array:
+    return fill_missing(block, as_like(means, block))

@@ -21,8 +21,8 @@ from .scale import all_finite
 Result = TypeVar("Result")
 
 PAGE = mmap.PAGESIZE
-ENTRIES = 2**22  # that are looked at together
-_watch: ContextVar[Callable[[int], Any] | None] = ContextVar("watch", default=None)
+CHECKED_ENTRIES = 2**22  # that are looked at together
+_report: ContextVar[Callable[[int], Any] | None] = ContextVar("watch", default=None)
 _CAN_RELEASE = hasattr(mmap.mmap, "madvise") and hasattr(mmap, "MADV_DONTNEED")
 
 
@@ -30,7 +30,7 @@ class HostRows(np.memmap):
     """An array in host memory whose blocks are moved to a GPU one by one."""
 
 
-class Incomplete(np.memmap):
+class MemmapWithMissing(np.memmap):
     """A memory map whose NaN mean unknown; all others are refused as they are read."""
 
 
@@ -45,11 +45,12 @@ def read_rows(X: Array, rows: slice | np.ndarray) -> Array:
     if not isinstance(X, np.memmap):
         return block
     block = to_device(block, streamed=True)
-    refuse_infinite(block, rows, isinstance(X, Incomplete))  # a GPU is faster at it
+    # after the move, because a GPU checks it faster
+    refuse_infinite(block, rows, isinstance(X, MemmapWithMissing))
     return block
 
 
-def no_rows(X: Any) -> Array:  # (0, p)
+def empty_rows(X: Any) -> Array:  # (0, p)
     """An array without rows, of the kind that the blocks of X are."""
     if is_dask(X):
         return to_device(np.empty((0, *X.shape[1:]), X.dtype))
@@ -76,43 +77,46 @@ def refuse_infinite(
 
 def _any_infinite(numbers: Array) -> bool:
     """Whether there is an infinity, without a mask as large as the numbers."""
-    xp, step = namespace(numbers), max(1, ENTRIES // max(1, *numbers.shape[1:], 1))
+    xp, step = (
+        namespace(numbers),
+        max(1, CHECKED_ENTRIES // max(1, *numbers.shape[1:], 1)),
+    )
     parts = (numbers[i : i + step] for i in range(0, numbers.shape[0], step))
     return any(bool(xp.isinf(part).any()) for part in parts)
 
 
 def apply_rows(f: Callable[[Array], Result], X: Array, rows: Any) -> Result:
     """f of one block; pages of a memory map are given back after use."""
-    watch = _watch.get()
-    token = _watch.set(None)  # rows count once, not again inside f
+    watch = _report.get()
+    token = _report.set(None)  # rows count once, not again inside f
     try:
         result = f(read_rows(X, rows))
     finally:
-        _watch.reset(token)
-        release(X, rows)
+        _report.reset(token)
+        release_pages(X, rows)
     if watch is not None:
         watch(rows.stop - rows.start if isinstance(rows, slice) else len(rows))
     return result
 
 
 @contextmanager
-def watching(watch: Callable[[int], Any]) -> Iterator[None]:
+def report_rows_to(watch: Callable[[int], Any]) -> Iterator[None]:
     """Call `watch` with the number of rows each time a loop has processed some."""
-    token = _watch.set(watch)
+    token = _report.set(watch)
     try:
         yield
     finally:
-        _watch.reset(token)
+        _report.reset(token)
 
 
-def tell_rows(n: int) -> None:
+def report_rows(n: int) -> None:
     """Report n rows that were processed elsewhere to the watcher, if there is one."""
-    watch = _watch.get()
+    watch = _report.get()
     if watch is not None:
         watch(n)
 
 
-def release(X: Any, rows: slice | np.ndarray) -> None:
+def release_pages(X: Any, rows: slice | np.ndarray) -> None:
     """Give the pages of rows of a memory map back, so that memory in use stays small.
 
     They are read again from the file, or from the system's cache, when needed. A
