@@ -36,9 +36,9 @@ _group_size: ContextVar[int] = ContextVar("kernlets_rows_together", default=1)
 
 
 @contextmanager
-def keep_groups_together(of: Any) -> Iterator[None]:
+def keep_groups_together(coder: Any) -> Iterator[None]:
     """A block of code in which loops cut no group of rows of this coder apart."""
-    token = _group_size.set(int(getattr(of, "group_size", 1)))
+    token = _group_size.set(int(getattr(coder, "group_size", 1)))
     try:
         yield
     finally:
@@ -67,19 +67,21 @@ class BlockPlan:
 
         `result_bytes` is what one block leaves behind until it is added to others.
         """
-        needed = max(1, row_bytes + source_bytes(source))
-        memory, gpu = memory_limit(source), gpu_total_memory(source)
+        bytes_per_row = max(1, row_bytes + source_bytes(source))
+        memory, gpu_bytes = memory_limit(source), gpu_total_memory(source)
         if options.block_rows is not None:
             rows = options.block_rows
-        elif gpu:
-            rows = min(memory // BLOCKS, gpu // GPU_SHARE) // needed
+        elif gpu_bytes:
+            rows = min(memory // BLOCKS, gpu_bytes // GPU_SHARE) // bytes_per_row
         else:
-            rows = _affordable_rows(memory // (2 * needed))
-        together = _group_size.get()
-        rows = together * max(1, rows // together)
-        at_once = memory // (2 * (needed * rows + result_bytes))
-        most = min(READERS, options.n_threads) if gpu else options.n_threads
-        return cls(rows, max(1, min(at_once, most)))
+            rows = _affordable_rows(memory // (2 * bytes_per_row))
+        group_size = _group_size.get()
+        rows = group_size * max(1, rows // group_size)
+        at_once = memory // (2 * (bytes_per_row * rows + result_bytes))
+        max_at_once = (
+            min(READERS, options.n_threads) if gpu_bytes else options.n_threads
+        )
+        return cls(rows, max(1, min(at_once, max_at_once)))
 
     def slices(self, n: int) -> list[slice]:
         """Consecutive slices of 0..n."""
@@ -110,17 +112,17 @@ def block_slices(n: int, row_bytes: int, source: Any = None) -> list[slice]:
 def map_blocks(f: Callable[[Array], Result], X: Array, row_bytes: int) -> list[Result]:
     """[f(block) for the blocks of rows of one array], on threads for NumPy arrays."""
     plan = BlockPlan.of(row_bytes, X)
-    parts = plan.slices(X.shape[0]) or [slice(0, 0)]
-    return _run_blocks(lambda rows: apply_rows(f, X, rows), parts, X, plan)
+    block_slices = plan.slices(X.shape[0]) or [slice(0, 0)]
+    return _run_blocks(lambda rows: apply_rows(f, X, rows), block_slices, X, plan)
 
 
 def _run_blocks(
-    run: Callable[[slice], Result], parts: list[slice], X: Array, plan: BlockPlan
+    run: Callable[[slice], Result], block_slices: list[slice], X: Array, plan: BlockPlan
 ) -> list[Result]:
     """Blocks in turn for torch, which brings threads of its own, else on threads."""
     if is_torch(X):
-        return [run(rows) for rows in parts]
-    return parallel(run, parts, plan.at_once)
+        return [run(rows) for rows in block_slices]
+    return parallel(run, block_slices, plan.at_once)
 
 
 def stacked_rows(
@@ -133,8 +135,8 @@ def stacked_rows(
     n = X.shape[0] if rows is None else _n_rows(rows)
     stacked = _BlockStack(n)
 
-    def run(part: slice) -> None:
-        stacked.put(part, apply_rows(f, X, _select_part(rows, part)))
+    def run(block_slice: slice) -> None:
+        stacked.put(block_slice, apply_rows(f, X, _select_part(rows, block_slice)))
 
     plan = BlockPlan.of(row_bytes, X)
     _run_blocks(run, plan.slices(n) or [slice(0, 0)], X, plan)
@@ -145,13 +147,15 @@ def _n_rows(rows: np.ndarray | slice) -> int:
     return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
 
-def _select_part(rows: np.ndarray | slice | None, part: slice) -> slice | np.ndarray:
+def _select_part(
+    rows: np.ndarray | slice | None, block_slice: slice
+) -> slice | np.ndarray:
     """A part of rows that are given by their numbers, or are consecutive."""
     if rows is None:
-        return part
+        return block_slice
     if isinstance(rows, slice):
-        return slice(rows.start + part.start, rows.start + part.stop)
-    return rows[part]
+        return slice(rows.start + block_slice.start, rows.start + block_slice.stop)
+    return rows[block_slice]
 
 
 class _BlockStack:
@@ -163,15 +167,15 @@ class _BlockStack:
         self._array: Any = None
         self._sparse: dict[int, Any] = {}  # blocks that have to wait for all others
 
-    def put(self, rows: slice, part: Array) -> None:
-        if sparse.issparse(part):
-            self._sparse[rows.start] = part
+    def put(self, rows: slice, block_rows: Array) -> None:
+        if sparse.issparse(block_rows):
+            self._sparse[rows.start] = block_rows
             return
         with self._lock:
             if self._array is None:
-                shape = (self._n, *part.shape[1:])
-                self._array = empty(shape, like=part)
-        self._array[rows] = part
+                shape = (self._n, *block_rows.shape[1:])
+                self._array = empty(shape, like=block_rows)
+        self._array[rows] = block_rows
 
     def result(self) -> Any:
         if not self._sparse:
@@ -181,44 +185,46 @@ class _BlockStack:
 
 def sum_blocks(
     f: Callable[..., Any],
-    parts: Iterable[Array],
+    arrays: Iterable[Array],
     row_bytes: int,
     numbered: bool = False,
     result_bytes: int = 0,
 ) -> Any:
     """Σ f(block) over the blocks of several arrays; see `rows.sum_rows`."""
 
-    def run(piece: tuple[Array, slice, int]) -> Any:
-        part, rows, first = piece
+    def compute_block(item: tuple[Array, slice, int]) -> Any:
+        result, rows, first = item
         extra = (first + rows.start,) if numbered else ()
-        return apply_rows(lambda block: f(block, *extra), part, rows)
+        return apply_rows(lambda block: f(block, *extra), result, rows)
 
     total = None
-    for group in _block_groups(parts, row_bytes, result_bytes):
-        for part in parallel(run, group):
-            total = part if total is None else _add(total, part)
+    for group in _block_groups(arrays, row_bytes, result_bytes):
+        for result in parallel(compute_block, group):
+            total = result if total is None else _add(total, result)
     return total
 
 
-def _add(total: Any, part: Any) -> Any:
+def _add(total: Any, term: Any) -> Any:
     """total + part, into an array that is at hand where there is one."""
-    plain = type(total) is type(part) is np.ndarray and total.dtype == part.dtype
-    return np.add(total, part, out=part) if plain else total + part
+    may_overwrite = (
+        type(total) is type(term) is np.ndarray and total.dtype == term.dtype
+    )
+    return np.add(total, term, out=term) if may_overwrite else total + term
 
 
 def _block_groups(
-    parts: Iterable[Array], row_bytes: int, result_bytes: int
+    arrays: Iterable[Array], row_bytes: int, result_bytes: int
 ) -> Iterator[list[tuple[Array, slice, int]]]:
     """Blocks that are worked on at once: part, its rows, number of its first row."""
     group: list[tuple[Array, slice, int]] = []
     first = 0
-    for part in parts:
-        plan = BlockPlan.of(row_bytes, part, result_bytes)
-        for rows in plan.slices(part.shape[0]):
-            group.append((part, rows, first))
+    for array in arrays:
+        plan = BlockPlan.of(row_bytes, array, result_bytes)
+        for rows in plan.slices(array.shape[0]):
+            group.append((array, rows, first))
             if len(group) >= plan.at_once:
                 yield group
                 group = []
-        first += part.shape[0]
+        first += array.shape[0]
     if group:
         yield group

@@ -22,30 +22,36 @@ from .labels import label_classes, label_values, refuse_continuous
 
 def split_rows(X: da.Array, y: Any) -> tuple[np.ndarray, list[da.Array]]:
     """The labels that there are, (n_classes,), and the rows of each."""
-    first = origin_of(X) if origin_of(X).chunk_slices is None else Origin(X)
-    labels = _cut_like_rows(first.X, y, label_values)
+    source = origin_of(X) if origin_of(X).chunk_slices is None else Origin(X)
+    labels = _cut_like_rows(source.X, y, label_values)
     if isinstance(labels, da.Array):
-        found = map_chunks(_count_labels, labels, [()] * len(labels.chunks[0]))
-        own = labels.to_delayed().tolist()
-        choose = delayed(_rows_with_label, pure=False)
+        label_counts = map_chunks(_count_labels, labels, [()] * len(labels.chunks[0]))
+        chunk_labels = labels.to_delayed().tolist()
+        choose_rows = delayed(_rows_with_label, pure=False)
     else:
-        own, choose = labels, _rows_with_label
-        found = [_count_labels(part, ()) for part in own]
-    classes = label_classes([values for values, _ in found])
-    chunks, width = first.X.to_delayed().ravel().tolist(), first.X.shape[1:]
-    pick = delayed(operator.getitem, pure=False)
+        chunk_labels, choose_rows = labels, _rows_with_label
+        label_counts = [_count_labels(chunk_part, ()) for chunk_part in chunk_labels]
+    classes = label_classes([values for values, _ in label_counts])
+    chunks, row_shape = source.X.to_delayed().ravel().tolist(), source.X.shape[1:]
+    take_from_chunk = delayed(operator.getitem, pure=False)
 
-    def members(label: Any) -> da.Array:
-        shapes = [(counts.get(label, 0), *width) for _, counts in found]
-        parts = [
-            da.from_delayed(pick(chunk, choose(mine, label)), shape, first.X.dtype)
-            for chunk, mine, shape in zip(chunks, own, shapes, strict=True)
+    def class_rows(label: Any) -> da.Array:
+        shapes = [(counts.get(label, 0), *row_shape) for _, counts in label_counts]
+        class_chunks = [
+            da.from_delayed(
+                take_from_chunk(chunk, choose_rows(labels_of_chunk, label)),
+                shape,
+                source.X.dtype,
+            )
+            for chunk, labels_of_chunk, shape in zip(
+                chunks, chunk_labels, shapes, strict=True
+            )
             if shape[0]
         ]
         like = np.empty((0, *X.shape[1:]), X.dtype)
-        return apply_maps(Origin(da.concatenate(parts), first.maps), like)
+        return apply_maps(Origin(da.concatenate(class_chunks), source.maps), like)
 
-    return classes, [members(label) for label in classes.tolist()]
+    return classes, [class_rows(label) for label in classes.tolist()]
 
 
 def _count_labels(labels: np.ndarray, _: Any) -> tuple[np.ndarray, dict[Any, int]]:
@@ -60,43 +66,47 @@ def _rows_with_label(labels: np.ndarray, label: Any) -> np.ndarray:
     return np.flatnonzero(labels == label).astype(np.uint32)
 
 
-def share_equal(found: da.Array, y: Any, weights: Any = None) -> float:
+def weighted_accuracy(predicted: da.Array, y: Any, weights: Any = None) -> float:
     """Weighted share of rows with the label that was found."""
-    labels = _on_cluster(found, y, label_values)
-    hits = da.map_blocks(_are_equal, found, labels, dtype=bool)
+    labels = _on_cluster(predicted, y, label_values)
+    hits = da.map_blocks(_are_equal, predicted, labels, dtype=bool)
     if weights is None:
         return float(compute(hits.mean()))
-    weights = _on_cluster(found, weights, np.asarray)
+    weights = _on_cluster(predicted, weights, np.asarray)
     return float(compute((hits * weights).sum() / weights.sum()))
 
 
-def _are_equal(found: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    return found == label_values(labels)
+def _are_equal(predicted: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    return predicted == label_values(labels)
 
 
-def _on_cluster(X: da.Array, y: Any, check: Callable[[Any], np.ndarray]) -> da.Array:
-    parts = _cut_like_rows(X, y, check)
-    if isinstance(parts, da.Array):
-        return parts
-    return da.from_array(np.concatenate(parts), chunks=(X.chunks[0],))
+def _on_cluster(
+    X: da.Array, values: Any, check: Callable[[Any], np.ndarray]
+) -> da.Array:
+    aligned = _cut_like_rows(X, values, check)
+    if isinstance(aligned, da.Array):
+        return aligned
+    return da.from_array(np.concatenate(aligned), chunks=(X.chunks[0],))
 
 
 def _cut_like_rows(
-    X: da.Array, y: Any, check: Callable[[Any], np.ndarray]
+    X: da.Array, values: Any, check: Callable[[Any], np.ndarray]
 ) -> da.Array | list[np.ndarray]:
     """What belongs to rows, cut as the rows are, where it is: checked if that is here.
 
     Chunks elsewhere are checked when they are made.
     """
-    y = with_known_lengths(y) if dask.is_dask_collection(y) else check(y)
-    if y.ndim == 2 and y.shape[1] == 1:
+    values = (
+        with_known_lengths(values) if dask.is_dask_collection(values) else check(values)
+    )
+    if values.ndim == 2 and values.shape[1] == 1:
         column_or_1d(np.empty((1, 1)), warn=True)  # the same warning as for arrays
-        y = y[:, 0]
-    if y.shape != X.shape[:1]:
+        values = values[:, 0]
+    if values.shape != X.shape[:1]:
         raise ValueError(
-            f"X has {X.shape[0]} samples but y has shape {y.shape}: give one label for "
+            f"X has {X.shape[0]} samples but y has shape {values.shape}: give one label for "
             "each row"
         )
-    if isinstance(y, da.Array):
-        return y.rechunk((X.chunks[0],))
-    return np.split(y, np.cumsum(X.chunks[0])[:-1])
+    if isinstance(values, da.Array):
+        return values.rechunk((X.chunks[0],))
+    return np.split(values, np.cumsum(X.chunks[0])[:-1])

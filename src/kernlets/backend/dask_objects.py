@@ -32,25 +32,31 @@ def as_objects(X: Any, parse: Callable[[Any], np.ndarray]) -> da.Array:  # (n,)
     if X.ndim > 1:
         X = X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
     source = Origin(X, (pack(partial(_parse_chunk, parse)),))
-    first = next((i for i, n in enumerate(X.chunks[0]) if n), None)
-    if first is None:
+    first_chunk = next((i for i, n in enumerate(X.chunks[0]) if n), None)
+    if first_chunk is None:
         return apply_maps(source, NO_OBJECTS)
-    wanted = [() if i == first else None for i in range(len(X.chunks[0]))]
-    (sample,) = map_chunks(_first_sample, apply_maps(source, NO_OBJECTS), wanted)
+    chunk_arguments = [
+        () if i == first_chunk else None for i in range(len(X.chunks[0]))
+    ]
+    (sample,) = map_chunks(
+        _first_sample, apply_maps(source, NO_OBJECTS), chunk_arguments
+    )
     return apply_maps(replace(source, sample=sample), NO_OBJECTS)
 
 
 def _from_bag(X: db.Bag) -> da.Array:
     """Partitions of a bag as chunks, whose lengths are not known."""
-    parts = [
-        da.from_delayed(delayed(_as_objects_chunk)(part), (np.nan,), meta=NO_OBJECTS)
-        for part in X.to_delayed()
+    chunks = [
+        da.from_delayed(
+            delayed(_as_objects_chunk)(partition), (np.nan,), meta=NO_OBJECTS
+        )
+        for partition in X.to_delayed()
     ]
-    return da.concatenate(parts, allow_unknown_chunksizes=True)
+    return da.concatenate(chunks, allow_unknown_chunksizes=True)
 
 
-def _as_objects_chunk(part: Any) -> np.ndarray:
-    return object_array(list(part))
+def _as_objects_chunk(partition: Any) -> np.ndarray:
+    return object_array(list(partition))
 
 
 def _parse_chunk(parse: Callable[[Any], np.ndarray], chunk: Any, _: Any) -> np.ndarray:

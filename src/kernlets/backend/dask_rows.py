@@ -87,10 +87,10 @@ class ChunkWithMissing(np.ndarray):
 
 def allow_missing(X: da.Array) -> da.Array:
     """X with chunks in which NaN means unknown, marked where they are worked on."""
-    first = origin_of(X)
+    source = origin_of(X)
     job = pack(_mark_missing_allowed)
     like = np.empty((0, *X.shape[1:]), X.dtype)
-    return apply_maps(replace(first, maps=(*first.maps, job)), like)
+    return apply_maps(replace(source, maps=(*source.maps, job)), like)
 
 
 def _mark_missing_allowed(chunk: np.ndarray, _: Any) -> np.ndarray:
@@ -128,8 +128,8 @@ def map_rows(f: Callable[[Array], Array], X: da.Array, row_bytes: int) -> da.Arr
     """f over the chunks, as another Dask array: nothing is computed here."""
     like = _on_host(f(to_device(_one_row(X))))
     job = pack(partial(_map_chunk, f, row_bytes))
-    first = origin_of(X)
-    return apply_maps(replace(first, maps=(*first.maps, job), sample=None), like)
+    source = origin_of(X)
+    return apply_maps(replace(source, maps=(*source.maps, job), sample=None), like)
 
 
 def _one_row(X: da.Array) -> np.ndarray:
@@ -163,10 +163,10 @@ def sum_rows(
     f: Callable[..., Any], X: da.Array, row_bytes: int, numbered: bool = False
 ) -> Any:
     """Σ f(block) over all rows: chunk by chunk on the workers, then as a tree."""
-    ends = np.cumsum(X.chunks[0]).tolist()
+    chunk_ends = np.cumsum(X.chunks[0]).tolist()
     spans = [
         (end - n, end) if n else None
-        for end, n in zip(ends, X.chunks[0], strict=True)
+        for end, n in zip(chunk_ends, X.chunks[0], strict=True)
     ]
     total = sum_chunks(partial(_sum_chunk, f, row_bytes, numbered), X, spans)
     report_rows(X.shape[0])
@@ -182,28 +182,32 @@ def _sum_chunk(
 ) -> Any:
     _check(chunk, slice(*span))
 
-    def shifted(block: Array, number: int) -> Any:
+    def apply_numbered(block: Array, number: int) -> Any:
         return f(block, span[0] + number)
 
-    part = shifted if numbered else f
-    return sum_blocks(part, [_to_worker_device(chunk)], row_bytes, numbered)
+    block_function = apply_numbered if numbered else f
+    return sum_blocks(block_function, [_to_worker_device(chunk)], row_bytes, numbered)
 
 
-def take_rows(X: da.Array, rows: np.ndarray) -> Array:
+def take_rows(X: da.Array, row_numbers: np.ndarray) -> Array:
     """The rows with these numbers, gathered in the given order."""
-    rows = np.asarray(rows)
-    order = np.argsort(rows, kind="stable")
-    ends = np.cumsum(X.chunks[0])
-    cuts = np.searchsorted(rows[order], ends)
-    parts = np.split(order, cuts[:-1])
-    wanted = [
-        rows[part] - (end - n) if len(part) else None
-        for part, end, n in zip(parts, ends, X.chunks[0], strict=True)
+    row_numbers = np.asarray(row_numbers)
+    order = np.argsort(row_numbers, kind="stable")
+    chunk_ends = np.cumsum(X.chunks[0])
+    cuts = np.searchsorted(row_numbers[order], chunk_ends)
+    orders = np.split(order, cuts[:-1])
+    numbers_in_chunks = [
+        row_numbers[chunk_order] - (end - n) if len(chunk_order) else None
+        for chunk_order, end, n in zip(orders, chunk_ends, X.chunks[0], strict=True)
     ]
-    found = map_chunks(_take_from_chunk, X, wanted)
-    taken = np.concatenate(found) if found else np.empty((0, *X.shape[1:]), X.dtype)
-    gathered = np.empty_like(taken)
-    gathered[order] = taken
+    chunk_rows = map_chunks(_take_from_chunk, X, numbers_in_chunks)
+    sorted_rows = (
+        np.concatenate(chunk_rows)
+        if chunk_rows
+        else np.empty((0, *X.shape[1:]), X.dtype)
+    )
+    gathered = np.empty_like(sorted_rows)
+    gathered[order] = sorted_rows
     return to_device(gathered)
 
 

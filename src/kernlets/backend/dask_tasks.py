@@ -71,14 +71,14 @@ class Origin:
 
     def slice_rows(self, rows: slice) -> Origin:
         """Consecutive rows of these."""
-        parts, begin = [], 0
-        for i, own in self.slices():
-            first = max(rows.start - begin, 0) + own.start
-            last = min(rows.stop - begin + own.start, own.stop)
+        chunk_slices, begin = [], 0
+        for i, chunk_rows in self.slices():
+            first = max(rows.start - begin, 0) + chunk_rows.start
+            last = min(rows.stop - begin + chunk_rows.start, chunk_rows.stop)
             if first < last:
-                parts.append((i, slice(first, last)))
-            begin += own.stop - own.start
-        return replace(self, chunk_slices=tuple(parts))
+                chunk_slices.append((i, slice(first, last)))
+            begin += chunk_rows.stop - chunk_rows.start
+        return replace(self, chunk_slices=tuple(chunk_slices))
 
 
 @dataclass
@@ -112,31 +112,31 @@ def origin_of(X: da.Array) -> Origin:
     return _notes(X).origin or Origin(X)
 
 
-def apply_maps(first: Origin, like: np.ndarray) -> da.Array:
+def apply_maps(source: Origin, like: np.ndarray) -> da.Array:
     """All maps on all chunks as a Dask array with rows like these, not computed yet.
 
     Here, too, each chunk is made and mapped in one task.
     """
-    if not first.maps and first.chunk_slices is None:
-        return first.X
-    jobs = [delayed(job, pure=False, traverse=False) for job in first.maps]
-    work, chunks = delayed(map_chunk, pure=False), _chunk_sources(first.X)
-    parts = []
-    for i, rows in first.slices():
+    if not source.maps and source.chunk_slices is None:
+        return source.X
+    jobs = [delayed(job, pure=False, traverse=False) for job in source.maps]
+    map_task, chunks = delayed(map_chunk, pure=False), _chunk_sources(source.X)
+    mapped_chunks = []
+    for i, rows in source.slices():
         shape = (rows.stop - rows.start, *like.shape[1:])
-        part = work(jobs, chunks[i], rows)
-        parts.append(da.from_delayed(part, shape, meta=like[:0]))
-    result = da.concatenate(parts)
-    _notes(result).origin = first
+        mapped_rows = map_task(jobs, chunks[i], rows)
+        mapped_chunks.append(da.from_delayed(mapped_rows, shape, meta=like[:0]))
+    result = da.concatenate(mapped_chunks)
+    _notes(result).origin = source
     return result
 
 
 def slice_rows(X: da.Array, rows: slice) -> da.Array:
     """Consecutive rows, made as those of X are, and kept where these are kept."""
     like = np.empty((0, *X.shape[1:]), X.dtype)
-    part = apply_maps(origin_of(X).slice_rows(rows), like)
-    _notes(part).cache = _notes(X).cache
-    return part
+    sliced = apply_maps(origin_of(X).slice_rows(rows), like)
+    _notes(sliced).cache = _notes(X).cache
+    return sliced
 
 
 def sum_chunks(f: Callable[..., Any], X: da.Array, extras: Sequence[Any]) -> Any:
@@ -147,11 +147,14 @@ def sum_chunks(f: Callable[..., Any], X: da.Array, extras: Sequence[Any]) -> Any
 
 
     def work(runner: _ThreadRunner | _ClusterRunner) -> Any:
-        parts = runner.submit_chunks(f, X, extras)
-        while len(parts) > 1:
-            groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
-            parts = [runner.submit(add_all, group) for group in groups]
-        return runner.gather(parts)[0] if parts else None
+        partial_sums = runner.submit_chunks(f, X, extras)
+        while len(partial_sums) > 1:
+            groups = [
+                partial_sums[i : i + FAN_IN]
+                for i in range(0, len(partial_sums), FAN_IN)
+            ]
+            partial_sums = [runner.submit(add_all, group) for group in groups]
+        return runner.gather(partial_sums)[0] if partial_sums else None
 
     return _run(work)
 
@@ -174,17 +177,17 @@ def cache_rows(X: da.Array) -> Iterator[da.Array]:
         _refuse_futures(X)
         yield X.persist() if X.nbytes <= options.memory // 2 else X
         return
-    first, note = origin_of(X), ChunkCache()
-    source = first.X
-    if not isinstance(_chunk_sources(source)[0], Packed):
-        source = source.persist()  # data on the client are sent once
+    source, cache = origin_of(X), ChunkCache()
+    chunk_array = source.X
+    if not isinstance(_chunk_sources(chunk_array)[0], Packed):
+        chunk_array = chunk_array.persist()  # data on the client are sent once
     X = X.copy()
-    vars(X)["_kernlets"] = ArrayNotes(X.name, Origin(source, first.maps), note)
+    vars(X)["_kernlets"] = ArrayNotes(X.name, Origin(chunk_array, source.maps), cache)
     try:
         yield X
     finally:
         if is_open(client):
-            client.run(drop_cached, note.token, on_error="ignore")
+            client.run(drop_cached, cache.token, on_error="ignore")
 
 
 def current_client() -> Any:
@@ -220,20 +223,20 @@ class _ThreadRunner:
     def submit_chunks(
         self, f: Callable[..., Any], X: da.Array, extras: Sequence[Any]
     ) -> list[Any]:
-        first = origin_of(X)
-        jobs = delayed([*first.maps, pack(f)], pure=False, traverse=False)
-        chunks = _chunk_sources(first.X)
+        source = origin_of(X)
+        jobs = delayed([*source.maps, pack(f)], pure=False, traverse=False)
+        chunks = _chunk_sources(source.X)
         return [
             self.submit(apply_jobs, chunks[i], jobs, extra, rows)
-            for (i, rows), extra in zip(first.slices(), extras, strict=True)
+            for (i, rows), extra in zip(source.slices(), extras, strict=True)
             if extra is not None
         ]
 
     def submit(self, f: Callable[..., Any], *args: Any) -> Any:
         return delayed(f, pure=False)(*args)
 
-    def gather(self, parts: list[Any]) -> list[Any]:
-        return list(dask.compute(*parts))
+    def gather(self, tasks: list[Any]) -> list[Any]:
+        return list(dask.compute(*tasks))
 
 
 class _ClusterRunner:
@@ -246,17 +249,19 @@ class _ClusterRunner:
     def submit_chunks(
         self, f: Callable[..., Any], X: da.Array, extras: Sequence[Any]
     ) -> list[Any]:
-        first, note = origin_of(X), _notes(X).cache
-        sent = {} if note is None else note.futures
-        jobs = [self._send(job, sent) for job in first.maps]
+        source, cache = origin_of(X), _notes(X).cache
+        sent_futures = {} if cache is None else cache.futures
+        jobs = [self._send(job, sent_futures) for job in source.maps]
         jobs.append(self._send(pack(f), {}))
-        token = None if note is None else note.token
-        chunks = self._chunks(first.X)
-        homes = self._preferred_workers(chunks)
-        if note is not None:  # recipes, too, are sent once for all passes
+        token = None if cache is None else cache.token
+        chunks = self._chunks(source.X)
+        preferred_workers = self._preferred_workers(chunks)
+        if cache is not None:  # recipes, too, are sent once for all passes
             chunks = [
-                self._send(chunk, sent, home) if isinstance(chunk, Packed) else chunk
-                for chunk, home in zip(chunks, homes, strict=True)
+                self._send(chunk, sent_futures, workers)
+                if isinstance(chunk, Packed)
+                else chunk
+                for chunk, workers in zip(chunks, preferred_workers, strict=True)
             ]
         return [
             self._client.submit(
@@ -267,26 +272,33 @@ class _ClusterRunner:
                 rows,
                 token and (token, i),
                 pure=False,
-                workers=homes[i],
+                workers=preferred_workers[i],
                 allow_other_workers=True,
             )
-            for (i, rows), extra in zip(first.slices(), extras, strict=True)
+            for (i, rows), extra in zip(source.slices(), extras, strict=True)
             if extra is not None
         ]
 
     def _send(
-        self, item: Packed, sent: dict[int, Any], home: list[str] | None = None
+        self,
+        item: Packed,
+        sent_futures: dict[int, Any],
+        workers: list[str] | None = None,
     ) -> Any:
         """The future of something packed, the same one next time.
 
         It is sent again if the worker that it was meant for is gone.
         """
-        future, place = sent.get(id(item), (None, None))
-        if future is None or not {*(place or self._workers)} & {*self._workers}:
-            keys = {"pure": False, "workers": home, "allow_other_workers": bool(home)}
+        future, old_workers = sent_futures.get(id(item), (None, None))
+        if future is None or not {*(old_workers or self._workers)} & {*self._workers}:
+            submit_arguments = {
+                "pure": False,
+                "workers": workers,
+                "allow_other_workers": bool(workers),
+            }
             with dask.config.set({GRAPH_WARNING: "1TB"}):  # models may be large
-                future = self._client.submit(identity, item, **keys)
-            sent[id(item)] = future, home
+                future = self._client.submit(identity, item, **submit_arguments)
+            sent_futures[id(item)] = future, workers
         return future
 
     def _chunks(self, X: da.Array) -> list[Any]:
@@ -294,9 +306,9 @@ class _ClusterRunner:
         chunks = _chunk_sources(X)
         if isinstance(chunks[0], Packed):
             return chunks
-        ready = {future.key: future for future in _futures_of(X)}
-        if all(chunk.key in ready for chunk in chunks):
-            return [ready[chunk.key] for chunk in chunks]
+        computed_futures = {future.key: future for future in _futures_of(X)}
+        if all(chunk.key in computed_futures for chunk in chunks):
+            return [computed_futures[chunk.key] for chunk in chunks]
         return self._client.compute(chunks)
 
     def _preferred_workers(self, chunks: list[Any]) -> list[list[str]]:
@@ -311,9 +323,9 @@ class _ClusterRunner:
     def submit(self, f: Callable[..., Any], *args: Any) -> Any:
         return self._client.submit(f, *args, pure=False)
 
-    def gather(self, parts: list[Any]) -> list[Any]:
-        self._wait(parts)
-        return self._client.gather(parts)
+    def gather(self, futures: list[Any]) -> list[Any]:
+        self._wait(futures)
+        return self._client.gather(futures)
 
     def _wait(self, futures: list[Any]) -> None:
         wait_for(self._client, futures, self._workers)
@@ -363,9 +375,9 @@ def _recipes(X: da.Array) -> list[Packed]:
     """The part of the graph that makes each chunk."""
     notes = _notes(X)
     if notes.recipes is None:
-        (best,) = dask.optimize(X)
-        graph = dict(best.__dask_graph__())
-        keys = list(flatten(best.__dask_keys__()))
+        (optimized,) = dask.optimize(X)
+        graph = dict(optimized.__dask_graph__())
+        keys = list(flatten(optimized.__dask_keys__()))
         notes.recipes = [Packed((cull(graph, [key])[0], key)) for key in keys]
     return notes.recipes
 

@@ -71,22 +71,22 @@ def _address(client: Any) -> str:
 def wait_for(client: Any, futures: list[Any], workers: list[str]) -> None:
     """Return when all futures are done, with or without an error."""
     distributed = sys.modules["distributed"]
-    alone = _WorkerWatch(client)
+    watch = _WorkerWatch(client)
     while True:
         try:
-            distributed.wait(futures, timeout=alone.interval)
+            distributed.wait(futures, timeout=watch.interval)
             return
         except distributed.TimeoutError:
-            present = alone.check()
-        if present and not present.intersection(workers):
+            present_workers = watch.check()
+        if present_workers and not present_workers.intersection(workers):
             raise WorkersLostError
 
 
 def workers_of(client: Any) -> list[str]:
     """Addresses of the workers, of which there is at least one, in order."""
-    alone = _WorkerWatch(client)
-    while not (addresses := alone.check()):
-        time.sleep(alone.interval)
+    watch = _WorkerWatch(client)
+    while not (addresses := watch.check()):
+        time.sleep(watch.interval)
     return sorted(addresses)
 
 

@@ -68,9 +68,9 @@ def pack(f: Callable[..., Any]) -> Packed:
     )
 
 
-def add_all(parts: list[Any]) -> Any:
+def add_all(terms: list[Any]) -> Any:
     with quiet():  # who uses a sum looks at it
-        return reduce(add, parts)
+        return reduce(add, terms)
 
 
 def identity(value: Any) -> Any:
@@ -82,23 +82,23 @@ def apply_jobs(
     jobs: list[Packed],
     extra: Any,
     rows: slice,
-    place: tuple[str, int] | None = None,
+    cache_key: tuple[str, int] | None = None,
 ) -> Any:
     """The last job on rows of a chunk to which all others were applied.
 
     That may have been long ago, if the chunk is in the cache at its place.
     """
-    made = None if place is None else _CACHE.get(place)
-    if made is None:
-        made = dask.get(*chunk.load()) if isinstance(chunk, Packed) else chunk
-        is_part = (rows.start, rows.stop) != (0, len(made))
-        if place is None:
-            made, rows = made[rows], slice(None)  # the others are not needed
+    mapped = None if cache_key is None else _CACHE.get(cache_key)
+    if mapped is None:
+        mapped = dask.get(*chunk.load()) if isinstance(chunk, Packed) else chunk
+        is_partial = (rows.start, rows.stop) != (0, len(mapped))
+        if cache_key is None:
+            mapped, rows = mapped[rows], slice(None)  # the others are not needed
         for job in jobs[:-1]:
-            made = job.load()(made, ())
-        if place is not None:
-            _CACHE.put(place, made, in_order=is_part)
-    return jobs[-1].load()(made[rows], extra)
+            mapped = job.load()(mapped, ())
+        if cache_key is not None:
+            _CACHE.put(cache_key, mapped, is_sequential=is_partial)
+    return jobs[-1].load()(mapped[rows], extra)
 
 
 def map_chunk(jobs: list[Packed], chunk: Any, rows: slice) -> Any:
@@ -112,30 +112,32 @@ class _Cache:
         self._chunks_by_key: dict[tuple[str, int], np.ndarray] = {}
         self._lock = threading.Lock()
 
-    def get(self, place: tuple[str, int]) -> np.ndarray | None:
-        return self._chunks_by_key.get(place)
+    def get(self, key: tuple[str, int]) -> np.ndarray | None:
+        return self._chunks_by_key.get(key)
 
-    def put(self, place: tuple[str, int], made: np.ndarray, in_order: bool) -> None:
+    def put(self, key: tuple[str, int], chunk: np.ndarray, is_sequential: bool) -> None:
         """Keep a chunk if there is room.
 
         If chunks are read in order, part by part, the oldest make room. In passes
         over whole chunks they do not, because the oldest are needed next.
         """
-        room = _worker_memory() // CACHE_SHARE - made.nbytes
+        free_bytes = _worker_memory() // CACHE_SHARE - chunk.nbytes
         with self._lock:
-            for old in list(self._chunks_by_key) if in_order and room >= 0 else ():
-                if self._n_bytes() > room:
-                    del self._chunks_by_key[old]
-            if self._n_bytes() <= room:
-                self._chunks_by_key[place] = made
+            for old_key in (
+                list(self._chunks_by_key) if is_sequential and free_bytes >= 0 else ()
+            ):
+                if self._n_bytes() > free_bytes:
+                    del self._chunks_by_key[old_key]
+            if self._n_bytes() <= free_bytes:
+                self._chunks_by_key[key] = chunk
 
     def _n_bytes(self) -> int:
-        return sum(made.nbytes for made in self._chunks_by_key.values())
+        return sum(chunk.nbytes for chunk in self._chunks_by_key.values())
 
     def forget(self, token: str) -> None:
         with self._lock:
-            for place in [place for place in self._chunks_by_key if place[0] == token]:
-                del self._chunks_by_key[place]
+            for key in [key for key in self._chunks_by_key if key[0] == token]:
+                del self._chunks_by_key[key]
 
 
 _CACHE = _Cache()

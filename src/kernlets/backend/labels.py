@@ -39,10 +39,10 @@ def label_values(y: Any) -> np.ndarray:  # (n,)
     return labels
 
 
-def label_classes(parts: Sequence[np.ndarray]) -> np.ndarray:
+def label_classes(label_arrays: Sequence[np.ndarray]) -> np.ndarray:
     """The distinct labels in several arrays of `label_values`, in order."""
-    _refuse_mixtures([part[0] for part in parts if len(part)])
-    return np.unique(np.concatenate(parts))
+    _refuse_mixtures([labels[0] for labels in label_arrays if len(labels)])
+    return np.unique(np.concatenate(label_arrays))
 
 
 def refuse_continuous(labels: np.ndarray) -> None:

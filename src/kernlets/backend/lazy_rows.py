@@ -64,8 +64,10 @@ class LazyRows:
         """Rows in memory."""
         if isinstance(rows, slice):
             first, last, step = rows.indices(self._count)
-            plain = step == 1 and first <= last
-            rows = slice(first, last) if plain else np.arange(first, last, step)
+            is_consecutive = step == 1 and first <= last
+            rows = (
+                slice(first, last) if is_consecutive else np.arange(first, last, step)
+            )
         if self._rows is not None:
             rows = self._rows[rows]
         return stacked_rows(self._f or as_float, self.source, self.row_bytes, rows)
@@ -77,8 +79,10 @@ class LazyRows:
         """Consecutive rows, still not computed."""
         if self._rows is None:
             source = self.source
-            within = source.part(rows) if isinstance(source, LazyRows) else source[rows]
-            return LazyRows(within, self._f, self.row_bytes)
+            source_rows = (
+                source.part(rows) if isinstance(source, LazyRows) else source[rows]
+            )
+            return LazyRows(source_rows, self._f, self.row_bytes)
         return LazyRows(self.source, self._f, self.row_bytes, self._rows[rows])
 
 
@@ -92,15 +96,15 @@ def is_lazy_or_dask(X: Any) -> bool:
     return is_lazy(X) or is_dask(X)
 
 
-def check_memory(X: Any, who: str) -> None:
+def check_memory(X: Any, caller: str) -> None:
     """Refuse rows that are needed all at once, but need more than the memory option."""
     if not is_lazy(X):
         return
-    memory, needed = memory_limit(X), COPIES * X.nbytes
-    if needed > memory:
+    memory, needed_bytes = memory_limit(X), COPIES * X.nbytes
+    if needed_bytes > memory:
         raise OverMemory(
-            f"{who} needs all rows in memory, with space to work in "
-            f"{size_text(needed)}, over the memory option of {size_text(memory)}",
+            f"{caller} needs all rows in memory, with space to work in "
+            f"{size_text(needed_bytes)}, over the memory option of {size_text(memory)}",
             "raise it with kernlets.options(memory=...), or use MOD or "
             "KSVD(update='ksvd-parallel')",
             "raise --memory, or use --method mod (with --map nystroem for a kernel), "

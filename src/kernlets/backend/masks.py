@@ -57,8 +57,8 @@ def has_missing(X: Any) -> bool:
 def split_mask(X: Array) -> MaskedRows:
     """The mask apart from the rows."""
     xp = namespace(X)
-    known = ~xp.isnan(X)
-    return MaskedRows(xp.where(known, X, xp.zeros_like(X)), known)
+    observed = ~xp.isnan(X)
+    return MaskedRows(xp.where(observed, X, xp.zeros_like(X)), observed)
 
 
 def apply_by_completeness(
@@ -73,11 +73,11 @@ def apply_by_completeness(
     if not has_missing(X):
         return complete(X)
     rows = incomplete_rows(X)
-    others = incomplete(X[index_like(rows, X)])
+    incomplete_results = incomplete(X[index_like(rows, X)])
     if len(rows) == X.shape[0]:
-        return others
+        return incomplete_results
     results = complete(replace_incomplete_rows(X, rows))
-    results[index_like(rows, X)] = others
+    results[index_like(rows, X)] = incomplete_results
     return results
 
 
@@ -92,21 +92,24 @@ def replace_incomplete_rows(X: Array, rows: np.ndarray) -> Array:  # (n, p)
     Products of matrices of other shapes are rounded differently. So complete rows are
     computed in a block of the shape that it would have without NaN.
     """
-    complete = np.ones(X.shape[0], dtype=bool)
-    complete[rows] = False
-    filled_in = namespace(X).asarray(X, copy=True)
-    filled_in[index_like(rows, X)] = X[int(complete.argmax())]
-    return filled_in
+    is_complete = np.ones(X.shape[0], dtype=bool)
+    is_complete[rows] = False
+    replaced = namespace(X).asarray(X, copy=True)
+    replaced[index_like(rows, X)] = X[int(is_complete.argmax())]
+    return replaced
 
 
-def group_by_mask(known: np.ndarray) -> list[MaskGroup]:  # (n, p)
+def group_by_mask(observed: np.ndarray) -> list[MaskGroup]:  # (n, p)
     """Rows by their masks, in the order of the masks' bits."""
-    bits = np.packbits(known, axis=1)
-    keys = np.ascontiguousarray(bits).view(f"V{bits.shape[1]}")[:, 0]
-    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    bits = np.packbits(observed, axis=1)
+    mask_keys = np.ascontiguousarray(bits).view(f"V{bits.shape[1]}")[:, 0]
+    _, first_rows, group = np.unique(mask_keys, return_index=True, return_inverse=True)
     rows = _cut_at_lengths(np.argsort(group, kind="stable"), np.bincount(group))
-    features = np.nonzero(known[first])[1], known[first].sum(axis=1)
-    return list(map(MaskGroup, rows, _cut_at_lengths(*features)))
+    feature_lists = (
+        np.nonzero(observed[first_rows])[1],
+        observed[first_rows].sum(axis=1),
+    )
+    return list(map(MaskGroup, rows, _cut_at_lengths(*feature_lists)))
 
 
 def _cut_at_lengths(x: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:
@@ -115,9 +118,9 @@ def _cut_at_lengths(x: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:
     return [x[begin:end] for begin, end in pairwise(ends)]
 
 
-def take_observed(X: Array, part: MaskGroup) -> Array:  # (k, q)
+def take_observed(X: Array, group: MaskGroup) -> Array:  # (k, q)
     """The observed entries of rows that have one mask."""
-    return X[index_like(part.rows, X)][:, index_like(part.features, X)]
+    return X[index_like(group.rows, X)][:, index_like(group.features, X)]
 
 
 def fill_missing(X: Array, values: Array) -> Array:  # (n, p), (n, p) or (p,)
@@ -130,9 +133,9 @@ def first_observed(X: Array) -> Array:  # (p,)
     """The first value of each column that is known, 0 where none is."""
     if not has_missing(X):
         return X[0]
-    xp, (rows, known) = namespace(X), split_mask(X)
-    first = xp.argmax(xp.astype(known, xp.int8), axis=0)
-    return rows[first, xp.arange(X.shape[1])]
+    xp, (rows, observed) = namespace(X), split_mask(X)
+    first_rows = xp.argmax(xp.astype(observed, xp.int8), axis=0)
+    return rows[first_rows, xp.arange(X.shape[1])]
 
 
 def drop_empty_rows(X: Array) -> Array:  # (n', p)
@@ -140,35 +143,37 @@ def drop_empty_rows(X: Array) -> Array:  # (n', p)
     if not has_missing(X):
         return X
     xp = namespace(X)
-    known = to_numpy(~xp.isnan(X).all(axis=1))
-    return X if known.all() else X[index_like(np.flatnonzero(known), X)]
+    is_observed = to_numpy(~xp.isnan(X).all(axis=1))
+    return X if is_observed.all() else X[index_like(np.flatnonzero(is_observed), X)]
 
 
 def column_means(X: Any, weights: Weights = None) -> Array:  # (p,)
     """Means over what was observed of each feature, 0 of one that never was."""
-    sums = partial(_observed_sums, weights)
-    how = {"row_bytes": 32 * X.shape[1], "numbered": weights is not None}
+    observed_sums = partial(_observed_sums, weights)
+    sum_arguments = {"row_bytes": 32 * X.shape[1], "numbered": weights is not None}
     with quiet():
-        total = sum_rows(sums, X, **how)
-    refuse_large_sums(total, "the sums of columns")
-    xp = namespace(total)
-    never = np.flatnonzero(to_numpy(total[0]) == 0)
-    if len(never):
-        names = ", ".join(map(str, never[:5])) + (", ..." if len(never) > 5 else "")
+        totals = sum_rows(observed_sums, X, **sum_arguments)
+    refuse_large_sums(totals, "the sums of columns")
+    xp = namespace(totals)
+    never_observed = np.flatnonzero(to_numpy(totals[0]) == 0)
+    if len(never_observed):
+        names = ", ".join(map(str, never_observed[:5])) + (
+            ", ..." if len(never_observed) > 5 else ""
+        )
         warnings.warn(
-            f"X has {len(never)} features that were never observed (columns {names}): "
+            f"X has {len(never_observed)} features that were never observed (columns {names}): "
             "nothing is learned of them, and they are filled with 0",
             stacklevel=2,
         )
-    return total[1] / xp.where(total[0] > 0, total[0], 1.0)
+    return totals[1] / xp.where(totals[0] > 0, totals[0], 1.0)
 
 
 def _observed_sums(weights: Weights, block: Array, first: int = 0) -> Array:  # (2, p)
-    xp, (rows, known) = namespace(block), split_mask(block)
-    counts, values = double(xp.astype(known, rows.dtype)), double(rows)
-    own = weights_of_rows(weights, first, block.shape[0], values)
-    if own is not None:
-        return xp.stack([own @ counts, own @ values])
+    xp, (rows, observed) = namespace(block), split_mask(block)
+    counts, values = double(xp.astype(observed, rows.dtype)), double(rows)
+    row_weights = weights_of_rows(weights, first, block.shape[0], values)
+    if row_weights is not None:
+        return xp.stack([row_weights @ counts, row_weights @ values])
     return xp.stack([xp.sum(counts, axis=0), xp.sum(values, axis=0)])
 
 
@@ -212,8 +217,8 @@ def mark_missing(
     rows = as_float(np.array(X))
     if missing is None and value is None:
         raise ValueError("mark_missing needs missing, an array of booleans, or a value")
-    for where in _missing_masks(rows, missing, value):
-        rows[where] = np.nan
+    for mask in _missing_masks(rows, missing, value):
+        rows[mask] = np.nan
     return rows
 
 

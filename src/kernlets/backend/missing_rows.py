@@ -28,8 +28,8 @@ def mean_filled_rows(X: Any, weights: Weights = None) -> Any:
     """
     if isinstance(X, CountedBlocks) and X.has_missing:
         means = column_means(X)
-        complete = partial(map, partial(_fill_with_means, means), X)
-        return CountedBlocks(complete, X.shape, has_gaps=False)
+        read_filled = partial(map, partial(_fill_with_means, means), X)
+        return CountedBlocks(read_filled, X.shape, has_missing=False)
     if is_blocks(X) or not _any_block_has_missing(X):
         return X
     fill = partial(_fill_with_means, column_means(X, weights))
@@ -40,10 +40,14 @@ def mean_filled_rows(X: Any, weights: Weights = None) -> Any:
 
 def count_blocks(X: Any) -> CountedBlocks:
     """Blocks that can be read again, after a pass that counts their rows."""
-    n, p, gaps = 0, 0, False
+    n, p, is_missing = 0, 0, False
     for block in X:
-        n, p, gaps = n + block.shape[0], block.shape[1], gaps or has_missing(block)
-    return CountedBlocks(lambda: iter(X), (n, p), gaps)
+        n, p, is_missing = (
+            n + block.shape[0],
+            block.shape[1],
+            is_missing or has_missing(block),
+        )
+    return CountedBlocks(lambda: iter(X), (n, p), is_missing)
 
 
 def any_missing(X: Any) -> bool:

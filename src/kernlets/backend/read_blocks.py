@@ -64,13 +64,13 @@ def refuse_infinite(
     numbers = block.data if sparse.issparse(block) else block
     if all_finite(numbers) or (allow_nan and not _any_infinite(numbers)):
         return
-    where = ""
+    location = ""
     if rows is not None:
-        places = np.r_[rows]
-        where = f" in rows {places[0]} to {places[-1]}"
-    what = "infinity" if allow_nan else "NaN or infinity"
+        row_numbers = np.r_[rows]
+        location = f" in rows {row_numbers[0]} to {row_numbers[-1]}"
+    problem = "infinity" if allow_nan else "NaN or infinity"
     raise ValueError(
-        f"X contains {what}{where}, or numbers too large for {block.dtype}: "
+        f"X contains {problem}{location}, or numbers too large for {block.dtype}: "
         "remove, impute or scale such values"
     )
 
@@ -81,28 +81,28 @@ def _any_infinite(numbers: Array) -> bool:
         namespace(numbers),
         max(1, CHECKED_ENTRIES // max(1, *numbers.shape[1:], 1)),
     )
-    parts = (numbers[i : i + step] for i in range(0, numbers.shape[0], step))
-    return any(bool(xp.isinf(part).any()) for part in parts)
+    slices = (numbers[i : i + step] for i in range(0, numbers.shape[0], step))
+    return any(bool(xp.isinf(numbers_slice).any()) for numbers_slice in slices)
 
 
 def apply_rows(f: Callable[[Array], Result], X: Array, rows: Any) -> Result:
     """f of one block; pages of a memory map are given back after use."""
-    watch = _report.get()
+    report = _report.get()
     token = _report.set(None)  # rows count once, not again inside f
     try:
         result = f(read_rows(X, rows))
     finally:
         _report.reset(token)
         release_pages(X, rows)
-    if watch is not None:
-        watch(rows.stop - rows.start if isinstance(rows, slice) else len(rows))
+    if report is not None:
+        report(rows.stop - rows.start if isinstance(rows, slice) else len(rows))
     return result
 
 
 @contextmanager
-def report_rows_to(watch: Callable[[int], Any]) -> Iterator[None]:
+def report_rows_to(report: Callable[[int], Any]) -> Iterator[None]:
     """Call `watch` with the number of rows each time a loop has processed some."""
-    token = _report.set(watch)
+    token = _report.set(report)
     try:
         yield
     finally:
@@ -111,9 +111,9 @@ def report_rows_to(watch: Callable[[int], Any]) -> Iterator[None]:
 
 def report_rows(n: int) -> None:
     """Report n rows that were processed elsewhere to the watcher, if there is one."""
-    watch = _report.get()
-    if watch is not None:
-        watch(n)
+    report = _report.get()
+    if report is not None:
+        report(n)
 
 
 def release_pages(X: Any, rows: slice | np.ndarray) -> None:
@@ -130,10 +130,10 @@ def release_pages(X: Any, rows: slice | np.ndarray) -> None:
     if not isinstance(rows, slice):
         rows = slice(int(rows.min(initial=X.shape[0])), int(rows.max(initial=0)) + 1)
     first, last, _ = rows.indices(X.shape[0])
-    begin = _address(X) - _address(np.frombuffer(buffer, np.uint8))
-    width = X.nbytes // X.shape[0]
-    start = (begin + first * width) // PAGE * PAGE
-    stop = min(begin + last * width, len(buffer))
+    array_offset = _address(X) - _address(np.frombuffer(buffer, np.uint8))
+    row_bytes = X.nbytes // X.shape[0]
+    start = (array_offset + first * row_bytes) // PAGE * PAGE
+    stop = min(array_offset + last * row_bytes, len(buffer))
     if stop > start:
         buffer.madvise(mmap.MADV_DONTNEED, start, stop - start)
 

@@ -42,8 +42,8 @@ def index_names(X: Any) -> np.ndarray | None:  # (n,)
 
 def row_names(model: Any) -> np.ndarray | None:  # (n,)
     """Names of the rows that a model was fitted to: those that a step was given."""
-    named = (getattr(step, ROW_NAMES, None) for step in steps_of(model))
-    return next((names for names in named if names is not None), None)
+    candidates = (getattr(step, ROW_NAMES, None) for step in steps_of(model))
+    return next((names for names in candidates if names is not None), None)
 
 
 def row_name(names: np.ndarray | None, row: int) -> Any:

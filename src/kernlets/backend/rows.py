@@ -114,23 +114,28 @@ class CountedBlocks(Blocks):
         self,
         read: Callable[[], Iterable[Array]],
         shape: tuple[int, int],
-        has_gaps: bool,
+        has_missing: bool,
     ) -> None:
         super().__init__(read, shape[0])
-        self.shape, self.has_missing = shape, has_gaps
+        self.shape, self.has_missing = shape, has_missing
 
-    def take(self, rows: np.ndarray) -> Array:
+    def take(self, row_numbers: np.ndarray) -> Array:
         """The rows with these numbers, gathered in a pass that ends after the last."""
-        order = np.argsort(rows, kind="stable")
-        wanted, parts, first = rows[order], [], 0
+        order = np.argsort(row_numbers, kind="stable")
+        sorted_numbers, selected_blocks, first = row_numbers[order], [], 0
         for block in self:
             last = first + block.shape[0]
-            inside = wanted[(first <= wanted) & (wanted < last)] - first
-            if len(inside):
-                parts.append(as_float(block[index_like(inside, block)]))
-            if wanted[-1] < last:
-                found = concatenate_blocks(parts)
-                return found[index_like(np.argsort(order), found)]
+            numbers_in_block = (
+                sorted_numbers[(first <= sorted_numbers) & (sorted_numbers < last)]
+                - first
+            )
+            if len(numbers_in_block):
+                selected_blocks.append(
+                    as_float(block[index_like(numbers_in_block, block)])
+                )
+            if sorted_numbers[-1] < last:
+                selected_rows = concatenate_blocks(selected_blocks)
+                return selected_rows[index_like(np.argsort(order), selected_rows)]
             first = last
         raise ValueError(
             f"X had {self.n_rows} rows when they were counted, and {first} when they "
@@ -140,9 +145,9 @@ class CountedBlocks(Blocks):
 
 def iter_blocks(X: Any, row_bytes: int) -> Iterator[Array]:
     """Row blocks of any source, as floating-point arrays."""
-    for part in _arrays_of(X):
-        for rows in block_slices(part.shape[0], row_bytes, part):
-            yield read_rows(part, rows)
+    for array in _arrays_of(X):
+        for rows in block_slices(array.shape[0], row_bytes, array):
+            yield read_rows(array, rows)
 
 
 def _arrays_of(X: Any) -> Iterable[Array]:
@@ -158,10 +163,10 @@ def row_batches(X: Any, n_rows: int) -> Iterator[Array]:
     They do not depend on the blocks in which the rows come. Rows of a memory map are
     not read here.
     """
-    for part in _regroup_blocks(X, n_rows) if is_blocks(X) else [X]:
-        for begin in range(0, part.shape[0], n_rows):
-            rows = slice(begin, min(begin + n_rows, part.shape[0]))
-            yield slice_rows(part, rows)
+    for array in _regroup_blocks(X, n_rows) if is_blocks(X) else [X]:
+        for begin in range(0, array.shape[0], n_rows):
+            rows = slice(begin, min(begin + n_rows, array.shape[0]))
+            yield slice_rows(array, rows)
 
 
 def slice_rows(X: Any, rows: slice) -> Any:
@@ -173,23 +178,23 @@ def slice_rows(X: Any, rows: slice) -> Any:
 
 def _regroup_blocks(blocks: Iterable[Array], n_rows: int) -> Iterator[Array]:
     """The same rows in blocks of multiples of `n_rows`, but for the last block."""
-    held: list[Array] = []
+    pending: list[Array] = []
     for block in _read_ahead(blocks):
-        held.append(block)
-        count = sum(part.shape[0] for part in held)
-        if count >= n_rows:
-            rows = concatenate_blocks(held)
-            whole = count - count % n_rows
-            yield rows[:whole]
-            held = [rows[whole:]]
-    if held:
-        yield concatenate_blocks(held)
+        pending.append(block)
+        n_pending = sum(pending_block.shape[0] for pending_block in pending)
+        if n_pending >= n_rows:
+            rows = concatenate_blocks(pending)
+            n_complete = n_pending - n_pending % n_rows
+            yield rows[:n_complete]
+            pending = [rows[n_complete:]]
+    if pending:
+        yield concatenate_blocks(pending)
 
 
 def as_source(X: Any) -> Any:
     """X if it is an array in memory, sparse or elsewhere, otherwise an array of it."""
-    known = is_array(X) or sparse.issparse(X) or is_lazy_or_dask(X)
-    return X if known else np.asarray(X)
+    is_source = is_array(X) or sparse.issparse(X) or is_lazy_or_dask(X)
+    return X if is_source else np.asarray(X)
 
 
 def host_rows(X: Any, error: str) -> Any:
@@ -209,12 +214,12 @@ def row_diagonal(X: Any) -> Array:  # (n,)
     if not isinstance(X, LazyRows) and not is_dask(X):
         return X.diagonal()
 
-    def part(block: Array, first: int) -> list[Array]:
-        own = index_like(np.arange(block.shape[0]), block)
-        return [block[own, own + first]]
+    def block_diagonal(block: Array, first: int) -> list[Array]:
+        indices = index_like(np.arange(block.shape[0]), block)
+        return [block[indices, indices + first]]
 
-    found = sum_rows(part, X, 8 * X.shape[1], numbered=True)
-    return namespace(found[0]).concat(found)
+    diagonals = sum_rows(block_diagonal, X, 8 * X.shape[1], numbered=True)
+    return namespace(diagonals[0]).concat(diagonals)
 
 
 def first_block(X: Any) -> tuple[Array, Any]:
@@ -224,11 +229,11 @@ def first_block(X: Any) -> tuple[Array, Any]:
     """
     if not is_blocks(X):
         return X, X
-    source = iter(X)
-    head = next(source, None)
-    if head is None:
+    blocks = iter(X)
+    first = next(blocks, None)
+    if first is None:
         raise no_blocks_error()
-    return head, chain([head], source) if source is X else X
+    return first, chain([first], blocks) if blocks is X else X
 
 
 def apply_to_source(f: Callable[[Any], Any], X: Any) -> Any:
@@ -236,23 +241,23 @@ def apply_to_source(f: Callable[[Any], Any], X: Any) -> Any:
     return apply_to_blocks(f, X) if is_blocks(X) else f(X)
 
 
-def load_row_subset(X: Any, rows: np.ndarray) -> tuple[Any, Array]:
+def load_row_subset(X: Any, row_numbers: np.ndarray) -> tuple[Any, Array]:
     """An array in memory, and the places in it of the rows with these numbers.
 
     If X is elsewhere, only these rows are read.
     """
     if not is_lazy_or_dask(X):
-        return X, index_like(rows, X)
-    read = take_rows(X, rows)
-    return read, index_like(np.arange(len(rows)), read)
+        return X, index_like(row_numbers, X)
+    loaded_rows = take_rows(X, row_numbers)
+    return loaded_rows, index_like(np.arange(len(row_numbers)), loaded_rows)
 
 
-def select_rows(X: Any, rows: np.ndarray) -> Any:
+def select_rows(X: Any, row_numbers: np.ndarray) -> Any:
     """The rows with these numbers; those of a large array on disk stay there."""
     if is_lazy(X) and X.nbytes > memory_limit(X) // 4:
         # all rows between the first and the last one of a block are mapped
-        return LazyRows(X, None, X.nbytes // len(rows), rows)
-    return X[index_like(rows, X)]
+        return LazyRows(X, None, X.nbytes // len(row_numbers), row_numbers)
+    return X[index_like(row_numbers, X)]
 
 
 def load_values(values: Any) -> Any:
@@ -283,11 +288,11 @@ def refuse_nan_on_disk(X: Any) -> None:
         map_blocks(lambda block: None, X, 8 * X.shape[1])
 
 
-def with_selectable_columns(X: Any, who: str) -> Any:
+def with_selectable_columns(X: Any, caller: str) -> Any:
     """X in a form whose columns can be selected: `LazyRows` are read."""
     if not isinstance(X, LazyRows):
         return X
-    check_memory(X, who)
+    check_memory(X, caller)
     return X[:]
 
 
@@ -300,8 +305,8 @@ def shuffled_batches(
         return
     order = rng.permutation(X.shape[0])
     for begin in range(0, len(order), n_rows):
-        source, places = load_row_subset(X, order[begin : begin + n_rows])
-        yield source[places]
+        source, indices = load_row_subset(X, order[begin : begin + n_rows])
+        yield source[indices]
 
 
 def n_rows_in_memory(X: Any, share: int) -> int:
@@ -329,40 +334,40 @@ def row_width(X: Any) -> int:
     return X.shape[1] if X.ndim > 1 else 1
 
 
-def concatenate_blocks(parts: list[Array]) -> Array:
+def concatenate_blocks(blocks: list[Array]) -> Array:
     """Blocks of rows as one array in memory."""
-    if len(parts) == 1:
-        return parts[0]
-    read = [read_rows(part, slice(0, part.shape[0])) for part in parts]
-    return namespace(read[0]).concat(read)
+    if len(blocks) == 1:
+        return blocks[0]
+    float_blocks = [read_rows(block, slice(0, block.shape[0])) for block in blocks]
+    return namespace(float_blocks[0]).concat(float_blocks)
 
 
 def _read_ahead(blocks: Iterable[Array]) -> Iterator[Array]:
     """The same blocks; the next one is read while one is processed."""
-    source = iter(blocks)
+    iterator = iter(blocks)
     context, inside = contextvars.copy_context(), is_inside()
-    with ThreadPoolExecutor(1, thread_name_prefix="kernlets-reader") as reader:
+    with ThreadPoolExecutor(1, thread_name_prefix="kernlets-reader") as executor:
 
-        def read() -> Array | None:
+        def read_next() -> Array | None:
             with marked_inside(inside):
-                return context.run(next, source, None)
+                return context.run(next, iterator, None)
 
-        coming = reader.submit(read)
-        while (block := coming.result()) is not None:
-            coming = reader.submit(read)
+        next_block = executor.submit(read_next)
+        while (block := next_block.result()) is not None:
+            next_block = executor.submit(read_next)
             yield block
 
 
-def take_rows(X: Any, rows: np.ndarray) -> Array:
+def take_rows(X: Any, row_numbers: np.ndarray) -> Array:
     """The rows with these numbers, in memory and in floating point."""
     if is_dask(X):
-        return dask_rows().take_rows(X, rows)
+        return dask_rows().take_rows(X, row_numbers)
     if isinstance(X, CountedBlocks):
-        return X.take(rows)
+        return X.take(row_numbers)
     if is_lazy(X):
-        return stacked_rows(as_float, X, 8 * X.shape[1] + MAPPED_BYTES, rows)
-    found = X[index_like(rows, X)]
-    return as_float(found) if X.ndim > 1 else found
+        return stacked_rows(as_float, X, 8 * X.shape[1] + MAPPED_BYTES, row_numbers)
+    selected_rows = X[index_like(row_numbers, X)]
+    return as_float(selected_rows) if X.ndim > 1 else selected_rows
 
 
 def evenly_spaced_rows(n: int, m: int = PROBE_ROWS) -> np.ndarray:
@@ -394,9 +399,9 @@ def map_rows(f: Callable[[Array], Array], X: Any, row_bytes: int) -> Any:
             return (map_rows(f, block, row_bytes) for block in _read_ahead(X))
         return Blocks(lambda: map_rows(f, iter(X), row_bytes))
     if is_lazy(X):
-        lazy = LazyRows(X, f, row_bytes)
-        if lazy.ndim == 2 and lazy.nbytes > memory_limit(lazy) // 2:
-            return lazy
+        lazy_rows = LazyRows(X, f, row_bytes)
+        if lazy_rows.ndim == 2 and lazy_rows.nbytes > memory_limit(lazy_rows) // 2:
+            return lazy_rows
     return stacked_rows(f, X, row_bytes)
 
 
@@ -426,5 +431,5 @@ def sum_rows(
     """
     if is_dask(X):
         return dask_rows().sum_rows(f, X, row_bytes, numbered)
-    parts = _read_ahead(X) if is_blocks(X) else [X]
-    return sum_blocks(f, parts, row_bytes, numbered, result_bytes)
+    arrays = _read_ahead(X) if is_blocks(X) else [X]
+    return sum_blocks(f, arrays, row_bytes, numbered, result_bytes)

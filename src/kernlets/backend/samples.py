@@ -29,8 +29,8 @@ def float_like(X: Array) -> Array:
     if not is_objects(X):
         return X
     first = X[0] if len(X) else None
-    kind = first.dtype if isinstance(first, np.ndarray) else np.dtype(np.float64)
-    return np.empty(0, dtype=kind)
+    dtype = first.dtype if isinstance(first, np.ndarray) else np.dtype(np.float64)
+    return np.empty(0, dtype=dtype)
 
 
 def as_sample_list(kind: str, X: Any) -> Any:
@@ -50,23 +50,23 @@ def as_sample_list(kind: str, X: Any) -> Any:
 
 def object_array(samples: list[Any]) -> np.ndarray:  # (n,)
     """A list as a one-dimensional array; NumPy would stack samples of equal shape."""
-    found = np.empty(len(samples), dtype=object)
+    array = np.empty(len(samples), dtype=object)
     for i, sample in enumerate(samples):
-        found[i] = sample
-    return found
+        array[i] = sample
+    return array
 
 
 def convert_samples(samples: list[np.ndarray], dtype: np.dtype) -> list[np.ndarray]:
     """Arrays of numbers in another type, or an error if it does not hold them."""
     with np.errstate(over="ignore"):
-        found = [sample.astype(dtype, copy=False) for sample in samples]
-    for i, sample in enumerate(found):
+        converted = [sample.astype(dtype, copy=False) for sample in samples]
+    for i, sample in enumerate(converted):
         if not np.isfinite(sample).all():
             raise ValueError(
                 f"sample {i} is too large for {dtype}, the type of the model: scale it "
                 "as the samples of the fit, or fit with float64"
             )
-    return found
+    return converted
 
 
 def as_series(X: Any) -> list[np.ndarray]:  # of (T, c)
@@ -83,25 +83,27 @@ def as_bags(X: Any) -> list[np.ndarray]:  # of (k, p)
     return _points(X, "bag", "vectors", "features")
 
 
-def _points(X: Any, what: str, rows: str, columns: str) -> list[np.ndarray]:
-    found = [_one_array(sample, f"{what} {i}") for i, sample in enumerate(X)]
-    found = [_without_padding(points) for points in found]
-    for i, points in enumerate(found):
+def _points(
+    X: Any, sample_name: str, row_name: str, column_name: str
+) -> list[np.ndarray]:
+    arrays = [_one_array(sample, f"{sample_name} {i}") for i, sample in enumerate(X)]
+    arrays = [_without_padding(points) for points in arrays]
+    for i, points in enumerate(arrays):
         if not points.size:
             raise ValueError(
-                f"{what} {i} is empty: leave it out, it has no {rows} to compare"
+                f"{sample_name} {i} is empty: leave it out, it has no {row_name} to compare"
             )
         if not np.isfinite(points).all():
             raise ValueError(
-                f"{what} {i} has NaN or infinity inside: fill it in, e.g. by "
+                f"{sample_name} {i} has NaN or infinity inside: fill it in, e.g. by "
                 "interpolation; only NaN at the end are read as padding"
             )
-        if points.shape[1] != found[0].shape[1]:
+        if points.shape[1] != arrays[0].shape[1]:
             raise ValueError(
-                f"{what} {i} has {points.shape[1]} {columns}, but {what} 0 has "
-                f"{found[0].shape[1]}: samples are arrays ({rows}, {columns})"
+                f"{sample_name} {i} has {points.shape[1]} {column_name}, but {sample_name} 0 has "
+                f"{arrays[0].shape[1]}: samples are arrays ({row_name}, {column_name})"
             )
-    return _of_one_type(found)
+    return _of_one_type(arrays)
 
 
 def _one_array(sample: Any, name: str) -> np.ndarray:  # (T, c)
@@ -130,30 +132,30 @@ def _without_padding(points: np.ndarray) -> np.ndarray:  # (T, c)
     """The steps up to the last one that is not NaN in all channels."""
     if not len(points) or not np.isnan(points[-1]).all():
         return points
-    known = np.flatnonzero(~np.isnan(points).all(axis=1))
-    return points[: known[-1] + 1 if len(known) else 0]
+    observed_steps = np.flatnonzero(~np.isnan(points).all(axis=1))
+    return points[: observed_steps[-1] + 1 if len(observed_steps) else 0]
 
 
-def _of_one_type(found: list[np.ndarray]) -> list[np.ndarray]:
+def _of_one_type(arrays: list[np.ndarray]) -> list[np.ndarray]:
     """Arrays in float64 unless all are in float32."""
-    if len({array.dtype for array in found}) < 2:
-        return found
-    return [array.astype(np.float64, copy=False) for array in found]
+    if len({array.dtype for array in arrays}) < 2:
+        return arrays
+    return [array.astype(np.float64, copy=False) for array in arrays]
 
 
 def as_matrices(X: Any) -> list[np.ndarray]:  # of (d, d)
     """Symmetric matrices of one size."""
-    found = [_numbers(sample, f"matrix {i}") for i, sample in enumerate(X)]
-    for i, matrix in enumerate(found):
+    matrices = [_numbers(sample, f"matrix {i}") for i, sample in enumerate(X)]
+    for i, matrix in enumerate(matrices):
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
             raise ValueError(
                 f"matrix {i} has shape {matrix.shape}, it must be square: pass an "
                 "array (n, d, d), e.g. from kernlets.datasets.covariances"
             )
-        if matrix.shape != found[0].shape:
+        if matrix.shape != matrices[0].shape:
             raise ValueError(
                 f"matrix {i} has shape {matrix.shape}, but matrix 0 has "
-                f"{found[0].shape}: all must have one size"
+                f"{matrices[0].shape}: all must have one size"
             )
         if not np.isfinite(matrix).all():
             raise ValueError(f"matrix {i} has NaN or infinity: leave it out")
@@ -163,13 +165,13 @@ def as_matrices(X: Any) -> list[np.ndarray]:  # of (d, d)
                 f"matrix {i} has entries up to {largest:.2g}, whose products overflow: "
                 "scale all matrices down"
             )
-        gap = np.abs(matrix - matrix.T).max()
-        if gap > ASYMMETRY * largest:
+        asymmetry = np.abs(matrix - matrix.T).max()
+        if asymmetry > ASYMMETRY * largest:
             raise ValueError(
-                f"matrix {i} is not symmetric, entries differ by up to {gap:.2g}: "
+                f"matrix {i} is not symmetric, entries differ by up to {asymmetry:.2g}: "
                 "use (A + A.T) / 2 if that is meant"
             )
-    return _of_one_type(found)
+    return _of_one_type(matrices)
 
 
 def as_strings(X: Any) -> list[str]:

@@ -13,5 +13,5 @@ from .load_dask import dask_labels
 def accuracy(predicted: Any, y: Any, sample_weight: Any = None) -> float:
     """Share of the labels y that were predicted, in memory or on a cluster."""
     if is_dask(predicted):
-        return dask_labels().share_equal(predicted, y, sample_weight)
+        return dask_labels().weighted_accuracy(predicted, y, sample_weight)
     return float(accuracy_score(y, predicted, sample_weight=sample_weight))

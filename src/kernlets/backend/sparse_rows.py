@@ -25,12 +25,12 @@ def stored_entries(X: Array) -> Array:
     return X.data if sparse.issparse(X) else X
 
 
-def float_rows(X: Any, accept_sparse: bool, who: str, name: str) -> Array:
+def float_rows(X: Any, accept_sparse: bool, caller: str, name: str) -> Array:
     """X as an array or CSR matrix of floating-point numbers."""
     if sparse.issparse(X):
         if accept_sparse:
             return as_float(X.tocsr())
-        raise TypeError(f"{who} accepts only dense rows; pass {name}.toarray()")
+        raise TypeError(f"{caller} accepts only dense rows; pass {name}.toarray()")
     return as_float(X if is_array(X) else np.asarray(X))
 
 
@@ -47,17 +47,17 @@ def centre_rows(X: Array, Y: Array) -> tuple[Array, Array]:
     """
     if sparse.issparse(X) or sparse.issparse(Y):
         return X, Y
-    shift = namespace(Y).mean(Y, axis=0)
-    moved = X - shift
-    return moved, moved if Y is X else Y - shift
+    mean = namespace(Y).mean(Y, axis=0)
+    centred_X = X - mean
+    return centred_X, centred_X if Y is X else Y - mean
 
 
 def row_lengths(X: Array) -> Array:  # (n,)
     """Euclidean norms of the rows, which neither overflow nor vanish."""
     if not sparse.issparse(X):
         return lengths(X)
-    unit = power_of_two(abs(X).max(axis=1).toarray().ravel())
-    return np.sqrt(row_norms(scaled_rows(X, 1 / unit))) * unit
+    scale = power_of_two(abs(X).max(axis=1).toarray().ravel())
+    return np.sqrt(row_norms(scaled_rows(X, 1 / scale))) * scale
 
 
 def scaled_rows(X: Array, factors: Array) -> Array:  # (n, p), (n,) -> (n, p)
@@ -93,16 +93,16 @@ def variance(X: Array, weights: Weights = None) -> float:
     origin = take_rows(X, np.array([0]))[0, 0]
     if is_torch(X) and gpu_of(X) is None and weights is None:
         shifted = as_float(X) - origin
-        unit = power_of_two(shifted.abs().amax())
-        unit_variance = float((shifted / unit).var(correction=0))
-        return unit_variance * float(unit) * float(unit)  # may be infinite
+        scale = power_of_two(shifted.abs().amax())
+        scaled_variance = float((shifted / scale).var(correction=0))
+        return scaled_variance * float(scale) * float(scale)  # may be infinite
 
     def moments(block: Array, first: int = 0) -> Array:
-        own = weights_of_rows(weights, first, block.shape[0], double(block[:0]))
-        if own is not None:
+        row_weights = weights_of_rows(weights, first, block.shape[0], double(block[:0]))
+        if row_weights is not None:
             shifted = double(block) - origin
-            sums = own @ shifted, own @ (shifted * shifted)
-            return np.array([float(each.sum()) for each in sums])
+            sums = row_weights @ shifted, row_weights @ (shifted * shifted)
+            return np.array([float(weighted_sum.sum()) for weighted_sum in sums])
         if is_torch(block):  # of rows on a GPU, or that go there block by block
             shifted = double(block) - origin
             return np.array([float(shifted.sum()), float((shifted * shifted).sum())])
@@ -110,11 +110,11 @@ def variance(X: Array, weights: Weights = None) -> float:
         return np.array([shifted.sum(), np.vdot(shifted, shifted)])
 
     n_entries = _weighted_count(X, weights) * X.shape[1]
-    how = {"row_bytes": 16 * X.shape[1], "numbered": weights is not None}
+    sum_arguments = {"row_bytes": 16 * X.shape[1], "numbered": weights is not None}
     with np.errstate(over="ignore", invalid="ignore"):
-        total, squares = sum_rows(moments, X, **how) / n_entries
-        found = float(squares - total**2)
-    return max(0.0, found) if np.isfinite(found) else np.inf
+        total, squares = sum_rows(moments, X, **sum_arguments) / n_entries
+        value = float(squares - total**2)
+    return max(0.0, value) if np.isfinite(value) else np.inf
 
 
 def _weighted_count(X: Array, weights: Weights) -> float:
@@ -126,8 +126,8 @@ def _sparse_variance(X: Any, weights: Weights) -> float:
     values, size = X.data.astype(np.float64), _weighted_count(X, weights) * X.shape[1]
     if values.size == X.shape[0] * X.shape[1]:  # all are stored: any origin will do
         values -= values[0]
-    often = 1.0 if weights is None else np.repeat(weights, np.diff(X.indptr))
+    entry_weights = 1.0 if weights is None else np.repeat(weights, np.diff(X.indptr))
     with np.errstate(over="ignore", invalid="ignore"):
-        weighted = values * often
-        found = np.vdot(values, weighted) / size - np.square(weighted.sum() / size)
-    return max(0.0, float(found)) if np.isfinite(found) else np.inf
+        weighted = values * entry_weights
+        value = np.vdot(values, weighted) / size - np.square(weighted.sum() / size)
+    return max(0.0, float(value)) if np.isfinite(value) else np.inf

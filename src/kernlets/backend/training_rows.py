@@ -26,22 +26,28 @@ def training_rows(learner: Any, X: Any) -> tuple[Any, Array]:
 def check_blocks(learner: Any, X: Any) -> tuple[Blocks, Array]:
     """Blocks that are checked as they are read, and rows to draw first atoms from."""
     _refuse_single_use(X, learner.max_iter)
-    once = isinstance(X, Iterator)
-    taken = _first_blocks(X, _n_first_rows(learner))
-    first = concatenate_blocks(_check_first_blocks(learner, taken))
-    if once and options.checkpoint is not None:
+    is_single_use = isinstance(X, Iterator)
+    first_blocks = _first_blocks(X, _n_first_rows(learner))
+    first_rows = concatenate_blocks(_check_first_blocks(learner, first_blocks))
+    if is_single_use and options.checkpoint is not None:
         raise ValueError(
             "X is an iterator that can be read only once, but a checkpoint reads "
             "the samples first: pass a list of blocks or kernlets.Blocks"
         )
 
-    def checked() -> Iterator[Array]:
-        source = chain(taken, X) if once else X
-        like = first[:0]  # later blocks may come as another type
-        keys: dict[str, Any] = {"like": like, "allow_nan": learner._streams_gaps}
-        return (check_rows(learner, b, streamed=True, **keys) for b in source)
+    def checked_blocks() -> Iterator[Array]:
+        blocks = chain(first_blocks, X) if is_single_use else X
+        like = first_rows[:0]  # later blocks may come as another type
+        check_arguments: dict[str, Any] = {
+            "like": like,
+            "allow_nan": learner._streams_gaps,
+        }
+        return (
+            check_rows(learner, block, streamed=True, **check_arguments)
+            for block in blocks
+        )
 
-    return Blocks(checked), first
+    return Blocks(checked_blocks), first_rows
 
 
 def _refuse_single_use(X: Any, max_iter: int) -> None:
@@ -56,10 +62,13 @@ def _refuse_single_use(X: Any, max_iter: int) -> None:
 
 def _check_first_blocks(learner: Any, blocks: list[Any]) -> list[Array]:
     """Check the first blocks of a stream; convert all to the type of the first."""
-    gaps = {"allow_nan": learner._streams_gaps}
-    head = check_rows(learner, blocks[0], reset=True, **gaps)
-    rest = (check_rows(learner, block, like=head[:0], **gaps) for block in blocks[1:])
-    return [head, *rest]
+    check_arguments = {"allow_nan": learner._streams_gaps}
+    first_block = check_rows(learner, blocks[0], reset=True, **check_arguments)
+    other_blocks = (
+        check_rows(learner, block, like=first_block[:0], **check_arguments)
+        for block in blocks[1:]
+    )
+    return [first_block, *other_blocks]
 
 
 def _n_first_rows(learner: Any) -> int:
@@ -71,12 +80,12 @@ def _n_first_rows(learner: Any) -> int:
 
 def _first_blocks(blocks: Iterable[Array], n_rows: int) -> list[Array]:
     """The first blocks, until they have at least `n_rows` rows or the stream ends."""
-    taken, count = [], 0
+    first_blocks, n_read = [], 0
     for block in blocks:
-        taken.append(block)
-        count += block.shape[0]
-        if count >= n_rows:
+        first_blocks.append(block)
+        n_read += block.shape[0]
+        if n_read >= n_rows:
             break
-    if not taken:
+    if not first_blocks:
         raise no_blocks_error()
-    return taken
+    return first_blocks

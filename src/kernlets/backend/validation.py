@@ -111,10 +111,10 @@ def check_rows(
             )
     if allow_nan and sparse.issparse(X):
         refuse_infinite(X)  # a sparse row has zeros, and nothing that is unknown
-    unread = isinstance(X, LazyRows) and not (lazy or by_blocks)
-    if unread or whole:
+    is_unread_lazy = isinstance(X, LazyRows) and not (lazy or by_blocks)
+    if is_unread_lazy or whole:
         check_memory(X, type(estimator).__name__)
-    X = _move_like_model(X[:] if unread else X, like, streamed, allow_nan)
+    X = _move_like_model(X[:] if is_unread_lazy else X, like, streamed, allow_nan)
     if is_tensor or for_gpu:
         refuse_infinite(X, allow_nan=allow_nan)
     load_solvers(X)
@@ -160,21 +160,21 @@ def check_source(
     read again if X can.
     """
     if not is_blocks(X):
-        keys: dict[str, Any] = {"accept_sparse": accept_sparse, "lazy": True}
-        keys |= {"like": like, "allow_nan": allow_nan}
-        return check_rows(estimator, X, reset=reset, **keys)
+        check_arguments: dict[str, Any] = {"accept_sparse": accept_sparse, "lazy": True}
+        check_arguments |= {"like": like, "allow_nan": allow_nan}
+        return check_rows(estimator, X, reset=reset, **check_arguments)
     if isinstance(X, Iterator):
         return _check_blocks(estimator, X, reset, like, allow_nan)
-    again = partial(_check_blocks, estimator, X, reset, like, allow_nan)
-    return Blocks(again, getattr(X, "n_rows", None))
+    read_again = partial(_check_blocks, estimator, X, reset, like, allow_nan)
+    return Blocks(read_again, getattr(X, "n_rows", None))
 
 
 def _check_blocks(
     estimator: Any, blocks: Any, reset: bool, like: Array | None, allow_nan: bool
 ) -> Iterator[Array]:
-    keys: dict[str, Any] = {"streamed": True, "allow_nan": allow_nan}
+    check_arguments: dict[str, Any] = {"streamed": True, "allow_nan": allow_nan}
     for block in blocks:
-        rows = check_rows(estimator, block, reset=reset, like=like, **keys)
+        rows = check_rows(estimator, block, reset=reset, like=like, **check_arguments)
         if reset:
             like, reset = rows[:0], False
         yield rows
@@ -210,8 +210,8 @@ def advise_on_nan(estimator: Any) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        known = "contains NaN" in str(error) and get_tags(estimator).input_tags
-        if not known or not known.allow_nan:
+        input_tags = "contains NaN" in str(error) and get_tags(estimator).input_tags
+        if not input_tags or not input_tags.allow_nan:
             raise
         raise ValueError(
             f"X contains NaN: {type(estimator).__name__} takes rows with missing "
@@ -231,13 +231,13 @@ def _stored_rows(X: Any, like: Array | None, allow_nan: bool) -> Any:
     if allow_nan and isinstance(X, np.memmap):
         X = X.view(MemmapWithMissing)
     block = empty_rows(X)  # refuses what is not a number
-    wanted = block if like is None else like[:0]
+    model_rows = block if like is None else like[:0]
     # a memory map must not count as an array if its blocks are of another kind
     is_exact = isinstance(X, LazyRows) or _is_alike(block, X[:0])
-    if is_exact and _is_alike(block, wanted):
+    if is_exact and _is_alike(block, model_rows):
         return X
-    row_bytes = X.shape[1] * (X.dtype.itemsize + wanted.dtype.itemsize)
-    return LazyRows(X, partial(_convert_block, wanted, allow_nan), row_bytes)
+    row_bytes = X.shape[1] * (X.dtype.itemsize + model_rows.dtype.itemsize)
+    return LazyRows(X, partial(_convert_block, model_rows, allow_nan), row_bytes)
 
 
 def _keep_large_on_host(X: Any, like: Array | None) -> Any:
@@ -347,5 +347,5 @@ def _check_shape(X: Any, ensure_min_samples: int) -> Any:
 def check_features(estimator: Any, X: Any, reset: bool) -> None:
     """Store or compare the number of features, and their names if there are any."""
     # the columns of a Dask dataframe; the width of an array
-    known = X._meta if hasattr(X, "columns") else np.empty((1, *X.shape[1:]))
-    validate_data(estimator, known, reset=reset, skip_check_array=True)
+    features = X._meta if hasattr(X, "columns") else np.empty((1, *X.shape[1:]))
+    validate_data(estimator, features, reset=reset, skip_check_array=True)

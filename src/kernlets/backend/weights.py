@@ -33,8 +33,8 @@ def check_weights(sample_weight: Any, X: Any) -> Weights:  # (n,)
     n = X.shape[0]
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n, float(sample_weight))
-    found = to_numpy(sample_weight) if is_array(sample_weight) else sample_weight
-    weights = np.asarray(found, dtype=np.float64)
+    values = to_numpy(sample_weight) if is_array(sample_weight) else sample_weight
+    weights = np.asarray(values, dtype=np.float64)
     if weights.ndim != 1:
         raise ValueError(
             f"Sample weights must be 1D array or scalar: sample_weight has shape "
@@ -72,8 +72,10 @@ def drop_zero_weights(X: Any, weights: Weights) -> tuple[Any, Weights]:
     rows = nonzero_weight_rows(X, weights)
     if rows is None or weights is None:
         return X, weights
-    left = weights[rows]
-    return X[index_like(rows, X)], None if (left == 1).all() else left
+    positive_weights = weights[rows]
+    return X[index_like(rows, X)], None if (
+        positive_weights == 1
+    ).all() else positive_weights
 
 
 def weights_as_counts(weights: Weights) -> Weights:
@@ -129,8 +131,8 @@ def row_numbers_by_weight(n: int, weights: Weights) -> np.ndarray:
     if are_whole(weights) and total <= MOST_NUMBERS:
         return np.repeat(np.arange(n), weights.astype(np.intp))
     m = max(4 * n, 4096)
-    places = (np.arange(m) + 0.5) * (total / m)
-    numbers = np.searchsorted(np.cumsum(weights), places, side="right")
+    quantiles = (np.arange(m) + 0.5) * (total / m)
+    numbers = np.searchsorted(np.cumsum(weights), quantiles, side="right")
     return np.minimum(numbers, np.flatnonzero(weights)[-1])  # rounding of the sum
 
 
@@ -141,7 +143,7 @@ def weights_of_rows(
     return None if weights is None else as_like(weights[first : first + n], like)
 
 
-def repeat_by_weight(n: int, sample_weight: Weights, who: str) -> np.ndarray | None:
+def repeat_by_weight(n: int, sample_weight: Weights, caller: str) -> np.ndarray | None:
     """Row numbers with each as often as its weight says; None for all once.
 
     For methods that take one sample after another, or compare samples with each other:
@@ -151,7 +153,7 @@ def repeat_by_weight(n: int, sample_weight: Weights, who: str) -> np.ndarray | N
         return None
     if not are_whole(sample_weight):
         raise ValueError(
-            f"sample_weight must be whole numbers for {who}, which repeats samples: "
+            f"sample_weight must be whole numbers for {caller}, which repeats samples: "
             "round them, or use a learner such as KSVD or MOD, which takes any weights"
         )
     return np.repeat(np.arange(n), sample_weight.astype(np.intp))
