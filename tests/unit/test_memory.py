@@ -203,7 +203,7 @@ def test_a_model_of_tensors_reads_rows_on_disk_in_blocks(tmp_path):
 
 
 def test_blocks_on_a_gpu_take_a_sixth_of_the_option_at_most(monkeypatch):
-    monkeypatch.setattr(block_loop, "gpu_size", lambda source: 64 * 10**9)
+    monkeypatch.setattr(block_loop, "gpu_total_memory", lambda source: 64 * 10**9)
     monkeypatch.setattr(block_loop, "memory_limit", lambda source: 6 * 10**8)
     rows = np.empty((10**6, 100), np.float32)
     with options(n_threads=4):

@@ -1,7 +1,7 @@
-"""THE block loop: rows of arrays and memory maps, cut into blocks, in parallel.
+"""Loop over blocks of rows of arrays and memory maps in parallel.
 
-`map_blocks`, `stacked_rows` and `sum_blocks` are for rows on this machine, in one array
-or several; `rows.py` leads rows from anywhere to them, or to a cluster.
+`map_blocks`, `stacked_rows` and `sum_blocks` take arrays on this machine. `rows.py`
+calls them for all other sources of rows, on a cluster by way of `dask_rows.py`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from .threads import parallel
 
 Result = TypeVar("Result")
 
-BLOCK_ROWS = 512  # many for matrix products, few enough to occupy several threads
-GPU_SHARE = 64  # a block with all that is derived from it takes this part of a GPU
-READERS = 3  # blocks from the host at once: some are read while a GPU works on one
-BLOCKS = 2 * READERS  # half of what a call may take on a GPU is for sums and results
+BLOCK_ROWS = 512  # enough for matrix products, and few enough to feed all threads
+GPU_SHARE = 64  # a block and its results may take this fraction of a GPU's memory
+READERS = 3  # blocks in work at once: some are read while a GPU works on one
+BLOCKS = 2 * READERS  # half of the GPU's memory limit is for sums and results
 
 
 _group_size: ContextVar[int] = ContextVar("kernlets_rows_together", default=1)
@@ -37,7 +37,7 @@ _group_size: ContextVar[int] = ContextVar("kernlets_rows_together", default=1)
 
 @contextmanager
 def keep_groups_together(coder: Any) -> Iterator[None]:
-    """A block of code in which loops cut no group of rows of this coder apart."""
+    """Make all loops inside cut rows only between groups of this coder."""
     token = _group_size.set(int(getattr(coder, "group_size", 1)))
     try:
         yield
@@ -47,13 +47,13 @@ def keep_groups_together(coder: Any) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class BlockPlan:
-    """How rows are cut into blocks, and how many blocks are worked on at once.
+    """The number of rows in a block, and the number of blocks processed at once.
 
     A BLAS rounds products of other shapes differently. So blocks have `BLOCK_ROWS`
-    rows whatever the number of threads, the memory option and the container: where
-    memory is short, fewer blocks are in work at once. Only where a single block does
-    not fit does it get fewer rows. On a GPU blocks are as large as its memory allows;
-    if they come from the host, one is read while another is worked on.
+    rows whatever the number of threads, the memory option and the container. If
+    memory is short, fewer blocks are processed at once. Blocks get fewer rows only if
+    a single block does not fit. On a GPU blocks are as large as its memory allows; if
+    they come from the host, one is read while another is processed.
     """
 
     rows: int
@@ -63,9 +63,9 @@ class BlockPlan:
     def of(
         cls, row_bytes: int, source: Any = None, result_bytes: int = 0
     ) -> BlockPlan:
-        """For blocks whose work takes `row_bytes` for each row of the source.
+        """Plan blocks that need `row_bytes` of working memory for each row.
 
-        `result_bytes` is what one block leaves behind until it is added to others.
+        `result_bytes` is the size of the result of a block, which waits to be added.
         """
         bytes_per_row = max(1, row_bytes + source_bytes(source))
         memory, gpu_bytes = memory_limit(source), gpu_total_memory(source)
@@ -84,12 +84,12 @@ class BlockPlan:
         return cls(rows, max(1, min(at_once, max_at_once)))
 
     def slices(self, n: int) -> list[slice]:
-        """Consecutive slices of 0..n."""
+        """Cut 0..n into consecutive slices."""
         return [slice(i, min(i + self.rows, n)) for i in range(0, n, self.rows)]
 
 
 def _affordable_rows(limit: int) -> int:
-    """`BLOCK_ROWS`, or the largest power of two that is within the limit."""
+    """Return `BLOCK_ROWS`, or the largest smaller power of two within the limit."""
     rows = BLOCK_ROWS
     while rows > max(1, limit):
         rows //= 2
@@ -97,7 +97,7 @@ def _affordable_rows(limit: int) -> int:
 
 
 def source_bytes(source: Any) -> int:
-    """Memory that one row of a source takes while it is read and converted."""
+    """Return the memory that one row takes while it is read and converted."""
     if source is None or len(source.shape) < 2:
         return 0
     converted = 8 * prod(source.shape[1:])
@@ -105,12 +105,12 @@ def source_bytes(source: Any) -> int:
 
 
 def block_slices(n: int, row_bytes: int, source: Any = None) -> list[slice]:
-    """Consecutive slices of 0..n in blocks; see `BlockPlan`."""
+    """Cut 0..n into the slices of a `BlockPlan`."""
     return BlockPlan.of(row_bytes, source).slices(n)
 
 
 def map_blocks(f: Callable[[Array], Result], X: Array, row_bytes: int) -> list[Result]:
-    """[f(block) for the blocks of rows of one array], on threads for NumPy arrays."""
+    """Return [f(block)] for the blocks of one array; NumPy blocks run on threads."""
     plan = BlockPlan.of(row_bytes, X)
     block_slices = plan.slices(X.shape[0]) or [slice(0, 0)]
     return _run_blocks(lambda rows: apply_rows(f, X, rows), block_slices, X, plan)
@@ -119,7 +119,7 @@ def map_blocks(f: Callable[[Array], Result], X: Array, row_bytes: int) -> list[R
 def _run_blocks(
     run: Callable[[slice], Result], block_slices: list[slice], X: Array, plan: BlockPlan
 ) -> list[Result]:
-    """Blocks in turn for torch, which brings threads of its own, else on threads."""
+    """Run blocks one after another for torch, which has its own threads."""
     if is_torch(X):
         return [run(rows) for rows in block_slices]
     return parallel(run, block_slices, plan.at_once)
@@ -131,7 +131,7 @@ def stacked_rows(
     row_bytes: int,
     rows: np.ndarray | slice | None = None,
 ) -> Array:
-    """f over blocks of some rows of one array, in memory."""
+    """Apply f to blocks of the selected rows of one array and stack the results."""
     n = X.shape[0] if rows is None else _n_rows(rows)
     stacked = _BlockStack(n)
 
@@ -150,7 +150,7 @@ def _n_rows(rows: np.ndarray | slice) -> int:
 def _select_part(
     rows: np.ndarray | slice | None, block_slice: slice
 ) -> slice | np.ndarray:
-    """A part of rows that are given by their numbers, or are consecutive."""
+    """Return the rows of a block among selected rows (numbers, a slice, or all)."""
     if rows is None:
         return block_slice
     if isinstance(rows, slice):
@@ -159,13 +159,13 @@ def _select_part(
 
 
 class _BlockStack:
-    """An array filled block by block, allocated when the first block is known."""
+    """Results of blocks in one array, which is allocated with the first result."""
 
     def __init__(self, n: int) -> None:
         self._n = n
         self._lock = threading.Lock()
         self._array: Any = None
-        self._sparse: dict[int, Any] = {}  # blocks that have to wait for all others
+        self._sparse: dict[int, Any] = {}  # by first row; they are stacked at the end
 
     def put(self, rows: slice, block_rows: Array) -> None:
         if sparse.issparse(block_rows):
@@ -190,7 +190,7 @@ def sum_blocks(
     numbered: bool = False,
     result_bytes: int = 0,
 ) -> Any:
-    """Σ f(block) over the blocks of several arrays; see `rows.sum_rows`."""
+    """Return Σ f(block) over the blocks of several arrays; see `rows.sum_rows`."""
 
     def compute_block(item: tuple[Array, slice, int]) -> Any:
         result, rows, first = item
@@ -205,7 +205,7 @@ def sum_blocks(
 
 
 def _add(total: Any, term: Any) -> Any:
-    """total + part, into an array that is at hand where there is one."""
+    """Return total + term, and overwrite term if it is a NumPy array of that dtype."""
     may_overwrite = (
         type(total) is type(term) is np.ndarray and total.dtype == term.dtype
     )
@@ -215,7 +215,7 @@ def _add(total: Any, term: Any) -> Any:
 def _block_groups(
     arrays: Iterable[Array], row_bytes: int, result_bytes: int
 ) -> Iterator[list[tuple[Array, slice, int]]]:
-    """Blocks that are worked on at once: part, its rows, number of its first row."""
+    """Yield blocks to process at once: array, rows in it, number of its first row."""
     group: list[tuple[Array, slice, int]] = []
     first = 0
     for array in arrays:

@@ -1,7 +1,7 @@
-"""Warnings of iterations that end before they reach their tolerance.
+"""Warn of iterations that end before they reach their tolerance.
 
-A public call warns once of each kind of iteration, in the thread of its caller, however
-many blocks of rows, classes or iterations of a fit it was.
+A public call warns once of each kind of iteration, in the thread of its caller, for all
+blocks of rows, classes and iterations of a fit.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _messages: ContextVar[dict[str, None] | None] = ContextVar(
 def warn_unfinished(message: str) -> None:
     """Warn that an iteration has not reached its tolerance; the message has a remedy.
 
-    Inside `warned_once` the warning comes at the end of the block.
+    Inside `warn_once_at_end` the warning is issued at the end of the context.
     """
     messages = _messages.get()
     if messages is None:
         _warn(message)
     else:
-        messages[message] = None  # a dict keeps the order, and threads may share it
+        messages[message] = None  # a dict is ordered, and threads may share it
 
 
 @contextmanager
 def warn_once_at_end() -> Iterator[None]:
-    """A block of code that warns once of each message, when it has ended well."""
+    """Warn once of each message at the end of the context, unless it raises."""
     if _messages.get() is not None:
         yield
         return
@@ -48,7 +48,7 @@ def warn_once_at_end() -> Iterator[None]:
 
 
 def _warn(message: str) -> None:
-    """Warn at the line that has called the library, or scikit-learn around it."""
+    """Warn at the line that called the library, or scikit-learn around it."""
     frame, level = sys._getframe(1), 2
     while frame.f_back and _is_inside(frame.f_globals.get("__name__", "")):
         frame, level = frame.f_back, level + 1

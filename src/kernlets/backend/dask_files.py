@@ -1,4 +1,4 @@
-"""Files as Dask collections, and connecting to a cluster; for the command line."""
+"""Open files as Dask collections and connect to a cluster, for the command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE = 10.0  # seconds to wait for a scheduler
 
 
 def open_npy(path: Path) -> da.Array:  # (n, p)
-    """A `.npy` file that all workers see under the same path, in chunks of rows."""
+    """Open a `.npy` file, which all workers see under this path, in chunks of rows."""
     X = np.lib.format.open_memmap(path, mode="r")
     n, p = X.shape
     step = max(1, CHUNK_BYTES // (X.dtype.itemsize * p))
@@ -30,7 +30,7 @@ def _read_npy(path: str, block_info: Any = None) -> np.ndarray:
 
 
 def open_parquet(files: list[Path], columns: list[str]) -> Any:
-    """Columns of Parquet files that all workers see under the same path."""
+    """Open columns of Parquet files, which all workers see under these paths."""
     import dask.dataframe as dd
 
     return dd.read_parquet([str(file.resolve()) for file in files], columns=columns)
@@ -38,7 +38,7 @@ def open_parquet(files: list[Path], columns: list[str]) -> Any:
 
 @contextmanager
 def connect(scheduler: str) -> Iterator[Any]:
-    """A client of the scheduler at this address; "local" starts workers here."""
+    """Connect to the scheduler at this address; "local" starts workers here."""
     from distributed import Client
 
     if scheduler == "local":

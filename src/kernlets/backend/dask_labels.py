@@ -1,6 +1,6 @@
-"""Labels of rows on a cluster: the rows of each class, and the share predicted right.
+"""Split the rows of a Dask array by class, and compute the accuracy of labels.
 
-Labels may be on the cluster as well, or here.
+Labels may be on the cluster as well, or in memory here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .labels import label_classes, label_values, refuse_continuous
 
 
 def split_rows(X: da.Array, y: Any) -> tuple[np.ndarray, list[da.Array]]:
-    """The labels that there are, (n_classes,), and the rows of each."""
+    """Return the distinct labels, (n_classes,), and the rows of each class."""
     source = origin_of(X) if origin_of(X).chunk_slices is None else Origin(X)
     labels = _cut_like_rows(source.X, y, label_values)
     if isinstance(labels, da.Array):
@@ -62,12 +62,12 @@ def _count_labels(labels: np.ndarray, _: Any) -> tuple[np.ndarray, dict[Any, int
 
 
 def _rows_with_label(labels: np.ndarray, label: Any) -> np.ndarray:
-    """Rows with this label; if the client has the labels, this is what is sent."""
+    """Return the numbers of the rows with this label in a compact type to send."""
     return np.flatnonzero(labels == label).astype(np.uint32)
 
 
 def weighted_accuracy(predicted: da.Array, y: Any, weights: Any = None) -> float:
-    """Weighted share of rows with the label that was found."""
+    """Return the weighted share of rows whose predicted label is right."""
     labels = _on_cluster(predicted, y, label_values)
     hits = da.map_blocks(_are_equal, predicted, labels, dtype=bool)
     if weights is None:
@@ -92,9 +92,9 @@ def _on_cluster(
 def _cut_like_rows(
     X: da.Array, values: Any, check: Callable[[Any], np.ndarray]
 ) -> da.Array | list[np.ndarray]:
-    """What belongs to rows, cut as the rows are, where it is: checked if that is here.
+    """Cut labels or weights into the chunks of X; check those that are in memory here.
 
-    Chunks elsewhere are checked when they are made.
+    Chunks on a cluster are checked when they are computed.
     """
     values = (
         with_known_lengths(values) if dask.is_dask_collection(values) else check(values)
@@ -104,8 +104,8 @@ def _cut_like_rows(
         values = values[:, 0]
     if values.shape != X.shape[:1]:
         raise ValueError(
-            f"X has {X.shape[0]} samples but y has shape {values.shape}: give one label for "
-            "each row"
+            f"X has {X.shape[0]} samples but y has shape {values.shape}: give one "
+            "label for each row"
         )
     if isinstance(values, da.Array):
         return values.rechunk((X.chunks[0],))

@@ -1,7 +1,7 @@
-"""Samples that are not rows of numbers, on a cluster: Dask bags, and arrays of objects.
+"""Read samples that are not rows of numbers from Dask bags and arrays of objects.
 
-They become a one-dimensional Dask array whose chunks are read and checked where they
-are made; the loops over rows take it from there.
+The result is a one-dimensional Dask array whose chunks are read and checked on the
+workers that compute them. The loops over rows accept it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ NO_OBJECTS = np.empty(0, dtype=object)
 
 
 def as_objects(X: Any, parse: Callable[[Any], np.ndarray]) -> da.Array:  # (n,)
-    """A Dask collection as chunks of checked samples.
+    """Convert a Dask collection to chunks of checked samples.
 
-    The first sample is read at once: it says of which type results will be.
+    The first sample is read at once, because functions of samples are tried on it to
+    see which type their results have.
     """
     X = with_known_lengths(_from_bag(X) if isinstance(X, db.Bag) else X)
     if X.ndim > 1:
@@ -45,7 +46,7 @@ def as_objects(X: Any, parse: Callable[[Any], np.ndarray]) -> da.Array:  # (n,)
 
 
 def _from_bag(X: db.Bag) -> da.Array:
-    """Partitions of a bag as chunks, whose lengths are not known."""
+    """Convert the partitions of a bag to chunks, whose lengths are not known."""
     chunks = [
         da.from_delayed(
             delayed(_as_objects_chunk)(partition), (np.nan,), meta=NO_OBJECTS

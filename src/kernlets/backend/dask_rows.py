@@ -1,8 +1,8 @@
-"""Rows on a cluster: the two loops of `rows.py` for Dask arrays and dataframes.
+"""Loop over the rows of Dask arrays and dataframes, as `rows.py` does in memory.
 
 Each chunk of rows is processed like an array in memory, block by block, on the device
-named in the options: a worker with a GPU of its own moves its chunks there.
-`dask_tasks.py` sends the work to the chunks; these are the only files that import Dask.
+named in the options: a worker with its own GPU moves its chunks there.
+`dask_tasks.py` sends the work to the chunks. Only `dask_*.py` import Dask.
 """
 
 from __future__ import annotations
@@ -56,18 +56,17 @@ __all__ = [
 
 
 def as_rows(X: Any, dtype: Any = None) -> da.Array:
-    """A Dask array or dataframe as chunks of whole rows whose lengths are known.
+    """Convert a Dask collection to chunks of whole rows whose lengths are known.
 
-    Chunks are converted to `dtype`, or to that in which such rows are computed, where
-    they are made.
+    The workers convert chunks to `dtype`, by default to the working dtype of X.
     """
     _refuse_bag(X)
     stored = stored_dtype(X)
     if stored is not None and not isinstance(X, da.Array):
-        # at once: pandas makes objects of columns of different kinds
+        # before the conversion, in which pandas makes objects of mixed columns
         X = X.astype(working_dtype(stored))
     X = with_known_lengths(X)
-    row_dtype = working_dtype(X.dtype)  # refuses what is not a number
+    row_dtype = working_dtype(X.dtype)  # raises if X has no numbers
     row_dtype = row_dtype if dtype is None else dtype
     if X.ndim == 2 and len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
@@ -77,16 +76,16 @@ def as_rows(X: Any, dtype: Any = None) -> da.Array:
 
 
 def _cast(chunk: np.ndarray, dtype: Any) -> np.ndarray:
-    with quiet():  # what overflows is refused when it is used
+    with quiet():  # overflow is refused when the chunk is checked
         return chunk.astype(dtype)
 
 
 class ChunkWithMissing(np.ndarray):
-    """A chunk whose NaN mean unknown; those of all others are refused."""
+    """A chunk in which NaN means missing; NaN in other chunks is refused."""
 
 
 def allow_missing(X: da.Array) -> da.Array:
-    """X with chunks in which NaN means unknown, marked where they are worked on."""
+    """Return X with chunks marked as chunks in which NaN means missing."""
     source = origin_of(X)
     job = pack(_mark_missing_allowed)
     like = np.empty((0, *X.shape[1:]), X.dtype)
@@ -99,18 +98,18 @@ def _mark_missing_allowed(chunk: np.ndarray, _: Any) -> np.ndarray:
 
 def _check(chunk: np.ndarray, rows: slice | None = None) -> None:
     if is_objects(chunk):
-        return  # checked when they were read
+        return  # samples were checked when they were read
     refuse_infinite(chunk, rows, isinstance(chunk, ChunkWithMissing))
 
 
 def with_known_lengths(X: Any) -> da.Array:
     _refuse_bag(X)
     if not isinstance(X, da.Array):
-        with warnings.catch_warnings():  # text becomes objects, which is right
+        with warnings.catch_warnings():  # text becomes objects, as it should
             warnings.filterwarnings("ignore", "Dask currently has limited support")
             X = X.to_dask_array()
     if any(np.isnan(length) for length in X.chunks[0]):
-        await_workers()  # later calls would wait forever for the first worker
+        await_workers()  # without a worker the next calls would wait forever
         X = X.copy()  # the lengths are stored in X itself
         X.compute_chunk_sizes()
     return X
@@ -125,7 +124,7 @@ def _refuse_bag(X: Any) -> None:
 
 
 def map_rows(f: Callable[[Array], Array], X: da.Array, row_bytes: int) -> da.Array:
-    """f over the chunks, as another Dask array: nothing is computed here."""
+    """Apply f to the chunks lazily; the result is another Dask array."""
     like = _on_host(f(to_device(_one_row(X))))
     job = pack(partial(_map_chunk, f, row_bytes))
     source = origin_of(X)
@@ -133,7 +132,7 @@ def map_rows(f: Callable[[Array], Array], X: da.Array, row_bytes: int) -> da.Arr
 
 
 def _one_row(X: da.Array) -> np.ndarray:
-    """A row like those of X."""
+    """Return a row of the shape and dtype of the rows of X."""
     if X.ndim > 1:
         return as_float(np.ones((1, X.shape[1]), X.dtype))
     sample = origin_of(X).sample
@@ -148,21 +147,21 @@ def _map_chunk(
 
 
 def _to_worker_device(chunk: np.ndarray) -> Array:
-    """A chunk on the worker's device."""
+    """Move a chunk to the worker's device."""
     chunk = to_device(chunk)
     load_solvers(chunk)
     return chunk
 
 
 def _on_host(rows: Array) -> Array:
-    """Rows that a Dask array can hold, dense or sparse."""
+    """Move rows to the host, because chunks of a Dask array are not tensors."""
     return to_numpy(rows) if is_torch(rows) else rows
 
 
 def sum_rows(
     f: Callable[..., Any], X: da.Array, row_bytes: int, numbered: bool = False
 ) -> Any:
-    """Σ f(block) over all rows: chunk by chunk on the workers, then as a tree."""
+    """Return Σ f(block): workers sum within chunks, and then over chunks in a tree."""
     chunk_ends = np.cumsum(X.chunks[0]).tolist()
     spans = [
         (end - n, end) if n else None
@@ -190,7 +189,7 @@ def _sum_chunk(
 
 
 def take_rows(X: da.Array, row_numbers: np.ndarray) -> Array:
-    """The rows with these numbers, gathered in the given order."""
+    """Gather the rows with these numbers in the given order."""
     row_numbers = np.asarray(row_numbers)
     order = np.argsort(row_numbers, kind="stable")
     chunk_ends = np.cumsum(X.chunks[0])

@@ -1,12 +1,12 @@
-"""Runs work on the chunks of a Dask array without moving any chunk.
+"""Run functions on the chunks of a Dask array without moving any chunk.
 
-On a cluster one task makes a chunk and processes it, and returns only the result. It
+On a cluster one task computes a chunk and processes it, and returns only the result. It
 gets the recipe of the chunk (a small graph) and the functions to apply. Chunks that
-are read repeatedly stay in a cache of the worker that made them, and tasks go where
-the cache is. If a worker dies, everything that it held can be made again. Without a
-cluster Dask's threads do the same.
+are read repeatedly stay in a cache of the worker that computed them, and tasks are sent
+to that worker. If a worker dies, others compute its chunks again. Without a cluster
+Dask's threads do the same.
 
-The functions are in `dask_rows.py`, and the work of a worker in `dask_worker.py`.
+`dask_rows.py` has the functions, and `dask_worker.py` the code that a worker runs.
 """
 
 from __future__ import annotations
@@ -46,17 +46,18 @@ from .dask_worker import (
 
 Result = TypeVar("Result")
 
-FAN_IN = 8  # sums that are added in one task
+FAN_IN = 8  # number of sums that one task adds
 GRAPH_WARNING = "distributed.admin.large-graph-warning-threshold"
-LARGE_RECIPE = 10**6  # bytes; such a chunk was given by the client and is sent once
+LARGE_RECIPE = 10**6  # bytes; larger recipes contain data of the client, sent only once
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The origin of rows on a cluster: chunks, and functions applied to each.
+    """The origin of rows on a cluster: chunks, and functions to apply to each.
 
-    Parts of chunks (number of the chunk, its rows) where they are not whole ones. Of
-    samples that are not rows of numbers, one, to find out what a function makes of it.
+    `chunk_slices` has pairs (number of the chunk, its rows), or None for whole chunks.
+    `sample` is one of the samples that are not rows of numbers; functions are tried on
+    it to see which type their results have.
     """
 
     X: da.Array
@@ -70,7 +71,7 @@ class Origin:
         return [(i, slice(0, n)) for i, n in enumerate(self.X.chunks[0])]
 
     def slice_rows(self, rows: slice) -> Origin:
-        """Consecutive rows of these."""
+        """Return the origin of consecutive rows among these."""
         chunk_slices, begin = [], 0
         for i, chunk_rows in self.slices():
             first = max(rows.start - begin, 0) + chunk_rows.start
@@ -83,17 +84,17 @@ class Origin:
 
 @dataclass
 class ChunkCache:
-    """Chunks that will be read again: where they are cached, what was sent."""
+    """The key of cached chunks on the workers, and futures of what was sent to them."""
 
     token: str = field(default_factory=lambda: uuid4().hex)
-    futures: dict[int, Any] = field(default_factory=dict)  # (future, place) if packed
+    futures: dict[int, Any] = field(default_factory=dict)  # (future, workers)
 
 
 @dataclass
 class ArrayNotes:
-    """What this library knows about a Dask array, stored on the object itself."""
+    """Data of this library about a Dask array, stored on the object itself."""
 
-    name: str  # of the array when the notes were taken: assignment changes it
+    name: str  # of the array; assignment to its items changes its name
     origin: Origin | None = None
     cache: ChunkCache | None = None
     recipes: list[Packed] | None = None
@@ -108,14 +109,14 @@ def _notes(X: da.Array) -> ArrayNotes:
 
 
 def origin_of(X: da.Array) -> Origin:
-    """Where the rows of X come from, as far as this library has made them."""
+    """Return the origin of the rows of X; X itself if this library did not make it."""
     return _notes(X).origin or Origin(X)
 
 
 def apply_maps(source: Origin, like: np.ndarray) -> da.Array:
-    """All maps on all chunks as a Dask array with rows like these, not computed yet.
+    """Apply all maps to all chunks lazily, as a Dask array with rows like `like`.
 
-    Here, too, each chunk is made and mapped in one task.
+    Each chunk is computed and mapped in one task.
     """
     if not source.maps and source.chunk_slices is None:
         return source.X
@@ -132,7 +133,7 @@ def apply_maps(source: Origin, like: np.ndarray) -> da.Array:
 
 
 def slice_rows(X: da.Array, rows: slice) -> da.Array:
-    """Consecutive rows, made as those of X are, and kept where these are kept."""
+    """Return consecutive rows of X, which share its cached chunks."""
     like = np.empty((0, *X.shape[1:]), X.dtype)
     sliced = apply_maps(origin_of(X).slice_rows(rows), like)
     _notes(sliced).cache = _notes(X).cache
@@ -140,11 +141,10 @@ def slice_rows(X: da.Array, rows: slice) -> da.Array:
 
 
 def sum_chunks(f: Callable[..., Any], X: da.Array, extras: Sequence[Any]) -> Any:
-    """Σ f(chunk, extra) as a tree whose shape depends only on the chunks.
+    """Return Σ f(chunk, extra), added in a tree whose shape depends only on the chunks.
 
-    Chunks without an `extra` (None) are left out.
+    Chunks whose `extra` is None are left out.
     """
-
 
     def work(runner: _ThreadRunner | _ClusterRunner) -> Any:
         partial_sums = runner.submit_chunks(f, X, extras)
@@ -162,15 +162,15 @@ def sum_chunks(f: Callable[..., Any], X: da.Array, extras: Sequence[Any]) -> Any
 def map_chunks(
     f: Callable[..., Any], X: da.Array, extras: Sequence[Any]
 ) -> list[Any]:
-    """[f(chunk, extra)], the results brought here."""
+    """Return [f(chunk, extra)] in memory here."""
     return _run(lambda runner: runner.gather(runner.submit_chunks(f, X, extras)))
 
 
 @contextmanager
 def cache_rows(X: da.Array) -> Iterator[da.Array]:
-    """X with chunks that stay in the workers' memory for the time of the block.
+    """Give X with chunks that workers cache as long as the context lasts.
 
-    Where X is larger than what workers cache, some chunks are made again each time.
+    If X is larger than the caches, some chunks are computed again each time.
     """
     client = current_client()
     if client is None:
@@ -180,7 +180,7 @@ def cache_rows(X: da.Array) -> Iterator[da.Array]:
     source, cache = origin_of(X), ChunkCache()
     chunk_array = source.X
     if not isinstance(_chunk_sources(chunk_array)[0], Packed):
-        chunk_array = chunk_array.persist()  # data on the client are sent once
+        chunk_array = chunk_array.persist()  # the client's data are sent only once
     X = X.copy()
     vars(X)["_kernlets"] = ArrayNotes(X.name, Origin(chunk_array, source.maps), cache)
     try:
@@ -191,8 +191,8 @@ def cache_rows(X: da.Array) -> Iterator[da.Array]:
 
 
 def current_client() -> Any:
-    """The client that computations go to, None for Dask's own threads."""
-    # it may not be there, or not yet: another thread imports it
+    """Return the client that Dask computes with, None for Dask's own threads."""
+    # the attribute is absent while another thread imports the module
     get_client = getattr(sys.modules.get("distributed"), "get_client", None)
     if get_client is None:
         return None
@@ -205,7 +205,7 @@ def current_client() -> Any:
 
 
 def _run(work: Callable[[_ThreadRunner | _ClusterRunner], Result]) -> Result:
-    """What `work` returns; it starts again if all workers left and others came."""
+    """Run `work` on the current client or on threads; repeat it if its workers left."""
     client = current_client()
     if client is None:
         return work(_ThreadRunner())
@@ -285,9 +285,9 @@ class _ClusterRunner:
         sent_futures: dict[int, Any],
         workers: list[str] | None = None,
     ) -> Any:
-        """The future of something packed, the same one next time.
+        """Send an item to the cluster once, and return its future.
 
-        It is sent again if the worker that it was meant for is gone.
+        It is sent again if its workers have left.
         """
         future, old_workers = sent_futures.get(id(item), (None, None))
         if future is None or not {*(old_workers or self._workers)} & {*self._workers}:
@@ -302,7 +302,7 @@ class _ClusterRunner:
         return future
 
     def _chunks(self, X: da.Array) -> list[Any]:
-        """Recipes, or futures of chunks that are too large for one."""
+        """Return the recipes of the chunks, or futures if the recipes are too large."""
         chunks = _chunk_sources(X)
         if isinstance(chunks[0], Packed):
             return chunks
@@ -312,9 +312,9 @@ class _ClusterRunner:
         return self._client.compute(chunks)
 
     def _preferred_workers(self, chunks: list[Any]) -> list[list[str]]:
-        """The preferred workers of the chunks, always the same ones."""
+        """Return the preferred workers of each chunk, the same ones in each pass."""
         if not isinstance(chunks[0], Packed):
-            self._wait(chunks)  # until then no worker holds them
+            self._wait(chunks)  # no worker has them earlier
             holders = self._client.who_has(chunks)
             return [list(holders[chunk.key]) or self._workers for chunk in chunks]
         n, m = len(chunks), len(self._workers)
@@ -332,14 +332,14 @@ class _ClusterRunner:
 
 
 def await_workers() -> None:
-    """Return when the cluster, if one is in use, has a worker."""
+    """Wait until the cluster, if one is in use, has a worker."""
     client = current_client()
     if client is not None:
         workers_of(client)
 
 
 def compute(X: Any) -> Any:
-    """A Dask collection in memory here."""
+    """Compute a Dask collection and return it in memory here."""
     client = current_client()
     if client is None:
         _refuse_futures(X)
@@ -348,7 +348,7 @@ def compute(X: Any) -> Any:
 
 
 def _chunk_sources(X: da.Array) -> list[Any]:
-    """The recipe of each chunk, which is small on a cluster."""
+    """Return the recipe of each chunk if it is small, else delayed chunks."""
     if current_client() is None:
         _refuse_futures(X)
     elif not _futures_of(X):
@@ -366,13 +366,13 @@ def _futures_of(X: da.Array) -> list[Any]:
 
 
 def _refuse_futures(X: Any) -> None:
-    """Threads cannot compute with chunks that a cluster has."""
+    """Refuse chunks that are on a cluster, because threads cannot compute with them."""
     if hasattr(sys.modules.get("distributed"), "futures_of") and _futures_of(X):
         raise RuntimeError(CHUNKS_LOST)
 
 
 def _recipes(X: da.Array) -> list[Packed]:
-    """The part of the graph that makes each chunk."""
+    """Return the part of the graph that computes each chunk."""
     notes = _notes(X)
     if notes.recipes is None:
         (optimized,) = dask.optimize(X)

@@ -1,4 +1,4 @@
-"""Waits for a cluster, but not forever for one that has no workers left.
+"""Wait for a cluster, but not forever for one that has no workers left.
 
 Dask's own configuration says how long a cluster may be without workers:
 ``dask.config.set({"kernlets.no-workers-timeout": "10 minutes"})``, or None to wait
@@ -25,10 +25,10 @@ CHECK_INTERVAL = 1.0  # seconds between two checks of the workers
 
 
 class WorkersLostError(RuntimeError):
-    """The workers that tasks were meant for are gone, but there are others.
+    """The workers that tasks were sent to have left, but there are others.
 
-    Dask runs tasks elsewhere as long as there is some worker. Tasks that it queued
-    while there was none wait for the worker that they were meant for, so they must be
+    Dask runs tasks on other workers as long as there are any. Tasks that it queued
+    while there were none wait for the workers that they were sent to, so they must be
     submitted again.
     """
 
@@ -41,7 +41,7 @@ CHUNKS_LOST = (
 
 @contextmanager
 def explain_closed_cluster(client: Any) -> Iterator[None]:
-    """Errors that Dask raises where a cluster is closed while it is in use."""
+    """Explain the errors that Dask raises if a cluster is closed while it is in use."""
     address = _address(client)
     try:
         yield
@@ -83,7 +83,7 @@ def wait_for(client: Any, futures: list[Any], workers: list[str]) -> None:
 
 
 def workers_of(client: Any) -> list[str]:
-    """Addresses of the workers, of which there is at least one, in order."""
+    """Wait for at least one worker and return the sorted addresses of all."""
     watch = _WorkerWatch(client)
     while not (addresses := watch.check()):
         time.sleep(watch.interval)
@@ -91,7 +91,7 @@ def workers_of(client: Any) -> list[str]:
 
 
 class _WorkerWatch:
-    """For how long a cluster has had no workers."""
+    """Measures how long a cluster has had no workers."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -104,7 +104,7 @@ class _WorkerWatch:
         )
 
     def check(self) -> set[str]:
-        """Addresses of the workers; an error if there were none for too long."""
+        """Return the workers' addresses; raise if there were none for too long."""
         addresses = set(self._client.nthreads())
         if addresses:
             self._since = None

@@ -1,4 +1,4 @@
-"""The work of a cluster's workers: make a chunk, apply functions, cache chunks.
+"""Compute chunks on the workers of a cluster, apply functions to them, cache them.
 
 `dask_tasks.py` decides which chunks and functions go to which worker.
 """
@@ -22,13 +22,13 @@ from .scale import quiet
 from .work import at_work
 
 SENT_OPTIONS = ("memory", "device_memory", "block_rows", "loops", "device")
-CACHE_SHARE = 3  # a worker caches chunks up to this part of its memory
+CACHE_SHARE = 3  # a worker caches chunks up to 1/3 of its memory
 
 
 class Packed:
-    """A function with its model, or the recipe of a chunk, as it was when packed.
+    """A serialized function with its model, or a serialized recipe of a chunk.
 
-    To Dask it has no size, so that work goes to the rows and not to the model.
+    Dask takes it for small, so that tasks are sent to the rows and not to the model.
     """
 
     def __init__(self, value: Any) -> None:
@@ -43,13 +43,13 @@ class Packed:
 
 @dataclass(frozen=True)
 class WithOptions:
-    """The options that go with a function to the workers."""
+    """A function that runs with the options of the client."""
 
     f: Callable[..., Any]
     option_values: dict[str, Any]
 
     def __call__(self, *args: Any) -> Any:
-        """One thread, because Dask runs as many tasks at once as there are cores."""
+        """Run f on one thread, because Dask runs one task on each core."""
         with options.here(n_threads=1, **self.option_values), at_work():
             return self.f(*args)
 
@@ -62,14 +62,14 @@ UNCHANGED = Packed(_unchanged)
 
 
 def pack(f: Callable[..., Any]) -> Packed:
-    """f and the current options, ready to be sent."""
+    """Serialize f and the current options."""
     return Packed(
         WithOptions(f, {name: getattr(options, name) for name in SENT_OPTIONS})
     )
 
 
 def add_all(terms: list[Any]) -> Any:
-    with quiet():  # who uses a sum looks at it
+    with quiet():  # callers check sums for overflow
         return reduce(add, terms)
 
 
@@ -84,16 +84,16 @@ def apply_jobs(
     rows: slice,
     cache_key: tuple[str, int] | None = None,
 ) -> Any:
-    """The last job on rows of a chunk to which all others were applied.
+    """Apply all jobs to a chunk, the last one only to `rows` of it.
 
-    That may have been long ago, if the chunk is in the cache at its place.
+    With a `cache_key`, the chunk after all jobs but the last one is cached.
     """
     mapped = None if cache_key is None else _CACHE.get(cache_key)
     if mapped is None:
         mapped = dask.get(*chunk.load()) if isinstance(chunk, Packed) else chunk
         is_partial = (rows.start, rows.stop) != (0, len(mapped))
         if cache_key is None:
-            mapped, rows = mapped[rows], slice(None)  # the others are not needed
+            mapped, rows = mapped[rows], slice(None)  # no later call needs other rows
         for job in jobs[:-1]:
             mapped = job.load()(mapped, ())
         if cache_key is not None:
@@ -106,7 +106,7 @@ def map_chunk(jobs: list[Packed], chunk: Any, rows: slice) -> Any:
 
 
 class _Cache:
-    """Chunks by place, up to a share of the worker's memory."""
+    """Chunks by key, (token, number of the chunk), in part of the worker's memory."""
 
     def __init__(self) -> None:
         self._chunks_by_key: dict[tuple[str, int], np.ndarray] = {}
@@ -116,10 +116,10 @@ class _Cache:
         return self._chunks_by_key.get(key)
 
     def put(self, key: tuple[str, int], chunk: np.ndarray, is_sequential: bool) -> None:
-        """Keep a chunk if there is room.
+        """Store a chunk if there is enough memory for it.
 
-        If chunks are read in order, part by part, the oldest make room. In passes
-        over whole chunks they do not, because the oldest are needed next.
+        If chunks are read piece by piece in order, the oldest ones are dropped for it.
+        In passes over whole chunks they are not, because they are needed next.
         """
         free_bytes = _worker_memory() // CACHE_SHARE - chunk.nbytes
         with self._lock:

@@ -1,7 +1,6 @@
-"""Labels at the border: one axis of numbers or of text, none of them missing.
+"""Check labels: they have one axis of numbers or of text, and none is missing.
 
-All labels are checked by these functions: all at once in memory, chunk by chunk on a
-cluster.
+Labels in memory are checked all at once, those on a cluster chunk by chunk.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from sklearn.utils.validation import column_or_1d
 
 from .arrays import is_torch, to_numpy
 
-MISSING = ("NoneType", "NAType", "NaTType")  # the last two belong to pandas
+MISSING = ("NoneType", "NAType", "NaTType")  # types; the last two are from pandas
 
 
 def label_values(y: Any) -> np.ndarray:  # (n,)
-    """Labels in one array, or an error that says what is wrong with them.
+    """Return labels in one array, or raise an error that says what is wrong with them.
 
     A single column is accepted, with a warning as in scikit-learn.
     """
@@ -40,13 +39,13 @@ def label_values(y: Any) -> np.ndarray:  # (n,)
 
 
 def label_classes(label_arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """The distinct labels in several arrays of `label_values`, in order."""
+    """Return the sorted distinct labels in several results of `label_values`."""
     _refuse_mixtures([labels[0] for labels in label_arrays if len(labels)])
     return np.unique(np.concatenate(label_arrays))
 
 
 def refuse_continuous(labels: np.ndarray) -> None:
-    """Raise scikit-learn's error if some of the numbers are not classes."""
+    """Raise scikit-learn's error if a label is a number with a fraction."""
     if labels.dtype.kind == "f":
         labels = labels[labels % 1 != 0]
     if len(labels):
@@ -54,7 +53,7 @@ def refuse_continuous(labels: np.ndarray) -> None:
 
 
 def _from_objects(labels: np.ndarray) -> np.ndarray:
-    """Text unchanged, numbers as an array of numbers."""
+    """Convert objects that are numbers to an array of numbers."""
     values = labels.tolist()
     _refuse_mixtures(values)
     return np.asarray(values) if values and _kind(values[0]) == "numbers" else labels

@@ -1,4 +1,4 @@
-"""`LazyRows`, computed when they are read, and tests for rows not in memory."""
+"""Rows that are computed when they are read, and tests for rows not in memory."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from .block_loop import source_bytes, stacked_rows
 from .memory_limits import OverMemory, gpu_of, memory_limit
 from .text import size_text
 
-COPIES = 3  # arrays as large as the rows, for those who learn from all rows at once
-GPU_PARTS = 4  # parts of the rows that are learned from at once
+COPIES = 3  # learning from all rows at once takes this number of arrays as large
+GPU_PARTS = 4  # this number of parts, learned from at once, keeps a GPU busy
+
 
 class LazyRows:
-    """The rows f(source[i]), computed whenever they are read.
+    """The rows f(source[i]), which are computed whenever they are read.
 
-    What `map_rows` returns where the result would not fit into the memory option. It
-    has a shape, and can be indexed by a slice or by row numbers, given to learners
-    and maps, or made an array by ``np.asarray``.
+    `map_rows` returns them if its result would not fit into the memory option. They
+    have a shape, can be indexed by a slice or by row numbers, and can be passed to
+    learners and maps, or converted to an array by ``np.asarray``.
     """
 
     def __init__(
@@ -30,13 +31,13 @@ class LazyRows:
         source: Any,  # (n, p) memory map or LazyRows
         f: Callable[[Array], Array] | None = None,  # rows -> rows, one by one
         row_bytes: int = 8,  # working memory of f for one row
-        rows: np.ndarray | None = None,  # of the source, in order; all if None
+        rows: np.ndarray | None = None,  # row numbers in the source; None means all
     ) -> None:
         self.source, self._f, self._rows = source, f, rows
         self.row_bytes = row_bytes
         self._count = source.shape[0] if rows is None else len(rows)
         first = self[:1]
-        self.empty_rows = first[:0]  # of the kind that the rows are
+        self.empty_rows = first[:0]  # with the library, dtype and device of the rows
         self.shape = (self._count, *first.shape[1:])
         self.dtype = first.dtype
 
@@ -57,11 +58,11 @@ class LazyRows:
 
     @property
     def reading_bytes(self) -> int:
-        """Memory that one row takes while it is made."""
+        """Memory that one row takes while it is computed."""
         return self.row_bytes + source_bytes(self.source)
 
     def __getitem__(self, rows: slice | np.ndarray) -> Array:
-        """Rows in memory."""
+        """Compute rows and return them in memory."""
         if isinstance(rows, slice):
             first, last, step = rows.indices(self._count)
             is_consecutive = step == 1 and first <= last
@@ -76,7 +77,7 @@ class LazyRows:
         return np.asarray(self[:], dtype=dtype)
 
     def part(self, rows: slice) -> LazyRows:
-        """Consecutive rows, still not computed."""
+        """Return consecutive rows without computing them."""
         if self._rows is None:
             source = self.source
             source_rows = (
@@ -87,17 +88,17 @@ class LazyRows:
 
 
 def is_lazy(X: Any) -> bool:
-    """Whether X has rows that are read when they are needed."""
+    """Whether the rows of X are read or computed only when they are needed."""
     return isinstance(X, (np.memmap, LazyRows))
 
 
 def is_lazy_or_dask(X: Any) -> bool:
-    """Whether X has rows that are on disk, on a cluster, or not made yet."""
+    """Whether the rows of X are on disk, not yet computed, or in a Dask collection."""
     return is_lazy(X) or is_dask(X)
 
 
 def check_memory(X: Any, caller: str) -> None:
-    """Refuse rows that are needed all at once, but need more than the memory option."""
+    """Refuse lazy rows that exceed the memory option with the arrays to learn from."""
     if not is_lazy(X):
         return
     memory, needed_bytes = memory_limit(X), COPIES * X.nbytes
@@ -113,11 +114,11 @@ def check_memory(X: Any, caller: str) -> None:
 
 
 def n_parts_at_once(X: Any, share: float) -> int | None:
-    """How many parts of the rows to learn from at once; None if there is no limit.
+    """Return how many parts of the rows to learn from at once, None for no limit.
 
-    Parts of rows on disk, of which `share` is the largest, must fit into memory with
-    space to work in. Of those on a GPU, `ON_GPU` keep it busy, and more threads only
-    wait for each other.
+    `share` is the largest part as a fraction of the rows. Parts of rows on disk must
+    fit into memory with working space. `GPU_PARTS` parts keep a GPU busy; the threads
+    of more parts would only wait for each other.
     """
     if is_lazy(X):
         return max(1, int(memory_limit(X) // (COPIES * share * X.nbytes)))

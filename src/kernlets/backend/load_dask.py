@@ -1,7 +1,7 @@
-"""The way to Dask: the modules that import it are loaded when they are first used.
+"""Load the modules that import Dask when they are first used.
 
-Dask takes long to import, and need not be installed. This is the only module that
-names those that need it.
+Dask takes long to import, and need not be installed. All other modules reach it by the
+functions of this one.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from typing import Any
 
 
 def dask_rows() -> Any:
-    """Loops over the rows of a Dask array."""
+    """Return the module with loops over the rows of a Dask array."""
     return _load("dask_rows")
 
 
 def dask_objects() -> Any:
-    """Samples of a Dask collection that are not rows of numbers."""
+    """Return the module for samples on a cluster that are not rows of numbers."""
     return _load("dask_objects")
 
 
 def dask_labels() -> Any:
-    """Rows of a Dask array by their labels."""
+    """Return the module for labels of the rows of a Dask array."""
     return _load("dask_labels")
 
 
 def dask_files() -> Any:
-    """Files as Dask arrays, and the connection to a cluster."""
+    """Return the module that opens files as Dask arrays and connects to a cluster."""
     return _load("dask_files")
 
 

@@ -1,8 +1,8 @@
-"""What was observed of the rows: an entry that is NaN is unknown.
+"""Masks of missing entries: an entry of a row that is NaN is missing.
 
-The mask of a row is in the row, so that it travels through every container: blocks,
-memory maps, devices and clusters. It is split off here, for one block at a time, where
-inner products are formed; see `kernlets.pursuits.masked`.
+NaN in the rows themselves is the mask, so that every container transports it: blocks,
+memory maps, devices and clusters. `split_mask` separates it for one block at a time,
+where inner products are formed; see `kernlets.pursuits.masked`.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ from .weights import Weights, weights_of_rows
 
 
 class MaskedRows(NamedTuple):
-    """A block of rows with zeros for what is unknown, and where it is known."""
+    """A block of rows with zeros for missing entries, and the mask of observed ones."""
 
     rows: Array  # (n, p)
     observed: Array  # (n, p) booleans
 
 
 class MaskGroup(NamedTuple):
-    """Rows of a block of which the same features were observed."""
+    """Rows of a block that have the same mask."""
 
-    rows: np.ndarray  # (k,) places in the block
-    features: np.ndarray  # (q,) places of the observed features
+    rows: np.ndarray  # (k,) indices in the block
+    features: np.ndarray  # (q,) indices of the observed features
 
 
 def has_missing(X: Any) -> bool:
-    """Whether a block of rows of numbers has entries that are unknown."""
+    """Whether a block of rows of numbers has missing entries."""
     if not is_array(X) or X.ndim != 2 or 0 in X.shape:
         return False
     if is_torch(X):
         return X.is_floating_point() and bool(X.amin().isnan())
-    return X.dtype.kind == "f" and bool(np.isnan(X.min()))  # the minimum is NaN, too
+    return X.dtype.kind == "f" and bool(np.isnan(X.min()))  # then the minimum is NaN
 
 
 def split_mask(X: Array) -> MaskedRows:
-    """The mask apart from the rows."""
+    """Separate the mask from the rows."""
     xp = namespace(X)
     observed = ~xp.isnan(X)
     return MaskedRows(xp.where(observed, X, xp.zeros_like(X)), observed)
@@ -66,9 +66,10 @@ def apply_by_completeness(
     incomplete: Callable[[Array], Array],
     X: Array,  # (n, p)
 ) -> Array:  # (n, ·)
-    """What `complete` gives for the rows of a block, `incomplete` for those with NaN.
+    """Apply `complete` to the complete rows of a block, and `incomplete` to the others.
 
-    See `without_incomplete`: no result depends on what other rows lack.
+    The result of a row does not depend on missing entries of other rows; see
+    `replace_incomplete_rows`.
     """
     if not has_missing(X):
         return complete(X)
@@ -82,15 +83,15 @@ def apply_by_completeness(
 
 
 def incomplete_rows(X: Array) -> np.ndarray:
-    """The numbers of the rows of a block that have NaN."""
+    """Return the numbers of the rows of a block that have NaN."""
     return np.flatnonzero(to_numpy(namespace(X).isnan(X).any(axis=1)))
 
 
 def replace_incomplete_rows(X: Array, rows: np.ndarray) -> Array:  # (n, p)
-    """A block with its first complete row in place of these, its incomplete rows.
+    """Return the block with its first complete row in place of these, incomplete rows.
 
     Products of matrices of other shapes are rounded differently. So complete rows are
-    computed in a block of the shape that it would have without NaN.
+    computed in a block that has as many rows as it would have without NaN.
     """
     is_complete = np.ones(X.shape[0], dtype=bool)
     is_complete[rows] = False
@@ -100,7 +101,7 @@ def replace_incomplete_rows(X: Array, rows: np.ndarray) -> Array:  # (n, p)
 
 
 def group_by_mask(observed: np.ndarray) -> list[MaskGroup]:  # (n, p)
-    """Rows by their masks, in the order of the masks' bits."""
+    """Group rows by their masks, in the order of the masks' bits."""
     bits = np.packbits(observed, axis=1)
     mask_keys = np.ascontiguousarray(bits).view(f"V{bits.shape[1]}")[:, 0]
     _, first_rows, group = np.unique(mask_keys, return_index=True, return_inverse=True)
@@ -113,24 +114,24 @@ def group_by_mask(observed: np.ndarray) -> list[MaskGroup]:  # (n, p)
 
 
 def _cut_at_lengths(x: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:
-    """Consecutive parts of x, much faster than `np.split` if there are many."""
+    """Cut x into consecutive pieces, much faster than `np.split` for many pieces."""
     ends = np.concatenate([[0], np.cumsum(lengths)]).tolist()
     return [x[begin:end] for begin, end in pairwise(ends)]
 
 
 def take_observed(X: Array, group: MaskGroup) -> Array:  # (k, q)
-    """The observed entries of rows that have one mask."""
+    """Return the observed entries of the rows of one group."""
     return X[index_like(group.rows, X)][:, index_like(group.features, X)]
 
 
 def fill_missing(X: Array, values: Array) -> Array:  # (n, p), (n, p) or (p,)
-    """X with `values` in place of what is unknown."""
+    """Return X with `values` in place of missing entries."""
     xp = namespace(X)
     return xp.where(xp.isnan(X), values, X)
 
 
 def first_observed(X: Array) -> Array:  # (p,)
-    """The first value of each column that is known, 0 where none is."""
+    """Return the first observed value of each column, 0 if there is none."""
     if not has_missing(X):
         return X[0]
     xp, (rows, observed) = namespace(X), split_mask(X)
@@ -139,7 +140,7 @@ def first_observed(X: Array) -> Array:  # (p,)
 
 
 def drop_empty_rows(X: Array) -> Array:  # (n', p)
-    """The rows of a block of which anything is known."""
+    """Drop the rows of a block in which all entries are missing."""
     if not has_missing(X):
         return X
     xp = namespace(X)
@@ -148,7 +149,7 @@ def drop_empty_rows(X: Array) -> Array:  # (n', p)
 
 
 def column_means(X: Any, weights: Weights = None) -> Array:  # (p,)
-    """Means over what was observed of each feature, 0 of one that never was."""
+    """Return the mean of the observed entries of each feature, 0 if there are none."""
     observed_sums = partial(_observed_sums, weights)
     sum_arguments = {"row_bytes": 32 * X.shape[1], "numbered": weights is not None}
     with quiet():
@@ -161,7 +162,8 @@ def column_means(X: Any, weights: Weights = None) -> Array:  # (p,)
             ", ..." if len(never_observed) > 5 else ""
         )
         warnings.warn(
-            f"X has {len(never_observed)} features that were never observed (columns {names}): "
+            f"X has {len(never_observed)} features that were never observed "
+            f"(columns {names}): "
             "nothing is learned of them, and they are filled with 0",
             stacklevel=2,
         )
@@ -178,7 +180,7 @@ def _observed_sums(weights: Weights, block: Array, first: int = 0) -> Array:  # 
 
 
 def masked_to_nan(X: Any) -> Any:
-    """An array of `numpy.ma` as rows with NaN where it is masked; else X itself."""
+    """Convert an array of `numpy.ma` to rows with NaN where it is masked."""
     if not np.ma.isMaskedArray(X):
         return X
     return np.ma.filled(X.astype(working_dtype(X.dtype)), np.nan)
@@ -187,20 +189,20 @@ def masked_to_nan(X: Any) -> Any:
 def mark_missing(
     X: Any, missing: Any = None, *, value: float | None = None
 ) -> np.ndarray:  # (n, p)
-    """Rows with NaN, which means unknown, where a mask or a value says so.
+    """Return rows with NaN, which means missing, where a mask or a value says so.
 
     For data that cannot hold NaN: whole numbers with a mask beside them, or with a
     value that stands for "not measured". All estimators with the tag ``allow_nan``
-    take the result; `numpy.ma` arrays they take as they are.
+    accept the result. They also accept `numpy.ma` arrays directly.
 
     Parameters
     ----------
     X : array (n, p)
         The rows.
     missing : array of booleans (n, p), optional
-        True where an entry is unknown.
+        True where an entry is missing.
     value : number, optional
-        The number that stands for "unknown", e.g. -1 or 9999.
+        The number that stands for "missing", e.g. -1 or 9999.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""How much memory a call may take, where its rows are worked on: host or GPU."""
+"""Memory limits of a call, on the host or on the GPU that processes its rows."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from ..config import options
 from .arrays import gpu_memory, is_gpu, is_torch
 
-FREE_SHARE = 2  # without an option, a call takes this part of what is free on a GPU
+FREE_SHARE = 2  # without an option, a call may take 1/2 of a GPU's free memory
 
 
 class OverMemory(MemoryError):
-    """More memory is needed than the options allow; what to do, here and in a shell.
+    """A call needs more memory than the options allow.
 
-    Its text gives the advice for Python, `in_shell` that for the command line.
+    The text has advice for Python, and `in_shell` has advice for the command line.
     """
 
     def __init__(self, problem: str, advice: str, advice_in_shell: str) -> None:
@@ -29,40 +29,40 @@ class OverMemory(MemoryError):
 
 
 def gpu_of(X: Any) -> Any:
-    """The GPU on which blocks of X are worked on; None if it is the host."""
+    """Return the GPU that processes blocks of X, or None for the host."""
     if X is None or type(X) is np.ndarray:
         return None
-    if isinstance(X, np.memmap):  # its blocks are moved one by one
+    if isinstance(X, np.memmap):  # its blocks are moved to the GPU one by one
         return options.device if is_gpu(options.device) else None
-    rows = getattr(X, "empty_rows", X)  # of rows that are not made yet
+    rows = getattr(X, "empty_rows", X)  # `LazyRows` have no device of their own
     return rows.device if is_torch(rows) and rows.is_cuda else None
 
 
 def memory_limit(X: Any) -> int:
-    """Bytes that a call may take where X is: an option, or half of what is free."""
+    """Return the bytes that a call may take on the host or GPU that processes X."""
     gpu = gpu_of(X)
     return options.memory if gpu is None else gpu_memory_limit(gpu)
 
 
 def gpu_memory_limit(gpu: Any) -> int:
-    """Bytes that a call may take on this GPU."""
+    """Return the option for GPU memory; without it, half of what is free."""
     if options.device_memory is not None:
         return options.device_memory
     return gpu_memory(gpu).free // FREE_SHARE
 
 
 def gpu_total_memory(X: Any) -> int:
-    """Bytes of the GPU on which blocks of X are worked on; 0 if it is the host."""
+    """Return the bytes of the GPU that processes blocks of X; 0 for the host."""
     gpu = gpu_of(X)
     return 0 if gpu is None else gpu_memory(gpu).total
 
 
 @contextmanager
 def advise_when_full() -> Iterator[None]:
-    """A block of code in which memory that torch cannot get is an error with advice."""
+    """Turn torch's errors about memory into `OverMemory`, which has advice."""
     try:
         yield
-    except RuntimeError as error:  # torch's error is one; torch may not be loaded
+    except RuntimeError as error:  # torch raises its subclasses; torch may be absent
         if "can't allocate memory" in str(error):
             raise OverMemory(
                 f"tensors do not fit into memory ({str(error).partition(': ')[2]})",

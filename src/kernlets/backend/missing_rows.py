@@ -1,4 +1,4 @@
-"""Rows without gaps, for what cannot work with them, wherever the rows are."""
+"""Replace missing entries (NaN) by means, for algorithms that need complete rows."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .weights import Weights
 
 
 def all_in_memory(X: Any) -> bool:
-    """Whether all rows are in memory, so that they can be filled in over each other."""
+    """Whether all rows are in memory, so that they can be imputed from each other."""
     return not (is_blocks(X) or is_lazy_or_dask(X))
 
 
 def mean_filled_rows(X: Any, weights: Weights = None) -> Any:
-    """X with the means of the columns in place of what is unknown.
+    """Return X with the means of the columns in place of missing entries.
 
-    For k-means and other ways to choose first atoms. What follows learns from what was
-    observed only. A feature that was never observed is 0 in all rows.
+    k-means and other ways to choose the first atoms need complete rows. The learning
+    that follows uses observed entries only. A feature that was never observed is 0.
     """
     if isinstance(X, CountedBlocks) and X.has_missing:
         means = column_means(X)
@@ -39,7 +39,7 @@ def mean_filled_rows(X: Any, weights: Weights = None) -> Any:
 
 
 def count_blocks(X: Any) -> CountedBlocks:
-    """Blocks that can be read again, after a pass that counts their rows."""
+    """Count the rows of blocks in one pass, and look for missing entries."""
     n, p, is_missing = 0, 0, False
     for block in X:
         n, p, is_missing = (
@@ -51,7 +51,7 @@ def count_blocks(X: Any) -> CountedBlocks:
 
 
 def any_missing(X: Any) -> bool:
-    """Whether anything is unknown of samples in memory, or of rows on disk."""
+    """Whether samples in memory, or rows on disk, have missing entries."""
     return _any_block_has_missing(X) if is_lazy(X) and X.ndim == 2 else has_missing(X)
 
 

@@ -1,4 +1,4 @@
-"""How one block of rows is read, checked, and given back; who watches is told.
+"""Read and check one block of rows, release its pages, and report progress.
 
 The loops over blocks are in `block_loop.py`.
 """
@@ -21,7 +21,7 @@ from .scale import all_finite
 Result = TypeVar("Result")
 
 PAGE = mmap.PAGESIZE
-CHECKED_ENTRIES = 2**22  # that are looked at together
+CHECKED_ENTRIES = 2**22  # numbers that are checked for infinity at a time
 _report: ContextVar[Callable[[int], Any] | None] = ContextVar("watch", default=None)
 _CAN_RELEASE = hasattr(mmap.mmap, "madvise") and hasattr(mmap, "MADV_DONTNEED")
 
@@ -31,13 +31,13 @@ class HostRows(np.memmap):
 
 
 class MemmapWithMissing(np.memmap):
-    """A memory map whose NaN mean unknown; all others are refused as they are read."""
+    """A memory map in which NaN means missing; other memory maps may have no NaN."""
 
 
 def read_rows(X: Array, rows: slice | np.ndarray) -> Array:
-    """One block in floating point; a block from disk is checked as it is read.
+    """Read a block as floating-point numbers; a block from disk is checked for NaN.
 
-    Samples that are not rows of numbers (row numbers, strings) stay as they are.
+    Samples that are not rows of numbers (row numbers, strings) are not converted.
     """
     if X.ndim == 1:
         return X[rows]
@@ -51,7 +51,7 @@ def read_rows(X: Array, rows: slice | np.ndarray) -> Array:
 
 
 def empty_rows(X: Any) -> Array:  # (0, p)
-    """An array without rows, of the kind that the blocks of X are."""
+    """Return an array without rows with the library, dtype and device of X's blocks."""
     if is_dask(X):
         return to_device(np.empty((0, *X.shape[1:]), X.dtype))
     return read_rows(X, slice(0, 0))
@@ -60,7 +60,7 @@ def empty_rows(X: Any) -> Array:  # (0, p)
 def refuse_infinite(
     block: Array, rows: slice | np.ndarray | None = None, allow_nan: bool = False
 ) -> None:
-    """Raise if a block, read from these rows where they are known, is not finite."""
+    """Raise if a block is not finite; the error names the rows if they are given."""
     numbers = block.data if sparse.issparse(block) else block
     if all_finite(numbers) or (allow_nan and not _any_infinite(numbers)):
         return
@@ -76,7 +76,7 @@ def refuse_infinite(
 
 
 def _any_infinite(numbers: Array) -> bool:
-    """Whether there is an infinity, without a mask as large as the numbers."""
+    """Whether there is an infinity, tested without a mask as large as the numbers."""
     xp, step = (
         namespace(numbers),
         max(1, CHECKED_ENTRIES // max(1, *numbers.shape[1:], 1)),
@@ -86,9 +86,9 @@ def _any_infinite(numbers: Array) -> bool:
 
 
 def apply_rows(f: Callable[[Array], Result], X: Array, rows: Any) -> Result:
-    """f of one block; pages of a memory map are given back after use."""
+    """Apply f to one block, and release the pages of a memory map after use."""
     report = _report.get()
-    token = _report.set(None)  # rows count once, not again inside f
+    token = _report.set(None)  # loops inside f must not report these rows again
     try:
         result = f(read_rows(X, rows))
     finally:
@@ -101,7 +101,7 @@ def apply_rows(f: Callable[[Array], Result], X: Array, rows: Any) -> Result:
 
 @contextmanager
 def report_rows_to(report: Callable[[int], Any]) -> Iterator[None]:
-    """Call `watch` with the number of rows each time a loop has processed some."""
+    """Call `report` with a number of rows whenever a loop inside has processed them."""
     token = _report.set(report)
     try:
         yield
@@ -110,17 +110,17 @@ def report_rows_to(report: Callable[[int], Any]) -> Iterator[None]:
 
 
 def report_rows(n: int) -> None:
-    """Report n rows that were processed elsewhere to the watcher, if there is one."""
+    """Report n rows that were processed without `apply_rows`, e.g. on a cluster."""
     report = _report.get()
     if report is not None:
         report(n)
 
 
 def release_pages(X: Any, rows: slice | np.ndarray) -> None:
-    """Give the pages of rows of a memory map back, so that memory in use stays small.
+    """Release the pages of rows of a memory map, so that memory in use stays small.
 
-    They are read again from the file, or from the system's cache, when needed. A
-    private copy (mode "c") may hold changes that are nowhere else, and is left alone.
+    The system reads them again from the file or its cache when they are needed. A
+    private copy (mode "c") is not released, because it may have unsaved changes.
     """
     if not (_CAN_RELEASE and isinstance(X, np.memmap) and X.flags.c_contiguous):
         return

@@ -1,4 +1,4 @@
-"""Names of training rows: the index of a dataframe, or rows of a file."""
+"""Store and look up names of training rows: a dataframe's index, or rows of a file."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .pipelines import steps_of
 from .text import printable
 
 ROW_NAMES = "row_names_"
-"""Where a fitted estimator has the names of its training rows, if they have names."""
-LARGEST = 2**53  # whole numbers beyond it are stored as text
+"""Attribute of a fitted estimator with the names of its training rows, if any."""
+LARGEST = 2**53  # larger whole numbers are stored as text
 
 
 def note_row_names(estimator: Any, X: Any) -> None:
     """Store the index of a dataframe that an estimator was fitted to.
 
-    Rows that are counted from 0 on need no names.
+    An index 0, 1, 2, ... is not stored.
     """
     set_row_names(estimator, index_names(X))
 
@@ -30,7 +30,7 @@ def set_row_names(estimator: Any, names: np.ndarray | None) -> None:
 
 
 def index_names(X: Any) -> np.ndarray | None:  # (n,)
-    """The index of pandas, as whole numbers or text; None for other rows."""
+    """Return the index of a pandas object as whole numbers or text; else None."""
     if type(X).__module__.partition(".")[0] != "pandas" or not hasattr(X, "iloc"):
         return None
     index = X.index
@@ -41,13 +41,13 @@ def index_names(X: Any) -> np.ndarray | None:  # (n,)
 
 
 def row_names(model: Any) -> np.ndarray | None:  # (n,)
-    """Names of the rows that a model was fitted to: those that a step was given."""
+    """Return the names of a model's training rows, from the first step with names."""
     candidates = (getattr(step, ROW_NAMES, None) for step in steps_of(model))
     return next((names for names in candidates if names is not None), None)
 
 
 def row_name(names: np.ndarray | None, row: int) -> Any:
-    """The name of a training row; None where it has none, as later rows of a stream."""
+    """Return the name of a training row, or None if it has none."""
     if names is None or row >= len(names):
         return None
     name = names[row]

@@ -1,10 +1,10 @@
-"""The block loops over rows in arrays, memory maps, streams and clusters.
+"""Loop over blocks of rows in arrays, memory maps, streams and Dask arrays.
 
 `map_rows` and `sum_rows` are the only two loops over row blocks in the library;
-`row_batches` gives the mini-batches of a stream, each a source of rows for them.
+`row_batches` cuts any source into mini-batches, and each of them is a source again.
 A source of rows is an array, a memory map, `LazyRows`, an iterable of blocks of rows,
-or a Dask array. The loops themselves are in `block_loop.py`, for Dask in
-`dask_rows.py`.
+or a Dask array. `block_loop.py` has the loops themselves, `dask_rows.py` those for
+Dask.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from .threads import is_inside, marked_inside
 
 Result = TypeVar("Result")
 
-PROBE_ROWS = 2048  # rows on which an error is estimated
-MAPPED_BYTES = 2**21  # bytes that a system may map around a row of a file that is read
+PROBE_ROWS = 2048  # errors are estimated on at most 2048 rows
+MAPPED_BYTES = 2**21  # bytes of a file that are mapped around each row read
 
 
 def is_blocks(X: Any) -> bool:
@@ -57,21 +57,21 @@ def is_blocks(X: Any) -> bool:
 
 
 def is_one_array(X: Any) -> bool:
-    """Whether X is one array, in memory or on disk: no blocks, and not on a cluster."""
+    """Whether X is one array in memory or on disk, neither blocks nor a Dask array."""
     return not (is_blocks(X) or is_dask(X))
 
 
 def no_blocks_error() -> ValueError:
-    """The error for an iterable that ends at once."""
+    """Return the error for an iterable that has no blocks."""
     return ValueError("X is an iterable without blocks: pass at least one")
 
 
 def count_rows(X: Any) -> int | None:
-    """The number of rows, None if it is not known without reading them."""
+    """Return the number of rows, or None if they must be read to be counted."""
     if is_blocks(X):
         return getattr(X, "n_rows", None)
     n = X.shape[0]
-    # of a Dask dataframe from the files it is read from
+    # the length of a Dask dataframe is computed from its files
     return int(n) if isinstance(n, Integral) else len(X)
 
 
@@ -108,7 +108,7 @@ class Blocks:
 
 
 class CountedBlocks(Blocks):
-    """Blocks whose rows have numbers, because they were counted in a pass."""
+    """Blocks whose rows were counted in a pass, so that rows can be taken by number."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class CountedBlocks(Blocks):
         self.shape, self.has_missing = shape, has_missing
 
     def take(self, row_numbers: np.ndarray) -> Array:
-        """The rows with these numbers, gathered in a pass that ends after the last."""
+        """Gather the rows with these numbers in one pass, which ends after the last."""
         order = np.argsort(row_numbers, kind="stable")
         sorted_numbers, selected_blocks, first = row_numbers[order], [], 0
         for block in self:
@@ -144,24 +144,24 @@ class CountedBlocks(Blocks):
 
 
 def iter_blocks(X: Any, row_bytes: int) -> Iterator[Array]:
-    """Row blocks of any source, as floating-point arrays."""
+    """Yield the blocks of rows of any source as floating-point arrays."""
     for array in _arrays_of(X):
         for rows in block_slices(array.shape[0], row_bytes, array):
             yield read_rows(array, rows)
 
 
 def _arrays_of(X: Any) -> Iterable[Array]:
-    """Blocks of a stream, chunks of a Dask array brought here, or X itself."""
+    """Return the blocks of a stream, the computed chunks of Dask, or [X]."""
     if is_dask(X):
         return map(to_device, map(dask_rows().compute, X.blocks))
     return _read_ahead(X) if is_blocks(X) else [X]
 
 
 def row_batches(X: Any, n_rows: int) -> Iterator[Array]:
-    """Consecutive batches of `n_rows` rows of any source, the last one shorter.
+    """Yield consecutive batches of `n_rows` rows, the last of which may be shorter.
 
-    They do not depend on the blocks in which the rows come. Rows of a memory map are
-    not read here.
+    The batches do not depend on the blocks in which the rows come. Rows of a memory map
+    are not read here.
     """
     for array in _regroup_blocks(X, n_rows) if is_blocks(X) else [X]:
         for begin in range(0, array.shape[0], n_rows):
@@ -170,14 +170,14 @@ def row_batches(X: Any, n_rows: int) -> Iterator[Array]:
 
 
 def slice_rows(X: Any, rows: slice) -> Any:
-    """Consecutive rows, of the same kind as X and not read here."""
+    """Return consecutive rows as the same kind of source as X, without reading them."""
     if is_dask(X):
         return dask_rows().slice_rows(X, rows)
     return X.part(rows) if isinstance(X, LazyRows) else X[rows]
 
 
 def _regroup_blocks(blocks: Iterable[Array], n_rows: int) -> Iterator[Array]:
-    """The same rows in blocks of multiples of `n_rows`, but for the last block."""
+    """Yield the rows in blocks of multiples of `n_rows`; the last may be different."""
     pending: list[Array] = []
     for block in _read_ahead(blocks):
         pending.append(block)
@@ -192,15 +192,16 @@ def _regroup_blocks(blocks: Iterable[Array], n_rows: int) -> Iterator[Array]:
 
 
 def as_source(X: Any) -> Any:
-    """X if it is an array in memory, sparse or elsewhere, otherwise an array of it."""
+    """Convert lists and dataframes to arrays; return other X unchanged."""
     is_source = is_array(X) or sparse.issparse(X) or is_lazy_or_dask(X)
     return X if is_source else np.asarray(X)
 
 
 def host_rows(X: Any, error: str) -> Any:
-    """Rows for scikit-learn, dense or CSR, or a ValueError if they are not in memory.
+    """Return rows that scikit-learn accepts, dense or sparse, on the host.
 
-    Tensors are copied to the host.
+    Tensors are copied to the host. Rows that are not in memory are refused with a
+    ValueError that has this text.
     """
     if sparse.issparse(X):
         return X
@@ -210,7 +211,7 @@ def host_rows(X: Any, error: str) -> Any:
 
 
 def row_diagonal(X: Any) -> Array:  # (n,)
-    """The diagonal of a square matrix, which may be read block by block."""
+    """Return the diagonal of a square matrix, which may be read block by block."""
     if not isinstance(X, LazyRows) and not is_dask(X):
         return X.diagonal()
 
@@ -223,9 +224,9 @@ def row_diagonal(X: Any) -> Array:  # (n,)
 
 
 def first_block(X: Any) -> tuple[Array, Any]:
-    """The first block of rows, and a source of all rows; for one array, both are X.
+    """Return the first block and a source of all rows; for one array, both are X.
 
-    A source that can be read only once is continued; others start again.
+    An iterator that can be read only once gets its first block back.
     """
     if not is_blocks(X):
         return X, X
@@ -237,14 +238,14 @@ def first_block(X: Any) -> tuple[Array, Any]:
 
 
 def apply_to_source(f: Callable[[Any], Any], X: Any) -> Any:
-    """f of one array, or of each block of an iterable as it is read."""
+    """Apply f to one array, or to each block of an iterable as it is read."""
     return apply_to_blocks(f, X) if is_blocks(X) else f(X)
 
 
 def load_row_subset(X: Any, row_numbers: np.ndarray) -> tuple[Any, Array]:
-    """An array in memory, and the places in it of the rows with these numbers.
+    """Return an array in memory and the indices in it of the rows with these numbers.
 
-    If X is elsewhere, only these rows are read.
+    The array is X itself if X is in memory. Otherwise only these rows are read.
     """
     if not is_lazy_or_dask(X):
         return X, index_like(row_numbers, X)
@@ -253,29 +254,29 @@ def load_row_subset(X: Any, row_numbers: np.ndarray) -> tuple[Any, Array]:
 
 
 def select_rows(X: Any, row_numbers: np.ndarray) -> Any:
-    """The rows with these numbers; those of a large array on disk stay there."""
+    """Select rows by number; the rows of a large array on disk are not read."""
     if is_lazy(X) and X.nbytes > memory_limit(X) // 4:
-        # all rows between the first and the last one of a block are mapped
+        # reading a block maps all rows between its first and its last one
         return LazyRows(X, None, X.nbytes // len(row_numbers), row_numbers)
     return X[index_like(row_numbers, X)]
 
 
 def load_values(values: Any) -> Any:
-    """Values in memory: those on a cluster are computed, and `LazyRows` are read."""
+    """Bring values into memory: compute Dask arrays and read `LazyRows`."""
     if isinstance(values, LazyRows):
         return values[:]
     return values.compute() if is_dask(values) else values
 
 
 def comes_in_blocks(X: Any) -> bool:
-    """Whether rows can be had in blocks only: from an iterable, or on a cluster."""
+    """Whether X can only be read in blocks: it is an iterable or a Dask array."""
     return is_dask(X) or is_blocks(X)
 
 
 def fits_in_memory(X: Any, n_bytes: int) -> bool:
-    """Whether a learner may hold rows made from X that need this memory.
+    """Whether a learner may store `n_bytes` that it computes from the rows of X.
 
-    Those made from rows in memory it holds in any case.
+    It always may if X is in memory itself, and never if X comes in blocks.
     """
     if comes_in_blocks(X):
         return False
@@ -283,13 +284,13 @@ def fits_in_memory(X: Any, n_bytes: int) -> bool:
 
 
 def refuse_nan_on_disk(X: Any) -> None:
-    """Refuse NaN in rows on disk, for those who use them without reading blocks."""
+    """Refuse NaN in rows on disk, for callers that do not read them in blocks."""
     if is_lazy(X):
         map_blocks(lambda block: None, X, 8 * X.shape[1])
 
 
 def with_selectable_columns(X: Any, caller: str) -> Any:
-    """X in a form whose columns can be selected: `LazyRows` are read."""
+    """Read `LazyRows` into memory, because only arrays can be indexed by columns."""
     if not isinstance(X, LazyRows):
         return X
     check_memory(X, caller)
@@ -299,7 +300,7 @@ def with_selectable_columns(X: Any, caller: str) -> Any:
 def shuffled_batches(
     X: Any, n_rows: int, rng: np.random.Generator
 ) -> Iterator[Array]:
-    """Batches of rows of an array in random order; blocks in their own order."""
+    """Yield batches of an array in random order, and of blocks in the given order."""
     if is_blocks(X):
         yield from row_batches(X, n_rows)
         return
@@ -310,32 +311,32 @@ def shuffled_batches(
 
 
 def n_rows_in_memory(X: Any, share: int) -> int:
-    """The number of rows that fit into this part of memory; all if X is on the host."""
+    """Return how many rows fit into 1/share of memory; all if X is in host memory."""
     if not is_lazy(X) and gpu_of(X) is None:
         return X.shape[0]
     return memory_limit(X) // (share * 8 * X.shape[1])
 
 
 def evenly_spaced_sample(X: Any, n_rows: int) -> Any:
-    """Up to `n_rows` evenly spaced rows in memory; all of X if it has no more."""
+    """Read up to `n_rows` evenly spaced rows into memory."""
     if n_rows >= X.shape[0] and not is_lazy(X):
         return X
     return take_rows(X, evenly_spaced_rows(X.shape[0], n_rows))
 
 
 def sample_objects(X: Any) -> Any:
-    """X, or up to 2048 evenly spaced samples of a Dask array of objects."""
+    """Read up to 2048 evenly spaced samples if X is a Dask array of objects."""
     on_cluster = is_dask(X) and X.ndim == 1
     return take_rows(X, evenly_spaced_rows(X.shape[0])) if on_cluster else X
 
 
 def row_width(X: Any) -> int:
-    """The numbers in a row; 1 for samples that are not rows of numbers."""
+    """Return the number of columns, or 1 for samples that are not rows of numbers."""
     return X.shape[1] if X.ndim > 1 else 1
 
 
 def concatenate_blocks(blocks: list[Array]) -> Array:
-    """Blocks of rows as one array in memory."""
+    """Concatenate blocks of rows in one array in memory."""
     if len(blocks) == 1:
         return blocks[0]
     float_blocks = [read_rows(block, slice(0, block.shape[0])) for block in blocks]
@@ -343,7 +344,7 @@ def concatenate_blocks(blocks: list[Array]) -> Array:
 
 
 def _read_ahead(blocks: Iterable[Array]) -> Iterator[Array]:
-    """The same blocks; the next one is read while one is processed."""
+    """Yield the blocks, and read the next one while the caller processes one."""
     iterator = iter(blocks)
     context, inside = contextvars.copy_context(), is_inside()
     with ThreadPoolExecutor(1, thread_name_prefix="kernlets-reader") as executor:
@@ -359,7 +360,7 @@ def _read_ahead(blocks: Iterable[Array]) -> Iterator[Array]:
 
 
 def take_rows(X: Any, row_numbers: np.ndarray) -> Array:
-    """The rows with these numbers, in memory and in floating point."""
+    """Read the rows with these numbers into memory as floating-point numbers."""
     if is_dask(X):
         return dask_rows().take_rows(X, row_numbers)
     if isinstance(X, CountedBlocks):
@@ -371,14 +372,14 @@ def take_rows(X: Any, row_numbers: np.ndarray) -> Array:
 
 
 def evenly_spaced_rows(n: int, m: int = PROBE_ROWS) -> np.ndarray:
-    """At most m row numbers, evenly spread over 0..n-1."""
+    """Return at most m row numbers that are evenly spaced in 0..n-1."""
     return np.unique(np.linspace(0, n - 1, min(n, m)).round().astype(np.intp))
 
 
 def cache_rows(X: Any) -> AbstractContextManager[Any]:
-    """X, for a block in which its rows are read again and again.
+    """Return a context manager that gives X, for code that reads X repeatedly.
 
-    Of a Dask array, chunks then stay in the memory of the workers.
+    Within it the workers of a cluster cache the chunks of a Dask array.
     """
     if is_dask(X):
         return dask_rows().cache_rows(X)
@@ -386,11 +387,11 @@ def cache_rows(X: Any) -> AbstractContextManager[Any]:
 
 
 def map_rows(f: Callable[[Array], Array], X: Any, row_bytes: int) -> Any:
-    """f over blocks of rows, results stacked in one array.
+    """Apply f to blocks of rows and stack the results in one array.
 
     For an iterable of blocks the result is an iterable with one result per block, for
-    a Dask array another one. Where X is not in memory and the result is larger than
-    half of the memory option, it is `LazyRows`.
+    a Dask array it is a Dask array. If X is not in memory and the result is larger
+    than half of the memory option, it is `LazyRows`.
     """
     if is_dask(X):
         return dask_rows().map_rows(f, X, row_bytes)
@@ -406,14 +407,14 @@ def map_rows(f: Callable[[Array], Array], X: Any, row_bytes: int) -> Any:
 
 
 def apply_to_rows(f: Callable[[Any], Any], values: Any, row_bytes: int = 64) -> Any:
-    """f of values that belong to rows: at once in memory, else as `map_rows` does."""
+    """Apply f to all values in memory at once, and to others as `map_rows` does."""
     if is_blocks(values) or is_lazy_or_dask(values):
         return map_rows(f, values, row_bytes)
     return f(values)
 
 
 def apply_to_blocks(f: Callable[[Array], Any], X: Iterable[Array]) -> Iterable[Any]:
-    """f of each block of an iterable, which can be read again if X can."""
+    """Apply f to each block; the result can be read repeatedly if X can."""
     return map(f, X) if isinstance(X, Iterator) else Blocks(lambda: map(f, X))
 
 
@@ -424,10 +425,10 @@ def sum_rows(
     numbered: bool = False,
     result_bytes: int = 0,
 ) -> Any:
-    """Σ f(block) over blocks of rows, added in the order of the rows.
+    """Return Σ f(block) over blocks of rows, added in the order of the rows.
 
-    With `numbered`, Σ f(block, number of its first row). The size of a result,
-    `result_bytes`, should be given if it is large.
+    With `numbered` f gets the number of the first row of the block as a second
+    argument. Pass the size of a result, `result_bytes`, if it is large.
     """
     if is_dask(X):
         return dask_rows().sum_rows(f, X, row_bytes, numbered)

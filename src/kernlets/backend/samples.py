@@ -1,8 +1,8 @@
-"""Samples that are not rows of numbers: series, bags, matrices, strings.
+"""Read and check samples that are not rows of numbers: series, bags, matrices, strings.
 
-Such samples travel as a one-dimensional array of objects, one entry for each sample,
-which can be cut into blocks and indexed like rows. The functions below read and check
-what users have; graphs are in `kernels.graphs`. See docs/structured.md.
+Such samples are stored in a one-dimensional array of objects, one entry for each
+sample, which can be cut into blocks and indexed like rows. `kernels.graphs` reads
+graphs. See docs/structured.md.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from ..core import Array
 from .arrays import is_array, is_dask, is_torch, to_numpy, working_dtype
 
-LARGEST = 1e100  # entry of a matrix
-ASYMMETRY = 1e-6  # relative difference of a matrix from its transpose
+LARGEST = 1e100  # matrices may have entries up to this number
+ASYMMETRY = 1e-6  # largest relative difference of a matrix from its transpose
 
 
 def is_objects(X: Any) -> bool:
@@ -25,7 +25,7 @@ def is_objects(X: Any) -> bool:
 
 
 def float_like(X: Array) -> Array:
-    """An array of the type in which samples of any kind are computed."""
+    """Return an array with the dtype in which samples of any kind are computed."""
     if not is_objects(X):
         return X
     first = X[0] if len(X) else None
@@ -34,7 +34,7 @@ def float_like(X: Array) -> Array:
 
 
 def as_sample_list(kind: str, X: Any) -> Any:
-    """X, if it has one entry for each sample; tensors are brought to the host."""
+    """Return X if it has one entry per sample, else raise; tensors go to the host."""
     if is_dask(X):
         raise TypeError(
             f"X is a Dask collection, but a kernel of {kind} takes samples in memory: "
@@ -49,7 +49,7 @@ def as_sample_list(kind: str, X: Any) -> Any:
 
 
 def object_array(samples: list[Any]) -> np.ndarray:  # (n,)
-    """A list as a one-dimensional array; NumPy would stack samples of equal shape."""
+    """Put samples in a one-dimensional array; NumPy would stack equal shapes."""
     array = np.empty(len(samples), dtype=object)
     for i, sample in enumerate(samples):
         array[i] = sample
@@ -57,7 +57,7 @@ def object_array(samples: list[Any]) -> np.ndarray:  # (n,)
 
 
 def convert_samples(samples: list[np.ndarray], dtype: np.dtype) -> list[np.ndarray]:
-    """Arrays of numbers in another type, or an error if it does not hold them."""
+    """Convert arrays of numbers to another type, or raise if they overflow in it."""
     with np.errstate(over="ignore"):
         converted = [sample.astype(dtype, copy=False) for sample in samples]
     for i, sample in enumerate(converted):
@@ -70,7 +70,7 @@ def convert_samples(samples: list[np.ndarray], dtype: np.dtype) -> list[np.ndarr
 
 
 def as_series(X: Any) -> list[np.ndarray]:  # of (T, c)
-    """Time series, each (steps, channels) of finite numbers.
+    """Read time series, each (steps, channels) of finite numbers.
 
     X is a list of arrays (T,) or (T, c), or an array (n, T) or (n, T, c); NaN at the
     end of a series is padding and is cut off.
@@ -79,7 +79,7 @@ def as_series(X: Any) -> list[np.ndarray]:  # of (T, c)
 
 
 def as_bags(X: Any) -> list[np.ndarray]:  # of (k, p)
-    """Bags of vectors, each (vectors, features) of finite numbers."""
+    """Read bags of vectors, each (vectors, features) of finite numbers."""
     return _points(X, "bag", "vectors", "features")
 
 
@@ -91,7 +91,8 @@ def _points(
     for i, points in enumerate(arrays):
         if not points.size:
             raise ValueError(
-                f"{sample_name} {i} is empty: leave it out, it has no {row_name} to compare"
+                f"{sample_name} {i} is empty: leave it out, it has no {row_name} to "
+                "compare"
             )
         if not np.isfinite(points).all():
             raise ValueError(
@@ -100,7 +101,8 @@ def _points(
             )
         if points.shape[1] != arrays[0].shape[1]:
             raise ValueError(
-                f"{sample_name} {i} has {points.shape[1]} {column_name}, but {sample_name} 0 has "
+                f"{sample_name} {i} has {points.shape[1]} {column_name}, but "
+                f"{sample_name} 0 has "
                 f"{arrays[0].shape[1]}: samples are arrays ({row_name}, {column_name})"
             )
     return _of_one_type(arrays)
@@ -117,7 +119,7 @@ def _one_array(sample: Any, name: str) -> np.ndarray:  # (T, c)
 
 
 def _numbers(sample: Any, name: str) -> np.ndarray:
-    """A sample as an array of real numbers."""
+    """Convert a sample to an array of real numbers."""
     try:
         array = to_numpy(sample) if is_array(sample) else np.asarray(sample)
         return np.ascontiguousarray(array, dtype=working_dtype(array.dtype))
@@ -129,7 +131,7 @@ def _numbers(sample: Any, name: str) -> np.ndarray:
 
 
 def _without_padding(points: np.ndarray) -> np.ndarray:  # (T, c)
-    """The steps up to the last one that is not NaN in all channels."""
+    """Drop the steps at the end that are NaN in all channels."""
     if not len(points) or not np.isnan(points[-1]).all():
         return points
     observed_steps = np.flatnonzero(~np.isnan(points).all(axis=1))
@@ -137,14 +139,14 @@ def _without_padding(points: np.ndarray) -> np.ndarray:  # (T, c)
 
 
 def _of_one_type(arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """Arrays in float64 unless all are in float32."""
+    """Convert arrays of different types to float64."""
     if len({array.dtype for array in arrays}) < 2:
         return arrays
     return [array.astype(np.float64, copy=False) for array in arrays]
 
 
 def as_matrices(X: Any) -> list[np.ndarray]:  # of (d, d)
-    """Symmetric matrices of one size."""
+    """Read symmetric matrices of one size."""
     matrices = [_numbers(sample, f"matrix {i}") for i, sample in enumerate(X)]
     for i, matrix in enumerate(matrices):
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
@@ -168,14 +170,15 @@ def as_matrices(X: Any) -> list[np.ndarray]:  # of (d, d)
         asymmetry = np.abs(matrix - matrix.T).max()
         if asymmetry > ASYMMETRY * largest:
             raise ValueError(
-                f"matrix {i} is not symmetric, entries differ by up to {asymmetry:.2g}: "
+                f"matrix {i} is not symmetric, entries differ by up to "
+                f"{asymmetry:.2g}: "
                 "use (A + A.T) / 2 if that is meant"
             )
     return _of_one_type(matrices)
 
 
 def as_strings(X: Any) -> list[str]:
-    """Strings, or sequences of symbols that are joined to one.
+    """Read strings, or sequences of symbols, which are joined to strings.
 
     Symbols that are whole numbers from 0 on stand for the characters of these numbers.
     """

@@ -1,4 +1,4 @@
-"""Rows that may be dense or CSR, for code that need not know which."""
+"""Functions that accept both dense and CSR rows."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .weights import Weights, weights_of_rows
 
 
 def as_dense(X: Array) -> Array:
-    """X as a dense array; dense arrays are returned unchanged."""
+    """Convert X to a dense array; dense arrays are returned unchanged."""
     return X.toarray() if sparse.issparse(X) else X
 
 
 def stored_entries(X: Array) -> Array:
-    """The stored numbers: all of a dense array, explicit ones of a sparse matrix."""
+    """Return all numbers of a dense array, or the stored ones of a sparse matrix."""
     return X.data if sparse.issparse(X) else X
 
 
 def float_rows(X: Any, accept_sparse: bool, caller: str, name: str) -> Array:
-    """X as an array or CSR matrix of floating-point numbers."""
+    """Convert X to an array or CSR matrix of floating-point numbers."""
     if sparse.issparse(X):
         if accept_sparse:
             return as_float(X.tocsr())
@@ -35,7 +35,7 @@ def float_rows(X: Any, accept_sparse: bool, caller: str, name: str) -> Array:
 
 
 def refuse_sparse(error: str, *arrays: Array) -> None:
-    """A TypeError with this text if one of the arrays is sparse."""
+    """Raise a TypeError with this text if one of the arrays is sparse."""
     if any(map(sparse.issparse, arrays)):
         raise TypeError(error)
 
@@ -53,7 +53,7 @@ def centre_rows(X: Array, Y: Array) -> tuple[Array, Array]:
 
 
 def row_lengths(X: Array) -> Array:  # (n,)
-    """Euclidean norms of the rows, which neither overflow nor vanish."""
+    """Return the Euclidean norms of the rows without overflow or underflow."""
     if not sparse.issparse(X):
         return lengths(X)
     scale = power_of_two(abs(X).max(axis=1).toarray().ravel())
@@ -61,21 +61,21 @@ def row_lengths(X: Array) -> Array:  # (n,)
 
 
 def scaled_rows(X: Array, factors: Array) -> Array:  # (n, p), (n,) -> (n, p)
-    """Each row times its factor."""
+    """Multiply each row by its factor."""
     if sparse.issparse(X):
         return sparse.csr_array(X).multiply(factors[:, None]).tocsr()
     return X * factors[:, None]
 
 
 def column_sums(X: Array) -> np.ndarray:  # (n, p) -> (p,)
-    """Sums over the rows, in float64 on the host."""
+    """Return the sums of the columns in float64 on the host."""
     total = X.sum(0) if sparse.issparse(X) else double(X).sum(0)
     flat = np.asarray(to_numpy(total) if is_array(total) else total).ravel()
     return flat.astype(np.float64)
 
 
 def stack_rows(first: Array, second: Array) -> Array:
-    """Rows, or samples of any kind, one set below the other."""
+    """Stack two sets of rows, or of samples of any kind, below each other."""
     if sparse.issparse(second):
         return sparse.vstack([first, second], format="csr")
     if is_torch(second):
@@ -84,7 +84,7 @@ def stack_rows(first: Array, second: Array) -> Array:
 
 
 def variance(X: Array, weights: Weights = None) -> float:
-    """Variance of all entries of X, exactly 0 when they are all equal.
+    """Return the variance of all entries of X, exactly 0 if they are all equal.
 
     A row of weight w counts as w rows.
     """
@@ -103,7 +103,7 @@ def variance(X: Array, weights: Weights = None) -> float:
             shifted = double(block) - origin
             sums = row_weights @ shifted, row_weights @ (shifted * shifted)
             return np.array([float(weighted_sum.sum()) for weighted_sum in sums])
-        if is_torch(block):  # of rows on a GPU, or that go there block by block
+        if is_torch(block):  # rows on a GPU, or moved there block by block
             shifted = double(block) - origin
             return np.array([float(shifted.sum()), float((shifted * shifted).sum())])
         shifted = np.subtract(block, origin, dtype=np.float64)
@@ -118,13 +118,13 @@ def variance(X: Array, weights: Weights = None) -> float:
 
 
 def _weighted_count(X: Array, weights: Weights) -> float:
-    """How many rows those of X count for."""
+    """Return the sum of the weights of the rows."""
     return X.shape[0] if weights is None else float(weights.sum())
 
 
 def _sparse_variance(X: Any, weights: Weights) -> float:
     values, size = X.data.astype(np.float64), _weighted_count(X, weights) * X.shape[1]
-    if values.size == X.shape[0] * X.shape[1]:  # all are stored: any origin will do
+    if values.size == X.shape[0] * X.shape[1]:  # no zero is implicit: shift
         values -= values[0]
     entry_weights = 1.0 if weights is None else np.repeat(weights, np.diff(X.indptr))
     with np.errstate(over="ignore", invalid="ignore"):

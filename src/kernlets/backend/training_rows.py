@@ -1,4 +1,4 @@
-"""Training rows that come in blocks: checked as they are read, some of them first."""
+"""Check training rows, and read the first rows of a stream to draw atoms from."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..core import Array
 from .rows import Blocks, concatenate_blocks, is_blocks, no_blocks_error
 from .validation import check_rows
 
-MANY_ROWS = 2000  # rows of a stream to start from; default: a quarter as many atoms
+MANY_ROWS = 2000  # first rows of a stream if the number of atoms is not given
 
 
 def training_rows(learner: Any, X: Any) -> tuple[Any, Array]:
-    """X, checked, as array or blocks, and rows to draw first atoms from."""
+    """Return X, checked, as array or blocks, and rows to draw the first atoms from."""
     if is_blocks(X):
         learner._check_blocks()
         return check_blocks(learner, X)
@@ -24,7 +24,7 @@ def training_rows(learner: Any, X: Any) -> tuple[Any, Array]:
 
 
 def check_blocks(learner: Any, X: Any) -> tuple[Blocks, Array]:
-    """Blocks that are checked as they are read, and rows to draw first atoms from."""
+    """Return blocks that are checked when read, and rows to draw the atoms from."""
     _refuse_single_use(X, learner.max_iter)
     is_single_use = isinstance(X, Iterator)
     first_blocks = _first_blocks(X, _n_first_rows(learner))
@@ -37,7 +37,7 @@ def check_blocks(learner: Any, X: Any) -> tuple[Blocks, Array]:
 
     def checked_blocks() -> Iterator[Array]:
         blocks = chain(first_blocks, X) if is_single_use else X
-        like = first_rows[:0]  # later blocks may come as another type
+        like = first_rows[:0]  # later blocks are converted to this type
         check_arguments: dict[str, Any] = {
             "like": like,
             "allow_nan": learner._streams_gaps,
@@ -61,7 +61,7 @@ def _refuse_single_use(X: Any, max_iter: int) -> None:
 
 
 def _check_first_blocks(learner: Any, blocks: list[Any]) -> list[Array]:
-    """Check the first blocks of a stream; convert all to the type of the first."""
+    """Check the first blocks of a stream, and convert all to the type of the first."""
     check_arguments = {"allow_nan": learner._streams_gaps}
     first_block = check_rows(learner, blocks[0], reset=True, **check_arguments)
     other_blocks = (
@@ -72,14 +72,14 @@ def _check_first_blocks(learner: Any, blocks: list[Any]) -> list[Array]:
 
 
 def _n_first_rows(learner: Any) -> int:
-    """Number of rows of a stream to choose the first atoms from."""
+    """Return how many rows of a stream to choose the first atoms from."""
     if learner.n_components is None:
         return MANY_ROWS if isinstance(learner.init, str) else 1
     return 2 * int(learner.n_components)  # some rows may be zero
 
 
 def _first_blocks(blocks: Iterable[Array], n_rows: int) -> list[Array]:
-    """The first blocks, until they have at least `n_rows` rows or the stream ends."""
+    """Read blocks until they have at least `n_rows` rows or the stream ends."""
     first_blocks, n_read = [], 0
     for block in blocks:
         first_blocks.append(block)

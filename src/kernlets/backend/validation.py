@@ -1,8 +1,8 @@
-"""Checks the input of estimators: rows of numbers, checked once.
+"""Check the input of estimators once, and convert it to rows of numbers.
 
-After `check_rows` no algorithm sees anything but rows in their `working_dtype`
-(`arrays.py`), whatever the container: rows on disk or on a cluster that are stored in
-another type become a source that converts them as they are read.
+`check_rows` returns rows in their `working_dtype` (`arrays.py`), whatever the
+container: rows on disk or on a cluster that are stored in another type become a source
+that converts them when they are read.
 """
 
 from __future__ import annotations
@@ -60,22 +60,21 @@ def check_rows(
     like: Array | None = None,
     allow_nan: bool = False,
 ) -> Array:
-    """X as a finite two-dimensional floating-point array, or an error with advice.
+    """Convert X to a finite two-dimensional floating-point array, or raise with advice.
 
-    With `allow_nan` an entry of dense rows may be NaN, which means unknown, and masked
-    entries of `numpy.ma` arrays become NaN; infinities are refused all the same.
+    With `allow_nan` an entry of dense rows may be NaN, which means missing, and masked
+    entries of `numpy.ma` arrays become NaN. Infinities are always refused.
 
-    Memory maps of floating-point numbers are not read here: their blocks are checked
-    as they are used. With `by_blocks` the same holds for `LazyRows`, which memory maps
-    of other numbers become, and with `lazy` for Dask arrays as well; without it rows
-    are read, and Dask arrays refused. With `whole` rows on disk that are more than the
-    memory option are refused.
+    Memory maps of floating-point numbers are not read here, because their blocks are
+    checked when they are read. With `by_blocks` the same holds for `LazyRows`, to which
+    memory maps of other numbers are converted, and with `lazy` also for Dask arrays.
+    Without them `LazyRows` are read, and Dask arrays refused. With `whole` rows on disk
+    that need more than the memory option are refused.
 
-    The rows are brought to the library, device and dtype of `like`, an array of the
-    fitted model that they are for. Without it they stay where they are, or go to the
-    device in the options.
+    The rows are converted to the library, device and dtype of `like`, an array of the
+    fitted model. Without it they go to the device in the options, if there is one.
 
-    Rows that were `handed_down` are not checked again.
+    Inside `trust_checked_rows` its rows are not checked again.
     """
     if X is _trusted_rows.get() and is_array(X) and not is_lazy(X):
         check_features(estimator, _check_shape(X, ensure_min_samples), reset)
@@ -97,7 +96,7 @@ def check_rows(
         X = as_float(X) if is_tensor else _stored_rows(X, like, allow_nan)
     else:
         _refuse_no_columns(X)
-        # infinity is refused
+        # numbers that overflow here are refused as infinite
         finite = "allow-nan" if allow_nan else True
         with np.errstate(over="ignore", invalid="ignore"), advise_on_nan(estimator):
             X = validate_data(
@@ -110,7 +109,7 @@ def check_rows(
                 ensure_all_finite=False if for_gpu else finite,
             )
     if allow_nan and sparse.issparse(X):
-        refuse_infinite(X)  # a sparse row has zeros, and nothing that is unknown
+        refuse_infinite(X)  # sparse rows may have no missing entries
     is_unread_lazy = isinstance(X, LazyRows) and not (lazy or by_blocks)
     if is_unread_lazy or whole:
         check_memory(X, type(estimator).__name__)
@@ -122,7 +121,7 @@ def check_rows(
 
 
 def _refuse_no_columns(X: Any) -> None:
-    """The error of scikit-learn, which does not get that far with a frame."""
+    """Raise scikit-learn's error, which scikit-learn itself raises only for arrays."""
     shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) == 2 and shape[1] == 0:
         raise ValueError(
@@ -133,10 +132,10 @@ def _refuse_no_columns(X: Any) -> None:
 
 @contextmanager
 def trust_checked_rows(X: Any) -> Iterator[Any]:
-    """X, which `check_rows` has returned, for estimators that need not check it again.
+    """Let estimators inside accept X, a result of `check_rows`, without checking it.
 
-    They still compare the number of features. Only this very array is trusted, and
-    only while the block runs.
+    They still compare the number of features. Only this object is trusted, and only
+    inside the context.
     """
     token = _trusted_rows.set(X)
     try:
@@ -154,10 +153,10 @@ def check_source(
     like: Array | None = None,
     allow_nan: bool = False,
 ) -> Any:
-    """`check_rows` of any source: blocks are checked as they are read.
+    """Apply `check_rows` to any source; blocks are checked when they are read.
 
-    Blocks are converted like the model, or like the first of them. The result can be
-    read again if X can.
+    Blocks are converted to the type of the model, or of the first block. The result
+    can be read repeatedly if X can.
     """
     if not is_blocks(X):
         check_arguments: dict[str, Any] = {"accept_sparse": accept_sparse, "lazy": True}
@@ -181,7 +180,7 @@ def _check_blocks(
 
 
 def refuse_cluster(X: Any, error: str) -> None:
-    """A TypeError with this text if X is a Dask collection."""
+    """Raise a TypeError with this text if X is a Dask collection."""
     if is_dask(X):
         raise TypeError(error)
 
@@ -206,7 +205,7 @@ def _is_regular(X: Any) -> bool:
 
 @contextmanager
 def advise_on_nan(estimator: Any) -> Iterator[None]:
-    """What to do about NaN in a fit, where they are no obstacle to new rows."""
+    """Explain errors about NaN in a fit of an estimator that takes NaN in new rows."""
     try:
         yield
     except ValueError as error:
@@ -221,18 +220,18 @@ def advise_on_nan(estimator: Any) -> Iterator[None]:
 
 
 def _accepted_types(X: Any) -> Any:
-    """The types that scikit-learn leaves alone; the first is what others become."""
+    """Return the types that scikit-learn does not convert; the first is its target."""
     stored = stored_dtype(X)
     return FLOATS if stored is None else working_dtype(stored)
 
 
 def _stored_rows(X: Any, like: Array | None, allow_nan: bool) -> Any:
-    """Rows on disk, as they are or converted when they are read."""
+    """Return rows on disk unchanged, or as `LazyRows` that convert them when read."""
     if allow_nan and isinstance(X, np.memmap):
         X = X.view(MemmapWithMissing)
-    block = empty_rows(X)  # refuses what is not a number
+    block = empty_rows(X)  # raises if X has no numbers
     model_rows = block if like is None else like[:0]
-    # a memory map must not count as an array if its blocks are of another kind
+    # blocks may have another library or byte order than the memory map itself
     is_exact = isinstance(X, LazyRows) or _is_alike(block, X[:0])
     if is_exact and _is_alike(block, model_rows):
         return X
@@ -241,7 +240,7 @@ def _stored_rows(X: Any, like: Array | None, allow_nan: bool) -> Any:
 
 
 def _keep_large_on_host(X: Any, like: Array | None) -> Any:
-    """X; a large array for a GPU as rows whose blocks are moved one by one."""
+    """Return a large array as `HostRows`, whose blocks move to a GPU one by one."""
     device = _gpu_for(X, like)
     if device is None:
         return X
@@ -250,9 +249,9 @@ def _keep_large_on_host(X: Any, like: Array | None) -> Any:
 
 
 def _gpu_for(X: Any, like: Array | None) -> Any:
-    """The GPU to which a plain array of rows will be moved; None for all others.
+    """Return the GPU to which a NumPy array will be moved, or None.
 
-    It looks for NaN and infinity many times faster than the host.
+    The GPU then checks it for NaN and infinity, many times faster than the host.
     """
     device = options.device if like is None else gpu_of(like)
     is_plain = isinstance(X, np.ndarray) and X.dtype in FLOATS and not is_lazy(X)
@@ -269,7 +268,7 @@ def _is_alike(X: Array, like: Array) -> bool:
 def _convert_block(like: Array, allow_nan: bool, block: Array) -> Array:
     if _is_alike(block, like):
         return block
-    with np.errstate(over="ignore"):  # infinity is refused, with advice
+    with np.errstate(over="ignore"):  # infinity is refused below, with advice
         block = as_like(block, like)
     refuse_infinite(block, allow_nan=allow_nan)
     return block
@@ -278,11 +277,11 @@ def _convert_block(like: Array, allow_nan: bool, block: Array) -> Array:
 def _move_like_model(
     X: Any, like: Array | None, streamed: bool, allow_nan: bool
 ) -> Any:
-    """Rows in memory where the model is, or where the options say."""
+    """Move rows in memory to the device of the model, or of the options."""
     if like is None:
         return to_device(X, streamed)
     if is_lazy(X):
-        return X  # blocks are converted as they are read
+        return X  # blocks are converted when they are read
     if is_torch(like):
         if sparse.issparse(X):
             raise TypeError(
@@ -301,7 +300,7 @@ def _check_dask(
     lazy: bool,
     like: Array | None,
 ) -> Any:
-    """A Dask array of rows with known lengths; its blocks are checked as they are."""
+    """Convert X to a Dask array with known lengths; chunks are checked when read."""
     name = type(estimator).__name__
     if not lazy:
         raise TypeError(
@@ -322,7 +321,7 @@ def _check_dask(
 
 
 def read_samples(X: Any, parse: Callable[[Any], np.ndarray], lazy: bool) -> Any:
-    """`parse` of X; with `lazy`, of each part of a Dask collection where it is made."""
+    """Parse samples; with `lazy`, workers parse the partitions of Dask collections."""
     return dask_objects().as_objects(X, parse) if lazy and is_dask(X) else parse(X)
 
 
@@ -346,6 +345,6 @@ def _check_shape(X: Any, ensure_min_samples: int) -> Any:
 
 def check_features(estimator: Any, X: Any, reset: bool) -> None:
     """Store or compare the number of features, and their names if there are any."""
-    # the columns of a Dask dataframe; the width of an array
+    # a Dask dataframe has names of columns, an array only their number
     features = X._meta if hasattr(X, "columns") else np.empty((1, *X.shape[1:]))
     validate_data(estimator, features, reset=reset, skip_check_array=True)

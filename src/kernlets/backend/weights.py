@@ -1,7 +1,7 @@
-"""Weights of samples: checked, scaled, and how rows are drawn by them.
+"""Check and scale weights of samples, and draw rows by their weights.
 
-A sample of weight w counts as w samples like it: 0 is as good as leaving it out, 2 as
-good as having it twice. None means that all weights are 1.
+A sample of weight w counts as w samples like it: one of weight 0 has no effect, and one
+of weight 2 has the effect of two. None means that all weights are 1.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .lazy_rows import is_lazy_or_dask
 from .rows import is_blocks
 
 Weights = np.ndarray | None  # (n,) float64
-MOST_NUMBERS = 10**7  # row numbers that `counted_rows` repeats
+MOST_NUMBERS = 10**7  # `row_numbers_by_weight` returns at most so many
 
 
 def check_weights(sample_weight: Any, X: Any) -> Weights:  # (n,)
-    """Weights of the rows of X as float64; None if all of them are 1."""
+    """Return the weights of the rows of X as float64, or None if all of them are 1."""
     if sample_weight is None:
         return None
     if is_blocks(X) or is_dask(X):
@@ -57,10 +57,10 @@ def _refuse_impossible(weights: np.ndarray) -> None:
 
 
 def nonzero_weight_rows(X: Any, weights: Weights) -> np.ndarray | None:
-    """Numbers of the rows to learn from; None for all of them.
+    """Return the numbers of the rows with a weight above 0, or None for all rows.
 
-    Rows of weight zero are left out of arrays in memory. Elsewhere they are read and
-    have no effect.
+    Rows of weight zero are dropped from arrays in memory only. On disk or on a cluster
+    they are read and have no effect.
     """
     if weights is None or weights.all() or is_lazy_or_dask(X):
         return None
@@ -68,7 +68,7 @@ def nonzero_weight_rows(X: Any, weights: Weights) -> np.ndarray | None:
 
 
 def drop_zero_weights(X: Any, weights: Weights) -> tuple[Any, Weights]:
-    """Rows in memory without those of weight zero."""
+    """Drop rows of weight zero from rows in memory."""
     rows = nonzero_weight_rows(X, weights)
     if rows is None or weights is None:
         return X, weights
@@ -79,9 +79,9 @@ def drop_zero_weights(X: Any, weights: Weights) -> tuple[Any, Weights]:
 
 
 def weights_as_counts(weights: Weights) -> Weights:
-    """The weights, divided by their mean if that is below 1.
+    """Divide the weights by their mean if it is below 1.
 
-    Uses of atoms are counted in samples, and weights that sum to 1 are no counts.
+    The use of atoms is counted in samples, and weights that sum to 1 are no counts.
     """
     if weights is None:
         return None
@@ -91,20 +91,21 @@ def weights_as_counts(weights: Weights) -> Weights:
 
 
 def are_whole(weights: np.ndarray) -> bool:
-    """Whether weights are numbers of samples."""
+    """Whether all weights are whole numbers."""
     return bool((weights == np.floor(weights)).all())
 
 
 def n_weighted_samples(weights: Weights, n: int) -> int:
-    """How many samples n rows count for."""
+    """Return how many samples n rows count for."""
     return n if weights is None else int(weights.sum())
 
 
 def draw_rows(n: int, m: int, rng: np.random.Generator, weights: Weights) -> np.ndarray:
-    """Numbers of m of n rows, drawn without putting back.
+    """Draw the numbers of m of n rows without replacement.
 
-    Of whole weights the draw is that from rows that are repeated in their places; so a
-    row may be drawn as often as it counts. Else the probability is the weight.
+    With whole weights the draw is the same as from repeated rows, so a row may be drawn
+    as often as its weight says. With other weights a row is drawn at most once, with a
+    probability proportional to its weight.
     """
     if weights is None:
         return rng.choice(n, m, replace=False)
@@ -115,15 +116,15 @@ def draw_rows(n: int, m: int, rng: np.random.Generator, weights: Weights) -> np.
 
 
 def n_drawable(weights: np.ndarray) -> int:
-    """How many rows `draw_rows` can draw."""
+    """Return how many rows `draw_rows` can draw."""
     return int(weights.sum() if are_whole(weights) else np.count_nonzero(weights))
 
 
 def row_numbers_by_weight(n: int, weights: Weights) -> np.ndarray:
-    """Row numbers, each as often as it counts, for statistics of a sample of rows.
+    """Repeat row numbers by their weights, for statistics of a sample of rows.
 
-    Of weights that are not whole or very large, numbers evenly spread over their sum
-    stand for all.
+    If weights are not whole or very large, the result has row numbers at evenly spaced
+    quantiles of the weights.
     """
     if weights is None:
         return np.arange(n)
@@ -139,15 +140,15 @@ def row_numbers_by_weight(n: int, weights: Weights) -> np.ndarray:
 def weights_of_rows(
     weights: Weights, first: int, n: int, like: Array
 ) -> Array | None:  # (n,)
-    """The weights of n rows from the first one on, in the type of `like`."""
+    """Return the weights of rows first..first+n in the type of `like`."""
     return None if weights is None else as_like(weights[first : first + n], like)
 
 
 def repeat_by_weight(n: int, sample_weight: Weights, caller: str) -> np.ndarray | None:
-    """Row numbers with each as often as its weight says; None for all once.
+    """Repeat row numbers by their whole weights; None means that all weights are 1.
 
-    For methods that take one sample after another, or compare samples with each other:
-    they are weighted in this way only.
+    Methods that take one sample after another, or compare samples with each other,
+    have no other way to use weights.
     """
     if sample_weight is None:
         return None
@@ -160,5 +161,5 @@ def repeat_by_weight(n: int, sample_weight: Weights, caller: str) -> np.ndarray 
 
 
 def weights_for_digest(weights: Weights) -> dict[str, np.ndarray]:
-    """The weights for a digest of what a fit depends on, if there are any."""
+    """Return the weights, if there are any, as an item of a digest of a fit's input."""
     return {} if weights is None else {"weights": weights}
