@@ -558,7 +558,7 @@ def test_command_line_on_a_cluster(X, y, parquet, tmp_path, monkeypatch):
     run("transform", there, data, *label, "-o", tmp_path / "local.npz")
     codes, local = (sparse.load_npz(tmp_path / f"{k}.npz") for k in ("codes", "local"))
     np.testing.assert_allclose(codes.toarray(), local.toarray(), atol=1e-12)
-    monkeypatch.setattr("kernlets.backend.dask_files.PATIENCE", 0.5)
+    monkeypatch.setattr("kernlets.backend.dask_files.CONNECT_TIMEOUT", 0.5)
     done = CliRunner().invoke(
         app, ["score", str(here), str(data), "--scheduler", "tcp://127.0.0.1:1"]
     )

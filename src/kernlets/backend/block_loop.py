@@ -27,7 +27,7 @@ from .threads import parallel
 Result = TypeVar("Result")
 
 BLOCK_ROWS = 512  # enough for matrix products, and few enough to feed all threads
-GPU_SHARE = 64  # a block and its results may take this fraction of a GPU's memory
+GPU_SHARE = 64  # a block and its results may take 1/64 of a GPU's memory
 READERS = 3  # blocks in work at once: some are read while a GPU works on one
 BLOCKS = 2 * READERS  # half of the GPU's memory limit is for sums and results
 
@@ -112,17 +112,17 @@ def block_slices(n: int, row_bytes: int, source: Any = None) -> list[slice]:
 def map_blocks(f: Callable[[Array], Result], X: Array, row_bytes: int) -> list[Result]:
     """Return [f(block)] for the blocks of one array; NumPy blocks run on threads."""
     plan = BlockPlan.of(row_bytes, X)
-    block_slices = plan.slices(X.shape[0]) or [slice(0, 0)]
-    return _run_blocks(lambda rows: apply_rows(f, X, rows), block_slices, X, plan)
+    row_slices = plan.slices(X.shape[0]) or [slice(0, 0)]
+    return _run_blocks(lambda rows: apply_rows(f, X, rows), row_slices, X, plan)
 
 
 def _run_blocks(
-    run: Callable[[slice], Result], block_slices: list[slice], X: Array, plan: BlockPlan
+    run: Callable[[slice], Result], row_slices: list[slice], X: Array, plan: BlockPlan
 ) -> list[Result]:
-    """Run blocks one after another for torch, which has its own threads."""
+    """Run blocks on threads, or one by one for torch, which has its own threads."""
     if is_torch(X):
-        return [run(rows) for rows in block_slices]
-    return parallel(run, block_slices, plan.at_once)
+        return [run(rows) for rows in row_slices]
+    return parallel(run, row_slices, plan.at_once)
 
 
 def stacked_rows(
@@ -136,7 +136,7 @@ def stacked_rows(
     stacked = _BlockStack(n)
 
     def run(block_slice: slice) -> None:
-        stacked.put(block_slice, apply_rows(f, X, _select_part(rows, block_slice)))
+        stacked.put(block_slice, apply_rows(f, X, _select_block(rows, block_slice)))
 
     plan = BlockPlan.of(row_bytes, X)
     _run_blocks(run, plan.slices(n) or [slice(0, 0)], X, plan)
@@ -147,7 +147,7 @@ def _n_rows(rows: np.ndarray | slice) -> int:
     return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
 
-def _select_part(
+def _select_block(
     rows: np.ndarray | slice | None, block_slice: slice
 ) -> slice | np.ndarray:
     """Return the rows of a block among selected rows (numbers, a slice, or all)."""
@@ -193,9 +193,9 @@ def sum_blocks(
     """Return Σ f(block) over the blocks of several arrays; see `rows.sum_rows`."""
 
     def compute_block(item: tuple[Array, slice, int]) -> Any:
-        result, rows, first = item
+        array, rows, first = item
         extra = (first + rows.start,) if numbered else ()
-        return apply_rows(lambda block: f(block, *extra), result, rows)
+        return apply_rows(lambda block: f(block, *extra), array, rows)
 
     total = None
     for group in _block_groups(arrays, row_bytes, result_bytes):

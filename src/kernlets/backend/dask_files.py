@@ -11,7 +11,7 @@ import dask.array as da
 import numpy as np
 
 CHUNK_BYTES = 64 * 2**20
-PATIENCE = 10.0  # seconds to wait for a scheduler
+CONNECT_TIMEOUT = 10.0  # seconds to wait for a scheduler
 
 
 def open_npy(path: Path) -> da.Array:  # (n, p)
@@ -46,9 +46,9 @@ def connect(scheduler: str) -> Iterator[Any]:
             yield client
         return
     try:
-        client = Client(scheduler, timeout=PATIENCE)
+        client = Client(scheduler, timeout=CONNECT_TIMEOUT)
     except (OSError, ValueError) as error:
-        reason = str(error) or f"no answer within {PATIENCE:g} s"
+        reason = str(error) or f"no answer within {CONNECT_TIMEOUT:g} s"
         raise ValueError(
             f"--scheduler {scheduler}: {reason}; give an address such as "
             "tcp://host:8786, or local"

@@ -30,7 +30,9 @@ def split_rows(X: da.Array, y: Any) -> tuple[np.ndarray, list[da.Array]]:
         choose_rows = delayed(_rows_with_label, pure=False)
     else:
         chunk_labels, choose_rows = labels, _rows_with_label
-        label_counts = [_count_labels(chunk_part, ()) for chunk_part in chunk_labels]
+        label_counts = [
+            _count_labels(labels_of_chunk, ()) for labels_of_chunk in chunk_labels
+        ]
     classes = label_classes([values for values, _ in label_counts])
     chunks, row_shape = source.X.to_delayed().ravel().tolist(), source.X.shape[1:]
     take_from_chunk = delayed(operator.getitem, pure=False)
@@ -68,11 +70,11 @@ def _rows_with_label(labels: np.ndarray, label: Any) -> np.ndarray:
 
 def weighted_accuracy(predicted: da.Array, y: Any, weights: Any = None) -> float:
     """Return the weighted share of rows whose predicted label is right."""
-    labels = _on_cluster(predicted, y, label_values)
+    labels = _align_with_rows(predicted, y, label_values)
     hits = da.map_blocks(_are_equal, predicted, labels, dtype=bool)
     if weights is None:
         return float(compute(hits.mean()))
-    weights = _on_cluster(predicted, weights, np.asarray)
+    weights = _align_with_rows(predicted, weights, np.asarray)
     return float(compute((hits * weights).sum() / weights.sum()))
 
 
@@ -80,7 +82,7 @@ def _are_equal(predicted: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return predicted == label_values(labels)
 
 
-def _on_cluster(
+def _align_with_rows(
     X: da.Array, values: Any, check: Callable[[Any], np.ndarray]
 ) -> da.Array:
     aligned = _cut_like_rows(X, values, check)

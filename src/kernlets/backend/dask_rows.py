@@ -96,7 +96,7 @@ def _mark_missing_allowed(chunk: np.ndarray, _: Any) -> np.ndarray:
     return np.asarray(chunk).view(ChunkWithMissing)
 
 
-def _check(chunk: np.ndarray, rows: slice | None = None) -> None:
+def _check_chunk(chunk: np.ndarray, rows: slice | None = None) -> None:
     if is_objects(chunk):
         return  # samples were checked when they were read
     refuse_infinite(chunk, rows, isinstance(chunk, ChunkWithMissing))
@@ -125,13 +125,13 @@ def _refuse_bag(X: Any) -> None:
 
 def map_rows(f: Callable[[Array], Array], X: da.Array, row_bytes: int) -> da.Array:
     """Apply f to the chunks lazily; the result is another Dask array."""
-    like = _on_host(f(to_device(_one_row(X))))
+    like = _to_host(f(to_device(_example_row(X))))
     job = pack(partial(_map_chunk, f, row_bytes))
     source = origin_of(X)
     return apply_maps(replace(source, maps=(*source.maps, job), sample=None), like)
 
 
-def _one_row(X: da.Array) -> np.ndarray:
+def _example_row(X: da.Array) -> np.ndarray:
     """Return a row of the shape and dtype of the rows of X."""
     if X.ndim > 1:
         return as_float(np.ones((1, X.shape[1]), X.dtype))
@@ -142,8 +142,8 @@ def _one_row(X: da.Array) -> np.ndarray:
 def _map_chunk(
     f: Callable[[Array], Array], row_bytes: int, chunk: np.ndarray, _: Any
 ) -> Array:
-    _check(chunk)
-    return _on_host(stacked_rows(f, _to_worker_device(chunk), row_bytes))
+    _check_chunk(chunk)
+    return _to_host(stacked_rows(f, _to_worker_device(chunk), row_bytes))
 
 
 def _to_worker_device(chunk: np.ndarray) -> Array:
@@ -153,7 +153,7 @@ def _to_worker_device(chunk: np.ndarray) -> Array:
     return chunk
 
 
-def _on_host(rows: Array) -> Array:
+def _to_host(rows: Array) -> Array:
     """Move rows to the host, because chunks of a Dask array are not tensors."""
     return to_numpy(rows) if is_torch(rows) else rows
 
@@ -179,7 +179,7 @@ def _sum_chunk(
     chunk: np.ndarray,
     span: tuple[int, int],
 ) -> Any:
-    _check(chunk, slice(*span))
+    _check_chunk(chunk, slice(*span))
 
     def apply_numbered(block: Array, number: int) -> Any:
         return f(block, span[0] + number)
@@ -211,7 +211,5 @@ def take_rows(X: da.Array, row_numbers: np.ndarray) -> Array:
 
 
 def _take_from_chunk(chunk: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    _check(chunk)
+    _check_chunk(chunk)
     return chunk[rows] if is_objects(chunk) else as_float(chunk[rows])
-
-

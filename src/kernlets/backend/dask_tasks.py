@@ -146,7 +146,7 @@ def sum_chunks(f: Callable[..., Any], X: da.Array, extras: Sequence[Any]) -> Any
     Chunks whose `extra` is None are left out.
     """
 
-    def work(runner: _ThreadRunner | _ClusterRunner) -> Any:
+    def add_in_tree(runner: _ThreadRunner | _ClusterRunner) -> Any:
         partial_sums = runner.submit_chunks(f, X, extras)
         while len(partial_sums) > 1:
             groups = [
@@ -156,7 +156,7 @@ def sum_chunks(f: Callable[..., Any], X: da.Array, extras: Sequence[Any]) -> Any
             partial_sums = [runner.submit(add_all, group) for group in groups]
         return runner.gather(partial_sums)[0] if partial_sums else None
 
-    return _run(work)
+    return _run(add_in_tree)
 
 
 def map_chunks(
@@ -380,5 +380,3 @@ def _recipes(X: da.Array) -> list[Packed]:
         keys = list(flatten(optimized.__dask_keys__()))
         notes.recipes = [Packed((cull(graph, [key])[0], key)) for key in keys]
     return notes.recipes
-
-

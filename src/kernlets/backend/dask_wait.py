@@ -109,11 +109,11 @@ class _WorkerWatch:
         if addresses:
             self._since = None
             return addresses
-        now = time.monotonic()
+        current_time = time.monotonic()
         if self._since is None:
-            self._since = now
+            self._since = current_time
             self._warn()
-        if self._timeout is not None and now - self._since >= self._timeout:
+        if self._timeout is not None and current_time - self._since >= self._timeout:
             raise RuntimeError(
                 f"the Dask cluster at {_address(self._client)} has had no workers for "
                 f"{self._timeout:g} s: start some (cluster.scale(2), dask worker "

@@ -56,11 +56,17 @@ def _from_objects(labels: np.ndarray) -> np.ndarray:
     """Convert objects that are numbers to an array of numbers."""
     values = labels.tolist()
     _refuse_mixtures(values)
-    return np.asarray(values) if values and _kind(values[0]) == "numbers" else labels
+    return (
+        np.asarray(values)
+        if values and _kind_of_label(values[0]) == "numbers"
+        else labels
+    )
 
 
 def _refuse_mixtures(values: list[Any]) -> None:
-    examples = {_kind(value): value for value in {type(v): v for v in values}.values()}
+    examples = {
+        _kind_of_label(value): value for value in {type(v): v for v in values}.values()
+    }
     is_nan = len(examples) > 1 and any(v != v for v in values if isinstance(v, float))
     if "nothing" in examples or is_nan:
         raise ValueError(
@@ -75,7 +81,7 @@ def _refuse_mixtures(values: list[Any]) -> None:
         )
 
 
-def _kind(value: Any) -> str:
+def _kind_of_label(value: Any) -> str:
     if type(value).__name__ in MISSING:
         return "nothing"
     if isinstance(value, str):

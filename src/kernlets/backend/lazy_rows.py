@@ -76,12 +76,14 @@ class LazyRows:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self[:], dtype=dtype)
 
-    def part(self, rows: slice) -> LazyRows:
+    def slice_rows(self, rows: slice) -> LazyRows:
         """Return consecutive rows without computing them."""
         if self._rows is None:
             source = self.source
             source_rows = (
-                source.part(rows) if isinstance(source, LazyRows) else source[rows]
+                source.slice_rows(rows)
+                if isinstance(source, LazyRows)
+                else source[rows]
             )
             return LazyRows(source_rows, self._f, self.row_bytes)
         return LazyRows(self.source, self._f, self.row_bytes, self._rows[rows])

@@ -20,7 +20,7 @@ def all_in_memory(X: Any) -> bool:
     return not (is_blocks(X) or is_lazy_or_dask(X))
 
 
-def mean_filled_rows(X: Any, weights: Weights = None) -> Any:
+def fill_rows_with_means(X: Any, weights: Weights = None) -> Any:
     """Return X with the means of the columns in place of missing entries.
 
     k-means and other ways to choose the first atoms need complete rows. The learning
@@ -28,11 +28,11 @@ def mean_filled_rows(X: Any, weights: Weights = None) -> Any:
     """
     if isinstance(X, CountedBlocks) and X.has_missing:
         means = column_means(X)
-        read_filled = partial(map, partial(_fill_with_means, means), X)
+        read_filled = partial(map, partial(_fill_block, means), X)
         return CountedBlocks(read_filled, X.shape, has_missing=False)
     if is_blocks(X) or not _any_block_has_missing(X):
         return X
-    fill = partial(_fill_with_means, column_means(X, weights))
+    fill = partial(_fill_block, column_means(X, weights))
     if is_lazy(X):
         return LazyRows(X, fill, 24 * X.shape[1])
     return map_rows(fill, X, 24 * X.shape[1])
@@ -63,5 +63,5 @@ def _missing_flag(block: Array) -> np.ndarray:
     return np.array(int(has_missing(block)))
 
 
-def _fill_with_means(means: Array, block: Array) -> Array:
+def _fill_block(means: Array, block: Array) -> Array:
     return fill_missing(block, as_like(means, block))

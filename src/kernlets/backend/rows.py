@@ -173,7 +173,7 @@ def slice_rows(X: Any, rows: slice) -> Any:
     """Return consecutive rows as the same kind of source as X, without reading them."""
     if is_dask(X):
         return dask_rows().slice_rows(X, rows)
-    return X.part(rows) if isinstance(X, LazyRows) else X[rows]
+    return X.slice_rows(rows) if isinstance(X, LazyRows) else X[rows]
 
 
 def _regroup_blocks(blocks: Iterable[Array], n_rows: int) -> Iterator[Array]:
@@ -330,7 +330,7 @@ def sample_objects(X: Any) -> Any:
     return take_rows(X, evenly_spaced_rows(X.shape[0])) if on_cluster else X
 
 
-def row_width(X: Any) -> int:
+def n_columns(X: Any) -> int:
     """Return the number of columns, or 1 for samples that are not rows of numbers."""
     return X.shape[1] if X.ndim > 1 else 1
 

@@ -75,19 +75,19 @@ def as_series(X: Any) -> list[np.ndarray]:  # of (T, c)
     X is a list of arrays (T,) or (T, c), or an array (n, T) or (n, T, c); NaN at the
     end of a series is padding and is cut off.
     """
-    return _points(X, "series", "steps", "channels")
+    return _read_point_sets(X, "series", "steps", "channels")
 
 
 def as_bags(X: Any) -> list[np.ndarray]:  # of (k, p)
     """Read bags of vectors, each (vectors, features) of finite numbers."""
-    return _points(X, "bag", "vectors", "features")
+    return _read_point_sets(X, "bag", "vectors", "features")
 
 
-def _points(
+def _read_point_sets(
     X: Any, sample_name: str, row_name: str, column_name: str
 ) -> list[np.ndarray]:
-    arrays = [_one_array(sample, f"{sample_name} {i}") for i, sample in enumerate(X)]
-    arrays = [_without_padding(points) for points in arrays]
+    arrays = [_as_points(sample, f"{sample_name} {i}") for i, sample in enumerate(X)]
+    arrays = [_drop_padding(points) for points in arrays]
     for i, points in enumerate(arrays):
         if not points.size:
             raise ValueError(
@@ -105,11 +105,11 @@ def _points(
                 f"{sample_name} 0 has "
                 f"{arrays[0].shape[1]}: samples are arrays ({row_name}, {column_name})"
             )
-    return _of_one_type(arrays)
+    return _to_common_dtype(arrays)
 
 
-def _one_array(sample: Any, name: str) -> np.ndarray:  # (T, c)
-    array = _numbers(sample, name)
+def _as_points(sample: Any, name: str) -> np.ndarray:  # (T, c)
+    array = _as_numbers(sample, name)
     if array.ndim not in (1, 2):
         raise ValueError(
             f"{name} has shape {array.shape}: it must have one axis, or two for "
@@ -118,7 +118,7 @@ def _one_array(sample: Any, name: str) -> np.ndarray:  # (T, c)
     return array[:, None] if array.ndim == 1 else array
 
 
-def _numbers(sample: Any, name: str) -> np.ndarray:
+def _as_numbers(sample: Any, name: str) -> np.ndarray:
     """Convert a sample to an array of real numbers."""
     try:
         array = to_numpy(sample) if is_array(sample) else np.asarray(sample)
@@ -130,7 +130,7 @@ def _numbers(sample: Any, name: str) -> np.ndarray:
         ) from None
 
 
-def _without_padding(points: np.ndarray) -> np.ndarray:  # (T, c)
+def _drop_padding(points: np.ndarray) -> np.ndarray:  # (T, c)
     """Drop the steps at the end that are NaN in all channels."""
     if not len(points) or not np.isnan(points[-1]).all():
         return points
@@ -138,7 +138,7 @@ def _without_padding(points: np.ndarray) -> np.ndarray:  # (T, c)
     return points[: observed_steps[-1] + 1 if len(observed_steps) else 0]
 
 
-def _of_one_type(arrays: list[np.ndarray]) -> list[np.ndarray]:
+def _to_common_dtype(arrays: list[np.ndarray]) -> list[np.ndarray]:
     """Convert arrays of different types to float64."""
     if len({array.dtype for array in arrays}) < 2:
         return arrays
@@ -147,7 +147,7 @@ def _of_one_type(arrays: list[np.ndarray]) -> list[np.ndarray]:
 
 def as_matrices(X: Any) -> list[np.ndarray]:  # of (d, d)
     """Read symmetric matrices of one size."""
-    matrices = [_numbers(sample, f"matrix {i}") for i, sample in enumerate(X)]
+    matrices = [_as_numbers(sample, f"matrix {i}") for i, sample in enumerate(X)]
     for i, matrix in enumerate(matrices):
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
             raise ValueError(
@@ -174,7 +174,7 @@ def as_matrices(X: Any) -> list[np.ndarray]:  # of (d, d)
                 f"{asymmetry:.2g}: "
                 "use (A + A.T) / 2 if that is meant"
             )
-    return _of_one_type(matrices)
+    return _to_common_dtype(matrices)
 
 
 def as_strings(X: Any) -> list[str]:
@@ -182,10 +182,10 @@ def as_strings(X: Any) -> list[str]:
 
     Symbols that are whole numbers from 0 on stand for the characters of these numbers.
     """
-    return [_one_string(sample, i) for i, sample in enumerate(X)]
+    return [_as_string(sample, i) for i, sample in enumerate(X)]
 
 
-def _one_string(sample: Any, i: int) -> str:
+def _as_string(sample: Any, i: int) -> str:
     if isinstance(sample, str):
         return str(sample)
     if isinstance(sample, bytes):

@@ -93,7 +93,7 @@ def check_rows(
     is_tensor, for_gpu = is_torch(X), _gpu_for(X, like) is not None
     if is_tensor or is_lazy(X):
         check_features(estimator, _check_shape(X, ensure_min_samples), reset)
-        X = as_float(X) if is_tensor else _stored_rows(X, like, allow_nan)
+        X = as_float(X) if is_tensor else _convert_when_read(X, like, allow_nan)
     else:
         _refuse_no_columns(X)
         # numbers that overflow here are refused as infinite
@@ -225,7 +225,7 @@ def _accepted_types(X: Any) -> Any:
     return FLOATS if stored is None else working_dtype(stored)
 
 
-def _stored_rows(X: Any, like: Array | None, allow_nan: bool) -> Any:
+def _convert_when_read(X: Any, like: Array | None, allow_nan: bool) -> Any:
     """Return rows on disk unchanged, or as `LazyRows` that convert them when read."""
     if allow_nan and isinstance(X, np.memmap):
         X = X.view(MemmapWithMissing)

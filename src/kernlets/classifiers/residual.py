@@ -20,7 +20,7 @@ from ..backend.constraints import LEARNER
 from ..backend.estimator import Estimator
 from ..backend.labels import label_classes, label_values
 from ..backend.lazy_rows import n_parts_at_once
-from ..backend.missing_rows import all_in_memory, mean_filled_rows
+from ..backend.missing_rows import all_in_memory, fill_rows_with_means
 from ..backend.random import generator
 from ..backend.rows import (
     apply_to_blocks,
@@ -31,7 +31,7 @@ from ..backend.rows import (
     load_row_subset,
     load_values,
     map_rows,
-    row_width,
+    n_columns,
     with_selectable_columns,
 )
 from ..backend.scale import least_energy, quiet
@@ -316,7 +316,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         X = check_samples(self, X, kernel, lazy=True, like=like, allow_nan=True)
         if isinstance(kernel, Precomputed):  # each class takes columns of the matrix
             return self._residuals(with_selectable_columns(X, type(self).__name__))
-        return apply_to_rows(copy(self)._residuals, X, 4 * 8 * row_width(X))
+        return apply_to_rows(copy(self)._residuals, X, 4 * 8 * n_columns(X))
 
     def _residuals(self, X: Array) -> Array:  # (n, n_classes)
         by_matrix = isinstance(_fitted_kernel(self.learners_[0]), Precomputed)
@@ -516,7 +516,7 @@ def _n_usable(kernel: Kernel | None, X: Any, n_samples: int, weights: Weights) -
         return n_samples
     weights = weights_as_counts(weights)
     if kernel is None:
-        return Usable.find(mean_filled_rows(X, weights)).count(weights)
-    energies = load_values(map_rows(kernel.diag, X, 8 * row_width(X)))
+        return Usable.find(fill_rows_with_means(X, weights)).count(weights)
+    energies = load_values(map_rows(kernel.diag, X, 8 * n_columns(X)))
     usable = to_numpy(energies > 0)
     return int(usable.sum() if weights is None else weights[usable].sum())

@@ -22,7 +22,7 @@ from ..backend.arrays import (
 )
 from ..backend.lazy_rows import is_lazy_or_dask
 from ..backend.random import row_uniforms
-from ..backend.rows import row_width, sum_rows
+from ..backend.rows import n_columns, sum_rows
 from ..backend.scale import all_finite, power_of_two, quiet
 from ..backend.sparse_rows import column_sums
 from ..core import Array, Kernel
@@ -61,7 +61,7 @@ def draw_rows(
     weigh = weigh if numbered else partial(_ignore_number, weigh)
     if not is_lazy_or_dask(X):
         return draw(host_weights(weigh(X, 0)), m, rng, replace)
-    row_bytes = 4 * 8 * row_width(X)
+    row_bytes = 4 * 8 * n_columns(X)
     if replace:
         block_weights = sum_rows(
             partial(_weights_of_block, weigh), X, row_bytes, numbered=True

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..backend.arrays import is_dask, to_device
 from ..backend.codes import decoded
 from ..backend.constraints import StrOptions
-from ..backend.missing_rows import count_blocks, mean_filled_rows
+from ..backend.missing_rows import count_blocks, fill_rows_with_means
 from ..backend.random import generator
 from ..backend.rows import cache_rows
 from ..backend.training_rows import training_rows
@@ -114,7 +114,7 @@ class LinearAtoms(DictionaryLearner):
         self, X: Array, rng: np.random.Generator, weights: Weights = None
     ) -> ExplicitDictionary:
         """The dictionary before the first iteration."""
-        X = mean_filled_rows(X, weights)
+        X = fill_rows_with_means(X, weights)
         # rows of a memory map are still on the host here
         if self.n_components is None and not isinstance(self.init, str):
             return ExplicitDictionary(to_device(given_atoms(self.init, X)))
