@@ -95,9 +95,9 @@ def replace_incomplete_rows(X: Array, rows: np.ndarray) -> Array:  # (n, p)
     """
     is_complete = np.ones(X.shape[0], dtype=bool)
     is_complete[rows] = False
-    replaced = namespace(X).asarray(X, copy=True)
-    replaced[index_like(rows, X)] = X[int(is_complete.argmax())]
-    return replaced
+    block_of_complete_rows = namespace(X).asarray(X, copy=True)
+    block_of_complete_rows[index_like(rows, X)] = X[int(is_complete.argmax())]
+    return block_of_complete_rows
 
 
 def group_by_mask(observed: np.ndarray) -> list[MaskGroup]:  # (n, p)
@@ -106,11 +106,11 @@ def group_by_mask(observed: np.ndarray) -> list[MaskGroup]:  # (n, p)
     mask_keys = np.ascontiguousarray(bits).view(f"V{bits.shape[1]}")[:, 0]
     _, first_rows, group = np.unique(mask_keys, return_index=True, return_inverse=True)
     rows = _cut_at_lengths(np.argsort(group, kind="stable"), np.bincount(group))
-    feature_lists = (
+    features_and_counts = (
         np.nonzero(observed[first_rows])[1],
         observed[first_rows].sum(axis=1),
     )
-    return list(map(MaskGroup, rows, _cut_at_lengths(*feature_lists)))
+    return list(map(MaskGroup, rows, _cut_at_lengths(*features_and_counts)))
 
 
 def _cut_at_lengths(x: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:

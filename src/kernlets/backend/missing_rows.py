@@ -40,14 +40,14 @@ def fill_rows_with_means(X: Any, weights: Weights = None) -> Any:
 
 def count_blocks(X: Any) -> CountedBlocks:
     """Count the rows of blocks in one pass, and look for missing entries."""
-    n, p, is_missing = 0, 0, False
+    n, p, is_incomplete = 0, 0, False
     for block in X:
-        n, p, is_missing = (
+        n, p, is_incomplete = (
             n + block.shape[0],
             block.shape[1],
-            is_missing or has_missing(block),
+            is_incomplete or has_missing(block),
         )
-    return CountedBlocks(lambda: iter(X), (n, p), is_missing)
+    return CountedBlocks(lambda: iter(X), (n, p), is_incomplete)
 
 
 def any_missing(X: Any) -> bool:

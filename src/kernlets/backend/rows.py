@@ -91,8 +91,8 @@ class Blocks:
     >>> import numpy as np
     >>> from kernlets import MOD, Blocks
     >>> rng = np.random.default_rng(0)
-    >>> parts = [rng.standard_normal((100, 8)) for _ in range(3)]
-    >>> blocks = Blocks(lambda: iter(parts), n_rows=300)
+    >>> arrays = [rng.standard_normal((100, 8)) for _ in range(3)]
+    >>> blocks = Blocks(lambda: iter(arrays), n_rows=300)
     >>> MOD(10, random_state=0).fit(blocks).components_.shape
     (10, 8)
     """
