@@ -39,6 +39,7 @@ from .labels import (
 )
 
 NEARNESS = {"local": 0.005, "global": 0.5}  # default weight of the class means
+MOST_PASSES = 100_000  # of the lasso of new samples: atoms of a class are much alike
 
 
 class FDDLClassifier(ResidualVoting, CodingClassifier):
@@ -191,7 +192,8 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         first = class_atoms(X, labels, sizes, rng, cluster_atoms)
         parts = self._parts(X, np.bincount(labels), sizes, first)
         self._alternate(parts)
-        self.coder_ = Lasso(self.lambda1 / 2)  # its squared error is halved
+        half = self.lambda1 / 2  # the squared error of the coder is halved
+        self.coder_ = Lasso(half, max_iter=MOST_PASSES)
         self.class_means_ = _side_by_side([part.means for part in parts])
         return self
 
