@@ -219,7 +219,8 @@ def separate_classes(X, y):
 
 def learn_on_a_budget_in_float32(X, y):
     X = X.astype(np.float32)
-    BudgetKernelDL("poly:2", 20, budget=40, random_state=0).fit(X)
+    learner = BudgetKernelDL("poly:2", 20, budget=40, random_state=0)
+    learner.partial_fit(X[:500]).partial_fit(X[500:] if len(X) > 500 else X)
 
 
 def find_preimages_of_mixtures(X, y):
