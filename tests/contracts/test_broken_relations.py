@@ -256,3 +256,31 @@ def test_sound_estimators_break_none(relation, model, data):
         check(relation, model, data)
     except DoesNotApply as reason:
         pytest.skip(str(reason))
+
+
+class DrawsARow(Shift):
+    """Measures from a row that is the same with each of the first seeds."""
+
+    def __init__(self, random_state=0):
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        super().fit(X)
+        self.mean_ = X[0] if self.random_state < 30 else X[1]
+        return self
+
+
+def test_a_draw_that_few_seeds_show_is_no_break(data):
+    with pytest.raises(DoesNotApply, match="drawn by their places"):
+        check("fitted rows permuted", DrawsARow(), data)
+
+
+def test_equal_images_of_rows_are_a_tie(data):
+    """A sigmoid kernel is 1 or −1 for rows as large as these."""
+    data = relations.replace(data, X=1e7 * data.X, new=1e7 * data.new)
+    model = kernlets.SRCClassifier(kernel="sigmoid")
+    with pytest.raises(Broken):
+        check("fitted rows permuted", model, data)
+    data = relations.replace(data, allows_close_calls=True)
+    with pytest.raises(DoesNotApply, match="equal images"):
+        check("fitted rows permuted", model, data)

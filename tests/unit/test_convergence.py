@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso as PeerLasso
 
@@ -193,20 +193,59 @@ def test_a_number_of_iterations_without_a_tolerance_is_no_promise(X):
 
 
 def test_coherent_atoms_are_no_silent_failure():
-    """100 digits as atoms: 1000 passes are not enough, as for scikit-learn."""
+    """100 digits as atoms: 1000 passes are not enough; the default number is."""
     X = load_digits().data[:110]
     X = X / np.linalg.norm(X, axis=1, keepdims=True)
     dictionary, new = ExplicitDictionary(X[:100]), X[100:]
+    few = Lasso(0.01, max_iter=1000)
+    assert len(convergence_warnings(encode, dictionary, few, new)) == 1
     coder = Lasso(0.01)
-    assert len(convergence_warnings(encode, dictionary, coder, new)) == 1
-    longer = Lasso(0.01, max_iter=10**6)
-    assert not convergence_warnings(encode, dictionary, longer, new)
-    codes = encode(dictionary, longer, new).toarray()
+    assert not convergence_warnings(encode, dictionary, coder, new)
+    codes = encode(dictionary, coder, new).toarray()
     p = X.shape[1]
     peer = PeerLasso(0.01 / p, fit_intercept=False, max_iter=10**6, tol=1e-14)
     for x, code in zip(new, codes, strict=True):
         best = peer.fit(X[:100].T, x).coef_
         assert cost(x, X[:100], code) <= cost(x, X[:100], best) * (1 + 1e-4)
+
+
+def mask_errors_of_digits(X, y):
+    GrossErrorMask().fit(X[:900], y[:900]).transform(X[900:])
+
+
+def separate_classes(X, y):
+    FDDLClassifier(random_state=0).fit(X[::3], y[::3]).predict(X[1::3])
+
+
+def learn_on_a_budget_in_float32(X, y):
+    X = X.astype(np.float32)
+    learner = BudgetKernelDL("poly:2", 20, budget=40, random_state=0)
+    learner.partial_fit(X[:500]).partial_fit(X[500:] if len(X) > 500 else X)
+
+
+def find_preimages_of_mixtures(X, y):
+    coefs = np.random.default_rng(0).standard_normal((20, 60)) / 8
+    preimage.preimages(RBF(sigma=1.0), X[:60, :2], coefs)
+
+
+DEFAULTS = [
+    mask_errors_of_digits,
+    separate_classes,
+    learn_on_a_budget_in_float32,
+    find_preimages_of_mixtures,
+]
+
+
+@pytest.mark.parametrize("call", DEFAULTS, ids=lambda call: call.__name__)
+@pytest.mark.parametrize("load", [load_digits, load_iris])
+def test_defaults_are_enough_for_ordinary_rows(call, load):
+    X, y = load(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(X))[:1200]
+    X, y = X[order], y[order]
+    if load is load_iris and call is mask_errors_of_digits:
+        pytest.skip("it needs more features than there are samples of a class")
+    X = X / np.linalg.norm(X, axis=1, keepdims=True)
+    assert not convergence_warnings(call, X, y)
 
 
 def cost(x, atoms, code):

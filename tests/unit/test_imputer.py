@@ -79,7 +79,7 @@ def test_it_is_nearer_than_means_and_neighbours(rng):
 def test_learned_atoms_fill_in_images(rng, learner):
     X = load_digits().data[:300]
     holed = hidden(rng, X)
-    model = DictionaryImputer(learner, max_iter=2)
+    model = DictionaryImputer(learner)
     found = error(model.fit_transform(holed), X, holed)
     assert found < 0.7 * error(SimpleImputer().fit_transform(holed), X, holed)
 
@@ -142,7 +142,7 @@ def test_it_is_saved_and_loaded(rng, tmp_path):
     X = hidden(rng, rng.standard_normal((40, 4)))
     for model in (
         DictionaryImputer(add_indicator=True),
-        DictionaryImputer(KSVD(5, n_nonzero_coefs=2, random_state=0)),
+        DictionaryImputer(KSVD(5, n_nonzero_coefs=2, max_iter=100, random_state=0)),
     ):
         save(model.fit(X), tmp_path / "imputer")
         again = load(tmp_path / "imputer")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from kernlets import (
     RBF,
@@ -102,6 +105,13 @@ def test_even_degree_needs_a_non_negative_base(rng):
     assert found.distance.max() < 1e-3
 
 
+def some_flee(kernel):
+    """With slow tails and mixed signs some distances fall all the way to infinity."""
+    if isinstance(kernel, RationalQuadratic):
+        return pytest.warns(ConvergenceWarning, match="gradient' still moved")
+    return nullcontext()
+
+
 @pytest.mark.parametrize("kernel", [*KERNELS, Laplacian(0.3), Chi2()], ids=repr)
 @pytest.mark.parametrize("method", ["auto", *METHODS])
 def test_reported_distance_is_the_true_one(kernel, method, rng):
@@ -110,7 +120,8 @@ def test_reported_distance_is_the_true_one(kernel, method, rng):
             preimages(kernel, cloud(rng), np.eye(60), method)
         return
     anchors, coefs = cloud(rng, 12, 3), rng.standard_normal((4, 12))
-    found = preimages(kernel, anchors, coefs, method, max_iter=5)
+    with some_flee(kernel) if method in ("auto", "gradient") else nullcontext():
+        found = preimages(kernel, anchors, coefs, method)
     expected = [
         true_distance(kernel, anchors, a, x)
         for a, x in zip(coefs, found.points, strict=True)
@@ -123,7 +134,8 @@ def test_reported_distance_is_the_true_one(kernel, method, rng):
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_auto_is_never_worse_than_any_method(kernel, rng):
     anchors, coefs = cloud(rng), rng.standard_normal((20, 60)) / 8
-    auto = preimages(kernel, anchors, coefs)
+    with some_flee(kernel):
+        auto = preimages(kernel, anchors, coefs)
     for name, (applies, _) in METHODS.items():
         if applies(kernel) and name not in ITERATIVE:
             alone = preimages(kernel, anchors, coefs, name)
@@ -135,10 +147,11 @@ def test_auto_is_never_worse_than_any_method(kernel, rng):
 def test_iterations_never_move_away(method, rng):
     kernel, anchors, start = RBF(sigma=0.7), cloud(rng), cloud(rng, 30)
     coefs = rng.standard_normal((30, 60)) + 0.5
-    distances = [
-        preimages(kernel, anchors, coefs, method, start=start, max_iter=n).distance
-        for n in range(1, 8)
-    ]
+    how = kernel, anchors, coefs, method
+    with pytest.warns(ConvergenceWarning, match="still moved after max_iter"):
+        distances = [
+            preimages(*how, start=start, max_iter=n).distance for n in range(1, 8)
+        ]
     assert (np.diff(distances, axis=0) <= 1e-12).all()
     assert (distances[-1] < distances[0] - 1e-6).mean() > 0.8
 
@@ -148,8 +161,8 @@ def test_iterations_never_move_away(method, rng):
 def test_libraries_agree_and_keep_the_dtype(kernel, dtype, xp, rng):
     anchors = cloud(rng).astype(dtype)
     coefs = np.abs(rng.standard_normal((9, 60))).astype(dtype) / 60
-    here = preimages(kernel, anchors, coefs, max_iter=20)
-    there = preimages(kernel, xp.asarray(anchors), xp.asarray(coefs), max_iter=20)
+    here = preimages(kernel, anchors, coefs)
+    there = preimages(kernel, xp.asarray(anchors), xp.asarray(coefs))
     points = xp.to_numpy(there.points)
     assert points.dtype == here.points.dtype == dtype
     assert xp.to_numpy(there.distance).dtype == dtype

@@ -180,8 +180,15 @@ def lasso(
     """Codes that minimise ½ γᵀGγ − γᵀc + alpha‖γ‖₁, and which have converged."""
     _check_gram(gram, corr)
     solve = implementation("lasso", corr)
-    # below the rounding of the dtype descent never converges, and errors accumulate
-    return solve(gram, corr, alpha, positive, max_iter, max(tol, 4 * eps(corr)))
+    return solve(gram, corr, alpha, positive, max_iter, lasso_tol(tol, corr))
+
+
+def lasso_tol(tol: float, like: Array) -> float:
+    """The tolerance, or what coordinate descent reaches with the rounding of a dtype.
+
+    Below it steps never rest, and errors pile up.
+    """
+    return max(tol, 64 * eps(like))
 
 
 def l1_distances(X: Array, Y: Array) -> Array:  # (n, m)

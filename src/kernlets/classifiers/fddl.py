@@ -39,6 +39,7 @@ from .labels import (
 )
 
 DEFAULT_GAMMA = {"local": 0.005, "global": 0.5}  # default weight of the class means
+MAX_PASSES = 100_000  # of the lasso of new samples: atoms of a class are much alike
 
 
 class FDDLClassifier(ResidualVoting, CodingClassifier):
@@ -197,7 +198,8 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         first_atoms = class_atoms(X, labels, sizes, rng, cluster_atoms)
         problems = self._make_problems(X, np.bincount(labels), sizes, first_atoms)
         self._learn(problems)
-        self.coder_ = Lasso(self.lambda1 / 2)  # its squared error is halved
+        half_weight = self.lambda1 / 2  # the squared error of the coder is halved
+        self.coder_ = Lasso(half_weight, max_iter=MAX_PASSES)
         self.class_means_ = _join_means([problem.means for problem in problems])
         return self
 

@@ -3,8 +3,9 @@
 The code is stored in Numba's cache, the first folder that can be written to of these:
 that of the environment variable NUMBA_CACHE_DIR, ``__pycache__`` beside the loops, the
 user's cache folder. Containers with a read-only file system and services without a home
-have none; a disk can be full and a file damaged. Then a process compiles the loops for
-itself, which takes seconds and changes no result.
+have none, and a disk can be full. Then a process compiles the loops for itself, which
+takes seconds and changes no result. It does so once, too, where a file of the cache is
+damaged or of an earlier version, and replaces that file.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ class _Cache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
-        except Exception as error:  # a damaged pickle can raise anything
-            _warn(f"could not be loaded from {self.cache_path} ({error!r})")
+        except Exception:  # a damaged or outdated pickle can raise anything
+            self._replace_index()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -37,6 +38,13 @@ class _Cache(FunctionCache):
             super().save_overload(sig, data)
         except Exception as error:
             _warn(f"could not be stored in {self.cache_path} ({error!r})")
+
+    def _replace_index(self) -> None:
+        """Write an empty index, so that what is compiled now can be stored in it."""
+        try:
+            self.flush()
+        except Exception as error:
+            _warn(f"could not be loaded from {self.cache_path} ({error!r})")
 
 
 def _jit(function: Callable[..., Any], fastmath: set[str]) -> Callable[..., Any]:

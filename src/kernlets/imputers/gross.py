@@ -88,7 +88,7 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
         Share of the entries that count as correct when weights are computed.
     ridge : float, default=0.01
         Weight of the penalty on codes, relative to the mean energy of the atoms.
-    max_iter : int, default=15
+    max_iter : int, default=50
         Largest number of rounds.
     by_class : bool, default=True
         Whether rows are coded over the samples of each class alone, if `fit` gets
@@ -142,7 +142,7 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
         quantile: float = 0.6,
         ridge: float = 0.01,
         *,
-        max_iter: int = 15,
+        max_iter: int = 50,
         by_class: bool = True,
     ) -> None:
         self.quantile = quantile

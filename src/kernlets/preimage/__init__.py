@@ -66,7 +66,7 @@ def preimages(
     method: str = "auto",
     *,
     n_neighbors: int = 10,
-    max_iter: int = 100,
+    max_iter: int = 1000,
     ridge: float = 1e-3,
     start: Array | None = None,  # (m, p)
 ) -> Preimages:

@@ -23,11 +23,12 @@ class Lasso(SparseCoder):
         number of features, so its alpha is this value divided by that number.
     positive : bool, default=False
         Whether codes must be non-negative.
-    max_iter : int, default=1000
+    max_iter : int, default=10000
         Largest number of passes over the atoms. A ConvergenceWarning tells if it was
         too small for some samples.
     tol : float, default=1e-6
-        Stop when no coefficient moves by more than tol times the largest correlation.
+        Stop when no coefficient moves by more than tol times the largest correlation,
+        or for float32 by more than 8e-6 times.
 
     Examples
     --------
@@ -50,7 +51,7 @@ class Lasso(SparseCoder):
         alpha: float = 0.1,
         positive: bool = False,
         *,
-        max_iter: int = 1000,
+        max_iter: int = 10_000,
         tol: float = 1e-6,
     ) -> None:
         self.alpha = alpha

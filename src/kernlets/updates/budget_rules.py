@@ -292,7 +292,7 @@ def pursuit_of(coder: Any, like: Array) -> ops.BudgetPursuit:
     if isinstance(coder, OMP):
         n_nonzero, tol = coder.width(like.shape[1]), float(coder.tol or 0)
         return ops.BudgetPursuit(n_nonzero, 0.0, False, 0, tol)
-    tol = max(float(coder.tol), 4 * eps(like))
+    tol = ops.lasso_tol(float(coder.tol), like)
     return ops.BudgetPursuit(
         0, float(coder.alpha), bool(coder.positive), int(coder.max_iter), tol
     )
