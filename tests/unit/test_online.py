@@ -270,7 +270,8 @@ def test_partial_fit_by_blocks_is_fit_on_them(Learner, rng):
     X = samples(rng)
     blocks = [X[:100], X[100:150], X[150:]]
     params = {"n_components": 8, "n_nonzero_coefs": 2, "batch_size": 50}
-    fitted = Learner(**params, max_iter=1, random_state=0).fit(blocks)
+    # blocks that can be read again give first atoms from all rows; an iterator does not
+    fitted = Learner(**params, max_iter=1, random_state=0).fit(iter(blocks))
     streamed = Learner(**params, random_state=0)
     for block in blocks:
         streamed.partial_fit(block)
@@ -510,9 +511,10 @@ def test_kernel_stream_from_disk(Learner, tmp_path, rng):
         np.save(file, X[100 * i : 100 * (i + 1)])
     read = Blocks(lambda: map(np.load, files))
     features = NystroemMap("poly:2", X[:30], random_state=0)
-    learner = Learner(8, 2, batch_size=50, max_iter=1, random_state=0)
+    init = features.fit(X[:30]).transform(X[:8])
+    learner = Learner(8, 2, batch_size=50, max_iter=1, init=init, random_state=0)
     model = make_pipeline(features, learner).fit(read)
-    again = Learner(8, 2, batch_size=50, random_state=0)
+    again = Learner(8, 2, batch_size=50, init=init, random_state=0)
     for block in read:
         again.partial_fit(model[:-1].transform(block))
     np.testing.assert_allclose(model[-1].components_, again.components_, atol=1e-12)
