@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import kernlets
-from kernlets.backend.pipelines import takes_gaps
+from kernlets.backend.pipelines import takes_missing
 from kernlets.dictionaries import KernelDictionary
 from kernlets.registry import table
 
@@ -149,7 +149,7 @@ class Case:
         if not rows.matrix.is_valid and rows.held.name != "odd shape":
             call, text = self._call(method), rows.matrix.text
             unknown = "NaN" in text and "infinity" not in text and "complex" not in text
-            if unknown and takes_gaps(self.estimator):
+            if unknown and takes_missing(self.estimator):
                 return
             raise Wrong("NaN, infinity or complex accepted", call, text)
 

@@ -501,7 +501,7 @@ def _taken(found: Answers, rows: Any) -> Answers:
 def row_alone(model: Any, data: Data) -> None:
     """A row gets the same answer alone and among others, gaps or not."""
     fit = Fit(model, data)
-    if takes_gaps(model):
+    if takes_missing(model):
         data = replace(data, new=with_gaps(data))
     rows = range(min(5, len(data.new)))
 
@@ -512,7 +512,7 @@ def row_alone(model: Any, data: Data) -> None:
     compare(lambda d: _taken(fit(d), slice(len(rows))), alone, data)
 
 
-def takes_gaps(model: Any) -> bool:
+def takes_missing(model: Any) -> bool:
     return get_tags(model).input_tags.allow_nan
 
 
@@ -528,7 +528,7 @@ def with_gaps(data: Data) -> np.ndarray:
 
 def complete_rows_beside_gaps(model: Any, data: Data) -> None:
     """A row without NaN has the answer that it has if no other row has NaN."""
-    if not takes_gaps(model):
+    if not takes_missing(model):
         raise DoesNotApply("it takes no NaN")
     fit, complete = Fit(model, data), slice(None, None, 2)
 

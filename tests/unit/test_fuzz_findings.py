@@ -57,7 +57,7 @@ from kernlets import (
 )
 from kernlets.backend.estimator import Estimator
 from kernlets.backend.lazy_rows import LazyRows
-from kernlets.backend.pipelines import takes_gaps
+from kernlets.backend.pipelines import takes_missing
 from kernlets.backend.rows import load_values
 from kernlets.backend.sparse_rows import _sparse_variance
 from kernlets.backend.threads import parallel
@@ -170,9 +170,9 @@ def test_what_is_missing_is_filled_in_by_maps_and_imputers(rng, tmp_path):
         make_pipeline(UnitNorm(), ResidualClassifier(KSVD(5, 2, random_state=0))),
         KSADClassifier(random_state=0),
     ):
-        assert takes_gaps(model)
+        assert takes_missing(model)
         assert np.isfinite(model.fit(gaps, y).predict(gaps)).all()
-    assert not takes_gaps(make_pipeline(UnitNorm(), FourierMap(), KSVD()))
+    assert not takes_missing(make_pipeline(UnitNorm(), FourierMap(), KSVD()))
     np.save(tmp_path / "rows.npy", gaps)
     rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
     np.testing.assert_array_equal(model.predict(rows), model.predict(gaps))

@@ -28,17 +28,17 @@ def before_last(model: Any, X: Any) -> Any:
     return model[:-1].transform(X)
 
 
-def takes_gaps(model: Any) -> bool:
+def takes_missing(model: Any) -> bool:
     """Whether a model takes missing values; in a pipeline each step that gets them."""
     for step in steps_of(model):
         if not get_tags(step).input_tags.allow_nan:
             return False
-        if fills_gaps(step):
+        if fills_missing(step):
             return True
     return True
 
 
-def fills_gaps(step: Any) -> bool:
+def fills_missing(step: Any) -> bool:
     """Whether a step fills in missing values, as feature maps and imputers do."""
     is_imputer = type(step).__module__.startswith("sklearn.impute")
-    return is_imputer or getattr(step, "_fills_gaps", False)
+    return is_imputer or getattr(step, "_fills_missing", False)

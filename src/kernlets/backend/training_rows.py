@@ -40,7 +40,7 @@ def check_blocks(learner: Any, X: Any) -> tuple[Blocks, Array]:
         like = first_rows[:0]  # later blocks are converted to this type
         check_arguments: dict[str, Any] = {
             "like": like,
-            "allow_nan": learner._streams_gaps,
+            "allow_nan": learner._streams_missing,
         }
         return (
             check_rows(learner, block, streamed=True, **check_arguments)
@@ -62,7 +62,7 @@ def _refuse_single_use(X: Any, max_iter: int) -> None:
 
 def _check_first_blocks(learner: Any, blocks: list[Any]) -> list[Array]:
     """Check the first blocks of a stream, and convert all to the type of the first."""
-    check_arguments = {"allow_nan": learner._streams_gaps}
+    check_arguments = {"allow_nan": learner._streams_missing}
     first_block = check_rows(learner, blocks[0], reset=True, **check_arguments)
     other_blocks = (
         check_rows(learner, block, like=first_block[:0], **check_arguments)

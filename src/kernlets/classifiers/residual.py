@@ -51,7 +51,7 @@ from ..config import options
 from ..core import Array, Dictionary, Kernel, SparseCoder, SparseCodes
 from ..fields import Conditions, Declared, Indices, Many, Number, Part
 from ..kernels import Precomputed, resolve
-from ..kernels.check_samples import check_samples, describe_input, takes_gaps
+from ..kernels.check_samples import check_samples, describe_input, takes_missing
 from ..kernels.complete import completed_rows
 from ..kernels.definite import check_kernel
 from ..learners import KSVD
@@ -167,7 +167,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         learner = self._learner()
         kernel = kernel_of(learner)
         allow_nan = _learns_from_nan(learner) or (
-            takes_gaps(kernel) and all_in_memory(X)
+            takes_missing(kernel) and all_in_memory(X)
         )
         X = check_labelled_rows(self, X, kernel, allow_nan)
         weights = weights_as_counts(check_weights(sample_weight, X))
@@ -249,7 +249,7 @@ class ResidualClassifier(ResidualVoting, ClassifierMixin, Estimator):
         learner = self._learner()
         kernel = kernel_of(learner)
         is_first_call = not hasattr(self, "learners_")
-        nan_option = {"allow_nan": getattr(learner, "_streams_gaps", False)}
+        nan_option = {"allow_nan": getattr(learner, "_streams_missing", False)}
         X = check_samples(self, X, kernel, reset=is_first_call, **nan_option)
         X, y, weights, _ = _used_rows(X, y, check_weights(sample_weight, X))
         labels = check_labels(self, y, X.shape[0], min_classes=1)
@@ -452,7 +452,7 @@ def _n_weighted_rows(rows: np.ndarray, weights: Weights) -> int:
 
 def _learns_from_nan(learner: Any) -> bool:
     """Whether a learner accepts rows with missing values."""
-    return getattr(learner, "_learns_gaps", False)
+    return getattr(learner, "_learns_missing", False)
 
 
 def kernel_of(learner: Any) -> Kernel | None:

@@ -21,7 +21,7 @@ from sklearn.base import is_classifier, is_outlier_detector
 
 from ..backend.lazy_rows import COPIES
 from ..backend.masks import has_missing
-from ..backend.pipelines import last_step, steps_of, takes_gaps
+from ..backend.pipelines import last_step, steps_of, takes_missing
 from ..backend.row_names import set_row_names
 from ..backend.rows import comes_in_blocks, count_rows, fits_in_memory
 from ..backend.text import size_text
@@ -95,7 +95,7 @@ def fit_model(
     changes = suit_memory(model, train, recipe.method)
     if is_classifier(model) and isinstance(train.y, np.ndarray):
         _check_classes(source.name, train.y)
-    columns = _columns_of_rows(source.name, train, takes_gaps(model))
+    columns = _columns_of_rows(source.name, train, takes_missing(model))
     held_out, numbers = None, None
     if test is not None:
         labelled = is_classifier(model)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..backend.arrays import is_dask
 from ..backend.load_dask import dask_files
-from ..backend.pipelines import takes_gaps
+from ..backend.pipelines import takes_missing
 from ..backend.rows import count_rows, row_batches
 from ..config import options
 from ..datasets import DataFileError, Table, open_rows, read_table
@@ -49,7 +49,7 @@ class Columns(NamedTuple):
     @classmethod
     def of_model(cls, model: Any) -> Columns:
         """The columns that a model was fitted to."""
-        return cls(model.n_features_in_, feature_names(model), takes_gaps(model))
+        return cls(model.n_features_in_, feature_names(model), takes_missing(model))
 
     @classmethod
     def of_rows(cls, rows: Table, allow_missing: bool) -> Columns:

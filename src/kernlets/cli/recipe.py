@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from ..backend.arrays import to_numpy
 from ..backend.names import guess, similar
-from ..backend.pipelines import steps_of, takes_gaps
+from ..backend.pipelines import steps_of, takes_missing
 from ..backend.rows import evenly_spaced_rows, first_block, take_rows
 from ..backend.validation import check_rows
 from ..classifiers import AutoDictionaryClassifier, ResidualClassifier
@@ -101,7 +101,7 @@ class Recipe:
             if self._is_search
             else self._build_pipeline(labelled)
         )
-        if not has_missing or takes_gaps(model):
+        if not has_missing or takes_missing(model):
             return model
         return make_pipeline(DictionaryImputer(), *steps_of(model))
 

@@ -101,7 +101,7 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     [0.2, 0.4, 0.8]
     """
 
-    _fills_gaps = True  # `transform` returns no missing entries
+    _fills_missing = True  # `transform` returns no missing entries
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "learner": [LEARNER, None],
@@ -220,7 +220,7 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     def _by_learner(self, rows: np.ndarray) -> np.ndarray:
         """Fit a learner to the observed entries if it can, else to rows filled in."""
         learner = clone(self.learner)
-        if getattr(learner, "_learns_gaps", False):
+        if getattr(learner, "_learns_missing", False):
             objective = learner.fit(rows).history_["objective"]
             self.changes_, self.n_iter_ = np.abs(np.diff(objective)), learner.n_iter_
             is_small = self.changes_[-1:] <= self.tol * objective[-1]

@@ -50,7 +50,7 @@ def check_samples(
         by_blocks=by_blocks,
         whole=whole,
         like=like,
-        allow_nan=allow_nan and takes_gaps(kernel),
+        allow_nan=allow_nan and takes_missing(kernel),
     )
     if reset and isinstance(kernel, Precomputed) and X.shape[0] != X.shape[1]:
         raise ValueError(not_square(X))
@@ -80,7 +80,7 @@ def _check_objects(
     return samples
 
 
-def takes_gaps(kernel: Kernel | None) -> bool:
+def takes_missing(kernel: Kernel | None) -> bool:
     """Whether a kernel, or none for linear atoms, is defined on rows with NaN."""
     return kernel is None or kernel.restrictable
 
@@ -93,7 +93,7 @@ def describe_input(tags: Any, kernel: Kernel | None, allow_nan: bool = False) ->
     tags.input_tags.pairwise = isinstance(kernel, Precomputed)
     tags.input_tags.two_d_array = kernel is None or kernel.takes in ("rows", "any")
     tags.input_tags.sparse = getattr(kernel, "accept_sparse", False)
-    tags.input_tags.allow_nan = allow_nan and takes_gaps(kernel)
+    tags.input_tags.allow_nan = allow_nan and takes_missing(kernel)
     return tags
 
 

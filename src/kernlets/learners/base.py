@@ -30,7 +30,7 @@ from ..backend.validation import check_rows, refuse_cluster
 from ..core import Array, Dictionary, SparseCoder, SparseCodes
 from ..fields import Declared, History, Part, Size, Whole
 from ..kernels import resolve
-from ..kernels.check_samples import takes_gaps
+from ..kernels.check_samples import takes_missing
 from ..pursuits import BOTH, OMP, at_most_all, encode, resolve_coder
 from ..sklearn_base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
@@ -87,13 +87,13 @@ class DictionaryLearner(
     history_: dict[str, list[float]]
     n_iter_: int
 
-    _learns_gaps: ClassVar[bool] = False
+    _learns_missing: ClassVar[bool] = False
     """Whether rows to learn from may have missing values (NaN)."""
 
     @property
-    def _streams_gaps(self) -> bool:
+    def _streams_missing(self) -> bool:
         """Whether rows of a stream may have missing values (NaN)."""
-        return self._learns_gaps
+        return self._learns_missing
 
     def _check_blocks(self) -> None:
         """Refuse blocks of rows if this learner cannot learn from them."""
@@ -108,13 +108,13 @@ class DictionaryLearner(
     def _check_new_samples(self, X: Any) -> Array:
         """Check new samples and convert them to the type of the dictionary."""
         return check_rows(
-            self, X, lazy=True, like=self._model_array, allow_nan=self._takes_gaps
+            self, X, lazy=True, like=self._model_array, allow_nan=self._takes_missing
         )
 
     @property
-    def _takes_gaps(self) -> bool:
+    def _takes_missing(self) -> bool:
         """Whether new rows may have missing values (NaN)."""
-        return takes_gaps(getattr(self, "kernel_", None))
+        return takes_missing(getattr(self, "kernel_", None))
 
     @property
     def _model_array(self) -> Array:
@@ -212,7 +212,7 @@ class DictionaryLearner(
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         kernel = getattr(self, "kernel", None)
-        tags.input_tags.allow_nan = kernel is None or takes_gaps(resolve(kernel))
+        tags.input_tags.allow_nan = kernel is None or takes_missing(resolve(kernel))
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:

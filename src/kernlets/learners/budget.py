@@ -28,7 +28,7 @@ from ..core import Array, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
 from ..fields import Declared, Part, Whole, check
 from ..kernels import Precomputed, resolve
-from ..kernels.check_samples import check_samples, describe_input, takes_gaps
+from ..kernels.check_samples import check_samples, describe_input, takes_missing
 from ..kernels.complete import completed_rows, filled_over
 from ..kernels.definite import check_kernel
 from ..persistence.checkpoint import Checkpoint, fitting
@@ -209,8 +209,8 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         return check_samples(self, X, kernel, reset=True, allow_nan=all_in_memory(X))
 
     @property
-    def _streams_gaps(self) -> bool:
-        return takes_gaps(resolve(self.kernel))
+    def _streams_missing(self) -> bool:
+        return takes_missing(resolve(self.kernel))
 
     def partial_fit(
         self, X: Any, y: Any = None, sample_weight: Any = None
@@ -224,7 +224,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         self._validate_params()
         kernel, has_started = self._resolve_kernel(), hasattr(self, "stock_")
         like = self.stock_.coefs if has_started else None
-        missing_options: dict[str, Any] = {"allow_nan": self._streams_gaps}
+        missing_options: dict[str, Any] = {"allow_nan": self._streams_missing}
         X = check_samples(
             self, X, kernel, reset=not has_started, like=like, **missing_options
         )

@@ -42,7 +42,7 @@ class LinearAtoms(DictionaryLearner):
 
     init: Any
 
-    _learns_gaps = True
+    _learns_missing = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DictionaryLearner._parameter_constraints,
@@ -114,7 +114,7 @@ class LinearAtoms(DictionaryLearner):
     def _whole_rows(self, X: Any) -> Array:
         all_codes = self._needs_all_codes()
         lazy = self._works_from_sums() if is_dask(X) else not all_codes
-        missing_options = {"allow_nan": self._learns_gaps}
+        missing_options = {"allow_nan": self._learns_missing}
         return check_rows(
             self, X, reset=True, lazy=lazy, whole=all_codes, **missing_options
         )

@@ -43,7 +43,7 @@ from ..backend.weights import (
 from ..core import Array, AtomUpdate, Kernel, SparseCoder
 from ..dictionaries import KernelDictionary
 from ..kernels import Precomputed, resolve
-from ..kernels.check_samples import takes_gaps
+from ..kernels.check_samples import takes_missing
 from ..kernels.complete import completed_rows
 from ..kernels.definite import check_kernel
 from ..preimage.targets import clip_to_domain
@@ -226,7 +226,7 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         self._validate_params()
         kernel = resolve(self.kernel)
         self._check_combinations(kernel)
-        allow_missing = takes_gaps(kernel) and all_in_memory(X)
+        allow_missing = takes_missing(kernel) and all_in_memory(X)
         X = check_rows(self, X, reset=True, whole=True, allow_nan=allow_missing)
         weights = weights_as_counts(check_weights(sample_weight, X))
         X, weights = drop_zero_weights(X, weights)

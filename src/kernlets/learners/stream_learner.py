@@ -100,7 +100,7 @@ class StreamLearner(LinearAtoms):
         """
         self._validate_params()
         is_first_call = not hasattr(self, "n_features_in_")
-        missing_options = {"allow_nan": self._learns_gaps}
+        missing_options = {"allow_nan": self._learns_missing}
         X = check_rows(
             self, X, reset=is_first_call, like=self._stream_array, **missing_options
         )

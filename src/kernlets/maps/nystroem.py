@@ -128,7 +128,7 @@ class NystroemMap(LandmarkMap):
     (True, True)
     """
 
-    _fills_gaps = True  # nothing is missing in what it returns
+    _fills_missing = True  # nothing is missing in what it returns
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [Kernel, str, callable],

@@ -16,7 +16,7 @@ from ...backend.constraints import AT_LEAST_1, POSITIVE
 from ...backend.estimator import Estimator
 from ...backend.masks import has_missing
 from ...backend.missing_rows import all_in_memory
-from ...backend.pipelines import takes_gaps
+from ...backend.pipelines import takes_missing
 from ...backend.random import generator
 from ...backend.rows import map_rows
 from ...backend.validation import check_rows
@@ -299,7 +299,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         The pipeline works on the host; rows and results are on the model's device.
         """
         check_is_fitted(self)
-        allow_nan = takes_gaps(self.best_pipeline_)
+        allow_nan = takes_missing(self.best_pipeline_)
         X = check_rows(
             self, X, by_blocks=True, like=self.rows_like_, allow_nan=allow_nan
         )
