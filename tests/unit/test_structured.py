@@ -831,8 +831,8 @@ LONG = 10**5
     ids=repr,
 )
 def test_substrings_longer_than_all_strings_cost_nothing(kernel, monkeypatch):
-    count_calls(monkeypatch, strings, "chained", 10)
-    count_calls(monkeypatch, counting, "mixed", 10)
+    count_calls(monkeypatch, strings, "digest_sequences", 10)
+    count_calls(monkeypatch, counting, "digest_numbers", 10)
     texts = ["abab", "", "ba" * 50]
     np.testing.assert_array_equal(kernel(texts), np.zeros((3, 3)))
     np.testing.assert_array_equal(kernel.diag(texts), np.zeros(3))
@@ -855,12 +855,12 @@ NO_EDGES, PATH = np.zeros((3, 3)), np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
 
 
 def test_steps_and_rounds_beyond_all_sense(monkeypatch):
-    count_calls(monkeypatch, walks, "_one_step_more", 1500)
+    count_calls(monkeypatch, walks, "_extend_walks", 1500)
     far, near = RandomWalk(10**9, 0.1), RandomWalk(2, 0.1)
     np.testing.assert_allclose(far([NO_EDGES]), near([NO_EDGES]))
     with pytest.raises(ValueError, match="lower n_steps"):
         far([PATH])
-    count_calls(monkeypatch, graph_kernels, "_relabelled", 100)
+    count_calls(monkeypatch, graph_kernels, "_relabel", 100)
     with pytest.raises(ValueError, match="lower n_iter"):
         WeisfeilerLehman(10**9)([PATH])
 

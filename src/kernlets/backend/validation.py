@@ -128,8 +128,10 @@ def check_rows(
 
 def is_sparse(X: Any) -> bool:
     """Whether scikit-learn reads X as a sparse matrix, as it does with some frames."""
+    if sparse.issparse(X):
+        return True
     # pandas has the accessor `sparse` where all columns of a frame are sparse
-    return sparse.issparse(X) or (hasattr(X, "iloc") and hasattr(X, "sparse"))
+    return hasattr(X, "iloc") and X.ndim == 2 and X.size > 0 and hasattr(X, "sparse")
 
 
 def has_sparse_blocks(X: Any) -> bool:

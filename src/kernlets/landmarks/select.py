@@ -165,7 +165,7 @@ def _from_chunks(
         (share, seed) if share else None
         for share, seed in zip(shares.tolist(), seeds, strict=True)
     ]
-    chunk_choices = dask_rows().each_chunk(
+    chunk_choices = dask_rows().map_chunks(
         partial(_take_share, sampler, kernel), X, share_and_seed
     )
     begins = (ends - sizes)[shares > 0]
