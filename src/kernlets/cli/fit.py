@@ -279,7 +279,8 @@ def suit_memory(model: Any, rows: Table, method: str) -> dict[str, str]:
     if fits_in_memory(rows.X, n_bytes):
         return {}
     if type(learner) is KSVD and learner.update == "ksvd" and not learner.steady:
-        _set_learner(model, KSVD(**{**learner.get_params(deep=False), "update": PARALLEL_UPDATE}))
+        params = {**learner.get_params(deep=False), "update": PARALLEL_UPDATE}
+        _set_learner(model, KSVD(**params))
         return {"update": f"{PARALLEL_UPDATE}, because rows do not fit into memory"}
     amount = f", up to {size_text(n_bytes)}" if n_bytes else ""
     raise ValueError(
