@@ -274,7 +274,7 @@ def test_columns_that_number_rows_are_left_out(
     model, label = tmp_path / "m", ["--label", "species"]
     fit = ["fit", data, "-m", model, *label, *FIT]
     result = run(*fit, "--test", data)
-    assert f"column '{name}' only tell rows apart" in result.stderr
+    assert f"column '{name}' only tells rows apart" in result.stderr
     assert "150 of 4 features" in result.stdout and "accuracy" in result.stdout
     assert list(load(model).feature_names_in_) == NAMES
     expected = ok("fit", data, "-m", tmp_path / "n", *label, *FIT, "--test", data)
@@ -307,7 +307,7 @@ def test_columns_that_number_rows_are_remembered_by_position(
             np.savetxt(path, rows, delimiter=",")
     fit = ["--method", "mod", "--atoms", "8", "--scale", "none", *memory]
     result = run("fit", data, "-m", tmp_path / "m", *fit)
-    assert "column '0' only tell rows apart" in result.stderr
+    assert "column '0' only tells rows apart" in result.stderr
     expected = ok("fit", bare, "-m", tmp_path / "n", *fit)
     assert "150 of 4 features" in expected and "150 of 4 features" in result.stdout
     score = ok("score", tmp_path / "n", bare)

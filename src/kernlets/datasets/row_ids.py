@@ -110,10 +110,11 @@ def columns_to_use(
 def warn_of_left_out(path: Path, titles: list[str]) -> None:
     """Warn that columns which only number or name the rows are left out."""
     if titles:
-        noun = "column" if len(titles) == 1 else "columns"
+        is_one = len(titles) == 1
+        subject = f"{'column' if is_one else 'columns'} {list_names(titles)}"
+        verbs = "only tells rows apart and is" if is_one else "only tell rows apart and are"
         warnings.warn(
-            f"{path}: {noun} {list_names(titles)} only tell rows apart and are left "
-            f"out: --keep {titles[0]} makes one a feature",
+            f"{path}: {subject} {verbs} left out: --keep {titles[0]} makes it a feature",
             stacklevel=2,
         )
 
