@@ -112,9 +112,10 @@ def warn_of_left_out(path: Path, titles: list[str]) -> None:
     if titles:
         is_one = len(titles) == 1
         subject = f"{'column' if is_one else 'columns'} {list_names(titles)}"
-        verbs = "only tells rows apart and is" if is_one else "only tell rows apart and are"
+        verbs = "tells rows apart and is" if is_one else "tell rows apart and are"
         warnings.warn(
-            f"{path}: {subject} {verbs} left out: --keep {titles[0]} makes it a feature",
+            f"{path}: {subject} only {verbs} left out: "
+            f"--keep {titles[0]} makes it a feature",
             stacklevel=2,
         )
 
