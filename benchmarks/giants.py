@@ -23,9 +23,9 @@ import numpy as np
 import torch
 
 from kernlets import KSVD, OMP, NystroemMap, OnlineDictionary, options
+from kernlets.coders import encode
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.hot.rows_omp import rows_omp
-from kernlets.pursuits import encode
+from kernlets.loops.rows_omp import rows_omp
 
 from .harness.records import write_json
 from .harness.timing import timed, timed_median

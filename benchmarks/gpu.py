@@ -31,11 +31,11 @@ from kernlets import (
     datasets,
     options,
 )
-from kernlets.backend.arrays import to_numpy
+from kernlets.coders import encode
 from kernlets.datasets import shifted, unit_norm
 from kernlets.datasets.shifts import SHIFTS
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.pursuits import encode
+from kernlets.numerics.arrays import to_numpy
 
 from .harness.records import write_json
 from .harness.timing import Stopwatch, timed_median
@@ -81,9 +81,7 @@ def peer_omp(atoms: torch.Tensor, X: torch.Tensor, q: int) -> dict[str, Any]:
         return {"peer": f"left out: {error}"}
 
     def batch(part: torch.Tensor) -> torch.Tensor:
-        return run_omp(
-            atoms.T, part, q, normalize=False, fit_intercept=False, alg="v0"
-        )
+        return run_omp(atoms.T, part, q, normalize=False, fit_intercept=False, alg="v0")
 
     def run() -> float:
         errors = 0.0

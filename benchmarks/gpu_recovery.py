@@ -27,8 +27,8 @@ import torch
 from scipy import sparse
 
 from kernlets import KSVD, OMP, metrics, options
+from kernlets.coders import encode
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.pursuits import encode
 from kernlets.updates import ParallelKSVDUpdate
 
 from .harness.records import write_json

@@ -22,8 +22,8 @@ class Problem:
 
     def error(self, atoms: np.ndarray) -> float:
         """Mean squared residual of X over the atoms, coded anew in float64."""
+        from kernlets.coders import OMP, encode
         from kernlets.dictionaries import ExplicitDictionary
-        from kernlets.pursuits import OMP, encode
 
         dictionary = ExplicitDictionary(atoms.astype(np.float64))
         codes = encode(dictionary, OMP(self.n_nonzero_coefs), self.X.astype(np.float64))

@@ -49,8 +49,8 @@ class Kernlets(Pursuit):
     name = "kernlets"
 
     def run(self) -> Any:
+        from kernlets.coders import OMP, encode
         from kernlets.dictionaries import ExplicitDictionary
-        from kernlets.pursuits import OMP, encode
 
         dictionary = ExplicitDictionary(self.problem.atoms)
         return encode(dictionary, OMP(self.problem.n_nonzero_coefs), self.problem.X)

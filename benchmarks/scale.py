@@ -82,9 +82,7 @@ def lkdl() -> Any:
         n_components=COMPONENTS,
         random_state=SEED,
     )
-    return make_pipeline(
-        virtual, MOD(ATOMS, NONZEROS, max_iter=1, random_state=SEED)
-    )
+    return make_pipeline(virtual, MOD(ATOMS, NONZEROS, max_iter=1, random_state=SEED))
 
 
 def fit(problem: Problem) -> Callable[[int], None]:

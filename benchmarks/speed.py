@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import make_pipeline
 
-from kernlets.backend.arrays import is_gpu, to_device, to_numpy
 from kernlets.classifiers import ResidualClassifier
+from kernlets.coders import OMP, encode
 from kernlets.config import options
 from kernlets.datasets import DatasetNotFoundError, load, unit_norm
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.learners import KSVD, KernelKSVD
 from kernlets.maps import NystroemMap
-from kernlets.pursuits import OMP, encode
+from kernlets.numerics.arrays import is_gpu, to_device, to_numpy
 
 from .harness.html import write_file
 from .harness.machine import machine, versions

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from sklearn.model_selection import ParameterGrid, RepeatedStratifiedKFold
 
-from kernlets.backend.threads import parallel
 from kernlets.datasets.base import Split
+from kernlets.numerics.threads import parallel
 
 from .methods import METHODS, SAMPLES, TOLD
 from .trial import FULL, Corruption, accuracies, digits

@@ -22,18 +22,18 @@ from sklearn.preprocessing import Normalizer
 from sklearn.utils.validation import check_is_fitted
 
 from kernlets import KSVD, datasets
-from kernlets.backend.arrays import to_numpy
-from kernlets.backend.atomic import atomic_write
-from kernlets.backend.pipelines import last_step, steps_of
+from kernlets.base.pipelines import last_step, steps_of
 from kernlets.classifiers import ResidualClassifier
-from kernlets.core import Dictionary
+from kernlets.contracts import Dictionary
 from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
 from kernlets.export.errors import refusal
 from kernlets.export.graph import OperationGraph
 from kernlets.export.onnx import precision
 from kernlets.export.outputs import class_scores
 from kernlets.export.transforms import before_last
+from kernlets.io.atomic_write import atomic_write
 from kernlets.maps import NystroemMap, UnitNorm
+from kernlets.numerics.arrays import to_numpy
 
 EXAMPLES = 10  # pictures to start from
 DIGITS = 3  # of the pixels of pictures

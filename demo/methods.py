@@ -35,9 +35,7 @@ def classifier(learner: BaseEstimator, *maps: BaseEstimator) -> Pipeline:
 
 
 def _untrained(seed: int) -> Pipeline:
-    return classifier(
-        KSVD(40, 2, max_iter=1, update=KeepAtoms(), random_state=seed)
-    )
+    return classifier(KSVD(40, 2, max_iter=1, update=KeepAtoms(), random_state=seed))
 
 
 def _linear(n_atoms: int, n_nonzero: int, seed: int) -> Pipeline:

@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.harness.html import write_page
 from benchmarks.harness.memory import peak_memory
 from benchmarks.harness.timing import timed
-from kernlets.backend.threads import parallel, serial_blas
+from kernlets.numerics.threads import parallel, serial_blas
 
 from . import trial
 from .methods import METHODS

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness.timing import timed
-from kernlets.backend.threads import serial_blas
 from kernlets.datasets import load, remove_mean_and_normalize
 from kernlets.datasets.base import Split
 from kernlets.datasets.corrupt import add_noise, drop_pixels
 from kernlets.landmarks import SAMPLERS
 from kernlets.maps import NystroemMap
+from kernlets.numerics.threads import serial_blas
 
 from .methods import KERNEL, METHODS, PEERS, TOLD
 

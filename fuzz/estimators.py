@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import kernlets
-from kernlets.backend.pipelines import takes_missing
+from kernlets.base.pipelines import takes_missing
 from kernlets.dictionaries import KernelDictionary
 from kernlets.registry import table
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import kernlets
-from kernlets.persistence import ModelFileError, info
+from kernlets.io import ModelFileError, info
 
 from .draw import Draw
 from .oracle import Wrong
@@ -49,7 +49,7 @@ def run(draw: Draw, note: Callable[[str], Any], folder: Path) -> None:
         _check_message(str(error), path)
         raise
     if data != file_of(name) and not is_sealed:
-        raise Wrong("damage not noticed", f"persistence.{read.__name__}", way)
+        raise Wrong("damage not noticed", f"io.{read.__name__}", way)
     if read is kernlets.load:
         note("loaded")
         _use(model, getattr(model_of(name), "n_features_in_", 6))
@@ -71,7 +71,7 @@ def _forged(
 def _check_message(message: str, path: Path) -> None:
     """One printable line with the name of the file."""
     if not message.startswith(str(path)) or not message.isprintable():
-        raise Wrong("message", "persistence.load", message)
+        raise Wrong("message", "io.load", message)
 
 
 def _use(model: Any, width: int) -> None:

@@ -22,8 +22,8 @@ import numpy as np
 import sklearn
 
 import kernlets
-from kernlets import fields
-from kernlets.backend.pipelines import steps_of
+from kernlets import schema as fields
+from kernlets.base.pipelines import steps_of
 
 LIBRARY = Path(kernlets.__file__).parent
 CHECKS = [Path(sklearn.__file__).parent / part for part in ("utils", "metrics")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib import import_module
 
-from kernlets.backend.names import guess
+from kernlets.base.names import guess
 
 from .spec import Exhibit, Study
 

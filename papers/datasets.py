@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernlets import datasets
-from kernlets.backend.names import guess
+from kernlets.base.names import guess
 from kernlets.datasets import Dataset
 from kernlets.datasets.catalogue import CATALOGUE, Entry, load_entry
 

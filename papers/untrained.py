@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.core import AtomUpdate, Coded, Dictionary, Step
+from kernlets.contracts import AtomUpdate, Coded, Dictionary, Step
 
 
 class KeepAtoms(AtomUpdate):

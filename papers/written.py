@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from kernlets.classifiers.ksad_codes import soft_threshold
-from kernlets.core import SparseCoder, SparseCodes
-from kernlets.pursuits.bookkeeping import pack
+from kernlets.coders.bookkeeping import pack
+from kernlets.contracts import SparseCoder, SparseCodes
 
 
 def exact_kernel_ksvd(
@@ -102,8 +102,9 @@ class Fista(SparseCoder):
         codes = ahead = np.zeros_like(corr)
         weight = 1.0
         for _ in range(self.max_iter):
-            before, codes = codes, soft_threshold(
-                ahead - step * (ahead @ gram - corr), step * self.alpha
+            before, codes = (
+                codes,
+                soft_threshold(ahead - step * (ahead @ gram - corr), step * self.alpha),
             )
             last, weight = weight, (1 + (1 + 4 * weight**2) ** 0.5) / 2
             ahead = codes + (last - 1) / weight * (codes - before)

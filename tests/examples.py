@@ -56,10 +56,10 @@ from kernlets import (
     save,
 )
 from kernlets.dictionaries import ExplicitDictionary, GramDictionary, KernelDictionary
-from kernlets.fields import is_record
 from kernlets.kernels.compose import Normalized, Product, Sum
 from kernlets.maps import ConvolutionMap, CountMap
 from kernlets.outliers import PatchOutlierDetector
+from kernlets.schema import is_record
 from kernlets.updates import CoordinateUpdate, DecayingStep, StochasticGradient
 
 N, WIDTH = 48, 6

@@ -138,7 +138,7 @@ def pin_kernels(pins: dict[str, np.ndarray]) -> None:
 def pin_coders(pins: dict[str, np.ndarray]) -> None:
     for missing in (False, True):
         X = rows(np.float64, missing)
-        for name in registry.table("pursuits"):
+        for name in registry.table("coders"):
             model = KSVD(9, coder=name, max_iter=1, random_state=0)
             codes = attempt(lambda m=model, X=X: m.fit_transform(X))
             pins[f"coder {name}{' missing' * missing}"] = plain(codes)

@@ -36,11 +36,11 @@ from sklearn.utils import get_tags
 
 import kernlets
 from kernlets import OMP, KernelKSVD, KernelMOD, OrthogonalDictionary, Precomputed
+from kernlets.coders import Lasso
 from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
 from kernlets.kernels import resolve
 from kernlets.learners import LEARNERS
 from kernlets.maps import MAPS
-from kernlets.pursuits import Lasso
 
 ROUNDING = {4: 1e-2, 8: 1e-6}  # by bytes of a number; shares of the largest result
 SMALLEST = 100  # so many last bits of 1 are no difference in close calls

@@ -76,7 +76,7 @@ def _turn_back(model: Any, codes: Any) -> None:
 
 
 def _calls(model: Any, width: int) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    from kernlets.core import Dictionary, Kernel, SparseCoder
+    from kernlets.contracts import Dictionary, Kernel, SparseCoder
 
     if isinstance(model, SparseCoder):
         yield "solve", (np.eye(4), rows(4), np.full(5, 2.0))
@@ -111,7 +111,7 @@ def _methods(model: Any) -> list[str]:
 def tried(path: str, width: int) -> dict[str, str]:
     """What happened to one file: it was refused, used, or some method said no."""
     from kernlets import load, options
-    from kernlets.persistence import ModelFileError, info
+    from kernlets.io import ModelFileError, info
 
     try:
         model = load(path)

@@ -14,7 +14,7 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
-from kernlets.backend.atomic import atomic_write
+from kernlets.io.atomic_write import atomic_write
 
 Part = object  # Html, or anything that is shown as text
 

@@ -8,8 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from kernlets import __version__
-from kernlets.backend.arrays import is_gpu
 from kernlets.config import options
+from kernlets.numerics.arrays import is_gpu
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from kernlets.backend.atomic import atomic_write
+from kernlets.io.atomic_write import atomic_write
 
 from .machine import machine, versions
 

@@ -42,9 +42,7 @@ class Table:
         lines = zip(*padded, strict=True)
         return "\n".join("  " + "  ".join(line).rstrip() for line in lines)
 
-    def rich(
-        self, left: int | None = None, no_wrap: bool = False, **look: Any
-    ) -> Any:
+    def rich(self, left: int | None = None, no_wrap: bool = False, **look: Any) -> Any:
         """The table of the library rich; columns after the first `left` flush right."""
         from rich.table import Table as RichTable
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from statistics import median
 from typing import TypeVar
 
-from kernlets.backend.arrays import is_gpu
 from kernlets.config import options
+from kernlets.numerics.arrays import is_gpu
 
 Result = TypeVar("Result")
 

@@ -1,2 +1,1 @@
-"""Measurements beside peer libraries: contracts, runs and tables.
-"""
+"""Measurements beside peer libraries: contracts, runs and tables."""

@@ -13,17 +13,17 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from kernlets import _HOME_OF, core, registry
+from kernlets import _HOME_OF, contracts, registry
 
 TITLES = {
-    "pursuits": "Sparse coders",
+    "coders": "Sparse coders",
     "outliers": "Outliers",
-    "imputers": "Missing values",
-    "persistence": "Model files",
+    "imputation": "Missing values",
+    "io": "Model files",
     "export": "Models without Python",
     "config": "Options",
-    "backend": "Rows and masks",
-    "core": "Contracts",
+    "data": "Rows and masks",
+    "contracts": "Contracts",
 }
 BAR = re.compile(r"(`[^`]*`)|\|")
 CONTRACTS = ("Kernel", "Dictionary", "SparseCoder", "AtomUpdate", "SparseCodes")
@@ -58,7 +58,8 @@ def _kinds() -> Iterator[tuple[str, dict[str, Any]]]:
             if value.__name__ not in public
         }
         yield f"More {kind}" if kind == "updates" else kind, unnamed
-    yield "core", {f"core.{name}": getattr(core, name) for name in CONTRACTS}
+    classes = {f"contracts.{name}": getattr(contracts, name) for name in CONTRACTS}
+    yield "contracts", classes
 
 
 def _kind(name: str) -> str:

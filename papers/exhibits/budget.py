@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.metrics import precision_score
 
-from kernlets.backend.arrays import to_numpy
 from kernlets.classifiers import ResidualClassifier
 from kernlets.learners import BudgetKernelDL
+from kernlets.numerics.arrays import to_numpy
 from kernlets.updates.budget_rules import Admission, Coherence, ReconstructionCost
 
 from ..claims import Parts, highest_at, lead, rises
@@ -54,9 +54,7 @@ def stream(seed: int, per_class: int, tests: int) -> Images:
     return Images(X[chosen], y[chosen], X[test[:tests]], y[test[:tests]])
 
 
-def halves(
-    y: np.ndarray, seed: int, per_class: int
-) -> tuple[np.ndarray, np.ndarray]:
+def halves(y: np.ndarray, seed: int, per_class: int) -> tuple[np.ndarray, np.ndarray]:
     """Indices of some rows of each class in a random half, and the other half."""
     order = np.random.default_rng(seed).permutation(len(y))
     train, test = np.array_split(order, 2)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-from kernlets.backend.arrays import to_numpy
+from kernlets.numerics.arrays import to_numpy
 
 from ..data import subset
 from ..spec import Metric

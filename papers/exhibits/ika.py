@@ -9,11 +9,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.cluster import MiniBatchKMeans
 
-from kernlets.backend.arrays import to_numpy
 from kernlets.datasets import distance_percentile, unit_norm, whitened_patches
 from kernlets.kernels import RBF
 from kernlets.landmarks import uniform
 from kernlets.maps import IKAMap, NystroemMap
+from kernlets.numerics.arrays import to_numpy
 
 from ..claims import Parts, below, together
 from ..data import photographs
@@ -207,9 +207,7 @@ def _helps_more(kmeans: Points, random: Points) -> Parts:
     return {"Nyström's gain − IKA's, %": (lower[:, 0] - lower[:, 1]).tolist()}
 
 
-def _errors(
-    points: Points, name: str, sizes: Sequence[int]
-) -> list[dict[int, float]]:
+def _errors(points: Points, name: str, sizes: Sequence[int]) -> list[dict[int, float]]:
     """Errors by seed of one method at each size."""
     return [points.at(name, n) for n in sizes]
 
@@ -299,6 +297,7 @@ SECTION_33 = Exhibit(
     ),
     axes=Axes(x_label="eigenfunctions m", log_y=True),
 )
+
 
 def _kmeans_claim(beside: Exhibit, elsewhere: str = "") -> Claim:
     return Claim(

@@ -21,9 +21,7 @@ from .ksad_times import TIMES2, TIMES3
 from .lkdl_supervised import KERNEL
 from .lkdl_supervised import TABLE4 as LKDL_TABLE4
 
-RIVAL = (
-    "a rival's number, run or quoted with parameters that the paper does not state"
-)
+RIVAL = "a rival's number, run or quoted with parameters that the paper does not state"
 READING = (
     "κ = (xᵀy + 1)⁸ on unit-norm images, mean training image removed for ORL, k-means "
     "landmarks, threshold β₁/2, β₁ = 0.1, β₂ = 0.01, 20 iterations, nearest training "
@@ -53,6 +51,7 @@ NOTES = {
     FISHER: "the paper's criterion tr(S_w⁻¹S_b) made to decide; degree 2, 4 or 8 "
     "(and 1 or 10 neighbours for digits) chosen on training images; not published",
 }
+
 
 def _lkdl_faces(points: Points, table4: Points) -> list[float]:
     """The mean of LKDL's two methods on Yale B, which the paper prints as one."""

@@ -13,19 +13,19 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 from benchmarks.harness.timing import timed
-from kernlets.backend.arrays import to_numpy
-from kernlets.backend.png import png
+from kernlets.base.png import png
 from kernlets.classifiers import (
     FDDLClassifier,
     KSADClassifier,
     ResidualClassifier,
     SRCClassifier,
 )
+from kernlets.coders import Lasso
 from kernlets.datasets import unit_norm
 from kernlets.learners import KSVD, KernelKSVD
 from kernlets.maps import NystroemMap
+from kernlets.numerics.arrays import to_numpy
 from kernlets.plotting import mosaic
-from kernlets.pursuits import Lasso
 
 from ..data import Images, loaded, split_of, unit_digits
 from ..spec import Case, Sizes, Study, Unavailable, Values

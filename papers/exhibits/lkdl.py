@@ -47,9 +47,7 @@ MNIST_PROTOCOL = (
 )
 
 
-DRAWN_BOTH_WAYS = {
-    name: (name, name + REPLACED) for name in ("column-norm", "coreset")
-}
+DRAWN_BOTH_WAYS = {name: (name, name + REPLACED) for name in ("column-norm", "coreset")}
 
 
 def _kmeans_ahead(points: Points) -> Parts:

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.pipeline import make_pipeline
 
-from kernlets.backend.arrays import to_numpy
 from kernlets.datasets import remove_mean_and_normalize
 from kernlets.kernels import RBF
 from kernlets.landmarks import kmeans
 from kernlets.maps import FastfoodMap, FourierMap, NystroemMap
+from kernlets.numerics.arrays import to_numpy
 
 from ..data import Images, unit_digits
 from ..spec import Case, Sizes, Study, Values

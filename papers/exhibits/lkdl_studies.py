@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from benchmarks.harness.timing import timed
-from kernlets.backend.arrays import to_numpy
 from kernlets.classifiers import ResidualClassifier
 from kernlets.datasets import corrupt, remove_mean_and_normalize
 from kernlets.datasets.catalogue import blur_images
 from kernlets.landmarks import SAMPLERS
 from kernlets.learners import KSVD, KernelKSVD
 from kernlets.maps import NystroemMap, UnitNorm
+from kernlets.numerics.arrays import to_numpy
 
 from ..data import Images, digit_images, subset, unit_digits
 from ..spec import Case, Sizes, Study, Values

@@ -156,8 +156,10 @@ def _some(grid: dict[str, Any], sizes: Sizes) -> dict[str, Any]:
 
 def _split(about: dict[str, Any], seed: int, sizes: Sizes, raw: bool) -> Images:
     X, X_test, y, y_test = split_of(about["set"], about["train"], seed, sizes)
-    return Images(X, y, X_test, y_test) if raw else Images(
-        unit_norm(X), y, unit_norm(X_test), y_test
+    return (
+        Images(X, y, X_test, y_test)
+        if raw
+        else Images(unit_norm(X), y, unit_norm(X_test), y_test)
     )
 
 

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from benchmarks.harness.timing import timed
+from kernlets.coders import OMP
 from kernlets.datasets import unit_norm
 from kernlets.kernels import RBF
 from kernlets.learners import KSVD, KernelKSVD, ReducedKernelDL
-from kernlets.pursuits import OMP
 from kernlets.updates import AnchorDescent, KSVDUpdate
 
 from ..claims import Rule, below, ratio, together

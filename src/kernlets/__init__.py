@@ -34,14 +34,14 @@ _HOMES = {
         "NystroemMap IKAMap FourierMap FastfoodMap HybridMap PolynomialSketchMap "
         "UnitNorm Standardize"
     ),
-    "pursuits": "OMP Lasso Ridge Threshold",
+    "coders": "OMP Lasso Ridge Threshold",
     "dictionaries": "ExplicitDictionary KernelDictionary",
     "updates": (
         "AnchorDescent BabelMeasure Coherence FeatureDistance LinearDependence "
         "ReconstructionCost StochasticGradient"
     ),
-    "pursuits.group": "GroupOMP",
-    "pursuits.simultaneous": "SimultaneousOMP",
+    "coders.group": "GroupOMP",
+    "coders.simultaneous": "SimultaneousOMP",
     "learners": (
         "KSVD MOD RLSDictionary OnlineDictionary Forgetting OrthogonalDictionary "
         "KernelKSVD KernelMOD ReducedKernelDL BudgetKernelDL"
@@ -51,12 +51,12 @@ _HOMES = {
         "DKSVDClassifier FDDLClassifier AutoDictionaryClassifier explain"
     ),
     "outliers": "DictionaryOutlierDetector StreamOutlierDetector",
-    "imputers": "DictionaryImputer GrossErrorMask",
-    "persistence": "save load",
+    "imputation": "DictionaryImputer GrossErrorMask",
+    "io": "save load",
     "export": "to_onnx",
     "config": "options",
-    "backend.rows": "Blocks",
-    "backend.masks": "mark_missing",
+    "data.rows": "Blocks",
+    "data.masks": "mark_missing",
 }
 _MODULES = ("datasets", "images", "metrics", "plotting", "preimage")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -82,7 +82,7 @@ def _watch(receiver: socket.socket, sender: socket.socket) -> None:
 
 def _end_now() -> None:
     """End the process without its clean-up, but without leaving a mess."""
-    atomic = sys.modules.get("kernlets.backend.atomic")
+    atomic = sys.modules.get("kernlets.io.atomic_write")
     if atomic is not None:
         atomic.remove_open_parts()
     _print_interrupted()

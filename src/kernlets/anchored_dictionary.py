@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from .backend import ops
-from .backend.arrays import as_like, double, eps, namespace, row_norms
-from .backend.block_loop import stacked_rows
-from .core import Array, Dictionary, Kernel, SparseCodes
-from .fields import Declared, Floats, Many, Number, Part
+from .contracts import Array, Dictionary, Kernel, SparseCodes
+from .data.block_loop import stacked_rows
+from .loops import ops
+from .numerics.arrays import as_like, double, eps, namespace, row_norms
+from .schema import Declared, Floats, Many, Number, Part
 
 
 @dataclass(frozen=True)

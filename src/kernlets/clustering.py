@@ -7,7 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from .backend.arrays import (
+from .contracts import Array, BlockSums
+from .data.rows import cache_rows, sum_rows
+from .data.sparse_rows import as_dense
+from .numerics.arrays import (
     as_like,
     double,
     group_sums,
@@ -17,11 +20,8 @@ from .backend.arrays import (
     row_norms,
     to_numpy,
 )
-from .backend.random import row_uniforms
-from .backend.rows import cache_rows, sum_rows
-from .backend.scale import quiet
-from .backend.sparse_rows import as_dense
-from .core import Array, BlockSums
+from .numerics.random import row_uniforms
+from .numerics.scaling import quiet
 
 TOLERANCE = 1e-4  # relative shift of the centres at which the iteration stops
 

@@ -112,9 +112,7 @@ class CheckpointFolder:
     again finds its files. Fits that run in parallel need a folder each.
     """
 
-    def __init__(
-        self, path: str | Path, trunk: CheckpointFolder | None = None
-    ) -> None:
+    def __init__(self, path: str | Path, trunk: CheckpointFolder | None = None) -> None:
         self.path = Path(path)
         self._counts: Counter[str] = Counter()
         self._trunk = trunk or self

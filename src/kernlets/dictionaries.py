@@ -15,7 +15,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from .backend.arrays import (
+from .contracts import Array, Dictionary, Kernel, SparseCodes
+from .data.memory_limits import memory_limit
+from .kernels import Precomputed
+from .loops.codes import codes_cross
+from .numerics.arrays import (
     diagonal,
     empty,
     index_like,
@@ -23,13 +27,9 @@ from .backend.arrays import (
     row_norms,
     to_numpy,
 )
-from .backend.codes import codes_cross
-from .backend.memory_limits import memory_limit
-from .backend.products import matmul, outer_products
-from .core import Array, Dictionary, Kernel, SparseCodes
-from .fields import Declared, Either, Floats, Indices, Nothing, Number, Part, Samples
-from .kernels import Precomputed
+from .numerics.products import matmul, outer_products
 from .preimage import Preimages, over_landmarks, preimages
+from .schema import Declared, Either, Floats, Indices, Nothing, Number, Part, Samples
 
 GRAM_SHARE = 8  # a Gram matrix of up to 1/8 of the memory option is kept
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from .backend.arrays import as_like, diagonal, double, is_array, to_numpy
-from .core import Array, Dictionary
+from .contracts import Array, Dictionary
 from .dictionaries import ExplicitDictionary, KernelDictionary
 from .kernels import Precomputed
+from .numerics.arrays import as_like, diagonal, double, is_array, to_numpy
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .backend.arrays import double, index_like, is_array, row_norms, to_numpy
-from .backend.random import generator
-from .core import Array, Kernel
+from .contracts import Array, Kernel
 from .kernels import resolve
 from .matching import (
     Match,
@@ -24,6 +22,8 @@ from .matching import (
     recovery,
     stability,
 )
+from .numerics.arrays import double, index_like, is_array, row_norms, to_numpy
+from .numerics.random import generator
 
 __all__ = [
     "KernelError",

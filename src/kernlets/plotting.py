@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from .backend.arrays import to_numpy
-from .backend.notebook import image_side
-from .backend.png import tiles
+from .base.notebook import image_side
+from .base.png import tiles
 from .dictionaries import KernelDictionary
+from .numerics.arrays import to_numpy
 
 __all__ = [
     "mosaic",

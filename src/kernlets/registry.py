@@ -20,12 +20,12 @@ TABLES = {
     "kernels": "KERNELS",
     "landmarks": "SAMPLERS",
     "maps": "MAPS",
-    "pursuits": "CODERS",
+    "coders": "CODERS",
     "updates": "UPDATES",
     "learners": "LEARNERS",
     "classifiers": "CLASSIFIERS",
     "outliers": "DETECTORS",
-    "imputers": "IMPUTERS",
+    "imputation": "IMPUTERS",
 }
 
 #: Classes of scikit-learn that a model file may contain.
@@ -112,9 +112,9 @@ def storable() -> dict[str, type]:
 
 def _kernlets_classes() -> Iterator[type]:
     """Estimators and records in the name spaces of all packages."""
-    homes = {*_HOMES, *TABLES, "core", "dictionaries"}
+    homes = {*_HOMES, *TABLES, "contracts", "dictionaries"}
     # models hold no objects of these
-    homes -= {"config", "persistence", "export", "backend.rows", "backend.masks"}
+    homes -= {"config", "io", "export", "data.rows", "data.masks"}
     for home in sorted(homes):
         registered = table(home).values() if home in TABLES else ()
         for value in (*vars(_module(home)).values(), *registered):
@@ -126,7 +126,7 @@ def _is_storable(cls: type) -> bool:
     is_ours = cls.__module__.startswith("kernlets.") and not inspect.isabstract(cls)
     is_record = is_dataclass(cls) or hasattr(cls, "_fields")
     # records that kernels prepare from samples for one call have no `_declared`
-    is_temporary = cls.__module__.startswith(("kernlets.kernels.", "kernlets.hot."))
+    is_temporary = cls.__module__.startswith(("kernlets.kernels.", "kernlets.loops."))
     is_record = is_record and (not is_temporary or hasattr(cls, "_declared"))
     return is_ours and (is_record or hasattr(cls, "get_params"))
 

@@ -36,9 +36,9 @@ from kernlets import (
     UnitNorm,
     registry,
 )
-from kernlets.backend.arrays import is_dask, is_torch
-from kernlets.backend.rows import is_blocks
+from kernlets.data.rows import is_blocks
 from kernlets.landmarks import SAMPLERS
+from kernlets.numerics.arrays import is_dask, is_torch
 
 N, P = 48, 5
 SHORT = {"n_components": 6, "n_nonzero_coefs": 2, "max_iter": 2, "random_state": 0}

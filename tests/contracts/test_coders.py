@@ -7,10 +7,10 @@ import pytest
 from sklearn.base import clone
 
 from kernlets import OMP, Lasso, Ridge, Threshold
-from kernlets.backend.block_loop import block_slices
+from kernlets.coders import CODERS, encode
 from kernlets.config import options
+from kernlets.data.block_loop import block_slices
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.pursuits import CODERS, encode
 
 
 def precise(coder):

@@ -12,12 +12,12 @@ import pytest
 from sklearn.utils.validation import check_array
 
 from kernlets import options
-from kernlets.backend.arrays import working_dtype
-from kernlets.backend.lazy_rows import LazyRows
-from kernlets.backend.rows import Blocks
 from kernlets.classifiers import CLASSIFIERS
+from kernlets.data.lazy_rows import LazyRows
+from kernlets.data.rows import Blocks
 from kernlets.learners import LEARNERS
 from kernlets.maps import MAPS
+from kernlets.numerics.arrays import working_dtype
 
 from .models import INSTANCES, NEED_MEMORY, TAKE_BLOCKS, N, outcome, samples
 

@@ -15,9 +15,9 @@ import pytest
 
 from kernlets import OMP, Polynomial, load, save
 from kernlets.anchored_dictionary import AnchoredDictionary
-from kernlets.core import Dictionary
+from kernlets.coders import encode
+from kernlets.contracts import Dictionary
 from kernlets.dictionaries import ExplicitDictionary, GramDictionary, KernelDictionary
-from kernlets.pursuits import encode
 
 N, P, R, M = 30, 3, 5, 4
 KERNEL = Polynomial(2)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernlets import KSVD, OMP, Lasso, options
-from kernlets.core import SparseCodes
+from kernlets.contracts import SparseCodes
 from kernlets.learners import LEARNERS
 
 

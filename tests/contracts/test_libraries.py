@@ -24,13 +24,17 @@ from kernlets import (
     options,
     save,
 )
-from kernlets.backend.lazy_rows import LazyRows
+from kernlets.data.lazy_rows import LazyRows
 
 from .models import INSTANCES, answer, fitted, in_memory, labels, samples
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
-DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(
-    not torch.cuda.is_available(), reason="no GPU"))]
+DEVICES = [
+    "cpu",
+    pytest.param(
+        "cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+    ),
+]
 
 
 @pytest.fixture(autouse=True)

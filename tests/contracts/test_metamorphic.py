@@ -16,8 +16,8 @@ from kernlets import (
     ResidualClassifier,
     SRCClassifier,
 )
+from kernlets.coders import CODERS, Lasso, Threshold
 from kernlets.kernels import KERNELS, Precomputed
-from kernlets.pursuits import CODERS, Lasso, Threshold
 from relations import RELATIONS, Data, DoesNotApply, check, kernel_relations
 
 from .models import INSTANCES, KERNEL, SHORT

@@ -19,9 +19,9 @@ from kernlets import (
     SRCClassifier,
     Threshold,
 )
+from kernlets.coders import CODERS, encode
 from kernlets.config import options
 from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
-from kernlets.pursuits import CODERS, encode
 
 N, P, M = 60, 12, 20
 GROUPS = np.arange(M) // 2

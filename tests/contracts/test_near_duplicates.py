@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from kernlets import OMP, GroupOMP, SimultaneousOMP
-from kernlets.backend import ops
+from kernlets.coders import encode
 from kernlets.config import options
-from kernlets.core import SparseCodes
+from kernlets.contracts import SparseCodes
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.pursuits import encode
+from kernlets.loops import ops
 
 P, M, WIDTH = 16, 4, 7
 DISTANCES = [1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10, 1e-12]

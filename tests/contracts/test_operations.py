@@ -10,9 +10,8 @@ import sys
 import numpy as np
 import pytest
 
-from kernlets.backend import ops
-from kernlets.backend.ops import OPERATIONS
-from kernlets.hot import masked, reference, reference_budget
+from kernlets.loops import masked, ops, reference, reference_budget
+from kernlets.loops.ops import OPERATIONS
 
 HOMES = ("reference", "numba_", "torch_", "cuda")
 DTYPES = (np.float64, np.float32)
@@ -21,7 +20,7 @@ DTYPES = (np.float64, np.float32)
 class OnGPU:
     """The torch twins with their arguments on a GPU: Triton's where there is one."""
 
-    __name__ = "kernlets.hot.torch_"
+    __name__ = "kernlets.loops.torch_"
     device = "cuda"
 
     def __getattr__(self, name):
@@ -36,12 +35,12 @@ def home(request):
             pytest.skip("no GPU")
     if request.param == "cuda":
         return OnGPU()
-    return importlib.import_module(f"kernlets.hot.{request.param}")
+    return importlib.import_module(f"kernlets.loops.{request.param}")
 
 
 def module(home, name):
     """Where a home has an operation: some are in a file of their own."""
-    return ops.load_loops(home.__name__.removeprefix("kernlets.hot."), name)
+    return ops.load_loops(home.__name__.removeprefix("kernlets.loops."), name)
 
 
 def call(home, name, *args):
@@ -501,7 +500,7 @@ def test_lasso_of_what_is_no_number_is_nan(home, rng, dtype, value):
 def test_lasso_in_step_takes_the_steps_of_each_sample_alone(rng, positive):
     """What a GPU does, here on the processor: the same codes, also when time is up."""
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    from kernlets.hot.torch_ import _lasso_in_step
+    from kernlets.loops.torch_ import _lasso_in_step
 
     X, atoms = problem(rng, n=40, p=8, m=15)
     gram, corr, _ = products(X, atoms)
@@ -528,7 +527,7 @@ def test_lasso_says_which_codes_have_converged(home, rng):
 
 
 def _numba():
-    return importlib.import_module("kernlets.hot.numba_")
+    return importlib.import_module("kernlets.loops.numba_")
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -573,9 +572,7 @@ def test_sweeps_do_not_depend_on_the_unit_of_the_data(home, rng, dtype, scale, e
         kernel = coefs / unit, coefs @ (X @ X.T) * unit, atoms @ atoms.T
         by_matrix = values * unit
         matrix = X @ X.T * unit * unit
-        call(
-            home, "gram_sweep", matrix, *kernel, indices, by_matrix, order, exact
-        )
+        call(home, "gram_sweep", matrix, *kernel, indices, by_matrix, order, exact)
         swept.append((moved, codes / unit, kernel[0] * unit, by_matrix / unit))
     for plain, scaled in zip(*swept, strict=True):
         np.testing.assert_array_equal(scaled, plain)
@@ -635,7 +632,7 @@ def test_fused_omp_in_tritons_interpreter():
 
 FUSED = """
 import numpy as np, torch
-from kernlets.hot import reference, triton_
+from kernlets.loops import reference, triton_
 rng = np.random.default_rng(0)
 atoms = rng.standard_normal((30, 20))
 atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)

@@ -7,8 +7,7 @@ import pytest
 from scipy.optimize import nnls
 
 from kernlets import KSVD, MOD, OMP, KernelKSVD
-from kernlets.backend import ops
-from kernlets.hot import positive, reference
+from kernlets.loops import ops, positive, reference
 
 from .test_operations import DTYPES, NASTY, call, dense, home, products  # noqa: F401
 

@@ -7,10 +7,9 @@ import pytest
 from scipy import sparse
 
 from kernlets import KSVD, OMP
-from kernlets.backend import ops
+from kernlets.coders import encode
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.hot import positive, reference
-from kernlets.pursuits import encode
+from kernlets.loops import ops, positive, reference
 
 from .test_operations import DTYPES, call, home, problem, products  # noqa: F401
 

@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from threadpoolctl import threadpool_info
 
 from kernlets import KSVD, options, registry
-from kernlets.backend.threads import MIN_THREADED_ROWS, serial_blas
+from kernlets.numerics.threads import MIN_THREADED_ROWS, serial_blas
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -56,8 +56,11 @@ def results(estimator: BaseEstimator, X, y) -> list[np.ndarray]:
     fitted = clone(estimator).fit(X, y if is_classifier(estimator) else None)
     names = ("transform", "predict", "decision_function", "reconstruction_error")
     found = [getattr(fitted, name)(X) for name in names if hasattr(fitted, name)]
-    found += [getattr(fitted, name) for name in ("components_", "coefs_")
-              if hasattr(fitted, name)]
+    found += [
+        getattr(fitted, name)
+        for name in ("components_", "coefs_")
+        if hasattr(fitted, name)
+    ]
     return [a.toarray() if sparse.issparse(a) else np.asarray(a) for a in found]
 
 
@@ -126,9 +129,10 @@ def test_blas_has_one_thread_inside_any_thread(n_threads, data):
         assert fitted_spy(X) == expected
         with ThreadPoolExecutor(2) as pool:
             assert list(pool.map(fitted_spy, [X, X, X])) == [expected] * 3
-        assert Parallel(2, backend="threading")(
-            delayed(fitted_spy)(X) for _ in range(3)
-        ) == [expected] * 3
+        assert (
+            Parallel(2, backend="threading")(delayed(fitted_spy)(X) for _ in range(3))
+            == [expected] * 3
+        )
     assert blas_threads() == before
 
 

@@ -27,10 +27,10 @@ from kernlets import (
     RLSDictionary,
     registry,
 )
-from kernlets.backend.scale import unit_rows
 from kernlets.classifiers import fddl, lc_ksvd
 from kernlets.learners import budget
 from kernlets.learners.batch_learner import LinearLearner
+from kernlets.numerics.scaling import unit_rows
 
 # Rows repeated in their places are compared in test_weights.py.
 PLACES = "first atoms are drawn by the places of rows, which this check shuffles"

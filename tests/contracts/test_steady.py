@@ -7,10 +7,10 @@ import pytest
 from sklearn.base import clone
 
 from kernlets import KSVD, MOD, OMP, KernelKSVD, KernelMOD, Lasso, Threshold, options
+from kernlets.coders import encode
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.learners.initial_atoms import STARTS
 from kernlets.learners.monotone import better_codes, code_errors
-from kernlets.pursuits import encode
 from kernlets.updates import UPDATES
 
 CODERS = {

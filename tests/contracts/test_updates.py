@@ -7,11 +7,11 @@ import pytest
 from sklearn.base import clone
 
 from kernlets import OMP
-from kernlets.core import Coded
+from kernlets.coders import encode
+from kernlets.coders.bookkeeping import pack
+from kernlets.coders.coded_sums import statistics
+from kernlets.contracts import Coded
 from kernlets.dictionaries import ExplicitDictionary, GramDictionary
-from kernlets.pursuits import encode
-from kernlets.pursuits.bookkeeping import pack
-from kernlets.pursuits.coded_sums import statistics
 from kernlets.updates import UPDATES, KSVDUpdate
 
 N, P, M = 80, 10, 6

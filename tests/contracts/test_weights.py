@@ -41,13 +41,13 @@ from kernlets import (
     options,
     registry,
 )
-from kernlets.backend.weights import row_numbers_by_weight
-from kernlets.core import Coded
+from kernlets.coders import encode
+from kernlets.coders.coded_sums import statistics
+from kernlets.contracts import Coded
+from kernlets.data.weights import row_numbers_by_weight
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.kernels import KERNELS
 from kernlets.learners import LEARNERS
-from kernlets.pursuits import encode
-from kernlets.pursuits.coded_sums import statistics
 from kernlets.updates import UPDATES, resolve_update
 from tests.structures import samples
 

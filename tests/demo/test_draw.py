@@ -254,7 +254,7 @@ def test_the_command_writes_the_page_for_digits(tmp_path, capsys):
 
 def test_a_title_is_no_markup(tmp_path):
     path = tmp_path / "draw.html"
-    title = "</title><script>alert(1)</script> & \"more\""
+    title = '</title><script>alert(1)</script> & "more"'
     to_page(fitted("linear"), path, DIGITS.X_test, DIGITS.y_test, title=title)
     text = path.read_text()
     assert "<script>alert" not in text

@@ -168,9 +168,7 @@ def test_runs_that_were_timed_side_by_side_are_made_again_alone(known_toy, tmp_p
     first = made(Timed())
     assert sorted(first) == ["a", "b", "c", "d"]
     lines = (tmp_path / "toy.jsonl").read_text()
-    (tmp_path / "toy.jsonl").write_text(
-        lines.replace('"processes":1', '"processes":8')
-    )
+    (tmp_path / "toy.jsonl").write_text(lines.replace('"processes":1', '"processes":8'))
     assert sorted(made(Toy())) == ["b", "c"]  # failures only: it has no seconds
     assert sorted(made(Timed())) == ["a", "b", "c", "d"]
     assert sorted(made(Timed())) == ["b", "c"]

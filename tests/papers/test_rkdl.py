@@ -86,9 +86,7 @@ def test_a_guard_keeps_mixed_steps_from_diverging(signals):
 
     def path(**params):
         steps = AnchorDescent(3, rate, **params)
-        model = ReducedKernelDL.morkdl_d(
-            KERNEL, optimize_anchors=steps, random_state=2
-        )
+        model = ReducedKernelDL.morkdl_d(KERNEL, optimize_anchors=steps, random_state=2)
         return np.array(model.fit(signals["cifar"]).history_["objective"])
 
     free, guarded = path(), path(guard=True)

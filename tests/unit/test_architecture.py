@@ -17,17 +17,21 @@ ROOT = Path(kernlets.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 # Each part with the parts it may import from, besides itself.
-GROUND = {"core", "config", "fields", "backend", "sklearn_base", "__init__"}
-ALLOWED = {
+ALLOWED: dict[str, set[str]] = {
     "__init__": set(),  # names and the version
     "config": set(),
-    "fields": set(),
+    "schema": set(),
     "sklearn_base": set(),  # types for scikit-learn's base classes
-    "hot": set(),
-    "core": {"fields", "sklearn_base"},
-    "backend": {"core", "config", "hot", "sklearn_base"},
     "registry": {"__init__"},
-    "persistence": GROUND | {"registry"},
+    "contracts": {"schema", "sklearn_base"},
+    "numerics": {"config", "contracts"},
+    "data": {"config", "contracts", "numerics"},
+    "loops": {"config", "contracts", "numerics", "data"},
+}
+GROUND = {*ALLOWED, "base"} - {"registry"}
+ALLOWED |= {
+    "base": GROUND - {"base"},
+    "io": GROUND | {"registry"},
     "clustering": GROUND,
     "kernels": GROUND,
     "landmarks": GROUND | {"kernels", "clustering"},
@@ -37,36 +41,41 @@ ALLOWED = {
     "matching": GROUND | {"kernels", "dictionaries"},
     "dictionaries": GROUND | {"kernels", "preimage"},
     "anchored_dictionary": GROUND,
-    "pursuits": GROUND | {"dictionaries"},
-    "updates": GROUND | {"dictionaries", "anchored_dictionary", "pursuits"},
+    "coders": GROUND | {"dictionaries"},
+    "updates": GROUND | {"dictionaries", "anchored_dictionary", "coders"},
     "learners": GROUND
-    | {"kernels", "preimage", "dictionaries", "pursuits", "updates", "persistence"}
+    | {"kernels", "preimage", "dictionaries", "coders", "updates", "io"}
     | {"clustering", "anchored_dictionary"},
-    "datasets": GROUND,
+    "datasets": GROUND | {"io"},
     "classifiers": GROUND
-    | {"kernels", "maps", "dictionaries", "pursuits", "updates", "learners"}
-    | {"persistence"}  # checkpoints
+    | {"kernels", "maps", "dictionaries", "coders", "updates", "learners"}
+    | {"io"}  # checkpoints
     | {"datasets"}  # noise and holes that a robust choice is made with
-    | {"imputers"},  # in front of the winner, where rows have gaps
+    | {"imputation"},  # in front of the winner, where rows have gaps
     "outliers": GROUND | {"kernels", "dictionaries", "learners"},
-    "imputers": GROUND | {"kernels", "learners"},
-    "images": GROUND | {"dictionaries", "pursuits", "learners"},
+    "imputation": GROUND | {"kernels", "learners"},
+    "images": GROUND | {"dictionaries", "coders", "learners"},
     "export": GROUND
-    | {"kernels", "maps", "dictionaries", "pursuits", "learners", "classifiers"}
-    | {"outliers"},
+    | {"kernels", "maps", "dictionaries", "coders", "learners", "classifiers"}
+    | {"outliers", "io"},
     "plotting": GROUND | {"dictionaries"},
 }
 ALLOWED["cli"] = set(ALLOWED)
 ALLOWED["__main__"] = {"cli"}
 # What is imported by a name that is computed: Dask and the compiled loops.
-BY_NAME = {"backend/load_dask.py": "backend.dask_", "backend/ops.py": "hot."}
+BY_NAME = {
+    "data/load_dask.py": ("data.dask_",),
+    "loops/ops.py": tuple(
+        f"loops.{library}" for library in ("reference", "numba_", "torch_", "triton_")
+    ),
+}
 # Heavy libraries, and where they may be imported.
 HOMES = {
-    "numba": ("hot/numba_", "hot/compiled.py"),
-    "torch": ("hot/torch_", "hot/triton_", "backend/arrays.py", "config.py"),
-    "triton": ("hot/triton_",),
-    "dask": ("backend/dask_",),
-    "distributed": ("backend/dask_",),
+    "numba": ("loops/numba_", "loops/compiled.py"),
+    "torch": ("loops/torch_", "loops/triton_", "numerics/arrays.py", "config.py"),
+    "triton": ("loops/triton_",),
+    "dask": ("data/dask_",),
+    "distributed": ("data/dask_",),
 }
 
 
@@ -106,8 +115,9 @@ def imports(path: Path) -> set[str]:
 
 def imports_by_name(path: Path) -> set[str]:
     """What a file can import by a name that it computes."""
-    prefix = f"kernlets.{BY_NAME.get(path.relative_to(ROOT).as_posix(), '-')}"
-    return {name for name in MODULES if name.startswith(prefix)}
+    prefixes = BY_NAME.get(path.relative_to(ROOT).as_posix(), ())
+    starts = tuple(f"kernlets.{prefix}" for prefix in prefixes)
+    return {name for name in MODULES if name.startswith(starts)}
 
 
 GRAPH = {name: imports(path) | imports_by_name(path) for name, path in MODULES.items()}
@@ -151,7 +161,7 @@ def imported_libraries(path: Path) -> set[str]:
 
 
 def test_contracts_know_no_arrays_but_numpys():
-    libraries = imported_libraries(ROOT / "core.py") - sys.stdlib_module_names
+    libraries = imported_libraries(ROOT / "contracts.py") - sys.stdlib_module_names
     assert libraries == {"numpy", "scipy"}
 
 
@@ -160,7 +170,7 @@ def library_classes() -> list[type]:
     found = set()
     for path in FILES:
         name = ".".join(("kernlets", *path.relative_to(ROOT).with_suffix("").parts))
-        if "__main__" in name or ".hot." in name or "dask" in name:
+        if "__main__" in name or ".loops." in name or "dask" in name:
             continue  # no abstract classes; heavy libraries
         values = vars(importlib.import_module(name.removesuffix(".__init__"))).values()
         found |= {v for v in values if isinstance(v, type)}

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from kernlets.backend import atomic
-from kernlets.backend.atomic import atomic_write, remove_abandoned, remove_open_parts
+from kernlets.io import atomic_write as atomic
+from kernlets.io.atomic_write import atomic_write, remove_abandoned, remove_open_parts
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
@@ -151,7 +151,7 @@ def test_errors_of_the_block_are_left_as_they_are(tmp_path: Path) -> None:
 
 WRITER = """
 import sys, time
-from kernlets.backend.atomic import atomic_write
+from kernlets.io.atomic_write import atomic_write
 with atomic_write(sys.argv[1]) as file:
     file.write(b"half")
     file.flush()

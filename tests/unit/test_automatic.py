@@ -110,9 +110,9 @@ def test_a_callback_ends_the_search(wine):
 
 def test_progress_is_printed_for_each_stage(wine, capsys):
     X, _, y, _ = wine
-    AutoDictionaryClassifier(
-        None, max_candidates=3, random_state=0, verbose=True
-    ).fit(X, y)
+    AutoDictionaryClassifier(None, max_candidates=3, random_state=0, verbose=True).fit(
+        X, y
+    )
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("stage 1 of 2: 89 rows, best so far 0.")
 

@@ -31,7 +31,7 @@ from kernlets import (
     load,
     save,
 )
-from kernlets.backend import callbacks
+from kernlets.base import callbacks
 
 WITHOUT = """
 import sys

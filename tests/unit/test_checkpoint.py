@@ -27,12 +27,11 @@ from kernlets import (
     options,
     save,
 )
-from kernlets.backend import atomic
+from kernlets.io import CheckpointError, checkpoint
+from kernlets.io import atomic_write as atomic
+from kernlets.io.checkpoint import Checkpoint, describe_value, digest
+from kernlets.io.file import MODEL, pack
 from kernlets.learners import LEARNERS
-from kernlets.persistence import CheckpointError
-from kernlets.persistence import checkpoint as checkpoint
-from kernlets.persistence.checkpoint import Checkpoint, describe_value, digest
-from kernlets.persistence.file import MODEL, pack
 
 
 class Killed(BaseException):
@@ -157,9 +156,7 @@ def test_resumed_fits_give_the_same_bits(
 
 
 @pytest.mark.parametrize("name", ["mod", "kernel-ksvd", "moving anchors", "K-SAD"])
-def test_any_array_library(
-    name: str, xp: Any, tmp_path: Path, kept: list[str]
-) -> None:
+def test_any_array_library(name: str, xp: Any, tmp_path: Path, kept: list[str]) -> None:
     X, y = samples()
     X = xp.asarray(X.astype(np.float32))
     expected = clone(MODELS[name]).fit(X, y)

@@ -435,7 +435,7 @@ def test_list_shows_everything_registered() -> None:
     assert "rbf" in ok(run("list", "kernels"))
     assert "coreset" in ok(run("list", "samplers"))
     assert "how badly dictionaries" in " ".join(ok(run("list", "outliers")).split())
-    assert "rbf" not in ok(run("list", "pursuits"))
+    assert "rbf" not in ok(run("list", "coders"))
 
 
 def test_version_and_help() -> None:

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from typer.testing import CliRunner
 
 from kernlets import load
-from kernlets.backend.row_names import row_names
+from kernlets.base.row_names import row_names
 from kernlets.cli.app import app
 from kernlets.cli.recipe import Recipe
 

@@ -11,8 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from kernlets import KSVD, MOD, DictionaryImputer, NystroemMap, ResidualClassifier
-from kernlets.backend.columns import check_columns, columns_error
-from kernlets.backend.validation import check_rows
+from kernlets.data.check import check_rows
+from kernlets.data.columns import check_columns, columns_error
 
 N = 12
 NUMBERS = np.arange(N) * 1.5

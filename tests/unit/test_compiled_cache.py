@@ -75,7 +75,7 @@ def test_a_fit_needs_no_folder_that_can_be_written(tmp_path):
     package = Path(kernlets.__file__).parent
     copy = tmp_path / "kernlets"
     shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    (copy / "hot" / "__pycache__").touch()
+    (copy / "loops" / "__pycache__").touch()
     no_folder = str(copy / "__init__.py")
     names = ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR")
     environment = {"PYTHONPATH": str(tmp_path), **dict.fromkeys(names, no_folder)}
@@ -97,7 +97,7 @@ def truncate(file):
 
 def name_a_class_that_does_not_exist(index):
     """What Numba reads in an index that an earlier version of the package wrote."""
-    renamed = b"ckernlets.hot.compiled\nNameInAnEarlierVersion\n."
+    renamed = b"ckernlets.loops.compiled\nNameInAnEarlierVersion\n."
     index.write_bytes(pickle.dumps(numba.__version__) + renamed)
 
 

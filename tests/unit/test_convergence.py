@@ -27,9 +27,9 @@ from kernlets import (
     preimage,
 )
 from kernlets.classifiers import fddl_codes
+from kernlets.coders import encode, masked
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.kernels import complete
-from kernlets.pursuits import encode, masked
 
 N, P = 90, 12
 

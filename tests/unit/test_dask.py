@@ -38,8 +38,7 @@ from kernlets import (
     WeisfeilerLehman,
     options,
 )
-from kernlets.backend.arrays import is_dask
-from kernlets.backend.rows import (
+from kernlets.data.rows import (
     cache_rows,
     iter_blocks,
     map_rows,
@@ -50,6 +49,7 @@ from kernlets.backend.rows import (
 from kernlets.landmarks import SAMPLERS, choose
 from kernlets.landmarks.select import BY_BLOCKS
 from kernlets.maps import MAPS, ConvolutionMap, CountMap
+from kernlets.numerics.arrays import is_dask
 from tests.structures import samples as objects
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
@@ -501,7 +501,7 @@ def test_chunks_are_made_once_for_all_passes(client, tmp_path):
     assert 6 <= made <= 12  # a worker that takes over from a busy one makes its own
 
     def held():
-        from kernlets.backend import dask_worker
+        from kernlets.data import dask_worker
 
         return len(dask_worker._CACHE._chunks_by_key)
 

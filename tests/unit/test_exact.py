@@ -23,8 +23,8 @@ from kernlets import (
     SRCClassifier,
     options,
 )
+from kernlets.coders import encode
 from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
-from kernlets.pursuits import encode
 from kernlets.updates import KSVDUpdate
 from papers.written import exact_kernel_ksvd, kernel_omp
 
@@ -212,7 +212,7 @@ def test_float32_follows_float64(X, start):
 
 def test_products_do_not_drift(rng):
     """K·A is updated atom by atom: after many sweeps it is still K·A."""
-    from kernlets.core import Coded
+    from kernlets.contracts import Coded
     from kernlets.dictionaries import GramDictionary
     from kernlets.updates import KSVDUpdate
 

@@ -11,8 +11,16 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from kernlets.backend.text import printable
-from kernlets.fields import (
+from kernlets.io.limits import (
+    FACTOR,
+    FLOOR,
+    MAX_DEPTH,
+    MAX_OBJECTS,
+    MemoryBudget,
+    check_outline,
+)
+from kernlets.numerics.text import printable
+from kernlets.schema import (
     Conditions,
     Declared,
     Either,
@@ -33,15 +41,7 @@ from kernlets.fields import (
     Whole,
     check,
 )
-from kernlets.fields.check import Field, Sizes
-from kernlets.persistence.limits import (
-    FACTOR,
-    FLOOR,
-    MAX_DEPTH,
-    MAX_OBJECTS,
-    MemoryBudget,
-    check_outline,
-)
+from kernlets.schema.check import Field, Sizes
 
 # -------------------------------------------------------------------------- kinds
 
@@ -269,7 +269,7 @@ def test_the_outline_is_that_of_the_value(
     value = _random_value(np.random.default_rng(seed), 6)
     text, depth = json.dumps(value).encode(), _depth(value)
     n_objects = str(value).count("{")  # an upper bound: texts have some, too
-    limits = "kernlets.persistence.limits"
+    limits = "kernlets.io.limits"
     monkeypatch.setattr(f"{limits}.MAX_DEPTH", depth)
     monkeypatch.setattr(f"{limits}.MAX_OBJECTS", n_objects)
     check_outline(text, MemoryBudget(len(text)))

@@ -37,8 +37,7 @@ from kernlets import (
     save,
 )
 from kernlets.cli.app import app
-from kernlets.fields import attributes, declared_of, is_record, record_fields
-from kernlets.persistence import (
+from kernlets.io import (
     CheckpointError,
     ModelFileError,
     PersistenceError,
@@ -46,8 +45,9 @@ from kernlets.persistence import (
     load_state,
     save_state,
 )
-from kernlets.persistence.checkpoint import Checkpoint
-from kernlets.persistence.parameters import constraints_of
+from kernlets.io.checkpoint import Checkpoint
+from kernlets.io.parameters import constraints_of
+from kernlets.schema import attributes, declared_of, is_record, record_fields
 
 SEED = 20250712
 
@@ -121,7 +121,7 @@ def suggestion(value: Any) -> str:
     if isinstance(value, np.ndarray) and value.dtype.kind in "if":
         kind = "Floats" if value.dtype.kind == "f" else "Indices"
         return f"{kind}({', '.join(f'<size {n}>' for n in value.shape)})"
-    return f"<a kind of kernlets.fields for a {type(value).__name__}>"
+    return f"<a kind of kernlets.schema for a {type(value).__name__}>"
 
 
 def undeclared(model: Any) -> list[str]:
@@ -209,13 +209,15 @@ AMPLIFIED: dict[str, Callable[[], bytes]] = {
         "b" * 30_000, *map(str, range(10_000, 30_000)), width=30_000
     ),
     "many medium cells": lambda: _in_history(
-        lambda _: [
-            {
-                **{"@": "cells", "dtype": "<U1000", "shape": [1001]},
-                "values": ["a" * 1000, *[""] * 1000],
-            }
-        ]
-        * 40
+        lambda _: (
+            [
+                {
+                    **{"@": "cells", "dtype": "<U1000", "shape": [1001]},
+                    "values": ["a" * 1000, *[""] * 1000],
+                }
+            ]
+            * 40
+        )
     ),
     "one array in many places": lambda: _in_history(_again_and_again),
     "empty lists": lambda: _in_history(lambda _: [[]] * 200_000),

@@ -111,7 +111,7 @@ finally:
 
 def test_a_child_that_is_forked_while_blas_is_set():
     run("""
-from kernlets.backend import threads
+from kernlets.base import threads
 
 fit()
 before, set_threads = blas_threads(), threads._set_blas_threads
@@ -137,7 +137,7 @@ assert blas_threads() == before
 def test_blas_of_a_child_is_set_back():
     """The thread that would have done so is in the parent."""
     run("""
-from kernlets.backend.threads import serial_blas
+from kernlets.numerics.threads import serial_blas
 
 fit()
 before = blas_threads()
@@ -168,7 +168,7 @@ assert blas_threads() == before
 def test_a_child_that_is_forked_while_a_thread_compiles(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))  # so that it does
     run("""
-from kernlets.hot import numba_  # noqa: F401
+from kernlets.loops import numba_  # noqa: F401
 from numba.core import event
 
 class Begin(event.Listener):

@@ -20,16 +20,16 @@ import pytest
 from examples import file_of, makers
 from forger import Draft, forge_cases, sealed, sealed_text
 from kernlets import OMP, RBF, KernelKSVD, Lasso, load, options, save
-from kernlets.backend import ops
 from kernlets.dictionaries import KernelDictionary
-from kernlets.persistence import (
+from kernlets.io import (
     CheckpointError,
     ModelFileError,
     info,
     load_state,
     save_state,
 )
-from kernlets.persistence.container import MAX_MESSAGE
+from kernlets.io.container import MAX_MESSAGE
+from kernlets.loops import ops
 
 SEED = 20250711
 MODELS = [name for name in makers() if not name.startswith("sklearn.")]

@@ -55,20 +55,20 @@ from kernlets import (
     WeisfeilerLehman,
     options,
 )
-from kernlets.backend.estimator import Estimator
-from kernlets.backend.lazy_rows import LazyRows
-from kernlets.backend.pipelines import takes_missing
-from kernlets.backend.rows import load_values
-from kernlets.backend.sparse_rows import _sparse_variance
-from kernlets.backend.threads import parallel
+from kernlets.base.estimator import Estimator
+from kernlets.base.pipelines import takes_missing
 from kernlets.classifiers.neighbors import count_votes
+from kernlets.data.lazy_rows import LazyRows
+from kernlets.data.rows import load_values
+from kernlets.data.sparse_rows import _sparse_variance
 from kernlets.dictionaries import GramDictionary
-from kernlets.hot import numba_, numba_series, reference
-from kernlets.hot import series as plain_series
-from kernlets.hot.lanes import Lanes, Series
 from kernlets.learners.initial_atoms import from_svd
 from kernlets.learners.rls_state import Recursion
+from kernlets.loops import numba_, numba_series, reference
+from kernlets.loops import series as plain_series
+from kernlets.loops.lanes import Lanes, Series
 from kernlets.maps import ConvolutionMap
+from kernlets.numerics.threads import parallel
 from kernlets.preimage import over_landmarks
 
 

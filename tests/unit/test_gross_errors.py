@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 
 from kernlets import GrossErrorMask, SRCClassifier
-from kernlets.imputers.gross import _Atoms
+from kernlets.imputation.gross import _Atoms
 
 
 def faces(rng, n=10, classes=6, p=120):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kernlets import KSVD, OMP, GroupOMP
+from kernlets.coders import encode
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.pursuits import encode
 
 GROUPS = np.array([0, 1, 2, 0, 1, 1, 3, 3, 2, 4, 4, 0])
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from kernlets import OMP, ExplicitDictionary, options
+from kernlets.coders import encode
 from kernlets.images import ImageDenoiser, denoise, estimate_noise, psnr, ssim
 from kernlets.images.denoising import cosine_atoms
 from kernlets.images.groups import Grouping
 from kernlets.images.patches import filter_patches, random_rows
 from kernlets.images.picture import from_channels, to_channels
 from kernlets.images.wiener import Filter, wiener_filter
-from kernlets.pursuits import encode
 
 SIGMA = 20.0
 

@@ -32,9 +32,7 @@ def start(*words: Any, **more: Any) -> subprocess.Popen[str]:
     )
 
 
-def wait_until(
-    reached: Callable[[], bool], process: subprocess.Popen[str]
-) -> None:
+def wait_until(reached: Callable[[], bool], process: subprocess.Popen[str]) -> None:
     end = time.monotonic() + PATIENCE
     while not reached():
         assert process.poll() is None, f"it ended too soon: {process.communicate()}"
@@ -119,7 +117,7 @@ import numpy as np
 from pathlib import Path
 import kernlets.cli
 from kernlets import __main__ as entry
-from kernlets.backend.atomic import atomic_write
+from kernlets.io.atomic_write import atomic_write
 
 
 def swallow():

@@ -14,7 +14,7 @@ from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics import pairwise
 
 from kernlets import AdditiveChi2, options
-from kernlets.core import Kernel
+from kernlets.contracts import Kernel
 from kernlets.kernels import (
     KERNELS,
     RBF,

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from kernlets import load
 from kernlets.cli import app
-from kernlets.persistence.file import MODEL, pack
+from kernlets.io.file import MODEL, pack
 
 FIT = ["--atoms", "24", "--iterations", "400", "--threads", "1", "--quiet"]
 
@@ -79,7 +79,7 @@ import os, signal, sys
 import numpy as np
 from pathlib import Path
 from kernlets import KSVD, options
-from kernlets.persistence import checkpoint
+from kernlets.io import checkpoint
 
 checkpoint.WRITING_SHARE = np.inf  # write every state
 X = np.random.default_rng(0).standard_normal((200, 10))

@@ -278,6 +278,7 @@ def test_the_kernel_is_chosen_on_training_rows(digits):
     assert model.model.kernel == asked[-1][0] in grid["kernel"]
     assert len(model.predict(X_new)) == len(X_new)
 
+
 def test_orthogonal_atoms_have_no_say_in_the_labels(digits):
     """Without a threshold: k-NN on codes is k-NN on features, and here on samples."""
     X, y, X_new, _ = digits

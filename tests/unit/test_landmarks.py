@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import chisquare
 
 from kernlets import RBF, Linear, Polynomial, Precomputed, options
-from kernlets.backend.rows import evenly_spaced_rows
+from kernlets.data.rows import evenly_spaced_rows
 from kernlets.landmarks import (
     SAMPLERS,
     choose,

@@ -13,11 +13,11 @@ from sklearn.pipeline import make_pipeline
 import kernlets
 from kernlets import RBF, DKSVDClassifier, LCKSVDClassifier, NystroemMap, datasets
 from kernlets.classifiers.lc_ksvd import join_columns, one_hot, ridge, split_joint_atoms
+from kernlets.coders import OMP, encode
 from kernlets.datasets import unit_norm
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.learners import KSVD
 from kernlets.learners.loop import CodeAndUpdate, Monitor, iterate
-from kernlets.pursuits import OMP, encode
 from kernlets.updates import KSVDUpdate
 
 SMALL = {

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from kernlets import KSVD, MOD, OMP
-from kernlets.core import Coded
+from kernlets.coders import encode
+from kernlets.coders.coded_sums import statistics
+from kernlets.contracts import Coded
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.learners.initial_atoms import STARTS
-from kernlets.pursuits import encode
-from kernlets.pursuits.coded_sums import statistics
 from kernlets.updates import KSVDUpdate, MODUpdate, ParallelKSVDUpdate
 from kernlets.updates.refresh import refresh, useless_atoms
 

@@ -33,10 +33,10 @@ from kernlets import (
     options,
     registry,
 )
-from kernlets.backend import block_loop, memory_limits
-from kernlets.backend.block_loop import BlockPlan
-from kernlets.backend.lazy_rows import LazyRows
 from kernlets.classifiers import residual
+from kernlets.data import block_loop, memory_limits
+from kernlets.data.block_loop import BlockPlan
+from kernlets.data.lazy_rows import LazyRows
 
 ROWS, WIDTH, MEMORY = 60_000, 400, 16  # 96 MB in float32; MB
 LIMIT = 1.25 * MEMORY + 50

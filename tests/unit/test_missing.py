@@ -31,9 +31,9 @@ from kernlets import (
     mark_missing,
     options,
 )
-from kernlets.backend.masks import group_by_mask
+from kernlets.coders import encode
+from kernlets.data.masks import group_by_mask
 from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
-from kernlets.pursuits import encode
 
 P, M = 24, 30
 

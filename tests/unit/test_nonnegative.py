@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from kernlets import KSVD, OMP, KernelKSVD, options
-from kernlets.core import Coded
+from kernlets.coders import encode
+from kernlets.coders.coded_sums import statistics
+from kernlets.contracts import Coded
 from kernlets.dictionaries import ExplicitDictionary, GramDictionary
-from kernlets.pursuits import encode
-from kernlets.pursuits.coded_sums import statistics
 from kernlets.updates import KSVDUpdate, ParallelKSVDUpdate, sweeps
 from kernlets.updates.sweeps import clip_negative, gauss_seidel, positive_sweeps
 
@@ -65,9 +65,7 @@ def test_sweep_is_the_naive_one(problem, xp, signs, exact, loops):
         step = update.step(dictionary, coded, np.random.default_rng(0))
     plain = encode(ExplicitDictionary(atoms), CODER, X)
     expected, dense = swept(X, atoms, plain, exact, *signs)
-    np.testing.assert_allclose(
-        xp.to_numpy(step.dictionary.atoms), expected, atol=1e-9
-    )
+    np.testing.assert_allclose(xp.to_numpy(step.dictionary.atoms), expected, atol=1e-9)
     after = ((X - dense @ expected) ** 2).sum()
     assert step.error == pytest.approx(after)
     assert after < float(plain.residual.sum())
@@ -90,9 +88,7 @@ def test_kernel_atoms_move_as_explicit_ones(problem, xp, exact):
         update = KSVDUpdate(exact=exactly, **KEEP, positive=True)
         steps.append(update.step(dictionary, coded, np.random.default_rng(0)))
     atoms = xp.to_numpy(steps[1].dictionary.coefs) @ X
-    np.testing.assert_allclose(
-        atoms, xp.to_numpy(steps[0].dictionary.atoms), atol=1e-8
-    )
+    np.testing.assert_allclose(atoms, xp.to_numpy(steps[0].dictionary.atoms), atol=1e-8)
     assert steps[1].error == pytest.approx(steps[0].error)
 
 

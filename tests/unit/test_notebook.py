@@ -22,7 +22,7 @@ from kernlets import (
     datasets,
     registry,
 )
-from kernlets.backend.notebook import image_side, portrait
+from kernlets.base.notebook import image_side, portrait
 
 VOID = {"img", "br"}
 

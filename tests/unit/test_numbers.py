@@ -39,11 +39,11 @@ from kernlets import (
     SRCClassifier,
     registry,
 )
-from kernlets.backend.scale import lengths, power_of_two, typical_length, unit_rows
 from kernlets.kernels import RBF, Polynomial, Sigmoid
 from kernlets.landmarks import SAMPLERS
 from kernlets.learners.loop import Monitor
 from kernlets.learners.rls_state import Recursion
+from kernlets.numerics.scaling import lengths, power_of_two, typical_length, unit_rows
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 LIBRARIES = pytest.mark.parametrize("library", ["numpy", "torch"])
@@ -314,7 +314,7 @@ def test_rls_of_codes_however_large_is_least_squares(library, rng):
     n, m = 40, 6
     codes = rng.standard_normal((n, m)) * 10.0 ** rng.integers(4, 12, size=(n, 1))
     X, D = rng.standard_normal((n, 9)), unit_rows(rng.standard_normal((m, 9)))
-    from kernlets.core import SparseCodes
+    from kernlets.contracts import SparseCodes
 
     slots = np.tile(np.arange(m), (n, 1))
     moved = [in_library(part, library) for part in (D, X, slots, codes)]

@@ -22,12 +22,12 @@ from kernlets import (
     options,
     save,
 )
-from kernlets.backend.rows import row_batches
-from kernlets.core import SparseCodes
+from kernlets.coders import OMP, encode
+from kernlets.coders.coded_sums import statistics, without_atoms
+from kernlets.contracts import SparseCodes
+from kernlets.data.rows import row_batches
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.learners.rls_state import ROWS, Recursion
-from kernlets.pursuits import OMP, encode
-from kernlets.pursuits.coded_sums import statistics, without_atoms
 from kernlets.updates import CoordinateUpdate, KSVDUpdate, MODUpdate
 from kernlets.updates.least_squares import coordinate_sweep
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from kernlets import OMP, Lasso, NystroemMap, OrthogonalDictionary, Threshold, datasets
-from kernlets.core import Statistics
+from kernlets.coders import encode
+from kernlets.coders.coded_sums import statistics
+from kernlets.contracts import Statistics
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.pursuits import encode
-from kernlets.pursuits.coded_sums import statistics
 from kernlets.updates import OrthogonalUpdate
 from kernlets.updates.orthogonal import (
     by_products,

@@ -37,10 +37,10 @@ from kernlets import (
     load,
     options,
 )
-from kernlets.backend.lazy_rows import LazyRows, is_lazy_or_dask
-from kernlets.backend.read_blocks import release_pages, report_rows_to
-from kernlets.backend.rows import map_rows, row_batches, sum_rows, take_rows
 from kernlets.cli import app
+from kernlets.data.lazy_rows import LazyRows, is_lazy_or_dask
+from kernlets.data.read_blocks import release_pages, report_rows_to
+from kernlets.data.rows import map_rows, row_batches, sum_rows, take_rows
 from kernlets.learners import LEARNERS
 
 SMALL = 200_000  # bytes: nothing of these samples fits
@@ -180,7 +180,7 @@ def test_learning_from_lazy_rows(learner, X, disk):
     ids=lambda learner: type(learner).__name__,
 )
 def test_long_passes_say_how_far_they_are(learner, disk, monkeypatch, capsys):
-    monkeypatch.setattr("kernlets.backend.progress.SECONDS", 0.0)  # as if they were
+    monkeypatch.setattr("kernlets.base.progress.SECONDS", 0.0)  # as if they were
     clone(learner).set_params(verbose=True, random_state=0).fit(disk)
     said = [line for line in capsys.readouterr().out.splitlines() if " rows/s" in line]
     assert said[-1].startswith(f"{type(learner).__name__}: 4,000 of 4,000 rows")
@@ -475,9 +475,11 @@ def test_command_line_with_little_memory(X, y, tmp_path, monkeypatch):
         outputs = [tmp_path / f"{name}{suffix}" for name in ("a", "b")]
         run("transform", bounded, data, *label, "-o", outputs[0], "--memory", "200kB")
         run("transform", bounded, data, *label, "-o", outputs[1])
-        first, second = (datasets.read_table(o).X for o in outputs) if (
-            suffix == ".npy"
-        ) else (o.read_bytes() for o in outputs)
+        first, second = (
+            (datasets.read_table(o).X for o in outputs)
+            if (suffix == ".npy")
+            else (o.read_bytes() for o in outputs)
+        )
         assert np.array_equal(first, second)
 
 
@@ -559,7 +561,7 @@ def test_command_line_on_a_cluster(X, y, parquet, tmp_path, monkeypatch):
     run("transform", there, data, *label, "-o", tmp_path / "local.npz")
     codes, local = (sparse.load_npz(tmp_path / f"{k}.npz") for k in ("codes", "local"))
     np.testing.assert_allclose(codes.toarray(), local.toarray(), atol=1e-12)
-    monkeypatch.setattr("kernlets.backend.dask_files.CONNECT_TIMEOUT", 0.5)
+    monkeypatch.setattr("kernlets.data.dask_files.CONNECT_TIMEOUT", 0.5)
     done = CliRunner().invoke(
         app, ["score", str(here), str(data), "--scheduler", "tcp://127.0.0.1:1"]
     )

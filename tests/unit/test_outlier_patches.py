@@ -5,14 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernlets import (
-    RLSDictionary,
-    StreamOutlierDetector,
-    load,
-    options,
-    plotting,
-    save,
-)
+from kernlets import RLSDictionary, StreamOutlierDetector, load, options, plotting, save
 from kernlets.outliers import PatchOutlierDetector
 from kernlets.outliers.patches import average_scores
 

@@ -40,7 +40,7 @@ from kernlets import (
     Callable as CallableKernel,
 )
 from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
-from kernlets.persistence import (
+from kernlets.io import (
     ModelFileError,
     PersistenceError,
     info,
@@ -457,8 +457,8 @@ def test_a_new_registered_class_is_storable(
     class Fresh(OMP):
         """One file, one name."""
 
-    Fresh.__module__ = "kernlets.pursuits.fresh"
-    monkeypatch.setitem(registry.table("pursuits"), "fresh", Fresh)
+    Fresh.__module__ = "kernlets.coders.fresh"
+    monkeypatch.setitem(registry.table("coders"), "fresh", Fresh)
     registry.storable.cache_clear()
     try:
         assert type(again(Fresh(2), path)) is Fresh

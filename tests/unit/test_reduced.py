@@ -21,10 +21,10 @@ from kernlets import (
     options,
 )
 from kernlets.anchored_dictionary import AnchoredDictionary
-from kernlets.core import Coded, SparseCodes
+from kernlets.coders import encode
+from kernlets.contracts import Coded, SparseCodes
 from kernlets.kernels import Normalized
 from kernlets.learners.reduced import orient_atoms
-from kernlets.pursuits import encode
 from kernlets.updates import AnchorDescent, AnchoredUpdate
 from kernlets.updates.anchored import _with_all_slots
 from kernlets.updates.anchors import KernelTerm, LinearTerm, Objective, OnSpheres
@@ -152,9 +152,7 @@ def test_step_of_the_mixed_term_is_the_printed_one(X, rng):
     g = term_of(dictionary, codes).gradient(D)
     for linear_rate, printed in ((rate / 2, g - e), (None, g - 2 * e)):
         descent = AnchorDescent(1, rate, linear_rate=linear_rate)
-        update = AnchoredUpdate(
-            descent=descent, linear_weight=1.0, linear_coder=OMP(2)
-        )
+        update = AnchoredUpdate(descent=descent, linear_weight=1.0, linear_coder=OMP(2))
         coded = Coded(rows, codes)
         moved = update._move_anchors(dictionary, coded, descent)
         np.testing.assert_allclose(moved.anchors, D - rate * printed, atol=1e-12)

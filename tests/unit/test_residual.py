@@ -20,9 +20,9 @@ from kernlets import (
     datasets,
     options,
 )
-from kernlets.backend import validation
+from kernlets.coders import OMP, encode
+from kernlets.data import check as validation
 from kernlets.learners import LEARNERS
-from kernlets.pursuits import OMP, encode
 
 
 def classes(rng, n=60, p=10):

@@ -25,11 +25,11 @@ from kernlets import (
     SRCClassifier,
     options,
 )
-from kernlets.backend.block_loop import BLOCK_ROWS, BlockPlan, block_slices
-from kernlets.backend.products import cross, matmul, outer_products
-from kernlets.backend.rows import map_rows, sum_rows
-from kernlets.backend.threads import parallel, serial_blas
 from kernlets.config import available_cores, default_memory, parse_bytes
+from kernlets.data.block_loop import BLOCK_ROWS, BlockPlan, block_slices
+from kernlets.data.rows import map_rows, sum_rows
+from kernlets.numerics.products import cross, matmul, outer_products
+from kernlets.numerics.threads import parallel, serial_blas
 
 
 def blas_threads():

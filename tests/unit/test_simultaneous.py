@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kernlets import KSVD, MOD, OMP, KernelKSVD, SimultaneousOMP, metrics, options
+from kernlets.coders import encode
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.pursuits import encode
 
 
 def planted(rng, n_groups=60, size=3, m=16, p=12, width=2):

@@ -40,10 +40,10 @@ from kernlets import (
     options,
     save,
 )
-from kernlets.backend import ops
-from kernlets.backend.ops import Lanes, Series
-from kernlets.core import Kernel
+from kernlets.contracts import Kernel
 from kernlets.kernels import counting, graph_kernels, strings, walks
+from kernlets.loops import ops
+from kernlets.loops.ops import Lanes, Series
 from kernlets.maps import AdditiveMap, ConvolutionMap, CountMap
 from tests.structures import samples
 
@@ -682,8 +682,10 @@ def test_forms_of_one_graph():
         graph,
         [edges, dict(enumerate(labels))],
         [set(edges), dict(enumerate(labels)), {}],
-        [{int(a): adjacency[a].nonzero()[0].tolist() for a in range(len(labels))},
-         dict(enumerate(labels))],
+        [
+            {int(a): adjacency[a].nonzero()[0].tolist() for a in range(len(labels))},
+            dict(enumerate(labels)),
+        ],
     ]
     for kernel in (WeisfeilerLehman(2), ShortestPath()):
         expected = kernel([(adjacency, labels)])

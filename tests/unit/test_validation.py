@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse
 
 from kernlets import KSVD, MOD, RBF, NystroemMap, ResidualClassifier, datasets, options
-from kernlets.backend.arrays import as_float, working_dtype
-from kernlets.backend.lazy_rows import LazyRows
-from kernlets.backend.validation import check_rows
+from kernlets.data.check import check_rows
+from kernlets.data.lazy_rows import LazyRows
+from kernlets.numerics.arrays import as_float, working_dtype
 
 WIDE = ["?", "u1", "i1", "u2", ">i2", "i4", ">u4", "i8", ">u8", "f8", ">f8", "g"]
 NARROW = ["f2", ">f2", "f4", ">f4"]

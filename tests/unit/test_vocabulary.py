@@ -25,9 +25,9 @@ from kernlets import (
     Threshold,
     registry,
 )
-from kernlets.backend import names
-from kernlets.core import SparseCodes
-from kernlets.pursuits import CODERS, resolve_coder
+from kernlets.base import names
+from kernlets.coders import CODERS, resolve_coder
+from kernlets.contracts import SparseCodes
 from kernlets.updates import UPDATES, KSVDUpdate, resolve_update
 
 PER_CLASS = [LCKSVDClassifier, DKSVDClassifier, FDDLClassifier]

@@ -16,12 +16,12 @@ from kernlets import (
     Threshold,
     options,
 )
-from kernlets.core import Coded
+from kernlets.coders import encode
+from kernlets.coders.coded_sums import statistics
+from kernlets.contracts import Coded
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.learners.loop import CodeAndUpdate
 from kernlets.learners.schedule import has_settled, is_exchange_due, warm_up_coder
-from kernlets.pursuits import encode
-from kernlets.pursuits.coded_sums import statistics
 from kernlets.updates.exchange import exchange_atoms
 
 LEARNERS = [KSVD(12), KSVD(12, update="ksvd-parallel"), MOD(12)]

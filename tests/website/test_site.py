@@ -112,7 +112,7 @@ def test_every_public_name_has_a_page_with_an_example():
 def test_nothing_is_loaded_from_elsewhere():
     for page in PAGES:
         text = page.read_text("utf-8")
-        for tag in ("<script src=", "<link rel=\"stylesheet\" href=", "<img src="):
+        for tag in ("<script src=", '<link rel="stylesheet" href=', "<img src="):
             for rest in text.split(tag)[1:]:
                 assert not rest.lstrip("\"'").startswith(("http", "//")), page
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..backend.arrays import index_like, namespace
-from ..backend.threads import parallel
-from ..backend.weights import Weights
 from ..config import options
-from ..core import Array
+from ..contracts import Array
+from ..data.weights import Weights
+from ..io.checkpoint import branches
 from ..learners.initial_atoms import nonzero_rows
-from ..persistence.checkpoint import branches
+from ..numerics.arrays import index_like, namespace
+from ..numerics.threads import parallel
 
 
 def class_sizes(

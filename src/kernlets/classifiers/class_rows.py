@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import index_like, is_dask
-from ..backend.load_dask import dask_labels
-from ..backend.rows import Blocks, is_blocks, no_blocks_error, select_rows
-from ..backend.validation import check_rows
-from ..backend.weights import Weights
-from ..core import Array, Kernel
+from ..contracts import Array, Kernel
+from ..data.check import check_rows
+from ..data.load_dask import dask_labels
+from ..data.rows import Blocks, is_blocks, no_blocks_error, select_rows
+from ..data.weights import Weights
 from ..kernels import Precomputed
 from ..kernels.check_samples import check_samples, takes_rows
+from ..numerics.arrays import index_like, is_dask
 from .labels import check_class_count, check_labels
 
 MAX_CONCURRENT = 16  # classes that a cluster works on at a time

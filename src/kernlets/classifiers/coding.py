@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.estimator import Estimator
-from ..backend.missing_rows import all_in_memory
-from ..backend.validation import check_rows
-from ..core import Array, SparseCoder, SparseCodes
+from ..base.estimator import Estimator
+from ..coders import encode
+from ..contracts import Array, SparseCoder, SparseCodes
+from ..data.check import check_rows
+from ..data.missing_rows import all_in_memory
 from ..dictionaries import ExplicitDictionary
-from ..fields import Declared, History, Indices, Part, Whole
 from ..learners.base import codes_of_rows
-from ..pursuits import encode
+from ..schema import Declared, History, Indices, Part, Whole
 from ..sklearn_base import (
     ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,

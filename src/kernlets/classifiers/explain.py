@@ -15,13 +15,13 @@ from sklearn.base import is_outlier_detector
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import to_numpy
-from ..backend.pipelines import before_last, last_step
-from ..backend.row_names import row_name, row_names
-from ..backend.text import printable
-from ..core import Array, Dictionary, SparseCodes
+from ..base.pipelines import before_last, last_step
+from ..base.row_names import row_name, row_names
+from ..contracts import Array, Dictionary, SparseCodes
 from ..dictionaries import ExplicitDictionary, KernelDictionary
 from ..learners.kernel_learner import KernelLearner
+from ..numerics.arrays import to_numpy
+from ..numerics.text import printable
 from .auto import AutoDictionaryClassifier
 from .coding import CodingClassifier
 from .ksad import KSADClassifier

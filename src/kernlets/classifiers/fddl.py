@@ -9,24 +9,24 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import as_like, empty, index_like, namespace, row_norms
-from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
-from ..backend.convergence import warn_unfinished
-from ..backend.masks import has_missing
-from ..backend.random import generator
-from ..backend.rows import map_rows
-from ..backend.scale import quiet
-from ..backend.threads import parallel
-from ..backend.weights import Weights
-from ..core import Array
+from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
+from ..coders import Lasso, encode
+from ..coders.coded_sums import fill_by_codes
+from ..contracts import Array
+from ..data.masks import has_missing
+from ..data.rows import map_rows
+from ..data.weights import Weights
 from ..dictionaries import ExplicitDictionary
-from ..fields import Conditions, Declared, Floats
+from ..io.checkpoint import Checkpoint
 from ..kernels.complete import completed_rows
 from ..learners.initial_atoms import start_atoms
 from ..learners.loop import Monitor, iterate
-from ..persistence.checkpoint import Checkpoint
-from ..pursuits import Lasso, encode
-from ..pursuits.coded_sums import fill_by_codes
+from ..numerics.arrays import as_like, empty, index_like, namespace, row_norms
+from ..numerics.convergence import warn_unfinished
+from ..numerics.random import generator
+from ..numerics.scaling import quiet
+from ..numerics.threads import parallel
+from ..schema import Conditions, Declared, Floats
 from .class_atoms import class_atoms, class_sizes
 from .coding import CodingClassifier
 from .fddl_codes import FisherProblem, FisherProblems

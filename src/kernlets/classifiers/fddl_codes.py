@@ -12,12 +12,12 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from ..backend.arrays import as_like, double, empty, inner, namespace, row_norms
-from ..backend.threads import parallel
-from ..core import Array
+from ..contracts import Array
 from ..dictionaries import ExplicitDictionary
+from ..io.checkpoint import fitting
 from ..learners.loop import Alternation
-from ..persistence.checkpoint import fitting
+from ..numerics.arrays import as_like, double, empty, inner, namespace, row_norms
+from ..numerics.threads import parallel
 from .fddl_objective import (
     ClassLayout,
     FisherSums,

@@ -17,18 +17,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..backend.arrays import (
+from ..contracts import Array
+from ..data.block_loop import block_slices
+from ..data.sparse_rows import as_dense
+from ..loops.codes import to_csr
+from ..numerics.arrays import (
     double,
     empty,
     inner,
     namespace,
     row_norms,
 )
-from ..backend.block_loop import block_slices
-from ..backend.codes import to_csr
-from ..backend.scale import peaks, power_of_two
-from ..backend.sparse_rows import as_dense
-from ..core import Array
+from ..numerics.scaling import peaks, power_of_two
 
 Sizes = Sequence[int] | np.ndarray
 

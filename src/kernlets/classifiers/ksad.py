@@ -10,15 +10,23 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import as_like, move_like, namespace, row_norms, to_numpy
-from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, SHARE, StrOptions
-from ..backend.estimator import Estimator
-from ..backend.missing_rows import all_in_memory
-from ..backend.random import generator
-from ..backend.rows import load_values, map_rows
-from ..core import Array, Kernel, SparseCodes
+from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, SHARE, StrOptions
+from ..base.estimator import Estimator
+from ..coders.bookkeeping import pack
+from ..contracts import Array, Kernel, SparseCodes
+from ..data.missing_rows import all_in_memory
+from ..data.rows import load_values, map_rows
 from ..dictionaries import ExplicitDictionary, KernelDictionary
-from ..fields import (
+from ..io.checkpoint import Checkpoint
+from ..kernels import resolve
+from ..kernels.check_samples import check_samples, describe_input
+from ..kernels.complete import completed_rows
+from ..learners.initial_atoms import start_atoms
+from ..learners.loop import Monitor, iterate
+from ..maps import NystroemMap
+from ..numerics.arrays import as_like, move_like, namespace, row_norms, to_numpy
+from ..numerics.random import generator
+from ..schema import (
     Conditions,
     Declared,
     Floats,
@@ -30,14 +38,6 @@ from ..fields import (
     Size,
     Whole,
 )
-from ..kernels import resolve
-from ..kernels.check_samples import check_samples, describe_input
-from ..kernels.complete import completed_rows
-from ..learners.initial_atoms import start_atoms
-from ..learners.loop import Monitor, iterate
-from ..maps import NystroemMap
-from ..persistence.checkpoint import Checkpoint
-from ..pursuits.bookkeeping import pack
 from ..sklearn_base import ClassifierMixin
 from ..updates.orthogonal import nearest_orthonormal
 from .ksad_codes import CodesThenAtoms, KSADCodes, soft_threshold

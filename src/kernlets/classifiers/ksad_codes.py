@@ -8,7 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import (
+from ..contracts import Array
+from ..data.rows import sum_rows
+from ..io.checkpoint import fitting
+from ..learners.loop import Alternation
+from ..numerics.arrays import (
     as_like,
     double,
     empty,
@@ -17,12 +21,8 @@ from ..backend.arrays import (
     namespace,
     row_norms,
 )
-from ..backend.rows import sum_rows
-from ..backend.scale import quiet
-from ..core import Array
-from ..fields import check
-from ..learners.loop import Alternation
-from ..persistence.checkpoint import fitting
+from ..numerics.scaling import quiet
+from ..schema import check
 from ..updates.orthogonal import procrustes
 from .scatter import Scatter
 

@@ -9,7 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from ..backend.arrays import (
+from ..base.scoring import accuracy
+from ..contracts import Array, SparseCodes
+from ..data.labels import label_values
+from ..data.masks import has_missing
+from ..data.rows import apply_to_rows
+from ..data.weights import check_weights, repeat_by_weight
+from ..kernels import Precomputed
+from ..numerics.arrays import (
     as_like,
     empty,
     index_like,
@@ -18,15 +25,8 @@ from ..backend.arrays import (
     or_wider,
     to_numpy,
 )
-from ..backend.labels import label_values
-from ..backend.masks import has_missing
-from ..backend.rows import apply_to_rows
-from ..backend.scale import quiet
-from ..backend.scoring import accuracy
-from ..backend.weights import check_weights, repeat_by_weight
-from ..core import Array, SparseCodes
-from ..fields import Declared, Labels, Size
-from ..kernels import Precomputed
+from ..numerics.scaling import quiet
+from ..schema import Declared, Labels, Size
 
 
 class ScoreVoting:

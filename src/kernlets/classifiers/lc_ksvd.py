@@ -10,7 +10,31 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import (
+from ..base.clipping import clipped
+from ..base.constraints import (
+    AT_LEAST_1,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Options,
+)
+from ..coders import OMP, encode
+from ..coders.coded_sums import statistics
+from ..contracts import Array, Statistics
+from ..data.rows import map_rows
+from ..data.weights import (
+    Weights,
+    check_weights,
+    drop_zero_weights,
+    nonzero_weight_rows,
+    weights_as_counts,
+    weights_for_digest,
+)
+from ..dictionaries import ExplicitDictionary
+from ..io.checkpoint import Checkpoint
+from ..kernels.complete import completed_rows
+from ..learners import KSVD
+from ..learners.loop import CodeAndUpdate, Monitor, iterate
+from ..numerics.arrays import (
     as_like,
     diagonal,
     double,
@@ -20,33 +44,9 @@ from ..backend.arrays import (
     or_wider,
     row_norms,
 )
-from ..backend.clipping import clipped
-from ..backend.constraints import (
-    AT_LEAST_1,
-    NOT_NEGATIVE,
-    POSITIVE,
-    Options,
-)
-from ..backend.random import generator
-from ..backend.rows import map_rows
-from ..backend.scale import least_energy, lengths
-from ..backend.weights import (
-    Weights,
-    check_weights,
-    drop_zero_weights,
-    nonzero_weight_rows,
-    weights_as_counts,
-    weights_for_digest,
-)
-from ..core import Array, Statistics
-from ..dictionaries import ExplicitDictionary
-from ..fields import Declared, Floats
-from ..kernels.complete import completed_rows
-from ..learners import KSVD
-from ..learners.loop import CodeAndUpdate, Monitor, iterate
-from ..persistence.checkpoint import Checkpoint
-from ..pursuits import OMP, encode
-from ..pursuits.coded_sums import statistics
+from ..numerics.random import generator
+from ..numerics.scaling import least_energy, lengths
+from ..schema import Declared, Floats
 from ..updates import KSVDUpdate
 from .class_atoms import class_atoms, class_sizes
 from .coding import CodingClassifier

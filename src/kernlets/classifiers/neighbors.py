@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import empty, index_like, namespace, row_norms
-from ..backend.rows import map_rows
-from ..backend.scale import peaks, power_of_two
-from ..backend.smallest import smallest
-from ..core import Array
+from ..contracts import Array
+from ..data.rows import map_rows
+from ..numerics.argsmallest import smallest
+from ..numerics.arrays import empty, index_like, namespace, row_norms
+from ..numerics.scaling import peaks, power_of_two
 
 
 def count_votes(

@@ -13,16 +13,19 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import as_like, namespace, to_numpy
-from ..backend.block_loop import keep_groups_together
-from ..backend.callbacks import part_of
-from ..backend.constraints import LEARNER
-from ..backend.estimator import Estimator
-from ..backend.labels import label_classes, label_values
-from ..backend.lazy_rows import n_parts_at_once
-from ..backend.missing_rows import all_in_memory, fill_rows_with_means
-from ..backend.random import generator
-from ..backend.rows import (
+from ..base.callbacks import part_of
+from ..base.constraints import LEARNER
+from ..base.estimator import Estimator
+from ..coders import encode
+from ..coders.bookkeeping import side_by_side
+from ..config import options
+from ..contracts import Array, Dictionary, Kernel, SparseCoder, SparseCodes
+from ..data.block_loop import keep_groups_together
+from ..data.check import trust_checked_rows
+from ..data.labels import label_classes, label_values
+from ..data.lazy_rows import n_parts_at_once
+from ..data.missing_rows import all_in_memory, fill_rows_with_means
+from ..data.rows import (
     apply_to_blocks,
     apply_to_rows,
     evenly_spaced_rows,
@@ -34,11 +37,7 @@ from ..backend.rows import (
     n_columns,
     with_selectable_columns,
 )
-from ..backend.scale import least_energy, quiet
-from ..backend.text import printable
-from ..backend.threads import parallel
-from ..backend.validation import trust_checked_rows
-from ..backend.weights import (
+from ..data.weights import (
     Weights,
     check_weights,
     drop_zero_weights,
@@ -47,9 +46,7 @@ from ..backend.weights import (
     row_numbers_by_weight,
     weights_as_counts,
 )
-from ..config import options
-from ..core import Array, Dictionary, Kernel, SparseCoder, SparseCodes
-from ..fields import Conditions, Declared, Indices, Many, Number, Part
+from ..io.checkpoint import branches
 from ..kernels import Precomputed, resolve
 from ..kernels.check_samples import check_samples, describe_input, takes_missing
 from ..kernels.complete import completed_rows
@@ -57,9 +54,12 @@ from ..kernels.definite import check_kernel
 from ..learners import KSVD
 from ..learners.base import DictionaryLearner
 from ..learners.initial_atoms import NonzeroRows
-from ..persistence.checkpoint import branches
-from ..pursuits import encode
-from ..pursuits.bookkeeping import side_by_side
+from ..numerics.arrays import as_like, namespace, to_numpy
+from ..numerics.random import generator
+from ..numerics.scaling import least_energy, quiet
+from ..numerics.text import printable
+from ..numerics.threads import parallel
+from ..schema import Conditions, Declared, Indices, Many, Number, Part
 from ..sklearn_base import BaseEstimator, ClassifierMixin
 from .class_rows import check_labelled_rows, is_stream, split_classes, take_samples
 from .labels import ResidualVoting, check_labels, prior_residuals

@@ -12,17 +12,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.arrays import (
+from ..contracts import Array
+from ..data.rows import sum_rows
+from ..numerics.arrays import (
     as_like,
     double,
     group_sums,
     namespace,
     row_norms,
 )
-from ..backend.rows import sum_rows
-from ..backend.scale import quiet
-from ..core import Array
-from ..fields import Declared, Floats
+from ..numerics.scaling import quiet
+from ..schema import Declared, Floats
 
 
 @dataclass(frozen=True)

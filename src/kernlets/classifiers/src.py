@@ -8,27 +8,27 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import as_like, empty, index_like, namespace, to_numpy
-from ..backend.block_loop import keep_groups_together
-from ..backend.constraints import AT_LEAST_1
-from ..backend.estimator import Estimator
-from ..backend.masks import apply_by_completeness, group_by_mask, split_mask
-from ..backend.missing_rows import all_in_memory
-from ..backend.rows import map_rows
-from ..core import Array, Kernel, SparseCoder, SparseCodes
-from ..dictionaries import KernelDictionary
-from ..fields import Declared, Indices, Part
-from ..kernels import resolve
-from ..kernels.check_samples import check_samples, describe_input
-from ..kernels.complete import completed_rows
-from ..learners.kernel_learner import kernel_matrix
-from ..pursuits import BOTH, OMP, at_most_all, encode, resolve_coder
-from ..pursuits.masked import (
+from ..base.constraints import AT_LEAST_1
+from ..base.estimator import Estimator
+from ..coders import BOTH, OMP, at_most_all, encode, resolve_coder
+from ..coders.masked import (
     AllFeatures,
     refuse_incomplete_groups,
     restricted_products,
     restricted_solve,
 )
+from ..contracts import Array, Kernel, SparseCoder, SparseCodes
+from ..data.block_loop import keep_groups_together
+from ..data.masks import apply_by_completeness, group_by_mask, split_mask
+from ..data.missing_rows import all_in_memory
+from ..data.rows import map_rows
+from ..dictionaries import KernelDictionary
+from ..kernels import resolve
+from ..kernels.check_samples import check_samples, describe_input
+from ..kernels.complete import completed_rows
+from ..learners.kernel_learner import kernel_matrix
+from ..numerics.arrays import as_like, empty, index_like, namespace, to_numpy
+from ..schema import Declared, Indices, Part
 from ..sklearn_base import ClassifierMixin
 from .labels import (
     ResidualVoting,

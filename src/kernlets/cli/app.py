@@ -308,6 +308,6 @@ def list_(
         typer.Argument(help="e.g. kernels or outliers", show_default="everything"),
     ] = None,
 ) -> None:
-    """List kernels, landmark samplers, maps, pursuits, learners, classifiers, ..."""
+    """List kernels, landmark samplers, maps, coders, learners, classifiers, ..."""
     commands = load_commands()
     commands.show_tables(kind)

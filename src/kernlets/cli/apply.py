@@ -15,16 +15,16 @@ import typer
 from scipy import sparse
 from sklearn.base import is_classifier, is_outlier_detector
 
-from ..backend.arrays import to_numpy
-from ..backend.pipelines import before_last, last_step
-from ..backend.row_names import row_name, row_names
-from ..backend.rows import apply_to_rows, count_rows, load_values
-from ..backend.text import printable
-from ..backend.validation import check_rows
+from ..base.pipelines import before_last, last_step
+from ..base.row_names import row_name, row_names
 from ..classifiers import explain
+from ..data.check import check_rows
+from ..data.rows import apply_to_rows, count_rows, load_values
 from ..datasets import Table
 from ..datasets.errors import DataFileError
 from ..export import to_onnx
+from ..numerics.arrays import to_numpy
+from ..numerics.text import printable
 from .input_data import Columns, Source, apply_by_batches
 from .model_info import fitted_learners, has_codes, load_model, show_facts, size_text
 from .output_files import (

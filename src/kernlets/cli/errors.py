@@ -13,7 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from ..backend.text import printable
+from ..numerics.text import printable
 
 INTERRUPTED = 130  # 128 + SIGINT, the convention of shells
 #: Errors that a user can understand; others should be reported as bugs.

@@ -19,21 +19,21 @@ import numpy as np
 import typer
 from sklearn.base import is_classifier, is_outlier_detector
 
-from ..backend.lazy_rows import COPIES
-from ..backend.masks import has_missing
-from ..backend.pipelines import last_step, steps_of, takes_missing
-from ..backend.row_names import set_row_names
-from ..backend.rows import comes_in_blocks, count_rows, fits_in_memory
-from ..backend.text import size_text
+from ..base.pipelines import last_step, steps_of, takes_missing
+from ..base.row_names import set_row_names
 from ..classifiers import ResidualClassifier
 from ..classifiers.coding import CodingClassifier
 from ..config import options
+from ..data.lazy_rows import COPIES
+from ..data.masks import has_missing
+from ..data.rows import comes_in_blocks, count_rows, fits_in_memory
 from ..datasets import Table
 from ..datasets.header import is_number
-from ..imputers import DictionaryImputer
+from ..imputation import DictionaryImputer
 from ..landmarks.select import default_count
 from ..learners import KSVD, BudgetKernelDL
 from ..learners.linear_atoms import LinearAtoms
+from ..numerics.text import size_text
 from .apply import check_labels, score_facts
 from .input_data import Columns, Source, connect_cluster, count_features, name_of
 from .model_info import atoms_text, first_step, note_feature_names, show_facts

@@ -14,12 +14,12 @@ from rich.table import Table
 from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.pipeline import Pipeline
 
-from ..backend.names import guess
-from ..backend.pipelines import last_step, steps_of
-from ..backend.text import markdown_text, printable, size_text
+from ..base.names import guess
+from ..base.pipelines import last_step, steps_of
 from ..datasets.errors import list_names
+from ..io import ModelFileError, info, is_model, load
+from ..numerics.text import markdown_text, printable, size_text
 from ..outliers import SampledDictionaries
-from ..persistence import ModelFileError, info, is_model, load
 from ..registry import TABLES, summary, table
 
 
@@ -97,7 +97,6 @@ def has_codes(model: Any) -> bool:
 
 
 MAX_CLASSES = 10  # classes named by `info` before it only counts
-OTHER_NAMES = {"samplers": "landmarks", "coders": "pursuits"}
 
 
 def show_facts(facts: dict[str, str]) -> None:
@@ -150,7 +149,7 @@ def _classes_text(classes: list[Any] | None) -> str:
 
 def show_tables(kind: str | None) -> None:
     """Print all registered classes, or those of one kind."""
-    kinds = list(TABLES) if kind is None else [OTHER_NAMES.get(kind, kind)]
+    kinds = list(TABLES) if kind is None else [kind]
     if kinds[0] not in TABLES:
         hint = guess(kinds[0], TABLES)
         raise typer.BadParameter(

@@ -22,11 +22,11 @@ import numpy as np
 import typer
 from scipy import sparse
 
-from ..backend.atomic import atomic_write, refuse_special, remove_abandoned
-from ..backend.text import size_text
 from ..datasets import write_rows
-from ..persistence import is_model, save
-from ..persistence.file import refuse_foreign_name
+from ..io import is_model, save
+from ..io.atomic_write import atomic_write, refuse_special, remove_abandoned
+from ..io.file import refuse_foreign_name
+from ..numerics.text import size_text
 
 STANDARD_OUTPUT = Path("-")
 

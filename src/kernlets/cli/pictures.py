@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 import typer
 
-from ..backend.atomic import atomic_write
-from ..backend.text import size_text
 from ..datasets.errors import DataFileError, optional_import, reading
 from ..datasets.image_folder import (
     has_transparency,
@@ -26,6 +24,8 @@ from ..datasets.image_folder import (
     turn_upright,
 )
 from ..images import denoise, estimate_noise, inpaint
+from ..io.atomic_write import atomic_write
+from ..numerics.text import size_text
 from .model_info import show_facts
 from .output_files import check_inputs, check_place
 from .progress import share_progress

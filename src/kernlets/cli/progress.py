@@ -21,8 +21,8 @@ from rich.progress import (
 from rich.text import Text
 from sklearn.pipeline import Pipeline
 
-from ..backend.pipelines import last_step
-from ..backend.read_blocks import report_rows_to
+from ..base.pipelines import last_step
+from ..data.read_blocks import report_rows_to
 from ..sklearn_base import BaseEstimator
 
 

@@ -17,18 +17,18 @@ import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from ..backend.arrays import to_numpy
-from ..backend.names import guess, similar
-from ..backend.pipelines import steps_of, takes_missing
-from ..backend.rows import evenly_spaced_rows, first_block, take_rows
-from ..backend.validation import check_rows
+from ..base.names import guess, similar
+from ..base.pipelines import steps_of, takes_missing
 from ..classifiers import AutoDictionaryClassifier, ResidualClassifier
+from ..coders import resolve_coder
+from ..data.check import check_rows
+from ..data.rows import evenly_spaced_rows, first_block, take_rows
 from ..datasets import Table
 from ..datasets.row_ids import are_positions
-from ..imputers import DictionaryImputer
+from ..imputation import DictionaryImputer
 from ..kernels import resolve
 from ..maps import Standardize, UnitNorm
-from ..pursuits import resolve_coder
+from ..numerics.arrays import to_numpy
 from ..registry import table
 from .options import Scale
 

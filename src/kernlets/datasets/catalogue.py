@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.names import guess
+from ..base.names import guess
 from . import locations
 from .base import Dataset
 from .locations import OpenML

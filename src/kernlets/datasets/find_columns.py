@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..backend.names import guess
+from ..base.names import guess
 from .errors import DataFileError, list_names, printable
 from .table import Request
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.text import printable
+from ..numerics.text import printable
 from .errors import (
     DataFileError,
     list_names,

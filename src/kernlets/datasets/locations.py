@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..backend.atomic import atomic_write
+from ..io.atomic_write import atomic_write
 from .errors import DataFileError
 from .read_files import read_arrays
 

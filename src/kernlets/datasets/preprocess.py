@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..backend import arrays
+from ..numerics import arrays
 
 # A centred row below this many rounding errors of the row itself is a constant image.
 _ROUNDING_ERRORS = 32

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..backend.sparse_rows import as_dense
+from ..data.sparse_rows import as_dense
 from . import image_folder, parquet, text_files
 from .errors import DataFileError, reading, refuse_large, refuse_special
 from .find_columns import label_column

@@ -14,11 +14,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from ..backend.atomic import atomic_write
-from ..backend.block_loop import stacked_rows
-from ..backend.lazy_rows import LazyRows
-from ..backend.rows import Blocks, iter_blocks, no_blocks_error
 from ..config import options
+from ..data.block_loop import stacked_rows
+from ..data.lazy_rows import LazyRows
+from ..data.rows import Blocks, iter_blocks, no_blocks_error
+from ..io.atomic_write import atomic_write
 from .errors import DataFileError, optional_import, reading, refuse_special
 from .find_columns import label_column
 from .parquet import (

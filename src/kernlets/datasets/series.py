@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..backend.samples import as_series
+from ..data.samples import as_series
 
 MIN_RELATIVE_STD = (
     1e-10  # deviation, as a share of the mean, of a series that does not vary

@@ -1,7 +1,7 @@
 """A model as a list of operations on whole arrays, which other programs can run.
 
 Operations are those of ONNX. This module knows neither models nor the library onnx:
-`outputs.py`, `transforms.py`, `kernels.py` and `pursuits.py` build a graph, which
+`outputs.py`, `transforms.py`, `kernels.py` and `coders.py` build a graph, which
 `onnx.py` converts to ONNX.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Array
+from ..contracts import Array
 
 Shape = tuple[int | None, ...]  # None is the number of rows, which is not known
 Operand = Any  # a Value, or a number or NumPy array that becomes a constant

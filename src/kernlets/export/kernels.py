@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import to_numpy
-from ..backend.sparse_rows import as_dense
-from ..core import Array, Kernel
+from ..contracts import Array, Kernel
+from ..data.sparse_rows import as_dense
 from ..kernels import (
     RBF,
     Chi2,
@@ -31,6 +30,7 @@ from ..kernels import (
 from ..kernels.compose import Constant, Product, Sum
 from ..kernels.family import positive
 from ..kernels.radial import Radial
+from ..numerics.arrays import to_numpy
 from .errors import refusal
 from .graph import Value
 

@@ -13,8 +13,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .. import __version__
-from ..backend.arrays import is_array, to_numpy
-from ..backend.atomic import atomic_write
+from ..io.atomic_write import atomic_write
+from ..numerics.arrays import is_array, to_numpy
 from .graph import Node, OperationGraph, Value
 from .outputs import graph_of
 

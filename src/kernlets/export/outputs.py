@@ -10,8 +10,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC
 
-from ..backend.arrays import to_numpy
-from ..backend.pipelines import last_step
+from ..base.pipelines import last_step
 from ..classifiers import (
     AutoDictionaryClassifier,
     DKSVDClassifier,
@@ -22,12 +21,13 @@ from ..classifiers import (
     SRCClassifier,
 )
 from ..learners.base import DictionaryLearner
+from ..numerics.arrays import to_numpy
 from ..outliers import DictionaryOutlierDetector, StreamOutlierDetector
 from ..outliers.sampled import Member, SampledDictionaries
+from .coders import AtomProducts, CodedRows, inner_products, sparse_codes
 from .errors import refusal
 from .graph import OperationGraph, Value, concatenate, take_rows
 from .kernels import l1_distances
-from .pursuits import AtomProducts, CodedRows, inner_products, sparse_codes
 from .transforms import before_last, transform_rows
 
 Outputs = dict[str, Value]

@@ -18,9 +18,8 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from ..backend.arrays import to_numpy
-from ..backend.pipelines import steps_of
-from ..core import Array
+from ..base.pipelines import steps_of
+from ..contracts import Array
 from ..kernels import Precomputed
 from ..learners.base import DictionaryLearner
 from ..maps import (
@@ -32,10 +31,11 @@ from ..maps import (
     Standardize,
     UnitNorm,
 )
+from ..numerics.arrays import to_numpy
+from .coders import inner_products, sparse_codes
 from .errors import refusal
 from .graph import Value, concatenate
 from .kernels import dense_points, kernel_matrix, nonzero_divisor, squared_norms
-from .pursuits import inner_products, sparse_codes
 
 MAPS = (
     "export the steps before it, or use NystroemMap, IKAMap, FourierMap, FastfoodMap, "

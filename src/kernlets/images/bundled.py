@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..backend.scale import unit_rows
+from ..numerics.scaling import unit_rows
 
 PATH = Path(__file__).with_name("atoms.npy")
 SIZE = 8  # pixels along a side of a patch

@@ -10,22 +10,21 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend import ops
-from ..backend.arrays import as_like, namespace
-from ..backend.constraints import (
+from ..base.constraints import (
     AT_LEAST_0,
     AT_LEAST_1,
     NOT_NEGATIVE,
     Interval,
     StrOptions,
 )
-from ..backend.random import generator
-from ..backend.threads import serial_blas
-from ..core import Array
+from ..coders import OMP, encode
+from ..contracts import Array
 from ..dictionaries import ExplicitDictionary
 from ..learners import KSVD
-from ..pursuits import OMP
-from ..pursuits.encode import encode
+from ..loops import ops
+from ..numerics.arrays import as_like, namespace
+from ..numerics.random import generator
+from ..numerics.threads import serial_blas
 from ..sklearn_base import BaseEstimator
 from .bundled import SIZE, bundled_atoms
 from .groups import Grouping

@@ -16,11 +16,11 @@ from math import prod
 
 import numpy as np
 
-from ..backend.arrays import as_like, empty, index_like, namespace
-from ..backend.pixels import on_gpu, window_starts, windows
-from ..backend.smallest import smallest
-from ..backend.threads import parallel
-from ..core import Array
+from ..contracts import Array
+from ..numerics.argsmallest import smallest
+from ..numerics.arrays import as_like, empty, index_like, namespace
+from ..numerics.pixels import on_gpu, window_starts, windows
+from ..numerics.threads import parallel
 
 TILE = 16  # reference patches along each side of a tile
 GPU_TILE = 48  # the same on a GPU

@@ -18,8 +18,8 @@ from functools import partial
 import numpy as np
 from scipy.ndimage import zoom
 
-from ..backend.arrays import as_like, namespace, to_numpy
-from ..core import Array
+from ..contracts import Array
+from ..numerics.arrays import as_like, namespace, to_numpy
 from .groups import Grouping, Progress, filter_groups
 
 FILLED = 8  # number of most similar patches of a group that are filled in

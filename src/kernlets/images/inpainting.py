@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.arrays import move_like, namespace, to_numpy
-from ..backend.constraints import AT_LEAST_1, Interval
-from ..backend.pixels import as_array
-from ..backend.threads import serial_blas
-from ..core import Array
+from ..base.constraints import AT_LEAST_1, Interval
+from ..contracts import Array
+from ..numerics.arrays import move_like, namespace, to_numpy
+from ..numerics.pixels import as_array
+from ..numerics.threads import serial_blas
 from ..sklearn_base import BaseEstimator
 from .groups import Grouping
 from .holes import fill_holes

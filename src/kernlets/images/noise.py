@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import double, to_numpy
+from ..numerics.arrays import double, to_numpy
 from .patches import random_rows
 from .picture import Picture
 

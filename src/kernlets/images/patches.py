@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ..backend.arrays import index_like, namespace
-from ..backend.pixels import window_starts, windows
-from ..core import Array
+from ..contracts import Array
+from ..numerics.arrays import index_like, namespace
+from ..numerics.pixels import window_starts, windows
 
 BAND = 32_768  # patches that are estimated at once
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.fft import dct
 
-from ..backend.arrays import as_like, double, namespace, to_device
-from ..backend.pixels import as_pixels, to_original_type
-from ..core import Array
+from ..contracts import Array
+from ..numerics.arrays import as_like, double, namespace, to_device
+from ..numerics.pixels import as_pixels, to_original_type
 
 MOST_CHANNELS = 64
 

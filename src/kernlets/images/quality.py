@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-from ..backend.arrays import to_numpy
+from ..numerics.arrays import to_numpy
 
 
 def psnr(reference: Any, image: Any, white: float = 255.0) -> float:

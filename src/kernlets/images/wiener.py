@@ -21,8 +21,8 @@ from functools import partial
 
 import numpy as np
 
-from ..backend.arrays import as_like, namespace
-from ..core import Array
+from ..contracts import Array
+from ..numerics.arrays import as_like, namespace
 from .groups import Grouping, Progress, filter_groups
 
 

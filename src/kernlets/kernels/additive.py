@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..backend.overwrite import times
-from ..core import Array
+from ..contracts import Array
+from ..numerics.overwrite import times
 from .family import Identity
 from .histogram import Histogram, denominator
 from .pairs import feature_pull, feature_sums

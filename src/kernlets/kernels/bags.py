@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.weights import Weights, row_numbers_by_weight
-from ..core import Kernel
+from ..contracts import Kernel
+from ..data.weights import Weights, row_numbers_by_weight
 from .radial import RBF
 from .samples import spread_parts
 from .structured import Structured

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _classes_by_name
-from ..backend.estimator import NAMED
-from ..backend.names import make, parse
-from ..core import Kernel
+from ..base.estimator import NAMED
+from ..base.names import make, parse
+from ..contracts import Kernel
 from .dot import Cosine, Linear, Polynomial, Sigmoid
 from .family import reset
 from .histogram import Chi2, Intersection

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import is_array, to_device
-from ..backend.samples import object_array
-from ..backend.validation import check_features, check_rows, is_table, read_samples
-from ..core import Array, Kernel
+from ..contracts import Array, Kernel
+from ..data.check import check_features, check_rows, is_table, read_samples
+from ..data.samples import object_array
+from ..numerics.arrays import is_array, to_device
 from .samples import as_samples
 from .user_kernels import Precomputed, not_square
 

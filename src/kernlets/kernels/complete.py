@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import as_like, index_like, to_numpy
-from ..backend.convergence import warn_unfinished
-from ..backend.masks import column_means, fill_missing, has_missing, split_mask
-from ..backend.missing_rows import all_in_memory
-from ..backend.threads import parallel
-from ..backend.weights import Weights, are_whole
-from ..core import Array, Kernel
+from ..contracts import Array, Kernel
+from ..data.masks import column_means, fill_missing, has_missing, split_mask
+from ..data.missing_rows import all_in_memory
+from ..data.weights import Weights, are_whole
+from ..numerics.arrays import as_like, index_like, to_numpy
+from ..numerics.convergence import warn_unfinished
+from ..numerics.threads import parallel
 from .dot import Linear
 from .radial import RBF
 

@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.arrays import as_float, as_like, broadcast, namespace
-from ..backend.constraints import NOT_NEGATIVE
-from ..backend.overwrite import plus, times
-from ..backend.rows import map_rows
-from ..backend.weights import Weights
-from ..core import Array, Kernel
+from ..base.constraints import NOT_NEGATIVE
+from ..contracts import Array, Kernel
+from ..data.rows import map_rows
+from ..data.weights import Weights
+from ..numerics.arrays import as_float, as_like, broadcast, namespace
+from ..numerics.overwrite import plus, times
 from .family import ElementwiseKernel, finite, no_overflow
 from .user_kernels import floats_like, length
 

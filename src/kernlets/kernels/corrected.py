@@ -17,12 +17,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..backend.arrays import as_like, double, to_numpy
-from ..backend.constraints import NOT_NEGATIVE
-from ..backend.rows import evenly_spaced_rows, load_row_subset
-from ..backend.samples import is_objects
-from ..backend.weights import Weights, row_numbers_by_weight
-from ..core import Array, Kernel
+from ..base.constraints import NOT_NEGATIVE
+from ..contracts import Array, Kernel
+from ..data.rows import evenly_spaced_rows, load_row_subset
+from ..data.samples import is_objects
+from ..data.weights import Weights, row_numbers_by_weight
+from ..numerics.arrays import as_like, double, to_numpy
 from .definite import rounding
 from .user_kernels import length
 

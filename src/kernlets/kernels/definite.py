@@ -11,7 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import (
+from ..contracts import Array, Kernel
+from ..data.rows import evenly_spaced_rows, first_block, load_row_subset, take_rows
+from ..data.sparse_rows import stored_entries
+from ..numerics.arrays import (
     as_like,
     cholesky_or_none,
     diagonal,
@@ -21,9 +24,6 @@ from ..backend.arrays import (
     index_like,
     namespace,
 )
-from ..backend.rows import evenly_spaced_rows, first_block, load_row_subset, take_rows
-from ..backend.sparse_rows import stored_entries
-from ..core import Array, Kernel
 from .user_kernels import Precomputed, length, not_square
 
 CORNER = 500  # rows of a matrix that are compared with its columns

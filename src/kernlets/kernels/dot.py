@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.arrays import namespace, row_norms
-from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, POSITIVE
-from ..backend.overwrite import tanh, times
-from ..backend.sparse_rows import row_lengths, scaled_rows
-from ..backend.weights import Weights
-from ..core import Array, Kernel
+from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, POSITIVE
+from ..contracts import Array, Kernel
+from ..data.sparse_rows import row_lengths, scaled_rows
+from ..data.weights import Weights
+from ..numerics.arrays import namespace, row_norms
+from ..numerics.overwrite import tanh, times
 from .family import ElementwiseKernel, Identity, positive, reset
 from .pairs import products
 

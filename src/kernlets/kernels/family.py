@@ -16,13 +16,13 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
-from ..backend.arrays import as_float, namespace, or_wider
-from ..backend.overwrite import exp, times
-from ..backend.rows import as_source, sum_rows, take_rows
-from ..backend.scale import all_finite, least_energy
-from ..backend.sparse_rows import float_rows, refuse_sparse, stored_entries, variance
-from ..backend.weights import Weights
-from ..core import Array, Kernel
+from ..contracts import Array, Kernel
+from ..data.rows import as_source, sum_rows, take_rows
+from ..data.sparse_rows import float_rows, refuse_sparse, stored_entries, variance
+from ..data.weights import Weights
+from ..numerics.arrays import as_float, namespace, or_wider
+from ..numerics.overwrite import exp, times
+from ..numerics.scaling import all_finite, least_energy
 
 HEADROOM = 2.0**20  # sums over κ may be larger than κ by this factor
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csgraph
 
-from ..backend.constraints import AT_LEAST_0
+from ..base.constraints import AT_LEAST_0
 from .counting import Counting, digest_numbers, digest_sequences
 from .graphs import Graph as Graph
 

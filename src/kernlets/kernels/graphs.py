@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from ..fields import Declared, Floats, Indices
+from ..schema import Declared, Floats, Indices
 
 LARGEST_LABEL = 2**53 - 1  # labels are integers that float64 represents exactly
 FORMS = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..backend.arrays import namespace, zeros
-from ..backend.constraints import POSITIVE
-from ..backend.overwrite import divide, times
-from ..core import Array
+from ..base.constraints import POSITIVE
+from ..contracts import Array
+from ..numerics.arrays import namespace, zeros
+from ..numerics.overwrite import divide, times
 from .family import ElementwiseKernel, Exponential, Identity, positive
 from .pairs import feature_pull, feature_sums, l1_distances
 

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend import ops
-from ..backend.constraints import NOT_NEGATIVE, POSITIVE
-from ..backend.ops import Series
-from ..backend.threads import parallel
+from ..base.constraints import NOT_NEGATIVE, POSITIVE
+from ..loops import ops
+from ..loops.ops import Series
+from ..numerics.threads import parallel
 from .family import positive
 from .series import normalized_logs, slice_series
 from .strings import code_points

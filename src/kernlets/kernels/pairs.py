@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..backend import ops
-from ..backend.arrays import namespace, or_wider, row_norms
-from ..backend.overwrite import not_negative, zero_diagonal
-from ..backend.products import matmul, outer_products, tiles
-from ..backend.rows import map_rows
-from ..backend.sparse_rows import as_dense, centre_rows
-from ..core import Array
+from ..contracts import Array
+from ..data.rows import map_rows
+from ..data.sparse_rows import as_dense, centre_rows
+from ..loops import ops
+from ..numerics.arrays import namespace, or_wider, row_norms
+from ..numerics.overwrite import not_negative, zero_diagonal
+from ..numerics.products import matmul, outer_products, tiles
 
 TILE_ROWS = 64  # rows per step in loops over features, so that they stay in cache
 

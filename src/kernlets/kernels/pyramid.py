@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.constraints import POSITIVE, Interval
-from ..backend.scale import quiet
+from ..base.constraints import POSITIVE, Interval
+from ..numerics.scaling import quiet
 from .counting import Counting, digest_numbers, digest_sequences
 from .family import positive
 

@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.arrays import namespace, row_norms, zeros
-from ..backend.constraints import POSITIVE, Options
-from ..backend.overwrite import power, root
-from ..backend.sparse_rows import centre_rows, variance
-from ..backend.weights import Weights
-from ..core import Array, Kernel
+from ..base.constraints import POSITIVE, Options
+from ..contracts import Array, Kernel
+from ..data.sparse_rows import centre_rows, variance
+from ..data.weights import Weights
+from ..numerics.arrays import namespace, row_norms, zeros
+from ..numerics.overwrite import power, root
 from .family import ElementwiseKernel, Exponential, decay, positive, reset
 from .pairs import feature_pull, l1_distances, squared_distances
 

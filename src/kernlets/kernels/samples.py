@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.rows import evenly_spaced_rows
-from ..backend.samples import (
+from ..contracts import Array
+from ..data.rows import evenly_spaced_rows
+from ..data.samples import (
     as_bags,
     as_matrices,
     as_sample_list,
@@ -17,7 +18,6 @@ from ..backend.samples import (
     convert_samples,
     object_array,
 )
-from ..core import Array
 from .graphs import Graph, as_graph
 
 

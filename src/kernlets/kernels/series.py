@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import fft
 
-from ..backend import ops
-from ..backend.constraints import AT_LEAST_0, POSITIVE
-from ..backend.ops import Lanes, Series
-from ..backend.rows import evenly_spaced_rows
-from ..backend.scale import quiet
-from ..backend.threads import parallel
-from ..core import Array
+from ..base.constraints import AT_LEAST_0, POSITIVE
+from ..contracts import Array
+from ..data.rows import evenly_spaced_rows
+from ..loops import ops
+from ..loops.ops import Lanes, Series
+from ..numerics.scaling import quiet
+from ..numerics.threads import parallel
 from .family import positive
 from .pairs import squared_distances
 from .samples import spread_parts

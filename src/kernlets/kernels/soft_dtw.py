@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend import ops
-from ..backend.constraints import POSITIVE
-from ..backend.ops import Lanes, Series
-from ..backend.rows import evenly_spaced_rows
-from ..backend.scale import quiet
+from ..base.constraints import POSITIVE
+from ..data.rows import evenly_spaced_rows
+from ..loops import ops
+from ..loops.ops import Lanes, Series
+from ..numerics.scaling import quiet
 from .family import positive
 from .series import (
     SOME_SERIES,

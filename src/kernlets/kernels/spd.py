@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend import ops
-from ..backend.constraints import POSITIVE
-from ..backend.ops import LANES
-from ..backend.rows import evenly_spaced_rows
-from ..backend.scale import power_of_two, quiet
+from ..base.constraints import POSITIVE
+from ..data.rows import evenly_spaced_rows
+from ..loops import ops
+from ..loops.ops import LANES
+from ..numerics.scaling import power_of_two, quiet
 from .family import positive
 from .pairs import squared_distances
 from .structured import Structured

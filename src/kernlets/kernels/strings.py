@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.constraints import AT_LEAST_0, AT_LEAST_1
+from ..base.constraints import AT_LEAST_0, AT_LEAST_1
 from .counting import Counting, digest_sequences
 
 MAX_VARIANTS = 20_000  # largest number of neighbours or parts of one substring

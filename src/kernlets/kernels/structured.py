@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.samples import float_like, is_objects
-from ..backend.threads import parallel
-from ..backend.weights import Weights, row_numbers_by_weight
-from ..core import Array, Kernel
+from ..contracts import Array, Kernel
+from ..data.samples import float_like, is_objects
+from ..data.weights import Weights, row_numbers_by_weight
+from ..numerics.threads import parallel
 from .family import finite, reset
 from .samples import as_samples
 

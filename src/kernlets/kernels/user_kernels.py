@@ -10,16 +10,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.arrays import (
+from ..contracts import Array, Kernel
+from ..data.rows import row_diagonal
+from ..numerics.arrays import (
     as_float,
     as_like,
     holds_floats,
     index_like,
     is_array,
 )
-from ..backend.rows import row_diagonal
-from ..backend.scale import all_finite
-from ..core import Array, Kernel
+from ..numerics.scaling import all_finite
 
 
 class Callable(Kernel):

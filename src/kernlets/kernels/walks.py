@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.constraints import AT_LEAST_0, POSITIVE
+from ..base.constraints import AT_LEAST_0, POSITIVE
 from .counting import Counting, digest_numbers
 from .family import positive
 from .graphs import Graph

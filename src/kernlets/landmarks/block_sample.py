@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..backend.arrays import index_like, namespace
-from ..core import Array
+from ..contracts import Array
+from ..numerics.arrays import index_like, namespace
 
 Sample = Callable[[Array, int], tuple[Array, np.ndarray | None]]
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..backend.arrays import double, index_like, row_norms, to_numpy
-from ..backend.rows import load_row_subset, map_rows
-from ..core import Array, Kernel
+from ..contracts import Array, Kernel
+from ..data.rows import load_row_subset, map_rows
 from ..kernels.user_kernels import known_by_index
+from ..numerics.arrays import double, index_like, row_norms, to_numpy
 from .weighted import draw_rows, host_weights
 
 MAX_EXACT = 8192  # samples up to which all columns are evaluated

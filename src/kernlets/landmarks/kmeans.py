@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..backend.arrays import as_like, is_array
-from ..backend.rows import host_rows, take_rows
-from ..backend.sparse_rows import as_dense
 from ..clustering import lloyd
-from ..core import Array, Kernel
+from ..contracts import Array, Kernel
+from ..data.rows import host_rows, take_rows
+from ..data.sparse_rows import as_dense
+from ..numerics.arrays import as_like, is_array
 
 LARGE = 4e12  # with more multiplications than this, only a share of the rows is used
 

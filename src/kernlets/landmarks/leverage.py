@@ -11,7 +11,10 @@ from functools import partial
 
 import numpy as np
 
-from ..backend.arrays import (
+from ..contracts import Array, Kernel
+from ..data.rows import map_rows, take_rows
+from ..kernels.user_kernels import known_by_index
+from ..numerics.arrays import (
     as_like,
     double,
     eps,
@@ -20,9 +23,6 @@ from ..backend.arrays import (
     row_norms,
     to_numpy,
 )
-from ..backend.rows import map_rows, take_rows
-from ..core import Array, Kernel
-from ..kernels.user_kernels import known_by_index
 from .weighted import draw_rows
 
 MAX_PILOT = 2048

@@ -10,7 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import (
+from ..contracts import Array, Kernel
+from ..data.memory_limits import OverMemory, memory_limit
+from ..kernels.definite import refuse_negative_energy
+from ..numerics.arrays import (
     as_like,
     double,
     empty,
@@ -19,11 +22,8 @@ from ..backend.arrays import (
     row_norms,
     to_numpy,
 )
-from ..backend.memory_limits import OverMemory, memory_limit
-from ..backend.products import matmul
-from ..backend.text import size_text
-from ..core import Array, Kernel
-from ..kernels.definite import refuse_negative_energy
+from ..numerics.products import matmul
+from ..numerics.text import size_text
 
 
 def rpcholesky(

@@ -14,7 +14,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.arrays import (
+from ..base.clipping import clipped
+from ..base.names import guess
+from ..contracts import Array, Kernel
+from ..data.block_loop import stacked_rows
+from ..data.lazy_rows import is_lazy_or_dask
+from ..data.load_dask import dask_rows
+from ..data.memory_limits import memory_limit
+from ..data.read_blocks import empty_rows
+from ..data.rows import (
+    PROBE_ROWS,
+    is_blocks,
+    row_batches,
+    take_rows,
+)
+from ..kernels.user_kernels import known_by_index
+from ..numerics.arrays import (
     as_float,
     check_points,
     index_like,
@@ -23,22 +38,7 @@ from ..backend.arrays import (
     to_device,
     to_numpy,
 )
-from ..backend.block_loop import stacked_rows
-from ..backend.clipping import clipped
-from ..backend.lazy_rows import is_lazy_or_dask
-from ..backend.load_dask import dask_rows
-from ..backend.memory_limits import memory_limit
-from ..backend.names import guess
-from ..backend.read_blocks import empty_rows
-from ..backend.rows import (
-    PROBE_ROWS,
-    is_blocks,
-    row_batches,
-    take_rows,
-)
-from ..core import Array, Kernel
-from ..fields import Declared, Either, Floats, Indices, Nothing, Samples
-from ..kernels.user_kernels import known_by_index
+from ..schema import Declared, Either, Floats, Indices, Nothing, Samples
 from .block_sample import BlockSample, Sample
 from .column_norms import column_norm
 from .kmeans import kmeans
@@ -232,8 +232,10 @@ def _at_most(n_landmarks: int | float | None, n: int) -> int:
 
 def _check_vectors(sampler: Sampler, kernel: Kernel, X: Array) -> None:
     if sampler in NEED_VECTORS and (X.ndim == 1 or known_by_index(kernel, X)):
-        owner = "samples of this kind are not" if X.ndim == 1 else (
-            "a precomputed kernel does not have"
+        owner = (
+            "samples of this kind are not"
+            if X.ndim == 1
+            else ("a precomputed kernel does not have")
         )
         raise ValueError(
             f"landmarks={sampler.__name__!r} needs sample vectors, which {owner}: use "

@@ -13,19 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import (
+from ..contracts import Array, Kernel
+from ..data.lazy_rows import is_lazy_or_dask
+from ..data.rows import n_columns, sum_rows
+from ..data.sparse_rows import column_sums
+from ..numerics.arrays import (
     as_like,
     double,
     eps,
     row_norms,
     to_numpy,
 )
-from ..backend.lazy_rows import is_lazy_or_dask
-from ..backend.random import row_uniforms
-from ..backend.rows import n_columns, sum_rows
-from ..backend.scale import all_finite, power_of_two, quiet
-from ..backend.sparse_rows import column_sums
-from ..core import Array, Kernel
+from ..numerics.random import row_uniforms
+from ..numerics.scaling import all_finite, power_of_two, quiet
 
 
 def draw(

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import to_numpy
-from ..backend.block_loop import keep_groups_together
-from ..backend.constraints import AT_LEAST_1
-from ..backend.estimator import Estimator
-from ..backend.rows import (
+from ..base.constraints import AT_LEAST_1
+from ..base.estimator import Estimator
+from ..coders import BOTH, OMP, at_most_all, encode, resolve_coder
+from ..contracts import Array, Dictionary, SparseCoder, SparseCodes
+from ..data.block_loop import keep_groups_together
+from ..data.check import check_rows, refuse_cluster
+from ..data.rows import (
     apply_to_rows,
     apply_to_source,
     is_one_array,
@@ -26,12 +28,10 @@ from ..backend.rows import (
     no_blocks_error,
     sum_rows,
 )
-from ..backend.validation import check_rows, refuse_cluster
-from ..core import Array, Dictionary, SparseCoder, SparseCodes
-from ..fields import Declared, History, Part, Size, Whole
 from ..kernels import resolve
 from ..kernels.check_samples import takes_missing
-from ..pursuits import BOTH, OMP, at_most_all, encode, resolve_coder
+from ..numerics.arrays import to_numpy
+from ..schema import Declared, History, Part, Size, Whole
 from ..sklearn_base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.masks import has_missing
-from ..backend.weights import Weights, weights_for_digest
-from ..core import Array, AtomUpdate, Dictionary, SparseCoder
-from ..persistence.checkpoint import Checkpoint
-from ..pursuits import resolve_coder
+from ..coders import resolve_coder
+from ..contracts import Array, AtomUpdate, Dictionary, SparseCoder
+from ..data.masks import has_missing
+from ..data.weights import Weights, weights_for_digest
+from ..io.checkpoint import Checkpoint
 from ..updates import resolve_update
 from .base import DictionaryLearner
 from .linear_atoms import LinearAtoms

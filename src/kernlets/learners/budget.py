@@ -11,29 +11,29 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from ..backend import ops
-from ..backend.arrays import diagonal, index_like, namespace, to_numpy
-from ..backend.clipping import SAMPLES, clipped
-from ..backend.constraints import AT_LEAST_1, StrOptions
-from ..backend.convergence import warn_unfinished
-from ..backend.masks import drop_empty_rows, has_missing
-from ..backend.missing_rows import all_in_memory, any_missing
-from ..backend.random import generator
-from ..backend.rows import map_rows, row_batches, shuffled_batches, take_rows
-from ..backend.scale import all_finite, quiet
-from ..backend.threads import serial_blas
-from ..backend.training_rows import training_rows
-from ..backend.weights import check_weights, repeat_by_weight
-from ..core import Array, Kernel, SparseCoder
+from ..base.clipping import SAMPLES, clipped
+from ..base.constraints import AT_LEAST_1, StrOptions
+from ..coders import OMP, Lasso
+from ..coders.lasso import unfinished_message
+from ..contracts import Array, Kernel, SparseCoder
+from ..data.masks import drop_empty_rows, has_missing
+from ..data.missing_rows import all_in_memory, any_missing
+from ..data.rows import map_rows, row_batches, shuffled_batches, take_rows
+from ..data.training_rows import training_rows
+from ..data.weights import check_weights, repeat_by_weight
 from ..dictionaries import KernelDictionary
-from ..fields import Declared, Part, Whole, check
+from ..io.checkpoint import Checkpoint, fitting
 from ..kernels import Precomputed, resolve
 from ..kernels.check_samples import check_samples, describe_input, takes_missing
 from ..kernels.complete import completed_rows, filled_over
 from ..kernels.definite import check_kernel
-from ..persistence.checkpoint import Checkpoint, fitting
-from ..pursuits import OMP, Lasso
-from ..pursuits.lasso import unfinished_message
+from ..loops import ops
+from ..numerics.arrays import diagonal, index_like, namespace, to_numpy
+from ..numerics.convergence import warn_unfinished
+from ..numerics.random import generator
+from ..numerics.scaling import all_finite, quiet
+from ..numerics.threads import serial_blas
+from ..schema import Declared, Part, Whole, check
 from ..updates.admission import ADMISSIONS
 from ..updates.budget_rules import (
     PRUNINGS,

@@ -7,8 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..backend import ops
-from ..backend.arrays import (
+from ..contracts import Array, Kernel
+from ..data.sparse_rows import stack_rows
+from ..loops import ops
+from ..numerics.arrays import (
     as_like,
     diagonal,
     double,
@@ -19,10 +21,8 @@ from ..backend.arrays import (
     to_numpy,
     zeros,
 )
-from ..backend.scale import all_finite
-from ..backend.sparse_rows import stack_rows
-from ..core import Array, Kernel
-from ..fields import Declared, Either, Floats, Indices, Whole
+from ..numerics.scaling import all_finite
+from ..schema import Declared, Either, Floats, Indices, Whole
 
 MAX_AGE = 64  # after so many changes of the anchors their matrix is inverted anew
 DRIFT = 1e-4  # relative error of squared norms above which atoms are solved anew

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..fields import Declared, Either, Nothing, Number, Text, Whole
+from ..schema import Declared, Either, Nothing, Number, Text, Whole
 
 #: schedule -> the remaining share of 1 − start after t horizons
 SCHEDULES: dict[str, Callable[[np.ndarray], np.ndarray]] = {

@@ -8,7 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import (
+from ..base.clipping import clipped
+from ..clustering import lloyd
+from ..contracts import Array
+from ..data.missing_rows import all_in_memory
+from ..data.rows import sum_rows, take_rows
+from ..data.weights import Weights, draw_rows, n_drawable, weights_of_rows
+from ..numerics.arrays import (
     as_like,
     check_points,
     namespace,
@@ -16,10 +22,7 @@ from ..backend.arrays import (
     row_norms,
     to_numpy,
 )
-from ..backend.clipping import clipped
-from ..backend.missing_rows import all_in_memory
-from ..backend.rows import sum_rows, take_rows
-from ..backend.scale import (
+from ..numerics.scaling import (
     all_finite,
     check_range,
     least_energy,
@@ -27,9 +30,6 @@ from ..backend.scale import (
     quiet,
     unit_rows,
 )
-from ..backend.weights import Weights, draw_rows, n_drawable, weights_of_rows
-from ..clustering import lloyd
-from ..core import Array
 
 
 def start_atoms(

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.codes import decode
-from ..backend.samples import is_objects
-from ..core import Array, Kernel
+from ..contracts import Array, Kernel
+from ..data.samples import is_objects
 from ..dictionaries import KernelDictionary
-from ..fields import Conditions, Declared, Part
+from ..loops.codes import decode
 from ..preimage import preimages
+from ..schema import Conditions, Declared, Part
 from .base import map_codes
 
 

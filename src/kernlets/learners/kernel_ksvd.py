@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from ..core import AtomUpdate, Kernel, SparseCoder
+from ..contracts import AtomUpdate, Kernel, SparseCoder
 from .batch_learner import ksvd_update
 from .kernel_learner import KernelLearner
 

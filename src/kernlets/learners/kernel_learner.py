@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..backend.arrays import as_like, diagonal, index_like, namespace, to_numpy
-from ..backend.block_loop import stacked_rows
-from ..backend.clipping import SAMPLES, clipped
-from ..backend.constraints import StrOptions
-from ..backend.memory_limits import OverMemory, memory_limit
-from ..backend.missing_rows import all_in_memory
-from ..backend.random import generator
-from ..backend.rows import refuse_nan_on_disk
-from ..backend.text import size_text
-from ..backend.weights import (
+from ..base.clipping import SAMPLES, clipped
+from ..base.constraints import StrOptions
+from ..contracts import Array, Kernel
+from ..data.block_loop import stacked_rows
+from ..data.memory_limits import OverMemory, memory_limit
+from ..data.missing_rows import all_in_memory
+from ..data.rows import refuse_nan_on_disk
+from ..data.weights import (
     Weights,
     check_weights,
     draw_rows,
@@ -28,12 +26,14 @@ from ..backend.weights import (
     n_weighted_samples,
     weights_as_counts,
 )
-from ..core import Array, Kernel
 from ..dictionaries import GramDictionary, KernelDictionary
 from ..kernels import Precomputed, resolve
 from ..kernels.check_samples import check_samples, describe_input, takes_rows
 from ..kernels.complete import completed_rows
 from ..kernels.definite import check_matrix, refuse_negative_energy
+from ..numerics.arrays import as_like, diagonal, index_like, namespace, to_numpy
+from ..numerics.random import generator
+from ..numerics.text import size_text
 from .batch_learner import BatchLearner
 from .initial_atoms import check_row_numbers, count_row_numbers
 from .kernel_atoms import KernelAtoms

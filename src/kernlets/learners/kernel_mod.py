@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core import AtomUpdate, Kernel, SparseCoder
+from ..contracts import AtomUpdate, Kernel, SparseCoder
 from ..updates import MODUpdate
 from .kernel_learner import KernelLearner
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.weights import Weights
-from ..core import Array, AtomUpdate, SparseCoder
+from ..contracts import Array, AtomUpdate, SparseCoder
+from ..data.weights import Weights
 from ..dictionaries import ExplicitDictionary
 from ..updates.sweeps import clip_negative
 from .batch_learner import LinearLearner, ksvd_update

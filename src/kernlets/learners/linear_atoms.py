@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import is_dask, to_device
-from ..backend.codes import decode
-from ..backend.constraints import StrOptions
-from ..backend.missing_rows import count_blocks, fill_rows_with_means
-from ..backend.random import generator
-from ..backend.rows import cache_rows
-from ..backend.training_rows import training_rows
-from ..backend.validation import check_rows
-from ..backend.weights import (
+from ..base.constraints import StrOptions
+from ..contracts import Array
+from ..data.check import check_rows
+from ..data.missing_rows import count_blocks, fill_rows_with_means
+from ..data.rows import cache_rows
+from ..data.training_rows import training_rows
+from ..data.weights import (
     Weights,
     check_weights,
     drop_zero_weights,
     weights_as_counts,
 )
-from ..core import Array
 from ..dictionaries import ExplicitDictionary
-from ..fields import Declared, Part
+from ..loops.codes import decode
+from ..numerics.arrays import is_dask, to_device
+from ..numerics.random import generator
+from ..schema import Declared, Part
 from .base import DictionaryLearner, map_codes
 from .initial_atoms import STARTS, NonzeroRows, atoms_from_array, start_atoms
 from .multistart import start_generators

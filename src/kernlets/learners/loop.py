@@ -17,16 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import namespace, or_wider
-from ..backend.callbacks import FitTasks, running
-from ..backend.convergence import warn_unfinished
-from ..backend.progress import RowClock
-from ..backend.read_blocks import report_rows_to
-from ..backend.rows import count_rows
-from ..backend.scale import quiet
-from ..backend.threads import serial_blas
-from ..backend.weights import Weights
-from ..core import (
+from ..base.callbacks import FitTasks, running
+from ..base.progress import RowClock
+from ..coders import encode
+from ..coders.coded_sums import code_and_sum
+from ..contracts import (
     Array,
     AtomUpdate,
     Coded,
@@ -35,9 +30,14 @@ from ..core import (
     Statistics,
     Step,
 )
-from ..persistence.checkpoint import Checkpoint, fitting, learned_fields
-from ..pursuits import encode
-from ..pursuits.coded_sums import code_and_sum
+from ..data.read_blocks import report_rows_to
+from ..data.rows import count_rows
+from ..data.weights import Weights
+from ..io.checkpoint import Checkpoint, fitting, learned_fields
+from ..numerics.arrays import namespace, or_wider
+from ..numerics.convergence import warn_unfinished
+from ..numerics.scaling import quiet
+from ..numerics.threads import serial_blas
 from ..updates.exchange import exchange_atoms
 from ..updates.sweeps import clip_negative
 from .schedule import Schedule, has_settled, warm_up_coder
@@ -158,9 +158,7 @@ class Monitor:
         if self.callback is None:
             return is_settled
         report = {"iteration": iteration, "objective": objective}
-        return (
-            bool(self.callback({**report, "dictionary": dictionary()})) or is_settled
-        )
+        return bool(self.callback({**report, "dictionary": dictionary()})) or is_settled
 
 
 def _dtype_advice(current: Any) -> str:

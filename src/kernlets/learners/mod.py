@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from ..core import AtomUpdate, SparseCoder
+from ..contracts import AtomUpdate, SparseCoder
 from ..updates import MODUpdate
 from .batch_learner import LinearLearner
 from .schedule import SCHEDULE_CONSTRAINTS

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import as_like, index_like, namespace, to_numpy
-from ..backend.block_loop import block_slices
-from ..backend.codes import summable
-from ..core import (
+from ..coders import encode
+from ..coders.bookkeeping import pad_slots, squared_residual
+from ..coders.coded_sums import statistics
+from ..contracts import (
     UNUSED,
     Array,
     Coded,
@@ -20,10 +20,10 @@ from ..core import (
     Statistics,
     Step,
 )
-from ..persistence.checkpoint import fitting, learned_fields
-from ..pursuits import encode
-from ..pursuits.bookkeeping import pad_slots, squared_residual
-from ..pursuits.coded_sums import statistics
+from ..data.block_loop import block_slices
+from ..io.checkpoint import fitting, learned_fields
+from ..loops.codes import summable
+from ..numerics.arrays import as_like, index_like, namespace, to_numpy
 from ..updates.ksvd import weighted_sum
 from .loop import CodeAndUpdate
 

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import namespace
-from ..backend.scale import quiet
-from ..backend.weights import Weights, check_weights
-from ..core import Array, AtomUpdate, SparseCoder, Statistics
-from ..fields import Conditions, Declared, Either, Nothing, Part
-from ..pursuits.coded_sums import code_and_sum, finite_sums, without_atoms
+from ..coders.coded_sums import code_and_sum, finite_sums, without_atoms
+from ..contracts import Array, AtomUpdate, SparseCoder, Statistics
+from ..data.weights import Weights, check_weights
+from ..numerics.arrays import namespace
+from ..numerics.scaling import quiet
+from ..schema import Conditions, Declared, Either, Nothing, Part
 from ..updates import resolve_update
 from .forgetting import Forgetting
 from .stream_learner import StreamLearner

@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.arrays import as_like
-from ..backend.clipping import clipped
-from ..backend.constraints import NOT_NEGATIVE
-from ..backend.weights import Weights
-from ..core import Array, AtomUpdate, SparseCoder
+from ..base.clipping import clipped
+from ..base.constraints import NOT_NEGATIVE
+from ..coders import Threshold
+from ..contracts import Array, AtomUpdate, SparseCoder
+from ..data.weights import Weights
 from ..dictionaries import ExplicitDictionary
-from ..pursuits import Threshold
+from ..numerics.arrays import as_like
 from ..updates.orthogonal import OrthogonalUpdate, nearest_orthonormal
 from .batch_learner import LinearLearner
 

@@ -14,7 +14,28 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from ..anchored_dictionary import AnchoredDictionary
-from ..backend.arrays import (
+from ..base.clipping import SAMPLES, clipped
+from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, TRANSFORMER, StrOptions
+from ..coders import OMP
+from ..contracts import Array, AtomUpdate, Kernel, SparseCoder
+from ..data.check import check_rows
+from ..data.missing_rows import all_in_memory
+from ..data.rows import map_rows
+from ..data.weights import (
+    Weights,
+    check_weights,
+    draw_rows,
+    drop_zero_weights,
+    n_drawable,
+    weights_as_counts,
+    weights_of_rows,
+)
+from ..dictionaries import KernelDictionary
+from ..kernels import Precomputed, resolve
+from ..kernels.check_samples import takes_missing
+from ..kernels.complete import completed_rows
+from ..kernels.definite import check_kernel
+from ..numerics.arrays import (
     as_like,
     check_points,
     eps,
@@ -24,30 +45,9 @@ from ..backend.arrays import (
     row_norms,
     to_numpy,
 )
-from ..backend.clipping import SAMPLES, clipped
-from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE, TRANSFORMER, StrOptions
-from ..backend.missing_rows import all_in_memory
-from ..backend.random import generator
-from ..backend.rows import map_rows
-from ..backend.scale import typical_length, unit_rows
-from ..backend.validation import check_rows
-from ..backend.weights import (
-    Weights,
-    check_weights,
-    draw_rows,
-    drop_zero_weights,
-    n_drawable,
-    weights_as_counts,
-    weights_of_rows,
-)
-from ..core import Array, AtomUpdate, Kernel, SparseCoder
-from ..dictionaries import KernelDictionary
-from ..kernels import Precomputed, resolve
-from ..kernels.check_samples import takes_missing
-from ..kernels.complete import completed_rows
-from ..kernels.definite import check_kernel
+from ..numerics.random import generator
+from ..numerics.scaling import typical_length, unit_rows
 from ..preimage.targets import clip_to_domain
-from ..pursuits import OMP
 from ..updates import AnchorDescent, AnchoredUpdate
 from .batch_learner import BatchLearner
 from .initial_atoms import STARTS, check_row_numbers, count_row_numbers, nonzero_rows

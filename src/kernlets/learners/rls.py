@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.masks import has_missing, split_mask
-from ..backend.read_blocks import apply_rows
-from ..backend.scale import power_of_two, typical_length
-from ..backend.weights import Weights
-from ..core import Array, SparseCoder
-from ..fields import Declared, Floats, Number
-from ..pursuits import encode
-from ..pursuits.coded_sums import CodeSummary, fill_by_codes, summarize_codes
+from ..coders import encode
+from ..coders.coded_sums import CodeSummary, fill_by_codes, summarize_codes
+from ..contracts import Array, SparseCoder
+from ..data.masks import has_missing, split_mask
+from ..data.read_blocks import apply_rows
+from ..data.weights import Weights
+from ..numerics.scaling import power_of_two, typical_length
+from ..schema import Declared, Floats, Number
 from .forgetting import Forgetting
 from .rls_state import Recursion
 from .stream_learner import StreamLearner

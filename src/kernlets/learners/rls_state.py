@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..backend import ops
-from ..backend.arrays import cholesky_or_none, diagonal, double, move_like, namespace
-from ..backend.codes import codes_times
-from ..backend.scale import lengths
-from ..core import Array, SparseCodes
+from ..contracts import Array, SparseCodes
+from ..loops import ops
+from ..loops.codes import codes_times
+from ..numerics.arrays import cholesky_or_none, diagonal, double, move_like, namespace
+from ..numerics.scaling import lengths
 from .forgetting import total_weights
 
 ROWS = 256  # samples per block; the result is the same as sample by sample

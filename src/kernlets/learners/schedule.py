@@ -7,9 +7,9 @@ from typing import Any
 
 from sklearn.base import clone
 
-from ..backend.constraints import AT_LEAST_0, AT_LEAST_1, NOT_NEGATIVE
-from ..core import SparseCoder
-from ..pursuits import Lasso
+from ..base.constraints import AT_LEAST_0, AT_LEAST_1, NOT_NEGATIVE
+from ..coders import Lasso
+from ..contracts import SparseCoder
 
 #: constraints on the parameters of learners that have a schedule
 SCHEDULE_CONSTRAINTS: dict[str, list[Any]] = {

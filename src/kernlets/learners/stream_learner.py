@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..backend.arrays import namespace
-from ..backend.constraints import AT_LEAST_1, SHARE
-from ..backend.random import generator
-from ..backend.rows import read_rows, row_batches
-from ..backend.validation import check_rows
-from ..backend.weights import (
+from ..base.constraints import AT_LEAST_1, SHARE
+from ..coders.coded_sums import CodeSummary
+from ..contracts import Array, Statistics
+from ..data.check import check_rows
+from ..data.rows import read_rows, row_batches
+from ..data.weights import (
     Weights,
     check_weights,
     drop_zero_weights,
     weights_for_digest,
 )
-from ..core import Array, Statistics
 from ..dictionaries import ExplicitDictionary
-from ..fields import Declared, Floats, Indices, Maybe, Whole, check, declared_of
-from ..persistence.checkpoint import Checkpoint, fitted_attributes, fitting
-from ..pursuits.coded_sums import CodeSummary
+from ..io.checkpoint import Checkpoint, fitted_attributes, fitting
+from ..numerics.arrays import namespace
+from ..numerics.random import generator
+from ..schema import Declared, Floats, Indices, Maybe, Whole, check, declared_of
 from ..updates.refresh import replacements
 from .forgetting import Forgetting, forgetting_of
 from .linear_atoms import LinearAtoms
@@ -238,9 +238,7 @@ class StreamPasses(Alternation):
     Its state has the attributes of the learner. A pass can be resumed after a batch.
     """
 
-    def __init__(
-        self, learner: StreamLearner, X: Any, weights: Weights = None
-    ) -> None:
+    def __init__(self, learner: StreamLearner, X: Any, weights: Weights = None) -> None:
         self.learner, self.X, self.weights = learner, X, weights
         self.sums = PassSums()
 

@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.arrays import as_like, double, namespace, to_numpy
-from ..backend.constraints import AT_LEAST_1
-from ..core import Array, Kernel
-from ..fields import Declared, Floats, Part
+from ..base.constraints import AT_LEAST_1
+from ..contracts import Array, Kernel
 from ..kernels import Intersection, resolve
 from ..kernels.additive import AdditiveChi2, harmonic
+from ..numerics.arrays import as_like, double, namespace, to_numpy
+from ..schema import Declared, Floats, Part
 from .base import FeatureMap
 
 RELATIVE = 1e-13  # eigenvalues below this share of the largest are rounding errors

@@ -9,17 +9,18 @@ from typing import Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import namespace
-from ..backend.estimator import Estimator
-from ..backend.rows import (
+from ..base.estimator import Estimator
+from ..contracts import Array, Kernel
+from ..data.check import check_source
+from ..data.rows import (
     apply_to_rows,
     first_block,
     map_rows,
 )
-from ..backend.scale import all_finite, quiet
-from ..backend.validation import check_source
-from ..core import Array, Kernel
-from ..fields import (
+from ..numerics.arrays import namespace
+from ..numerics.scaling import all_finite, quiet
+from ..preimage import over_landmarks, preimages
+from ..schema import (
     Declared,
     Either,
     Floats,
@@ -30,7 +31,6 @@ from ..fields import (
     Samples,
     Size,
 )
-from ..preimage import over_landmarks, preimages
 from ..sklearn_base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 

@@ -8,18 +8,18 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend import ops
-from ..backend.constraints import AT_LEAST_1
-from ..backend.estimator import Estimator
-from ..backend.ops import Series, Waves
-from ..backend.random import generator
-from ..backend.rows import apply_to_rows
-from ..backend.samples import float_like
-from ..backend.scale import all_finite, quiet
-from ..backend.threads import parallel
-from ..fields import Declared, Floats, Indices, Size
+from ..base.constraints import AT_LEAST_1
+from ..base.estimator import Estimator
+from ..data.rows import apply_to_rows
+from ..data.samples import float_like
 from ..kernels.check_samples import check_samples, describe_input
 from ..kernels.series import GAK
+from ..loops import ops
+from ..loops.ops import Series, Waves
+from ..numerics.random import generator
+from ..numerics.scaling import all_finite, quiet
+from ..numerics.threads import parallel
+from ..schema import Declared, Floats, Indices, Size
 from ..sklearn_base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 LENGTHS = (7, 9, 11)  # possible numbers of weights of a wave

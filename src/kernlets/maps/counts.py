@@ -9,15 +9,15 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.constraints import AT_LEAST_1
-from ..backend.estimator import Estimator
-from ..backend.rows import apply_to_rows
-from ..backend.samples import float_like
-from ..core import Kernel
-from ..fields import Declared, Digests, Part, Size
+from ..base.constraints import AT_LEAST_1
+from ..base.estimator import Estimator
+from ..contracts import Kernel
+from ..data.rows import apply_to_rows
+from ..data.samples import float_like
 from ..kernels import resolve
 from ..kernels.check_samples import check_samples, describe_input
 from ..kernels.counting import Counting
+from ..schema import Declared, Digests, Part, Size
 from ..sklearn_base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 

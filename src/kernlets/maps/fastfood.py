@@ -7,13 +7,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ..backend import ops
-from ..backend.arrays import as_like, empty, index_like, namespace
-from ..backend.constraints import AT_LEAST_1, StrOptions
-from ..backend.random import generator
-from ..backend.read_blocks import empty_rows
-from ..core import Array, Kernel
-from ..fields import (
+from ..base.constraints import AT_LEAST_1, StrOptions
+from ..contracts import Array, Kernel
+from ..data.read_blocks import empty_rows
+from ..kernels import resolve
+from ..loops import ops
+from ..numerics.arrays import as_like, empty, index_like, namespace
+from ..numerics.random import generator
+from ..schema import (
     Conditions,
     Declared,
     Either,
@@ -23,7 +24,6 @@ from ..fields import (
     Number,
     Part,
 )
-from ..kernels import resolve
 from .base import FeatureMap
 from .frequencies import n_waves, radii, uniform, waves
 

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.arrays import as_like
-from ..backend.constraints import AT_LEAST_1, StrOptions
-from ..backend.random import generator
-from ..backend.read_blocks import empty_rows
-from ..core import Array, Kernel
-from ..fields import Declared, Floats, Number, Part
+from ..base.constraints import AT_LEAST_1, StrOptions
+from ..contracts import Array, Kernel
+from ..data.read_blocks import empty_rows
 from ..kernels import resolve
+from ..numerics.arrays import as_like
+from ..numerics.random import generator
+from ..schema import Declared, Floats, Number, Part
 from .base import FeatureMap
 from .frequencies import SAMPLINGS, Sampling, frequencies, n_waves, waves
 

@@ -15,10 +15,10 @@ import numpy as np
 from scipy.special import gammaincinv, ndtri
 from scipy.stats import qmc
 
-from ..backend.arrays import empty, namespace
-from ..core import Array, Kernel
+from ..contracts import Array, Kernel
 from ..kernels import RBF, Laplacian, Matern, RationalQuadratic
 from ..kernels.family import positive
+from ..numerics.arrays import empty, namespace
 
 Sampling = Literal["plain", "orthogonal", "quasi"]
 SAMPLINGS: tuple[str, ...] = ("plain", "orthogonal", "quasi")
@@ -125,8 +125,7 @@ def _gram_schmidt(rows: np.ndarray) -> np.ndarray:  # (m, p), m ≤ p
 
 
 def n_waves(k: int) -> int:
-    """Number of frequencies for k features: they come in pairs, except one if k is odd.
-    """
+    """Number of frequencies for k features: pairs, and a single one if k is odd."""
     return -(-k // 2)
 
 

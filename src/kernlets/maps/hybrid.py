@@ -1,15 +1,14 @@
-"""`HybridMap`: Nyström features for the head of the spectrum, random ones for the rest.
-"""
+"""`HybridMap`: Nyström features of the largest eigenvalues, random ones of the rest."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..backend.arrays import as_like, double, namespace
-from ..backend.constraints import AT_LEAST_1, StrOptions
-from ..backend.random import generator
-from ..core import Array, Kernel
-from ..fields import Declared, Either, Floats, Indices, Nothing, Part
+from ..base.constraints import AT_LEAST_1, StrOptions
+from ..contracts import Array, Kernel
+from ..numerics.arrays import as_like, double, namespace
+from ..numerics.random import generator
+from ..schema import Declared, Either, Floats, Indices, Nothing, Part
 from .base import FeatureMap
 from .fourier import FourierMap
 from .frequencies import SAMPLINGS, Sampling

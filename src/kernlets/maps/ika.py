@@ -12,17 +12,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.arrays import as_like, eps, index_like, is_array, namespace
-from ..backend.clipping import clipped
-from ..backend.constraints import AT_LEAST_0, AT_LEAST_1, SHARE, Interval, StrOptions
-from ..backend.random import generator
-from ..backend.rows import evenly_spaced_rows, map_rows
-from ..backend.sparse_rows import refuse_sparse
-from ..core import Array, Kernel
-from ..fields import Conditions, Declared, Either, Floats, Nothing, Whole
+from ..base.clipping import clipped
+from ..base.constraints import AT_LEAST_0, AT_LEAST_1, SHARE, Interval, StrOptions
+from ..contracts import Array, Kernel
+from ..data.rows import evenly_spaced_rows, map_rows
+from ..data.sparse_rows import refuse_sparse
 from ..kernels import Precomputed, resolve
 from ..landmarks import choose
 from ..landmarks.select import count
+from ..numerics.arrays import as_like, eps, index_like, is_array, namespace
+from ..numerics.random import generator
+from ..schema import Conditions, Declared, Either, Floats, Nothing, Whole
 from .base import LandmarkMap
 from .ika_bases import UNITS, draw_waves, switched_at_samples, units
 from .ika_eigenfunctions import (

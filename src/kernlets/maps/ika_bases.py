@@ -11,9 +11,9 @@ from math import pi
 
 import numpy as np
 
-from ..backend.arrays import as_like, index_like, namespace
-from ..backend.scale import check_range, least_energy, quiet
-from ..core import Array, Kernel
+from ..contracts import Array, Kernel
+from ..numerics.arrays import as_like, index_like, namespace
+from ..numerics.scaling import check_range, least_energy, quiet
 from .frequencies import frequencies
 
 

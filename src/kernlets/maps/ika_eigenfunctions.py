@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..backend.arrays import double, eps, index_like, namespace
-from ..backend.rows import is_blocks, n_rows_in_memory, sum_rows
-from ..backend.scale import least_energy, lengths
-from ..backend.threads import serial_blas
-from ..core import Array, Kernel
+from ..contracts import Array, Kernel
+from ..data.rows import is_blocks, n_rows_in_memory, sum_rows
 from ..kernels.user_kernels import known_by_index
 from ..landmarks.block_sample import BlockSample
 from ..landmarks.select import choose
+from ..numerics.arrays import double, eps, index_like, namespace
+from ..numerics.scaling import least_energy, lengths
+from ..numerics.threads import serial_blas
 
 CUT = 1e-9  # singular values of B below this share of the largest are dropped
 

@@ -13,7 +13,9 @@ and 97, 94 and 66 % with RBF; least squares with λ = 10⁻⁶ of the mean κ(z,
 
 from __future__ import annotations
 
-from ..backend.arrays import (
+from ..contracts import Array, Kernel
+from ..data.masks import group_by_mask, split_mask, take_observed
+from ..numerics.arrays import (
     as_like,
     diagonal,
     double,
@@ -22,8 +24,6 @@ from ..backend.arrays import (
     namespace,
     to_numpy,
 )
-from ..backend.masks import group_by_mask, split_mask, take_observed
-from ..core import Array, Kernel
 
 RIDGE = 0.1  # λ as a share of the mean κ(z_o, z_o)
 

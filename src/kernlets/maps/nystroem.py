@@ -14,24 +14,20 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ..backend.arrays import as_like, double, index_like, is_array, to_device
-from ..backend.clipping import clipped
-from ..backend.constraints import AT_LEAST_1, SHARE, Interval, StrOptions
-from ..backend.masks import apply_by_completeness
-from ..backend.missing_rows import all_in_memory
-from ..backend.random import generator
-from ..backend.rows import (
+from ..base.clipping import clipped
+from ..base.constraints import AT_LEAST_1, SHARE, Interval, StrOptions
+from ..contracts import Array, Kernel
+from ..data.check import check_rows
+from ..data.masks import apply_by_completeness
+from ..data.missing_rows import all_in_memory
+from ..data.rows import (
     evenly_spaced_rows,
     map_rows,
     sample_objects,
     sum_rows,
     take_rows,
 )
-from ..backend.samples import float_like
-from ..backend.scale import quiet
-from ..backend.validation import check_rows
-from ..core import Array, Kernel
-from ..fields import Declared, Size
+from ..data.samples import float_like
 from ..kernels import resolve
 from ..kernels.check_samples import (
     are_objects,
@@ -43,6 +39,10 @@ from ..kernels.complete import completed_rows
 from ..kernels.definite import rounding
 from ..kernels.user_kernels import known_by_index, not_square
 from ..landmarks import Landmarks, choose
+from ..numerics.arrays import as_like, double, index_like, is_array, to_device
+from ..numerics.random import generator
+from ..numerics.scaling import quiet
+from ..schema import Declared, Size
 from .base import LandmarkMap
 from .incomplete import incomplete_features
 from .nystroem_factor import (

@@ -6,11 +6,11 @@ from numbers import Integral
 
 import numpy as np
 
-from ..backend.arrays import as_like, double, row_norms, to_numpy
-from ..backend.samples import is_objects
-from ..core import Array, Kernel
+from ..contracts import Array, Kernel
+from ..data.samples import is_objects
 from ..kernels.definite import check_symmetric, refuse_negative
 from ..landmarks import Landmarks
+from ..numerics.arrays import as_like, double, row_norms, to_numpy
 from .spectral import Eigenpairs
 
 

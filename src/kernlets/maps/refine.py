@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..backend.arrays import as_like, double, inner, to_numpy
-from ..backend.rows import map_rows, sum_rows
-from ..backend.scale import quiet
-from ..core import Array, Kernel
+from ..contracts import Array, Kernel
+from ..data.rows import map_rows, sum_rows
+from ..numerics.arrays import as_like, double, inner, to_numpy
+from ..numerics.scaling import quiet
 from .ika_eigenfunctions import orthonormal
 
 

@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.arrays import as_like, empty, move_like, namespace
-from ..backend.constraints import AT_LEAST_1
-from ..backend.products import signed_sums
-from ..backend.random import generator
-from ..backend.read_blocks import empty_rows
-from ..core import Array, Kernel
-from ..fields import Conditions, Declared, Floats, Indices, Part
+from ..base.constraints import AT_LEAST_1
+from ..contracts import Array, Kernel
+from ..data.read_blocks import empty_rows
 from ..kernels import Polynomial, resolve
+from ..numerics.arrays import as_like, empty, move_like, namespace
+from ..numerics.products import signed_sums
+from ..numerics.random import generator
+from ..schema import Conditions, Declared, Floats, Indices, Part
 from .base import FeatureMap
 
 MAX_COMPONENTS = 2**24

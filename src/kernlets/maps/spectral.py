@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..backend.arrays import (
+from ..contracts import Array
+from ..numerics.arrays import (
     as_like,
     cholesky_or_none,
     diagonal,
@@ -21,9 +22,8 @@ from ..backend.arrays import (
     namespace,
     zeros,
 )
-from ..backend.products import cross, matmul
-from ..backend.threads import threads_if_large
-from ..core import Array
+from ..numerics.products import cross, matmul
+from ..numerics.threads import threads_if_large
 
 DEPTH = 9  # number of blocks in the Krylov space
 SPARE = 8  # a block has this many columns more than a quarter of k

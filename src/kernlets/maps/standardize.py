@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.arrays import as_like, double, namespace
-from ..backend.masks import first_observed, has_missing, split_mask
-from ..backend.rows import sum_rows, take_rows
-from ..backend.scale import quiet, refuse_large_sums
-from ..core import Array
-from ..fields import Declared, Floats
+from ..contracts import Array
+from ..data.masks import first_observed, has_missing, split_mask
+from ..data.rows import sum_rows, take_rows
+from ..numerics.arrays import as_like, double, namespace
+from ..numerics.scaling import quiet, refuse_large_sums
+from ..schema import Declared, Floats
 from .base import FeatureMap
 
 FIRST = 64  # rows that are searched for the first observed entry of each column

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..backend.arrays import namespace
-from ..backend.masks import has_missing, split_mask
-from ..core import Array
+from ..contracts import Array
+from ..data.masks import has_missing, split_mask
+from ..numerics.arrays import namespace
 from .base import FeatureMap
 
 

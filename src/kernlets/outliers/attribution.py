@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..backend.arrays import as_like, to_numpy
-from ..backend.pipelines import last_step
-from ..core import Array
+from ..base.pipelines import last_step
+from ..contracts import Array
 from ..dictionaries import ExplicitDictionary
 from ..kernels.complete import NEIGHBORS, RIDGE, fill_in, usual_kernel
+from ..numerics.arrays import as_like, to_numpy
 from .sampled import SampledDictionaries
 
 

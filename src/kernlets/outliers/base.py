@@ -13,17 +13,17 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import namespace, to_numpy
-from ..backend.estimator import Estimator
-from ..backend.pipelines import before_last, last_step
-from ..backend.row_names import row_name, row_names
-from ..backend.rows import map_rows
-from ..backend.samples import is_objects
-from ..backend.scale import quiet
-from ..backend.validation import check_rows
-from ..core import Array, Kernel
+from ..base.estimator import Estimator
+from ..base.pipelines import before_last, last_step
+from ..base.row_names import row_name, row_names
+from ..contracts import Array, Kernel
+from ..data.check import check_rows
+from ..data.rows import map_rows
+from ..data.samples import is_objects
 from ..kernels import resolve
 from ..kernels.check_samples import takes_rows
+from ..numerics.arrays import namespace, to_numpy
+from ..numerics.scaling import quiet
 from ..sklearn_base import OutlierMixin
 from .attribution import Attribution, attribute
 from .reasons import OutlierExplanation

@@ -10,20 +10,23 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import index_like, to_numpy
-from ..backend.constraints import LEARNER, Interval, StrOptions
-from ..backend.missing_rows import all_in_memory
-from ..backend.pipelines import last_step
-from ..backend.random import generator
-from ..backend.rows import (
+from ..base.constraints import LEARNER, Interval, StrOptions
+from ..base.pipelines import last_step
+from ..contracts import Array
+from ..data.missing_rows import all_in_memory
+from ..data.rows import (
     evenly_spaced_rows,
     evenly_spaced_sample,
     n_rows_in_memory,
     take_rows,
 )
-from ..backend.samples import float_like, is_objects
-from ..core import Array
-from ..fields import (
+from ..data.samples import float_like, is_objects
+from ..kernels.check_samples import check_samples
+from ..kernels.complete import completed_rows
+from ..learners.base import DictionaryLearner
+from ..numerics.arrays import index_like, to_numpy
+from ..numerics.random import generator
+from ..schema import (
     Conditions,
     Declared,
     Either,
@@ -35,9 +38,6 @@ from ..fields import (
     Samples,
     Size,
 )
-from ..kernels.check_samples import check_samples
-from ..kernels.complete import completed_rows
-from ..learners.base import DictionaryLearner
 from .base import OutlierDetector, with_seed
 from .sampled import SampledDictionaries
 from .scaling import moments, robust_moments

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import to_numpy
-from ..backend.constraints import AT_LEAST_1
-from ..backend.estimator import Estimator
-from ..backend.pixels import as_pixels, window_starts, windows
-from ..backend.random import generator
-from ..backend.rows import map_rows
-from ..fields import Declared, Number, Part, Whole
+from ..base.constraints import AT_LEAST_1
+from ..base.estimator import Estimator
+from ..data.rows import map_rows
+from ..numerics.arrays import to_numpy
+from ..numerics.pixels import as_pixels, window_starts, windows
+from ..numerics.random import generator
+from ..schema import Declared, Number, Part, Whole
 from .base import OutlierDetector, with_seed
 from .detector import DictionaryOutlierDetector
 

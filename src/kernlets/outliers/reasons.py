@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.text import printable
+from ..numerics.text import printable
 
 MAX_FEATURES = 5  # number of features that the text names
 

@@ -14,16 +14,16 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend import ops
-from ..backend.arrays import as_like, double, index_like, namespace, to_numpy
-from ..backend.constraints import AT_LEAST_1, Interval
-from ..backend.estimator import Estimator
-from ..backend.masks import has_missing
-from ..backend.random import generator
-from ..backend.rows import evenly_spaced_sample, map_rows
-from ..core import Array
-from ..fields import Conditions, Declared, Floats, Indices, Maybe, Size
+from ..base.constraints import AT_LEAST_1, Interval
+from ..base.estimator import Estimator
+from ..contracts import Array
+from ..data.masks import has_missing
+from ..data.rows import evenly_spaced_sample, map_rows
 from ..kernels.complete import NEIGHBORS, RIDGE, fill_in, usual_kernel
+from ..loops import ops
+from ..numerics.arrays import as_like, double, index_like, namespace, to_numpy
+from ..numerics.random import generator
+from ..schema import Conditions, Declared, Floats, Indices, Maybe, Size
 
 #: Features that a dictionary uses: all, half of them, or all without the correlations
 #: between them.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import norm
 
-from ..backend.arrays import as_like, eps, namespace, to_numpy
-from ..backend.scale import peaks, power_of_two
-from ..core import Array
+from ..contracts import Array
+from ..numerics.arrays import as_like, eps, namespace, to_numpy
+from ..numerics.scaling import peaks, power_of_two
 
 MIDDLE = 0.9  # share of the values between the quantiles that make the robust scale
 

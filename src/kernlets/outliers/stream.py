@@ -11,14 +11,17 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ..backend.arrays import index_like, namespace, to_numpy
-from ..backend.constraints import AT_LEAST_1, LEARNER, Interval
-from ..backend.pipelines import before_last, last_step
-from ..backend.random import generator
-from ..backend.read_blocks import apply_rows, read_rows
-from ..backend.validation import check_rows
-from ..core import Array
-from ..fields import (
+from ..base.constraints import AT_LEAST_1, LEARNER, Interval
+from ..base.pipelines import before_last, last_step
+from ..contracts import Array
+from ..data.check import check_rows
+from ..data.read_blocks import apply_rows, read_rows
+from ..kernels.complete import completed_rows, filled_over
+from ..learners import BudgetKernelDL
+from ..learners.base import DictionaryLearner
+from ..numerics.arrays import index_like, namespace, to_numpy
+from ..numerics.random import generator
+from ..schema import (
     Conditions,
     Declared,
     Floats,
@@ -29,9 +32,6 @@ from ..fields import (
     Size,
     Whole,
 )
-from ..kernels.complete import completed_rows, filled_over
-from ..learners import BudgetKernelDL
-from ..learners.base import DictionaryLearner
 from .base import OutlierDetector, with_seed
 from .scaling import robust_moments
 from .thresholds import far_out, p_values, running_threshold

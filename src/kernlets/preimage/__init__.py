@@ -27,12 +27,12 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import as_like, index_like, namespace, to_numpy
-from ..backend.block_loop import map_blocks
-from ..backend.convergence import warn_once_at_end
-from ..backend.scale import quiet
-from ..core import Array, Kernel
+from ..contracts import Array, Kernel
+from ..data.block_loop import map_blocks
 from ..kernels import Radial, resolve
+from ..numerics.arrays import as_like, index_like, namespace, to_numpy
+from ..numerics.convergence import warn_once_at_end
+from ..numerics.scaling import quiet
 from .closed import by_distance, by_ridge, has_distances, nearest, ridge_map
 from .descent import by_fixed_point, by_gradient
 from .targets import (

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import as_like, double, eps, namespace, row_norms
-from ..core import Array, Kernel
+from ..contracts import Array, Kernel
 from ..kernels import RBF, Linear, Polynomial, RationalQuadratic
 from ..kernels.family import positive
+from ..numerics.arrays import as_like, double, eps, namespace, row_norms
 from .targets import PreimageSettings, Targets, clip_to_domain
 
 FLAT = 1e-9  # singular values below this share of the largest are ignored

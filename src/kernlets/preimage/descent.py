@@ -1,13 +1,12 @@
-"""Iterative pre-image methods, which never end farther from the target than they start.
-"""
+"""Iterative pre-image methods. None ends farther from the target than it starts."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..backend.arrays import eps, namespace, row_norms
-from ..backend.convergence import warn_unfinished
-from ..core import Array
+from ..contracts import Array
+from ..numerics.arrays import eps, namespace, row_norms
+from ..numerics.convergence import warn_unfinished
 from .targets import WORTH, PreimageSettings, Targets, clip_to_domain
 
 SHORTEST = 0.01  # stop when all steps are shorter than this share of a full step

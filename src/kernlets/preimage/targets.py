@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.arrays import as_float, as_like, is_array, namespace
-from ..backend.rows import map_rows
-from ..backend.scale import quiet, typical_length
-from ..backend.sparse_rows import as_dense
-from ..core import Array, Kernel
-from ..fields import Declared, Floats, Names
+from ..contracts import Array, Kernel
+from ..data.rows import map_rows
+from ..data.sparse_rows import as_dense
 from ..kernels import Precomputed
+from ..numerics.arrays import as_float, as_like, is_array, namespace
+from ..numerics.scaling import quiet, typical_length
+from ..schema import Declared, Floats, Names
 
 WORTH = 1e-9  # ‖φ(x) − t‖² is better if it is smaller by this share of ‖t‖²
 

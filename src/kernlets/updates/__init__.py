@@ -1,9 +1,9 @@
 """Atom updates, which improve the dictionary while the codes are fixed."""
 
 from .. import _classes_by_name
-from ..backend.estimator import NAMED
-from ..backend.names import build
-from ..core import AtomUpdate
+from ..base.estimator import NAMED
+from ..base.names import build
+from ..contracts import AtomUpdate
 from .admission import BabelMeasure, FeatureDistance, LinearDependence
 from .anchored import AnchoredUpdate
 from .anchors import AnchorDescent

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE
+from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE
 from .budget_rules import Admission, Coherence, ReconstructionCost
 
 
 class ThresholdAdmission(Admission):
-    """A criterion with a threshold; a subclass says which of `hot.budget.Rules`."""
+    """A criterion with a threshold; a subclass says which of `loops.budget.Rules`."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_first": [AT_LEAST_1],

@@ -14,17 +14,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..anchored_dictionary import AnchoredDictionary
-from ..backend import ops
-from ..backend.arrays import (
+from ..base.constraints import NOT_NEGATIVE
+from ..coders import OMP
+from ..contracts import Array, Coded, SparseCoder, SparseCodes, Step
+from ..loops import ops
+from ..numerics.arrays import (
     as_like,
     double,
     index_like,
     namespace,
     to_numpy,
 )
-from ..backend.constraints import NOT_NEGATIVE
-from ..core import Array, Coded, SparseCoder, SparseCodes, Step
-from ..pursuits import OMP
 from .anchors import AnchorDescent, KernelTerm, LinearTerm, ObjectiveSum
 from .ksvd import KSVDUpdate, unweight_codes, weight_rows, weighted_sum
 from .refresh import LIMITS

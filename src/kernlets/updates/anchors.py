@@ -14,7 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.optimize import minimize
 
-from ..backend.arrays import (
+from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE
+from ..coders.coded_sums import code_and_sum
+from ..contracts import Array, Kernel, SparseCoder
+from ..data.rows import sum_rows
+from ..dictionaries import ExplicitDictionary
+from ..numerics.arrays import (
     as_like,
     double,
     index_like,
@@ -22,15 +27,11 @@ from ..backend.arrays import (
     namespace,
     to_numpy,
 )
-from ..backend.constraints import AT_LEAST_1, NOT_NEGATIVE
-from ..backend.rows import sum_rows
-from ..backend.scale import lengths, power_of_two, typical_length, unit_rows
-from ..core import Array, Kernel, SparseCoder
-from ..dictionaries import ExplicitDictionary
-from ..pursuits.coded_sums import code_and_sum
+from ..numerics.scaling import lengths, power_of_two, typical_length, unit_rows
 from ..sklearn_base import BaseEstimator
 
 HALVINGS = 30  # largest number of halvings of a guarded step; then anchors stay
+
 
 class Objective(ABC):
     """A function of the anchors that falls as they improve."""

@@ -12,20 +12,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend import ops
-from ..backend.arrays import eps
-from ..backend.constraints import (
+from ..base.constraints import (
     AT_LEAST_1,
     NOT_NEGATIVE,
     POSITIVE,
     Interval,
     StrOptions,
 )
-from ..core import Array
-from ..pursuits import OMP
+from ..coders import OMP
+from ..contracts import Array
+from ..loops import ops
+from ..numerics.arrays import eps
 from ..sklearn_base import BaseEstimator
 
-# as numbered in `hot.budget`
+# as numbered in `loops.budget`
 PRUNINGS = {"row-norm": 0, "error": 1, "merge": 2}
 
 # Length of a guarded step; the minimum of the sample's cost along it is at 1. Steps
@@ -149,7 +149,7 @@ class StochasticGradient(BaseEstimator):
         self.patience = patience
 
     def rules(self) -> dict[str, Any]:
-        """The entries of `hot.budget.Rules` that this rule sets."""
+        """The entries of `loops.budget.Rules` that this rule sets."""
         self._validate_params()
         return {
             "feature_space": self.space == "feature",
@@ -192,7 +192,7 @@ class Admission(BaseEstimator):
         self.repeats = repeats
 
     def rules(self) -> dict[str, Any]:
-        """The entries of `hot.budget.Rules` that this rule sets."""
+        """The entries of `loops.budget.Rules` that this rule sets."""
         self._validate_params()
         repeats = bool(self.repeats)
         return {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..backend.arrays import diagonal, double, eps, index_like, namespace, to_numpy
-from ..backend.scale import least_energy
-from ..core import Array, Coded, Dictionary, Statistics
-from ..pursuits.coded_sums import summarize_codes
+from ..coders.coded_sums import summarize_codes
+from ..contracts import Array, Coded, Dictionary, Statistics
+from ..numerics.arrays import diagonal, double, eps, index_like, namespace, to_numpy
+from ..numerics.scaling import least_energy
 from .refresh import sample_atoms
 
 NEAR = 0.99  # a sample with a larger cosine to an atom is not new

@@ -8,20 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend import ops
-from ..backend.arrays import (
-    as_like,
-    diagonal,
-    index_like,
-    namespace,
-    row_norms,
-    to_numpy,
-)
-from ..backend.block_loop import block_slices
-from ..backend.codes import weighted_uses
-from ..backend.constraints import AT_LEAST_1
-from ..backend.masks import has_missing, split_mask
-from ..core import (
+from ..base.constraints import AT_LEAST_1
+from ..coders.bookkeeping import squared_residual
+from ..coders.coded_sums import fill_by_codes, worst_rows
+from ..contracts import (
     Array,
     AtomUpdate,
     Coded,
@@ -30,9 +20,19 @@ from ..core import (
     Statistics,
     Step,
 )
+from ..data.block_loop import block_slices
+from ..data.masks import has_missing, split_mask
 from ..dictionaries import ExplicitDictionary, GramDictionary
-from ..pursuits.bookkeeping import squared_residual
-from ..pursuits.coded_sums import fill_by_codes, worst_rows
+from ..loops import ops
+from ..loops.codes import weighted_uses
+from ..numerics.arrays import (
+    as_like,
+    diagonal,
+    index_like,
+    namespace,
+    row_norms,
+    to_numpy,
+)
 from .least_squares import atom_lengths, fit_term, normalize
 from .refresh import LIMITS, refresh, refresh_from
 from .sweeps import clip_negative, gauss_seidel, positive_sweeps
@@ -54,7 +54,7 @@ class KSVDUpdate(AtomUpdate):
     Let E be the residual, without atom d, of the samples that use d. The exact update
     is E's leading singular pair. The approximate one is d ∝ Eᵀg, then g = E d, a step
     of alternation that never raises the error either. Of samples with missing values
-    only the observed entries count: see `hot.masked.masked_ksvd_sweep`.
+    only the observed entries count: see `loops.masked.masked_ksvd_sweep`.
 
     Parameters
     ----------

@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend.arrays import as_like, diagonal, double, inner, namespace
-from ..backend.products import matmul
-from ..backend.scale import least_energy, peaks, power_of_two
-from ..backend.threads import threads_if_large
-from ..core import Array, AtomUpdate, Dictionary, Statistics, Step
+from ..contracts import Array, AtomUpdate, Dictionary, Statistics, Step
 from ..dictionaries import ExplicitDictionary
+from ..numerics.arrays import as_like, diagonal, double, inner, namespace
+from ..numerics.products import matmul
+from ..numerics.scaling import least_energy, peaks, power_of_two
+from ..numerics.threads import threads_if_large
 from .refresh import LIMITS, refresh_from
 
 BLOCK = 32  # atoms of a sweep whose residuals come from one matrix product

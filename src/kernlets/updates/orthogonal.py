@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..backend.arrays import as_like, double, eps, namespace
-from ..backend.memory_limits import gpu_of
-from ..backend.scale import all_finite, power_of_two
-from ..backend.threads import serial_blas
-from ..core import Array, AtomUpdate, Dictionary, Statistics, Step
+from ..contracts import Array, AtomUpdate, Dictionary, Statistics, Step
+from ..data.memory_limits import gpu_of
+from ..numerics.arrays import as_like, double, eps, namespace
+from ..numerics.scaling import all_finite, power_of_two
+from ..numerics.threads import serial_blas
 from .least_squares import fit_term
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.arrays import eps, index_like, namespace, to_numpy
-from ..backend.constraints import AT_LEAST_0, NOT_NEGATIVE
-from ..backend.scale import least_energy
-from ..core import Array, Dictionary, Statistics
+from ..base.constraints import AT_LEAST_0, NOT_NEGATIVE
+from ..contracts import Array, Dictionary, Statistics
+from ..numerics.arrays import eps, index_like, namespace, to_numpy
+from ..numerics.scaling import least_energy
 
 #: Constraints on the parameters of updates that replace useless atoms.
 LIMITS: dict[str, list[Any]] = {

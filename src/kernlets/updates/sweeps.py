@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..backend.arrays import (
+from ..contracts import Array
+from ..data.memory_limits import gpu_of
+from ..numerics.arrays import (
     as_like,
     diagonal,
     double,
@@ -16,10 +18,8 @@ from ..backend.arrays import (
     namespace,
     to_numpy,
 )
-from ..backend.memory_limits import gpu_of
-from ..backend.scale import least_energy, unit_rows
-from ..backend.threads import parallel, serial_blas
-from ..core import Array
+from ..numerics.scaling import least_energy, unit_rows
+from ..numerics.threads import parallel, serial_blas
 
 BLOCK = 64  # atoms whose residuals come from one matrix product
 COLUMNS = 1024  # columns swept at once, whatever the number of threads

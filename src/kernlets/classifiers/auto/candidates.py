@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...backend.arrays import to_numpy
-from ...backend.random import generator
+from ...coders import OMP
 from ...config import options
-from ...core import Array, Kernel, SparseCodes
-from ...pursuits import OMP
+from ...contracts import Array, Kernel, SparseCodes
+from ...numerics.arrays import to_numpy
+from ...numerics.random import generator
 from ..ksad import KSADClassifier
 from ..labels import class_residuals
 from ..neighbors import count_votes

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ...backend.arrays import to_numpy
+from ...coders import OMP
 from ...config import options
-from ...core import Array, Kernel
+from ...contracts import Array, Kernel
 from ...learners import KernelKSVD
-from ...pursuits import OMP
+from ...numerics.arrays import to_numpy
 from ..residual import ResidualClassifier
 from .candidates import Design, Family, Features, Hits, Setting, normal_equations
 from .spaces import Space

@@ -11,18 +11,20 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ...backend.arrays import as_like, move_like, to_numpy
-from ...backend.constraints import AT_LEAST_1, POSITIVE
-from ...backend.estimator import Estimator
-from ...backend.masks import has_missing
-from ...backend.missing_rows import all_in_memory
-from ...backend.pipelines import takes_missing
-from ...backend.random import generator
-from ...backend.rows import map_rows
-from ...backend.validation import check_rows
+from ...base.constraints import AT_LEAST_1, POSITIVE
+from ...base.estimator import Estimator
+from ...base.pipelines import takes_missing
 from ...config import options
-from ...core import Array
-from ...fields import (
+from ...contracts import Array
+from ...data.check import check_rows
+from ...data.masks import has_missing
+from ...data.missing_rows import all_in_memory
+from ...data.rows import map_rows
+from ...imputation import DictionaryImputer
+from ...kernels.complete import completed_rows
+from ...numerics.arrays import as_like, move_like, to_numpy
+from ...numerics.random import generator
+from ...schema import (
     Declared,
     Facts,
     Floats,
@@ -36,8 +38,6 @@ from ...fields import (
     Size,
     Whole,
 )
-from ...imputers import DictionaryImputer
-from ...kernels.complete import completed_rows
 from ...sklearn_base import ClassifierMixin
 from ..labels import check_labels
 from .clock import Clock

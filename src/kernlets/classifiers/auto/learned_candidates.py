@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...config import options
-from ...core import Array
+from ...contracts import Array
 from ...learners import KSVD, KernelKSVD
 from ..lc_ksvd import LCKSVDClassifier
 from ..residual import ResidualClassifier

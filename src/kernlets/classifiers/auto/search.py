@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ...backend.arrays import to_numpy
-from ...backend.scale import quiet
 from ...config import options
+from ...numerics.arrays import to_numpy
+from ...numerics.scaling import quiet
 from .candidates import Design, Features
 from .clock import Clock
 from .folds import Fold, sampling_order, stratified_folds, validation_rows

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from ...backend.scale import quiet
-from ...core import Array, Kernel
+from ...contracts import Array, Kernel
 from ...kernels import resolve
 from ...maps import NystroemMap, UnitNorm
+from ...numerics.scaling import quiet
 
 #: Scalings of rows: names and steps of a pipeline.
 SCALES: dict[str, tuple[Callable[[], Any], ...]] = {

@@ -1,1 +1,0 @@
-"""Arrays, loops, and where rows are stored. Nothing here depends on an algorithm."""

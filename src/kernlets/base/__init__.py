@@ -1,0 +1,1 @@
+"""Checks of parameters, progress, names and scores that all estimators share."""

@@ -1,0 +1,110 @@
+"""Sparse codes of many samples, computed block by block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..contracts import Array, Dictionary, SparseCoder, SparseCodes
+from ..data.block_loop import keep_groups_together, map_blocks
+from ..data.masks import has_missing, incomplete_rows, replace_incomplete_rows
+from ..dictionaries import ExplicitDictionary
+from ..numerics.arrays import as_float, as_like, index_like, is_array
+from ..numerics.convergence import warn_once_at_end
+from ..numerics.scaling import quiet
+from ..numerics.threads import serial_blas
+from .bookkeeping import concatenate, replace_rows
+from .masked import incomplete_codes, refuse_incomplete_groups
+from .omp import OMP
+
+
+def encode(dictionary: Dictionary | Array, coder: SparseCoder, X: Array) -> SparseCodes:
+    """Sparse codes of the rows of X over the atoms of a dictionary.
+
+    Parameters
+    ----------
+    dictionary : Dictionary or array (m, p)
+        A dictionary, such as the `dictionary_` of a learner, or the atoms as rows of an
+        array. Libraries that keep atoms as columns have its transpose. Pursuits expect
+        atoms of unit norm, because they compare inner products with them.
+    coder : SparseCoder
+        The pursuit, such as ``OMP(4)``.
+    X : array (n, p)
+        The samples, one per row, with NaN where an entry is missing.
+
+    Returns
+    -------
+    SparseCodes
+        Indices and values of the non-zeros of each sample, and its squared residual;
+        ``toarray()`` and ``tocsr()`` give the codes as a matrix (n, m).
+
+    Notes
+    -----
+    Correlations are held for one block at a time. The block is small enough to stay in
+    cache between the matrix product and the pursuit. Rows without NaN have the codes
+    that they would have if no other row had one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets.coders import OMP, encode
+    >>> encode(np.eye(2, 3), OMP(1), np.array([[5.0, 6.0, 7.0]])).toarray().tolist()
+    [[0.0, 6.0]]
+    """
+    if not isinstance(dictionary, Dictionary):
+        dictionary, X = _with_atoms_as_rows(dictionary, X)
+    atoms = dictionary.linear_atoms
+    if atoms is not None:
+        _check_fit(atoms, X)
+    uses_rows = isinstance(coder, OMP) and atoms is not None and coder.needs_rows(atoms)
+
+    def code(block: Array) -> SparseCodes:
+        if not has_missing(block):
+            return code_complete(block)
+        refuse_incomplete_groups(coder)
+        rows = incomplete_rows(block)
+        incomplete = incomplete_codes(dictionary, coder, block[index_like(rows, block)])
+        if len(rows) == block.shape[0]:
+            return incomplete
+        return replace_rows(
+            code_complete(replace_incomplete_rows(block, rows)), rows, incomplete
+        )
+
+    def code_complete(block: Array) -> SparseCodes:
+        with quiet():  # the coder refuses residuals that overflow
+            if uses_rows and isinstance(coder, OMP):
+                return coder.solve_rows(atoms, block, dictionary.energy(block))
+            corr, energy = dictionary.correlate(block), dictionary.energy(block)
+            return coder.solve(gram, corr, energy)
+
+    # BLAS threads started for the Gram matrix would compete with those of the blocks
+    with warn_once_at_end(), serial_blas, keep_groups_together(coder):
+        gram = None if uses_rows else dictionary.gram()
+        return concatenate(map_blocks(code, X, dictionary.row_bytes))
+
+
+def _with_atoms_as_rows(atoms: Any, X: Any) -> tuple[Dictionary, Array]:
+    """A dictionary of these atoms, and samples of the same type."""
+    X = as_float(X if is_array(X) else np.asarray(X))
+    atoms = np.asarray(atoms) if isinstance(atoms, (list, tuple)) else atoms
+    if not is_array(atoms) or atoms.ndim != 2:
+        raise TypeError(
+            "dictionary must be a Dictionary or an array (n_atoms, n_features) with "
+            f"the atoms as rows, not {type(atoms).__name__}"
+            + (f" of shape {tuple(atoms.shape)}" if is_array(atoms) else "")
+        )
+    _check_fit(atoms, X)
+    return ExplicitDictionary(as_like(atoms, X)), X
+
+
+def _check_fit(atoms: Array, X: Array) -> None:
+    """Raise if the samples have another number of features than the atoms."""
+    if X.ndim == 2 and X.shape[1] == atoms.shape[1]:
+        return
+    has_columns = X.ndim == 2 and X.shape[1] == atoms.shape[0]
+    remedy = "transpose the atoms, which are columns here (dictionary.T)"
+    raise ValueError(
+        f"atoms have {atoms.shape[1]} features, but X has shape {tuple(X.shape)}: "
+        + (remedy if has_columns else "pass an array (n_samples, n_features) that fits")
+    )

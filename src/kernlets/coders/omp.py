@@ -1,0 +1,99 @@
+"""Orthogonal matching pursuit."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE
+from ..contracts import Array, SparseCoder, SparseCodes
+from ..data.sparse_rows import as_dense
+from ..loops import ops
+from .bookkeeping import refuse_unbounded
+
+
+class OMP(SparseCoder):
+    """Greedy codes: argmin ‖x − Dγ‖² with at most `n_nonzero_coefs` non-zeros.
+
+    This is eq. (1) of LKDL. With a kernel dictionary the same routine is the kernel
+    OMP of its Table I, because it uses only inner products.
+
+    Parameters
+    ----------
+    n_nonzero_coefs : int, optional
+        Largest number of non-zeros. Default: no limit if `tol` is given, otherwise a
+        tenth of the number of atoms, at least 1.
+    tol : float, optional
+        Stop as soon as the squared residual of a sample is at most `tol`.
+    positive : bool, default=False
+        Whether codes must be non-negative. Coefficients are then least squares among
+        the non-negative ones of their support: an atom whose coefficient would become
+        negative leaves the support. Fewer non-zeros are used where no further atom
+        has a positive correlation with the residual. It suits counts, intensities and
+        everything else whose parts only add up.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import OMP
+    >>> gram, corr = np.eye(3), np.array([[3.0, -1.0, 0.2]])
+    >>> codes = OMP(n_nonzero_coefs=2).solve(gram, corr, (corr**2).sum(1))
+    >>> codes.toarray().tolist(), codes.residual.round(2).tolist()
+    ([[3.0, -1.0, 0.0]], [0.04])
+    >>> coder = OMP(n_nonzero_coefs=2, positive=True)
+    >>> coder.solve(gram, corr, (corr**2).sum(1)).toarray().tolist()
+    [[3.0, 0.0, 0.2]]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_nonzero_coefs": [AT_LEAST_1, None],
+        "tol": [NOT_NEGATIVE, None],
+        "positive": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        n_nonzero_coefs: int | None = None,
+        tol: float | None = None,
+        *,
+        positive: bool = False,
+    ) -> None:
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.tol = tol
+        self.positive = positive
+
+    def solve(self, gram: Array, corr: Array, energy: Array) -> SparseCodes:
+        width = self.width(gram.shape[0])
+        tol = self.tol or 0.0
+        result = ops.omp(gram, corr, energy, width, tol, self.positive)
+        return _as_codes(result, gram.shape[0])
+
+    def needs_rows(self, atoms: Array) -> bool:  # (m, p)
+        """Whether `solve_rows` is faster, or a Gram matrix too large."""
+        m = atoms.shape[0]
+        return ops.needs_rows(m, self.width(m), atoms)
+
+    def solve_rows(self, atoms: Array, X: Array, energy: Array) -> SparseCodes:
+        """The codes that `solve` finds, from samples and explicit atoms."""
+        width = self.width(atoms.shape[0])
+        tol = self.tol or 0.0
+        result = ops.rows_omp(atoms, as_dense(X), energy, width, tol, self.positive)
+        return _as_codes(result, atoms.shape[0])
+
+    def width(self, n_atoms: int) -> int:
+        """Number of non-zeros per sample for a dictionary of `n_atoms` atoms."""
+        if self.tol is not None and not self.tol >= 0:
+            raise ValueError(f"tol={self.tol!r} must be at least 0")
+        if self.n_nonzero_coefs is None:
+            return n_atoms if self.tol is not None else max(1, n_atoms // 10)
+        if not 1 <= self.n_nonzero_coefs <= n_atoms:
+            raise ValueError(
+                f"n_nonzero_coefs={self.n_nonzero_coefs!r} must be between 1 and the "
+                f"number of atoms, {n_atoms}: lower it or raise n_components"
+            )
+        return int(self.n_nonzero_coefs)
+
+
+def _as_codes(result: tuple[Array, Array, Array], n_atoms: int) -> SparseCodes:
+    """Codes from indices, values and squared residuals, if these are finite."""
+    indices, values, residual = result
+    return refuse_unbounded(SparseCodes(indices, values, n_atoms, residual))

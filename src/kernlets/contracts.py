@@ -1,0 +1,408 @@
+"""The contracts of the library: kernels, dictionaries, coders and updates.
+
+A pursuit never needs the samples or the atoms, only inner products. So a dictionary
+is any object that provides the Gram matrix, correlations and energies, and everything
+else in the library uses only the classes below. There is no algorithm here, and no
+library of arrays but NumPy: `kernels.compose` says what + and * make of kernels, and
+`numerics.arrays` how codes in tensors are handled.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy import sparse
+
+from .schema import (
+    Declared,
+    Either,
+    Floats,
+    Indices,
+    Nothing,
+    Number,
+    Part,
+    Whole,
+)
+from .sklearn_base import BaseEstimator
+
+Array = Any  # a NumPy array or a torch tensor; both go through the array API
+
+UNUSED = -1  # atom index of an empty slot in SparseCodes
+
+
+class Kernel(BaseEstimator, ABC):
+    """A positive semi-definite function κ(x, y) = ⟨φ(x), φ(y)⟩ on rows.
+
+    Parameters are constructor arguments, so that grid search reaches them by name
+    (``nystroemmap__kernel__sigma``).
+    """
+
+    differentiable: ClassVar[bool] = False
+    """Whether `pull` is defined."""
+    restrictable: ClassVar[bool] = False
+    """Whether `restricted` is defined."""
+    takes: ClassVar[str] = "rows"
+    """The kind of samples: "rows" of numbers, "series", "strings", ..., or "any"."""
+
+    @abstractmethod
+    def __call__(
+        self,
+        X: Array,  # (n, p)
+        Y: Array | None = None,  # (m, p), X itself if None
+    ) -> Array:  # (n, m)
+        """The matrix of κ(xᵢ, yⱼ)."""
+
+    @abstractmethod
+    def diag(self, X: Array) -> Array:  # (n,)
+        """The energies κ(xᵢ, xᵢ), the diagonal of the matrix."""
+
+    def pull(
+        self,
+        X: Array,  # (n, p)
+        Y: Array,  # (m, p)
+        W: Array,  # (n, m)
+    ) -> Array:  # (n, p)
+        """Weighted gradients Σⱼ Wᵢⱼ ∂κ(xᵢ, yⱼ)/∂xᵢ."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no gradient; use a differentiable kernel "
+            "such as RBF or Polynomial"
+        )
+
+    def restricted(self, share: float) -> Kernel:
+        """The kernel of rows of which this share of the features was observed.
+
+        It takes only these features of x and y, and estimates κ(x, y) from them.
+        """
+        raise TypeError(
+            f"{type(self).__name__} is not defined on a part of a sample, so values "
+            "cannot be missing: fill them in, e.g. with kernlets.DictionaryImputer, or "
+            "use a kernel such as RBF or Polynomial"
+        )
+
+    def restricted_share(self, share: float) -> float:
+        """The expected value of the `restricted` κ(x, y), as a share of κ(x, y)."""
+        return 1.0
+
+    def bound(self, X: Array, weights: np.ndarray | None = None) -> Kernel:
+        """A copy with parameters of None set from the data, or the kernel itself.
+
+        With weights (n,) a sample counts as often as its weight says.
+        """
+        return self
+
+    def take(self, X: Array, indices: Array) -> Array:
+        """The samples `indices` of X, in the form that `__call__` takes as Y."""
+        return X[indices]
+
+    combinations: ClassVar[dict[str, Callable[[Kernel, Any], Kernel]]] = {}
+    """The functions that ``+`` and ``*`` call; `kernels.compose` adds them."""
+
+    def __add__(self, other: Kernel | float) -> Kernel:
+        return self._combine("+", other)
+
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        return self._combine("*", other)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def _combine(self, sign: str, other: Kernel | float) -> Kernel:
+        if sign not in self.combinations:
+            raise RuntimeError(f"import kernlets.kernels before {sign} between kernels")
+        return self.combinations[sign](self, other)
+
+
+class CodeArrays:
+    """Operations that differ between libraries of arrays; these are NumPy's."""
+
+    libraries: ClassVar[list[CodeArrays]] = []
+    """The same operations of other libraries; `numerics.arrays` adds torch."""
+
+    @classmethod
+    def of(cls, array: Array) -> CodeArrays:
+        return next((lib for lib in cls.libraries if lib.recognizes(array)), cls())
+
+    def recognizes(self, array: Array) -> bool:
+        """Whether an array is of this library."""
+        return isinstance(array, np.ndarray)
+
+    def to_numpy(self, array: Array) -> np.ndarray:
+        return array
+
+    def count(self, indices: Array, n: int) -> np.ndarray:  # (n,)
+        """How often each of the numbers below n occurs."""
+        return np.bincount(indices, minlength=n)
+
+    def stack(self, first: Array, second: Array) -> Array:
+        """The rows of the first array, and below them those of the second."""
+        return np.concatenate([first, second])
+
+    def dense(self, codes: SparseCodes) -> Array:  # (n, m)
+        """The codes as a matrix."""
+        return codes.tocsr().toarray()
+
+
+@dataclass(frozen=True)
+class SparseCodes:
+    """n sparse vectors over m atoms, stored with a fixed number of slots each.
+
+    Each vector has `width` slots; empty slots have index `UNUSED` and value 0.
+    """
+
+    _declared: ClassVar[Declared] = {
+        "n_atoms": Whole(1),
+        "indices": Indices("n>=0", "w>=0", below=".n_atoms", least=UNUSED),
+        "values": Floats("n>=0", "w>=0"),
+        "residual": Either(Nothing(), Floats("n>=0")),
+    }
+
+    indices: Array  # (n, width) integers
+    values: Array  # (n, width)
+    n_atoms: int
+    residual: Array | None = None  # (n,) squared errors, if they were computed
+
+    def __len__(self) -> int:
+        return self.indices.shape[0]
+
+    @property
+    def width(self) -> int:
+        return self.indices.shape[1]
+
+    def uses(self) -> np.ndarray:  # (m,)
+        """For each atom, the number of samples with a non-zero coefficient."""
+        used_atoms = self.indices[(self.indices >= 0) & (self.values != 0)]
+        return CodeArrays.of(used_atoms).count(used_atoms, self.n_atoms)
+
+    def tocsr(self) -> sparse.csr_array:
+        """The codes as a SciPy CSR matrix of shape (n, n_atoms)."""
+        to_numpy = CodeArrays.of(self.values).to_numpy
+        indices, values = to_numpy(self.indices), to_numpy(self.values)
+        is_used = indices >= 0
+        row_starts = np.concatenate([[0], np.cumsum(is_used.sum(axis=1))])
+        shape = (len(self), self.n_atoms)
+        codes = sparse.csr_array(
+            (values[is_used], indices[is_used], row_starts), shape=shape
+        )
+        codes.sort_indices()
+        return codes
+
+    def toarray(self) -> Array:  # (n, m)
+        """The codes as a dense array of the same kind as the values."""
+        return CodeArrays.of(self.values).dense(self)
+
+
+class Dictionary(ABC):
+    """m atoms in an inner-product space, which is known only through these methods.
+
+    Atom updates work in `coordinates`: the rows of X for an explicit dictionary,
+    coefficients over the anchors for a kernel dictionary.
+    """
+
+    constant_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields that learning never changes, which a checkpoint does not store."""
+
+    @property
+    @abstractmethod
+    def n_atoms(self) -> int:
+        """m."""
+
+    @property
+    @abstractmethod
+    def row_bytes(self) -> int:
+        """Working memory that `correlate` needs for one sample."""
+
+    @abstractmethod
+    def gram(self) -> Array:  # (m, m)
+        """Inner products of the atoms."""
+
+    @abstractmethod
+    def correlate(self, X: Array) -> Array:  # (n, m)
+        """Inner products of the samples with the atoms."""
+
+    @abstractmethod
+    def energy(self, X: Array) -> Array:  # (n,)
+        """Squared norms of the samples."""
+
+    @abstractmethod
+    def coordinates(self, X: Array) -> Array:  # (n, r)
+        """The samples in the coordinates of `weights`."""
+
+    def cross(self, codes: SparseCodes, X: Array) -> Array:  # (m, r)
+        """Γᵀ · coordinates(X), with Γ kept sparse on NumPy."""
+        coordinates = self.coordinates(X)
+        if isinstance(coordinates, np.ndarray):
+            return codes.tocsr().T @ coordinates
+        return codes.toarray().T @ coordinates
+
+    @abstractmethod
+    def dual(self) -> Array:  # (m, r)
+        """Inner products of the atoms with the unit vectors of the coordinates."""
+
+    @property
+    @abstractmethod
+    def weights(self) -> Array:  # (m, r)
+        """The atoms in coordinates."""
+
+    @abstractmethod
+    def with_weights(self, weights: Array) -> Dictionary:
+        """The same space with other atoms."""
+
+    def snapshot(self) -> Dictionary:
+        """The dictionary as it is now: a copy if updates overwrite it, else itself."""
+        return self
+
+    @property
+    def linear_atoms(self) -> Array | None:  # (m, p)
+        """The atoms as rows of features, where inner products are those of rows."""
+        return None
+
+    def restricted(self, features: Array) -> Dictionary:
+        """The same atoms over some of the features; they have no unit norm there."""
+        raise TypeError(f"{type(self).__name__} has no atoms over some of the features")
+
+    def restricted_share(self, share: float) -> float:
+        """The expected share of a sample's energy in this share of its features."""
+        return share
+
+    def rescaled(self, factors: Array) -> Dictionary:  # factors: (m,)
+        """Each atom times its factor."""
+        return self.with_weights(self.weights * factors[:, None])
+
+
+class SparseCoder(BaseEstimator, ABC):
+    """A pursuit, which computes sparse codes from inner products; it holds no data."""
+
+    @abstractmethod
+    def solve(
+        self,
+        gram: Array,  # (m, m), unit diagonal
+        corr: Array,  # (n, m)
+        energy: Array,  # (n,)
+    ) -> SparseCodes:
+        """Sparse codes of n samples, with their squared residuals."""
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Samples with their codes, the input of updates that need all codes."""
+
+    _declared: ClassVar[Declared] = {
+        "X": Either(Floats("n>=0", "p"), Indices("n>=0")),
+        "codes": Part(SparseCodes, n="n>=0"),
+        "weights": Either(Nothing(), Floats("n>=0")),
+    }
+
+    X: Array  # (n, p)
+    codes: SparseCodes
+    weights: np.ndarray | None = None  # (n,) how often each sample counts; None: once
+
+
+class BlockSums:
+    """A data class of sums over a block of rows, which add up over blocks."""
+
+    def __sizeof__(self) -> int:
+        """Bytes of all fields, by which Dask plans what travels and what is spilled."""
+        return sum(getattr(value, "nbytes", 8) for value in vars(self).values())
+
+
+@dataclass(frozen=True)
+class Statistics(BlockSums):
+    """Sums over coded samples, the input of least-squares updates.
+
+    Sums over blocks of rows can be added, so that updates work on data larger than
+    memory and on clusters.
+    """
+
+    _declared: ClassVar[Declared] = {
+        "codes_gram": Floats("m", "m"),
+        "cross": Floats("m", "r"),
+        "uses": Indices("m"),
+        "error": Number(),
+        "n_samples": Number(least=0),
+        "worst": Floats("w>=0", "p"),
+        "worst_error": Floats("w>=0"),
+    }
+
+    codes_gram: Array  # (m, m)   ΓᵀΓ
+    cross: Array  # (m, r)   Γᵀ · coordinates(X)
+    uses: np.ndarray  # (m,)     samples that use the atom
+    error: float  # Σ squared residuals
+    n_samples: float
+    worst: Array  # (w, p) the worst represented samples, worst first
+    worst_error: np.ndarray  # (w,)
+
+    def __add__(self, other: Statistics) -> Statistics:
+        errors = np.concatenate([self.worst_error, other.worst_error])
+        worst_first = np.argsort(-errors, kind="stable")[: self.codes_gram.shape[0]]
+        return Statistics(
+            codes_gram=self.codes_gram + other.codes_gram,
+            cross=self.cross + other.cross,
+            uses=self.uses + other.uses,
+            error=self.error + other.error,
+            n_samples=self.n_samples + other.n_samples,
+            worst=CodeArrays.of(self.worst).stack(self.worst, other.worst)[worst_first],
+            worst_error=errors[worst_first],
+        )
+
+    def fade(self, factor: float) -> Statistics:
+        """The sums times `factor`, without the worst samples: streams forget these."""
+        return Statistics(
+            codes_gram=self.codes_gram * factor,
+            cross=self.cross * factor,
+            uses=self.uses,
+            error=self.error * factor,
+            n_samples=self.n_samples * factor,
+            worst=self.worst[:0],
+            worst_error=self.worst_error[:0],
+        )
+
+    def __len__(self) -> int:
+        return len(self.worst_error)
+
+
+@dataclass(frozen=True)
+class Step:
+    """The result of an update: the new dictionary and its total squared error.
+
+    The error may belong to a dictionary other than the new one. Then the update also
+    returns that dictionary (`before` useless atoms were replaced), with its codes or
+    with factors (`lengths`) of the codes.
+    """
+
+    _declared: ClassVar[Declared] = {
+        "dictionary": Part(Dictionary),
+        "error": Number(),
+        "before": Either(Nothing(), Part(Dictionary)),
+        "codes": Either(Nothing(), Part(SparseCodes)),
+        "lengths": Either(Nothing(), Floats("m")),
+    }
+
+    dictionary: Dictionary
+    error: float
+    before: Dictionary | None = None
+    codes: SparseCodes | None = None
+    lengths: Array | None = None  # (m,)
+
+
+class AtomUpdate(BaseEstimator, ABC):
+    """One pass over the atoms with the codes fixed."""
+
+    needs: ClassVar[Literal["codes", "statistics"]] = "codes"
+    """The input of `step`: `Coded` (all samples with their codes) or `Statistics`."""
+
+    @abstractmethod
+    def step(
+        self,
+        dictionary: Dictionary,
+        coded: Any,  # what it `needs`
+        rng: np.random.Generator,
+    ) -> Step:
+        """The dictionary after one update.
+
+        The dictionary is handed over: it may be overwritten and returned. Only
+        `GramDictionary` is, whose arrays are a good part of the memory of a fit.
+        """

@@ -1,0 +1,1 @@
+"""What the user gave us. Only this package knows containers of rows."""

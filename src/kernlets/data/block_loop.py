@@ -1,0 +1,228 @@
+"""Loop over blocks of rows of arrays and memory maps in parallel.
+
+`map_blocks`, `stacked_rows` and `sum_blocks` take arrays on this machine. `rows.py`
+calls them for all other sources of rows, on a cluster by way of `dask_rows.py`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from math import prod
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from ..config import options
+from ..contracts import Array
+from ..numerics.arrays import empty, is_torch
+from ..numerics.threads import parallel
+from .memory_limits import gpu_total_memory, memory_limit
+from .read_blocks import apply_rows
+
+Result = TypeVar("Result")
+
+BLOCK_ROWS = 512  # enough for matrix products, and few enough to feed all threads
+GPU_SHARE = 64  # a block and its results may take 1/64 of a GPU's memory
+READERS = 3  # blocks in work at once: some are read while a GPU works on one
+BLOCKS = 2 * READERS  # half of the GPU's memory limit is for sums and results
+
+
+_group_size: ContextVar[int] = ContextVar("kernlets_rows_together", default=1)
+
+
+@contextmanager
+def keep_groups_together(coder: Any) -> Iterator[None]:
+    """Make all loops inside cut rows only between groups of this coder."""
+    token = _group_size.set(int(getattr(coder, "group_size", 1)))
+    try:
+        yield
+    finally:
+        _group_size.reset(token)
+
+
+@dataclass(frozen=True)
+class BlockPlan:
+    """The number of rows in a block, and the number of blocks processed at once.
+
+    A BLAS rounds products of other shapes differently. So blocks have `BLOCK_ROWS`
+    rows whatever the number of threads, the memory option and the container. If
+    memory is short, fewer blocks are processed at once. Blocks get fewer rows only if
+    a single block does not fit. On a GPU blocks are as large as its memory allows; if
+    they come from the host, one is read while another is processed.
+    """
+
+    rows: int
+    at_once: int
+
+    @classmethod
+    def of(cls, row_bytes: int, source: Any = None, result_bytes: int = 0) -> BlockPlan:
+        """Plan blocks that need `row_bytes` of working memory for each row.
+
+        `result_bytes` is the size of the result of a block, which waits to be added.
+        """
+        bytes_per_row = max(1, row_bytes + source_bytes(source))
+        memory, gpu_bytes = memory_limit(source), gpu_total_memory(source)
+        if options.block_rows is not None:
+            rows = options.block_rows
+        elif gpu_bytes:
+            rows = min(memory // BLOCKS, gpu_bytes // GPU_SHARE) // bytes_per_row
+        else:
+            rows = _affordable_rows(memory // (2 * bytes_per_row))
+        group_size = _group_size.get()
+        rows = group_size * max(1, rows // group_size)
+        at_once = memory // (2 * (bytes_per_row * rows + result_bytes))
+        max_at_once = (
+            min(READERS, options.n_threads) if gpu_bytes else options.n_threads
+        )
+        return cls(rows, max(1, min(at_once, max_at_once)))
+
+    def slices(self, n: int) -> list[slice]:
+        """Cut 0..n into consecutive slices."""
+        return [slice(i, min(i + self.rows, n)) for i in range(0, n, self.rows)]
+
+
+def _affordable_rows(limit: int) -> int:
+    """Return `BLOCK_ROWS`, or the largest smaller power of two within the limit."""
+    rows = BLOCK_ROWS
+    while rows > max(1, limit):
+        rows //= 2
+    return rows
+
+
+def source_bytes(source: Any) -> int:
+    """Return the memory that one row takes while it is read and converted."""
+    if source is None or len(source.shape) < 2:
+        return 0
+    converted = 8 * prod(source.shape[1:])
+    return converted + getattr(source, "reading_bytes", 0)
+
+
+def block_slices(n: int, row_bytes: int, source: Any = None) -> list[slice]:
+    """Cut 0..n into the slices of a `BlockPlan`."""
+    return BlockPlan.of(row_bytes, source).slices(n)
+
+
+def map_blocks(f: Callable[[Array], Result], X: Array, row_bytes: int) -> list[Result]:
+    """Return [f(block)] for the blocks of one array; NumPy blocks run on threads."""
+    plan = BlockPlan.of(row_bytes, X)
+    row_slices = plan.slices(X.shape[0]) or [slice(0, 0)]
+    return _run_blocks(lambda rows: apply_rows(f, X, rows), row_slices, X, plan)
+
+
+def _run_blocks(
+    run: Callable[[slice], Result], row_slices: list[slice], X: Array, plan: BlockPlan
+) -> list[Result]:
+    """Run blocks on threads, or one by one for torch, which has its own threads."""
+    if is_torch(X):
+        return [run(rows) for rows in row_slices]
+    return parallel(run, row_slices, plan.at_once)
+
+
+def stacked_rows(
+    f: Callable[[Array], Array],
+    X: Array,
+    row_bytes: int,
+    rows: np.ndarray | slice | None = None,
+) -> Array:
+    """Apply f to blocks of the selected rows of one array and stack the results."""
+    n = X.shape[0] if rows is None else _n_rows(rows)
+    stacked = _BlockStack(n)
+
+    def run(block_slice: slice) -> None:
+        stacked.put(block_slice, apply_rows(f, X, _select_block(rows, block_slice)))
+
+    plan = BlockPlan.of(row_bytes, X)
+    _run_blocks(run, plan.slices(n) or [slice(0, 0)], X, plan)
+    return stacked.result()
+
+
+def _n_rows(rows: np.ndarray | slice) -> int:
+    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+
+
+def _select_block(
+    rows: np.ndarray | slice | None, block_slice: slice
+) -> slice | np.ndarray:
+    """Return the rows of a block among selected rows (numbers, a slice, or all)."""
+    if rows is None:
+        return block_slice
+    if isinstance(rows, slice):
+        return slice(rows.start + block_slice.start, rows.start + block_slice.stop)
+    return rows[block_slice]
+
+
+class _BlockStack:
+    """Results of blocks in one array, which is allocated with the first result."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self._lock = threading.Lock()
+        self._array: Any = None
+        self._sparse: dict[int, Any] = {}  # by first row; they are stacked at the end
+
+    def put(self, rows: slice, block_rows: Array) -> None:
+        if sparse.issparse(block_rows):
+            self._sparse[rows.start] = block_rows
+            return
+        with self._lock:
+            if self._array is None:
+                shape = (self._n, *block_rows.shape[1:])
+                self._array = empty(shape, like=block_rows)
+        self._array[rows] = block_rows
+
+    def result(self) -> Any:
+        if not self._sparse:
+            return self._array
+        return sparse.vstack([self._sparse[i] for i in sorted(self._sparse)], "csr")
+
+
+def sum_blocks(
+    f: Callable[..., Any],
+    arrays: Iterable[Array],
+    row_bytes: int,
+    numbered: bool = False,
+    result_bytes: int = 0,
+) -> Any:
+    """Return Σ f(block) over the blocks of several arrays; see `rows.sum_rows`."""
+
+    def compute_block(item: tuple[Array, slice, int]) -> Any:
+        array, rows, first = item
+        extra = (first + rows.start,) if numbered else ()
+        return apply_rows(lambda block: f(block, *extra), array, rows)
+
+    total = None
+    for group in _block_groups(arrays, row_bytes, result_bytes):
+        for result in parallel(compute_block, group):
+            total = result if total is None else _add(total, result)
+    return total
+
+
+def _add(total: Any, term: Any) -> Any:
+    """Return total + term, and overwrite term if it is a NumPy array of that dtype."""
+    may_overwrite = (
+        type(total) is type(term) is np.ndarray and total.dtype == term.dtype
+    )
+    return np.add(total, term, out=term) if may_overwrite else total + term
+
+
+def _block_groups(
+    arrays: Iterable[Array], row_bytes: int, result_bytes: int
+) -> Iterator[list[tuple[Array, slice, int]]]:
+    """Yield blocks to process at once: array, rows in it, number of its first row."""
+    group: list[tuple[Array, slice, int]] = []
+    first = 0
+    for array in arrays:
+        plan = BlockPlan.of(row_bytes, array, result_bytes)
+        for rows in plan.slices(array.shape[0]):
+            group.append((array, rows, first))
+            if len(group) >= plan.at_once:
+                yield group
+                group = []
+        first += array.shape[0]
+    if group:
+        yield group

@@ -1,0 +1,396 @@
+"""Check the input of estimators once, and convert it to rows of numbers.
+
+`check_rows` returns rows in their `working_dtype` (`arrays.py`), whatever the
+container: rows on disk or on a cluster that are stored in another type become a source
+that converts them when they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import get_tags
+from sklearn.utils.validation import validate_data
+
+from ..config import options
+from ..contracts import Array
+from ..numerics.arrays import (
+    FLOATS,
+    as_float,
+    as_like,
+    is_array,
+    is_dask,
+    is_gpu,
+    is_torch,
+    load_solvers,
+    numpy_dtype,
+    stored_dtype,
+    to_device,
+    working_dtype,
+)
+from .columns import check_columns, columns_error
+from .lazy_rows import LazyRows, check_memory, is_lazy, is_lazy_or_dask
+from .load_dask import dask_objects, dask_rows
+from .masks import masked_to_nan
+from .memory_limits import gpu_memory_limit, gpu_of
+from .read_blocks import HostRows, MemmapWithMissing, empty_rows, refuse_infinite
+from .rows import Blocks, is_blocks
+
+GPU_ROWS_SHARE = 2  # a GPU gets all rows at once up to this part of its memory limit
+
+_trusted_rows: ContextVar[Any] = ContextVar("checked", default=None)
+
+
+def check_rows(
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool = False,
+    accept_sparse: bool = False,
+    ensure_min_samples: int = 1,
+    streamed: bool = False,
+    lazy: bool = False,
+    by_blocks: bool = False,
+    whole: bool = False,
+    like: Array | None = None,
+    allow_nan: bool = False,
+) -> Array:
+    """Convert X to a finite two-dimensional floating-point array, or raise with advice.
+
+    With `allow_nan` an entry of dense rows may be NaN, which means missing, and masked
+    entries of `numpy.ma` arrays become NaN. Infinities are always refused.
+
+    Memory maps of floating-point numbers are not read here, because their blocks are
+    checked when they are read. With `by_blocks` the same holds for `LazyRows`, to which
+    memory maps of other numbers are converted, and with `lazy` also for Dask arrays.
+    Without them `LazyRows` are read, and Dask arrays refused. With `whole` rows on disk
+    that need more than the memory option are refused.
+
+    The rows are converted to the library, device and dtype of `like`, an array of the
+    fitted model. Without it they go to the device in the options, if there is one.
+
+    Inside `trust_checked_rows` its rows are not checked again.
+    """
+    if X is _trusted_rows.get() and is_array(X) and not is_lazy(X):
+        check_features(estimator, _check_shape(X, ensure_min_samples), reset)
+        return _move_like_model(X, like, streamed, allow_nan)
+    X = masked_to_nan(X)
+    if is_dask(X):
+        rows = _check_dask(estimator, X, reset, ensure_min_samples, lazy, like)
+        return _allow_missing(rows) if allow_nan else rows
+    if is_blocks(X):
+        raise TypeError(
+            f"X is a {type(X).__name__}, but {type(estimator).__name__} needs all rows "
+            "in one array here: pass np.concatenate(list(X)), or learn from blocks "
+            "with MOD, KSVD(update='ksvd-parallel') or OnlineDictionary"
+        )
+    X = _keep_large_on_host(X, like)
+    if has_sparse_blocks(X) or (is_sparse(X) and not accept_sparse):
+        raise TypeError(_sparse_advice(estimator))
+    if is_torch(X) and str(X.layout) != "torch.strided":
+        raise TypeError("X is a sparse tensor: pass X.to_dense()")
+    is_tensor, for_gpu = is_torch(X), _gpu_for(X, like) is not None
+    if is_tensor or is_lazy(X):
+        check_features(estimator, _check_shape(X, ensure_min_samples), reset)
+        X = as_float(X) if is_tensor else _convert_when_read(X, like, allow_nan)
+    else:
+        _refuse_no_columns(X)
+        X = check_columns(X)
+        # numbers that overflow here are refused as infinite
+        finite = "allow-nan" if allow_nan else True
+        with np.errstate(over="ignore", invalid="ignore"), advise_on_nan(estimator, X):
+            X = validate_data(
+                estimator,
+                X,
+                reset=reset,
+                dtype=_accepted_types(X) if like is None else numpy_dtype(like),
+                accept_sparse="csr" if accept_sparse else False,
+                ensure_min_samples=ensure_min_samples,
+                ensure_all_finite=False if for_gpu else finite,
+            )
+    if allow_nan and sparse.issparse(X):
+        refuse_infinite(X)  # sparse rows may have no missing entries
+    is_unread_lazy = isinstance(X, LazyRows) and not (lazy or by_blocks)
+    if is_unread_lazy or whole:
+        check_memory(X, type(estimator).__name__)
+    X = _move_like_model(X[:] if is_unread_lazy else X, like, streamed, allow_nan)
+    if is_tensor or for_gpu:
+        refuse_infinite(X, allow_nan=allow_nan)
+    load_solvers(X)
+    return X
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether scikit-learn reads X as a sparse matrix, as it does with some frames."""
+    if sparse.issparse(X):
+        return True
+    # pandas has the accessor `sparse` where all columns of a frame are sparse
+    return hasattr(X, "iloc") and X.ndim == 2 and X.size > 0 and hasattr(X, "sparse")
+
+
+def has_sparse_blocks(X: Any) -> bool:
+    """Whether X is a list of sparse matrices."""
+    return isinstance(X, (list, tuple)) and any(map(sparse.issparse, X))
+
+
+def _sparse_advice(estimator: Any) -> str:
+    """What to do with sparse rows where dense ones are needed."""
+    name = type(estimator).__name__
+    if get_tags(estimator).input_tags.sparse:
+        return (
+            f"X has sparse blocks, but {name} takes sparse rows as one matrix only: "
+            "pass scipy.sparse.vstack(blocks), or block.toarray() for each block"
+        )
+    kernel = getattr(estimator, "kernel", None)
+    if isinstance(kernel, str):
+        kernel = estimator._named_part("kernel", kernel)
+    if kernel is not None and not getattr(kernel, "accept_sparse", False):
+        return (  # a map would give rows with other kernel values
+            f"X is sparse, but {name} with kernel={estimator.kernel!r} needs dense "
+            "rows: pass X.toarray()"
+        )
+    return (
+        f"X is sparse, but {name} needs dense rows: put NystroemMap in front, e.g. "
+        f"make_pipeline(NystroemMap('linear'), {name}(...)), or pass X.toarray(). "
+        "ColumnTransformer(..., sparse_threshold=0) and "
+        "OneHotEncoder(sparse_output=False) make dense rows"
+    )
+
+
+def _refuse_no_columns(X: Any) -> None:
+    """Raise scikit-learn's error, which scikit-learn itself raises only for arrays."""
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    if len(shape) == 2 and shape[1] == 0:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of "
+            "1 is required: X has no columns"
+        )
+
+
+@contextmanager
+def trust_checked_rows(X: Any) -> Iterator[Any]:
+    """Let estimators inside accept X, a result of `check_rows`, without checking it.
+
+    They still compare the number of features. Only this object is trusted, and only
+    inside the context.
+    """
+    token = _trusted_rows.set(X)
+    try:
+        yield X
+    finally:
+        _trusted_rows.reset(token)
+
+
+def check_source(
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool = False,
+    accept_sparse: bool = False,
+    like: Array | None = None,
+    allow_nan: bool = False,
+) -> Any:
+    """Apply `check_rows` to any source; blocks are checked when they are read.
+
+    Blocks are converted to the type of the model, or of the first block. The result
+    can be read repeatedly if X can.
+    """
+    if not is_blocks(X):
+        check_arguments: dict[str, Any] = {"accept_sparse": accept_sparse, "lazy": True}
+        check_arguments |= {"like": like, "allow_nan": allow_nan}
+        return check_rows(estimator, X, reset=reset, **check_arguments)
+    if isinstance(X, Iterator):
+        return _check_blocks(estimator, X, reset, like, allow_nan)
+    read_again = partial(_check_blocks, estimator, X, reset, like, allow_nan)
+    return Blocks(read_again, getattr(X, "n_rows", None))
+
+
+def _check_blocks(
+    estimator: Any, blocks: Any, reset: bool, like: Array | None, allow_nan: bool
+) -> Iterator[Array]:
+    check_arguments: dict[str, Any] = {"streamed": True, "allow_nan": allow_nan}
+    for block in blocks:
+        rows = check_rows(estimator, block, reset=reset, like=like, **check_arguments)
+        if reset:
+            like, reset = rows[:0], False
+        yield rows
+
+
+def refuse_cluster(X: Any, error: str) -> None:
+    """Raise a TypeError with this text if X is a Dask collection."""
+    if is_dask(X):
+        raise TypeError(error)
+
+
+def is_table(X: Any) -> bool:
+    """Whether X can be read as rows of numbers."""
+    if is_torch(X) or is_lazy_or_dask(X):
+        return X.ndim == 2
+    if not is_array(X):
+        X = np.asarray(X, dtype=None if _is_regular(X) else object)
+    return X.dtype.kind in "fiub" and X.ndim == 2
+
+
+def _is_regular(X: Any) -> bool:
+    """Whether NumPy can make an array of X; it refuses samples of unequal length."""
+    try:
+        np.asarray(X)
+    except ValueError:
+        return False
+    return True
+
+
+@contextmanager
+def advise_on_nan(estimator: Any, X: Any) -> Iterator[None]:
+    """Explain errors about text, and about NaN where new rows may have NaN."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        refusal = columns_error(X)
+        if refusal is not None:
+            raise refusal from None
+        input_tags = "contains NaN" in str(error) and get_tags(estimator).input_tags
+        if not input_tags or not input_tags.allow_nan:
+            raise
+        raise ValueError(
+            f"X contains NaN: {type(estimator).__name__} takes rows with missing "
+            "values, but not here. Learn from complete rows, or fill in what is "
+            "missing, e.g. with kernlets.DictionaryImputer in front"
+        ) from None
+
+
+def _accepted_types(X: Any) -> Any:
+    """Return the types that scikit-learn does not convert; the first is its target."""
+    stored = stored_dtype(X)
+    return FLOATS if stored is None else working_dtype(stored)
+
+
+def _convert_when_read(X: Any, like: Array | None, allow_nan: bool) -> Any:
+    """Return rows on disk unchanged, or as `LazyRows` that convert them when read."""
+    if allow_nan and isinstance(X, np.memmap):
+        X = X.view(MemmapWithMissing)
+    block = empty_rows(X)  # raises if X has no numbers
+    model_rows = block if like is None else like[:0]
+    # blocks may have another library or byte order than the memory map itself
+    is_exact = isinstance(X, LazyRows) or _is_alike(block, X[:0])
+    if is_exact and _is_alike(block, model_rows):
+        return X
+    row_bytes = X.shape[1] * (X.dtype.itemsize + model_rows.dtype.itemsize)
+    return LazyRows(X, partial(_convert_block, model_rows, allow_nan), row_bytes)
+
+
+def _keep_large_on_host(X: Any, like: Array | None) -> Any:
+    """Return a large array as `HostRows`, whose blocks move to a GPU one by one."""
+    device = _gpu_for(X, like)
+    if device is None:
+        return X
+    is_large = X.nbytes > gpu_memory_limit(device) // GPU_ROWS_SHARE
+    return X.view(HostRows) if X.ndim == 2 and is_large else X
+
+
+def _gpu_for(X: Any, like: Array | None) -> Any:
+    """Return the GPU to which a NumPy array will be moved, or None.
+
+    The GPU then checks it for NaN and infinity, many times faster than the host.
+    """
+    device = options.device if like is None else gpu_of(like)
+    is_plain = isinstance(X, np.ndarray) and X.dtype in FLOATS and not is_lazy(X)
+    return device if is_plain and is_gpu(device) else None
+
+
+def _is_alike(X: Array, like: Array) -> bool:
+    """Whether X has the library, dtype and device of `like`."""
+    if is_torch(X) != is_torch(like) or X.dtype != like.dtype:
+        return False
+    return not is_torch(X) or X.device == like.device
+
+
+def _convert_block(like: Array, allow_nan: bool, block: Array) -> Array:
+    if _is_alike(block, like):
+        return block
+    with np.errstate(over="ignore"):  # infinity is refused below, with advice
+        block = as_like(block, like)
+    refuse_infinite(block, allow_nan=allow_nan)
+    return block
+
+
+def _move_like_model(
+    X: Any, like: Array | None, streamed: bool, allow_nan: bool
+) -> Any:
+    """Move rows in memory to the device of the model, or of the options."""
+    if like is None:
+        return to_device(X, streamed)
+    if is_lazy(X):
+        return X  # blocks are converted when they are read
+    if is_torch(like):
+        if sparse.issparse(X):
+            raise TypeError(
+                "X is sparse, but the model was fitted on dense torch tensors: pass "
+                "X.toarray()"
+            )
+        X = to_device(X, streamed)
+    return X if sparse.issparse(X) else _convert_block(like, allow_nan, X)
+
+
+def _check_dask(
+    estimator: Any,
+    X: Any,
+    reset: bool,
+    ensure_min_samples: int,
+    lazy: bool,
+    like: Array | None,
+) -> Any:
+    """Convert X to a Dask array with known lengths; chunks are checked when read."""
+    name = type(estimator).__name__
+    if not lazy:
+        raise TypeError(
+            f"{name} needs all rows or codes at once and takes no Dask collection: "
+            "pass X.compute(), or use MOD, KSVD(update='ksvd-parallel') or "
+            "OnlineDictionary"
+        )
+    if is_torch(like) and options.device is None:
+        raise TypeError(
+            f"X is a Dask collection, but this {name} was fitted on torch tensors: "
+            "name their device for the workers, e.g. kernlets.options(device='cuda'), "
+            "or save and load it, which gives NumPy arrays"
+        )
+    dtype = None if like is None else numpy_dtype(like)
+    rows = _check_shape(dask_rows().as_rows(X, dtype), ensure_min_samples)
+    check_features(estimator, X, reset)
+    return rows
+
+
+def read_samples(X: Any, parse: Callable[[Any], np.ndarray], lazy: bool) -> Any:
+    """Parse samples; with `lazy`, workers parse the partitions of Dask collections."""
+    return dask_objects().as_objects(X, parse) if lazy and is_dask(X) else parse(X)
+
+
+def _allow_missing(X: Any) -> Any:
+    return dask_rows().allow_missing(X)
+
+
+def _check_shape(X: Any, ensure_min_samples: int) -> Any:
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got X of shape {tuple(X.shape)}. Reshape your data "
+            "with X.reshape(n_samples, n_features)"
+        )
+    if X.shape[0] < ensure_min_samples or X.shape[1] < 1:
+        raise ValueError(
+            f"X has {X.shape[0]} sample(s) and {X.shape[1]} feature(s); a minimum of "
+            f"{ensure_min_samples} sample(s) and 1 feature is required"
+        )
+    return X
+
+
+def check_features(estimator: Any, X: Any, reset: bool) -> None:
+    """Store or compare the number of features, and their names if there are any."""
+    # a Dask dataframe has names of columns, an array only their number
+    features = X._meta if hasattr(X, "columns") else np.empty((1, *X.shape[1:]))
+    validate_data(estimator, features, reset=reset, skip_check_array=True)

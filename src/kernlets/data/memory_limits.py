@@ -1,0 +1,84 @@
+"""Memory limits of a call, on the host or on the GPU that processes its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ..config import options
+from ..numerics.arrays import gpu_memory, is_gpu, is_torch
+
+FREE_SHARE = 2  # without an option, a call may take 1/2 of a GPU's free memory
+
+
+class OverMemory(MemoryError):
+    """A call needs more memory than the options allow.
+
+    The text has advice for Python, and `in_shell` has advice for the command line.
+    """
+
+    def __init__(self, problem: str, advice: str, advice_in_shell: str) -> None:
+        super().__init__(problem, advice, advice_in_shell)
+        self.in_shell = f"{problem}: {advice_in_shell}"
+
+    def __str__(self) -> str:
+        return f"{self.args[0]}: {self.args[1]}"
+
+
+def gpu_of(X: Any) -> Any:
+    """Return the GPU that processes blocks of X, or None for the host."""
+    if X is None or type(X) is np.ndarray:
+        return None
+    if isinstance(X, np.memmap):  # its blocks are moved to the GPU one by one
+        return options.device if is_gpu(options.device) else None
+    rows = getattr(X, "empty_rows", X)  # `LazyRows` have no device of their own
+    return rows.device if is_torch(rows) and rows.is_cuda else None
+
+
+def memory_limit(X: Any) -> int:
+    """Return the bytes that a call may take on the host or GPU that processes X."""
+    gpu = gpu_of(X)
+    return options.memory if gpu is None else gpu_memory_limit(gpu)
+
+
+def gpu_memory_limit(gpu: Any) -> int:
+    """Return the option for GPU memory; without it, half of what is free."""
+    if options.device_memory is not None:
+        return options.device_memory
+    return gpu_memory(gpu).free // FREE_SHARE
+
+
+def gpu_total_memory(X: Any) -> int:
+    """Return the bytes of the GPU that processes blocks of X; 0 for the host."""
+    gpu = gpu_of(X)
+    return 0 if gpu is None else gpu_memory(gpu).total
+
+
+@contextmanager
+def advise_when_full() -> Iterator[None]:
+    """Turn torch's errors about memory into `OverMemory`, which has advice."""
+    try:
+        yield
+    except RuntimeError as error:  # torch raises its subclasses; torch may be absent
+        if "can't allocate memory" in str(error):
+            raise OverMemory(
+                f"tensors do not fit into memory ({str(error).partition(': ')[2]})",
+                "lower the number of atoms, landmarks or features, or pass a NumPy "
+                "array or a memory map, whose rows are worked on in blocks",
+                "lower --atoms or --n-landmarks, or leave --device out",
+            ) from error
+        if "out of memory" not in str(error):
+            raise
+        reason = str(error).partition(". ")[0]
+        raise OverMemory(
+            f"the GPU is full ({reason})",
+            "free what else is on it, lower "
+            "kernlets.options(device_memory=...), e.g. '4GB', pass rows as a memory "
+            "map (numpy.load(path, mmap_mode='r')), or use float32 and fewer atoms or "
+            "landmarks",
+            "free what else is on it, lower --memory, e.g. to 4GB, --atoms or "
+            "--n-landmarks, or leave --device out",
+        ) from error

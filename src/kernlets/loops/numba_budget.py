@@ -1,0 +1,524 @@
+"""Numba twin of `reference_budget`, which has the formulas.
+
+Matrices are multiplied at their full capacity, where unused rows are zero, so that
+BLAS gets contiguous arrays and nothing is copied.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .budget import ERROR, MERGE, SPOILED, BudgetOutcome, BudgetPursuit, Rules, Stock
+from .compiled import jit
+from .numba_ import _lasso_samples, _omp_samples, _peak, work_space
+
+
+class _Scratch(NamedTuple):
+    """Work arrays for one sample and its code."""
+
+    row: np.ndarray  # (c,) κ(anchors, x), zero past the anchors
+    corr: np.ndarray  # (1, m) Dᵀφ(x)
+    codes: np.ndarray  # (1, m) α
+    explained: np.ndarray  # (m,) DᵀDα
+    energy: np.ndarray  # (1,)
+    converged: np.ndarray  # (1,)
+    # of OMP
+    corr_residual: np.ndarray
+    bits: np.ndarray
+    rows: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+
+    @classmethod
+    def of(cls, stock: Stock, pursuit: BudgetPursuit) -> _Scratch:
+        (c, m), kind = stock.coefs.shape, stock.coefs.dtype
+        width = max(pursuit.width, 1)
+        return cls(
+            np.zeros(c, kind),
+            np.empty((1, m), kind),
+            np.empty((1, m), kind),
+            np.empty(m, kind),
+            np.empty(1, kind),
+            np.ones(1, np.bool_),
+            *work_space(m, width, kind),
+            np.empty((1, width), np.int32),
+            np.empty((1, width), kind),
+        )
+
+
+def budget_stream(
+    stock: Stock,
+    size: int,
+    cross: np.ndarray,
+    energy: np.ndarray,
+    rates: np.ndarray,
+    rules: Rules,
+    pursuit: BudgetPursuit,
+) -> BudgetOutcome:
+    """Learn from a block of samples; changes the stock in place."""
+    kind = energy.dtype.type
+    diagnostics = np.zeros((3, len(energy)), kind)
+    counts = _samples(
+        stock,
+        size,
+        np.ascontiguousarray(cross),
+        energy,
+        rates,
+        _cast_floats(rules, kind),
+        _cast_floats(pursuit, kind),
+        _Scratch.of(stock, pursuit),
+        diagnostics,
+    )
+    return BudgetOutcome(*counts, *diagnostics)
+
+
+def _cast_floats(numbers, kind):
+    """Convert the floats of a tuple to the precision of the samples."""
+    return type(numbers)(*[kind(x) if isinstance(x, float) else x for x in numbers])
+
+
+@jit
+def _samples(stock, size, cross, energy, rates, rules, pursuit, scratch, diagnostics):
+    row, corr = scratch.row, scratch.corr[0]
+    first, n_admitted, n_unstable = cross.shape[1] - len(cross), 0, 0
+    for i in range(len(cross)):
+        k_xx = energy[i]
+        coherence = _largest_coherence(stock, size, cross[i], k_xx, row)
+        is_new = k_xx > 0 and (rules.repeats or coherence < 1 - rules.tiny)
+        is_first = is_new and size < len(stock.start)
+        error, alpha1 = _code_sample(stock, size, k_xx, pursuit, scratch)
+        shrinkage = rules.penalty * np.trace(stock.gram)
+        diagnostics[0, i], diagnostics[2, i] = error, scratch.converged[0]
+        diagnostics[1, i] = (error + shrinkage) / 2 + pursuit.alpha * alpha1
+        is_admitted = is_new and coherence < rules.coherence and error > rules.cost
+        is_admitted = is_admitted and _meets_further_criteria(
+            stock, size, row, k_xx, rules
+        )
+        if is_first or is_admitted:
+            _append(stock, size, row, k_xx, corr, first + i, rules.jitter)
+            size += 1
+            n_admitted += 1
+        if is_first:
+            _begin(stock, size)
+        elif is_admitted or rules.learn_rejected:
+            n_unstable += _step(stock, size, is_admitted, rates[i], rules, scratch)
+        _count_idle(stock.idle, scratch.codes[0])
+        if is_admitted and not is_first and 0 <= rules.patience < stock.idle.max():
+            _revive(stock, size, np.argmax(stock.idle), rules.patience)
+        if size > rules.budget:
+            if len(stock.inverse):
+                _repair_inverse(stock, size, np.float64(rules.jitter))
+            worst, share = _choose_removal(stock, size, rules.pruning)
+            _prune(stock, size, worst, share)
+            size -= 1
+        if rules.unit:
+            _normalize(stock, size)
+    return size, n_admitted, n_unstable
+
+
+@jit
+def _largest_coherence(stock, size, cross, k_xx, row):
+    """Write κ(anchors, x) to `row`; return the largest coherence with an anchor."""
+    largest = 0.0
+    row[:] = 0
+    for a in range(size):
+        row[a] = cross[stock.slots[a]]
+        largest = max(largest, (row[a] / stock.matrix[a, a]) * (row[a] / k_xx))
+    return np.sqrt(largest)
+
+
+@jit
+def _meets_further_criteria(stock, size, row, k_xx, rules):
+    """Whether the further criteria of section III-A admit a sample."""
+    babel, distance = 0.0, np.inf
+    for a in range(size):
+        norm = stock.matrix[a, a]
+        babel += abs(row[a]) / np.sqrt(norm) / np.sqrt(k_xx)
+        distance = min(distance, k_xx + norm - 2 * row[a])
+    if not (babel < rules.babel and distance > rules.distance):
+        return False
+    if rules.dependence < 0:
+        return True
+    coords, distance2 = np.zeros(size), np.float64(k_xx)
+    _project(stock, size, row, coords)
+    for a in range(size):
+        distance2 -= row[a] * coords[a]
+    return distance2 > rules.dependence
+
+
+@jit
+def _code_sample(stock, size, k_xx, pursuit, scratch):
+    """Write the code to the scratch; return its squared error and ‖α‖₁."""
+    corr, code, explained = scratch.corr[0], scratch.codes[0], scratch.explained
+    _combine(scratch.row, stock.coefs, size, corr)
+    code[:] = 0
+    if pursuit.width == 0:
+        alpha, tol = pursuit.alpha, pursuit.tol
+        _lasso_samples(
+            stock.gram,
+            scratch.corr.copy(),
+            alpha,
+            pursuit.positive,
+            pursuit.max_iter,
+            tol,
+            scratch.codes,
+            scratch.converged,
+        )
+    else:
+        _omp_code(stock.gram, k_xx, pursuit, scratch)
+    _combine(code, stock.gram, len(code), explained)
+    error, alpha1 = k_xx, 0.0
+    for j in range(len(code)):
+        error -= code[j] * (2 * corr[j] - explained[j])
+        alpha1 += abs(code[j])
+    return max(error, 0.0), alpha1
+
+
+@jit
+def _omp_code(gram, k_xx, pursuit, scratch):
+    eps = np.finfo(gram.dtype).eps
+    mask = np.iinfo(scratch.bits.dtype).max
+    scratch.energy[0] = k_xx
+    _omp_samples(
+        gram,
+        scratch.corr,
+        scratch.energy,
+        pursuit.tol,
+        eps,
+        scratch.corr_residual,
+        scratch.bits,
+        mask,
+        scratch.rows,
+        scratch.indices,
+        scratch.values,
+        scratch.explained[:1],
+    )
+    for s in range(pursuit.width):
+        if scratch.indices[0, s] >= 0:
+            scratch.codes[0, scratch.indices[0, s]] = scratch.values[0, s]
+
+
+@jit
+def _combine(weights, rows, n, total):
+    """total = Σ weightsₐ rowsₐ over the first n; zeros are skipped."""
+    total[:] = 0
+    for a in range(n):
+        weight, row = weights[a], rows[a]
+        if weight != 0:
+            for j in range(len(total)):
+                total[j] += weight * row[j]
+
+
+@jit
+def _add_outer(rows, n, u, v, factor):
+    """rows[:n] += factor · u vᵀ."""
+    for a in range(n):
+        weight, row = factor * u[a], rows[a]
+        for j in range(len(v)):
+            row[j] += weight * v[j]
+
+
+@jit
+def _append(stock, size, row, k_xx, corr, slot, jitter):
+    needs_repair = len(stock.inverse) > 0
+    if needs_repair:
+        needs_repair = _grow_inverse(stock.inverse, size, row, k_xx, jitter)
+    for a in range(size):
+        stock.matrix[size, a] = stock.matrix[a, size] = row[a]
+    stock.matrix[size, size] = row[size] = k_xx
+    stock.products[size] = corr
+    stock.slots[size] = slot
+    if needs_repair:
+        _repair_inverse(stock, size + 1, np.float64(jitter))
+
+
+@jit
+def _inner(matrix, a, x, size):
+    """Row a times x. A sum in a register: one in memory would round by addresses."""
+    total = 0.0
+    for b in range(size):
+        total += matrix[a, b] * x[b]
+    return total
+
+
+@jit
+def _grow_inverse(inverse, size, row, k_xx, jitter):
+    """Append a row and a column; return whether the inverse was inaccurate before."""
+    coords = np.zeros(len(inverse))
+    schur = np.float64(k_xx) * (1 + np.float64(jitter))
+    for a in range(size):
+        coords[a] = _inner(inverse, a, row, size)
+        schur -= coords[a] * row[a]
+    least = np.float64(k_xx) * np.float64(jitter)
+    coords[size] = -1
+    _add_outer(inverse, size + 1, coords, coords, 1 / max(schur, least))
+    return not schur >= least
+
+
+@jit
+def _repair_inverse(stock, size, jitter):
+    """Invert again if updates have spoiled the inverse, as for a low-rank matrix."""
+    inverse = stock.inverse
+    jittered = stock.matrix[:size, :size].astype(np.float64)
+    energies, product = np.zeros(size), np.zeros(size)
+    for a in range(size):
+        energies[a] = jittered[a, a]
+        jittered[a, a] += jitter * energies[a]
+    for a in range(size):
+        product[a] = _inner(inverse, a, energies, size)
+    residual = -energies
+    for a in range(size):
+        residual[a] += _inner(jittered, a, product, size)
+    finite = _peak(jittered.reshape(-1)) < np.inf
+    if not finite or _peak(residual) <= SPOILED * _peak(energies):
+        return
+    scale = 1 / np.sqrt(energies)
+    for a in range(size):
+        for b in range(size):
+            jittered[a, b] *= scale[a] * scale[b]
+    inverted = np.linalg.inv(jittered)
+    for a in range(size):
+        for b in range(size):
+            inverse[a, b] = inverted[a, b] * scale[a] * scale[b]
+
+
+@jit
+def _begin(stock, size):
+    """Set the coefficients of the newest anchor, one of the first anchors."""
+    stock.coefs[size - 1] = stock.start[size - 1]
+    np.dot(stock.matrix, stock.coefs, stock.products)
+    np.dot(stock.coefs.T, stock.products, stock.gram)
+
+
+@jit
+def _count_idle(idle, code):
+    for j in range(len(code)):
+        idle[j] = idle[j] + 1 if code[j] == 0 else 0
+
+
+@jit
+def _revive(stock, size, atom, patience):
+    """Set the atom to the newest anchor, scaled to the mean norm of atoms in use."""
+    last, total, n_used = size - 1, 0.0, 0
+    k_zz = stock.matrix[last, last]
+    for j in range(len(stock.gram)):
+        if stock.idle[j] <= patience:
+            total += stock.gram[j, j]
+            n_used += 1
+    scale = np.sqrt(total / (n_used * k_zz)) if n_used else k_zz / k_zz
+    stock.coefs[:, atom] = 0
+    stock.coefs[last, atom] = scale
+    for a in range(size):
+        stock.products[a, atom] = scale * stock.matrix[a, last]
+    for j in range(len(stock.gram)):
+        stock.gram[atom, j] = stock.gram[j, atom] = scale * stock.products[last, j]
+    stock.idle[atom] = 0
+
+
+@jit
+def _step(stock, size, is_admitted, rate, rules, scratch):
+    """One gradient step on the cost of the sample; return whether it was too long."""
+    if not rules.feature_space:
+        return _parameter_step(stock, size, rate, rules, scratch)
+    coords = np.zeros(size)
+    if is_admitted:
+        coords[size - 1] = 1
+    else:
+        _project(stock, size, scratch.row, coords)
+    typed_coords = coords.astype(scratch.row.dtype)
+    return _feature_step(stock, size, typed_coords, rate, rules, scratch)
+
+
+@jit
+def _parameter_step(stock, size, rate, rules, scratch):
+    """Ω ← Ω − ρG, G = (KΩα − κ)αᵀ + μKΩ, eqs. (19) and (20)."""
+    row, code, mu = scratch.row, scratch.codes[0], rules.penalty
+    G = np.zeros_like(stock.products)
+    for a in range(size):
+        error, products = -row[a], stock.products[a]
+        for j in range(len(code)):
+            error += products[j] * code[j]
+        for j in range(len(code)):
+            G[a, j] = error * code[j] + mu * products[j]
+    KG = np.dot(stock.matrix, G)
+    G2, curvature = _curvature(G, KG, size, code, mu)
+    too_long = rate * curvature > rules.reach * G2
+    if too_long and rules.guard:
+        rate = rules.reach * G2 / curvature
+    for a in range(size):
+        for j in range(len(code)):
+            stock.coefs[a, j] -= rate * G[a, j]
+            stock.products[a, j] -= rate * KG[a, j]
+    np.dot(stock.coefs.T, stock.products, stock.gram)
+    return too_long
+
+
+@jit
+def _curvature(G, KG, size, code, mu):
+    """‖G‖², and the second derivative of the cost of the sample along G."""
+    G2, curvature = 0.0, 0.0
+    for a in range(size):
+        G_alpha, KG_alpha = 0.0, 0.0
+        for j in range(len(code)):
+            G2 += G[a, j] * G[a, j]
+            curvature += mu * G[a, j] * KG[a, j]
+            G_alpha += G[a, j] * code[j]
+            KG_alpha += KG[a, j] * code[j]
+        curvature += G_alpha * KG_alpha
+    return G2, curvature
+
+
+@jit
+def _feature_step(stock, size, coords, rate, rules, scratch):
+    """D ← D − ρG, G = (Dα − φ(x))αᵀ + μD, eq. (15)."""
+    row, code, explained = scratch.row, scratch.codes[0], scratch.explained
+    mu, corr_residual, m = rules.penalty, scratch.corr[0] - explained, len(code)
+    error2, alpha2, cross_term, energy = 0.0, 0.0, 0.0, 0.0
+    for a in range(size):
+        error2 += coords[a] * row[a]
+    for j in range(m):
+        error2 -= code[j] * (2 * corr_residual[j] + explained[j])
+        alpha2 += code[j] * code[j]
+        cross_term += 2 * mu * code[j] * corr_residual[j]
+        energy += code[j] * explained[j]
+    G2 = error2 * alpha2 - cross_term + mu**2 * np.trace(stock.gram)
+    curvature = alpha2 * (error2 * alpha2 - cross_term) + mu**2 * energy + mu * G2
+    too_long = rate * curvature > rules.reach * G2
+    if too_long and rules.guard:
+        rate = rules.reach * G2 / curvature
+    decay = 1 - mu * rate
+    for a in range(size):
+        _blend(stock.coefs[a], coords[a], code, decay, rate)
+        _blend(stock.products[a], row[a], code, decay, rate)
+    for j in range(m):
+        for k in range(m):
+            change = decay * (corr_residual[j] * code[k] + corr_residual[k] * code[j])
+            change += rate * error2 * code[j] * code[k]
+            stock.gram[j, k] = decay * decay * stock.gram[j, k] + rate * change
+    return too_long
+
+
+@jit
+def _blend(row, target, code, decay, rate):
+    """row ← keep · row + rate · (target − row·code) code."""
+    error = target
+    for j in range(len(code)):
+        error -= row[j] * code[j]
+    for j in range(len(code)):
+        row[j] = decay * row[j] + rate * error * code[j]
+
+
+@jit
+def _project(stock, size, row, coords):
+    """K⁺κ by the inverse; the second step corrects for the jitter."""
+    residual = row[:size].astype(np.float64)
+    for _ in range(2):
+        for a in range(size):
+            coords[a] += _inner(stock.inverse, a, residual, size)
+        for a in range(size):
+            residual[a] = row[a] - _inner(stock.matrix, a, coords, size)
+
+
+@jit
+def _choose_removal(stock, size, pruning):
+    """Choose an anchor to remove, and the weights of the others that replace it."""
+    weights = np.zeros(len(stock.coefs), stock.coefs.dtype)
+    row_norms2 = np.empty(size)
+    for a in range(size):
+        row_norms2[a] = np.sum(stock.coefs[a] * stock.coefs[a])
+    if pruning == ERROR:
+        for a in range(size):
+            row_norms2[a] /= stock.inverse[a, a]
+        removed = np.argmin(row_norms2)
+        for a in range(size):
+            weights[a] = -stock.inverse[removed, a] / stock.inverse[removed, removed]
+        weights[removed] = 0
+        return removed, weights
+    if pruning == MERGE:
+        removed, other = _nearest_pair(stock.matrix, size, row_norms2)
+        weights[other] = stock.matrix[removed, other] / stock.matrix[other, other]
+        return removed, weights
+    return np.argmin(row_norms2), weights
+
+
+@jit
+def _nearest_pair(matrix, size, row_norms2):
+    """The anchor whose replacement by another has the least error, and the other."""
+    least, removed, other = np.inf, 0, 0
+    for a in range(size):
+        for b in range(size):
+            distance2 = matrix[a, a] - matrix[a, b] * matrix[a, b] / matrix[b, b]
+            loss = max(distance2, 0) * row_norms2[a]
+            if a != b and loss < least:
+                least, removed, other = loss, a, b
+    return removed, other
+
+
+@jit
+def _prune(stock, size, removed, weights):
+    """Replace φ of one anchor by a combination of the others, or by 0."""
+    omega, change = stock.coefs[removed].copy(), stock.products[removed].copy()
+    residual = stock.matrix[removed, :size].copy()
+    for b in range(size):
+        if weights[b] != 0:
+            for a in range(size):
+                residual[a] -= weights[b] * stock.matrix[b, a]
+            for j in range(len(change)):
+                change[j] -= weights[b] * stock.products[b, j]
+    error2 = residual[removed]
+    for a in range(size):
+        error2 -= weights[a] * residual[a]
+    _add_outer(stock.coefs, size, weights, omega, omega.dtype.type(1))
+    _add_outer(stock.products, size, residual, omega, omega.dtype.type(-1))
+    for j in range(len(omega)):
+        change[j] -= error2 * omega[j] / 2
+    _add_outer(stock.gram, len(omega), omega, change, omega.dtype.type(-1))
+    _add_outer(stock.gram, len(omega), change, omega, omega.dtype.type(-1))
+    if len(stock.inverse):
+        inverse_row = stock.inverse[removed].copy()
+        _add_outer(
+            stock.inverse, size, inverse_row, inverse_row, -1 / inverse_row[removed]
+        )
+        _move(stock.inverse, removed, size - 1)
+    _drop(stock, removed, size - 1)
+
+
+@jit
+def _drop(stock, removed, last):
+    """Move the last anchor to the row of the removed one."""
+    stock.slots[removed] = stock.slots[last]
+    stock.slots[last] = 0
+    stock.coefs[removed] = stock.coefs[last]
+    stock.products[removed] = stock.products[last]
+    stock.coefs[last] = 0
+    stock.products[last] = 0
+    _move(stock.matrix, removed, last)
+
+
+@jit
+def _move(square, removed, last):
+    for a in range(last + 1):
+        square[removed, a] = square[last, a]
+    for a in range(last + 1):
+        square[a, removed] = square[a, last]
+    for a in range(last + 1):
+        square[last, a] = square[a, last] = 0
+
+
+@jit
+def _normalize(stock, size):
+    """Scale atoms to unit norm."""
+    m = len(stock.gram)
+    scale = np.ones(m, stock.gram.dtype)
+    for j in range(m):
+        if stock.gram[j, j] > 0:
+            scale[j] = 1 / np.sqrt(stock.gram[j, j])
+    for a in range(size):
+        for j in range(m):
+            stock.coefs[a, j] *= scale[j]
+            stock.products[a, j] *= scale[j]
+    for j in range(m):
+        for k in range(m):
+            stock.gram[j, k] *= scale[j] * scale[k]

@@ -1,0 +1,70 @@
+"""Pictures of any array library: windows as views, and types of pixels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from ..contracts import Array
+from ..numerics.arrays import (
+    as_float,
+    double,
+    is_torch,
+    namespace,
+    numpy_dtype,
+    to_numpy,
+)
+
+
+def windows(image: Array, shape: tuple[int, ...]) -> Array:  # (a, b, ..., *shape)
+    """All windows of this shape along the first axes of a picture, as a view."""
+    if is_torch(image):
+        for axis, length in enumerate(shape):
+            image = image.unfold(axis, length, 1)
+        return image
+    return sliding_window_view(image, shape, axis=tuple(range(len(shape))))
+
+
+def window_starts(last: int, stride: int) -> np.ndarray:
+    """The starts of windows: 0, stride, 2 stride, ... and the last one."""
+    return np.append(np.arange(0, last, stride), last)
+
+
+def as_array(image: Any) -> Any:
+    """A picture as an array of NumPy or torch with its own type."""
+    return image if is_torch(image) else np.asarray(image)
+
+
+def on_gpu(image: Array) -> bool:
+    """Whether the pixels are on a GPU, which is slow with little work at a time."""
+    return is_torch(image) and image.is_cuda
+
+
+def as_pixels(image: Any) -> Array:
+    """A picture as an array of floats in double precision.
+
+    Its numbers must be integers or floats, (h, w) or (h, w, c).
+    """
+    pixels = as_array(image)
+    if numpy_dtype(pixels).kind not in "uif":
+        raise ValueError(
+            f"image has pixels of type {pixels.dtype}: pass integers or floats"
+        )
+    return double(as_float(pixels))
+
+
+def to_original_type(pixels: Any, original: Any) -> Any:
+    """Pixels with the type and on the device of the original picture.
+
+    Integers are rounded, and cut off at the ends of their type.
+    """
+    original = as_array(original)
+    dtype = numpy_dtype(original)
+    if dtype.kind in "ui":
+        xp, info = namespace(pixels), np.iinfo(dtype)
+        pixels = xp.clip(xp.round(pixels), float(info.min), float(info.max))
+    if is_torch(original):
+        return pixels.to(dtype=original.dtype, device=original.device)
+    return to_numpy(pixels).astype(dtype)
