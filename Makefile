@@ -10,9 +10,8 @@ ORDER ?=
 SEED ?= 0
 MINUTES ?= 20
 CORES := Haswell Sandybridge Nehalem
-OLDEST := $(addprefix tests/,contracts unit papers benchmarks demo)
-SMOKE := $(addprefix tests/unit/test_,import.py versions.py vocabulary.py kernels.py \
-    project.py)
+SMOKE := $(addprefix tests/project/test_,import.py versions.py vocabulary.py project.py) \
+    tests/kernels/test_kernels.py
 BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
 PYTEST := $(if $(THREADS),OMP_NUM_THREADS=$(THREADS) )$(BIN)/python -m pytest -q \
@@ -52,7 +51,7 @@ test-processors: .venv/.test ## run the fast tests as on older processors
 
 test-oldest: .venv-oldest/.test ## run the fast tests with the oldest versions allowed
 	NUMBA_CACHE_DIR=$(CURDIR)/.venv-oldest/numba .venv-oldest/bin/python -m pytest -q \
-	    -n $(JOBS) -m "not slow" $(OLDEST)
+	    -n $(JOBS) -m "not slow" --ignore=tests/website
 
 fuzz: .venv/.test ## attack the library with random cases (SEED=0 MINUTES=20)
 	$(BIN)/python -m fuzz --seed $(SEED) --minutes $(MINUTES) --jobs $(JOBS)
@@ -76,7 +75,7 @@ test-docs: docs .venv/.test ## look at the site in a browser, light and dark, wi
 # One test lets a command write tiny files only, which the tracer in it cannot live with.
 coverage: .venv/.dev ## run the fast tests and report which lines of the library ran
 	$(FAST) --cov --cov-report=term --cov-report=html:build/coverage --deselect \
-	    tests/unit/test_cli_files.py::test_errors_of_writing_name_the_target
+	    tests/cli/test_cli_files.py::test_errors_of_writing_name_the_target
 
 # What a user gets: the wheel without anything else, and the sdist with its own tests.
 dist: .venv/.dev ## build wheel and sdist, and test both in clean environments

@@ -39,7 +39,7 @@ COINCIDENCES = {
     "README.md: 97.2": "measured by the demonstration",
     "README.md: 97.9": "measured by the demonstration",
     "tests/papers/test_lkdl.py: 98.1": "a bound on our own accuracy",
-    "tests/unit/test_datasets.py: 0.0142": "an independent reference",
+    "tests/datasets/test_datasets.py: 0.0142": "an independent reference",
 }
 
 
