@@ -26,11 +26,9 @@ from kernlets.base.pipelines import last_step, steps_of
 from kernlets.classifiers import ResidualClassifier
 from kernlets.contracts import Dictionary
 from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
-from kernlets.export.errors import refusal
-from kernlets.export.graph import OperationGraph
+from kernlets.export.graph import OperationGraph, refusal
+from kernlets.export.models import before_last, class_scores
 from kernlets.export.onnx import precision
-from kernlets.export.outputs import class_scores
-from kernlets.export.transforms import before_last
 from kernlets.io.atomic_write import atomic_write
 from kernlets.maps import NystroemMap, UnitNorm
 from kernlets.numerics.arrays import to_numpy

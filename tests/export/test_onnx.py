@@ -49,7 +49,7 @@ from kernlets import (
     UnitNorm,
     to_onnx,
 )
-from kernlets.export import ExportError, kernels, outputs
+from kernlets.export import ExportError, kernels, models
 from kernlets.export import onnx as onnx_files
 from kernlets.export.graph import OperationGraph
 
@@ -463,7 +463,7 @@ def test_a_second_runtime_agrees():
 def test_shapes_are_those_of_the_arrays():
     """The shapes that the graph was written with, against the standard's inference."""
     X, y = digit_like("float32")
-    graph = outputs.graph_of(SRCClassifier("rbf", 3).fit(X, y), np.dtype("float32"))
+    graph = models.graph_of(SRCClassifier("rbf", 3).fit(X, y), np.dtype("float32"))
     model = onnx_files._model_proto(onnx, graph, "a model")
     inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True)
     assert len(inferred.graph.value_info) > 30

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .errors import ExportError
+from .graph import ExportError
 from .onnx import to_onnx
 
 __all__ = ["ExportError", "to_onnx"]

@@ -6,8 +6,7 @@ same codes as `loops.reference.omp` up to rounding, and stops for the same reaso
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import singledispatch
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,7 @@ from ..dictionaries import ExplicitDictionary, KernelDictionary
 from ..kernels import Precomputed
 from ..loops import ops
 from ..numerics.arrays import to_numpy
-from .errors import refusal
-from .graph import Value, concatenate, take_rows
+from .graph import Value, concatenate, refusal, take_rows
 from .kernels import dense_points, energy, kernel_matrix, squared_norms
 
 CODERS = "use OMP with n_nonzero_coefs, or Threshold, as its coder"
@@ -45,41 +43,27 @@ class CodedRows:
     residual: Value  # (n, 1)
 
 
-@singledispatch
 def inner_products(dictionary: Any, X: Value) -> AtomProducts:
     """Compute the inner products of rows with the atoms of a dictionary."""
-    raise refusal(dictionary, "use ExplicitDictionary or KernelDictionary")
-
-
-@inner_products.register
-def _(dictionary: ExplicitDictionary, X: Value) -> AtomProducts:
-    atoms = to_numpy(dictionary.atoms)
-    return AtomProducts(to_numpy(dictionary.gram()), X @ atoms.T, squared_norms(X))
-
-
-@inner_products.register
-def _(dictionary: KernelDictionary, X: Value) -> AtomProducts:
+    if isinstance(dictionary, ExplicitDictionary):
+        atoms, gram = to_numpy(dictionary.atoms), to_numpy(dictionary.gram())
+        return AtomProducts(gram, X @ atoms.T, squared_norms(X))
+    if not isinstance(dictionary, KernelDictionary):
+        raise refusal(dictionary, "use ExplicitDictionary or KernelDictionary")
     kernel = dictionary.kernel
     if isinstance(kernel, Precomputed):
         raise refusal(kernel, "fit to rows, with the kernel that made the matrix")
-    corr = (
-        kernel_matrix(kernel, X, dense_points(dictionary.anchors))
-        @ to_numpy(dictionary.coefs).T
-    )
+    K = kernel_matrix(kernel, X, dense_points(dictionary.anchors))
+    corr = K @ to_numpy(dictionary.coefs).T
     return AtomProducts(to_numpy(dictionary.gram()), corr, energy(kernel, X))
 
 
-@singledispatch
 def sparse_codes(coder: Any, products: AtomProducts) -> CodedRows:
     """Compute sparse codes of samples from inner products."""
-    raise refusal(coder, CODERS)
-
-
-# --------------------------------------------------------------------- thresholds
-
-
-@sparse_codes.register
-def _(coder: Threshold, products: AtomProducts) -> CodedRows:
+    if isinstance(coder, OMP):
+        return _matching_pursuit(coder, products)
+    if not isinstance(coder, Threshold):
+        raise refusal(coder, CODERS)
     codes = _threshold_codes(coder, products.corr)
     fit = (codes * (2.0 * products.corr - codes @ products.gram)).sum(1)
     return CodedRows(codes, (products.energy - fit).at_least(0.0))
@@ -92,110 +76,69 @@ def _threshold_codes(coder: Threshold, corr: Value) -> Value:  # (n, m)
         return (corr > 0.0).where(shrunk, -shrunk)
     if coder.kind == "hard":
         return (magnitudes > float(coder.alpha)).where(corr, 0.0)
-    return corr * _largest_mask(magnitudes, coder._count(corr.shape[1] or 0))
-
-
-def _largest_mask(magnitudes: Value, count: int) -> Value:  # (n, m)
-    """Return 1 at the largest entries of each row, the first of equal ones."""
+    # the largest entries of each row, the first of equal ones
     mask = one_hot = _one_hot(magnitudes.argmax(), magnitudes)
-    for _ in range(count - 1):
+    for _ in range(coder._count(corr.shape[1] or 0) - 1):
         magnitudes = (one_hot > 0.0).where(-1.0, magnitudes)
         one_hot = _one_hot(magnitudes.argmax(), magnitudes)
         mask = mask + one_hot
-    return mask
+    return corr * mask
 
 
 def _one_hot(index: Value, like: Value) -> Value:  # (n, 1), (n, m) -> (n, m)
     return index.equals(np.arange(like.shape[1] or 0)[None]).floats()
 
 
-# ------------------------------------------------------------------------ matching
-
-
-@sparse_codes.register
-def _(coder: OMP, products: AtomProducts) -> CodedRows:
-    if coder.positive:
-        raise refusal("OMP with positive=True", "use OMP without it")
-    n_steps = coder.width(products.n_atoms)
-    state = Matching(products, n_steps, float(coder.tol or 0.0))
-    for step in range(n_steps):
-        state.choose(step)
-    return CodedRows(state.codes(), state.residual)
-
-
-@dataclass
-class Matching:
-    """Orthogonal matching pursuit after some steps, for all samples at once.
+def _matching_pursuit(coder: OMP, products: AtomProducts) -> CodedRows:
+    """Orthogonal matching pursuit for all samples at once.
 
     The t-th chosen atom, without its part in the span of those before, is a unit
-    vector uₜ. The state holds ⟨uₜ, atoms⟩, uₜ as a combination of the chosen atoms,
-    and ⟨x, uₜ⟩. A sample that has stopped gets zeros from there on.
+    vector uₜ. The lists hold, for each t, ⟨uₜ, atoms⟩, uₜ as a combination of the
+    chosen atoms, and ⟨x, uₜ⟩. A sample that has stopped gets zeros from there on.
     """
-
-    products: AtomProducts
-    n_steps: int
-    tol: float
-    correlations: Value = field(init=False)  # (n, m), 0 at chosen atoms
-    residual: Value = field(init=False)  # (n, 1)
-    stop: Value = field(init=False)  # (n, 1)
+    if coder.positive:
+        raise refusal("OMP with positive=True", "use OMP without it")
+    n_steps, graph = coder.width(products.n_atoms), products.corr.graph
+    eps = float(np.finfo(graph.dtype).eps)
+    stop = (4 * eps * products.energy).at_least(float(coder.tol or 0.0))  # (n, 1)
+    corr, residual = products.corr, products.energy  # corr is 0 at chosen atoms
     active: Value | None = None  # (n, 1) 1 while a sample goes on, then 0
-    atom_indices: list[Value] = field(default_factory=list)  # (n, 1) chosen atoms
-    u_atom_products: list[Value] = field(default_factory=list)  # (n, 1, m) ⟨u, atoms⟩
-    u_combinations: list[Value] = field(default_factory=list)  # (n, 1, n_steps) of u
-    x_u_products: list[Value] = field(default_factory=list)  # (n, 1) ⟨x, u⟩
-
-    def __post_init__(self) -> None:
-        eps = float(np.finfo(self.products.corr.graph.dtype).eps)
-        self.correlations, self.residual = self.products.corr, self.products.energy
-        self.stop = (4 * eps * self.products.energy).at_least(self.tol)
-        self.tiny = ops.least_independent(eps)
-
-    def choose(self, step: int) -> None:
-        """Choose the atom with the largest correlation for each sample."""
-        atom_index = self.correlations.abs().argmax()
-        one_hot = _one_hot(atom_index, self.correlations)
-        atom_products = take_rows(self.products.gram, atom_index)  # (n, m)
-        combination = self.correlations.graph.value(np.eye(self.n_steps)[step, None])
+    atom_indices: list[Value] = []  # (n, 1)
+    u_atom_products: list[Value] = []  # (n, 1, m) ⟨u, atoms⟩
+    u_combinations: list[Value] = []  # (n, 1, n_steps)
+    x_u_products: list[Value] = []  # (n, 1) ⟨x, u⟩
+    for step in range(n_steps):
+        atom_index = corr.abs().argmax()
+        one_hot = _one_hot(atom_index, corr)
+        atom_products = take_rows(products.gram, atom_index)  # (n, m)
+        combination = graph.value(np.eye(n_steps)[step, None])
         norm = (one_hot * atom_products).sum(1)
-        least_norm = self.tiny * norm
+        least_norm = ops.least_independent(eps) * norm
         if step:
-            earlier_products = concatenate(self.u_atom_products, 1)  # (n, step, m)
+            earlier_products = concatenate(u_atom_products, 1)  # (n, step, m)
+            earlier_combinations = concatenate(u_combinations, 1)
             shares = earlier_products @ one_hot.expand(2)  # (n, step, 1)
             norm = norm - (shares * shares).sum(1).squeeze(2)
-            atom_products = atom_products - (shares * earlier_products).sum(1).squeeze(
+            in_span = (shares * earlier_products).sum(1).squeeze(1)
+            atom_products = atom_products - in_span
+            combination = combination - (shares * earlier_combinations).sum(1).squeeze(
                 1
             )
-            earlier_combinations = (
-                (shares * concatenate(self.u_combinations, 1)).sum(1).squeeze(1)
-            )
-            combination = combination - earlier_combinations
-        correlation = (one_hot * self.correlations).sum(1)
-        goes_on = (
-            (self.residual > self.stop)
-            & (norm > least_norm)
-            & (correlation.abs() > 0.0)
-        )
-        active = goes_on.floats()
-        self.active = active if self.active is None else self.active * active
-        scale = self.active / (norm > least_norm).where(norm, 1.0).sqrt()
+        correlation = (one_hot * corr).sum(1)
+        is_independent = norm > least_norm
+        goes_on = (residual > stop) & is_independent & (correlation.abs() > 0.0)
+        active = goes_on.floats() if active is None else active * goes_on.floats()
+        scale = active / is_independent.where(norm, 1.0).sqrt()
         atom_products, x_u_product = atom_products * scale, correlation * scale
-        self.residual = (self.residual - x_u_product * x_u_product).at_least(0.0)
-        self.correlations = (self.correlations - x_u_product * atom_products) * (
-            1.0 - one_hot
-        )
-        self.atom_indices.append(atom_index)
-        self.x_u_products.append(x_u_product)
-        self.u_atom_products.append(atom_products.expand(1))
-        self.u_combinations.append((combination * scale).expand(1))
-
-    def codes(self) -> Value:  # (n, m)
-        """Return the codes: the coefficients of the chosen atoms, zeros elsewhere."""
-        values = concatenate(self.x_u_products, 1).expand(1) @ concatenate(
-            self.u_combinations, 1
-        )
-        values = values.squeeze(1)  # (n, width)
-        nothing = self.products.corr * 0.0
-        inputs = nothing, concatenate(self.atom_indices, 1), values
-        settings: dict[str, Any] = {"axis": 1, "reduction": "add"}
-        graph, shape = nothing.graph, nothing.shape
-        return graph.node("ScatterElements", *inputs, shape=shape, **settings)
+        residual = (residual - x_u_product * x_u_product).at_least(0.0)
+        corr = (corr - x_u_product * atom_products) * (1.0 - one_hot)
+        atom_indices.append(atom_index)
+        u_atom_products.append(atom_products.expand(1))
+        u_combinations.append((combination * scale).expand(1))
+        x_u_products.append(x_u_product)
+    coefs = concatenate(x_u_products, 1).expand(1) @ concatenate(u_combinations, 1)
+    zeros = products.corr * 0.0
+    inputs = zeros, concatenate(atom_indices, 1), coefs.squeeze(1)
+    settings: dict[str, Any] = {"axis": 1, "reduction": "add"}
+    codes = graph.node("ScatterElements", *inputs, shape=zeros.shape, **settings)
+    return CodedRows(codes, residual)

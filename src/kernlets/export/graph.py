@@ -1,8 +1,8 @@
 """A model as a list of operations on whole arrays, which other programs can run.
 
 Operations are those of ONNX. This module knows neither models nor the library onnx:
-`outputs.py`, `transforms.py`, `kernels.py` and `coders.py` build a graph, which
-`onnx.py` converts to ONNX.
+`models.py`, `kernels.py` and `coders.py` build a graph, which `onnx.py` converts to
+ONNX.
 """
 
 from __future__ import annotations
@@ -16,6 +16,16 @@ from ..contracts import Array
 
 Shape = tuple[int | None, ...]  # None is the number of rows, which is not known
 Operand = Any  # a Value, or a number or NumPy array that becomes a constant
+
+
+class ExportError(TypeError):
+    """A part of a model has no form outside Python."""
+
+
+def refusal(model_part: Any, advice: str) -> ExportError:
+    """Return an error that names the part of the model and gives advice."""
+    name = model_part if isinstance(model_part, str) else type(model_part).__name__
+    return ExportError(f"{name} cannot be exported: {advice}")
 
 
 @dataclass(frozen=True)
@@ -178,26 +188,25 @@ class Value:
         kind = self.graph.dtype
         return self.graph.node("Cast", self, shape=self.shape, dtype=kind, to=str(kind))
 
+    def _reduce(self, op: str, along: int, *inputs: Operand, **settings: Any) -> Value:
+        shape = tuple(1 if i == along else size for i, size in enumerate(self.shape))
+        return self.graph.node(op, self, *inputs, shape=shape, **settings)
+
     def sum(self, axis: int) -> Value:
         """The sum along an axis, which keeps length 1."""
-        shape = _reduced_shape(self.shape, axis)
-        return self.graph.node("ReduceSum", self, np.array([axis]), shape=shape)
+        return self._reduce("ReduceSum", axis, np.array([axis]))
 
     def max(self, axis: int) -> Value:
         """The largest entry along an axis, which keeps length 1."""
-        shape = _reduced_shape(self.shape, axis)
-        return self.graph.node("ReduceMax", self, shape=shape, axes=[axis])
+        return self._reduce("ReduceMax", axis, axes=[axis])
 
     def min(self, axis: int) -> Value:
         """The smallest entry along an axis, which keeps length 1."""
-        shape = _reduced_shape(self.shape, axis)
-        return self.graph.node("ReduceMin", self, shape=shape, axes=[axis])
+        return self._reduce("ReduceMin", axis, axes=[axis])
 
     def argmax(self) -> Value:  # (n, m) -> (n, 1)
         """The index of the largest entry of each row, the first of equal ones."""
-        shape = _reduced_shape(self.shape, 1)
-        kind = np.int64
-        return self.graph.node("ArgMax", self, shape=shape, dtype=kind, axis=1)
+        return self._reduce("ArgMax", 1, dtype=np.int64, axis=1)
 
     def columns(self, indices: Array) -> Value:  # (n, m) -> (n, k)
         """Select columns by their indices, in this order."""
@@ -239,15 +248,10 @@ def _broadcast_shape(*shapes: Shape) -> Shape:
     """Return the common shape of arrays of these shapes by NumPy's rules."""
     n_axes = max(map(len, shapes))
     padded = [(1,) * (n_axes - len(shape)) + shape for shape in shapes]
-    return tuple(_common_size(sizes) for sizes in zip(*padded, strict=True))
-
-
-def _common_size(sizes: Shape) -> int | None:
-    long_sizes = {size for size in sizes if size != 1}
-    if len(long_sizes) > 1:
-        raise ValueError(f"arrays of lengths {sizes} along one axis do not fit")
-    return long_sizes.pop() if long_sizes else 1
-
-
-def _reduced_shape(shape: Shape, axis: int) -> Shape:
-    return tuple(1 if i == axis else size for i, size in enumerate(shape))
+    common: list[int | None] = []
+    for sizes in zip(*padded, strict=True):
+        long_sizes = {size for size in sizes if size != 1}
+        if len(long_sizes) > 1:
+            raise ValueError(f"arrays of lengths {sizes} along one axis do not fit")
+        common.append(long_sizes.pop() if long_sizes else 1)
+    return tuple(common)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from .. import __version__
 from ..io.atomic_write import atomic_write
 from ..numerics.arrays import is_array, to_numpy
-from .graph import Node, OperationGraph, Value
-from .outputs import graph_of
+from .graph import OperationGraph, Value
+from .models import graph_of
 
 OPSET = 17  # operators of 2022, which runtimes of that year know
 IR_VERSION = 8
@@ -61,7 +60,10 @@ def to_onnx(model: Any, path: str | Path | None = None, *, dtype: Any = None) ->
     >>> [output.name for output in exported.graph.output]
     ['label', 'scores', 'probabilities']
     """
-    onnx = _onnx()
+    try:
+        onnx: Any = import_module("onnx")
+    except ImportError as error:
+        raise ImportError("to_onnx needs onnx: pip install 'kernlets[onnx]'") from error
     check_is_fitted(model)
     proto = _model_proto(onnx, graph_of(model, precision(model, dtype)), model)
     onnx.checker.check_model(proto)
@@ -71,84 +73,64 @@ def to_onnx(model: Any, path: str | Path | None = None, *, dtype: Any = None) ->
     return proto
 
 
-def _onnx() -> Any:
-    try:
-        return import_module("onnx")
-    except ImportError as error:
-        raise ImportError("to_onnx needs onnx: pip install 'kernlets[onnx]'") from error
-
-
 def precision(model: Any, dtype: Any = None) -> np.dtype:
     """Return the requested type, or the widest type among the tables of a model."""
     if dtype is None:
-        kinds = {str(array.dtype) for array in _number_tables(model)}
-        return np.dtype("float32" if kinds == {"float32"} else "float64")
+        is_narrow = _number_types(model) == {"float32"}
+        return np.dtype("float32" if is_narrow else "float64")
     if str(np.dtype(dtype)) not in TYPES:
         raise ValueError(f"dtype={dtype!r} must be one of {', '.join(TYPES)}")
     return np.dtype(dtype)
 
 
-def _number_tables(value: Any) -> Iterator[np.ndarray]:
-    """Yield empty arrays with the types of the atoms, landmarks and projections.
+def _number_types(value: Any) -> set[str]:
+    """Return the floating-point types of the atoms, landmarks and projections.
 
     Attributes of scikit-learn's classes are skipped: they are in float64 whatever the
     type of the rows is.
     """
+    if isinstance(value, Pipeline):
+        value = [step for _, step in value.steps]
     if isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _number_tables(item)
-    elif isinstance(value, Pipeline):
-        yield from _number_tables([step for _, step in value.steps])
-    elif is_array(value) and value.ndim == 2:
-        yield from _empty_float_tables(value)
-    elif hasattr(value, "_model_array"):
-        yield from _empty_float_tables(value._model_array)
-    elif type(value).__module__.startswith("kernlets."):
-        yield from _number_tables(list(vars(value).values()))
-
-
-def _empty_float_tables(array: Any) -> list[np.ndarray]:
-    """Return an empty array of the same type if it is a floating-point type."""
-    tables = [] if array is None else [to_numpy(array[:0])]
-    return [table for table in tables if table.dtype.kind == "f"]
+        return set().union(*map(_number_types, value))
+    if hasattr(value, "_model_array") or (is_array(value) and value.ndim == 2):
+        array = getattr(value, "_model_array", value)
+        name = "none" if array is None else to_numpy(array[:0]).dtype.name
+        return {name} if name.startswith("float") else set()
+    if type(value).__module__.startswith("kernlets."):
+        return _number_types(list(vars(value).values()))
+    return set()
 
 
 def _model_proto(onnx: Any, graph: OperationGraph, model: Any) -> Any:
     """Convert a graph to a ModelProto of ONNX."""
-    helper, from_array = onnx.helper, onnx.numpy_helper.from_array
-    body = helper.make_graph(
-        [_node_proto(onnx, node) for node in graph.nodes],
-        "kernlets",
-        [_value_info(onnx, value) for value in graph.inputs.values()],
-        [_value_info(onnx, value) for value in graph.outputs.values()],
-        [
-            from_array(_with_python_strings(a), name)
-            for name, a in graph.constants.items()
-        ],
-    )
-    producer = {"producer_name": "kernlets", "producer_version": __version__}
-    opset = [helper.make_opsetid("", OPSET)]
+    helper = onnx.helper
+    nodes = []
+    for node in graph.nodes:
+        settings = dict(node.settings)
+        if "to" in settings:
+            settings["to"] = _element_type(onnx, np.dtype(settings["to"]))
+        proto = helper.make_node(node.op, node.inputs, [node.output], **settings)
+        nodes.append(proto)
+    constants = []
+    for name, array in graph.constants.items():  # ONNX takes strings of Python
+        array = array.astype(object) if array.dtype.kind == "U" else array
+        constants.append(onnx.numpy_helper.from_array(array, name))
+    inputs = [_value_info(onnx, value) for value in graph.inputs.values()]
+    outputs = [_value_info(onnx, value) for value in graph.outputs.values()]
     proto = helper.make_model(
-        body, opset_imports=opset, ir_version=IR_VERSION, **producer
+        helper.make_graph(nodes, "kernlets", inputs, outputs, constants),
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="kernlets",
+        producer_version=__version__,
     )
-    helper.set_model_props(proto, _properties(model))
+    properties = {"model": type(model).__name__}  # which programs can read
+    feature_names = getattr(model, "feature_names_in_", None)
+    if feature_names is not None:
+        properties["feature_names"] = json.dumps([str(name) for name in feature_names])
+    helper.set_model_props(proto, properties)
     return proto
-
-
-def _properties(model: Any) -> dict[str, str]:
-    """Return properties that programs can read: the class and the feature names."""
-    properties = {"model": type(model).__name__}
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None:
-        properties["feature_names"] = json.dumps([str(name) for name in names])
-    return properties
-
-
-def _node_proto(onnx: Any, node: Node) -> Any:
-    settings = dict(node.settings)
-    if "to" in settings:
-        settings["to"] = _element_type(onnx, np.dtype(settings["to"]))
-    return onnx.helper.make_node(node.op, node.inputs, [node.output], **settings)
 
 
 def _value_info(onnx: Any, value: Value) -> Any:
@@ -161,8 +143,3 @@ def _element_type(onnx: Any, dtype: np.dtype) -> int:
     if dtype.kind == "U":
         return int(onnx.TensorProto.STRING)
     return int(onnx.helper.np_dtype_to_tensor_dtype(dtype))
-
-
-def _with_python_strings(array: np.ndarray) -> np.ndarray:
-    """Convert arrays of text to Python strings, which ONNX takes."""
-    return array.astype(object) if array.dtype.kind == "U" else array
