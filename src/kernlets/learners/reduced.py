@@ -47,7 +47,7 @@ from ..numerics.arrays import (
 )
 from ..numerics.random import generator
 from ..numerics.scaling import typical_length, unit_rows
-from ..preimage.targets import clip_to_domain
+from ..preimage import clip_to_domain
 from ..updates import AnchorDescent, AnchoredUpdate
 from .batch_learner import BatchLearner
 from .initial_atoms import STARTS, check_row_numbers, count_row_numbers, nonzero_rows
