@@ -84,16 +84,29 @@ def show_atoms(
         title += f" of {len(groups)} classes"
     if n_columns is None and len(groups) > 1:
         n_columns = max(map(len, groups))
-        groups = [_pad_with_nan(atoms, n_columns) for atoms in groups]
+        # rows of NaN are drawn white, so that each class starts a new line
+        groups = [
+            np.pad(
+                np.asarray(atoms, dtype=float),
+                ((0, n_columns - len(atoms)), (0, 0)),
+                constant_values=np.nan,
+            )
+            for atoms in groups
+        ]
     atoms, ax = np.concatenate(groups), _get_axes(ax)
     if max(image_shape) == prod(image_shape):
         _draw_lines(ax, atoms, n_columns)
     else:
-        picture = mosaic(atoms, image_shape, n_columns)
-        ax.imshow(picture, cmap="gray", vmin=0.0, vmax=1.0, interpolation="nearest")
+        _draw_image(ax, mosaic(atoms, image_shape, n_columns))
     ax.set_title(title, fontsize="medium")
     ax.set_axis_off()
     return ax
+
+
+def _draw_image(ax: Any, picture: np.ndarray) -> None:
+    """An image with values in [0, 1] in grey or colour, without axes."""
+    ax.imshow(picture, cmap="gray", vmin=0.0, vmax=1.0, interpolation="nearest")
+    ax.set_axis_off()
 
 
 def _draw_lines(
@@ -179,7 +192,10 @@ def plot_history(
     ax = _get_axes(ax)
     for name, history in histories:
         label = {} if name is None else {"label": name}
-        positions = _positions(history, x, measure)
+        if x not in ("iteration", "seconds") or (x == "seconds" and x not in history):
+            raise ValueError(f"x={x!r} must be 'iteration' or 'seconds'")
+        iterations = range(1, len(history[measure]) + 1)
+        positions = list(iterations if x == "iteration" else history[x])
         ax.plot(positions, history[measure], **{"marker": ".", **label, **line})
     ylabel = "best score so far" if measure == SCORE else "mean squared error"
     ax.set(xlabel=x, ylabel=ylabel)
@@ -189,49 +205,28 @@ def plot_history(
 
 def _named_histories(model: Any) -> list[tuple[str | None, Mapping[str, Any]]]:
     """Histories with their names, where there are several."""
-    last = _last_step(model)
-    if not isinstance(last, Mapping):
-        return list(zip(_class_names(last), _histories(last), strict=True))
-    if SCORE in last or ERROR in last:
-        return [(None, last)]
-    if not last:
+    while hasattr(model, "steps") or hasattr(model, "learner_"):
+        model = model.steps[-1][1] if hasattr(model, "steps") else model.learner_
+    if not isinstance(model, Mapping):
+        learners = getattr(model, "learners_", [model])
+        if not all(hasattr(learner, "history_") for learner in learners):
+            raise TypeError(
+                f"{type(model).__name__} has no history_: fit it first, or choose a "
+                "method that learns by iterations"
+            )
+        of_classes = hasattr(model, "learners_")
+        names = list(map(str, model.classes_)) if of_classes else [None]
+        histories = [learner.history_ for learner in learners]
+        return list(zip(names, histories, strict=True))
+    if SCORE in model or ERROR in model:
+        return [(None, model)]
+    if not model:
         raise ValueError("learner is an empty dict: give histories or learners by name")
     return [
         (str(name) if class_name is None else f"{name}, class {class_name}", history)
-        for name, named_model in last.items()
+        for name, named_model in model.items()
         for class_name, history in _named_histories(named_model)
     ]
-
-
-def _last_step(model: Any) -> Any:
-    """The last step of pipelines and detectors, otherwise the model."""
-    while hasattr(model, "steps") or hasattr(model, "learner_"):
-        model = model.steps[-1][1] if hasattr(model, "steps") else model.learner_
-    return model
-
-
-def _histories(model: Any) -> list[Mapping[str, Any]]:
-    """The history of a learner, or those of the learners of all classes."""
-    learners = getattr(model, "learners_", [model])
-    histories = [h.history_ for h in learners if hasattr(h, "history_")]
-    if len(histories) < len(learners):
-        raise TypeError(
-            f"{type(model).__name__} has no history_: fit it first, or choose a method "
-            "that learns by iterations"
-        )
-    return histories
-
-
-def _class_names(model: Any) -> list[str | None]:
-    return list(map(str, model.classes_)) if hasattr(model, "learners_") else [None]
-
-
-def _positions(history: Mapping[str, Any], x: str, measure: str) -> list[float]:
-    if x == "iteration":
-        return list(range(1, len(history[measure]) + 1))
-    if x == "seconds" and x in history:
-        return list(history[x])
-    raise ValueError(f"x={x!r} must be 'iteration' or 'seconds'")
 
 
 def plot_kernel_error(
@@ -338,22 +333,20 @@ def plot_recovery(
     curves: dict[str, Curve] = {}
     for name, recoveries in found.items():
         seeds = recoveries if isinstance(recoveries, Sequence) else [recoveries]
-        shares = np.array(  # (seeds, 101)
-            [_recovered_shares(result, cosines) for result in seeds]
-        )
+        shares = np.empty((len(seeds), len(cosines)))
+        for share, recovery in zip(shares, seeds, strict=True):
+            sizes = np.abs(recovery.match.cosines)  # of matched atoms; some have none
+            n_true = len(sizes)
+            if recovery.cosine:
+                n_true = round(sizes.sum() / recovery.cosine)
+            is_near = sizes >= cosines[:, None] * (1 - 1e-12)
+            share[:] = is_near.sum(axis=1) / n_true
         curves[name] = dict(zip(cosines, shares.T.tolist(), strict=True))
     ax = plot_accuracy(curves, ax, "cosine asked for", "share of true atoms found")
     for line in ax.lines:
         line.set_marker("")
     ax.set_ylim(-0.02, 1.02)
     return ax
-
-
-def _recovered_shares(recovery: Any, cosines: np.ndarray) -> np.ndarray:
-    """Part of the true atoms with a partner at least as near; some may have none."""
-    sizes = np.abs(recovery.match.cosines)
-    n_true = round(sizes.sum() / recovery.cosine) if recovery.cosine else len(sizes)
-    return (sizes >= cosines[:, None] * (1 - 1e-12)).sum(axis=1) / n_true
 
 
 def plot_residuals(
@@ -442,21 +435,16 @@ def plot_explanation(
     rows += [np.asarray(X_train[use.row], dtype=float).reshape(-1) for use in uses]
     _check_image_shape(np.stack(rows), image_shape)
     ax = _get_axes(ax)
-    picture = mosaic(np.stack(rows), image_shape, len(rows))
-    ax.imshow(picture, cmap="gray", vmin=0.0, vmax=1.0, interpolation="nearest")
+    _draw_image(ax, mosaic(np.stack(rows), image_shape, len(rows)))
     weights = ", ".join(f"{use.weight:+.2g} ({use.label})" for use in uses)
     title = f"{explanation.label}" + (f" = {weights}" if uses else "")
-    ax.set_title(_on_two_lines(title, ax), fontsize=TITLE_SIZE)
-    ax.set_axis_off()
-    return ax
-
-
-def _on_two_lines(text: str, ax: Any) -> str:
-    """Wrap text to the width of the axes; a third line is cut off."""
+    # two lines of the width of the axes; the rest is cut off
     pixels = TITLE_SIZE * ax.figure.dpi / 72
-    n_letters = int(ax.get_window_extent().width / (0.6 * pixels))
-    text = text.replace("$", r"\$")
-    return "\n".join(wrap(text, max(10, n_letters), max_lines=2, placeholder=" ..."))
+    n_letters = max(10, int(ax.get_window_extent().width / (0.6 * pixels)))
+    title = title.replace("$", r"\$")
+    lines = wrap(title, n_letters, max_lines=2, placeholder=" ...")
+    ax.set_title("\n".join(lines), fontsize=TITLE_SIZE)
+    return ax
 
 
 def plot_outlier(
@@ -529,9 +517,8 @@ def _draw_outlier_image(
     images = (images - low) / ((high - low) or 1.0)
     largest = float(explanation.shares.max()) or 1.0
     panels = [*images, 1 - explanation.shares / largest]
-    picture = np.concatenate([panel.reshape(image_shape) for panel in panels], axis=1)
-    ax.imshow(picture, cmap="gray", vmin=0.0, vmax=1.0, interpolation="nearest")
-    ax.set_axis_off()
+    panels = [panel.reshape(image_shape) for panel in panels]
+    _draw_image(ax, np.concatenate(panels, axis=1))
 
 
 def _draw_outlier_series(explanation: Any, ax: Any) -> None:
@@ -627,27 +614,22 @@ def _atom_groups(learner: Any, n_atoms: int | None) -> list[Any]:
 
 
 def _components(learner: Any, feature_map: Any, n_atoms: int | None) -> Any:
-    dictionary = _kernel_dictionary(learner, feature_map)
+    """Atoms that are rows of a matrix, or pre-images of combinations of φ(samples)."""
+    has_components = hasattr(learner, "components_")
+    dictionary: KernelDictionary | None = getattr(learner, "kernel_dictionary_", None)
+    if dictionary is None and hasattr(learner, "coefs_"):
+        dictionary = learner.dictionary_
+    elif dictionary is None and has_components and hasattr(feature_map, "projection_"):
+        dictionary = KernelDictionary.behind(feature_map, learner.dictionary_)
     if dictionary is not None:
         first_atoms = dictionary.with_weights(dictionary.coefs[:n_atoms])
         return to_numpy(first_atoms.preimages().points)
-    if not hasattr(learner, "components_"):
+    if not has_components:
         raise TypeError(
             f"{type(learner).__name__} has no atoms that are rows of a matrix "
             "(components_): fit it first, or pass an array of images"
         )
     return to_numpy(learner.components_)
-
-
-def _kernel_dictionary(learner: Any, feature_map: Any) -> KernelDictionary | None:
-    """The atoms as combinations of φ(samples); None if they are rows of a matrix."""
-    if hasattr(learner, "kernel_dictionary_"):
-        return learner.kernel_dictionary_
-    if hasattr(learner, "coefs_"):
-        return learner.dictionary_
-    if hasattr(feature_map, "projection_") and hasattr(learner, "components_"):
-        return KernelDictionary.behind(feature_map, learner.dictionary_)
-    return None
 
 
 def _check_image_shape(atoms: np.ndarray, image_shape: tuple[int, ...]) -> None:
@@ -657,15 +639,6 @@ def _check_image_shape(atoms: np.ndarray, image_shape: tuple[int, ...]) -> None:
             f"{atoms.shape[1]}: pass the shape of the training images. Atoms after a "
             "feature map other than NystroemMap are not images"
         )
-
-
-def _pad_with_nan(atoms: np.ndarray, n_rows: int) -> np.ndarray:
-    """Append rows of NaN (drawn white), so that each class starts a new line."""
-    return np.pad(
-        np.asarray(atoms, dtype=float),
-        ((0, n_rows - len(atoms)), (0, 0)),
-        constant_values=np.nan,
-    )
 
 
 def _get_axes(ax: Any) -> Any:
