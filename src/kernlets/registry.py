@@ -124,10 +124,9 @@ def _kernlets_classes() -> Iterator[type]:
 
 def _is_storable(cls: type) -> bool:
     is_ours = cls.__module__.startswith("kernlets.") and not inspect.isabstract(cls)
+    # records that are made for one call only have no `_declared`
     is_record = is_dataclass(cls) or hasattr(cls, "_fields")
-    # records that kernels prepare from samples for one call have no `_declared`
-    is_temporary = cls.__module__.startswith(("kernlets.kernels.", "kernlets.loops."))
-    is_record = is_record and (not is_temporary or hasattr(cls, "_declared"))
+    is_record = is_record and hasattr(cls, "_declared")
     return is_ours and (is_record or hasattr(cls, "get_params"))
 
 

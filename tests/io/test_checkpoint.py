@@ -30,7 +30,7 @@ from kernlets import (
 from kernlets.io import CheckpointError, checkpoint
 from kernlets.io import atomic_write as atomic
 from kernlets.io.checkpoint import Checkpoint, describe_value, digest
-from kernlets.io.file import MODEL, pack
+from kernlets.io.models import MODEL, pack
 from kernlets.learners import LEARNERS
 
 

@@ -28,7 +28,7 @@ from kernlets.io import (
     load_state,
     save_state,
 )
-from kernlets.io.container import MAX_MESSAGE
+from kernlets.io.models import MAX_MESSAGE
 from kernlets.loops import ops
 
 SEED = 20250711

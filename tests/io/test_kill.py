@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from kernlets import load
 from kernlets.cli import app
-from kernlets.io.file import MODEL, pack
+from kernlets.io.models import MODEL, pack
 
 FIT = ["--atoms", "24", "--iterations", "400", "--threads", "1", "--quiet"]
 

@@ -24,6 +24,7 @@ from kernlets.schema import (
     Conditions,
     Declared,
     Either,
+    Field,
     Flag,
     Floats,
     History,
@@ -37,11 +38,11 @@ from kernlets.schema import (
     Number,
     Part,
     Size,
+    Sizes,
     Text,
     Whole,
     check,
 )
-from kernlets.schema.check import Field, Sizes
 
 # -------------------------------------------------------------------------- kinds
 

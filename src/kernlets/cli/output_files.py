@@ -25,7 +25,7 @@ from scipy import sparse
 from ..datasets import write_rows
 from ..io import is_model, save
 from ..io.atomic_write import atomic_write, refuse_special, remove_abandoned
-from ..io.file import refuse_foreign_name
+from ..io.models import refuse_foreign_name
 from ..numerics.text import size_text
 
 STANDARD_OUTPUT = Path("-")

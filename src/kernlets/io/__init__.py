@@ -1,13 +1,12 @@
 """Models in files: one safetensors file each, no pickle, no code run on loading.
 
-`file.py` says which files there are, `container.py` how one is laid out (header,
-checksum, version), `codec.py`, `values.py` and `objects.py` what is in it, `limits.py`
-and `parameters.py` what is refused, `io/atomic_write.py` how it gets to the disk. What
-objects consist of is declared in their classes, see `fields`.
+`models.py` has `save` and `load` and the layout of a file, `values.py` turns a model
+into JSON and arrays and back, `parameters.py` and `limits.py` say what is refused,
+`atomic_write.py` gets a file to the disk, and `checkpoint.py` keeps the states of
+unfinished fits. What objects consist of is declared in their classes, see `schema`.
 """
 
-from .codec import PersistenceError
-from .file import (
+from .models import (
     FORMAT_VERSION,
     CheckpointError,
     ModelFileError,
@@ -18,6 +17,7 @@ from .file import (
     save,
     save_state,
 )
+from .values import PersistenceError
 
 __all__ = [
     "FORMAT_VERSION",

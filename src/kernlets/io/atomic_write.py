@@ -34,12 +34,20 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     refuse_special(path)
     target = Path(path).resolve()  # a link stays a link
     remove_abandoned(target)
-    part_file = _part_beside(target)
+    writer = f"{_host()}-{os.getpid()}-{secrets.token_hex(4)}"
+    part_file = target.with_name(f"{_part_stem(target)}.{writer}.part")
     _open_parts.add(part_file)
     try:
-        with _open_part(part_file, path) as file:
-            yield cast(BinaryIO, file)
-            file.sync()
+        with _errors_name_file(path):
+            file = part_file.open("xb")
+        try:
+            yield cast(BinaryIO, _PartFile(file, path))
+            with _errors_name_file(path):
+                file.flush()
+                os.fsync(file.fileno())
+        finally:
+            with _errors_name_file(path):
+                file.close()  # closing may flush and fail
         with _errors_name_file(path):
             os.replace(part_file, target)
     except BaseException:
@@ -47,7 +55,13 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
         raise
     finally:
         _open_parts.discard(part_file)
-    _sync_folder(target.parent)
+    if os.name == "posix":  # make the renaming itself durable
+        with suppress(OSError):  # the file is complete even if this is not possible
+            folder = os.open(target.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
 
 def refuse_special(path: str | Path) -> None:
@@ -103,23 +117,6 @@ class _PartFile:
         for line in lines:
             self.write(line)
 
-    def sync(self) -> None:
-        """Flush everything that was written to the disk."""
-        with _errors_name_file(self._path):
-            self._file.flush()
-            os.fsync(self._file.fileno())
-
-
-@contextmanager
-def _open_part(part_file: Path, path: str | Path) -> Iterator[_PartFile]:
-    with _errors_name_file(path):
-        file = part_file.open("xb")
-    try:
-        yield _PartFile(file, path)
-    finally:
-        with _errors_name_file(path):
-            file.close()  # closing may flush and fail
-
 
 @contextmanager
 def _errors_name_file(path: str | Path) -> Iterator[None]:
@@ -130,11 +127,6 @@ def _errors_name_file(path: str | Path) -> Iterator[None]:
         if error.errno is None:  # not an error of the system
             raise
         raise OSError(error.errno, error.strerror, str(path)) from error
-
-
-def _part_beside(target: Path) -> Path:
-    owner = f"{_host()}-{os.getpid()}-{secrets.token_hex(4)}"
-    return target.with_name(f"{_part_stem(target)}.{owner}.part")
 
 
 def _part_stem(target: Path) -> str:
@@ -174,15 +166,3 @@ def _is_alive(pid: int) -> bool:
     except (PermissionError, OverflowError):
         pass
     return True
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the renaming itself durable, where folders can be opened."""
-    if os.name != "posix":
-        return
-    with suppress(OSError):  # the file is complete even if this is not possible
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

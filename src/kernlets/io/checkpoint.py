@@ -2,7 +2,7 @@
 
 A fit makes its checkpoint with `Checkpoint.of` and passes it to `iterate`, which starts
 from the `state` that it finds there and calls `keep` after each iteration. Without
-the option `state` is None and `keep` does nothing. `io.file` writes the files.
+the option `state` is None and `keep` does nothing. `models.py` writes the files.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -26,16 +26,12 @@ from ..data.rows import sum_rows
 from ..numerics.arrays import device_text, is_array, to_numpy
 from ..schema import check
 from .atomic_write import remove_abandoned
-from .file import CheckpointError, load_state, save_state
+from .models import CheckpointError, load_state, save_state
 
 WRITING_SHARE = 0.05  # share of the time that may be spent on writing
 BLOCK_ROWS = 4096  # constant, so that digests do not depend on memory or threads
-WITHOUT_EFFECT = (
-    "callback",
-    "memory",
-    "sparse_output",
-    "verbose",
-)  # do not change the result
+#: Parameters that do not change the result.
+WITHOUT_EFFECT = ("callback", "memory", "sparse_output", "verbose")
 
 
 class Checkpoint:
@@ -89,23 +85,18 @@ class Checkpoint:
         if self._path is None or not (done or start >= self._due):
             return
         try:
-            self._write(self._path, {"about": self._fit_facts, "done": done, **state})
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            facts = {"about": self._fit_facts, "done": done}
+            save_state({**facts, **state}, self._path)
         except OSError as error:
-            self._warn(error)
+            if self._folder is None or self._folder.first_failure():
+                warnings.warn(
+                    f"{self._path}: cannot be written ({error.strerror}): the fit "
+                    "continues and tries again with its next state",
+                    stacklevel=2,
+                )
         end = time.perf_counter()
         self._due = end + (end - start) / WRITING_SHARE
-
-    def _write(self, path: Path, state: dict[str, Any]) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_state(state, path)
-
-    def _warn(self, error: OSError) -> None:
-        if self._folder is None or self._folder.first_failure():
-            warnings.warn(
-                f"{self._path}: cannot be written ({error.strerror}): the fit "
-                "continues and tries again with its next state",
-                stacklevel=3,
-            )
 
 
 def fitted_attributes(estimator: BaseEstimator) -> dict[str, Any]:
@@ -161,31 +152,25 @@ def _load_saved_state(path: Path, fit_facts: dict[str, Any]) -> dict[str, Any] |
     if state.get("about") == fit_facts and isinstance(state.get("done"), bool):
         return state
     try:
-        differences = _differences(state["about"], fit_facts)
+        old, new = state["about"]["parameters"], fit_facts["parameters"]
+        changes = [
+            f"{name} was {old.get(name)}, is {new.get(name)}"
+            for name in {**old, **new}
+            if old.get(name) != new.get(name)
+        ]
+        if not changes:
+            old, new = state["about"]["data"], fit_facts["data"]
+            name = next(name for name in new if old.get(name) != new[name])
+            changes = [
+                f"its {name} had other values, another type, or were on another device"
+            ]
     except Exception as error:
         raise _as_checkpoint_error(path, error) from error
     raise CheckpointError(
         path,
-        f"is of another fit: {differences}; use the same data and parameters to "
+        f"is of another fit: {', '.join(changes)}; use the same data and parameters to "
         "resume, or another checkpoint folder",
     )
-
-
-def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Name the parameters that differ, or else the data that differ."""
-    old_params, new_params = old["parameters"], new["parameters"]
-    names = [
-        name
-        for name in {**old_params, **new_params}
-        if old_params.get(name) != new_params.get(name)
-    ]
-    if names:
-        changes = (
-            f"{n} was {old_params.get(n)}, is {new_params.get(n)}" for n in names
-        )
-        return ", ".join(changes)
-    name = next(n for n in new["data"] if old["data"].get(n) != new["data"][n])
-    return f"its {name} had other values, another type, or were on another device"
 
 
 def _describe_params(estimator: BaseEstimator) -> dict[str, str]:
@@ -212,10 +197,8 @@ def describe_value(value: Any) -> str:
         state: Any = value.get_state(legacy=False)["state"]
         return f"random state {state['pos']} {digest(state['key'])[:16]}"
     is_plain = not callable(value) and type(value).__repr__ is not object.__repr__
-    return repr(value) if is_plain else _qualified_name(value)
-
-
-def _qualified_name(value: Callable[..., Any] | object) -> str:
+    if is_plain:
+        return repr(value)
     owner = value if hasattr(value, "__qualname__") else type(value)
     return f"{owner.__module__}.{owner.__qualname__}"
 

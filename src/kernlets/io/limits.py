@@ -1,10 +1,13 @@
-"""Limits on the content of a file: number of parts, depth and memory.
+"""JSON from files, with limits on its depth, its parts and the memory it takes.
 
 A few bytes of JSON can require a lot of memory: deep nesting, millions of empty lists,
 wide cells of text. All of it is counted before it is built.
 """
 
 from __future__ import annotations
+
+import json
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +16,9 @@ MAX_OBJECTS = 2**18  # JSON objects: values with a tag, estimators, records
 MAX_DIGITS = 100  # of a whole number
 FACTOR = 16  # bytes in memory for a byte in the file,
 FLOOR = 2**24  # and for a file of any size
-
-#: What a mark outside of text may stand for in memory, in bytes.
-COSTS = {b",": 32, b'"': 32, b"[": 64, b"{": 256}
+#: Bytes in memory that a mark outside of text may stand for,
+COSTS = {",": 32, "[": 64, "{": 256}
+QUOTE_COST = 32  # and a quote
 
 
 class MemoryBudget:
@@ -33,27 +36,50 @@ class MemoryBudget:
 
 def check_outline(text: bytes, budget: MemoryBudget) -> None:
     """Refuse JSON that is too deep or has too many parts, before it is read."""
-    characters = np.frombuffer(_without_escapes(text), np.uint8)
-    quotes = characters == ord('"')
+    # without escaped characters, every quote begins or ends a text
+    text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    characters = np.frombuffer(text, np.uint8)
     # sums that overflow keep whether they are odd: inside of text
-    outside = np.cumsum(quotes, dtype=np.uint8) % 2 == 0
-    is_mark = {mark: (characters == ord(mark)) & outside for mark in (b",", b"[", b"{")}
-    counts = {mark: int(np.count_nonzero(mask)) for mark, mask in is_mark.items()}
-    counts[b'"'] = int(np.count_nonzero(quotes))
-    if counts[b"{"] > MAX_OBJECTS:
+    is_inside = np.cumsum(characters == ord('"'), dtype=np.uint8) % 2
+    n_quotes = np.count_nonzero(characters == ord('"'))
+    characters = characters[is_inside == 0]
+    is_mark = {mark: characters == ord(mark) for mark in ",[]{}"}
+    counts = {mark: int(is_mark[mark].sum()) for mark in COSTS}
+    if counts["{"] > MAX_OBJECTS:
         raise ValueError(f"it has more than {MAX_OBJECTS} objects")
-    opened = is_mark[b"["] | is_mark[b"{"]
-    closed = ((characters == ord("]")) | (characters == ord("}"))) & outside
-    if _depth(opened, closed) > MAX_DEPTH:
+    steps = (is_mark["["] | is_mark["{"]).astype(np.int8)
+    steps -= is_mark["]"] | is_mark["}"]
+    if np.cumsum(steps, dtype=np.int32).max(initial=0) > MAX_DEPTH:
         raise ValueError(f"it is nested more than {MAX_DEPTH} deep")
-    budget.take(sum(COSTS[mark] * count for mark, count in counts.items()))
+    cost = sum(COSTS[mark] * count for mark, count in counts.items())
+    budget.take(cost + QUOTE_COST * int(n_quotes))
 
 
-def _without_escapes(text: bytes) -> bytes:
-    """Remove escaped characters: the quotes that remain begin and end strings."""
-    return text.replace(b"\\\\", b"").replace(b'\\"', b"")
+def parse_json(text: str | bytes, budget: MemoryBudget) -> Any:
+    """Parse JSON of moderate size; refuse what readers may interpret differently."""
+    if isinstance(text, str):
+        text = text.encode("utf-8", "surrogatepass")
+    check_outline(text, budget)
+    return json.loads(
+        text,
+        object_pairs_hook=_refuse_repeated_names,
+        parse_constant=_refuse_constant,
+        parse_int=_parse_whole_number,
+    )
 
 
-def _depth(opened: np.ndarray, closed: np.ndarray) -> int:
-    steps = opened.astype(np.int8) - closed.astype(np.int8)
-    return int(np.cumsum(steps, dtype=np.int32).max(initial=0))
+def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        raise ValueError("a name stands twice")
+    return mapping
+
+
+def _refuse_constant(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON")
+
+
+def _parse_whole_number(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"a number with {len(digits)} digits")
+    return int(digits)

@@ -15,56 +15,49 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import FeatureUnion
 
 from ..base.constraints import StrOptions, validate_parameter_constraints
-from ..schema.kinds import LARGEST
+from ..schema import LARGEST
 
 #: Parameters of a session, not of a model: not stored, and None in every file.
 SESSION_ONLY = ("callback", "memory")
 MAX_JOBS = 256
-
-Constraints = dict[str, Any]
-
-#: Constraints of classes that have none themselves.
-EXTRA_CONSTRAINTS: dict[type, Constraints] = {
-    FeatureUnion: {
-        "transformer_list": [list],
-        "n_jobs": [Integral, None],
-        "transformer_weights": [dict, None],
-        "verbose": ["boolean"],
-        "verbose_feature_names_out": ["boolean", StrOptions({"default"})],
-    }
+#: Constraints of the class of scikit-learn that has none itself.
+FEATURE_UNION = {
+    "transformer_list": [list],
+    "n_jobs": [Integral, None],
+    "transformer_weights": [dict, None],
+    "verbose": ["boolean"],
+    "verbose_feature_names_out": ["boolean", StrOptions({"default"})],
 }
 
 
-def constraints_of(cls: type) -> Constraints:
-    """Return the constraints of the parameters of a class, adapted to files."""
-    constraints = EXTRA_CONSTRAINTS.get(cls) or getattr(
-        cls, "_parameter_constraints", {}
-    )
-    return {name: _for_files(kinds) for name, kinds in constraints.items()}
+def constraints_of(cls: type) -> dict[str, Any]:
+    """Return the constraints of the parameters of a class, adapted to files.
 
-
-def _for_files(kinds: list[Any] | str) -> list[Any] | str:
-    """Remove functions from the allowed kinds, and say what an array-like may be."""
-    if isinstance(kinds, str):  # "no_validation"
-        return kinds
-    storable = [
-        kind for kind in kinds if kind not in (callable, Callable, "array-like")
-    ]
-    return [*storable, np.ndarray, list, tuple] if "array-like" in kinds else storable
+    Functions are not among the allowed kinds, and an array-like is an array or a list.
+    """
+    if cls is FeatureUnion:
+        return FEATURE_UNION
+    adapted = {}
+    for name, kinds in getattr(cls, "_parameter_constraints", {}).items():
+        if not isinstance(kinds, str):  # "no_validation"
+            arrays = [np.ndarray, list, tuple] if "array-like" in kinds else []
+            excluded = (callable, Callable, "array-like")
+            kinds = [kind for kind in kinds if kind not in excluded] + arrays
+        adapted[name] = kinds
+    return adapted
 
 
 def check_parameters(cls: type, params: dict[str, Any]) -> None:
     """Refuse parameters that `fit` would refuse, or that could do harm later."""
-    owner = cls.__name__
+    owner, constraints = cls.__name__, constraints_of(cls)
     for name in SESSION_ONLY:
         if params.get(name) is not None:
             raise ValueError(f"{owner}.{name} must be None in a file")
-    constraints = constraints_of(cls)
     validate_parameter_constraints(constraints, params, caller_name=owner)
     for name, value in params.items():
         if type(value) is bool and not _takes_bool(constraints.get(name, ())):
             raise ValueError(f"{owner}.{name} is {value}, it must not be a bool")
-        if not CHECKS.get(name, _is_moderate)(value):
+        if not _is_harmless(name, value):
             raise ValueError(f"{owner}.{name} is not what it must be in a file")
 
 
@@ -74,58 +67,38 @@ def _takes_bool(kinds: list[Any] | str) -> bool:
     return isinstance(kinds, str) or any(kind in boolean_kinds for kind in kinds)
 
 
-def _is_moderate(value: Any) -> bool:
-    """Whether a value, if it is a whole number, fits into integers of loops."""
+def _is_harmless(name: str, value: Any) -> bool:
+    """Whether a parameter that meets its constraints is all that it must be."""
+    if name in ("feature_range", "quantile_range"):
+        return len(value) == 2 and all(isinstance(end, Real) for end in value)
+    if name == "n_jobs":
+        return value is None or abs(value) <= MAX_JOBS
+    if name == "steps":  # transformers, then any estimator
+        before_last, last = value[:-1], value[-1:]
+        return (
+            all(
+                _is_step(step, "transform", "passthrough", None) for step in before_last
+            )
+            and last != []
+            and _is_step(last[0], "get_params", "passthrough", None)
+        )
+    if name == "transformer_list":
+        return all(_is_step(step, "transform", "passthrough", "drop") for step in value)
+    if name == "transformer_weights":
+        weights = {} if value is None else value
+        return all(isinstance(w, (Real, type(None))) for w in weights.values())
+    # whole numbers fit into the integers of loops
     return not isinstance(value, Integral) or abs(int(value)) <= LARGEST
 
 
-def _are_jobs(value: Any) -> bool:
-    return value is None or abs(value) <= MAX_JOBS
-
-
-def _are_transformers(value: Any) -> bool:
-    """Whether these are the transformers of a union of features."""
-    return all(_is_step(step, "transform", ("passthrough", "drop")) for step in value)
-
-
-def _are_steps(value: Any) -> bool:
-    """Whether these are steps of a pipeline: transformers, then any estimator."""
-    skipped = ("passthrough", None)
-    is_last_valid = bool(value) and _is_step(value[-1], "get_params", skipped)
-    return is_last_valid and all(
-        _is_step(step, "transform", skipped) for step in value[:-1]
-    )
-
-
-def _is_step(step: Any, method: str, skipped: tuple[Any, ...]) -> bool:
+def _is_step(step: Any, method: str, *placeholders: str | None) -> bool:
     """Whether a step has a printable name, and an estimator or a placeholder."""
     if type(step) is not tuple or len(step) != 2:
         return False
     name, estimator = step
-    is_named = isinstance(name, str) and name.isprintable()
-    if isinstance(estimator, BaseEstimator):
-        return is_named and hasattr(estimator, method)
-    return (
-        is_named and isinstance(estimator, (str, type(None))) and estimator in skipped
+    is_valid = (
+        hasattr(estimator, method)
+        if isinstance(estimator, BaseEstimator)
+        else isinstance(estimator, (str, type(None))) and estimator in placeholders
     )
-
-
-def _are_weights(value: Any) -> bool:
-    """Whether these are numbers by name."""
-    weights = {} if value is None else value
-    return all(isinstance(weight, (Real, type(None))) for weight in weights.values())
-
-
-def _is_range(value: Any) -> bool:
-    return len(value) == 2 and all(isinstance(end, Real) for end in value)
-
-
-#: Additional checks of parameters, by name.
-CHECKS: dict[str, Callable[[Any], bool]] = {
-    "feature_range": _is_range,
-    "quantile_range": _is_range,
-    "n_jobs": _are_jobs,
-    "steps": _are_steps,
-    "transformer_list": _are_transformers,
-    "transformer_weights": _are_weights,
-}
+    return isinstance(name, str) and name.isprintable() and is_valid

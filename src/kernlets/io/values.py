@@ -1,54 +1,338 @@
-"""Codecs of plain values: numbers, text, containers, arrays, random generators."""
+"""Turns values into trees of JSON values and named arrays, and back.
+
+None, bool, int, finite floats, text and lists are themselves in JSON. Any other value
+is a JSON object with a tag, ``{"@": "csr", ...}``, and exactly the parts that the
+table `READERS` names.
+
+Objects are of the closed list of classes (`registry.storable`). To read one, a listed
+class is called with the stored parameters, these are checked, the fitted attributes
+that the class declares are set, and the whole is checked (`schema.check`): no file can
+name another class, reach a function, or make an object that `fit` could not.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+import re
+import warnings
+from collections.abc import Callable, Iterable
+from math import isfinite
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
+from ..base.estimator import Estimator, as_fitted, note_params
 from ..config import options
 from ..numerics.arrays import is_torch, to_device, to_numpy
-from ..schema import is_record
-from .codec import Codec, Decoder, Node, TreePosition
+from ..registry import storable
+from ..schema import attributes, check, is_record, record_fields
+from .limits import MemoryBudget
+from .parameters import SESSION_ONLY, check_parameters
 
+Node = Any  # a JSON value
 Parts = dict[str, Node]
-ARRAY_PARTS = ("tensor", "turned", "dtype", "shape", "finite")
-CSR_PARTS = ("data", "indices", "indptr")
-NOT_IN_JSON = ("nan", "inf", "-inf")  # Python's notation of these numbers
+
 MAX_UNUSED = 64  # characters of a cell of text that need not be used
 MAX_COLLISIONS = 64  # keys of a dict that may share their hash with another one
 MT_WORDS = 624  # length of the state of NumPy's Mersenne twister
+MATRIX_BYTES = 256  # that an array takes besides its numbers
+PLAIN = {"bool", "float16", "float32", "float64"} | {
+    f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)
+}
+"""Types of numbers that safetensors can store."""
 
 
-def _exactly(*types: type) -> Callable[[Any], bool]:
-    return lambda value: type(value) in types
+class PersistenceError(TypeError):
+    """A value that a model file cannot hold."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(
+            f"{path or 'model'}: {problem}; use joblib.dump for models with functions "
+            "or classes of your own"
+        )
 
 
-def _instance(*types: type) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, types)
+class UnknownClassError(ValueError):
+    """A file names a class that is not in the list."""
 
 
-def _is_finite_float(value: Any) -> bool:
-    return type(value) is float and math.isfinite(value)
+class Encoder:
+    """Writes values as trees, and stores their arrays under their paths."""
+
+    def __init__(self, devices: bool) -> None:
+        self.devices = devices  # whether to store the devices of torch tensors
+        self.tensors: dict[str, np.ndarray] = {}
+        self.text_bytes = 0  # memory of the arrays of text
+        self.checked_sizes: dict[int, Any] = {}  # see `schema.check`
+
+    def encode(self, value: Any, path: str = "") -> Node:
+        """Return the tree of a value."""
+        kind = type(value)
+        if value is None or kind in (bool, int) or (kind is float and isfinite(value)):
+            return value
+        if isinstance(value, str):
+            return str(value)
+        if kind is list:
+            return self.items(value, path)
+        if kind is tuple:
+            return {"@": "tuple", "items": self.items(value, path)}
+        if kind is dict:
+            nodes = [self.encode(v, _join(path, key)) for key, v in value.items()]
+            return {"@": "dict", "keys": self.items(value, path), "values": nodes}
+        if isinstance(value, BaseEstimator):
+            return self._encode_estimator(value, path)
+        if is_record(value) and not isinstance(value, type):
+            return self._encode_record(value, path)
+        if _are_samples(value, is_record):
+            return {"@": "records", "items": self.items(value, path)}
+        if is_torch(value):
+            node = self.encode(to_numpy(value), path)
+            device = {"@": "torch", "device": str(value.device), "array": node}
+            return device if self.devices else node
+        if _is_number_array(value):
+            return self._encode_array(value, path)
+        parts = _parts(value)
+        if parts is None:
+            name = f"{kind.__module__}.{kind.__qualname__}"
+            raise PersistenceError(path, f"a {name} cannot be stored in a model file")
+        if parts["@"] == "cells":
+            self.text_bytes += _cell_bytes(value.size, np.dtype(parts["dtype"]))
+        return self.children(parts, path)
+
+    def children(self, values: dict[str, Any], path: str) -> Parts:
+        """Return the trees of the named parts of a value."""
+        return {name: self.encode(v, _join(path, name)) for name, v in values.items()}
+
+    def items(self, values: Iterable[Any], path: str) -> list[Node]:
+        """Return the trees of the numbered parts of a value."""
+        return [self.encode(v, _join(path, i)) for i, v in enumerate(values)]
+
+    def _encode_record(self, record: Any, path: str) -> Parts:
+        name = _class_name(record, path)
+        nodes = self.children(attributes(record), path)
+        self._check(record, path)
+        return {"@": "record", "class": name, "fields": nodes}
+
+    def _encode_estimator(self, estimator: Any, path: str) -> Parts:
+        name, estimator = _class_name(estimator, path), as_fitted(estimator)
+        params = estimator.get_params(deep=False)
+        for param in SESSION_ONLY:
+            if params.get(param) is not None:
+                warnings.warn(
+                    f"{type(estimator).__name__}: {param} is not part of a model file, "
+                    "set it again after loading",
+                    stacklevel=2,
+                )
+                params[param] = None
+        param_nodes = self.children(params, path)
+        state_nodes = self.children(attributes(estimator), path)
+        self._check(estimator, path, params)
+        return {
+            "@": "estimator",
+            "class": name,
+            "params": param_nodes,
+            "state": state_nodes,
+        }
+
+    def _check(
+        self, value: Any, path: str, params: dict[str, Any] | None = None
+    ) -> None:
+        """Refuse an object that does not meet its declaration and could not be read."""
+        try:
+            if params is not None:
+                check_parameters(type(value), params)
+            check(value, self.checked_sizes)
+        except ValueError as error:
+            raise PersistenceError(path, str(error)) from None
+
+    def _encode_array(self, array: np.ndarray, path: str) -> Parts:
+        """Store the memory order too: products round differently in the other one."""
+        is_transposed = array.flags.f_contiguous and not array.flags.c_contiguous
+        plain = np.asarray(array.T if is_transposed else array, order="C")
+        names = [name for name, stored in self.tensors.items() if stored is plain]
+        name = names[0] if names else path or "value"
+        while not names and name in self.tensors:
+            name += "'"
+        self.tensors[name] = plain  # once, even if it occurs repeatedly
+        return {"@": "array", "tensor": name, "turned": is_transposed, **_facts(plain)}
 
 
-def _read_float(node: Parts, decoder: Decoder) -> float:
-    if node["value"] not in NOT_IN_JSON:
-        raise ValueError(f"{node['value']!r} is a number that JSON has, or none")
-    return float(node["value"])
+def _join(path: str, name: object) -> str:
+    return f"{path}.{name}" if path else f"{name}"
 
 
-def _write_dict(value: dict[Any, Any], position: TreePosition) -> Parts:
-    key_nodes = position.items(value)
-    value_nodes = [position.child(str(key), item) for key, item in value.items()]
-    return {"keys": key_nodes, "values": value_nodes}
+def _class_name(value: Any, path: str) -> str:
+    for name, cls in storable().items():
+        if cls is type(value):
+            return name
+    problem = f"{type(value).__qualname__} is not a class that model files may name"
+    raise PersistenceError(path, problem)
 
 
-def _read_dict(node: Parts, decoder: Decoder) -> dict[Any, Any]:
-    keys, values = decoder.items(node["keys"]), decoder.items(node["values"])
+def _parts(value: Any) -> dict[str, Any] | None:
+    """Return the tag and the parts of a value that consists of simpler ones."""
+    if type(value) is float:  # one that JSON has not
+        return {"@": "float", "value": repr(value)}
+    if isinstance(value, np.dtype) and value.name in PLAIN:
+        return {"@": "dtype", "name": value.name}
+    if isinstance(value, np.generic) and value.dtype.name in PLAIN:
+        return {"@": "scalar", "dtype": value.dtype.name, "value": value.item()}
+    if type(value) is np.random.RandomState:
+        return {"@": "random state", "state": value.get_state()}
+    if isinstance(value, np.random.Generator):
+        state = value.bit_generator.state  # of PCG64, every state is valid
+        is_default = type(value.bit_generator) is np.random.PCG64
+        return {"@": "generator", "state": state} if is_default else None
+    if sparse.issparse(value):
+        csr = value.tocsr()
+        arrays = {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr}
+        return {"@": "csr", "shape": list(csr.shape), **arrays}
+    if _are_samples(value, lambda x: _is_number_array(x) and x.ndim == 2):
+        if len({matrix.dtype for matrix in value}) == 1:
+            # all numbers in one array: a model may hold thousands of series
+            shapes = np.array([matrix.shape for matrix in value], dtype=np.int64)
+            numbers = np.concatenate([matrix.ravel() for matrix in value])
+            return {"@": "matrices", "shapes": shapes, "numbers": numbers}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "UO":
+        cells = value.ravel().tolist()
+        widest, name = _widest_cell(cells), value.dtype.str
+        if value.dtype.itemsize > widest:
+            name = f"<U{widest // 4}"
+        return {"@": "cells", "dtype": name, "shape": [*value.shape], "values": cells}
+    return None
+
+
+def _is_number_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.name in PLAIN
+
+
+def _are_samples(value: Any, is_sample: Callable[[Any], bool]) -> bool:
+    """Whether this is an array of objects, and there is one, all of them samples."""
+    is_list = isinstance(value, np.ndarray) and value.dtype == object
+    return is_list and value.ndim == 1 and len(value) > 0 and all(map(is_sample, value))
+
+
+def _facts(array: np.ndarray) -> Parts:
+    """Return the facts about an array that are stored beside its content."""
+    finite = array.dtype.kind != "f" or bool(np.isfinite(array).all())
+    return {"dtype": array.dtype.name, "shape": [*array.shape], "finite": finite}
+
+
+def _cell_bytes(n: int, dtype: np.dtype) -> int:
+    """Bytes that n cells take, as objects and in their type at the same time."""
+    return n * (dtype.itemsize + np.dtype(object).itemsize)
+
+
+def _widest_cell(values: list[Any]) -> int:
+    """Bytes that a cell may take: a small file must not become a huge array."""
+    texts = [text for text in values if isinstance(text, str)]
+    return 4 * max([MAX_UNUSED, *map(len, texts)])
+
+
+class Decoder:
+    """Rebuilds values from a tree and the arrays beside it."""
+
+    def __init__(
+        self, tensors: dict[str, np.ndarray], budget: MemoryBudget, devices: bool
+    ) -> None:
+        self.tensors, self.budget, self.devices = tensors, budget, devices
+        self.used_tensors: dict[str, np.ndarray] = {}
+        self.checked_sizes: dict[int, Any] = {}
+
+    def decode(self, node: Node) -> Any:
+        """Return the value of a tree."""
+        if isinstance(node, list):
+            return [self.decode(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        tag = node.get("@")
+        if not (isinstance(tag, str) and tag in READERS):
+            raise ValueError(f"a value of the unknown kind {tag!r}")
+        read, *part_names = READERS[tag]
+        if node.keys() != {"@", *part_names}:
+            raise ValueError(f"the parts of a value ({tag}) are {sorted(node)}")
+        return read(self, *(node[name] for name in part_names))
+
+    def children(self, nodes: Parts) -> dict[str, Any]:
+        """Return the values of named parts."""
+        if not isinstance(nodes, dict):
+            raise ValueError("named parts are missing")
+        return {name: self.decode(node) for name, node in nodes.items()}
+
+    def items(self, node: Node) -> list[Any]:
+        """Return the values of numbered parts."""
+        if not isinstance(node, list):
+            raise ValueError("a list is missing")
+        return self.decode(node)
+
+    def tensor(self, name: str) -> np.ndarray:
+        """Return the array of a name, one object for all parts that refer to it."""
+        if name not in self.used_tensors:
+            array = self.tensors[name]
+            self.budget.take(array.nbytes)
+            self.used_tensors[name] = np.require(array, requirements=["A", "W"])
+        return self.used_tensors[name]
+
+    def check_all_used(self) -> None:
+        """Refuse arrays that no part of the value refers to."""
+        if len(self.used_tensors) < len(self.tensors):
+            raise ValueError("it has arrays that belong to nothing")
+
+
+def _class_named(name: Any) -> type:
+    cls = storable().get(name) if isinstance(name, str) else None
+    if cls is None:
+        raise UnknownClassError(
+            f"names the unknown class {name!r}: upgrade kernlets if the file comes "
+            "from a later version"
+        )
+    return cls
+
+
+def _read_record(decoder: Decoder, class_name: Node, fields: Parts) -> Any:
+    cls = _class_named(class_name)
+    if not is_record(cls):
+        raise ValueError(f"{cls.__name__} is no record")
+    values = decoder.children(fields)
+    if values.keys() != {*record_fields(cls)}:
+        raise ValueError(f"{cls.__name__} has other fields than {sorted(values)}")
+    record = cls(**values)
+    check(record, decoder.checked_sizes)
+    return record
+
+
+def _read_estimator(
+    decoder: Decoder, class_name: Node, param_nodes: Parts, state_nodes: Parts
+) -> BaseEstimator:
+    cls = _class_named(class_name)
+    if not issubclass(cls, BaseEstimator):
+        raise ValueError(f"{cls.__name__} is no estimator")
+    params = decoder.children(param_nodes)
+    estimator = cls(**params)
+    check_parameters(cls, params)
+    state = decoder.children(state_nodes)
+    for name in state.keys() & estimator.get_params(deep=False):
+        raise ValueError(f"{cls.__name__}.{name} is a parameter and cannot be fitted")
+    vars(estimator).update(state)
+    if state and isinstance(estimator, Estimator):
+        note_params(estimator)
+    check(estimator, decoder.checked_sizes)
+    return estimator
+
+
+def _read_float(decoder: Decoder, text: Node) -> float:
+    if text not in ("nan", "inf", "-inf"):  # Python's notation of what JSON has not
+        raise ValueError(f"{text!r} is a number that JSON has, or none")
+    return float(text)
+
+
+def _read_tuple(decoder: Decoder, nodes: Node) -> tuple[Any, ...]:
+    return tuple(decoder.items(nodes))
+
+
+def _read_dict(decoder: Decoder, key_nodes: Node, nodes: Node) -> dict[Any, Any]:
+    keys, values = decoder.items(key_nodes), decoder.items(nodes)
     # dicts with many colliding keys are slow, and colliding numbers are easy to find
     if len(keys) - len({hash(key) for key in keys}) > MAX_COLLISIONS:
         raise ValueError("a dict with keys that are made to collide")
@@ -58,228 +342,27 @@ def _read_dict(node: Parts, decoder: Decoder) -> dict[Any, Any]:
     return mapping
 
 
-def _is_plain(dtype: np.dtype) -> bool:
-    """Whether safetensors can store numbers of this type."""
-    return dtype.kind in "biuf" and dtype.itemsize <= 8
-
-
-PLAIN = {"bool", "float16", "float32", "float64"} | {
-    f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)
-}
-
-
-def _plain_dtype(name: str) -> np.dtype:
+def _read_dtype(decoder: Decoder, name: Node) -> np.dtype:
     if name not in PLAIN:
         raise ValueError(f"dtype {name!r}")
     return np.dtype(name)
 
 
-def _write_scalar(value: np.generic, position: TreePosition) -> Parts:
-    return {"dtype": value.dtype.name, "value": position.child("value", value.item())}
-
-
-def _read_scalar(node: Parts, decoder: Decoder) -> np.generic:
-    value = decoder.decode(node["value"])
+def _read_scalar(decoder: Decoder, dtype: Node, node: Node) -> np.generic:
+    value = decoder.decode(node)
     if type(value) not in (bool, int, float):
         raise ValueError(f"a {type(value).__name__} is no number")
-    return _plain_dtype(node["dtype"]).type(value)
+    return _read_dtype(decoder, dtype).type(value)
 
 
-def _write_array(array: np.ndarray, position: TreePosition) -> Parts:
-    """Store the memory order too: products round differently in the other one."""
-    is_transposed = array.flags.f_contiguous and not array.flags.c_contiguous
-    plain = np.asarray(array.T if is_transposed else array, order="C")
-    return {"tensor": position.tensor(plain), "turned": is_transposed, **_facts(plain)}
-
-
-def _write_tensor(value: Any, position: TreePosition) -> Parts:
-    """Write a torch tensor as an array, which a model is loaded with."""
-    device_node = {"device": str(value.device)} if position.encoder.devices else {}
-    return {**_write_array(to_numpy(value), position), **device_node}
-
-
-def _facts(array: np.ndarray) -> Parts:
-    """Return the facts about an array that are stored beside its content."""
-    finite = array.dtype.kind != "f" or bool(np.isfinite(array).all())
-    return {"dtype": array.dtype.name, "shape": [*array.shape], "finite": finite}
-
-
-def _read_array(node: Parts, decoder: Decoder) -> np.ndarray:
-    array = decoder.tensor(node["tensor"])
-    _plain_dtype(array.dtype.name)
-    for name, fact in _facts(array).items():
-        if node[name] != fact:
-            raise ValueError(f"{name} is {fact}, not {node[name]}")
-    if type(node["turned"]) is not bool:
-        raise ValueError("turned must be true or false")
-    array = array.T if node["turned"] else array
-    if not (decoder.devices and "device" in node):
-        return array
-    with options(device=node["device"]):
-        return to_device(array)
-
-
-def _write_cells(array: np.ndarray, position: TreePosition) -> Parts:
-    values = array.ravel().tolist()
-    widest = _largest_cell_bytes(values)
-    name = array.dtype.str if array.dtype.itemsize <= widest else f"<U{widest // 4}"
-    position.encoder.text_bytes.append(_total_cell_bytes(len(values), np.dtype(name)))
-    return {"dtype": name, "shape": list(array.shape), "values": position.items(values)}
-
-
-def _read_cells(node: Parts, decoder: Decoder) -> np.ndarray:
-    values, shape = decoder.items(node["values"]), _shape(node["shape"])
-    if not all(map(_is_cell, values)):
-        raise ValueError("cells with something else than text and numbers")
-    dtype = _cell_dtype(node["dtype"], values)
-    decoder.budget.take(_total_cell_bytes(len(values), dtype))
-    cells = np.empty(len(values), dtype=object)
-    cells[:] = values
-    return cells.astype(dtype).reshape(shape)
-
-
-def _cell_dtype(name: Any, values: list[Any]) -> np.dtype:
-    """Return the type of cells: text that is no wider than needed, or objects."""
-    if name == "|O":
-        return np.dtype(object)
-    digits = name[2:] if isinstance(name, str) and name[:2] in ("<U", ">U") else ""
-    is_text = all(isinstance(value, str) for value in values)
-    if not (digits.isascii() and digits.isdecimal() and len(digits) < 10 and is_text):
-        raise ValueError(f"dtype {name!r}")
-    if 4 * int(digits) > _largest_cell_bytes(values):
-        raise ValueError(f"dtype {name!r} is wider than its cells")
-    return np.dtype(name)
-
-
-def _is_cell(value: Any) -> bool:
-    if type(value) is int:
-        return value.bit_length() < 64
-    return value is None or isinstance(value, (str, bool, float, np.generic))
-
-
-def _shape(node: Node) -> tuple[int, ...]:
-    if not isinstance(node, list) or not all(type(n) is int and n >= 0 for n in node):
-        raise ValueError(f"{node!r} is no shape")
-    return tuple(node)
-
-
-def _total_cell_bytes(n: int, dtype: np.dtype) -> int:
-    """Bytes that n cells take, as objects and in their type at the same time."""
-    return n * (dtype.itemsize + np.dtype(object).itemsize)
-
-
-def _largest_cell_bytes(values: list[Any]) -> int:
-    """Bytes that a cell may take: a small file must not become a huge array."""
-    texts = [text for text in values if isinstance(text, str)]
-    return 4 * max([MAX_UNUSED, *map(len, texts)])
-
-
-def _are_matrices(value: Any) -> bool:
-    """Whether this is an array of matrices of numbers, all of one type."""
-    if not isinstance(value, np.ndarray) or value.dtype != object or value.ndim != 1:
-        return False
-    cells = value.tolist()
-    are_number_arrays = all(_is_number_array(cell) and cell.ndim == 2 for cell in cells)
-    return are_number_arrays and len({cell.dtype for cell in cells}) == 1
-
-
-def _write_matrices(array: np.ndarray, position: TreePosition) -> Parts:
-    """Write all numbers as one tensor: a model may hold thousands of series."""
-    shapes = np.array([cell.shape for cell in array], dtype=np.int64)
-    numbers = np.concatenate([cell.ravel() for cell in array])
-    return position.children({"shapes": shapes, "numbers": numbers})
-
-
-def _read_matrices(node: Parts, decoder: Decoder) -> np.ndarray:
-    shapes, numbers = (decoder.decode(node[name]) for name in ("shapes", "numbers"))
-    are_arrays = isinstance(shapes, np.ndarray) and isinstance(numbers, np.ndarray)
-    if not (
-        are_arrays and shapes.ndim == 2 and shapes.shape[1] == 2 and numbers.ndim == 1
-    ):
-        raise ValueError("matrices must have shapes and numbers")
-    if shapes.dtype.kind != "i" or (shapes < 0).any() or (shapes > 2**31).any():
-        raise ValueError("matrices with shapes that are none")
-    decoder.budget.take(256 * len(shapes))
-    ends = np.cumsum(shapes[:, 0] * shapes[:, 1])
-    if (ends[-1] if len(ends) else 0) != len(numbers) or (ends < 0).any():
-        raise ValueError("matrices with more or fewer numbers than their shapes have")
-    matrices = np.empty(len(shapes), dtype=object)
-    blocks = np.split(numbers, ends[:-1])
-    for i, (block, shape) in enumerate(zip(blocks, shapes, strict=True)):
-        matrices[i] = block.reshape(shape)
-    return matrices
-
-
-def _are_records(value: Any) -> bool:
-    """Whether this is an array of records, such as graphs."""
-    if not isinstance(value, np.ndarray) or value.dtype != object or value.ndim != 1:
-        return False
-    return len(value) > 0 and all(map(is_record, value))
-
-
-def _read_records(node: Parts, decoder: Decoder) -> np.ndarray:
-    records = decoder.items(node["items"])
-    if not records or not all(map(is_record, records)):
-        raise ValueError("records with something else among them")
-    array = np.empty(len(records), dtype=object)
-    for i, record in enumerate(records):
-        array[i] = record
-    return array
-
-
-def _write_csr(matrix: Any, position: TreePosition) -> Parts:
-    csr = matrix.tocsr()
-    nodes = position.children({name: getattr(csr, name) for name in CSR_PARTS})
-    return {"shape": list(csr.shape), **nodes}
-
-
-def _read_csr(node: Parts, decoder: Decoder) -> sparse.csr_array:
-    arrays = tuple(decoder.decode(node[name]) for name in CSR_PARTS)
-    shape = _shape(node["shape"])
-    _check_csr(shape, *arrays)
-    return sparse.csr_array(arrays, shape=shape)
-
-
-def _check_csr(shape: tuple[int, ...], data: Any, indices: Any, starts: Any) -> None:
-    """Check all indices, which SciPy does not: its products would write there."""
-    are_arrays = isinstance(data, np.ndarray) and data.ndim == 1 and len(shape) == 2
-    if not (are_arrays and _are_indices(indices) and _are_indices(starts)):
-        raise ValueError("a sparse matrix must have a shape and three arrays")
-    ends = np.append(starts, len(indices))
-    is_sorted = (
-        len(starts) == shape[0] + 1 and ends[0] == 0 and (np.diff(ends) >= 0).all()
-    )
-    is_inside = (indices >= 0).all() and (indices < shape[1]).all()
-    if not (is_sorted and is_inside and starts[-1] == len(indices) == len(data)):
-        raise ValueError("a sparse matrix with entries outside of it")
-
-
-def _are_indices(array: Any) -> bool:
-    return isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind == "i"
-
-
-def _is_default_generator(value: Any) -> bool:
-    """Accept PCG64 only, of which every state is valid."""
-    is_generator = isinstance(value, np.random.Generator)
-    return is_generator and type(value.bit_generator) is np.random.PCG64
-
-
-def _write_generator(value: np.random.Generator, position: TreePosition) -> Parts:
-    return {"state": position.child("state", value.bit_generator.state)}
-
-
-def _read_generator(node: Parts, decoder: Decoder) -> np.random.Generator:
+def _read_generator(decoder: Decoder, state: Node) -> np.random.Generator:
     bits = np.random.PCG64()
-    bits.state = decoder.decode(node["state"])
+    bits.state = decoder.decode(state)
     return np.random.Generator(bits)
 
 
-def _write_random_state(value: np.random.RandomState, position: TreePosition) -> Parts:
-    return {"state": position.child("state", value.get_state())}
-
-
-def _read_random_state(node: Parts, decoder: Decoder) -> np.random.RandomState:
-    state = decoder.decode(node["state"])
+def _read_random_state(decoder: Decoder, node: Node) -> np.random.RandomState:
+    state = decoder.decode(node)
     # NumPy does not check these, and would read past the end of its own state
     if len(state[1]) != MT_WORDS or not 0 <= state[2] <= MT_WORDS:
         raise ValueError("random state out of range")
@@ -288,80 +371,106 @@ def _read_random_state(node: Parts, decoder: Decoder) -> np.random.RandomState:
     return random
 
 
-def _is_number_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and _is_plain(value.dtype)
+def _read_array(decoder: Decoder, name: Node, turned: Node, *stated: Node) -> Any:
+    array = decoder.tensor(name)
+    _read_dtype(decoder, array.dtype.name)
+    for (fact, value), stated_value in zip(_facts(array).items(), stated, strict=True):
+        if stated_value != value:
+            raise ValueError(f"{fact} is {value}, not {stated_value}")
+    if type(turned) is not bool:
+        raise ValueError("turned must be true or false")
+    return array.T if turned else array
 
 
-def _is_cell_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind in "UO"
+def _read_tensor(decoder: Decoder, device: Node, array: Node) -> Any:
+    if not decoder.devices:
+        raise ValueError("a model has no tensors of torch")
+    with options(device=device):
+        return to_device(decoder.decode(array))
 
 
-VALUES = (
-    Codec(None, _exactly(type(None), bool, int), lambda value, _: value),
-    Codec(None, _instance(str), lambda value, _: str(value)),
-    Codec(None, _is_finite_float, lambda value, _: value),
-    Codec(
-        "float",
-        _exactly(float),
-        lambda value, _: {"value": repr(value)},
-        _read_float,
-        ("value",),
-    ),
-    Codec(None, _exactly(list), lambda value, position: position.items(value)),
-    Codec(
-        "tuple",
-        _exactly(tuple),
-        lambda value, position: {"items": position.items(value)},
-        lambda node, decoder: tuple(decoder.items(node["items"])),
-        ("items",),
-    ),
-    Codec("dict", _exactly(dict), _write_dict, _read_dict, ("keys", "values")),
-    Codec(
-        "scalar",
-        lambda value: isinstance(value, np.generic) and _is_plain(value.dtype),
-        _write_scalar,
-        _read_scalar,
-        ("dtype", "value"),
-    ),
-    Codec("array", _is_number_array, _write_array, _read_array, ARRAY_PARTS),
-    Codec("array", is_torch, _write_tensor),
-    Codec(
-        "matrices",
-        _are_matrices,
-        _write_matrices,
-        _read_matrices,
-        ("shapes", "numbers"),
-    ),
-    Codec(
-        "records",
-        _are_records,
-        lambda value, position: {"items": position.items(value)},
-        _read_records,
-        ("items",),
-    ),
-    Codec(
-        "cells", _is_cell_array, _write_cells, _read_cells, ("dtype", "shape", "values")
-    ),
-    Codec("csr", sparse.issparse, _write_csr, _read_csr, ("shape", *CSR_PARTS)),
-    Codec(
-        "dtype",
-        lambda value: isinstance(value, np.dtype) and _is_plain(value),
-        lambda value, _: {"name": value.name},
-        lambda node, _: _plain_dtype(node["name"]),
-        ("name",),
-    ),
-    Codec(
-        "generator",
-        _is_default_generator,
-        _write_generator,
-        _read_generator,
-        ("state",),
-    ),
-    Codec(
-        "random state",
-        _exactly(np.random.RandomState),
-        _write_random_state,
-        _read_random_state,
-        ("state",),
-    ),
-)
+def _read_csr(decoder: Decoder, shape: Node, *nodes: Node) -> sparse.csr_array:
+    arrays = tuple(map(decoder.decode, nodes))
+    if not all(isinstance(array, np.ndarray) for array in arrays):
+        raise ValueError("a sparse matrix must have a shape and three arrays")
+    decoder.budget.take(sum(array.nbytes for array in arrays))  # SciPy may copy them
+    matrix = sparse.csr_array(arrays, shape=_read_shape(shape))
+    matrix.check_format(full_check=True)  # products would write where indices point
+    if (np.diff(matrix.indptr) < 0).any():  # SciPy does not see that of empty ones
+        raise ValueError("a sparse matrix with rows that end before they begin")
+    return matrix
+
+
+def _read_shape(node: Node) -> tuple[int, ...]:
+    if not isinstance(node, list) or not all(type(n) is int and n >= 0 for n in node):
+        raise ValueError(f"{node!r} is no shape")
+    return tuple(node)
+
+
+def _read_cells(decoder: Decoder, name: Node, shape: Node, nodes: Node) -> np.ndarray:
+    values = decoder.items(nodes)
+    if not all(map(_is_cell, values)):
+        raise ValueError("cells with something else than text and numbers")
+    match = re.fullmatch("[<>]U([0-9]{1,9})", name)
+    if name != "|O" and not (match and all(isinstance(v, str) for v in values)):
+        raise ValueError(f"dtype {name!r}")
+    if match and 4 * int(match[1]) > _widest_cell(values):
+        raise ValueError(f"dtype {name!r} is wider than its cells")
+    decoder.budget.take(_cell_bytes(len(values), np.dtype(name)))
+    return _object_array(values).astype(name).reshape(_read_shape(shape))
+
+
+def _is_cell(value: Any) -> bool:
+    if type(value) is int:
+        return value.bit_length() < 64
+    return value is None or isinstance(value, (str, bool, float, np.generic))
+
+
+def _object_array(values: list[Any]) -> np.ndarray:
+    array = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):
+        array[i] = value
+    return array
+
+
+def _read_matrices(decoder: Decoder, *nodes: Node) -> np.ndarray:
+    shapes, numbers = map(decoder.decode, nodes)
+    are_arrays = isinstance(shapes, np.ndarray) and isinstance(numbers, np.ndarray)
+    if not (are_arrays and shapes.shape[1:] == (2,) and numbers.ndim == 1):
+        raise ValueError("matrices must have shapes and numbers")
+    if shapes.dtype.kind != "i" or (shapes < 0).any() or (shapes > 2**31).any():
+        raise ValueError("matrices with shapes that are none")
+    decoder.budget.take(MATRIX_BYTES * len(shapes))
+    ends = np.cumsum(shapes[:, 0] * shapes[:, 1])
+    if (ends[-1] if len(ends) else 0) != len(numbers) or (ends < 0).any():
+        raise ValueError("matrices with more or fewer numbers than their shapes have")
+    blocks = np.split(numbers, ends[:-1])
+    matrices = [b.reshape(shape) for b, shape in zip(blocks, shapes, strict=True)]
+    return _object_array(matrices)
+
+
+def _read_records(decoder: Decoder, nodes: Node) -> np.ndarray:
+    records = decoder.items(nodes)
+    if not records or not all(map(is_record, records)):
+        raise ValueError("records with something else among them")
+    return _object_array(records)
+
+
+#: tag -> the function that reads such values, and the names of their parts
+READERS: dict[str, tuple[Any, ...]] = {
+    "array": (_read_array, "tensor", "turned", "dtype", "shape", "finite"),
+    "cells": (_read_cells, "dtype", "shape", "values"),
+    "csr": (_read_csr, "shape", "data", "indices", "indptr"),
+    "dict": (_read_dict, "keys", "values"),
+    "dtype": (_read_dtype, "name"),
+    "estimator": (_read_estimator, "class", "params", "state"),
+    "float": (_read_float, "value"),
+    "generator": (_read_generator, "state"),
+    "matrices": (_read_matrices, "shapes", "numbers"),
+    "random state": (_read_random_state, "state"),
+    "record": (_read_record, "class", "fields"),
+    "records": (_read_records, "items"),
+    "scalar": (_read_scalar, "dtype", "value"),
+    "torch": (_read_tensor, "device", "array"),
+    "tuple": (_read_tuple, "items"),
+}
