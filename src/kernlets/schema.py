@@ -101,8 +101,9 @@ def check(value: Any, checked_sizes: dict[int, Sizes] | None = None) -> Sizes:
     sizes = Sizes(value, checked_sizes)
     class_name, declared = type(value).__name__, declared_of(type(value))
     values = attributes(value)
-    for name in values.keys() - declared.keys():
-        raise Misfit(f"{class_name} has no attribute {name!r}")
+    for name in values:
+        if name not in declared:
+            raise Misfit(f"{class_name} has no attribute {name!r}")
     required = {name for name, field in declared.items() if not field.optional}
     set_by_fit = required - {*getattr(value, "_early", ())}
     sizes.fitted = not required or bool(set_by_fit & values.keys())

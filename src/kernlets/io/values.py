@@ -63,6 +63,7 @@ class Encoder:
     def __init__(self, devices: bool) -> None:
         self.devices = devices  # whether to store the devices of torch tensors
         self.tensors: dict[str, np.ndarray] = {}
+        self.names: dict[int, str] = {}  # of these arrays, by their ids
         self.text_bytes = 0  # memory of the arrays of text
         self.checked_sizes: dict[int, Any] = {}  # see `schema.check`
 
@@ -150,11 +151,12 @@ class Encoder:
         """Store the memory order too: products round differently in the other one."""
         is_transposed = array.flags.f_contiguous and not array.flags.c_contiguous
         plain = np.asarray(array.T if is_transposed else array, order="C")
-        names = [name for name, stored in self.tensors.items() if stored is plain]
-        name = names[0] if names else path or "value"
-        while not names and name in self.tensors:
-            name += "'"
-        self.tensors[name] = plain  # once, even if it occurs repeatedly
+        if id(plain) not in self.names:  # stored once, even if it occurs repeatedly
+            name = path or "value"
+            while name in self.tensors:
+                name += "'"
+            self.names[id(plain)], self.tensors[name] = name, plain
+        name = self.names[id(plain)]
         return {"@": "array", "tensor": name, "turned": is_transposed, **_facts(plain)}
 
 
