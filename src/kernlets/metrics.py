@@ -1,28 +1,32 @@
 """Measures of maps and dictionaries.
 
-The error of a feature map is here: how well it approximates its kernel. Whether a
-dictionary contains that of another is in `matching`. Errors of learned dictionaries are
+`kernel_error` tells how well a feature map approximates its kernel, `recovery` whether
+a dictionary contains the atoms of another one. Errors of learned dictionaries are
 methods of the learners.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
-from .contracts import Array, Kernel
-from .kernels import resolve
-from .matching import (
-    Match,
-    Recovery,
-    code_correlation,
-    match_atoms,
-    recovery,
-    stability,
+from .contracts import Array, Dictionary, Kernel
+from .dictionaries import ExplicitDictionary, KernelDictionary
+from .kernels import Precomputed, resolve
+from .numerics.arrays import (
+    as_like,
+    diagonal,
+    double,
+    index_like,
+    is_array,
+    row_norms,
+    to_numpy,
 )
-from .numerics.arrays import double, index_like, is_array, row_norms, to_numpy
 from .numerics.random import generator
 
 __all__ = [
@@ -201,3 +205,281 @@ def _kernel_of(virtual: Any, X: Array, kernel: Kernel | str | None) -> Kernel:
             "kernel=None: pass the kernel that the virtual samples approximate"
         )
     return virtual.kernel_
+
+
+# -------------------------------------------------- atoms of two dictionaries, matched
+
+
+@dataclass(frozen=True)
+class Match:
+    """Pairs of atoms of two dictionaries, each atom in at most one pair.
+
+    Parameters
+    ----------
+    first, second : array (min(m₁, m₂),)
+        Numbers of the atoms of both dictionaries, pair by pair.
+    cosines : array (min(m₁, m₂),)
+        Cosine of the angle between the two atoms of a pair, with its sign.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import metrics
+    >>> metrics.Match.of(np.array([[0.1, -0.9], [0.8, 0.7]])).cosines.tolist()
+    [-0.9, 0.8]
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    cosines: np.ndarray
+
+    @classmethod
+    def of(cls, cosines: Any) -> Match:  # (m₁, m₂)
+        """The pairs with the largest sum of |cosines|, given all cosines."""
+        cosines = np.asarray(cosines)
+        first, second = linear_sum_assignment(-np.abs(cosines))
+        return cls(first, second, cosines[first, second])
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """How much of a true dictionary was found.
+
+    Parameters
+    ----------
+    share : float
+        Part of the true atoms whose partner has at least the cosine asked for.
+    cosine : float
+        Mean |cosine| of all true atoms with their partners; 0 for those without one.
+    correlation : float or None
+        Mean |correlation| of true and found codes, see `code_correlation`.
+    match : Match
+        The pairs of atoms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import metrics
+    >>> metrics.recovery(np.eye(3), -np.eye(3)[[2, 0]]).share
+    0.6666666666666666
+    """
+
+    share: float
+    cosine: float
+    correlation: float | None
+    match: Match
+
+
+def match_atoms(first: Any, second: Any, between: Any = None) -> Match:
+    """The best one-to-one pairs of the atoms of two dictionaries, up to sign.
+
+    They maximise Σ|cos(dⱼ, d'ₖ)|. Angles are those of the space of the atoms: that of
+    kernel dictionaries is the feature space, by A K(Z, Z') A'ᵀ.
+
+    Parameters
+    ----------
+    first, second : array (m, p), Dictionary or fitted learner
+        Atoms of any length. Kernel dictionaries must have the same kernel.
+    between : array (n, n'), optional
+        K(Z, Z') between the anchors of two kernel dictionaries, if it cannot be
+        computed from them: with a precomputed kernel an anchor is only a number.
+
+    Returns
+    -------
+    Match
+        Numbers of the atoms, pair by pair, and their cosines. If only the cosines are
+        known, use ``Match.of(cosines)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import metrics
+    >>> atoms = np.array([[1.0, 0.0], [0.6, 0.8]])
+    >>> match = metrics.match_atoms(atoms, -2 * atoms[::-1])
+    >>> match.second.tolist(), match.cosines.round(6).tolist()
+    ([1, 0], [-1.0, -1.0])
+    """
+    return Match.of(_cosines(_as_dictionary(first), _as_dictionary(second), between))
+
+
+def recovery(
+    true: Any,
+    found: Any,
+    threshold: float = 0.99,
+    codes: tuple[Any, Any] | None = None,
+    between: Any = None,
+) -> Recovery:
+    """How much of a true dictionary another one contains.
+
+    Parameters
+    ----------
+    true, found : array (m, p), Dictionary or fitted learner
+        As in `match_atoms`.
+    threshold : float
+        An atom counts as found if its |cosine| with its partner is at least this.
+    codes : tuple of two arrays (n, m), optional
+        True and found codes of the same samples, best those of unseen ones.
+    between : array (n, n'), optional
+        As in `match_atoms`.
+
+    Returns
+    -------
+    Recovery
+        Share of the atoms found, mean cosine, and mean correlation of the codes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import KSVD, OMP, metrics
+    >>> rng = np.random.default_rng(0)
+    >>> atoms = rng.standard_normal((12, 20))
+    >>> codes = rng.random((1000, 12)) * (rng.random((1000, 12)) < 0.1)
+    >>> coder = OMP(2, positive=True)
+    >>> learner = KSVD(12, coder=coder, max_iter=50, random_state=0)
+    >>> metrics.recovery(atoms, learner.fit(codes @ atoms)).share
+    1.0
+    """
+    if not 0 < threshold <= 1:
+        raise ValueError(f"threshold={threshold!r} must be a cosine above 0, at most 1")
+    match = match_atoms(true, found, between)
+    abs_cosines, n = np.abs(match.cosines), _as_dictionary(true).n_atoms
+    share = float((abs_cosines >= threshold * (1 - 1e-12)).sum() / n)
+    correlation = None if codes is None else code_correlation(*codes)
+    return Recovery(share, float(abs_cosines.sum() / n), correlation, match)
+
+
+def code_correlation(true: Any, found: Any) -> float:
+    """Mean |correlation| of true and found codes, after the best one-to-one matching.
+
+    Parameters
+    ----------
+    true, found : array (n, m), dense or sparse
+        Codes of the same samples; the numbers of atoms may differ.
+
+    Returns
+    -------
+    float
+        The mean over the true atoms whose codes are not constant; 0 counts for one
+        without a partner.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import metrics
+    >>> codes = np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]])
+    >>> round(metrics.code_correlation(codes, -5 * codes[:, ::-1]), 6)
+    1.0
+    """
+    true, found = (_standardize_codes(codes) for codes in (true, found))
+    if len(true) != len(found):
+        raise ValueError(
+            f"codes of {len(true)} and of {len(found)} samples: pass codes of the same "
+            "samples"
+        )
+    is_varying = true.any(axis=0)
+    if not is_varying.any():
+        raise ValueError("true codes are constant: pass more samples")
+    match = Match.of(true[:, is_varying].T @ found)
+    return float(np.abs(match.cosines).sum() / is_varying.sum())
+
+
+def stability(dictionaries: Sequence[Any]) -> float:
+    """Mean |cosine| of matched atoms over all pairs of dictionaries.
+
+    Parameters
+    ----------
+    dictionaries : sequence
+        Two or more, as in `match_atoms`, e.g. learners fitted with different seeds.
+
+    Returns
+    -------
+    float
+        1 if all have the same atoms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import metrics
+    >>> metrics.stability([np.eye(3), np.eye(3)[::-1], -np.eye(3)])
+    1.0
+    """
+    if len(dictionaries) < 2:
+        raise ValueError("dictionaries must be two or more, to be compared")
+    pairs = combinations(dictionaries, 2)
+    return float(np.mean([np.abs(match_atoms(*pair).cosines).mean() for pair in pairs]))
+
+
+def _as_dictionary(atoms: Any) -> Dictionary:
+    atoms = getattr(atoms, "dictionary_", atoms)
+    if isinstance(atoms, Dictionary):
+        return atoms
+    return ExplicitDictionary(atoms if is_array(atoms) else np.asarray(atoms))
+
+
+def _cosines(
+    first: Dictionary, second: Dictionary, between: Any = None
+) -> np.ndarray:  # (m₁, m₂)
+    """Inner products of the atoms over their lengths, in float64."""
+    lengths = [np.sqrt(to_numpy(double(diagonal(d.gram())))) for d in (first, second)]
+    divisors = [np.where(length > 0, length, 1.0) for length in lengths]
+    if between is None:
+        products = to_numpy(double(_inner_products(first, second)))
+    else:
+        products = _products_through(first, second, between)
+    return products / divisors[0][:, None] / divisors[1]
+
+
+def _inner_products(first: Dictionary, second: Dictionary) -> Array:  # (m₁, m₂)
+    if isinstance(first, ExplicitDictionary) and isinstance(second, ExplicitDictionary):
+        return first.atoms @ as_like(second.atoms, first.atoms).T
+    if isinstance(first, KernelDictionary) and isinstance(second, KernelDictionary):
+        return _products_in_feature_space(first, second)
+    raise TypeError(
+        f"atoms of {type(first).__name__} and {type(second).__name__} are not in one "
+        "space: pass two dictionaries of a kind, or use Match.of(cosines)"
+    )
+
+
+def _products_through(first: Any, second: Any, between: Any) -> np.ndarray:  # (m₁, m₂)
+    """A K(Z, Z') A'ᵀ, where the user passes K(Z, Z') as `between`."""
+    for d in (first, second):
+        if not isinstance(d, KernelDictionary):
+            raise TypeError(
+                "between is for two kernel dictionaries, but one is of "
+                f"{type(d).__name__}: leave it out"
+            )
+    A, A2 = (to_numpy(double(d.coefs)) for d in (first, second))
+    K = to_numpy(between) if is_array(between) else np.asarray(between)
+    if K.shape != (A.shape[1], A2.shape[1]):
+        raise ValueError(
+            f"between has the shape {K.shape}, but the dictionaries have "
+            f"{A.shape[1]} and {A2.shape[1]} anchors: pass K(Z, Z')"
+        )
+    return A @ K.astype(np.float64) @ A2.T
+
+
+def _products_in_feature_space(
+    first: KernelDictionary, second: KernelDictionary
+) -> Array:  # (m₁, m₂)
+    if repr(first.kernel) != repr(second.kernel):
+        raise ValueError(
+            f"kernels differ, {first.kernel!r} and {second.kernel!r}: atoms can be "
+            "compared in one feature space only"
+        )
+    if isinstance(first.kernel, Precomputed):
+        raise ValueError(
+            "kernel is precomputed, and K between the anchors of both dictionaries is "
+            "not known: pass it as between, or use Match.of(cosines)"
+        )
+    return (as_like(second.coefs, first.coefs) @ first.correlate(second.anchors)).T
+
+
+def _standardize_codes(codes: Any) -> np.ndarray:  # (n, m)
+    """Columns of mean 0 and length 1, or 0 where they are constant."""
+    codes = codes.toarray() if hasattr(codes, "toarray") else codes
+    codes = to_numpy(codes) if is_array(codes) else np.asarray(codes)
+    codes = codes.astype(np.float64)
+    codes -= codes.mean(axis=0)
+    lengths = np.linalg.norm(codes, axis=0)
+    rounding = 1e-12 * np.sqrt(len(codes)) * np.abs(codes).max(initial=0)
+    return np.where(lengths > rounding, codes / np.maximum(lengths, 1e-300), 0)

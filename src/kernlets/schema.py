@@ -13,9 +13,9 @@ Letters are sizes. A letter stands for the same size everywhere in one object, a
 `Part` says which sizes an object shares with another one inside it. What kinds and
 shapes cannot say stands in `_conditions`: a sentence, and a function that tells whether
 it is true of an object. Both tables are inherited. An object has all that is declared,
-or none of it before a fit, except what `_early` names. `check` holds an object to that:
-compiled loops do not look where their arrays end, so that what comes from a file has
-to be right before.
+or none of it before a fit, except what `_early` names. `check` refuses any other
+object: compiled loops read and write without checking bounds, so that shapes and
+indices from a file must be right before.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Field(ABC):
     """One kind of values."""
 
     optional = False  # whether a fitted object may be without it
-    waits = False  # whether it is checked when the sizes are known
+    checked_last = False  # because it needs sizes that other attributes have
 
     @abstractmethod
     def check(self, value: Any, sizes: Sizes) -> None:
@@ -110,7 +110,7 @@ def check(value: Any, checked_sizes: dict[int, Sizes] | None = None) -> Sizes:
     for name in sorted(required - values.keys()) if sizes.fitted else ():
         raise Misfit(f"{class_name} lacks {name!r}")
     present = [name for name in declared if name in values]
-    for name in sorted(present, key=lambda name: declared[name].waits):
+    for name in sorted(present, key=lambda name: declared[name].checked_last):
         try:
             declared[name].check(values[name], sizes)
         except Misfit as error:
@@ -334,7 +334,7 @@ class Indices(_Array):
     ) -> None:
         super().__init__(*dimensions)
         self.below, self.least, self.like = below, least, like
-        self.waits = isinstance(below, str)
+        self.checked_last = isinstance(below, str)
 
     def _check_entries(self, entries: np.ndarray, sizes: Sizes) -> None:
         if self.like not in (None, entries.dtype.name):
@@ -454,7 +454,7 @@ class Many(Field):
     """A list of values of one kind."""
 
     def __init__(self, item: Field, count: Dimension) -> None:
-        self.item, self.count, self.waits = item, count, item.waits
+        self.item, self.count, self.checked_last = item, count, item.checked_last
 
     def check(self, value: Any, sizes: Sizes) -> None:
         if not isinstance(value, (list, tuple)):
@@ -472,7 +472,7 @@ class Either(Field):
     """One of several kinds, the first that fits."""
 
     def __init__(self, *kinds: Field) -> None:
-        self.kinds, self.waits = kinds, any(kind.waits for kind in kinds)
+        self.kinds, self.checked_last = kinds, any(kind.checked_last for kind in kinds)
 
     def check(self, value: Any, sizes: Sizes) -> None:
         problems, initial_sizes = [], dict(sizes)

@@ -122,7 +122,7 @@ def fitting(value: Any, like: Any, free: str = "") -> Any:
     """Return a value from a checkpoint, or refuse it if it has other sizes than `like`.
 
     Arrays must have the shape and type of `like`. Objects must meet their declarations
-    (see `fields`) and have the sizes of `like`, but for the letters in `free`.
+    (see `schema`) and have the sizes of `like`, but for the letters in `free`.
     """
     if is_array(like):
         facts = like.shape, like.dtype

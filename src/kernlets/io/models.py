@@ -31,7 +31,7 @@ from ..contracts import Dictionary
 from ..numerics.text import printable
 from .atomic_write import atomic_write
 from .limits import MemoryBudget, check_outline, parse_json
-from .values import Decoder, Encoder, PersistenceError, UnknownClassError
+from .values import Decoder, Encoder, PersistenceError
 
 FORMAT_VERSION = 1
 BLANK = "0" * 64
@@ -289,8 +289,6 @@ def unpack(path: str | Path, data: bytes, kind: Kind) -> tuple[Any, dict[str, st
         if not isinstance(value, kind.holds):
             raise TypeError(f"it holds a {type(value).__name__}")
         return value, metadata
-    except UnknownClassError as error:
-        raise kind.error(path, error) from None
     except Exception as error:  # a file made by hand can be wrong in any way
         is_plain = isinstance(error, ValueError)
         reason = f"{error}" if is_plain else f"{type(error).__name__}: {error}"

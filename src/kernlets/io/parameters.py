@@ -20,6 +20,8 @@ from ..schema import LARGEST
 #: Parameters of a session, not of a model: not stored, and None in every file.
 SESSION_ONLY = ("callback", "memory")
 MAX_JOBS = 256
+#: Kinds of parameters that may be True or False; else loops would be compiled anew.
+BOOLEAN = ("boolean", "verbose", "no_validation", bool, object)
 #: Constraints of the class of scikit-learn that has none itself.
 FEATURE_UNION = {
     "transformer_list": [list],
@@ -55,16 +57,12 @@ def check_parameters(cls: type, params: dict[str, Any]) -> None:
             raise ValueError(f"{owner}.{name} must be None in a file")
     validate_parameter_constraints(constraints, params, caller_name=owner)
     for name, value in params.items():
-        if type(value) is bool and not _takes_bool(constraints.get(name, ())):
+        kinds = constraints.get(name, ())
+        is_boolean = isinstance(kinds, str) or any(kind in BOOLEAN for kind in kinds)
+        if type(value) is bool and not is_boolean:
             raise ValueError(f"{owner}.{name} is {value}, it must not be a bool")
         if not _is_harmless(name, value):
             raise ValueError(f"{owner}.{name} is not what it must be in a file")
-
-
-def _takes_bool(kinds: list[Any] | str) -> bool:
-    """Whether booleans are allowed; loops would be compiled anew for them."""
-    boolean_kinds = ("boolean", "verbose", "no_validation", bool, object)
-    return isinstance(kinds, str) or any(kind in boolean_kinds for kind in kinds)
 
 
 def _is_harmless(name: str, value: Any) -> bool:

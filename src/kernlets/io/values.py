@@ -6,8 +6,8 @@ table `READERS` names.
 
 Objects are of the closed list of classes (`registry.storable`). To read one, a listed
 class is called with the stored parameters, these are checked, the fitted attributes
-that the class declares are set, and the whole is checked (`schema.check`): no file can
-name another class, reach a function, or make an object that `fit` could not.
+that the class declares are set, and `schema.check` checks the whole object: no file
+can name another class, reach a function, or make an object that `fit` could not.
 """
 
 from __future__ import annotations
@@ -51,10 +51,6 @@ class PersistenceError(TypeError):
             f"{path or 'model'}: {problem}; use joblib.dump for models with functions "
             "or classes of your own"
         )
-
-
-class UnknownClassError(ValueError):
-    """A file names a class that is not in the list."""
 
 
 class Encoder:
@@ -258,8 +254,6 @@ class Decoder:
 
     def children(self, nodes: Parts) -> dict[str, Any]:
         """Return the values of named parts."""
-        if not isinstance(nodes, dict):
-            raise ValueError("named parts are missing")
         return {name: self.decode(node) for name, node in nodes.items()}
 
     def items(self, node: Node) -> list[Any]:
@@ -285,9 +279,9 @@ class Decoder:
 def _class_named(name: Any) -> type:
     cls = storable().get(name) if isinstance(name, str) else None
     if cls is None:
-        raise UnknownClassError(
-            f"names the unknown class {name!r}: upgrade kernlets if the file comes "
-            "from a later version"
+        raise ValueError(
+            f"it names the unknown class {name!r:.80}: upgrade kernlets if the file "
+            "comes from a later version"
         )
     return cls
 
