@@ -37,12 +37,12 @@ from .kernels import RationalQuadratic as RationalQuadratic
 from .kernels import Shifted as Shifted
 from .kernels import Sigmoid as Sigmoid
 from .kernels import Squared as Squared
-from .kernels.additive import AdditiveChi2 as AdditiveChi2
+from .kernels.histogram import AdditiveChi2 as AdditiveChi2
 from .kernels.bags import MeanEmbedding as MeanEmbedding
-from .kernels.graph_kernels import ShortestPath as ShortestPath
-from .kernels.graph_kernels import WeisfeilerLehman as WeisfeilerLehman
-from .kernels.local_alignment import LocalAlignment as LocalAlignment
-from .kernels.pyramid import PyramidMatch as PyramidMatch
+from .kernels.graphs import ShortestPath as ShortestPath
+from .kernels.graphs import WeisfeilerLehman as WeisfeilerLehman
+from .kernels.strings import LocalAlignment as LocalAlignment
+from .kernels.bags import PyramidMatch as PyramidMatch
 from .kernels.series import CrossCorrelation as CrossCorrelation
 from .kernels.series import DTW as DTW
 from .kernels.series import GAK as GAK
@@ -54,7 +54,7 @@ from .kernels.spd import Stein as Stein
 from .kernels.strings import Gappy as Gappy
 from .kernels.strings import Mismatch as Mismatch
 from .kernels.strings import Spectrum as Spectrum
-from .kernels.walks import RandomWalk as RandomWalk
+from .kernels.graphs import RandomWalk as RandomWalk
 from .learners import BudgetKernelDL as BudgetKernelDL
 from .learners import Forgetting as Forgetting
 from .learners import KSVD as KSVD

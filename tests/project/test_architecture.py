@@ -40,12 +40,11 @@ ALLOWED |= {
     "metrics": GROUND | {"kernels", "maps", "matching"},
     "matching": GROUND | {"kernels", "dictionaries"},
     "dictionaries": GROUND | {"kernels", "preimage"},
-    "anchored_dictionary": GROUND,
     "coders": GROUND | {"dictionaries"},
-    "updates": GROUND | {"dictionaries", "anchored_dictionary", "coders"},
+    "updates": GROUND | {"dictionaries", "coders"},
     "learners": GROUND
     | {"kernels", "preimage", "dictionaries", "coders", "updates", "io"}
-    | {"clustering", "anchored_dictionary"},
+    | {"clustering"},
     "datasets": GROUND | {"io"},
     "classifiers": GROUND
     | {"kernels", "maps", "dictionaries", "coders", "updates", "learners"}

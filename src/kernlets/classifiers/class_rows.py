@@ -14,7 +14,7 @@ from ..data.load_dask import dask_labels
 from ..data.rows import Blocks, is_blocks, no_blocks_error, select_rows
 from ..data.weights import Weights
 from ..kernels import Precomputed
-from ..kernels.check_samples import check_samples, takes_rows
+from ..kernels.samples import check_samples, takes_rows
 from ..numerics.arrays import index_like, is_dask
 from .labels import check_class_count, check_labels
 

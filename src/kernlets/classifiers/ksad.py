@@ -19,8 +19,8 @@ from ..data.rows import load_values, map_rows
 from ..dictionaries import ExplicitDictionary, KernelDictionary
 from ..io.checkpoint import Checkpoint
 from ..kernels import resolve
-from ..kernels.check_samples import check_samples, describe_input
 from ..kernels.complete import completed_rows
+from ..kernels.samples import check_samples, describe_input
 from ..learners.initial_atoms import start_atoms
 from ..learners.loop import Monitor, iterate
 from ..maps import NystroemMap

@@ -48,9 +48,9 @@ from ..data.weights import (
 )
 from ..io.checkpoint import branches
 from ..kernels import Precomputed, resolve
-from ..kernels.check_samples import check_samples, describe_input, takes_missing
 from ..kernels.complete import completed_rows
-from ..kernels.definite import check_kernel
+from ..kernels.indefinite import check_kernel
+from ..kernels.samples import check_samples, describe_input, takes_missing
 from ..learners import KSVD
 from ..learners.base import DictionaryLearner
 from ..learners.initial_atoms import NonzeroRows

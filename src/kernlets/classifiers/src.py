@@ -24,8 +24,8 @@ from ..data.missing_rows import all_in_memory
 from ..data.rows import map_rows
 from ..dictionaries import KernelDictionary
 from ..kernels import resolve
-from ..kernels.check_samples import check_samples, describe_input
 from ..kernels.complete import completed_rows
+from ..kernels.samples import check_samples, describe_input
 from ..learners.kernel_learner import kernel_matrix
 from ..numerics.arrays import as_like, empty, index_like, namespace, to_numpy
 from ..schema import Declared, Indices, Part

@@ -27,9 +27,9 @@ from ..kernels import (
     RationalQuadratic,
     Sigmoid,
 )
+from ..kernels.base import positive
 from ..kernels.compose import Constant, Product, Sum
-from ..kernels.family import positive
-from ..kernels.radial import Radial
+from ..kernels.distance import Radial
 from ..numerics.arrays import to_numpy
 from .errors import refusal
 from .graph import Value
@@ -72,7 +72,7 @@ def squared_norms(X: Value) -> Value:  # (n, 1)
 
 
 def _squared_distances(X: Value, Z: np.ndarray) -> Value:  # (n, m)
-    """‖x − z‖² from centred rows, as in `kernels.pairs`."""
+    """‖x − z‖² from centred rows, as in `kernels.distance`."""
     centre = Z.mean(axis=0)
     X, Z = X - centre, Z - centre
     norm_sums = squared_norms(X) + np.square(Z).sum(axis=1)

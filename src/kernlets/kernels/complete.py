@@ -24,8 +24,8 @@ from ..data.weights import Weights, are_whole
 from ..numerics.arrays import as_like, index_like, to_numpy
 from ..numerics.convergence import warn_unfinished
 from ..numerics.threads import parallel
+from .distance import RBF
 from .dot import Linear
-from .radial import RBF
 
 MOST_COPIES = 100  # of a row that its weight repeats: more than it has neighbours
 PIECE = 64  # rows that one thread works on

@@ -17,8 +17,8 @@ from ..data.rows import map_rows
 from ..data.weights import Weights
 from ..numerics.arrays import as_float, as_like, broadcast, namespace
 from ..numerics.overwrite import plus, times
-from .family import ElementwiseKernel, finite, no_overflow
-from .user_kernels import floats_like, length
+from .base import ElementwiseKernel, finite, no_overflow
+from .custom import floats_like, length
 
 
 def is_definite(kernel: Kernel) -> bool:

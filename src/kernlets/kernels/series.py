@@ -21,8 +21,8 @@ from ..loops import ops
 from ..loops.ops import Lanes, Series
 from ..numerics.scaling import quiet
 from ..numerics.threads import parallel
-from .family import positive
-from .pairs import squared_distances
+from .base import positive
+from .distance import squared_distances
 from .samples import spread_parts
 from .structured import Structured
 

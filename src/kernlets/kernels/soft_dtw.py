@@ -11,7 +11,7 @@ from ..data.rows import evenly_spaced_rows
 from ..loops import ops
 from ..loops.ops import Lanes, Series
 from ..numerics.scaling import quiet
-from .family import positive
+from .base import positive
 from .series import (
     SOME_SERIES,
     AllAlignments,

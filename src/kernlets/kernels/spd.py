@@ -18,8 +18,8 @@ from ..data.rows import evenly_spaced_rows
 from ..loops import ops
 from ..loops.ops import LANES
 from ..numerics.scaling import power_of_two, quiet
-from .family import positive
-from .pairs import squared_distances
+from .base import positive
+from .distance import squared_distances
 from .structured import Structured
 
 SOME_MATRICES = 100  # number of matrices whose distances set gamma or theta

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..contracts import Array, Kernel
 from ..data.rows import map_rows, take_rows
-from ..kernels.user_kernels import known_by_index
+from ..kernels.custom import known_by_index
 from ..numerics.arrays import (
     as_like,
     double,
@@ -23,7 +23,7 @@ from ..numerics.arrays import (
     row_norms,
     to_numpy,
 )
-from .weighted import draw_rows
+from .samplers import draw_rows
 
 MAX_PILOT = 2048
 MIN_PILOT = 512

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..contracts import Array, Kernel
 from ..data.memory_limits import OverMemory, memory_limit
-from ..kernels.definite import refuse_negative_energy
+from ..kernels.indefinite import refuse_negative_energy
 from ..numerics.arrays import (
     as_like,
     double,

@@ -24,9 +24,9 @@ from ..data.weights import check_weights, repeat_by_weight
 from ..dictionaries import KernelDictionary
 from ..io.checkpoint import Checkpoint, fitting
 from ..kernels import Precomputed, resolve
-from ..kernels.check_samples import check_samples, describe_input, takes_missing
 from ..kernels.complete import completed_rows, filled_over
-from ..kernels.definite import check_kernel
+from ..kernels.indefinite import check_kernel
+from ..kernels.samples import check_samples, describe_input, takes_missing
 from ..loops import ops
 from ..numerics.arrays import diagonal, index_like, namespace, to_numpy
 from ..numerics.convergence import warn_unfinished

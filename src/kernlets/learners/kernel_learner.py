@@ -28,9 +28,9 @@ from ..data.weights import (
 )
 from ..dictionaries import GramDictionary, KernelDictionary
 from ..kernels import Precomputed, resolve
-from ..kernels.check_samples import check_samples, describe_input, takes_rows
 from ..kernels.complete import completed_rows
-from ..kernels.definite import check_matrix, refuse_negative_energy
+from ..kernels.indefinite import check_matrix, refuse_negative_energy
+from ..kernels.samples import check_samples, describe_input, takes_rows
 from ..numerics.arrays import as_like, diagonal, index_like, namespace, to_numpy
 from ..numerics.random import generator
 from ..numerics.text import size_text

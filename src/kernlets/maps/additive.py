@@ -9,7 +9,7 @@ import numpy as np
 from ..base.constraints import AT_LEAST_1
 from ..contracts import Array, Kernel
 from ..kernels import Intersection, resolve
-from ..kernels.additive import AdditiveChi2, harmonic
+from ..kernels.histogram import AdditiveChi2, harmonic
 from ..numerics.arrays import as_like, double, namespace, to_numpy
 from ..schema import Declared, Floats, Part
 from .base import FeatureMap

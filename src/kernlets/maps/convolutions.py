@@ -12,7 +12,7 @@ from ..base.constraints import AT_LEAST_1
 from ..base.estimator import Estimator
 from ..data.rows import apply_to_rows
 from ..data.samples import float_like
-from ..kernels.check_samples import check_samples, describe_input
+from ..kernels.samples import check_samples, describe_input
 from ..kernels.series import GAK
 from ..loops import ops
 from ..loops.ops import Series, Waves

@@ -15,8 +15,8 @@ from ..contracts import Kernel
 from ..data.rows import apply_to_rows
 from ..data.samples import float_like
 from ..kernels import resolve
-from ..kernels.check_samples import check_samples, describe_input
-from ..kernels.counting import Counting
+from ..kernels.samples import check_samples, describe_input
+from ..kernels.structured import Counting
 from ..schema import Declared, Digests, Part, Size
 from ..sklearn_base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 

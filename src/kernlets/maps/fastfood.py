@@ -25,7 +25,7 @@ from ..schema import (
     Part,
 )
 from .base import FeatureMap
-from .frequencies import n_waves, radii, uniform, waves
+from .fourier import n_waves, radii, uniform, waves
 
 MIN_ORDER = 64  # smallest Hadamard matrix with ±1 as gains
 

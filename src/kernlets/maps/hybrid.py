@@ -10,8 +10,7 @@ from ..numerics.arrays import as_like, double, namespace
 from ..numerics.random import generator
 from ..schema import Declared, Either, Floats, Indices, Nothing, Part
 from .base import FeatureMap
-from .fourier import FourierMap
-from .frequencies import SAMPLINGS, Sampling
+from .fourier import SAMPLINGS, FourierMap, Sampling
 from .nystroem import NystroemMap
 
 

@@ -1,12 +1,11 @@
 """`IKAMap`: the leading eigenfunctions of a kernel, in any space of functions.
 
-Basis functions other than kernel functions are in `ika_bases.py`; `refine.py` moves
-filters by gradient descent.
-"""
+`eigenfunctions.py` draws the sample and solves the eigenproblem."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import pi
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -19,22 +18,43 @@ from ..data.rows import evenly_spaced_rows, map_rows
 from ..data.sparse_rows import refuse_sparse
 from ..kernels import Precomputed, resolve
 from ..landmarks import choose
-from ..landmarks.select import count
+from ..landmarks.choose import count
 from ..numerics.arrays import as_like, eps, index_like, is_array, namespace
 from ..numerics.random import generator
+from ..numerics.scaling import check_range, least_energy, quiet
 from ..schema import Conditions, Declared, Either, Floats, Nothing, Whole
 from .base import LandmarkMap
-from .ika_bases import UNITS, draw_waves, switched_at_samples, units
-from .ika_eigenfunctions import (
+from .eigenfunctions import (
     Sample,
     draw_sample,
     gather_sample,
     orthonormal,
     projected_gram,
+    refined_filters,
 )
-from .nystroem_factor import check_definite, choose_rank, trace_error
-from .refine import refined_filters
-from .spectral import all_eigenpairs
+from .fourier import frequencies
+from .spectral import all_eigenpairs, check_definite, choose_rank, trace_error
+
+
+def _relu(s: Array) -> Array:
+    """max(s, 0)."""
+    return s * (s > 0)
+
+
+def _sigmoid(s: Array) -> Array:
+    """1/(1 + exp(−s)), by tanh, which cannot overflow."""
+    return 0.5 + 0.5 * namespace(s).tanh(0.5 * s)
+
+
+def _cosine(s: Array) -> Array:
+    return namespace(s).cos(s)
+
+
+UNITS: dict[str, Callable[[Array], Array]] = {
+    "relu": _relu,
+    "sigmoid": _sigmoid,
+    "cosine": _cosine,
+}
 
 
 class IKAMap(LandmarkMap):
@@ -303,3 +323,47 @@ def _check_basis_values(values: Any, X: Array) -> Array:  # (n, n_functions)
     if not bool(namespace(values).all(namespace(values).isfinite(values))):
         raise ValueError("basis returned NaN or infinity: bound it or scale X")
     return values
+
+
+def units(
+    unit: str,
+    X: Array,  # (n, p)
+    filters: Array,  # (m, p)
+    offsets: Array,  # (m,)
+) -> Array:  # (n, m)
+    """unit(⟨wⱼ, xᵢ⟩ − tⱼ)."""
+    with quiet():  # a product that overflows is still on one side of the offset
+        return UNITS[unit](X @ as_like(filters, X).T - as_like(offsets, X))
+
+
+def switched_at_samples(
+    filters: Array,  # (m, p)
+    sample: Array,  # (S, p)
+    rng: np.random.Generator,
+) -> tuple[Array, Array]:  # (m, p), (m,)
+    """Scale filters so that ⟨w, x⟩ has unit variance, and choose offsets tⱼ.
+
+    Each unit switches on at a random sample of its own.
+    """
+    xp, m = namespace(filters), filters.shape[0]
+    with quiet():
+        projections = sample @ filters.T
+    check_range(projections, "X · filters")
+    std = xp.std(projections, axis=0)
+    is_varying = std > least_energy(projections)
+    factors = 1.0 / xp.where(is_varying, std, xp.ones_like(std))
+    sample_rows = index_like(rng.integers(sample.shape[0], size=m), projections)
+    offsets = projections[sample_rows, index_like(np.arange(m), projections)]
+    return filters * factors[:, None], offsets * factors
+
+
+def draw_waves(
+    kernel: Kernel,
+    m: int,
+    sample: Array,  # (S, p)
+    rng: np.random.Generator,
+) -> tuple[Array, Array]:  # (m, p), (m,)
+    """Frequencies of the kernel's spectral measure, and random phases."""
+    omega = frequencies(kernel, m, sample.shape[1], "plain", rng)
+    phases = rng.uniform(0.0, 2 * pi, m)
+    return as_like(omega, sample), as_like(phases, sample)

@@ -1,8 +1,7 @@
 """`NystroemMap`: virtual samples from a few columns of the kernel matrix.
 
 The choice of landmarks, also from a stream of rows, is in `landmarks/`; the eigenvalue
-solvers are in `spectral.py`.
-"""
+solvers are in `spectral.py`."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from ..base.clipping import clipped
 from ..base.constraints import AT_LEAST_1, SHARE, Interval, StrOptions
 from ..contracts import Array, Kernel
 from ..data.check import check_rows
-from ..data.masks import apply_by_completeness
+from ..data.masks import apply_by_completeness, group_by_mask, split_mask, take_observed
 from ..data.missing_rows import all_in_memory
 from ..data.rows import (
     evenly_spaced_rows,
@@ -29,30 +28,41 @@ from ..data.rows import (
 )
 from ..data.samples import float_like
 from ..kernels import resolve
-from ..kernels.check_samples import (
+from ..kernels.complete import completed_rows
+from ..kernels.custom import known_by_index, not_square
+from ..kernels.indefinite import rounding
+from ..kernels.samples import (
     are_objects,
     check_samples,
     describe_input,
     takes_rows,
 )
-from ..kernels.complete import completed_rows
-from ..kernels.definite import rounding
-from ..kernels.user_kernels import known_by_index, not_square
 from ..landmarks import Landmarks, choose
-from ..numerics.arrays import as_like, double, index_like, is_array, to_device
+from ..numerics.arrays import (
+    as_like,
+    diagonal,
+    double,
+    empty,
+    index_like,
+    is_array,
+    namespace,
+    to_device,
+    to_numpy,
+)
 from ..numerics.random import generator
 from ..numerics.scaling import quiet
 from ..schema import Declared, Size
 from .base import LandmarkMap
-from .incomplete import incomplete_features
-from .nystroem_factor import (
+from .spectral import (
+    all_eigenpairs,
     check_definite,
     choose_rank,
+    eigenpairs,
     inverse_root,
+    is_krylov_small,
     landmark_matrix,
     trace_error,
 )
-from .spectral import all_eigenpairs, eigenpairs, is_krylov_small
 
 
 class NystroemMap(LandmarkMap):
@@ -357,3 +367,39 @@ def _refuse_iterator(X: Any, caller: str) -> None:
             f"X is an iterator that can be read only once, but {caller} reads it "
             "twice: pass a list of blocks, a memory map or an object with __iter__"
         )
+
+
+RIDGE = 0.1  # λ as a share of the mean κ(z_o, z_o)
+
+
+def incomplete_features(
+    kernel: Kernel,
+    landmarks: Array,  # (c, p)
+    projection: Array,  # (c, k)
+    X: Array,  # (n, p), NaN in every row
+) -> Array:  # (n, k)
+    """Features of rows by least squares on the landmarks' observed parts.
+
+    Rows with nothing observed get the features of the landmarks' mean in feature space.
+    """
+    rows, observed = split_mask(X)
+    KP = kernel(landmarks) @ projection
+    features = empty((X.shape[0], KP.shape[1]), like=KP)
+    features[...] = namespace(KP).mean(KP, axis=0)
+    for pattern in group_by_mask(to_numpy(observed)):
+        if len(pattern.features):
+            X_o = take_observed(rows, pattern)
+            kernel_o = kernel.restricted(len(pattern.features) / X.shape[1])
+            Z_o = landmarks[:, index_like(pattern.features, X)]
+            pattern_features = as_like(_landmark_coefs(kernel_o, Z_o, X_o), KP) @ KP
+            features[index_like(pattern.rows, X)] = pattern_features
+    return features
+
+
+def _landmark_coefs(kernel: Kernel, landmarks: Array, X: Array) -> Array:  # (n, c)
+    """K(x, Z)(K(Z, Z) + λI)⁻¹ over the observed features."""
+    xp = namespace(X)
+    W = double(kernel(landmarks))
+    mean_energy = float(xp.mean(diagonal(W))) or 1.0
+    ridge = as_like(xp.eye(W.shape[0], dtype=W.dtype), W) * (RIDGE * mean_energy)
+    return xp.linalg.solve(W + ridge, double(kernel(X, landmarks)).T).T

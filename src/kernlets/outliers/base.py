@@ -21,7 +21,7 @@ from ..data.check import check_rows
 from ..data.rows import map_rows
 from ..data.samples import is_objects
 from ..kernels import resolve
-from ..kernels.check_samples import takes_rows
+from ..kernels.samples import takes_rows
 from ..numerics.arrays import namespace, to_numpy
 from ..numerics.scaling import quiet
 from ..sklearn_base import OutlierMixin

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..contracts import Array, Kernel
 from ..kernels import RBF, Linear, Polynomial, RationalQuadratic
-from ..kernels.family import positive
+from ..kernels.base import positive
 from ..numerics.arrays import as_like, double, eps, namespace, row_norms
 from .targets import PreimageSettings, Targets, clip_to_domain
 

@@ -1,8 +1,7 @@
-"""Landmarks drawn at random with given weights: LKDL section IV-C.
+"""Landmarks drawn at random with given weights, or by k-means: LKDL section IV-C.
 
 Weights are computed at once for X in memory, and block by block for rows on disk or on
-a cluster; the same seed draws the same samples.
-"""
+a cluster; the same seed draws the same samples."""
 
 from __future__ import annotations
 
@@ -13,14 +12,25 @@ from typing import Any
 
 import numpy as np
 
+from ..clustering import lloyd
 from ..contracts import Array, Kernel
 from ..data.lazy_rows import is_lazy_or_dask
-from ..data.rows import n_columns, sum_rows
-from ..data.sparse_rows import column_sums
+from ..data.rows import (
+    host_rows,
+    load_row_subset,
+    map_rows,
+    n_columns,
+    sum_rows,
+    take_rows,
+)
+from ..data.sparse_rows import as_dense, column_sums
+from ..kernels.custom import known_by_index
 from ..numerics.arrays import (
     as_like,
     double,
     eps,
+    index_like,
+    is_array,
     row_norms,
     to_numpy,
 )
@@ -194,3 +204,118 @@ def host_weights(values: Any) -> np.ndarray:  # (n,)
             "with UnitNorm or StandardScaler, or use landmarks='uniform'"
         )
     return weights
+
+
+MAX_EXACT = 8192  # samples up to which all columns are evaluated
+N_COLUMNS = 2048  # columns that are drawn where there are more samples
+
+
+def column_norm(
+    kernel: Kernel,
+    X: Array,
+    m: int,
+    rng: np.random.Generator,
+    *,
+    squared: bool = False,
+    replace: bool = False,
+) -> np.ndarray:
+    """pᵢ ∝ ‖kᵢ‖ (``squared``: ‖kᵢ‖²), kᵢ the i-th column of the kernel matrix.
+
+    Exact up to 8192 samples, and for a precomputed matrix, by n² evaluations of the
+    kernel, a block of rows at a time. Where there are more samples, ‖kᵢ‖² is estimated
+    from 2048 of its entries, see `ColumnNorms`; that takes 2048 n evaluations.
+    """
+    weigh = ColumnNorms.of(kernel, X, rng, squared)
+    return draw_rows(weigh, X, m, rng, replace, numbered=True)
+
+
+@dataclass(frozen=True)
+class ColumnNorms:
+    """The norms ‖kᵢ‖ for blocks of rows, from all samples or from a random subset.
+
+    With the samples S, |S| = s, drawn uniformly from n,
+
+        ‖kᵢ‖² ≈ κ(xᵢ, xᵢ)² + (n − 1)/|S ∖ i| Σ_{j ∈ S ∖ i} κ(xᵢ, xⱼ)²,
+
+    which is unbiased. The diagonal has a term of its own, because under a narrow kernel
+    it is most of the norm, and samples in S would be drawn n/s times too often.
+    """
+
+    kernel: Kernel
+    columns: Array  # (s, p), or their numbers in a precomputed matrix
+    numbers: np.ndarray  # (s,) row numbers of the columns, ascending
+    n: int
+    squared: bool
+
+    @classmethod
+    def of(
+        cls, kernel: Kernel, X: Array, rng: np.random.Generator, squared: bool
+    ) -> ColumnNorms:
+        n = X.shape[0]
+        # a precomputed matrix needs no evaluations of a kernel
+        is_index_only = known_by_index(kernel, X)
+        numbers = np.arange(n)
+        if n > MAX_EXACT and not is_index_only:
+            numbers = np.sort(rng.choice(n, N_COLUMNS, replace=False))
+        source = (
+            (X, index_like(numbers, X))
+            if is_index_only
+            else load_row_subset(X, numbers)
+        )
+        columns = kernel.take(*source)
+        return cls(kernel, columns, numbers, n, squared)
+
+    def __call__(self, X: Array, first: int) -> np.ndarray:  # (b, p) -> (b,)
+        """Norms for the rows with the numbers `first`, `first` + 1, ..."""
+        s = len(self.numbers)
+        sums = host_weights(map_rows(self._sums, X, s * (8 + X.dtype.itemsize)))
+        squares = sums if s == self.n else self._estimate(sums, X, first)
+        return squares if self.squared else np.sqrt(squares)
+
+    def _sums(self, block: Array) -> Array:  # (b,)
+        """Σ κ(x, xⱼ)² over the columns."""
+        return row_norms(double(self.kernel(block, self.columns)))
+
+    def _estimate(self, sums: np.ndarray, X: Array, first: int) -> np.ndarray:
+        own_squares = to_numpy(self.kernel.diag(X)).astype(np.float64) ** 2
+        is_column = np.isin(first + np.arange(len(sums)), self.numbers)
+        other_squares = np.maximum(sums - is_column * own_squares, 0.0)
+        return own_squares + other_squares * (
+            (self.n - 1) / (len(self.numbers) - is_column)
+        )
+
+
+LARGE = 4e12  # with more multiplications than this, only a share of the rows is used
+
+
+def kmeans(
+    kernel: Kernel,
+    X: Array,
+    m: int,
+    rng: np.random.Generator,
+    *,
+    init: str = "random",
+    max_iter: int = 10,
+) -> Array:  # (m, p)
+    """The m centres of one k-means run on X; the kernel is not used.
+
+    A few iterations from random samples are enough for landmarks.
+    ``init="k-means++"`` lowers the error further if m is small, at the cost of a slow
+    start. With m = n each sample is its own centre. If X is very large, a random share
+    of the rows is used.
+    """
+    if m == X.shape[0] and is_array(X):
+        return X
+    start = as_dense(_first_centres(X, m, rng, init))
+    share = min(1.0, LARGE / (max_iter * m * X.shape[0] * X.shape[1]))
+    return lloyd(X, start, max_iter, share, int(rng.integers(2**63)))
+
+
+def _first_centres(X: Array, m: int, rng: np.random.Generator, init: str) -> Array:
+    if init == "random":
+        return take_rows(X, np.sort(rng.choice(X.shape[0], m, replace=False)))
+    from sklearn.cluster import kmeans_plusplus
+
+    rows = host_rows(X, f"init={init!r} needs X in memory: use init='random'")
+    seed = int(rng.integers(2**31))
+    return as_like(as_dense(kmeans_plusplus(rows, m, random_state=seed)[0]), X)

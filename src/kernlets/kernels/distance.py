@@ -1,12 +1,12 @@
-"""Kernels of a distance: RBF, Matérn, rational quadratic and Laplacian (L1).
+"""Distances of rows, and kernels of them: RBF, Matérn, rational quadratic, Laplacian.
 
 A radial kernel is defined by two functions of the squared distance s = ‖x - y‖². If
 its bandwidth is None, `bound` sets it from the data to gamma = 1/(p·var(X)). A kernel
-that is called without being bound uses 1/p, like scikit-learn's pairwise kernels.
-"""
+that is called without being bound uses 1/p, like scikit-learn's pairwise kernels."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import sqrt
 from numbers import Real
 from typing import Any, ClassVar
@@ -15,12 +15,14 @@ import numpy as np
 
 from ..base.constraints import POSITIVE, Options
 from ..contracts import Array, Kernel
+from ..data.rows import map_rows
 from ..data.sparse_rows import centre_rows, variance
 from ..data.weights import Weights
-from ..numerics.arrays import namespace, row_norms, zeros
-from ..numerics.overwrite import power, root
-from .family import ElementwiseKernel, Exponential, decay, positive, reset
-from .pairs import feature_pull, l1_distances, squared_distances
+from ..loops import ops
+from ..numerics.arrays import namespace, or_wider, row_norms, zeros
+from ..numerics.overwrite import not_negative, power, root, zero_diagonal
+from .base import ElementwiseKernel, Exponential, decay, positive, reset
+from .dot import products
 
 
 class Radial(ElementwiseKernel):
@@ -282,3 +284,67 @@ def _horner(r: Array) -> Array:
 def _reciprocal(r: Array) -> Array:
     """1/r, and 0 at r = 0."""
     return 1.0 / namespace(r).where(r > 0, r, np.inf)
+
+
+def squared_distances(
+    X: Array,  # (n, p), dense or CSR
+    Y: Array,  # (m, p), dense or CSR
+) -> Array:  # (n, m)
+    """|xᵢ - yⱼ|² by one matrix product, never negative.
+
+    Dense rows are centred first: |x|² + |y|² - 2xᵀy then subtracts no large numbers
+    when the data lie far from the origin.
+    When X and Y are one object the product is symmetric, at half the operations, and
+    the diagonal is exactly 0.
+    """
+    X, Y = centre_rows(X, Y)
+    same = Y is X
+    norms_X = row_norms(X)
+    norms_Y = norms_X if same else row_norms(Y)
+    _refuse_overflow(norms_X, norms_Y)
+    if same:
+        s = products(X, X)
+        s *= -2.0
+    else:
+        s = products(X, Y * -2.0)
+    s += norms_X[:, None]
+    s += norms_Y
+    s = not_negative(s)  # rounding can make a distance slightly negative
+    if same:
+        zero_diagonal(s)
+    return s
+
+
+def l1_distances(
+    X: Array,  # (n, p)
+    Y: Array,  # (m, p)
+) -> Array:  # (n, m)
+    """Σ |xᵢ - yⱼ|, in blocks of rows."""
+    row_bytes = X.dtype.itemsize * Y.shape[0]
+    return map_rows(lambda block: ops.l1_distances(block, Y), X, row_bytes)
+
+
+def feature_pull(
+    X: Array,  # (n, p)
+    Y: Array,  # (m, p)
+    V: Array,  # (n, m)
+    derivative: Callable[[Array, Array], Array],
+) -> Array:  # (n, p)
+    """Σⱼ Vᵢⱼ derivative(xᵢ, yⱼ) for each feature, with one (n, m) array at a time."""
+    xp = namespace(X)
+    columns = [
+        xp.vecdot(V, derivative(X[:, c, None], Y[None, :, c]))
+        for c in range(X.shape[1])
+    ]
+    return xp.stack(columns, axis=1)
+
+
+def _refuse_overflow(*norms: Any) -> None:
+    """With norms near the end of the dtype's range |x|² + |y|² - 2xᵀy is ∞ - ∞."""
+    for values in norms:
+        xp = namespace(values)
+        if not bool(xp.all(values <= float(xp.finfo(values.dtype).max) / 8)):
+            raise ValueError(
+                f"squared distances overflow in {values.dtype}: scale the data, "
+                f"e.g. with StandardScaler{or_wider(values.dtype)}"
+            )

@@ -1,7 +1,6 @@
 """Chooses landmarks as the user specifies them: a sampler, indices or points.
 
-`SAMPLERS` lists the samplers that have a name; add new ones there.
-"""
+`SAMPLERS` lists the samplers that have a name; add new ones there."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ from ..data.rows import (
     row_batches,
     take_rows,
 )
-from ..kernels.user_kernels import known_by_index
+from ..kernels.custom import known_by_index
 from ..numerics.arrays import (
     as_float,
     check_points,
@@ -39,12 +38,9 @@ from ..numerics.arrays import (
     to_numpy,
 )
 from ..schema import Declared, Either, Floats, Indices, Nothing, Samples
-from .block_sample import BlockSample, Sample
-from .column_norms import column_norm
-from .kmeans import kmeans
 from .leverage import leverage
 from .rpcholesky import rpcholesky
-from .weighted import coreset, diagonal, uniform
+from .samplers import column_norm, coreset, diagonal, kmeans, uniform
 
 Sampler = Callable[[Kernel, Array, int, np.random.Generator], Array]
 
@@ -380,3 +376,61 @@ def _pieces(X: Any) -> Iterator[np.ndarray]:
 def _load(X: Any) -> np.ndarray:
     """Read rows on disk into memory, as finite floating-point numbers."""
     return stacked_rows(as_float, X, row_bytes=8 * X.shape[1])
+
+
+Sample = Callable[[Array, int], tuple[Array, np.ndarray | None]]
+
+
+class BlockSample:
+    """A sample of `target(n)` of the first n rows, with a fair share of each block.
+
+    When a block of b rows brings the number of rows to n, about b/n of the sample come
+    from this block, and they replace random other rows of the sample.
+    """
+
+    def __init__(
+        self,
+        sample: Sample,  # (block, m) -> m rows, their indices in the block or None
+        target: Callable[[int], int],
+        rng: np.random.Generator,
+    ) -> None:
+        self._sample, self._target, self._rng = sample, target, rng
+        self.rows: Array | None = None  # (m, p)
+        self.indices: np.ndarray | None = np.empty(0, dtype=np.intp)
+        self.n_seen = 0
+
+    def __len__(self) -> int:
+        return 0 if self.rows is None else self.rows.shape[0]
+
+    def add(self, block: Array) -> None:
+        """Take landmarks from one more block."""
+        n_take, n_keep = self._shares(block.shape[0])
+        retained = np.sort(self._rng.choice(len(self), n_keep, replace=False))
+        if n_take:
+            rows, indices = self._sample(block, n_take)
+        else:
+            rows, indices = block[:0], np.empty(0, dtype=np.intp)
+        self._join(retained, rows, indices)
+        self.n_seen += block.shape[0]
+
+    def _shares(self, n_block: int) -> tuple[int, int]:
+        """Numbers of rows to take from a block of this size, and to retain."""
+        n = self.n_seen + n_block
+        size = self._target(n)
+        # random rounding, so that blocks of a single row get their share, too
+        n_take = int(size * n_block / n + self._rng.random())
+        n_keep = min(max(size - n_take, 0), len(self))
+        return min(size - n_keep, n_block), n_keep
+
+    def _join(
+        self, retained: np.ndarray, rows: Array, indices: np.ndarray | None
+    ) -> None:
+        if self.rows is not None:
+            old_rows = self.rows[index_like(retained, self.rows)]
+            rows = namespace(rows).concat([old_rows, rows])
+        self.rows = rows
+        if indices is None or self.indices is None:
+            self.indices = None  # points of a sampler such as k-means are no rows of X
+        else:
+            new_indices = indices + self.n_seen
+            self.indices = np.concatenate([self.indices[retained], new_indices])
