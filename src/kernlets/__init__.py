@@ -21,8 +21,7 @@ _HOMES = {
         "Chi2 Intersection Callable Precomputed Normalized Clipped Shifted Squared"
     ),
     "kernels.histogram": "AdditiveChi2",
-    "kernels.series": "GAK DTW CrossCorrelation",
-    "kernels.soft_dtw": "SoftDTW",
+    "kernels.series": "GAK DTW SoftDTW CrossCorrelation",
     "kernels.spd": "LogEuclidean Stein AffineInvariant Bures",
     "kernels.strings": "Spectrum Mismatch Gappy LocalAlignment",
     "kernels.graphs": "WeisfeilerLehman ShortestPath RandomWalk",

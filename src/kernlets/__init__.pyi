@@ -46,7 +46,7 @@ from .kernels.bags import PyramidMatch as PyramidMatch
 from .kernels.series import CrossCorrelation as CrossCorrelation
 from .kernels.series import DTW as DTW
 from .kernels.series import GAK as GAK
-from .kernels.soft_dtw import SoftDTW as SoftDTW
+from .kernels.series import SoftDTW as SoftDTW
 from .kernels.spd import AffineInvariant as AffineInvariant
 from .kernels.spd import Bures as Bures
 from .kernels.spd import LogEuclidean as LogEuclidean

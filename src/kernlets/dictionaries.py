@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from .contracts import Array, Dictionary, Kernel, SparseCodes
+from .contracts import Array, Dictionary, SparseCodes
 from .data.block_loop import stacked_rows
 from .data.memory_limits import memory_limit
-from .kernels import Precomputed
+from .kernels import Kernel, Precomputed
 from .loops import ops
 from .loops.codes import codes_cross
 from .numerics.arrays import (

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .contracts import Array, Kernel
-from .kernels import resolve
+from .contracts import Array
+from .kernels import Kernel, resolve
 from .matching import (
     Match,
     Recovery,

@@ -40,9 +40,8 @@ from kernlets import (
     options,
     save,
 )
-from kernlets.contracts import Kernel
+from kernlets.kernels import Kernel, strings, structured
 from kernlets.kernels import graphs as graph_kernels
-from kernlets.kernels import strings, structured
 from kernlets.loops import ops
 from kernlets.loops.ops import Lanes, Series
 from kernlets.maps import AdditiveMap, ConvolutionMap, CountMap

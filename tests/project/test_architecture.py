@@ -23,8 +23,8 @@ ALLOWED: dict[str, set[str]] = {
     "schema": set(),
     "sklearn_base": set(),  # types for scikit-learn's base classes
     "registry": {"__init__"},
-    "contracts": {"schema", "sklearn_base"},
-    "numerics": {"config", "contracts"},
+    "numerics": {"config"},
+    "contracts": {"config", "numerics", "schema", "sklearn_base"},
     "data": {"config", "contracts", "numerics"},
     "loops": {"config", "contracts", "numerics", "data"},
 }
@@ -41,7 +41,7 @@ ALLOWED |= {
     "matching": GROUND | {"kernels", "dictionaries"},
     "dictionaries": GROUND | {"kernels", "preimage"},
     "coders": GROUND | {"dictionaries"},
-    "updates": GROUND | {"dictionaries", "coders"},
+    "updates": GROUND | {"kernels", "dictionaries", "coders"},
     "learners": GROUND
     | {"kernels", "preimage", "dictionaries", "coders", "updates", "io"}
     | {"clustering"},

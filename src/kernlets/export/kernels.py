@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.sparse_rows import as_dense
 from ..kernels import (
     RBF,
     Chi2,
     Cosine,
     Intersection,
+    Kernel,
     Laplacian,
     Linear,
     Matern,
@@ -27,8 +28,7 @@ from ..kernels import (
     RationalQuadratic,
     Sigmoid,
 )
-from ..kernels.base import positive
-from ..kernels.compose import Constant, Product, Sum
+from ..kernels.base import Constant, Product, Sum, positive
 from ..kernels.distance import Radial
 from ..numerics.arrays import to_numpy
 from .errors import refusal

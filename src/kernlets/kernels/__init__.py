@@ -11,9 +11,7 @@ from typing import Any
 from .. import _classes_by_name
 from ..base.estimator import NAMED
 from ..base.names import make, parse
-from ..contracts import Kernel
-from .base import reset
-from .compose import Constant, Normalized, Product, Sum, as_kernel
+from .base import Constant, Kernel, Normalized, Product, Sum, as_kernel, reset
 from .custom import Callable, Precomputed
 from .distance import RBF, Laplacian, Matern, Radial, RationalQuadratic
 from .dot import Cosine, Dot, Linear, Polynomial, Sigmoid
@@ -30,6 +28,7 @@ __all__ = [
     "Cosine",
     "Dot",
     "Intersection",
+    "Kernel",
     "Laplacian",
     "Linear",
     "Matern",

@@ -11,10 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..base.constraints import POSITIVE, Interval
-from ..contracts import Kernel
 from ..data.weights import Weights, row_numbers_by_weight
 from ..numerics.scaling import quiet
-from .base import positive
+from .base import Kernel, positive
 from .distance import RBF
 from .samples import spread_parts
 from .structured import Counting, Structured, digest_numbers, digest_sequences
@@ -61,9 +60,7 @@ class MeanEmbedding(Structured):
     """
 
     takes: ClassVar[str] = "bags"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [Kernel, None],
-    }
+    _parameter_constraints = {"kernel": [Kernel, None]}
 
     def __init__(self, kernel: Kernel | None = None) -> None:
         self.kernel = kernel
@@ -71,7 +68,7 @@ class MeanEmbedding(Structured):
     @property
     def psd(self) -> bool:  # type: ignore[override]
         """Whether the kernel of vectors is positive semi-definite."""
-        return bool(getattr(self._inner(), "psd", True))
+        return self._inner().psd
 
     def bound(self, X: Any, weights: Weights = None) -> Kernel:
         inner, samples = self._inner(), self.samples(X)
@@ -163,18 +160,15 @@ class PyramidMatch(Counting):
     """
 
     takes: ClassVar[str] = "bags"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints = {
         "n_levels": [Interval(Integral, 1, MOST_LEVELS, closed="both")],
         "width": [POSITIVE, None],
     }
+    set_from_data = ("width",)
 
     def __init__(self, n_levels: int = 8, width: float | None = None) -> None:
         self.n_levels = n_levels
         self.width = width
-
-    @property
-    def unset(self) -> bool:
-        return self.width is None
 
     def defaults(self, samples: np.ndarray) -> dict[str, Any]:
         lows = np.min([bag.min(axis=0) for bag in samples], axis=0)

@@ -1,13 +1,12 @@
-"""Kernels that are an elementwise function of one number per pair of rows.
+"""The contract of a kernel, and kernels built from kernels.
 
-κ(x, y) = profile(s(x, y)). A family defines s (`Radial`: squared distance, `Dot`:
-inner product, ...) and a kernel defines `profile` and its derivative `slope`. Matrix
-blocks, diagonal, gradient, default bandwidth and overflow check follow from these.
+A kernel says what κ(x, y) is on blocks of samples. Sums, products, constants and
+normalised kernels take samples of any kind that the inner kernels accept.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Real
@@ -16,251 +15,336 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
-from ..contracts import Array, Kernel
-from ..data.rows import as_source, sum_rows, take_rows
-from ..data.sparse_rows import float_rows, refuse_sparse, stored_entries, variance
+from ..base.constraints import NOT_NEGATIVE
+from ..contracts import Array
+from ..data.rows import map_rows
 from ..data.weights import Weights
-from ..numerics.arrays import as_float, namespace, or_wider
-from ..numerics.overwrite import exp, times
-from ..numerics.scaling import all_finite, least_energy
+from ..numerics.arrays import (
+    as_float,
+    as_like,
+    broadcast,
+    holds_floats,
+    namespace,
+    or_wider,
+)
+from ..numerics.overwrite import plus, times
+from ..numerics.scaling import all_finite
+from ..sklearn_base import BaseEstimator
 
-HEADROOM = 2.0**20  # sums over κ may be larger than κ by this factor
 
+class Kernel(BaseEstimator, ABC):
+    """A positive semi-definite function κ(x, y) = ⟨φ(x), φ(y)⟩ on rows.
 
-class ElementwiseKernel(Kernel):
-    """κ(x, y) = profile(s(x, y)) on rows of numbers.
-
-    `profile` and `slope` may overwrite their NumPy argument.
+    Parameters are constructor arguments, so that grid search reaches them by name
+    (``nystroemmap__kernel__sigma``).
     """
 
-    differentiable: ClassVar[bool] = True
+    differentiable: ClassVar[bool] = False
+    """Whether `pull` is defined."""
+    restrictable: ClassVar[bool] = False
+    """Whether `restricted` is defined."""
+    psd: ClassVar[bool] = True
+    """Whether κ is positive semi-definite, as most kernels are."""
     accept_sparse: ClassVar[bool] = False
     """Whether X and Y may be SciPy sparse matrices."""
-    psd: ClassVar[bool] = True
-    """Whether κ is positive semi-definite."""
     non_negative: ClassVar[bool] = False
     """Whether κ is defined only on rows without negative entries."""
-    bounded: ClassVar[bool] = False
-    """Whether κ is finite wherever s is a number, so that blocks are not checked."""
-    restrictable: ClassVar[bool] = True
-    tamed_by: ClassVar[str] = ""
-    """A remedy against overflow besides scaling the data, for the error message."""
+    returns_new_array: ClassVar[bool] = False
+    """Whether a caller may overwrite what `__call__` returns."""
+    takes: ClassVar[str] = "rows"
+    """The kind of samples: "rows" of numbers, "series", "strings", ..., or "any"."""
 
     @abstractmethod
-    def profile(self, s: Array) -> Array:
-        """κ as a function of s."""
+    def __call__(
+        self,
+        X: Array,  # (n, p)
+        Y: Array | None = None,  # (m, p), X itself if None
+    ) -> Array:  # (n, m)
+        """The matrix of κ(xᵢ, yⱼ)."""
 
     @abstractmethod
-    def slope(self, s: Array) -> Array:
-        """dκ/ds."""
+    def diag(self, X: Array) -> Array:  # (n,)
+        """The energies κ(xᵢ, xᵢ), the diagonal of the matrix."""
 
-    @abstractmethod
-    def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)
-        """s(xᵢ, yⱼ) in a new array; Y is X itself for a symmetric matrix."""
-
-    @abstractmethod
-    def self_pairs(self, X: Array) -> Array:  # (n,)
-        """s(xᵢ, xᵢ) in a new array."""
-
-    @abstractmethod
-    def weighted_gradient(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
-        """Σⱼ Vᵢⱼ ∂s(xᵢ, yⱼ)/∂xᵢ."""
-
-    @property
-    def homogeneous(self) -> bool:
-        """Whether κ is a power of s, up to a factor: a scale of s is one of κ."""
-        return False
+    def pull(
+        self,
+        X: Array,  # (n, p)
+        Y: Array,  # (m, p)
+        W: Array,  # (n, m)
+    ) -> Array:  # (n, p)
+        """Weighted gradients Σⱼ Wᵢⱼ ∂κ(xᵢ, yⱼ)/∂xᵢ."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no gradient; use a differentiable kernel "
+            "such as RBF or Polynomial"
+        )
 
     def restricted(self, share: float) -> Kernel:
-        """κ(x, y) ≈ profile(s(x_o, y_o)/share) from the observed features o.
+        """The kernel of rows of which this share of the features was observed.
 
-        s is a sum over features, so |o| of p features have about |o|/p = `share` of it:
-        κ = exp(−γ (p/|o|) ‖x_o − y_o‖²) for `RBF`. Where κ is homogeneous, like
-        (x_oᵀy_o)^d, the scale would be the same for all pairs and is left out.
+        It takes only these features of x and y, and estimates κ(x, y) from them.
         """
-        return self if self.homogeneous else self.stretch(share)
+        raise TypeError(
+            f"{type(self).__name__} is not defined on a part of a sample, so values "
+            "cannot be missing: fill them in, e.g. with kernlets.DictionaryImputer, or "
+            "use a kernel such as RBF or Polynomial"
+        )
 
     def stretch(self, share: float) -> Kernel:
-        """The kernel profile(s/share), which has the scale of all features."""
-        return self if share == 1 else Stretched(self, 1 / share)
-
-    @property
-    def unset(self) -> bool:
-        """Whether a parameter is still None and will be set from the data."""
-        return False
-
-    def with_rate(self, rate: float) -> Kernel:
-        """A copy whose unset parameter is chosen so that κ varies with rate · s."""
-        raise NotImplementedError(f"{type(self).__name__} has no unset parameter")
-
-    def default_rate(self, X: Array, weights: Weights = None) -> float:
-        """The rate that `bound` sets: 1/(p·var), scikit-learn's ``gamma="scale"``."""
-        return 1.0 / (X.shape[1] * (variance(X, weights) or 1.0))
-
-    def extent(self, X: Array) -> Array:  # (n,)
-        """The numbers that must be finite for κ to be finite on X."""
-        return self.diag(X)
-
-    def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
-        X, Y = self._check_both(X, Y)
-        kernel = self._with_default_rate(X)
-        with no_overflow(self, X.dtype):
-            K = kernel.profile(kernel.pairs(X, Y))
-        return K if self.bounded else finite(self, K)
-
-    def diag(self, X: Array) -> Array:  # (n,)
-        X = self._rows(X, "X")
-        kernel = self._with_default_rate(X)
-        with no_overflow(self, X.dtype):
-            return finite(self, kernel.profile(kernel.self_pairs(X)))
-
-    def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
-        refuse_sparse("gradients need dense rows; pass X.toarray(), Y.toarray()", X, Y)
-        X, Y = self._check_both(X, Y)
-        kernel = self._with_default_rate(X)
-        with no_overflow(self, X.dtype):
-            gradient = kernel.weighted_gradient(
-                X, Y, W * kernel.slope(kernel.pairs(X, Y))
-            )
-        return finite(self, gradient)
-
-    def bound(self, X: Array, weights: Weights = None) -> Kernel:
-        X = as_source(X)
-        rate = self._default_rate(X, weights) if self.unset else None
-        kernel: Any = self if rate is None else self.with_rate(rate)
-        with no_overflow(self, X.dtype):
-            counts = sum_rows(kernel._row_counts, X, row_bytes=8 * X.shape[1])
-        n_large, n_usable, n_nonzero = counts.tolist()
-        if n_large:
-            raise _overflow(self, X.dtype)
-        if n_nonzero and not n_usable:
-            raise ValueError(
-                f"{self!r} vanishes on these data, which are tiny: scale them, e.g. to "
-                f"rows of unit norm or with StandardScaler{or_wider(X.dtype)}"
-            )
-        return kernel
-
-    def _row_counts(self, X: Array) -> np.ndarray:  # (3,)
-        """Count rows with sums that may overflow, with accurate κ(x, x), and not 0."""
-        extent, energy = self.extent(X), self.diag(X)
-        info = namespace(extent).finfo(extent.dtype)
-        large = ~(extent <= float(info.max) / HEADROOM)
-        nonzero = abs(X).sum(1) > 0
-        usable = abs(energy) > least_energy(energy)  # negative for some sigmoids
-        masks = large, usable, nonzero
-        return np.array([int(mask.sum()) for mask in masks])
-
-    def _default_rate(self, X: Array, weights: Weights) -> float:
-        """Return `default_rate`; raise if s vanishes or overflows in the dtype of X."""
-        rate = self.default_rate(X, weights)
-        first_row = as_float(take_rows(X, np.array([0])))
-        if not 0 < rate < 1 / least_energy(stored_entries(first_row)):
-            raise ValueError(
-                f"{self!r}: the samples hardly differ, so that distances between them "
-                "vanish or overflow in their dtype. Scale them, e.g. with "
-                "StandardScaler, or set the width of the kernel"
-            )
-        return rate
-
-    def _with_default_rate(self, X: Array) -> Any:
-        """A copy without unset parameters: rate 1/p, as in scikit-learn's functions."""
-        return self.with_rate(1.0 / X.shape[1]) if self.unset else self
-
-    def _check_both(self, X: Array, Y: Array | None) -> tuple[Array, Array]:
-        rows = self._rows(X, "X")
-        if Y is None or Y is X:
-            return rows, rows
-        columns = self._rows(Y, "Y")
-        if columns.shape[1] != rows.shape[1]:
-            raise ValueError(
-                f"X has {rows.shape[1]} features but Y has {columns.shape[1]}; "
-                "pass two arrays with the same number of features"
-            )
-        return rows, columns
-
-    def _rows(self, X: Array, name: str) -> Array:
-        X = float_rows(X, self.accept_sparse, type(self).__name__, name)
-        if X.ndim != 2 or X.shape[1] < 1:
-            raise ValueError(
-                f"{type(self).__name__} takes rows of numbers, but {name} has shape "
-                f"{tuple(X.shape)}; reshape it to (n_samples, n_features), or use "
-                "Callable for other kinds of samples"
-            )
-        return X
-
-
-class Exponential(ElementwiseKernel):
-    """κ = exp(-rate · s)."""
-
-    bounded = True
-
-    @property
-    @abstractmethod
-    def rate(self) -> float:
-        """The factor of s."""
-
-    def profile(self, s: Array) -> Array:
-        return decay(s, self.rate)
-
-    def slope(self, s: Array) -> Array:
-        e = decay(s, self.rate)
-        e *= -self.rate
-        return e
-
-
-class Identity(ElementwiseKernel):
-    """κ = s."""
-
-    @property
-    def homogeneous(self) -> bool:
-        return True
+        """The kernel of this share of the features, with the scale of all features."""
+        return self.restricted(share)
 
     def restricted_share(self, share: float) -> float:
-        return share
+        """The expected value of the `restricted` κ(x, y), as a share of κ(x, y)."""
+        return 1.0
 
-    def profile(self, s: Array) -> Array:
-        return s
+    def bound(self, X: Array, weights: np.ndarray | None = None) -> Kernel:
+        """A copy with parameters of None set from the data, or the kernel itself.
 
-    def slope(self, s: Array) -> Array:
-        return namespace(s).ones_like(s)
+        With weights (n,) a sample counts as often as its weight says.
+        """
+        return self
+
+    def take(self, X: Array, indices: Array) -> Array:
+        """The samples `indices` of X, in the form that `__call__` takes as Y."""
+        return X[indices]
+
+    def __add__(self, other: Kernel | float) -> Kernel:
+        return Sum(self, as_kernel(other))
+
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        return Product(self, as_kernel(other))
+
+    __radd__ = __add__
+    __rmul__ = __mul__
 
 
-class Stretched(ElementwiseKernel):
-    """κ(x, y) = profile(factor · s(x, y)) for the profile and s of another kernel."""
+def as_kernel(value: Kernel | float) -> Kernel:
+    """Return a kernel unchanged and turn a number into a constant kernel."""
+    if isinstance(value, Kernel):
+        return value
+    if isinstance(value, Real):
+        return Constant(float(value))
+    raise TypeError(f"a kernel combines with kernels and numbers, not with {value!r}")
 
-    def __init__(self, kernel: ElementwiseKernel, factor: float) -> None:
-        self.kernel = kernel
-        self.factor = factor
+
+class _Pair(Kernel):
+    """A combination of two kernels on the same samples."""
+
+    returns_new_array: ClassVar[bool] = True
+    _parameter_constraints = {"first": [Kernel], "second": [Kernel]}
+
+    def __init__(self, first: Kernel, second: Kernel) -> None:
+        self.first = first
+        self.second = second
 
     @property
-    def bounded(self) -> bool:  # type: ignore[override]
-        return self.kernel.bounded
+    def differentiable(self) -> bool:  # type: ignore[override]
+        return self.first.differentiable and self.second.differentiable
+
+    @property
+    def restrictable(self) -> bool:  # type: ignore[override]
+        return self.first.restrictable and self.second.restrictable
 
     @property
     def psd(self) -> bool:  # type: ignore[override]
+        """Whether both kernels are positive semi-definite."""
+        return self.first.psd and self.second.psd
+
+    @property
+    def takes(self) -> str:  # type: ignore[override]
+        """The kind of samples that both take; a constant takes any."""
+        kinds = {kernel.takes for kernel in (self.first, self.second)} - {"any"}
+        if len(kinds) > 1:
+            raise ValueError(
+                f"{self.first!r} takes {self.first.takes} and {self.second!r} takes "
+                f"{self.second.takes}: combine kernels of the same samples"
+            )
+        return kinds.pop() if kinds else "any"
+
+    def restricted(self, share: float) -> Kernel:
+        """Scale both kernels alike; scaling only one of them would change the sum."""
+        return type(self)(self.first.stretch(share), self.second.stretch(share))
+
+    @abstractmethod
+    def combine(self, a: Array, b: Array) -> Array:
+        """Combine the values of both kernels; may overwrite the NumPy array `a`."""
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
+        first, second = _writable_matrix(self.first, X, Y), self.second(X, Y)
+        with no_overflow(self, first.dtype):
+            return finite(self, self.combine(first, second))
+
+    def diag(self, X: Array) -> Array:  # (n,)
+        first, second = self.first.diag(X) * 1.0, self.second.diag(X)
+        with no_overflow(self, first.dtype):
+            return finite(self, self.combine(first, second))
+
+    def bound(self, X: Array, weights: Weights = None) -> Kernel:
+        first, second = (k.bound(X, weights) for k in (self.first, self.second))
+        unchanged = first is self.first and second is self.second
+        return self if unchanged else type(self)(first, second)
+
+    def take(self, X: Array, indices: Array) -> Array:
+        kernel = self.second if isinstance(self.first, Constant) else self.first
+        return kernel.take(X, indices)
+
+
+class Sum(_Pair):
+    """κ = κ₁ + κ₂, also written ``first + second``."""
+
+    def combine(self, a: Array, b: Array) -> Array:
+        return plus(a, b)
+
+    def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
+        return self.first.pull(X, Y, W) + self.second.pull(X, Y, W)
+
+
+class Product(_Pair):
+    """κ = κ₁ · κ₂, also written ``first * second``; ``2.0 * kernel`` scales one."""
+
+    def combine(self, a: Array, b: Array) -> Array:
+        return times(a, b)
+
+    def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
+        gradient = self.first.pull(X, Y, W * self.second(X, Y))
+        return gradient + self.second.pull(X, Y, W * self.first(X, Y))
+
+
+class Constant(Kernel):
+    """κ(x, y) = value; a number becomes this in ``2.0 * kernel`` and ``kernel + 1``.
+
+    The matrix is a read-only view of one number.
+
+    Parameters
+    ----------
+    value : float, default=1.0
+        The constant, 0 or positive.
+    """
+
+    differentiable: ClassVar[bool] = True
+    restrictable: ClassVar[bool] = True
+    takes: ClassVar[str] = "any"
+
+    _parameter_constraints = {"value": [NOT_NEGATIVE]}
+
+    def __init__(self, value: float = 1.0) -> None:
+        self.value = value
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
+        return self._constant_array(X, (length(X), length(X if Y is None else Y)))
+
+    def diag(self, X: Array) -> Array:  # (n,)
+        return self._constant_array(X, (length(X),))
+
+    def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
+        return namespace(X).zeros_like(as_float(X))
+
+    def restricted(self, share: float) -> Kernel:
+        return self
+
+    def _constant_array(self, X: Array, shape: tuple[int, ...]) -> Array:
+        if not 0 <= self.value < np.inf:
+            raise ValueError(
+                f"Constant: value={self.value!r} must be 0 or a positive number, or "
+                "the kernel would not be positive semi-definite"
+            )
+        return broadcast(floats_like(self.value, X), shape)
+
+
+class Normalized(Kernel):
+    """κ(x, y)/√(κ(x, x) κ(y, y)), which gives every φ(x) unit norm.
+
+    The value is 0 where κ(x, x) or κ(y, y) is 0.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel to normalise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import Normalized, Polynomial
+    >>> Normalized(Polynomial(2))(np.array([[1.0, 0.0], [2.0, 2.0]])).round(2).tolist()
+    [[1.0, 0.5], [0.5, 1.0]]
+    """
+
+    returns_new_array: ClassVar[bool] = True
+    _parameter_constraints = {"kernel": [Kernel]}
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    @property
+    def differentiable(self) -> bool:  # type: ignore[override]
+        return self.kernel.differentiable
+
+    @property
+    def restrictable(self) -> bool:  # type: ignore[override]
+        return self.kernel.restrictable
+
+    @property
+    def psd(self) -> bool:  # type: ignore[override]
+        """Whether the inner kernel is positive semi-definite."""
         return self.kernel.psd
 
-    def profile(self, s: Array) -> Array:
-        s *= self.factor
-        return self.kernel.profile(s)
+    @property
+    def takes(self) -> str:  # type: ignore[override]
+        """The samples of the inner kernel."""
+        return self.kernel.takes
 
-    def slope(self, s: Array) -> Array:
-        s *= self.factor
-        return self.kernel.slope(s) * self.factor
+    def restricted(self, share: float) -> Kernel:
+        return Normalized(self.kernel.restricted(share))
 
-    def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)
-        return self.kernel.pairs(X, Y)
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
+        X_scale = self._inverse_norms(X)
+        Y_scale = X_scale if Y is None else self._inverse_norms(Y)
+        return times(
+            times(_writable_matrix(self.kernel, X, Y), X_scale[:, None]), Y_scale
+        )
 
-    def self_pairs(self, X: Array) -> Array:  # (n,)
-        return self.kernel.self_pairs(X)
+    def diag(self, X: Array) -> Array:  # (n,)
+        norms = self.kernel.diag(X)
+        return namespace(norms).astype(norms > 0, norms.dtype)
 
-    def weighted_gradient(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
-        return self.kernel.weighted_gradient(X, Y, V)
+    def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
+        """With a = κ(x, x), κ̃ = κ/√(a b): ∂κ̃ = ∂κ/√(a b) - κ̃ ∂a/(2a)."""
+        X_scale, Y_scale = self._inverse_norms(X), self._inverse_norms(Y)
+        gradient = self.kernel.pull(X, Y, W * X_scale[:, None] * Y_scale)
+        shares = namespace(W).vecdot(W, self(X, Y)) * X_scale * X_scale
+        return gradient - shares[:, None] * self._half_energy_gradient(X)
+
+    def bound(self, X: Array, weights: Weights = None) -> Kernel:
+        kernel = self.kernel.bound(X, weights)
+        return self if kernel is self.kernel else type(self)(kernel)
+
+    def take(self, X: Array, indices: Array) -> Array:
+        return self.kernel.take(X, indices)
+
+    def _inverse_norms(self, X: Array) -> Array:  # (n,)
+        energies = self.kernel.diag(X)
+        xp = namespace(energies)
+        if bool(xp.any(energies < 0)):
+            raise ValueError(
+                f"Normalized: {self.kernel!r} gives negative κ(x, x) and cannot be "
+                "normalised; use a positive semi-definite kernel"
+            )
+        return 1.0 / xp.sqrt(xp.where(energies > 0, energies, np.inf))
+
+    def _half_energy_gradient(self, X: Array) -> Array:  # (n, p)
+        """∂κ(x, y)/∂x at y = x, half the gradient of κ(x, x) as κ is symmetric."""
+
+        def block(rows: Array) -> Array:
+            eye = namespace(rows).eye(rows.shape[0], dtype=rows.dtype)
+            return self.kernel.pull(rows, rows, as_like(eye, rows))
+
+        return map_rows(block, X, row_bytes=8 * X.shape[1])
 
 
-def decay(s: Array, rate: float = 1.0) -> Array:
-    """exp(-rate · s), in place on NumPy arrays."""
-    return exp(times(s, -rate))
+def _writable_matrix(kernel: Kernel, X: Array, Y: Array | None) -> Array:  # (n, m)
+    """Kernel values in an array that may be overwritten: a copy where needed."""
+    K = kernel(X, Y)
+    return K if kernel.returns_new_array else K * 1.0
 
 
 def reset(kernel: Kernel, **params: Any) -> Kernel:
@@ -289,19 +373,31 @@ def no_overflow(kernel: Kernel, dtype: Any) -> Iterator[None]:
         with np.errstate(over="raise", invalid="ignore"):
             yield
     except FloatingPointError:
-        raise _overflow(kernel, dtype) from None
+        raise overflow_error(kernel, dtype) from None
 
 
 def finite(kernel: Kernel, values: Array) -> Array:
     """The values of a kernel, or an error if one is NaN or infinite."""
     if not all_finite(values):
-        raise _overflow(kernel, values.dtype)
+        raise overflow_error(kernel, values.dtype)
     return values
 
 
-def _overflow(kernel: Kernel, dtype: Any) -> ValueError:
+def overflow_error(kernel: Kernel, dtype: Any) -> ValueError:
     tamed = getattr(kernel, "tamed_by", "")
     return ValueError(
         f"{kernel!r} overflows on these data: scale them, e.g. to rows of unit norm "
         f"or with StandardScaler{tamed}{or_wider(dtype)}"
     )
+
+
+def length(X: Any) -> int:
+    """Number of samples in X."""
+    return X.shape[0] if hasattr(X, "shape") else len(X)
+
+
+def floats_like(values: Any, X: Any) -> Array:
+    """Values as floats like those of X, or as a NumPy array if X holds no floats."""
+    if holds_floats(X):
+        return as_like(values, as_float(X[:0]))
+    return as_float(np.asarray(values))

@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.masks import column_means, fill_missing, has_missing, split_mask
 from ..data.missing_rows import all_in_memory
 from ..data.weights import Weights, are_whole
 from ..numerics.arrays import as_like, index_like, to_numpy
 from ..numerics.convergence import warn_unfinished
 from ..numerics.threads import parallel
+from .base import Kernel
 from .distance import RBF
 from .dot import Linear
 

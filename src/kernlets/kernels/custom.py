@@ -10,16 +10,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.rows import row_diagonal
 from ..numerics.arrays import (
     as_float,
-    as_like,
-    holds_floats,
     index_like,
     is_array,
 )
 from ..numerics.scaling import all_finite
+from .base import Kernel, floats_like, length
 
 
 class Callable(Kernel):
@@ -50,7 +49,7 @@ class Callable(Kernel):
     """
 
     takes: ClassVar[str] = "any"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints = {
         "function": [callable],
         "pairwise": ["boolean"],
         "diagonal": [callable, None],
@@ -179,18 +178,6 @@ def not_square(X: Any) -> str:
         f"X of shape {tuple(X.shape)} is not the square matrix K(X, X) of the training "
         "samples, which kernel='precomputed' needs"
     )
-
-
-def length(X: Any) -> int:
-    """Number of samples in X."""
-    return X.shape[0] if hasattr(X, "shape") else len(X)
-
-
-def floats_like(values: Any, X: Any) -> Array:
-    """Values as floats like those of X, or as a NumPy array if X holds no floats."""
-    if holds_floats(X):
-        return as_like(values, as_float(X[:0]))
-    return as_float(np.asarray(values))
 
 
 def known_by_index(kernel: Kernel, X: Array) -> bool:

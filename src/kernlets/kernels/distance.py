@@ -14,15 +14,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..base.constraints import POSITIVE, Options
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.rows import map_rows
 from ..data.sparse_rows import centre_rows, variance
 from ..data.weights import Weights
 from ..loops import ops
 from ..numerics.arrays import namespace, or_wider, row_norms, zeros
 from ..numerics.overwrite import not_negative, power, root, zero_diagonal
-from .base import ElementwiseKernel, Exponential, decay, positive, reset
+from .base import Kernel, positive, reset
 from .dot import products
+from .elementwise import ElementwiseKernel, Exponential, decay
 
 
 class Radial(ElementwiseKernel):
@@ -67,10 +68,8 @@ class RBF(Exponential, Radial):
     [[1.0, 0.3679]]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "sigma": [POSITIVE, None],
-        "gamma": [POSITIVE, None],
-    }
+    rate_parameter = "gamma"
+    _parameter_constraints = {"sigma": [POSITIVE, None], "gamma": [POSITIVE, None]}
 
     def __init__(self, sigma: float | None = None, gamma: float | None = None) -> None:
         self.sigma = sigma
@@ -88,9 +87,6 @@ class RBF(Exponential, Radial):
     def unset(self) -> bool:
         return self.sigma is None and self.gamma is None
 
-    def with_rate(self, rate: float) -> Kernel:
-        return reset(self, gamma=rate)
-
     @property
     def rate(self) -> float:
         self._check_spelling()
@@ -104,10 +100,7 @@ class _LengthScale(Radial):
     """A radial kernel with a length scale l; l² = 1/(2γ), by analogy with RBF."""
 
     length_scale: float | None
-
-    @property
-    def unset(self) -> bool:
-        return self.length_scale is None
+    rate_parameter = "length_scale"
 
     def with_rate(self, rate: float) -> Kernel:
         return reset(self, length_scale=sqrt(0.5 / rate))
@@ -138,7 +131,7 @@ class Matern(_LengthScale):
     [[1.0, 0.3679]]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints = {
         "length_scale": [POSITIVE, None],
         "nu": [Options(Real, {0.5, 1.5, 2.5})],
     }
@@ -195,10 +188,7 @@ class RationalQuadratic(_LengthScale):
     [[1.0, 0.3333]]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "length_scale": [POSITIVE, None],
-        "alpha": [POSITIVE],
-    }
+    _parameter_constraints = {"length_scale": [POSITIVE, None], "alpha": [POSITIVE]}
 
     def __init__(self, length_scale: float | None = None, alpha: float = 1.0) -> None:
         self.length_scale = length_scale
@@ -240,19 +230,11 @@ class Laplacian(Exponential):
     [[0.3679]]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "gamma": [POSITIVE, None],
-    }
+    rate_parameter = "gamma"
+    _parameter_constraints = {"gamma": [POSITIVE, None]}
 
     def __init__(self, gamma: float | None = None) -> None:
         self.gamma = gamma
-
-    @property
-    def unset(self) -> bool:
-        return self.gamma is None
-
-    def with_rate(self, rate: float) -> Kernel:
-        return reset(self, gamma=rate)
 
     def default_rate(self, X: Array, weights: Weights = None) -> float:
         return 1.0 / (X.shape[1] * sqrt(variance(X, weights) or 1.0))

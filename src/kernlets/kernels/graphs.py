@@ -7,7 +7,7 @@ for all nodes. `CountMap` gives the features themselves as a sparse matrix."""
 from __future__ import annotations
 
 from math import log10
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import csgraph
@@ -48,7 +48,7 @@ class WeisfeilerLehman(Counting):
     """
 
     takes: ClassVar[str] = "graphs"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"n_iter": [AT_LEAST_0]}
+    _parameter_constraints = {"n_iter": [AT_LEAST_0]}
 
     def __init__(self, n_iter: int = 5) -> None:
         self.n_iter = n_iter
@@ -107,9 +107,7 @@ class ShortestPath(Counting):
     """
 
     takes: ClassVar[str] = "graphs"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "with_labels": ["boolean"],
-    }
+    _parameter_constraints = {"with_labels": ["boolean"]}
 
     def __init__(self, with_labels: bool = True) -> None:
         self.with_labels = with_labels
@@ -159,10 +157,7 @@ class RandomWalk(Counting):
     """
 
     takes: ClassVar[str] = "graphs"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_steps": [AT_LEAST_0],
-        "decay": [POSITIVE],
-    }
+    _parameter_constraints = {"n_steps": [AT_LEAST_0], "decay": [POSITIVE]}
 
     def __init__(self, n_steps: int = 4, decay: float = 0.1) -> None:
         self.n_steps = n_steps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ..base.constraints import POSITIVE
 from ..contracts import Array
@@ -11,8 +11,9 @@ from ..data.rows import map_rows
 from ..numerics.arrays import namespace, zeros
 from ..numerics.overwrite import divide, times
 from ..numerics.products import tiles
-from .base import ElementwiseKernel, Exponential, Identity, positive
+from .base import positive
 from .distance import feature_pull, l1_distances
+from .elementwise import ElementwiseKernel, Exponential, Identity
 
 
 class Histogram(ElementwiseKernel):
@@ -46,9 +47,7 @@ class Chi2(Exponential, Histogram):
     """
 
     bounded = False  # the quotient of two infinite numbers is none
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "gamma": [POSITIVE],
-    }
+    _parameter_constraints = {"gamma": [POSITIVE]}
 
     def __init__(self, gamma: float = 1.0) -> None:
         self.gamma = gamma

@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ..base.constraints import NOT_NEGATIVE
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.rows import evenly_spaced_rows, first_block, load_row_subset, take_rows
 from ..data.samples import is_objects
 from ..data.sparse_rows import stored_entries
@@ -37,7 +37,8 @@ from ..numerics.arrays import (
     namespace,
     to_numpy,
 )
-from .custom import Precomputed, length, not_square
+from .base import Kernel, length
+from .custom import Precomputed, not_square
 
 REFERENCE = 500  # samples on which a kernel is corrected
 
@@ -89,10 +90,7 @@ class _Corrected(Kernel):
 class _Projected(_Corrected):
     """κ'(x, y) = κ(x, R) P Pᵀ κ(R, y) with reference samples R."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [Kernel],
-        "reference": ["array-like", None],
-    }
+    _parameter_constraints = {"kernel": [Kernel], "reference": ["array-like", None]}
 
     def __init__(self, kernel: Kernel, reference: Any = None) -> None:
         self.kernel = kernel
@@ -225,10 +223,7 @@ class Shifted(_Corrected):
     (True, True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [Kernel],
-        "shift": [NOT_NEGATIVE, None],
-    }
+    _parameter_constraints = {"kernel": [Kernel], "shift": [NOT_NEGATIVE, None]}
 
     def __init__(self, kernel: Kernel, shift: float | None = None) -> None:
         self.kernel = kernel
@@ -342,7 +337,7 @@ def check_matrix(
 
     Kernels that say that they are indefinite (``psd = False``) are not checked.
     """
-    if not getattr(kernel, "psd", True):
+    if not kernel.psd:
         return
     indices = index_like(evenly_spaced_rows(matrix.shape[0], SAMPLE), matrix)
     W = matrix[indices][:, indices]
@@ -374,7 +369,7 @@ def check_kernel(kernel: Kernel, X: Any) -> None:
 
     In a stream of blocks, only the first block is checked.
     """
-    if not getattr(kernel, "psd", True):
+    if not kernel.psd:
         return
     X, _ = first_block(X)
     indices = evenly_spaced_rows(length(X), SAMPLE)

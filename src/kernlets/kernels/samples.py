@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.check import check_features, check_rows, is_table, read_samples
 from ..data.rows import evenly_spaced_rows
 from ..data.samples import (
@@ -29,6 +29,7 @@ from ..data.samples import (
 )
 from ..numerics.arrays import is_array, to_device
 from ..schema import Declared, Floats, Indices
+from .base import Kernel
 from .custom import Precomputed, not_square
 
 LARGEST_LABEL = 2**53 - 1  # labels are integers that float64 represents exactly

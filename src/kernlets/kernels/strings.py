@@ -16,10 +16,9 @@ import numpy as np
 from ..base.constraints import AT_LEAST_0, AT_LEAST_1, NOT_NEGATIVE, POSITIVE
 from ..loops import ops
 from ..loops.ops import Series
-from ..numerics.threads import parallel
 from .base import positive
-from .series import normalized_logs, slice_series
-from .structured import Counting, Structured, digest_sequences
+from .series import slice_series
+from .structured import AllAlignments, Counting, digest_sequences
 
 MAX_VARIANTS = 20_000  # largest number of neighbours or parts of one substring
 NO_PARTS = np.empty(0, np.uint64), np.empty(0)  # of a string that is too short
@@ -68,7 +67,7 @@ class Spectrum(_Substrings):
     [[9.0, 8.0, 0.0], [8.0, 9.0, 0.0], [0.0, 0.0, 0.0]]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"k": [AT_LEAST_1]}
+    _parameter_constraints = {"k": [AT_LEAST_1]}
 
     def __init__(self, k: int = 3) -> None:
         self.k = k
@@ -109,20 +108,17 @@ class Mismatch(_Substrings):
     [[3.0, 2.0], [2.0, 3.0]]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints = {
         "k": [AT_LEAST_1],
         "m": [AT_LEAST_0],
         "alphabet": [str, None],
     }
+    set_from_data = ("alphabet",)
 
     def __init__(self, k: int = 4, m: int = 1, *, alphabet: str | None = None) -> None:
         self.k = k
         self.m = m
         self.alphabet = alphabet
-
-    @property
-    def unset(self) -> bool:
-        return self.alphabet is None
 
     def defaults(self, samples: np.ndarray) -> dict[str, Any]:
         return {"alphabet": "".join(sorted({c for sample in samples for c in sample}))}
@@ -208,10 +204,7 @@ class Gappy(_Substrings):
     [[3.0, 2.0], [2.0, 3.0]]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "k": [AT_LEAST_1],
-        "g": [AT_LEAST_1],
-    }
+    _parameter_constraints = {"k": [AT_LEAST_1], "g": [AT_LEAST_1]}
 
     def __init__(self, k: int = 3, g: int = 4) -> None:
         self.k = k
@@ -245,7 +238,7 @@ class Gappy(_Substrings):
 MOST = 200.0  # β times a score, so that sums of a row are finite
 
 
-class LocalAlignment(Structured):
+class LocalAlignment(AllAlignments):
     """Σ over local alignments π of exp(β score(π)), divided by √(κ(x, x) κ(y, y)).
 
     The score of an alignment is the sum over aligned characters of `match` or
@@ -275,7 +268,7 @@ class LocalAlignment(Structured):
     """
 
     takes: ClassVar[str] = "strings"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints = {
         "beta": [POSITIVE],
         "match": [Real],
         "mismatch": [Real],
@@ -305,26 +298,12 @@ class LocalAlignment(Structured):
     def tile(
         self, left: Series, right: Series, rows: slice, columns: slice
     ) -> np.ndarray:
-        """The logarithms of Σ, which `finish` normalises."""
         return ops.log_local(
             slice_series(left, rows), slice_series(right, columns), *self._weights()
         )
 
-    def finish(self, K: np.ndarray, left: Series, right: Series) -> np.ndarray:
-        left_logs = np.diagonal(K).copy() if right is left else self._own_logs(left)
-        right_logs = left_logs if right is left else self._own_logs(right)
-        K = normalized_logs(K, left_logs, right_logs)
-        return np.exp(np.minimum(K, 0.0, out=K), out=K)  # above 0 by rounding only
-
     def energies(self, prepared: Series) -> np.ndarray:  # (n,)
         return np.ones(len(prepared.lengths))
-
-    def _own_logs(self, strings: Series) -> np.ndarray:  # (n,)
-        def log_of(i: int) -> float:
-            one = slice_series(strings, slice(i, i + 1))
-            return float(ops.log_local(one, one, *self._weights())[0, 0])
-
-        return np.array(parallel(log_of, range(len(strings.lengths))))
 
     def _weights(self) -> tuple[float, float, float, float]:
         """exp(β score) of a match, a mismatch, a new gap and a longer one."""

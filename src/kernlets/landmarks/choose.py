@@ -15,7 +15,7 @@ import numpy as np
 
 from ..base.clipping import clipped
 from ..base.names import guess
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.block_loop import stacked_rows
 from ..data.lazy_rows import is_lazy_or_dask
 from ..data.load_dask import dask_rows
@@ -27,6 +27,7 @@ from ..data.rows import (
     row_batches,
     take_rows,
 )
+from ..kernels import Kernel
 from ..kernels.custom import known_by_index
 from ..numerics.arrays import (
     as_float,

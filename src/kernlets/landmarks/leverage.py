@@ -11,8 +11,9 @@ from functools import partial
 
 import numpy as np
 
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.rows import map_rows, take_rows
+from ..kernels import Kernel
 from ..kernels.custom import known_by_index
 from ..numerics.arrays import (
     as_like,

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.memory_limits import OverMemory, memory_limit
+from ..kernels import Kernel
 from ..kernels.indefinite import refuse_negative_energy
 from ..numerics.arrays import (
     as_like,

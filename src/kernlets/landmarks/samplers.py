@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..clustering import lloyd
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.lazy_rows import is_lazy_or_dask
 from ..data.rows import (
     host_rows,
@@ -24,6 +24,7 @@ from ..data.rows import (
     take_rows,
 )
 from ..data.sparse_rows import as_dense, column_sums
+from ..kernels import Kernel
 from ..kernels.custom import known_by_index
 from ..numerics.arrays import (
     as_like,

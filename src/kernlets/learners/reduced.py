@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, clone
 from ..base.clipping import SAMPLES, clipped
 from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, TRANSFORMER, StrOptions
 from ..coders import OMP
-from ..contracts import Array, AtomUpdate, Kernel, SparseCoder
+from ..contracts import Array, AtomUpdate, SparseCoder
 from ..data.check import check_rows
 from ..data.missing_rows import all_in_memory
 from ..data.rows import map_rows
@@ -30,7 +30,7 @@ from ..data.weights import (
     weights_of_rows,
 )
 from ..dictionaries import AnchoredDictionary, KernelDictionary
-from ..kernels import Precomputed, resolve
+from ..kernels import Kernel, Precomputed, resolve
 from ..kernels.complete import completed_rows
 from ..kernels.indefinite import check_kernel
 from ..kernels.samples import takes_missing

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..base.constraints import AT_LEAST_1
-from ..contracts import Array, Kernel
-from ..kernels import Intersection, resolve
+from ..contracts import Array
+from ..kernels import Intersection, Kernel, resolve
 from ..kernels.histogram import AdditiveChi2, harmonic
 from ..numerics.arrays import as_like, double, namespace, to_numpy
 from ..schema import Declared, Floats, Part
@@ -59,10 +59,7 @@ class AdditiveMap(FeatureMap):
     [[2.0], [2.5]]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [str, Kernel],
-        "n_knots": [AT_LEAST_1],
-    }
+    _parameter_constraints = {"kernel": [str, Kernel], "n_knots": [AT_LEAST_1]}
     _declared: ClassVar[Declared] = {
         "kernel_": Part(Kernel),
         "knots_": Floats("p", "m"),

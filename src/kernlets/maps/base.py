@@ -10,13 +10,14 @@ from typing import Any, ClassVar
 from sklearn.utils.validation import check_is_fitted
 
 from ..base.estimator import Estimator
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.check import check_source
 from ..data.rows import (
     apply_to_rows,
     first_block,
     map_rows,
 )
+from ..kernels import Kernel
 from ..numerics.arrays import namespace
 from ..numerics.scaling import all_finite, quiet
 from ..preimage import over_landmarks, preimages

@@ -67,7 +67,7 @@ class ConvolutionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
     (2, 100)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints = {
         "n_waves": [AT_LEAST_1],
         "random_state": ["random_state", np.random.Generator],
     }

@@ -11,10 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..base.constraints import AT_LEAST_1
 from ..base.estimator import Estimator
-from ..contracts import Kernel
 from ..data.rows import apply_to_rows
 from ..data.samples import float_like
-from ..kernels import resolve
+from ..kernels import Kernel, resolve
 from ..kernels.samples import check_samples, describe_input
 from ..kernels.structured import Counting
 from ..schema import Declared, Digests, Part, Size
@@ -53,10 +52,7 @@ class CountMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     (2, 4)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [str, Kernel],
-        "min_samples": [AT_LEAST_1],
-    }
+    _parameter_constraints = {"kernel": [str, Kernel], "min_samples": [AT_LEAST_1]}
     _declared: ClassVar[Declared] = {
         "n_features_in_": Size("p"),
         "kernel_": Part(Counting),
@@ -75,7 +71,7 @@ class CountMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         kernel = self._counting_kernel()
         samples = check_samples(self, X, kernel, reset=True)
         self.kernel_ = kernel.bound(samples)
-        counts = self.kernel_.counts(samples)
+        counts = self.kernel_.prepare(samples)
         digests, sample_counts = np.unique(counts.digests, return_counts=True)
         self.vocabulary_ = digests[sample_counts >= self.min_samples]
         if not len(self.vocabulary_):
@@ -95,7 +91,7 @@ class CountMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return apply_to_rows(copy(self)._counts, samples)
 
     def _counts(self, samples: np.ndarray) -> sparse.csr_array:  # (n,) -> (n, m)
-        counts = self.kernel_.counts(samples).matrix(self.vocabulary_)
+        counts = self.kernel_.prepare(samples).matrix(self.vocabulary_)
         return counts.astype(float_like(samples).dtype, copy=False)
 
     def _counting_kernel(self) -> Counting:

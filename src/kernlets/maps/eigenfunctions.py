@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.rows import is_blocks, map_rows, n_rows_in_memory, sum_rows
+from ..kernels import Kernel
 from ..kernels.custom import known_by_index
 from ..landmarks.choose import BlockSample, choose
 from ..numerics.arrays import (

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ..base.constraints import AT_LEAST_1, StrOptions
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.read_blocks import empty_rows
-from ..kernels import resolve
+from ..kernels import Kernel, resolve
 from ..loops import ops
 from ..numerics.arrays import as_like, empty, index_like, namespace
 from ..numerics.random import generator
@@ -85,7 +85,7 @@ class FastfoodMap(FeatureMap):
     90
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints = {
         "kernel": [Kernel, str],
         "n_components": [AT_LEAST_1],
         "gains": [StrOptions({"signs", "normal"})],

@@ -15,9 +15,9 @@ from scipy.special import gammaincinv, ndtri
 from scipy.stats import qmc
 
 from ..base.constraints import AT_LEAST_1, StrOptions
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.read_blocks import empty_rows
-from ..kernels import RBF, Laplacian, Matern, RationalQuadratic, resolve
+from ..kernels import RBF, Kernel, Laplacian, Matern, RationalQuadratic, resolve
 from ..kernels.base import positive
 from ..numerics.arrays import as_like, empty, namespace
 from ..numerics.random import generator
@@ -76,7 +76,7 @@ class FourierMap(FeatureMap):
     64
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints = {
         "kernel": [Kernel, str],
         "n_components": [AT_LEAST_1],
         "sampling": [StrOptions(set(SAMPLINGS))],

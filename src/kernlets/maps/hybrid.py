@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..base.constraints import AT_LEAST_1, StrOptions
-from ..contracts import Array, Kernel
+from ..contracts import Array
+from ..kernels import Kernel
 from ..numerics.arrays import as_like, double, namespace
 from ..numerics.random import generator
 from ..schema import Declared, Either, Floats, Indices, Nothing, Part
@@ -68,7 +69,7 @@ class HybridMap(FeatureMap):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints = {
         **NystroemMap._parameter_constraints,
         "kernel": [Kernel, str],
         "n_random": [AT_LEAST_1],

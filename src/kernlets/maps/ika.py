@@ -13,12 +13,11 @@ import numpy as np
 
 from ..base.clipping import clipped
 from ..base.constraints import AT_LEAST_0, AT_LEAST_1, SHARE, Interval, StrOptions
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.rows import evenly_spaced_rows, map_rows
 from ..data.sparse_rows import refuse_sparse
-from ..kernels import Precomputed, resolve
-from ..landmarks import choose
-from ..landmarks.choose import count
+from ..kernels import Kernel, Precomputed, resolve
+from ..landmarks.choose import choose, count
 from ..numerics.arrays import as_like, eps, index_like, is_array, namespace
 from ..numerics.random import generator
 from ..numerics.scaling import check_range, least_energy, quiet
@@ -132,7 +131,7 @@ class IKAMap(LandmarkMap):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints = {
         "kernel": [Kernel, str, callable],
         "basis": [StrOptions({"kernel", *UNITS}), callable],
         "landmarks": [str, callable, "array-like"],
@@ -200,7 +199,7 @@ class IKAMap(LandmarkMap):
         UtGU = projected_gram(self.kernel_, sample, as_like(U, B))
         pairs = all_eigenpairs(UtGU / S)
         tolerance = 10 * eps(B)
-        check_definite(pairs, tolerance, getattr(self.kernel_, "psd", True))
+        check_definite(pairs, tolerance, self.kernel_.psd)
         m = choose_rank(pairs.values, self._clipped_components(B), tolerance)
         self.eigenvalues_ = as_like(pairs.values[:m], B)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..base.clipping import clipped
 from ..base.constraints import AT_LEAST_1, SHARE, Interval, StrOptions
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.check import check_rows
 from ..data.masks import apply_by_completeness, group_by_mask, split_mask, take_observed
 from ..data.missing_rows import all_in_memory
@@ -27,7 +27,7 @@ from ..data.rows import (
     take_rows,
 )
 from ..data.samples import float_like
-from ..kernels import resolve
+from ..kernels import Kernel, resolve
 from ..kernels.complete import completed_rows
 from ..kernels.custom import known_by_index, not_square
 from ..kernels.indefinite import rounding
@@ -37,7 +37,7 @@ from ..kernels.samples import (
     describe_input,
     takes_rows,
 )
-from ..landmarks import Landmarks, choose
+from ..landmarks.choose import Landmarks, choose
 from ..numerics.arrays import (
     as_like,
     diagonal,
@@ -140,7 +140,7 @@ class NystroemMap(LandmarkMap):
 
     _fills_missing = True  # nothing is missing in what it returns
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints = {
         "kernel": [Kernel, str, callable],
         "landmarks": [str, callable, "array-like"],
         "n_landmarks": [AT_LEAST_1, SHARE, None],
@@ -194,7 +194,7 @@ class NystroemMap(LandmarkMap):
         # (20): W = V Σ Vᵀ
         pairs = eigenpairs(W, n_pairs, rng)
         tolerance = rounding(W, float_like(landmarks.rows))
-        check_definite(pairs, tolerance, getattr(self.kernel_, "psd", True))
+        check_definite(pairs, tolerance, self.kernel_.psd)
 
         # (21): F = C V_k Σ_k^(-1/2)
         k = choose_rank(pairs.values, self._n_components_of_W, tolerance)

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..base.constraints import AT_LEAST_1
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.read_blocks import empty_rows
-from ..kernels import Polynomial, resolve
+from ..kernels import Kernel, Polynomial, resolve
 from ..numerics.arrays import as_like, empty, move_like, namespace
 from ..numerics.products import signed_sums
 from ..numerics.random import generator
@@ -60,7 +60,7 @@ class PolynomialSketchMap(FeatureMap):
     200
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints = {
         "kernel": [Kernel, str],
         "n_components": [AT_LEAST_1],
         "random_state": ["random_state", np.random.Generator],

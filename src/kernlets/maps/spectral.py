@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.samples import is_objects
+from ..kernels import Kernel
 from ..kernels.indefinite import check_symmetric, refuse_negative
 from ..landmarks import Landmarks
 from ..numerics.arrays import (

@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.block_loop import map_blocks
-from ..kernels import Radial, resolve
+from ..kernels import Kernel, Radial, resolve
 from ..numerics.arrays import as_like, index_like, namespace, to_numpy
 from ..numerics.convergence import warn_once_at_end
 from ..numerics.scaling import quiet

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..contracts import Array, Kernel
-from ..kernels import RBF, Linear, Polynomial, RationalQuadratic
+from ..contracts import Array
+from ..kernels import RBF, Kernel, Linear, Polynomial, RationalQuadratic
 from ..kernels.base import positive
 from ..numerics.arrays import as_like, double, eps, namespace, row_norms
 from .targets import PreimageSettings, Targets, clip_to_domain

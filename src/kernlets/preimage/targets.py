@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.rows import map_rows
 from ..data.sparse_rows import as_dense
-from ..kernels import Precomputed
+from ..kernels import Kernel, Precomputed
 from ..numerics.arrays import as_float, as_like, is_array, namespace
 from ..numerics.scaling import quiet, typical_length
 from ..schema import Declared, Floats, Names
