@@ -16,16 +16,7 @@ from scipy import sparse
 
 from .numerics.arrays import Array as Array
 from .numerics.arrays import bincount, is_torch, namespace, to_numpy
-from .schema import (
-    Declared,
-    Either,
-    Floats,
-    Indices,
-    Nothing,
-    Number,
-    Part,
-    Whole,
-)
+from .schema import Declared, Either, Floats, Indices, Nothing, Number, Part, Whole
 from .sklearn_base import BaseEstimator
 
 UNUSED = -1  # atom index of an empty slot in SparseCodes
@@ -95,9 +86,9 @@ class Dictionary(ABC):
     """Fields that learning never changes, which a checkpoint does not store."""
 
     @property
-    @abstractmethod
     def n_atoms(self) -> int:
         """m."""
+        return self.weights.shape[0]
 
     @property
     @abstractmethod

@@ -3,7 +3,8 @@
 The atoms of `ExplicitDictionary` are rows of a matrix. Those of `KernelDictionary` are
 combinations of φ(anchors) in the feature space of a kernel. During training
 `GramDictionary` is the same with the kernel matrix in memory, and `AnchoredDictionary`
-the same over few anchors."""
+the same over few anchors.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +32,7 @@ from .numerics.arrays import (
     namespace,
     row_norms,
     to_numpy,
+    zeros,
 )
 from .numerics.products import matmul, outer_products
 from .preimage import Preimages, over_landmarks, preimages
@@ -107,10 +109,6 @@ class ExplicitDictionary(RemembersGram):
 
     def __post_init__(self) -> None:
         _check_shape("atoms", self.atoms, (None, None))
-
-    @property
-    def n_atoms(self) -> int:
-        return self.atoms.shape[0]
 
     @property
     def weights(self) -> Array:  # (m, p)
@@ -194,10 +192,6 @@ class KernelDictionary(RemembersGram):
         _check_shape("coefs", self.coefs, (None, self.anchors.shape[0]))
         if self.known_gram is not None:
             _check_shape("known_gram", self.known_gram, (self.n_atoms, self.n_atoms))
-
-    @property
-    def n_atoms(self) -> int:
-        return self.coefs.shape[0]
 
     @property
     def weights(self) -> Array:  # (m, r)
@@ -303,8 +297,7 @@ class GramDictionary(Dictionary):
         """Atoms φ(x)/‖φ(x)‖ of some training rows: their products are rows of K."""
         kernel_rows = matrix[rows]
         norms = namespace(matrix).sqrt(diagonal(matrix)[rows])[:, None]
-        coefs = empty((len(rows), matrix.shape[0]), like=matrix)
-        coefs[...] = 0
+        coefs = zeros((len(rows), matrix.shape[0]), like=matrix)
         coefs[np.arange(len(rows)), rows] = 1
         return cls(matrix, coefs / norms, kernel_rows / norms)
 
@@ -321,10 +314,6 @@ class GramDictionary(Dictionary):
             )
         norms = namespace(matrix).sqrt(energies)[:, None]
         return cls(matrix, coefs / norms, products / norms)
-
-    @property
-    def n_atoms(self) -> int:
-        return self.coefs.shape[0]
 
     @property
     def weights(self) -> Array:  # (m, N)
@@ -348,15 +337,13 @@ class GramDictionary(Dictionary):
         return diagonal(self.matrix)[X]
 
     def coordinates(self, X: Array) -> Array:  # (n, N)
-        unit_vectors = empty((len(X), self.matrix.shape[0]), like=self.matrix)
-        unit_vectors[...] = 0
+        unit_vectors = zeros((len(X), self.matrix.shape[0]), like=self.matrix)
         unit_vectors[np.arange(len(X)), X] = 1
         return unit_vectors
 
     def cross(self, codes: SparseCodes, X: Array) -> Array:  # (m, N)
         """Γᵀ, written to the columns of the rows without forming unit vectors."""
-        cross = empty(self.coefs.shape, like=self.coefs)
-        cross[...] = 0
+        cross = zeros(self.coefs.shape, like=self.coefs)
         cross[:, X] = codes.toarray().T
         return cross
 
@@ -431,10 +418,6 @@ class AnchoredDictionary(Dictionary):
         outside = namespace(features).clip(energies - row_norms(features), 0, None)
         atoms = as_like(double(coefs) @ metric @ double_basis, anchors)
         return cls(kernel, samples, energies, anchors, basis, features, outside, atoms)
-
-    @property
-    def n_atoms(self) -> int:
-        return self.atoms.shape[0]
 
     @property
     def coefs(self) -> Array:  # (m, n)

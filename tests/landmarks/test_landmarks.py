@@ -27,7 +27,12 @@ from kernlets.landmarks import (
     uniform,
 )
 from kernlets.landmarks.choose import default_count
-from kernlets.landmarks.samplers import ColumnNorms, coreset_weights, draw
+from kernlets.landmarks.samplers import (
+    ColumnNorms,
+    coreset_weights,
+    draw,
+    mean_and_energy,
+)
 
 SURE = 1e-4  # p-value below which a law is not the stated one; seeds are fixed
 
@@ -123,9 +128,12 @@ def test_zero_weights_are_drawn_last_and_uniformly(rng):
 def test_coreset_weight_is_the_minimum_over_gamma(rng):
     X = rng.standard_normal((40, 5)) + 1.0
     expected = STATED["coreset"][1](None, X)
-    np.testing.assert_allclose(coreset_weights(X), expected, rtol=1e-6)
     np.testing.assert_allclose(
-        coreset_weights(X - X.mean(0)), ((X - X.mean(0)) ** 2).sum(1)
+        coreset_weights(*mean_and_energy(X), X), expected, rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        coreset_weights(*mean_and_energy(X - X.mean(0)), X - X.mean(0)),
+        ((X - X.mean(0)) ** 2).sum(1),
     )
 
 

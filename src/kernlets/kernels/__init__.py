@@ -43,6 +43,7 @@ __all__ = [
     "Squared",
     "Sum",
     "as_kernel",
+    "kernel_or_class",
     "resolve",
 ]
 
@@ -82,7 +83,10 @@ def resolve(spec: Any, **params: Any) -> Kernel:
     if isinstance(spec, Kernel):
         return reset(spec, **params) if params else spec
     if isinstance(spec, str):
-        return _from_string(spec, params)
+        name, colon, arguments = spec.partition(":")
+        spec = name.replace("-", "_") + colon + arguments
+        kind, parsed_params = parse("kernel", spec, KERNELS, SHORT)
+        return make(kind, _own_names(kind, {**parsed_params, **params}))
     if isinstance(spec, type) and issubclass(spec, Kernel):
         return make(spec, _own_names(spec, params))
     if callable(spec):
@@ -93,11 +97,12 @@ def resolve(spec: Any, **params: Any) -> Kernel:
     )
 
 
-def _from_string(spec: str, params: dict[str, Any]) -> Kernel:
-    name, colon, arguments = spec.partition(":")
-    spec = name.replace("-", "_") + colon + arguments
-    kind, parsed_params = parse("kernel", spec, KERNELS, SHORT)
-    return make(kind, _own_names(kind, {**parsed_params, **params}))
+def kernel_or_class(spec: Any) -> Any:
+    """The kernel, or for a name its class: enough to ask what it `takes`, say."""
+    if not isinstance(spec, str):
+        return resolve(spec)
+    name = spec.partition(":")[0].strip().lower().replace("-", "_")
+    return KERNELS.get(SHORT.get(name, name)) or resolve(spec)
 
 
 def _own_names(kind: type[Kernel], params: dict[str, Any]) -> dict[str, Any]:

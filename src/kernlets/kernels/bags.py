@@ -1,6 +1,7 @@
 """Kernels of bags of vectors: images as descriptors, patients as visits.
 
-A bag is an array (k, p) of any number of vectors; samples are a list of bags."""
+A bag is an array (k, p) of any number of vectors; samples are a list of bags.
+"""
 
 from __future__ import annotations
 

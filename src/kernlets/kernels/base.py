@@ -49,6 +49,8 @@ class Kernel(BaseEstimator, ABC):
     """Whether X and Y may be SciPy sparse matrices."""
     non_negative: ClassVar[bool] = False
     """Whether κ is defined only on rows without negative entries."""
+    by_index: ClassVar[bool] = False
+    """Whether samples are only indices into a precomputed matrix, without vectors."""
     returns_new_array: ClassVar[bool] = False
     """Whether a caller may overwrite what `__call__` returns."""
     takes: ClassVar[str] = "rows"
@@ -67,11 +69,8 @@ class Kernel(BaseEstimator, ABC):
         """The energies κ(xᵢ, xᵢ), the diagonal of the matrix."""
 
     def pull(
-        self,
-        X: Array,  # (n, p)
-        Y: Array,  # (m, p)
-        W: Array,  # (n, m)
-    ) -> Array:  # (n, p)
+        self, X: Array, Y: Array, W: Array
+    ) -> Array:  # (n, p), (m, p), (n, m) -> (n, p)
         """Weighted gradients Σⱼ Wᵢⱼ ∂κ(xᵢ, yⱼ)/∂xᵢ."""
         raise NotImplementedError(
             f"{type(self).__name__} has no gradient; use a differentiable kernel "
@@ -149,6 +148,10 @@ class _Pair(Kernel):
     def psd(self) -> bool:  # type: ignore[override]
         """Whether both kernels are positive semi-definite."""
         return self.first.psd and self.second.psd
+
+    @property
+    def by_index(self) -> bool:  # type: ignore[override]
+        return self.first.by_index or self.second.by_index
 
     @property
     def takes(self) -> str:  # type: ignore[override]
@@ -251,7 +254,25 @@ class Constant(Kernel):
         return broadcast(floats_like(self.value, X), shape)
 
 
-class Normalized(Kernel):
+class Wrapped(Kernel):
+    """A kernel made of another one, on the same samples."""
+
+    kernel: Kernel
+
+    @property
+    def by_index(self) -> bool:  # type: ignore[override]
+        return self.kernel.by_index
+
+    @property
+    def takes(self) -> str:  # type: ignore[override]
+        """The samples of the inner kernel."""
+        return self.kernel.takes
+
+    def take(self, X: Array, indices: Array) -> Array:
+        return self.kernel.take(X, indices)
+
+
+class Normalized(Wrapped):
     """κ(x, y)/√(κ(x, x) κ(y, y)), which gives every φ(x) unit norm.
 
     The value is 0 where κ(x, x) or κ(y, y) is 0.
@@ -288,11 +309,6 @@ class Normalized(Kernel):
         """Whether the inner kernel is positive semi-definite."""
         return self.kernel.psd
 
-    @property
-    def takes(self) -> str:  # type: ignore[override]
-        """The samples of the inner kernel."""
-        return self.kernel.takes
-
     def restricted(self, share: float) -> Kernel:
         return Normalized(self.kernel.restricted(share))
 
@@ -317,9 +333,6 @@ class Normalized(Kernel):
     def bound(self, X: Array, weights: Weights = None) -> Kernel:
         kernel = self.kernel.bound(X, weights)
         return self if kernel is self.kernel else type(self)(kernel)
-
-    def take(self, X: Array, indices: Array) -> Array:
-        return self.kernel.take(X, indices)
 
     def _inverse_norms(self, X: Array) -> Array:  # (n,)
         energies = self.kernel.diag(X)

@@ -2,7 +2,8 @@
 
 A radial kernel is defined by two functions of the squared distance s = ‖x - y‖². If
 its bandwidth is None, `bound` sets it from the data to gamma = 1/(p·var(X)). A kernel
-that is called without being bound uses 1/p, like scikit-learn's pairwise kernels."""
+that is called without being bound uses 1/p, like scikit-learn's pairwise kernels.
+"""
 
 from __future__ import annotations
 
@@ -153,7 +154,8 @@ class Matern(_LengthScale):
         r = self._radius(s)
         factor = -self._squared_frequency()
         if self.nu == 0.5:
-            return _reciprocal(r) * decay(r) * (factor / 2)
+            inverse = 1.0 / namespace(r).where(r > 0, r, np.inf)  # 0 at r = 0
+            return inverse * decay(r) * (factor / 2)
         if self.nu == 1.5:
             return decay(r) * (factor / 2)
         return (r + 1.0) * decay(r) * (factor / 6)
@@ -263,11 +265,6 @@ def _horner(r: Array) -> Array:
     return value
 
 
-def _reciprocal(r: Array) -> Array:
-    """1/r, and 0 at r = 0."""
-    return 1.0 / namespace(r).where(r > 0, r, np.inf)
-
-
 def squared_distances(
     X: Array,  # (n, p), dense or CSR
     Y: Array,  # (m, p), dense or CSR
@@ -297,21 +294,15 @@ def squared_distances(
     return s
 
 
-def l1_distances(
-    X: Array,  # (n, p)
-    Y: Array,  # (m, p)
-) -> Array:  # (n, m)
+def l1_distances(X: Array, Y: Array) -> Array:  # (n, p), (m, p) -> (n, m)
     """Σ |xᵢ - yⱼ|, in blocks of rows."""
     row_bytes = X.dtype.itemsize * Y.shape[0]
     return map_rows(lambda block: ops.l1_distances(block, Y), X, row_bytes)
 
 
 def feature_pull(
-    X: Array,  # (n, p)
-    Y: Array,  # (m, p)
-    V: Array,  # (n, m)
-    derivative: Callable[[Array, Array], Array],
-) -> Array:  # (n, p)
+    X: Array, Y: Array, V: Array, derivative: Callable[[Array, Array], Array]
+) -> Array:  # (n, p), (m, p), (n, m) -> (n, p)
     """Σⱼ Vᵢⱼ derivative(xᵢ, yⱼ) for each feature, with one (n, m) array at a time."""
     xp = namespace(X)
     columns = [

@@ -2,7 +2,8 @@
 
 A graph is an adjacency matrix, (adjacency, labels), a networkx graph with the node
 attribute ``label``, or GraKeL's [edges, labels]. Graphs without labels have one label
-for all nodes. `CountMap` gives the features themselves as a sparse matrix."""
+for all nodes. `CountMap` gives the features themselves as a sparse matrix.
+"""
 
 from __future__ import annotations
 
@@ -170,7 +171,8 @@ class RandomWalk(Counting):
                 f"RandomWalk: decay^n_steps overflows: lower decay={decay:g} (it is "
                 f"usually below 1) or n_steps={self.n_steps!r}"
             )
-        labels, edges = digest_numbers(sample.labels), _sort_by_start(sample.edges)
+        labels = digest_numbers(sample.labels)
+        edges = sample.edges[np.argsort(sample.edges[:, 0], kind="stable")]
         ends, walks, counts = np.arange(len(labels)), labels, np.ones(len(labels))
         digest_blocks, weight_blocks, n_walks = [walks], [counts], len(walks)
         for step in range(1, int(self.n_steps) + 1):
@@ -191,10 +193,6 @@ def _too_many_walks() -> ValueError:
         f"or walks of more than {MAX_STEPS} steps: lower n_steps, or give fewer "
         "different labels"
     )
-
-
-def _sort_by_start(edges: np.ndarray) -> np.ndarray:  # (m, 2)
-    return edges[np.argsort(edges[:, 0], kind="stable")]
 
 
 def _extend_walks(

@@ -57,7 +57,11 @@ class Chi2(Exponential, Histogram):
         return positive(self, "gamma")
 
     def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)
-        return feature_sums(X, Y, _chi2_term)
+        def term(x: Array, y: Array) -> Array:
+            difference = x - y
+            return divide(times(difference, difference), denominator(x, y))
+
+        return feature_sums(X, Y, term)
 
     def self_pairs(self, X: Array) -> Array:  # (n,)
         return zeros((X.shape[0],), X)
@@ -98,12 +102,6 @@ class Intersection(Identity, Histogram):
         """Σⱼ Vᵢⱼ [x < y], and half where x = y."""
         sign = namespace(X).sign
         return feature_pull(X, Y, V, lambda x, y: 0.5 - 0.5 * sign(x - y))
-
-
-def _chi2_term(x: Array, y: Array) -> Array:
-    """(x - y)²/(x + y), and 0 where both are 0."""
-    difference = x - y
-    return divide(times(difference, difference), denominator(x, y))
 
 
 def denominator(x: Array, y: Array) -> Array:
@@ -155,10 +153,8 @@ TILE_ROWS = 64  # rows per step in loops over features, so that they stay in cac
 
 
 def feature_sums(
-    X: Array,  # (n, p)
-    Y: Array,  # (m, p)
-    term: Callable[[Array, Array], Array],
-) -> Array:  # (n, m)
+    X: Array, Y: Array, term: Callable[[Array, Array], Array]
+) -> Array:  # (n, p), (m, p) -> (n, m)
     """Σ over features of term(x, y), for terms that no matrix product gives."""
     xp = namespace(X)
     columns = xp.stack([Y[:, c] for c in range(Y.shape[1])])  # contiguous

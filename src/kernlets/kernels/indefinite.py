@@ -6,16 +6,15 @@ and classifiers check a sample of their rows, because residuals need a feature s
 
 `Clipped`, `Squared` and `Shifted` turn such a kernel into one that is definite, by its
 matrix on reference samples, at most 500 of the training samples. New samples and
-reference samples are treated in the same way."""
+reference samples are treated in the same way.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import threading
 from abc import abstractmethod
 from math import inf, sqrt
-from typing import Any, ClassVar
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -37,40 +36,14 @@ from ..numerics.arrays import (
     namespace,
     to_numpy,
 )
-from .base import Kernel, length
+from .base import Kernel, Wrapped, length
 from .custom import Precomputed, not_square
 
 REFERENCE = 500  # samples on which a kernel is corrected
 
 
-class _Factor:
-    """P of one kernel, and the reference samples that it was computed for."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.reference: Any = None
-        self.P: Any = None
-
-
-_factors: WeakKeyDictionary[Kernel, _Factor] = WeakKeyDictionary()
-if hasattr(os, "register_at_fork"):  # no thread is left that would unlock them
-    os.register_at_fork(after_in_child=_factors.clear)
-
-
-class _Corrected(Kernel):
+class _Corrected(Wrapped):
     """A definite kernel made of another one."""
-
-    psd: ClassVar[bool] = True
-
-    kernel: Kernel
-
-    @property
-    def takes(self) -> str:  # type: ignore[override]
-        """The samples of the inner kernel."""
-        return self.kernel.takes
-
-    def take(self, X: Array, indices: Array) -> Array:
-        return self.kernel.take(X, indices)
 
     def _reference_samples(self, kernel: Kernel, X: Any, weights: Weights) -> Array:
         """Choose samples of X, evenly spaced, on which the kernel is corrected."""
@@ -85,6 +58,10 @@ class _Corrected(Kernel):
         if isinstance(self.kernel, _Corrected):
             return self.kernel._as_samples(X)
         return self.kernel.samples(X) if hasattr(self.kernel, "samples") else X
+
+
+# P of each kernel with its reference samples; a model file does not hold it
+_factors: WeakKeyDictionary[Kernel, tuple[Any, np.ndarray]] = WeakKeyDictionary()
 
 
 class _Projected(_Corrected):
@@ -128,13 +105,12 @@ class _Projected(_Corrected):
 
     def _factor(self) -> np.ndarray:  # (r, k)
         """P, computed once for these reference samples."""
-        factor = _factors.setdefault(self, _Factor())
-        with factor.lock:  # one for each kernel: the inner one may be corrected, too
-            if factor.reference is not self.reference:
-                W = double(self.kernel(self.reference))
-                factor.P = self.projection(to_numpy((W + W.T) / 2))
-                factor.reference = self.reference
-            return factor.P
+        reference, P = _factors.get(self, (None, None))
+        if P is None or reference is not self.reference:
+            W = double(self.kernel(self.reference))
+            P = self.projection(to_numpy((W + W.T) / 2))
+            _factors[self] = self.reference, P
+        return P
 
 
 class Clipped(_Projected):
@@ -265,7 +241,8 @@ def _digests(X: Any) -> np.ndarray:  # (n,)
 
 
 def _digest(sample: Any) -> int:
-    fields = [sample] if isinstance(sample, (str, np.ndarray)) else _fields(sample)
+    is_record = hasattr(sample, "__dict__") and not isinstance(sample, np.ndarray)
+    fields = vars(sample).values() if is_record else [sample]
     sha = hashlib.blake2b(digest_size=8)
     for field in fields:
         if isinstance(field, str):  # text may hold half a surrogate pair
@@ -274,10 +251,6 @@ def _digest(sample: Any) -> int:
             content = np.float64(field).tobytes()
         sha.update(f"{np.shape(field)}".encode() + content)
     return int.from_bytes(sha.digest(), "big")
-
-
-def _fields(sample: Any) -> list[Any]:
-    return list(vars(sample).values()) if hasattr(sample, "__dict__") else [sample]
 
 
 CORNER = 500  # rows of a matrix that are compared with its columns

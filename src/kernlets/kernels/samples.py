@@ -1,7 +1,8 @@
 """Samples of a kernel in one form: rows of numbers, or objects of one kind.
 
 Objects are series, strings, graphs, matrices, bags of vectors, or anything that a
-user's function takes."""
+user's function takes.
+"""
 
 from __future__ import annotations
 
@@ -82,16 +83,10 @@ def _are_parts(sample: list[Any] | tuple[Any, ...]) -> bool:
     if not 1 <= len(sample) <= 3:
         return False
     head = sample[0]
-    if isinstance(head, (Mapping, set, frozenset)):
-        return True
-    return getattr(head, "ndim", 0) == 2 or _are_rows(head)
-
-
-def _are_rows(head: Any) -> bool:
-    """Whether this is a list of lists, an adjacency matrix itself."""
-    return isinstance(head, (list, tuple)) and all(
-        isinstance(row, (list, tuple, np.ndarray)) for row in head
-    )
+    if isinstance(head, (list, tuple)):  # rows of an adjacency matrix
+        return all(isinstance(row, (list, tuple, np.ndarray)) for row in head)
+    is_edges = isinstance(head, (Mapping, set, frozenset))
+    return is_edges or getattr(head, "ndim", 0) == 2
 
 
 def _from_networkx(graph: Any, i: int) -> Graph:
@@ -112,10 +107,9 @@ def _from_parts(edges: Any, labels: Any, i: int) -> Graph:
     if not isinstance(edges, (Mapping, set, frozenset)):
         return _from_matrix(edges, labels, i)
     pairs = _pairs(edges, i)
-    nodes = sorted(
-        {*(n for pair in pairs for n in pair), *_labelled_nodes(labels)}, key=_order
-    )
-    return _from_pairs(pairs, nodes, labels, i)
+    labelled = labels if isinstance(labels, Mapping) else ()
+    nodes = {*(node for pair in pairs for node in pair), *labelled}
+    return _from_pairs(pairs, sorted(nodes, key=_order), labels, i)
 
 
 def _pairs(edges: Any, i: int) -> dict[tuple[Any, Any], float]:
@@ -129,19 +123,16 @@ def _pairs(edges: Any, i: int) -> dict[tuple[Any, Any], float]:
             return {(a, b): w for (a, b), w in edges.items()}
         return {(a, b): 1.0 for a, ends in edges.items() for b in ends}
     except (TypeError, ValueError):
-        problem = "has edges that are no pairs"
-        raise ValueError(f"graph {i} {problem}: pass {FORMS}") from None
-
-
-def _labelled_nodes(labels: Any) -> list[Any]:
-    return list(labels) if isinstance(labels, Mapping) else []
+        raise ValueError(
+            f"graph {i} has edges that are no pairs: pass {FORMS}"
+        ) from None
 
 
 def _order(node: Any) -> tuple[str, Any]:
     """A sort key for nodes, also for nodes of several types."""
-    return (
-        ("", int(node)) if isinstance(node, Integral) else (type(node).__name__, node)
-    )
+    if isinstance(node, Integral):
+        return "", int(node)
+    return type(node).__name__, node
 
 
 def _from_pairs(
@@ -230,17 +221,12 @@ def _number(label: Any, i: int) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest(), "big")
 
 
-def as_graphs(X: Any) -> list[Graph]:
-    """Graphs; see `graphs.as_graph` for the forms that they may have."""
-    return [as_graph(sample, i) for i, sample in enumerate(X)]
-
-
 PARSERS: dict[str, Callable[[Any], list[Any]]] = {
     "series": as_series,
     "bags": as_bags,
     "matrices": as_matrices,
     "strings": as_strings,
-    "graphs": as_graphs,
+    "graphs": lambda X: [as_graph(sample, i) for i, sample in enumerate(X)],
 }
 
 
@@ -287,10 +273,17 @@ def check_samples(
     """
     if kernel is not None and are_objects(X, kernel):
         if kernel.takes == "any":
-            return as_sequence(X)
+            return to_device(X) if is_array(X) else object_array(list(X))
         parse = partial(as_samples, kernel.takes, like=like)
         samples = read_samples(X, parse, lazy)
-        return _check_objects(estimator, samples, reset, ensure_min_samples)
+        if samples.shape[0] < ensure_min_samples:
+            raise ValueError(
+                f"X has {samples.shape[0]} sample(s), a minimum of "
+                f"{ensure_min_samples} is required by {type(estimator).__name__}"
+            )
+        # scikit-learn sees a column of objects
+        check_features(estimator, np.empty((1, 1)), reset)
+        return samples
     X = check_rows(
         estimator,
         X,
@@ -318,19 +311,6 @@ def are_objects(X: Any, kernel: Kernel) -> bool:
     return not takes_rows(kernel) and (kernel.takes != "any" or not is_table(X))
 
 
-def _check_objects(
-    estimator: Any, samples: Any, reset: bool, ensure_min_samples: int
-) -> Any:  # (n,)
-    """Check the number of samples, which scikit-learn sees as a column of objects."""
-    if samples.shape[0] < ensure_min_samples:
-        raise ValueError(
-            f"X has {samples.shape[0]} sample(s), a minimum of {ensure_min_samples} is "
-            f"required by {type(estimator).__name__}"
-        )
-    check_features(estimator, np.empty((1, 1)), reset)
-    return samples
-
-
 def takes_missing(kernel: Kernel | None) -> bool:
     """Whether a kernel, or none for linear atoms, is defined on rows with NaN."""
     return kernel is None or kernel.restrictable
@@ -341,15 +321,8 @@ def describe_input(tags: Any, kernel: Kernel | None, allow_nan: bool = False) ->
 
     With `allow_nan` samples may have NaN if the kernel is defined on them.
     """
-    tags.input_tags.pairwise = isinstance(kernel, Precomputed)
+    tags.input_tags.pairwise = getattr(kernel, "by_index", False)
     tags.input_tags.two_d_array = kernel is None or kernel.takes in ("rows", "any")
     tags.input_tags.sparse = getattr(kernel, "accept_sparse", False)
     tags.input_tags.allow_nan = allow_nan and takes_missing(kernel)
     return tags
-
-
-def as_sequence(X: Any) -> Array:
-    """An array of samples of any kind, one per entry along the first axis."""
-    if is_array(X):
-        return to_device(X)
-    return object_array(list(X))

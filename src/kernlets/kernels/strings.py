@@ -2,13 +2,14 @@
 
 Samples are text, or sequences of characters or small whole numbers. Strings shorter
 than k have no substrings, and κ = 0. Kernels of substrings are sums of products of
-counts; `CountMap` gives the counts themselves as a sparse matrix."""
+counts; `CountMap` gives the counts themselves as a sparse matrix.
+"""
 
 from __future__ import annotations
 
 from itertools import combinations, product
 from math import comb, exp
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,11 +36,6 @@ class _Substrings(Counting):
         if len(codes) < size:
             return np.empty((0, size), np.uint32)
         return np.lib.stride_tricks.sliding_window_view(codes, size)
-
-    def _length(self) -> int:
-        if not isinstance(self.k, Integral) or self.k < 1:
-            raise ValueError(f"{type(self).__name__}: k={self.k!r} must be at least 1")
-        return int(self.k)
 
 
 def code_points(text: str) -> np.ndarray:  # (length,)
@@ -73,7 +69,7 @@ class Spectrum(_Substrings):
         self.k = k
 
     def parts(self, sample: str) -> tuple[np.ndarray, np.ndarray]:
-        windows = self._windows(sample, self._length())
+        windows = self._windows(sample, int(self.k))
         if not len(windows):
             return NO_PARTS
         return digest_sequences(list(windows.T)), np.ones(len(windows))
@@ -131,11 +127,12 @@ class Mismatch(_Substrings):
         return kernel(X, Y)
 
     def parts(self, sample: str) -> tuple[np.ndarray, np.ndarray]:
-        size = self._length()
+        size = int(self.k)
         windows = self._windows(sample, size)
         if not len(windows):
             return NO_PARTS
-        letters = np.array([ord(c) for c in self._letters(sample)], dtype=np.uint32)
+        alphabet = sorted(set(sample)) if self.alphabet is None else self.alphabet
+        letters = np.array([ord(c) for c in alphabet], dtype=np.uint32)
         self._check_variants(size, len(letters))
         digest_blocks, weight_blocks = [], []
         for changes in range(min(int(self.m), size) + 1):
@@ -144,9 +141,6 @@ class Mismatch(_Substrings):
                 digest_blocks.append(digests)
                 weight_blocks.append(weights)
         return np.concatenate(digest_blocks), np.concatenate(weight_blocks)
-
-    def _letters(self, sample: str) -> str:
-        return "".join(sorted(set(sample))) if self.alphabet is None else self.alphabet
 
     def _check_variants(self, size: int, letters: int) -> None:
         number = 0
@@ -211,7 +205,7 @@ class Gappy(_Substrings):
         self.g = g
 
     def parts(self, sample: str) -> tuple[np.ndarray, np.ndarray]:
-        size = self._length()
+        size = int(self.k)
         if self.g < size:
             raise ValueError(f"Gappy: g={self.g!r} must be at least k={size}")
         windows = self._windows(sample, int(self.g))

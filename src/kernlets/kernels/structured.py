@@ -6,7 +6,8 @@ samples only, so that threads, blocks and the order of samples change nothing.
 
 A subclass of `Counting` describes a sample by the parts that it has. A part (a
 substring, a neighbourhood, a path) is represented by a digest of 64 bits, so that no
-vocabulary is stored: two different parts share a digest once in 10¹⁹ pairs."""
+vocabulary is stored: two different parts share a digest once in 10¹⁹ pairs.
+"""
 
 from __future__ import annotations
 

@@ -5,14 +5,13 @@ A sampler is a function ``(kernel, X, m, rng, **options) -> indices or points``;
 ``partial(coreset, replace=True)``.
 """
 
-from .choose import SAMPLERS, Landmarks, choose
+from .choose import SAMPLERS, choose
 from .leverage import leverage, leverage_scores
 from .rpcholesky import rpcholesky
 from .samplers import column_norm, coreset, diagonal, kmeans, uniform
 
 __all__ = [
     "SAMPLERS",
-    "Landmarks",
     "choose",
     "column_norm",
     "coreset",

@@ -1,7 +1,8 @@
 """Landmarks drawn at random with given weights, or by k-means: LKDL section IV-C.
 
 Weights are computed at once for X in memory, and block by block for rows on disk or on
-a cluster; the same seed draws the same samples."""
+a cluster; the same seed draws the same samples.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,6 @@ from ..data.rows import (
 )
 from ..data.sparse_rows import as_dense, column_sums
 from ..kernels import Kernel
-from ..kernels.custom import known_by_index
 from ..numerics.arrays import (
     as_like,
     double,
@@ -54,36 +54,26 @@ def draw(
     if replace:
         share = weights / weights.sum() if weights.any() else None
         return np.unique(rng.choice(len(weights), m, p=share))
-    return FirstDraws.of(weights, 0, m, _draw_seed(rng)).rows
+    return FirstDraws.of(weights, 0, m, int(rng.integers(2**62))).rows
 
 
 def draw_rows(
-    weigh: Callable[..., Any],  # (n, p) -> (n,)
+    weigh: Callable[..., Any],  # (b, p), number of the first row -> (b,)
     X: Any,
     m: int,
     rng: np.random.Generator,
     replace: bool = False,
-    numbered: bool = False,
 ) -> np.ndarray:  # (≤ m,)
-    """Call `draw` with the weights of the rows of X, in memory, on disk or in Dask.
-
-    With `numbered`, `weigh` gets the number of the first row of a block, too.
-    """
-    weigh = weigh if numbered else partial(_ignore_number, weigh)
+    """Call `draw` with the weights of the rows of X, in memory, on disk or in Dask."""
     if not is_lazy_or_dask(X):
         return draw(host_weights(weigh(X, 0)), m, rng, replace)
     row_bytes = 4 * 8 * n_columns(X)
     if replace:
-        block_weights = sum_rows(
-            partial(_weights_of_block, weigh), X, row_bytes, numbered=True
-        )
+        block = partial(_weights_of_block, weigh)
+        block_weights = sum_rows(block, X, row_bytes, numbered=True)
         return draw(np.concatenate(block_weights), m, rng, replace)
-    block = partial(_first_of_block, weigh, m, _draw_seed(rng))
+    block = partial(_first_of_block, weigh, m, int(rng.integers(2**62)))
     return sum_rows(block, X, row_bytes, numbered=True).rows
-
-
-def _ignore_number(weigh: Callable[[Array], Any], block: Array, first: int) -> Any:
-    return weigh(block)
 
 
 def _weights_of_block(
@@ -136,10 +126,6 @@ def _first_of_block(
     return FirstDraws.of(host_weights(weigh(block, first)), first, m, seed)
 
 
-def _draw_seed(rng: np.random.Generator) -> int:
-    return int(rng.integers(2**62))
-
-
 def uniform(kernel: Kernel, X: Array, m: int, rng: np.random.Generator) -> np.ndarray:
     """m indices, all equally likely, without replacement."""
     return rng.choice(X.shape[0], m, replace=False)
@@ -152,7 +138,7 @@ def diagonal(
     return draw_rows(partial(_squared_energies, kernel), X, m, rng, replace)
 
 
-def _squared_energies(kernel: Kernel, X: Array) -> np.ndarray:
+def _squared_energies(kernel: Kernel, X: Array, first: int) -> np.ndarray:
     with quiet():
         return host_weights(kernel.diag(X)) ** 2
 
@@ -161,15 +147,11 @@ def coreset(
     kernel: Kernel, X: Array, m: int, rng: np.random.Generator, *, replace: bool = False
 ) -> np.ndarray:
     """pᵢ ∝ min over γ of ‖xᵢ − γμ‖², μ the mean: unusual samples are likelier."""
-    return draw_rows(partial(_off_mean, *_mean_and_energy(X)), X, m, rng, replace)
+    weigh = partial(coreset_weights, *mean_and_energy(X))
+    return draw_rows(weigh, X, m, rng, replace)
 
 
-def coreset_weights(X: Array) -> np.ndarray:  # (n, p) -> (n,)
-    """‖xᵢ‖² − ⟨xᵢ, μ⟩²/‖μ‖² = ‖xᵢ − γᵢμ‖² at the least-squares γᵢ = ⟨xᵢ, μ⟩/‖μ‖²."""
-    return _off_mean(*_mean_and_energy(X), X)
-
-
-def _mean_and_energy(X: Array) -> tuple[np.ndarray, float]:  # (p,)
+def mean_and_energy(X: Array) -> tuple[np.ndarray, float]:  # (p,)
     """μ and the mean of ‖x‖², in float64."""
     with quiet():  # host_weights reports overflow
         sums = sum_rows(_sums, X, row_bytes=16 * X.shape[1])
@@ -181,19 +163,19 @@ def _sums(block: Array) -> np.ndarray:  # (p + 1,)
     return np.append(column_sums(block), energy)
 
 
-def _off_mean(mean: np.ndarray, mean_energy: float, X: Array) -> np.ndarray:  # (n,)
+def coreset_weights(
+    mean: np.ndarray, mean_energy: float, X: Array, first: int = 0
+) -> np.ndarray:  # (n,)
+    """‖xᵢ‖² − ⟨xᵢ, μ⟩²/‖μ‖² = ‖xᵢ − γᵢμ‖² at the least-squares γᵢ = ⟨xᵢ, μ⟩/‖μ‖²."""
     with quiet():  # host_weights reports overflow
-        return host_weights(_off_mean_squares(mean, mean_energy, X))
-
-
-def _off_mean_squares(mean: np.ndarray, mean_energy: float, X: Array) -> Array:  # (n,)
-    energies, energy_of_mean = row_norms(X), float(mean @ mean)
-    if energy_of_mean <= (10 * eps(energies)) ** 2 * mean_energy:
-        return energies  # centred data: the mean is a rounding error
-    # scaled, so that squares do not overflow
-    scale = float(power_of_two(np.float64(energy_of_mean) ** 0.5))
-    projections = X @ as_like(mean / scale, energies)
-    return energies - projections * projections / (energy_of_mean / scale / scale)
+        energies, energy_of_mean = row_norms(X), float(mean @ mean)
+        if energy_of_mean <= (10 * eps(energies)) ** 2 * mean_energy:
+            return host_weights(energies)  # centred data: the mean is a rounding error
+        # scaled, so that squares do not overflow
+        scale = float(power_of_two(np.float64(energy_of_mean) ** 0.5))
+        projections = X @ as_like(mean / scale, energies)
+        explained = projections * projections / (energy_of_mean / scale / scale)
+        return host_weights(energies - explained)
 
 
 def host_weights(values: Any) -> np.ndarray:  # (n,)
@@ -226,8 +208,7 @@ def column_norm(
     kernel, a block of rows at a time. Where there are more samples, ‖kᵢ‖² is estimated
     from 2048 of its entries, see `ColumnNorms`; that takes 2048 n evaluations.
     """
-    weigh = ColumnNorms.of(kernel, X, rng, squared)
-    return draw_rows(weigh, X, m, rng, replace, numbered=True)
+    return draw_rows(ColumnNorms.of(kernel, X, rng, squared), X, m, rng, replace)
 
 
 @dataclass(frozen=True)
@@ -253,16 +234,12 @@ class ColumnNorms:
         cls, kernel: Kernel, X: Array, rng: np.random.Generator, squared: bool
     ) -> ColumnNorms:
         n = X.shape[0]
-        # a precomputed matrix needs no evaluations of a kernel
-        is_index_only = known_by_index(kernel, X)
         numbers = np.arange(n)
-        if n > MAX_EXACT and not is_index_only:
+        if n > MAX_EXACT and not kernel.by_index:  # a matrix needs no evaluations
             numbers = np.sort(rng.choice(n, N_COLUMNS, replace=False))
-        source = (
-            (X, index_like(numbers, X))
-            if is_index_only
-            else load_row_subset(X, numbers)
-        )
+        source = X, index_like(numbers, X)
+        if not kernel.by_index:
+            source = load_row_subset(X, numbers)
         columns = kernel.take(*source)
         return cls(kernel, columns, numbers, n, squared)
 
@@ -307,16 +284,13 @@ def kmeans(
     """
     if m == X.shape[0] and is_array(X):
         return X
-    start = as_dense(_first_centres(X, m, rng, init))
-    share = min(1.0, LARGE / (max_iter * m * X.shape[0] * X.shape[1]))
-    return lloyd(X, start, max_iter, share, int(rng.integers(2**63)))
-
-
-def _first_centres(X: Array, m: int, rng: np.random.Generator, init: str) -> Array:
     if init == "random":
-        return take_rows(X, np.sort(rng.choice(X.shape[0], m, replace=False)))
-    from sklearn.cluster import kmeans_plusplus
+        start = take_rows(X, np.sort(rng.choice(X.shape[0], m, replace=False)))
+    else:
+        from sklearn.cluster import kmeans_plusplus
 
-    rows = host_rows(X, f"init={init!r} needs X in memory: use init='random'")
-    seed = int(rng.integers(2**31))
-    return as_like(as_dense(kmeans_plusplus(rows, m, random_state=seed)[0]), X)
+        rows = host_rows(X, f"init={init!r} needs X in memory: use init='random'")
+        seed = int(rng.integers(2**31))
+        start = as_like(as_dense(kmeans_plusplus(rows, m, random_state=seed)[0]), X)
+    share = min(1.0, LARGE / (max_iter * m * X.shape[0] * X.shape[1]))
+    return lloyd(X, as_dense(start), max_iter, share, int(rng.integers(2**63)))

@@ -13,7 +13,7 @@ from ..base.constraints import AT_LEAST_1
 from ..base.estimator import Estimator
 from ..data.rows import apply_to_rows
 from ..data.samples import float_like
-from ..kernels import Kernel, resolve
+from ..kernels import Kernel, kernel_or_class, resolve
 from ..kernels.samples import check_samples, describe_input
 from ..kernels.structured import Counting
 from ..schema import Declared, Digests, Part, Size
@@ -68,7 +68,13 @@ class CountMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def fit(self, X: Any, y: Any = None) -> CountMap:
         """Learn which parts the samples in X have."""
         self._validate_params()
-        kernel = self._counting_kernel()
+        kernel = resolve(self.kernel)
+        if not isinstance(kernel, Counting):
+            raise ValueError(
+                f"kernel={self.kernel!r} has no sparse features: use Spectrum, "
+                "Mismatch, Gappy, WeisfeilerLehman, ShortestPath, RandomWalk or "
+                "PyramidMatch, or NystroemMap"
+            )
         samples = check_samples(self, X, kernel, reset=True)
         self.kernel_ = kernel.bound(samples)
         counts = self.kernel_.prepare(samples)
@@ -94,19 +100,9 @@ class CountMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         counts = self.kernel_.prepare(samples).matrix(self.vocabulary_)
         return counts.astype(float_like(samples).dtype, copy=False)
 
-    def _counting_kernel(self) -> Counting:
-        kernel = resolve(self.kernel)
-        if not isinstance(kernel, Counting):
-            raise ValueError(
-                f"kernel={self.kernel!r} has no sparse features: use Spectrum, "
-                "Mismatch, Gappy, WeisfeilerLehman, ShortestPath, RandomWalk or "
-                "PyramidMatch, or NystroemMap"
-            )
-        return kernel
-
     @property
     def _n_features_out(self) -> int:
         return len(self.vocabulary_)
 
     def __sklearn_tags__(self) -> Any:
-        return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
+        return describe_input(super().__sklearn_tags__(), kernel_or_class(self.kernel))

@@ -1,7 +1,8 @@
 """Eigenfunctions of a kernel in the span of given functions, from a sample.
 
 This module draws the sample, makes the functions orthonormal on it, and computes the
-kernel as a small matrix in that basis. `ika.py` chooses the functions."""
+kernel as a small matrix in that basis. `ika.py` chooses the functions.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,6 @@ import numpy as np
 from ..contracts import Array
 from ..data.rows import is_blocks, map_rows, n_rows_in_memory, sum_rows
 from ..kernels import Kernel
-from ..kernels.custom import known_by_index
 from ..landmarks.choose import BlockSample, choose
 from ..numerics.arrays import (
     as_like,
@@ -68,7 +68,7 @@ def draw_sample(
     n_samples = min(n_samples, max_rows)
     row_numbers = np.sort(rng.choice(n, min(n_samples, n), replace=False))
     landmarks = choose(row_numbers, kernel, X, None, rng)
-    if known_by_index(kernel, X):
+    if kernel.by_index:
         energies = kernel.diag(X)[index_like(row_numbers, X)]
     else:
         energies = kernel.diag(landmarks.rows)
@@ -115,11 +115,8 @@ def projected_gram(kernel: Kernel, sample: Sample, U: Array) -> Array:  # (r, r)
 
 
 def refined_filters(
-    kernel: Kernel,
-    sample: Array,  # (S, p)
-    filters: Array,  # (n, p)
-    max_iter: int,
-) -> Array:  # (n, p)
+    kernel: Kernel, sample: Array, filters: Array, max_iter: int
+) -> Array:  # (S, p), (n, p) -> (n, p)
     """The filters after at most `max_iter` steps of L-BFGS on the sample error.
 
     It always computes in float64, because the error is a small difference of large
@@ -145,10 +142,8 @@ def refined_filters(
 
 
 def captured_norm2(
-    kernel: Kernel,
-    sample: Array,  # (S, p)
-    filters: Array,  # (n, p)
-) -> tuple[float, Array]:
+    kernel: Kernel, sample: Array, filters: Array
+) -> tuple[float, Array]:  # (S, p), (n, p)
     """‖UᵀGU‖²_F and its gradient in the filters.
 
     The gradient in B is 4 (I − UUᵀ) G U (UᵀGU) Rᵀ with U = B R; the kernel's own

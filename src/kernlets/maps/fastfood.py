@@ -85,6 +85,7 @@ class FastfoodMap(FeatureMap):
     90
     """
 
+    _model_attribute = "lengths_"
     _parameter_constraints = {
         "kernel": [Kernel, str],
         "n_components": [AT_LEAST_1],
@@ -102,7 +103,7 @@ class FastfoodMap(FeatureMap):
     _conditions: ClassVar[Conditions] = {
         "orders_ must be there with gains='normal'": lambda self: (
             (self.orders_ is None) == (self.gains != "normal")
-        ),
+        )
     }
 
     def __init__(
@@ -196,11 +197,3 @@ class FastfoodMap(FeatureMap):
     @property
     def _row_bytes(self) -> int:
         return (4 * self._d + 2 * self.n_components) * self.lengths_.dtype.itemsize
-
-    @property
-    def _model_array(self) -> Array:
-        return self.lengths_
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components

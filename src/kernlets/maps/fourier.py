@@ -2,11 +2,11 @@
 
 By Bochner's theorem κ(x − y) = E cos(ωᵀ(x − y)) over the kernel's spectral measure.
 For RBF, Matérn and rational quadratic kernels ω is a standard normal vector times a
-random radius; for the Laplacian its components are independent Cauchy variables."""
+random radius; for the Laplacian its components are independent Cauchy variables.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import pi, sqrt
 from typing import Any, ClassVar, Literal
 
@@ -76,6 +76,8 @@ class FourierMap(FeatureMap):
     64
     """
 
+    _accept_sparse = True
+    _model_attribute = "frequencies_"
     _parameter_constraints = {
         "kernel": [Kernel, str],
         "n_components": [AT_LEAST_1],
@@ -125,52 +127,28 @@ class FourierMap(FeatureMap):
     def _row_bytes(self) -> int:
         return 4 * self._n_features_out * self.frequencies_.dtype.itemsize
 
-    @property
-    def _model_array(self) -> Array:
-        return self.frequencies_
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components
-
-    @property
-    def _accept_sparse(self) -> bool:
-        return True
-
-
-def _rbf(kernel: RBF, u: np.ndarray) -> np.ndarray:
-    """1/σ."""
-    return np.full(len(u), sqrt(2.0 * kernel.rate))
-
-
-def _matern(kernel: Matern, u: np.ndarray) -> np.ndarray:
-    """√(2ν/χ²)/l with 2ν degrees of freedom: ω follows a multivariate t."""
-    nu, length_scale = positive(kernel, "nu"), positive(kernel, "length_scale")
-    return np.sqrt(nu / gammaincinv(nu, u)) / length_scale
-
-
-def _rational_quadratic(kernel: RationalQuadratic, u: np.ndarray) -> np.ndarray:
-    """√(Γ(α)/α)/l, a gamma mixture of widths."""
-    alpha, length_scale = positive(kernel, "alpha"), positive(kernel, "length_scale")
-    return np.sqrt(gammaincinv(alpha, u) / alpha) / length_scale
-
-
-RADII: dict[type[Kernel], Callable[[Any, np.ndarray], np.ndarray]] = {
-    RBF: _rbf,
-    Matern: _matern,
-    RationalQuadratic: _rational_quadratic,
-}
-
 
 def radii(kernel: Kernel, u: np.ndarray) -> np.ndarray:  # (n,) in (0, 1) -> (n,)
-    """Factors that turn standard normal vectors into frequencies of the kernel."""
-    if type(kernel) not in RADII:
-        names = ", ".join(cls.__name__ for cls in RADII)
-        raise ValueError(
-            f"kernel={kernel!r} has no known random frequencies: use {names} (or "
-            "Laplacian with FourierMap), or NystroemMap, which takes any kernel"
-        )
-    return RADII[type(kernel)](kernel, u)
+    """Factors that turn standard normal vectors into frequencies of the kernel.
+
+    They are 1/σ for RBF; √(2ν/χ²)/l with 2ν degrees of freedom for Matérn, so that ω
+    follows a multivariate t; and √(Γ(α)/α)/l, a gamma mixture of widths, for the
+    rational quadratic kernel.
+    """
+    if type(kernel) is RBF:
+        return np.full(len(u), sqrt(2.0 * kernel.rate))
+    if type(kernel) is Matern:
+        nu, length_scale = positive(kernel, "nu"), positive(kernel, "length_scale")
+        return np.sqrt(nu / gammaincinv(nu, u)) / length_scale
+    if type(kernel) is RationalQuadratic:
+        alpha = positive(kernel, "alpha")
+        length_scale = positive(kernel, "length_scale")
+        return np.sqrt(gammaincinv(alpha, u) / alpha) / length_scale
+    raise ValueError(
+        f"kernel={kernel!r} has no known random frequencies: use RBF, Matern, "
+        "RationalQuadratic (or Laplacian with FourierMap), or NystroemMap, which takes "
+        "any kernel"
+    )
 
 
 def frequencies(
@@ -183,23 +161,17 @@ def frequencies(
     sequence, which fills the space more evenly (Yang et al., 2014).
     """
     if isinstance(kernel, Laplacian):
-        return _cauchy_frequencies(kernel, n, p, sampling, rng)
+        if sampling == "orthogonal":
+            raise ValueError(
+                "sampling='orthogonal' needs a kernel of the Euclidean distance, which "
+                "Laplacian (L1) is not: use 'plain' or 'quasi', or Matern(nu=0.5)"
+            )
+        return kernel.rate * np.tan(pi * (uniform(n, p, sampling, rng) - 0.5))
     u = uniform(n, p + 1, sampling, rng)
     normal = ndtri(u[:, :p])
     if sampling == "orthogonal":
         normal = _orthogonalize_groups(normal)
     return normal * radii(kernel, u[:, p])[:, None]
-
-
-def _cauchy_frequencies(
-    kernel: Laplacian, n: int, p: int, sampling: Sampling, rng: np.random.Generator
-) -> np.ndarray:
-    if sampling == "orthogonal":
-        raise ValueError(
-            "sampling='orthogonal' needs a kernel of the Euclidean distance, which "
-            "Laplacian (L1) is not: use 'plain' or 'quasi', or Matern(nu=0.5)"
-        )
-    return kernel.rate * np.tan(pi * (uniform(n, p, sampling, rng) - 0.5))
 
 
 def uniform(
@@ -228,14 +200,12 @@ def _orthogonalize_groups(normal: np.ndarray) -> np.ndarray:  # (n, p)
     """
     p = normal.shape[1]
     lengths = np.linalg.norm(normal, axis=1, keepdims=True)
-    groups = (normal[i : i + p] for i in range(0, len(normal), p))
-    return lengths * np.concatenate([_gram_schmidt(group) for group in groups])
-
-
-def _gram_schmidt(rows: np.ndarray) -> np.ndarray:  # (m, p), m ≤ p
-    """Orthonormal rows; each keeps its sign, which LAPACK does not guarantee."""
-    Q, R = np.linalg.qr(rows.T)
-    return (Q * np.sign(np.diagonal(R))).T
+    directions = []
+    for start in range(0, len(normal), p):
+        Q, R = np.linalg.qr(normal[start : start + p].T)
+        # each row keeps its sign, which LAPACK does not guarantee
+        directions.append((Q * np.sign(np.diagonal(R))).T)
+    return lengths * np.concatenate(directions)
 
 
 def n_waves(k: int) -> int:

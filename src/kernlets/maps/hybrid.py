@@ -69,6 +69,7 @@ class HybridMap(FeatureMap):
     True
     """
 
+    _model_attribute = "removal_"
     _parameter_constraints = {
         **NystroemMap._parameter_constraints,
         "kernel": [Kernel, str],
@@ -138,10 +139,6 @@ class HybridMap(FeatureMap):
     @property
     def _row_bytes(self) -> int:
         return self.head_._row_bytes + self.tail_._row_bytes
-
-    @property
-    def _model_array(self) -> Array:
-        return self.removal_
 
     @property
     def _n_features_out(self) -> int:

@@ -1,6 +1,7 @@
 """`IKAMap`: the leading eigenfunctions of a kernel, in any space of functions.
 
-`eigenfunctions.py` draws the sample and solves the eigenproblem."""
+`eigenfunctions.py` draws the sample and solves the eigenproblem.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from ..base.constraints import AT_LEAST_0, AT_LEAST_1, SHARE, Interval, StrOptio
 from ..contracts import Array
 from ..data.rows import evenly_spaced_rows, map_rows
 from ..data.sparse_rows import refuse_sparse
-from ..kernels import Kernel, Precomputed, resolve
+from ..kernels import Kernel, kernel_or_class, resolve
 from ..landmarks.choose import choose, count
 from ..numerics.arrays import as_like, eps, index_like, is_array, namespace
 from ..numerics.random import generator
@@ -34,25 +35,10 @@ from .eigenfunctions import (
 from .fourier import frequencies
 from .spectral import all_eigenpairs, check_definite, choose_rank, trace_error
 
-
-def _relu(s: Array) -> Array:
-    """max(s, 0)."""
-    return s * (s > 0)
-
-
-def _sigmoid(s: Array) -> Array:
-    """1/(1 + exp(−s)), by tanh, which cannot overflow."""
-    return 0.5 + 0.5 * namespace(s).tanh(0.5 * s)
-
-
-def _cosine(s: Array) -> Array:
-    return namespace(s).cos(s)
-
-
 UNITS: dict[str, Callable[[Array], Array]] = {
-    "relu": _relu,
-    "sigmoid": _sigmoid,
-    "cosine": _cosine,
+    "relu": lambda s: s * (s > 0),
+    "sigmoid": lambda s: 0.5 + 0.5 * namespace(s).tanh(0.5 * s),  # cannot overflow
+    "cosine": lambda s: namespace(s).cos(s),
 }
 
 
@@ -149,7 +135,7 @@ class IKAMap(LandmarkMap):
     _conditions: ClassVar[Conditions] = {
         "offsets_ must be there unless basis='kernel'": lambda self: (
             (self.offsets_ is None) == (self.basis == "kernel")
-        ),
+        )
     }
 
     landmarks_: Array | None
@@ -181,41 +167,38 @@ class IKAMap(LandmarkMap):
         """Draw a sample, choose the functions, solve the eigenproblem."""
         self._validate_params()
         head, rows = self._head_and_rows(X)
-        self.kernel_ = resolve(self.kernel).bound(head)
+        self.kernel_ = kernel = resolve(self.kernel).bound(head)
         rng = generator(self.random_state)
 
-        # the sample and the functions b
+        # a sample of S rows, the functions b₁ … b_n, and B = b(sample)
         rows, row_numbers = gather_sample(rows, self.n_samples, rng)
-        self._check_landmarks(row_numbers)
-        sample = draw_sample(self.kernel_, rows, self.n_samples, rng)
+        sample = draw_sample(kernel, rows, self.n_samples, rng)
         self._choose_functions(rows, row_numbers, sample, rng)
-        if self.refine_filters:
-            self._refine(sample)
+        n = 1 if self.landmarks_ is None else self.landmarks_.shape[0]
+        row_bytes = 16 * max(n, sample.rows.shape[1])
+        B = map_rows(self._basis_functions, sample.rows, row_bytes)
+        self.n_samples_ = S = B.shape[0]
 
         # (5): M v = λ P v. With U = B R orthonormal and v = √S R u it is UᵀGU/S u = λ u
-        B = self._sample_functions(sample)
         U, R = orthonormal(B)
-        self.n_samples_ = S = U.shape[0]
-        UtGU = projected_gram(self.kernel_, sample, as_like(U, B))
+        UtGU = projected_gram(kernel, sample, as_like(U, B))
         pairs = all_eigenpairs(UtGU / S)
-        tolerance = 10 * eps(B)
-        check_definite(pairs, tolerance, self.kernel_.psd)
-        m = choose_rank(pairs.values, self._clipped_components(B), tolerance)
-        self.eigenvalues_ = as_like(pairs.values[:m], B)
-
-        # ψ(x) = (√λᵢ Σⱼ vᵢⱼ bⱼ(x))ᵢ
-        scaled_vectors = pairs.vectors[:, :m] * (S * pairs.values[:m]) ** 0.5
-        self.projection_ = as_like(R @ scaled_vectors, B)
-        self.kernel_error_ = self._estimate_error(sample, B)
-        return self
-
-    def _check_landmarks(self, row_numbers: np.ndarray | None) -> None:
-        is_explicit = not (isinstance(self.landmarks, str) or callable(self.landmarks))
-        if row_numbers is not None and is_explicit and np.ndim(self.landmarks) == 1:
-            raise ValueError(
-                "landmarks are indices of rows, but X is an iterable of blocks: pass "
-                "the rows themselves as landmarks, or X as one array or memory map"
+        lambdas, u, tolerance = pairs.values, pairs.vectors, 10 * eps(B)
+        check_definite(pairs, tolerance, kernel.psd)
+        n_components = self.n_components
+        if isinstance(n_components, Integral):
+            n_components = clipped(
+                "n_components", int(n_components), B.shape[1], "basis functions"
             )
+        m = choose_rank(lambdas, n_components, tolerance)
+        self.eigenvalues_ = as_like(lambdas[:m], B)
+
+        # ψ(x) = (√λᵢ Σⱼ vᵢⱼ bⱼ(x))ᵢ, and its error on at most 2048 rows of the sample
+        self.projection_ = as_like(R @ (u[:, :m] * (S * lambdas[:m]) ** 0.5), B)
+        indices = index_like(evenly_spaced_rows(S), B)
+        F = B[indices] @ self.projection_
+        self.kernel_error_ = trace_error(sample.energies[indices], F)
+        return self
 
     def _choose_functions(
         self,
@@ -225,21 +208,28 @@ class IKAMap(LandmarkMap):
         rng: np.random.Generator,
     ) -> None:
         """Set landmarks and offsets; rows of a stream have `row_numbers` in it."""
+        is_sampler = isinstance(self.landmarks, str) or callable(self.landmarks)
+        if row_numbers is not None and not is_sampler and np.ndim(self.landmarks) == 1:
+            raise ValueError(
+                "landmarks are indices of rows, but X is an iterable of blocks: pass "
+                "the rows themselves as landmarks, or X as one array or memory map"
+            )
         self.landmarks_ = self.landmark_indices_ = self.offsets_ = None
-        if callable(self.basis):
-            return
         if self.basis == "cosine":
-            m = count(self.n_landmarks, sample.rows.shape[0])
-            waves = draw_waves(self.kernel_, m, sample.rows, rng)
-            self.landmarks_, self.offsets_ = waves
-            return
-        landmarks = choose(self.landmarks, self.kernel_, rows, self.n_landmarks, rng)
-        self.landmarks_, self.landmark_indices_ = landmarks.points, landmarks.indices
-        if row_numbers is not None and landmarks.indices is not None:
-            self.landmark_indices_ = row_numbers[landmarks.indices]
-        if self.basis != "kernel":
-            scaled = switched_at_samples(landmarks.rows, sample.rows, rng)
-            self.landmarks_, self.offsets_ = scaled
+            n, p = count(self.n_landmarks, sample.rows.shape[0]), sample.rows.shape[1]
+            omega = frequencies(self.kernel_, n, p, "plain", rng)
+            self.landmarks_ = as_like(omega, sample.rows)
+            self.offsets_ = as_like(rng.uniform(0.0, 2 * pi, n), sample.rows)
+        elif not callable(self.basis):
+            chosen = choose(self.landmarks, self.kernel_, rows, self.n_landmarks, rng)
+            self.landmarks_, self.landmark_indices_ = chosen.points, chosen.indices
+            if row_numbers is not None and chosen.indices is not None:
+                self.landmark_indices_ = row_numbers[chosen.indices]
+            if self.basis != "kernel":
+                scaled = switched_at_samples(chosen.rows, sample.rows, rng)
+                self.landmarks_, self.offsets_ = scaled
+        if self.refine_filters:
+            self._refine(sample)
 
     def _refine(self, sample: Sample) -> None:
         if self.basis != "kernel" or not self.kernel_.differentiable:
@@ -258,56 +248,26 @@ class IKAMap(LandmarkMap):
         )
         self.landmark_indices_ = None
 
-    def _sample_functions(self, sample: Sample) -> Array:  # (S, n)
-        """B = b(sample)."""
-        n = 1 if self.landmarks_ is None else self.landmarks_.shape[0]
-        row_bytes = 16 * max(n, sample.rows.shape[1])
-        return map_rows(self._basis_functions, sample.rows, row_bytes)
-
-    def _estimate_error(self, sample: Sample, B: Array) -> float:
-        """The trace error on at most 2048 rows of the sample."""
-        indices = index_like(evenly_spaced_rows(B.shape[0]), B)
-        F = B[indices] @ self.projection_
-        return trace_error(sample.energies[indices], F)
-
-    def _clipped_components(self, B: Array) -> int | float | None:
-        m, n = self.n_components, B.shape[1]
-        if isinstance(m, Integral):
-            return clipped("n_components", int(m), n, "basis functions")
-        return m
-
     def _basis_functions(self, X: Array) -> Array:  # (n, p) -> (n, n_functions)
         """b(X)."""
         if callable(self.basis):
             return _check_basis_values(self.basis(X), X)
         if self.basis == "kernel":
             return self.kernel_(X, self.landmarks_)
-        return units(self.basis, X, self.landmarks_, self.offsets_)
+        with quiet():  # a product that overflows is still on one side of the offset
+            s = X @ as_like(self.landmarks_, X).T - as_like(self.offsets_, X)
+            return UNITS[self.basis](s)
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, m)
         return self._basis_functions(X) @ self.projection_
 
     @property
-    def _row_bytes(self) -> int:
-        n, m = self.projection_.shape
-        return (2 * n + m) * self.projection_.dtype.itemsize
-
-    @property
-    def _model_array(self) -> Array:
-        return self.projection_
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.projection_.shape[1]
-
-    @property
-    def _accept_sparse(self) -> bool:
-        kernel_takes_sparse = getattr(resolve(self.kernel), "accept_sparse", False)
-        return kernel_takes_sparse and self.basis == "kernel"
+    def _accept_sparse(self) -> bool:  # type: ignore[override]
+        return self.basis == "kernel" and kernel_or_class(self.kernel).accept_sparse
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(resolve(self.kernel), Precomputed)
+        tags.input_tags.pairwise = kernel_or_class(self.kernel).by_index
         return tags
 
 
@@ -324,22 +284,9 @@ def _check_basis_values(values: Any, X: Array) -> Array:  # (n, n_functions)
     return values
 
 
-def units(
-    unit: str,
-    X: Array,  # (n, p)
-    filters: Array,  # (m, p)
-    offsets: Array,  # (m,)
-) -> Array:  # (n, m)
-    """unit(⟨wⱼ, xᵢ⟩ − tⱼ)."""
-    with quiet():  # a product that overflows is still on one side of the offset
-        return UNITS[unit](X @ as_like(filters, X).T - as_like(offsets, X))
-
-
 def switched_at_samples(
-    filters: Array,  # (m, p)
-    sample: Array,  # (S, p)
-    rng: np.random.Generator,
-) -> tuple[Array, Array]:  # (m, p), (m,)
+    filters: Array, sample: Array, rng: np.random.Generator
+) -> tuple[Array, Array]:  # (m, p), (S, p) -> (m, p), (m,)
     """Scale filters so that ⟨w, x⟩ has unit variance, and choose offsets tⱼ.
 
     Each unit switches on at a random sample of its own.
@@ -354,15 +301,3 @@ def switched_at_samples(
     sample_rows = index_like(rng.integers(sample.shape[0], size=m), projections)
     offsets = projections[sample_rows, index_like(np.arange(m), projections)]
     return filters * factors[:, None], offsets * factors
-
-
-def draw_waves(
-    kernel: Kernel,
-    m: int,
-    sample: Array,  # (S, p)
-    rng: np.random.Generator,
-) -> tuple[Array, Array]:  # (m, p), (m,)
-    """Frequencies of the kernel's spectral measure, and random phases."""
-    omega = frequencies(kernel, m, sample.shape[1], "plain", rng)
-    phases = rng.uniform(0.0, 2 * pi, m)
-    return as_like(omega, sample), as_like(phases, sample)

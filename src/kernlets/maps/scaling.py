@@ -18,7 +18,21 @@ from .base import FeatureMap
 FIRST = 64  # rows that are searched for the first observed entry of each column
 
 
-class Standardize(FeatureMap):
+class _Scaling(FeatureMap):
+    """A map to scaled rows, in which missing entries stay missing."""
+
+    _keeps_missing = True
+
+    @property
+    def _row_bytes(self) -> int:
+        return 16 * self.n_features_in_
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_features_in_
+
+
+class Standardize(_Scaling):
     """(x − mean) / std for each column; constant columns become zero.
 
     Mean and deviation are those of the observed entries; missing entries (NaN) stay
@@ -68,22 +82,6 @@ class Standardize(FeatureMap):
     def _features(self, X: Array) -> Array:  # (n, p)
         return (X - self.mean_) / self.scale_
 
-    @property
-    def _keeps_missing(self) -> bool:
-        return True
-
-    @property
-    def _row_bytes(self) -> int:
-        return 16 * self.n_features_in_
-
-    @property
-    def _model_array(self) -> Array:
-        return self.mean_
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_features_in_
-
 
 def _moments(origin: Array, block: Array) -> Array:  # (p,), (n, p) -> (3, p)
     """Count, sum and sum of squares of x − origin, in float64."""
@@ -94,15 +92,11 @@ def _moments(origin: Array, block: Array) -> Array:  # (p,), (n, p) -> (3, p)
         differences, observed = split_mask(differences)
         counts = xp.sum(xp.astype(observed, differences.dtype), axis=0)
     return xp.stack(
-        [
-            counts,
-            xp.sum(differences, axis=0),
-            xp.sum(differences * differences, axis=0),
-        ]
+        [counts, xp.sum(differences, axis=0), xp.sum(differences * differences, axis=0)]
     )
 
 
-class UnitNorm(FeatureMap):
+class UnitNorm(_Scaling):
     """x / ‖x‖₂ for each row; zero rows stay zero.
 
     Missing entries (NaN) stay missing, and ‖x‖² is estimated from the observed
@@ -144,22 +138,6 @@ class UnitNorm(FeatureMap):
         norms = xp.linalg.vector_norm(rows / largest, axis=1, keepdims=True)
         observed_share = xp.mean(xp.astype(observed, rows.dtype), axis=1, keepdims=True)
         return X / largest / _nonzero(norms / xp.sqrt(_nonzero(observed_share)))
-
-    @property
-    def _keeps_missing(self) -> bool:
-        return True
-
-    @property
-    def _row_bytes(self) -> int:
-        return 16 * self.n_features_in_
-
-    @property
-    def _model_array(self) -> None:
-        return None  # there is no model
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_features_in_
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")

@@ -1,7 +1,8 @@
 """Eigenpairs of a kernel matrix: all of them, or the leading ones by block Krylov.
 
 It needs only matrix products, Cholesky factors and one small eigenproblem, so the same
-code runs on NumPy arrays and torch tensors."""
+code runs on NumPy arrays and torch tensors.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..contracts import Array
-from ..data.samples import is_objects
-from ..kernels import Kernel
-from ..kernels.indefinite import check_symmetric, refuse_negative
-from ..landmarks import Landmarks
+from ..kernels.indefinite import refuse_negative
 from ..numerics.arrays import (
     as_like,
     cholesky_or_none,
@@ -174,21 +172,6 @@ def _is_orthonormal(basis: Array, rng: np.random.Generator) -> bool:
     return float(difference @ difference) <= eps(basis) * float(x @ x)
 
 
-def landmark_matrix(
-    kernel: Kernel, landmarks: Landmarks, in_float64: bool
-) -> Array:  # (c, c)
-    """W = K(X_R, X_R), or an error if it is not symmetric.
-
-    In float64 even its smallest eigenvalues, down to rounding errors, can be used.
-    """
-    rows, points = landmarks.rows, landmarks.points
-    if in_float64 and points is rows and not is_objects(rows):
-        rows = points = double(rows)
-    W = kernel(rows, points)
-    check_symmetric(W)
-    return W
-
-
 def choose_rank(
     values: Array,  # (c,) eigenvalues, largest first
     n_components: int | float | None,
@@ -206,11 +189,6 @@ def choose_rank(
         return min(int(n_components), rank)
     k = int(np.searchsorted(np.cumsum(values), n_components * values.sum())) + 1
     return min(k, rank)
-
-
-def inverse_root(pairs: Eigenpairs, k: int, like: Array) -> Array:  # (c, k)
-    """V_k Σ_k^(-1/2), computed in float64 and returned in the dtype of `like`."""
-    return as_like(pairs.vectors[:, :k] / pairs.values[:k] ** 0.5, like)
 
 
 def check_definite(pairs: Eigenpairs, tolerance: float, psd: bool = True) -> None:
