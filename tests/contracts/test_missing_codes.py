@@ -10,6 +10,7 @@ from kernlets import (
     KSVD,
     OMP,
     RBF,
+    FDDLClassifier,
     GroupOMP,
     KernelKSVD,
     Lasso,
@@ -86,6 +87,19 @@ def test_classes_of_complete_rows_have_the_residuals_they_would_have(coder, rng)
     with pytest.warns(UserWarning, match="no observed value"):
         found = model.residuals(holed)
     np.testing.assert_array_equal(found[complete], model.residuals(new)[complete])
+
+
+@pytest.mark.rounding
+@pytest.mark.parametrize("seed", range(6))
+def test_an_incomplete_row_with_many_atoms_rounds_no_other(seed):
+    """Codes are stored as wide as the widest, which must not change their sums."""
+    rng = np.random.default_rng(seed)
+    X, new = rng.standard_normal((N, P)), rng.standard_normal((N, P))
+    model = FDDLClassifier(20, max_iter=2, random_state=0).fit(X, np.arange(N) % 2)
+    new[0] *= 100  # it needs nearly all atoms
+    holed = new.copy()
+    holed[0, 1:] = np.nan
+    np.testing.assert_array_equal(model.residuals(holed)[1:], model.residuals(new)[1:])
 
 
 def greedy(D, x, blocks, count):

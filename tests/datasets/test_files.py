@@ -1007,6 +1007,14 @@ def test_the_number_of_images_counts(tmp_path: Path) -> None:
         assert read_table(path, size=(990, 1000)).X.shape == (2, 990_000)
 
 
+def test_a_large_image_takes_the_memory_of_its_pixels(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    (tmp_path / "c").mkdir()
+    image.new("L", (1000, 1000)).save(tmp_path / "c" / "a.png")
+    with peak_below(20_000_000):  # names of columns would take 60 MB
+        assert read_table(tmp_path).X.shape == (1, 1_000_000)
+
+
 def test_the_limit_of_pillow_is_named(tmp_path: Path, monkeypatch) -> None:
     image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
     monkeypatch.setattr(image, "MAX_IMAGE_PIXELS", 100)

@@ -25,6 +25,7 @@ from sklearn.base import is_classifier
 from kernlets import (
     KSVD,
     MOD,
+    KernelKSVD,
     KSADClassifier,
     LCKSVDClassifier,
     NystroemMap,
@@ -324,3 +325,27 @@ def test_what_is_too_large_for_a_gpu_is_our_error(gpu):
         with pytest.raises(MemoryError, match="GPU is full"):
             NystroemMap("rbf", "uniform", n_landmarks=300_000).fit(X)
     assert KSVD(8, 2, max_iter=1, random_state=0).fit(X[:100]).components_.shape
+
+
+def fit_all_rows_on_disk(X, path):
+    np.save(path, X)
+    KSVD(4, random_state=0).fit(np.load(path, mmap_mode="r"))
+
+
+TOO_LARGE = {
+    "rows": fit_all_rows_on_disk,
+    "kernel matrix": lambda X, path: KernelKSVD("rbf", 4).fit(X),
+    "landmarks": lambda X, path: NystroemMap(
+        "rbf", n_landmarks=900, landmarks="rpcholesky"
+    ).fit(X),
+}
+
+
+@pytest.mark.parametrize("name", TOO_LARGE)
+def test_sizes_that_do_not_fit_have_fitting_units(name, tmp_path, rng):
+    X = rng.standard_normal((1000, 60))
+    with (
+        options(memory="200kB"),
+        pytest.raises(MemoryError, match=r"[1-9][\d.]* [kM]B.* of 200 kB"),
+    ):
+        TOO_LARGE[name](X, tmp_path / "X.npy")

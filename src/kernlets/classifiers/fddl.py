@@ -306,7 +306,8 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         codes = self.coder_.solve(gram, X @ atoms.T + gamma * mean, energy)
         xp = namespace(codes.values)
         weight = min(float(self.lambda1), float(xp.finfo(X.dtype).max))
-        return codes.residual + weight * xp.abs(codes.values).sum(1)
+        # sums of `codes.values` are rounded in another way where other rows are wider
+        return codes.residual + weight * xp.abs(codes.toarray()).sum(1)
 
     def _global_scheme(self) -> Callable[[Array], Array]:
         """‖x − γ^c D_c‖² + gamma ‖γ − μ_c‖², with codes over all atoms."""
