@@ -56,7 +56,7 @@ from kernlets import (
     save,
 )
 from kernlets.dictionaries import ExplicitDictionary, GramDictionary, KernelDictionary
-from kernlets.kernels.compose import Normalized, Product, Sum
+from kernlets.kernels.base import Normalized, Product, Sum
 from kernlets.maps import ConvolutionMap, CountMap
 from kernlets.outliers import PatchOutlierDetector
 from kernlets.schema import is_record

@@ -76,7 +76,8 @@ def _turn_back(model: Any, codes: Any) -> None:
 
 
 def _calls(model: Any, width: int) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    from kernlets.contracts import Dictionary, Kernel, SparseCoder
+    from kernlets.contracts import Dictionary, SparseCoder
+    from kernlets.kernels import Kernel
 
     if isinstance(model, SparseCoder):
         yield "solve", (np.eye(4), rows(4), np.full(5, 2.0))

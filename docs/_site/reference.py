@@ -13,7 +13,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from kernlets import _HOME_OF, contracts, registry
+from kernlets import _HOME_OF, contracts, kernels, registry
 
 TITLES = {
     "coders": "Sparse coders",
@@ -26,7 +26,7 @@ TITLES = {
     "contracts": "Contracts",
 }
 BAR = re.compile(r"(`[^`]*`)|\|")
-CONTRACTS = ("Kernel", "Dictionary", "SparseCoder", "AtomUpdate", "SparseCodes")
+CONTRACTS = ("Dictionary", "SparseCoder", "AtomUpdate", "SparseCodes")
 
 
 def write_pages(app: Sphinx) -> None:
@@ -58,7 +58,8 @@ def _kinds() -> Iterator[tuple[str, dict[str, Any]]]:
             if value.__name__ not in public
         }
         yield f"More {kind}" if kind == "updates" else kind, unnamed
-    classes = {f"contracts.{name}": getattr(contracts, name) for name in CONTRACTS}
+    classes: dict[str, Any] = {"kernels.Kernel": kernels.Kernel}
+    classes |= {f"contracts.{name}": getattr(contracts, name) for name in CONTRACTS}
     yield "contracts", classes
 
 

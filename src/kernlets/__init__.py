@@ -20,16 +20,12 @@ _HOMES = {
         "Linear Polynomial RBF Laplacian Matern RationalQuadratic Sigmoid Cosine "
         "Chi2 Intersection Callable Precomputed Normalized Clipped Shifted Squared"
     ),
-    "kernels.additive": "AdditiveChi2",
-    "kernels.series": "GAK DTW CrossCorrelation",
-    "kernels.soft_dtw": "SoftDTW",
+    "kernels.histogram": "AdditiveChi2",
+    "kernels.series": "GAK DTW SoftDTW CrossCorrelation",
     "kernels.spd": "LogEuclidean Stein AffineInvariant Bures",
-    "kernels.strings": "Spectrum Mismatch Gappy",
-    "kernels.local_alignment": "LocalAlignment",
-    "kernels.graph_kernels": "WeisfeilerLehman ShortestPath",
-    "kernels.walks": "RandomWalk",
-    "kernels.bags": "MeanEmbedding",
-    "kernels.pyramid": "PyramidMatch",
+    "kernels.strings": "Spectrum Mismatch Gappy LocalAlignment",
+    "kernels.graphs": "WeisfeilerLehman ShortestPath RandomWalk",
+    "kernels.bags": "MeanEmbedding PyramidMatch",
     "maps": (
         "NystroemMap IKAMap FourierMap FastfoodMap HybridMap PolynomialSketchMap "
         "UnitNorm Standardize"

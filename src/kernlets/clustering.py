@@ -41,6 +41,12 @@ class Clusters(BlockSums):
             self.energy + other.energy,
         )
 
+    def mean_variance(self) -> float:
+        """Mean variance of the features, as in scikit-learn's tolerance."""
+        n, p = max(self.counts.sum(), 1), self.sums.shape[1]
+        mean = self.sums.sum(0) / n
+        return max(self.energy / n - float(mean @ mean), 0.0) / p
+
 
 def lloyd(
     X: Array,  # (n, p)
@@ -63,33 +69,18 @@ def lloyd(
             arguments = as_like(centres, start), origin, weights
             block_sums = partial(_cluster_sums, *arguments, share, seed)
             clusters = sum_rows(block_sums, rows, row_bytes, numbered=True)
-            _refuse_overflow(clusters, start)
-            last, centres = centres, _cluster_means(clusters, centres)
-            if ((centres - last) ** 2).sum() <= TOLERANCE * _mean_variance(clusters):
+            if not np.isfinite(clusters.energy):
+                raise ValueError(
+                    f"the distances of k-means overflow in {start.dtype}: scale the "
+                    "samples, e.g. with UnitNorm or StandardScaler"
+                    f"{or_wider(start.dtype)}"
+                )
+            last, centres, has_rows = centres, centres.copy(), clusters.counts > 0
+            counts = clusters.counts[has_rows, None]
+            centres[has_rows] = clusters.sums[has_rows] / counts
+            if ((centres - last) ** 2).sum() <= TOLERANCE * clusters.mean_variance():
                 break
     return as_like(centres, start) + origin
-
-
-def _refuse_overflow(clusters: Clusters, like: Array) -> None:
-    if not np.isfinite(clusters.energy):
-        raise ValueError(
-            f"the distances of k-means overflow in {like.dtype}: scale the samples, "
-            f"e.g. with UnitNorm or StandardScaler{or_wider(like.dtype)}"
-        )
-
-
-def _cluster_means(clusters: Clusters, centres: np.ndarray) -> np.ndarray:  # (m, p)
-    has_rows = clusters.counts > 0
-    means = centres.copy()
-    means[has_rows] = clusters.sums[has_rows] / clusters.counts[has_rows, None]
-    return means
-
-
-def _mean_variance(clusters: Clusters) -> float:
-    """Mean variance of the features, as in scikit-learn's tolerance."""
-    n, p = max(clusters.counts.sum(), 1), clusters.sums.shape[1]
-    mean = clusters.sums.sum(0) / n
-    return max(clusters.energy / n - float(mean @ mean), 0.0) / p
 
 
 def _cluster_sums(
@@ -107,7 +98,7 @@ def _cluster_sums(
         block = block[index_like(drawn, block)]
         block_weights = None if block_weights is None else block_weights[drawn]
     with quiet():  # an overflow is detected in the energy
-        rows = _subtract_origin(block, origin)
+        rows = as_dense(block) - origin  # numbers near 0 lose fewer digits in float32
         nearest = namespace(rows).argmax(
             rows @ centres.T - row_norms(centres) / 2, axis=1
         )
@@ -121,8 +112,3 @@ def _cluster_sums(
     counts = np.bincount(to_numpy(nearest), block_weights, minlength=len(centres))
     sums = to_numpy(double(group_sums(rows, nearest, len(centres))))
     return Clusters(sums, counts, energy)
-
-
-def _subtract_origin(block: Array, origin: Array) -> Array:
-    """Rows minus the origin: numbers near zero lose fewer digits in float32."""
-    return as_dense(block) - origin

@@ -2,148 +2,24 @@
 
 A pursuit never needs the samples or the atoms, only inner products. So a dictionary
 is any object that provides the Gram matrix, correlations and energies, and everything
-else in the library uses only the classes below. There is no algorithm here, and no
-library of arrays but NumPy: `kernels.compose` says what + and * make of kernels, and
-`numerics.arrays` how codes in tensors are handled.
+else in the library uses only the classes below. There is no algorithm here.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
 
-from .schema import (
-    Declared,
-    Either,
-    Floats,
-    Indices,
-    Nothing,
-    Number,
-    Part,
-    Whole,
-)
+from .numerics.arrays import Array as Array
+from .numerics.arrays import bincount, is_torch, namespace, to_numpy
+from .schema import Declared, Either, Floats, Indices, Nothing, Number, Part, Whole
 from .sklearn_base import BaseEstimator
 
-Array = Any  # a NumPy array or a torch tensor; both go through the array API
-
 UNUSED = -1  # atom index of an empty slot in SparseCodes
-
-
-class Kernel(BaseEstimator, ABC):
-    """A positive semi-definite function κ(x, y) = ⟨φ(x), φ(y)⟩ on rows.
-
-    Parameters are constructor arguments, so that grid search reaches them by name
-    (``nystroemmap__kernel__sigma``).
-    """
-
-    differentiable: ClassVar[bool] = False
-    """Whether `pull` is defined."""
-    restrictable: ClassVar[bool] = False
-    """Whether `restricted` is defined."""
-    takes: ClassVar[str] = "rows"
-    """The kind of samples: "rows" of numbers, "series", "strings", ..., or "any"."""
-
-    @abstractmethod
-    def __call__(
-        self,
-        X: Array,  # (n, p)
-        Y: Array | None = None,  # (m, p), X itself if None
-    ) -> Array:  # (n, m)
-        """The matrix of κ(xᵢ, yⱼ)."""
-
-    @abstractmethod
-    def diag(self, X: Array) -> Array:  # (n,)
-        """The energies κ(xᵢ, xᵢ), the diagonal of the matrix."""
-
-    def pull(
-        self,
-        X: Array,  # (n, p)
-        Y: Array,  # (m, p)
-        W: Array,  # (n, m)
-    ) -> Array:  # (n, p)
-        """Weighted gradients Σⱼ Wᵢⱼ ∂κ(xᵢ, yⱼ)/∂xᵢ."""
-        raise NotImplementedError(
-            f"{type(self).__name__} has no gradient; use a differentiable kernel "
-            "such as RBF or Polynomial"
-        )
-
-    def restricted(self, share: float) -> Kernel:
-        """The kernel of rows of which this share of the features was observed.
-
-        It takes only these features of x and y, and estimates κ(x, y) from them.
-        """
-        raise TypeError(
-            f"{type(self).__name__} is not defined on a part of a sample, so values "
-            "cannot be missing: fill them in, e.g. with kernlets.DictionaryImputer, or "
-            "use a kernel such as RBF or Polynomial"
-        )
-
-    def restricted_share(self, share: float) -> float:
-        """The expected value of the `restricted` κ(x, y), as a share of κ(x, y)."""
-        return 1.0
-
-    def bound(self, X: Array, weights: np.ndarray | None = None) -> Kernel:
-        """A copy with parameters of None set from the data, or the kernel itself.
-
-        With weights (n,) a sample counts as often as its weight says.
-        """
-        return self
-
-    def take(self, X: Array, indices: Array) -> Array:
-        """The samples `indices` of X, in the form that `__call__` takes as Y."""
-        return X[indices]
-
-    combinations: ClassVar[dict[str, Callable[[Kernel, Any], Kernel]]] = {}
-    """The functions that ``+`` and ``*`` call; `kernels.compose` adds them."""
-
-    def __add__(self, other: Kernel | float) -> Kernel:
-        return self._combine("+", other)
-
-    def __mul__(self, other: Kernel | float) -> Kernel:
-        return self._combine("*", other)
-
-    __radd__ = __add__
-    __rmul__ = __mul__
-
-    def _combine(self, sign: str, other: Kernel | float) -> Kernel:
-        if sign not in self.combinations:
-            raise RuntimeError(f"import kernlets.kernels before {sign} between kernels")
-        return self.combinations[sign](self, other)
-
-
-class CodeArrays:
-    """Operations that differ between libraries of arrays; these are NumPy's."""
-
-    libraries: ClassVar[list[CodeArrays]] = []
-    """The same operations of other libraries; `numerics.arrays` adds torch."""
-
-    @classmethod
-    def of(cls, array: Array) -> CodeArrays:
-        return next((lib for lib in cls.libraries if lib.recognizes(array)), cls())
-
-    def recognizes(self, array: Array) -> bool:
-        """Whether an array is of this library."""
-        return isinstance(array, np.ndarray)
-
-    def to_numpy(self, array: Array) -> np.ndarray:
-        return array
-
-    def count(self, indices: Array, n: int) -> np.ndarray:  # (n,)
-        """How often each of the numbers below n occurs."""
-        return np.bincount(indices, minlength=n)
-
-    def stack(self, first: Array, second: Array) -> Array:
-        """The rows of the first array, and below them those of the second."""
-        return np.concatenate([first, second])
-
-    def dense(self, codes: SparseCodes) -> Array:  # (n, m)
-        """The codes as a matrix."""
-        return codes.tocsr().toarray()
 
 
 @dataclass(frozen=True)
@@ -175,11 +51,10 @@ class SparseCodes:
     def uses(self) -> np.ndarray:  # (m,)
         """For each atom, the number of samples with a non-zero coefficient."""
         used_atoms = self.indices[(self.indices >= 0) & (self.values != 0)]
-        return CodeArrays.of(used_atoms).count(used_atoms, self.n_atoms)
+        return bincount(used_atoms, self.n_atoms)
 
     def tocsr(self) -> sparse.csr_array:
         """The codes as a SciPy CSR matrix of shape (n, n_atoms)."""
-        to_numpy = CodeArrays.of(self.values).to_numpy
         indices, values = to_numpy(self.indices), to_numpy(self.values)
         is_used = indices >= 0
         row_starts = np.concatenate([[0], np.cumsum(is_used.sum(axis=1))])
@@ -192,7 +67,12 @@ class SparseCodes:
 
     def toarray(self) -> Array:  # (n, m)
         """The codes as a dense array of the same kind as the values."""
-        return CodeArrays.of(self.values).dense(self)
+        if not is_torch(self.values):
+            return self.tocsr().toarray()
+        rows = self.values.new_zeros((len(self), self.n_atoms + 1))
+        slots = self.indices.where(self.indices >= 0, self.n_atoms).long()
+        rows.scatter_(1, slots, self.values)
+        return rows[:, : self.n_atoms].contiguous()
 
 
 class Dictionary(ABC):
@@ -206,9 +86,9 @@ class Dictionary(ABC):
     """Fields that learning never changes, which a checkpoint does not store."""
 
     @property
-    @abstractmethod
     def n_atoms(self) -> int:
         """m."""
+        return self.weights.shape[0]
 
     @property
     @abstractmethod
@@ -344,7 +224,7 @@ class Statistics(BlockSums):
             uses=self.uses + other.uses,
             error=self.error + other.error,
             n_samples=self.n_samples + other.n_samples,
-            worst=CodeArrays.of(self.worst).stack(self.worst, other.worst)[worst_first],
+            worst=namespace(self.worst).concat([self.worst, other.worst])[worst_first],
             worst_error=errors[worst_first],
         )
 

@@ -1,8 +1,9 @@
 """Dictionaries, which provide the inner products that pursuits need.
 
 The atoms of `ExplicitDictionary` are rows of a matrix. Those of `KernelDictionary` are
-combinations of φ(anchors) in the feature space of a kernel; `GramDictionary` is the
-same during training, with the kernel matrix in memory.
+combinations of φ(anchors) in the feature space of a kernel. During training
+`GramDictionary` is the same with the kernel matrix in memory, and `AnchoredDictionary`
+the same over few anchors.
 """
 
 from __future__ import annotations
@@ -15,21 +16,37 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from .contracts import Array, Dictionary, Kernel, SparseCodes
+from .contracts import Array, Dictionary, SparseCodes
+from .data.block_loop import stacked_rows
 from .data.memory_limits import memory_limit
-from .kernels import Precomputed
+from .kernels import Kernel, Precomputed
+from .loops import ops
 from .loops.codes import codes_cross
 from .numerics.arrays import (
+    as_like,
     diagonal,
+    double,
     empty,
+    eps,
     index_like,
     namespace,
     row_norms,
     to_numpy,
+    zeros,
 )
 from .numerics.products import matmul, outer_products
 from .preimage import Preimages, over_landmarks, preimages
-from .schema import Declared, Either, Floats, Indices, Nothing, Number, Part, Samples
+from .schema import (
+    Declared,
+    Either,
+    Floats,
+    Indices,
+    Many,
+    Nothing,
+    Number,
+    Part,
+    Samples,
+)
 
 GRAM_SHARE = 8  # a Gram matrix of up to 1/8 of the memory option is kept
 
@@ -92,10 +109,6 @@ class ExplicitDictionary(RemembersGram):
 
     def __post_init__(self) -> None:
         _check_shape("atoms", self.atoms, (None, None))
-
-    @property
-    def n_atoms(self) -> int:
-        return self.atoms.shape[0]
 
     @property
     def weights(self) -> Array:  # (m, p)
@@ -181,10 +194,6 @@ class KernelDictionary(RemembersGram):
             _check_shape("known_gram", self.known_gram, (self.n_atoms, self.n_atoms))
 
     @property
-    def n_atoms(self) -> int:
-        return self.coefs.shape[0]
-
-    @property
     def weights(self) -> Array:  # (m, r)
         return self.coefs
 
@@ -226,7 +235,7 @@ class KernelDictionary(RemembersGram):
     def restricted(self, features: Array) -> KernelDictionary:
         """The same combinations of φ of the anchors' observed parts: A K(Z_o,Z_o) Aᵀ.
 
-        See `kernels.family.ElementwiseKernel.restricted` for the kernel.
+        See `kernels.base.ElementwiseKernel.restricted` for the kernel.
         """
         anchors = self.anchors
         anchors = anchors.toarray() if sparse.issparse(anchors) else anchors
@@ -288,8 +297,7 @@ class GramDictionary(Dictionary):
         """Atoms φ(x)/‖φ(x)‖ of some training rows: their products are rows of K."""
         kernel_rows = matrix[rows]
         norms = namespace(matrix).sqrt(diagonal(matrix)[rows])[:, None]
-        coefs = empty((len(rows), matrix.shape[0]), like=matrix)
-        coefs[...] = 0
+        coefs = zeros((len(rows), matrix.shape[0]), like=matrix)
         coefs[np.arange(len(rows)), rows] = 1
         return cls(matrix, coefs / norms, kernel_rows / norms)
 
@@ -306,10 +314,6 @@ class GramDictionary(Dictionary):
             )
         norms = namespace(matrix).sqrt(energies)[:, None]
         return cls(matrix, coefs / norms, products / norms)
-
-    @property
-    def n_atoms(self) -> int:
-        return self.coefs.shape[0]
 
     @property
     def weights(self) -> Array:  # (m, N)
@@ -333,15 +337,13 @@ class GramDictionary(Dictionary):
         return diagonal(self.matrix)[X]
 
     def coordinates(self, X: Array) -> Array:  # (n, N)
-        unit_vectors = empty((len(X), self.matrix.shape[0]), like=self.matrix)
-        unit_vectors[...] = 0
+        unit_vectors = zeros((len(X), self.matrix.shape[0]), like=self.matrix)
         unit_vectors[np.arange(len(X)), X] = 1
         return unit_vectors
 
     def cross(self, codes: SparseCodes, X: Array) -> Array:  # (m, N)
         """Γᵀ, written to the columns of the rows without forming unit vectors."""
-        cross = empty(self.coefs.shape, like=self.coefs)
-        cross[...] = 0
+        cross = zeros(self.coefs.shape, like=self.coefs)
         cross[:, X] = codes.toarray().T
         return cross
 
@@ -362,3 +364,122 @@ class GramDictionary(Dictionary):
     def rescaled(self, factors: Array) -> GramDictionary:
         coefs, products = (a * factors[:, None] for a in (self.coefs, self.products))
         return replace(self, coefs=coefs, products=products)
+
+
+@dataclass(frozen=True)
+class AnchoredDictionary(Dictionary):
+    """Atoms in the span of φ(anchors) during training; samples are row numbers.
+
+    With K(D, D) = V Λ Vᵀ the rows of Λ^(-1/2) Vᵀ φ(D) are orthonormal. In that basis a
+    sample is K(y, D) V Λ^(-1/2), and `outside` is its squared distance to the span.
+    """
+
+    _declared: ClassVar[Declared] = {
+        "kernel": Part(Kernel),
+        "samples": Floats("N", "p"),
+        "energies": Floats("N"),
+        "anchors": Floats("n", "p"),
+        "basis": Floats("n", "r"),
+        "features": Floats("N", "r"),
+        "outside": Floats("N"),
+        "atoms": Floats("m", "r"),
+        "linear_errors": Many(Number(), None),
+    }
+
+    constant_fields = ("kernel", "samples", "energies")
+
+    kernel: Kernel
+    samples: Array  # (N, p)
+    energies: Array  # (N,) κ(y, y)
+    anchors: Array  # (n, p)
+    basis: Array  # (n, r) V Λ^(-1/2)
+    features: Array  # (N, r)
+    outside: Array  # (N,) squared distances to the span
+    atoms: Array  # (m, r)
+    linear_errors: tuple[float, ...] = ()  # ‖Y − XD‖² of the updates up to now
+
+    @classmethod
+    def over_anchors(
+        cls,
+        kernel: Kernel,
+        samples: Array,  # (N, p)
+        energies: Array,  # (N,)
+        anchors: Array,  # (n, p)
+        coefs: Array,  # (m, n)
+    ) -> AnchoredDictionary:
+        """Atoms Σᵢ coefs[j, i] φ(anchorᵢ), whatever their norms."""
+        metric = kernel(double(anchors))
+        double_basis = inverse_root(metric, eps(anchors))
+        basis = as_like(double_basis, anchors)
+        row_bytes = (samples.shape[1] + 2 * len(anchors)) * anchors.dtype.itemsize
+        features = stacked_rows(
+            lambda block: kernel(block, anchors) @ basis, samples, row_bytes
+        )
+        outside = namespace(features).clip(energies - row_norms(features), 0, None)
+        atoms = as_like(double(coefs) @ metric @ double_basis, anchors)
+        return cls(kernel, samples, energies, anchors, basis, features, outside, atoms)
+
+    @property
+    def coefs(self) -> Array:  # (m, n)
+        """The atoms over φ(anchors)."""
+        return self.atoms @ self.basis.T
+
+    @property
+    def weights(self) -> Array:  # (m, r)
+        return self.atoms
+
+    @property
+    def row_bytes(self) -> int:
+        return sum(self.atoms.shape) * self.atoms.dtype.itemsize
+
+    def gram(self) -> Array:
+        return self.atoms @ self.atoms.T
+
+    def correlate(self, X: Array) -> Array:
+        return self.features[X] @ self.atoms.T
+
+    def energy(self, X: Array) -> Array:
+        """Energies of the projections on the span, which codes can explain."""
+        return row_norms(self.features[X])
+
+    def coordinates(self, X: Array) -> Array:  # (n, r)
+        return self.features[X]
+
+    def dual(self) -> Array:  # (m, r)
+        return self.atoms
+
+    def with_weights(self, weights: Array) -> AnchoredDictionary:
+        return replace(self, atoms=weights)
+
+    def with_unit_atoms(self) -> AnchoredDictionary:
+        """Atoms of norm 1, aⱼᵀ K(D, D) aⱼ = 1."""
+        xp = namespace(self.atoms)
+        norms = xp.sqrt(row_norms(self.atoms))
+        return self.with_weights(self.atoms / xp.where(norms > 0, norms, 1.0)[:, None])
+
+    def with_anchors(self, anchors: Array) -> AnchoredDictionary:
+        """The same coefficients over other anchors."""
+        dictionary = self.over_anchors(
+            self.kernel, self.samples, self.energies, anchors, self.coefs
+        )
+        return replace(dictionary, linear_errors=self.linear_errors)
+
+    def errors_in_span(self, codes: SparseCodes) -> Array:  # (N,)
+        """Squared errors within the span, ‖f − Γ·atoms‖²."""
+        residual = ops.subtract_codes(
+            self.features, codes.indices, codes.values, self.atoms
+        )
+        return row_norms(residual)
+
+
+def inverse_root(metric: Array, precision: float) -> Array:  # (n, n) -> (n, r)
+    """V Λ^(-1/2) of the eigenvalues above rounding; equal anchors count once.
+
+    There are two rounding errors: that of `metric`, in float64, and the `precision` of
+    the numbers that the result is multiplied by.
+    """
+    xp = namespace(metric)
+    values, vectors = xp.linalg.eigh(metric)
+    rounding = max(len(values) * eps(metric), 4 * precision)
+    is_above_rounding = values > values[-1] * rounding
+    return vectors[:, is_above_rounding] / xp.sqrt(values[is_above_rounding])

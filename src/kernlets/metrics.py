@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from .contracts import Array, Dictionary, Kernel
+from .contracts import Array, Dictionary
 from .dictionaries import ExplicitDictionary, KernelDictionary
-from .kernels import Precomputed, resolve
+from .kernels import Kernel, Precomputed, resolve
 from .numerics.arrays import (
     as_like,
     diagonal,

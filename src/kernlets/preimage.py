@@ -28,12 +28,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .contracts import Array, Kernel
+from .contracts import Array
 from .data.block_loop import map_blocks
 from .data.rows import map_rows
 from .data.sparse_rows import as_dense
 from .kernels import (
     RBF,
+    Kernel,
     Linear,
     Polynomial,
     Precomputed,
@@ -41,7 +42,7 @@ from .kernels import (
     RationalQuadratic,
     resolve,
 )
-from .kernels.family import positive
+from .kernels.base import positive
 from .numerics.arrays import (
     as_float,
     as_like,

@@ -14,10 +14,14 @@ import numpy as np
 import pytest
 
 from kernlets import OMP, Polynomial, load, save
-from kernlets.anchored_dictionary import AnchoredDictionary
 from kernlets.coders import encode
 from kernlets.contracts import Dictionary
-from kernlets.dictionaries import ExplicitDictionary, GramDictionary, KernelDictionary
+from kernlets.dictionaries import (
+    AnchoredDictionary,
+    ExplicitDictionary,
+    GramDictionary,
+    KernelDictionary,
+)
 
 N, P, R, M = 30, 3, 5, 4
 KERNEL = Polynomial(2)

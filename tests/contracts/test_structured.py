@@ -36,8 +36,8 @@ from kernlets import (
     save,
 )
 from kernlets.kernels import KERNELS
-from kernlets.kernels.definite import rounding
-from kernlets.landmarks.select import NEED_VECTORS, SAMPLERS
+from kernlets.kernels.indefinite import rounding
+from kernlets.landmarks.choose import NEED_VECTORS, SAMPLERS
 from tests.structures import samples
 
 REGISTERED = [kind() for kind in KERNELS.values() if kind.takes not in ("rows", "any")]

@@ -47,7 +47,7 @@ from kernlets.data.rows import (
     take_rows,
 )
 from kernlets.landmarks import SAMPLERS, choose
-from kernlets.landmarks.select import BY_BLOCKS
+from kernlets.landmarks.choose import BY_BLOCKS
 from kernlets.maps import MAPS, ConvolutionMap, CountMap
 from kernlets.numerics.arrays import is_dask
 from tests.structures import samples as objects

@@ -14,7 +14,6 @@ from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics import pairwise
 
 from kernlets import AdditiveChi2, options
-from kernlets.contracts import Kernel
 from kernlets.kernels import (
     KERNELS,
     RBF,
@@ -23,6 +22,7 @@ from kernlets.kernels import (
     Constant,
     Cosine,
     Intersection,
+    Kernel,
     Laplacian,
     Linear,
     Matern,

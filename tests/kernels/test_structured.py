@@ -40,8 +40,8 @@ from kernlets import (
     options,
     save,
 )
-from kernlets.contracts import Kernel
-from kernlets.kernels import counting, graph_kernels, strings, walks
+from kernlets.kernels import Kernel, strings, structured
+from kernlets.kernels import graphs as graph_kernels
 from kernlets.loops import ops
 from kernlets.loops.ops import Lanes, Series
 from kernlets.maps import AdditiveMap, ConvolutionMap, CountMap
@@ -834,7 +834,7 @@ LONG = 10**5
 )
 def test_substrings_longer_than_all_strings_cost_nothing(kernel, monkeypatch):
     count_calls(monkeypatch, strings, "digest_sequences", 10)
-    count_calls(monkeypatch, counting, "digest_numbers", 10)
+    count_calls(monkeypatch, structured, "digest_numbers", 10)
     texts = ["abab", "", "ba" * 50]
     np.testing.assert_array_equal(kernel(texts), np.zeros((3, 3)))
     np.testing.assert_array_equal(kernel.diag(texts), np.zeros(3))
@@ -857,7 +857,7 @@ NO_EDGES, PATH = np.zeros((3, 3)), np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
 
 
 def test_steps_and_rounds_beyond_all_sense(monkeypatch):
-    count_calls(monkeypatch, walks, "_extend_walks", 1500)
+    count_calls(monkeypatch, graph_kernels, "_extend_walks", 1500)
     far, near = RandomWalk(10**9, 0.1), RandomWalk(2, 0.1)
     np.testing.assert_allclose(far([NO_EDGES]), near([NO_EDGES]))
     with pytest.raises(ValueError, match="lower n_steps"):

@@ -23,11 +23,16 @@ from kernlets.landmarks import (
     leverage,
     leverage_scores,
     rpcholesky,
+    samplers,
     uniform,
 )
-from kernlets.landmarks import column_norms as norms
-from kernlets.landmarks.select import default_count
-from kernlets.landmarks.weighted import coreset_weights, draw
+from kernlets.landmarks.choose import default_count
+from kernlets.landmarks.samplers import (
+    ColumnNorms,
+    coreset_weights,
+    draw,
+    mean_and_energy,
+)
 
 SURE = 1e-4  # p-value below which a law is not the stated one; seeds are fixed
 
@@ -123,15 +128,18 @@ def test_zero_weights_are_drawn_last_and_uniformly(rng):
 def test_coreset_weight_is_the_minimum_over_gamma(rng):
     X = rng.standard_normal((40, 5)) + 1.0
     expected = STATED["coreset"][1](None, X)
-    np.testing.assert_allclose(coreset_weights(X), expected, rtol=1e-6)
     np.testing.assert_allclose(
-        coreset_weights(X - X.mean(0)), ((X - X.mean(0)) ** 2).sum(1)
+        coreset_weights(*mean_and_energy(X), X), expected, rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        coreset_weights(*mean_and_energy(X - X.mean(0)), X - X.mean(0)),
+        ((X - X.mean(0)) ** 2).sum(1),
     )
 
 
 def few_columns(monkeypatch, exact, columns):
-    monkeypatch.setattr(norms, "MAX_EXACT", exact)
-    monkeypatch.setattr(norms, "N_COLUMNS", columns)
+    monkeypatch.setattr(samplers, "MAX_EXACT", exact)
+    monkeypatch.setattr(samplers, "N_COLUMNS", columns)
 
 
 @pytest.mark.parametrize("kernel", [RBF(0.2), RBF(2.0), KERNEL], ids=repr)
@@ -146,7 +154,7 @@ def test_column_norms_of_many_samples_are_right_in_the_mean(
     found = []
     for chosen in choices:
         # two blocks, as rows on disk come
-        weigh = norms.ColumnNorms(kernel, X[chosen], chosen, len(X), squared=True)
+        weigh = ColumnNorms(kernel, X[chosen], chosen, len(X), squared=True)
         found.append(np.append(weigh(X[:2], 0), weigh(X[2:], 2)))
     # given whether it is a column itself, a sample sees all others equally often
     inside = np.array([np.isin(np.arange(len(X)), chosen) for chosen in choices])
@@ -174,7 +182,7 @@ def test_column_norms_cost_no_square_of_many_samples(rng, monkeypatch):
         assert len(column_norm(Counting(1.0), X[:n], 9, rng)) == 9
         assert sum(counted) == evaluations
     K = RBF(1.0)(X)  # costs nothing: all of it counts
-    assert norms.ColumnNorms.of(Precomputed(), K, rng, True).numbers.shape == (400,)
+    assert ColumnNorms.of(Precomputed(), K, rng, True).numbers.shape == (400,)
 
 
 def test_column_norms_of_many_samples_on_disk_and_on_a_cluster(

@@ -20,9 +20,9 @@ from kernlets import (
     ReducedKernelDL,
     options,
 )
-from kernlets.anchored_dictionary import AnchoredDictionary
 from kernlets.coders import encode
 from kernlets.contracts import Coded, SparseCodes
+from kernlets.dictionaries import AnchoredDictionary
 from kernlets.kernels import Normalized
 from kernlets.learners.reduced import orient_atoms
 from kernlets.updates import AnchorDescent, AnchoredUpdate

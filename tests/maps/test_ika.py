@@ -11,8 +11,13 @@ from scipy.linalg import eigh
 
 import kernlets
 from kernlets import RBF, FourierMap, IKAMap, Matern, NystroemMap, Polynomial
-from kernlets.maps.ika_eigenfunctions import Sample, orthonormal, projected_gram
-from kernlets.maps.refine import captured_norm2, refined_filters
+from kernlets.maps.eigenfunctions import (
+    Sample,
+    captured_norm2,
+    orthonormal,
+    projected_gram,
+    refined_filters,
+)
 from kernlets.metrics import kernel_error
 
 KERNEL = RBF(sigma=2.0)

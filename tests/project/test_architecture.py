@@ -23,8 +23,8 @@ ALLOWED: dict[str, set[str]] = {
     "schema": set(),
     "sklearn_base": set(),  # types for scikit-learn's base classes
     "registry": {"__init__"},
-    "contracts": {"schema", "sklearn_base"},
-    "numerics": {"config", "contracts"},
+    "numerics": {"config"},
+    "contracts": {"config", "numerics", "schema", "sklearn_base"},
     "data": {"config", "contracts", "numerics"},
     "loops": {"config", "contracts", "numerics", "data"},
 }
@@ -39,12 +39,11 @@ ALLOWED |= {
     "maps": GROUND | {"kernels", "landmarks", "preimage"},
     "metrics": GROUND | {"kernels", "maps", "dictionaries"},
     "dictionaries": GROUND | {"kernels", "preimage"},
-    "anchored_dictionary": GROUND,
     "coders": GROUND | {"dictionaries"},
-    "updates": GROUND | {"dictionaries", "anchored_dictionary", "coders"},
+    "updates": GROUND | {"kernels", "dictionaries", "coders"},
     "learners": GROUND
     | {"kernels", "preimage", "dictionaries", "coders", "updates", "io"}
-    | {"clustering", "anchored_dictionary"},
+    | {"clustering"},
     "datasets": GROUND | {"io"},
     "classifiers": GROUND
     | {"kernels", "maps", "dictionaries", "coders", "updates", "learners"}

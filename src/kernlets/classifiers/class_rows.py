@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.check import check_rows
 from ..data.load_dask import dask_labels
 from ..data.rows import Blocks, is_blocks, no_blocks_error, select_rows
 from ..data.weights import Weights
-from ..kernels import Precomputed
-from ..kernels.check_samples import check_samples, takes_rows
+from ..kernels import Kernel, Precomputed
+from ..kernels.samples import check_samples, takes_rows
 from ..numerics.arrays import index_like, is_dask
 from .labels import check_class_count, check_labels
 

@@ -13,14 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, SHARE, StrOptions
 from ..base.estimator import Estimator
 from ..coders.bookkeeping import pack
-from ..contracts import Array, Kernel, SparseCodes
+from ..contracts import Array, SparseCodes
 from ..data.missing_rows import all_in_memory
 from ..data.rows import load_values, map_rows
 from ..dictionaries import ExplicitDictionary, KernelDictionary
 from ..io.checkpoint import Checkpoint
-from ..kernels import resolve
-from ..kernels.check_samples import check_samples, describe_input
+from ..kernels import Kernel, resolve
 from ..kernels.complete import completed_rows
+from ..kernels.samples import check_samples, describe_input
 from ..learners.initial_atoms import start_atoms
 from ..learners.loop import Monitor, iterate
 from ..maps import NystroemMap

@@ -19,7 +19,7 @@ from ..base.estimator import Estimator
 from ..coders import encode
 from ..coders.bookkeeping import side_by_side
 from ..config import options
-from ..contracts import Array, Dictionary, Kernel, SparseCoder, SparseCodes
+from ..contracts import Array, Dictionary, SparseCoder, SparseCodes
 from ..data.block_loop import keep_groups_together
 from ..data.check import trust_checked_rows
 from ..data.labels import label_classes, label_values
@@ -47,10 +47,10 @@ from ..data.weights import (
     weights_as_counts,
 )
 from ..io.checkpoint import branches
-from ..kernels import Precomputed, resolve
-from ..kernels.check_samples import check_samples, describe_input, takes_missing
+from ..kernels import Kernel, Precomputed, resolve
 from ..kernels.complete import completed_rows
-from ..kernels.definite import check_kernel
+from ..kernels.indefinite import check_kernel
+from ..kernels.samples import check_samples, describe_input, takes_missing
 from ..learners import KSVD
 from ..learners.base import DictionaryLearner
 from ..learners.initial_atoms import NonzeroRows

@@ -17,15 +17,15 @@ from ..coders.masked import (
     restricted_products,
     restricted_solve,
 )
-from ..contracts import Array, Kernel, SparseCoder, SparseCodes
+from ..contracts import Array, SparseCoder, SparseCodes
 from ..data.block_loop import keep_groups_together
 from ..data.masks import apply_by_completeness, group_by_mask, split_mask
 from ..data.missing_rows import all_in_memory
 from ..data.rows import map_rows
 from ..dictionaries import KernelDictionary
-from ..kernels import resolve
-from ..kernels.check_samples import check_samples, describe_input
+from ..kernels import Kernel, resolve
 from ..kernels.complete import completed_rows
+from ..kernels.samples import check_samples, describe_input
 from ..learners.kernel_learner import kernel_matrix
 from ..numerics.arrays import as_like, empty, index_like, namespace, to_numpy
 from ..schema import Declared, Indices, Part

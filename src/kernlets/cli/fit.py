@@ -30,7 +30,7 @@ from ..data.rows import comes_in_blocks, count_rows, fits_in_memory
 from ..datasets import Table
 from ..datasets.header import is_number
 from ..imputation import DictionaryImputer
-from ..landmarks.select import default_count
+from ..landmarks.choose import default_count
 from ..learners import KSVD, BudgetKernelDL
 from ..learners.linear_atoms import LinearAtoms
 from ..numerics.text import size_text

@@ -1,7 +1,7 @@
 """Read and check samples that are not rows of numbers: series, bags, matrices, strings.
 
 Such samples are stored in a one-dimensional array of objects, one entry for each
-sample, which can be cut into blocks and indexed like rows. `kernels.graphs` reads
+sample, which can be cut into blocks and indexed like rows. `kernels.samples` reads
 graphs. See docs/structured.md.
 """
 

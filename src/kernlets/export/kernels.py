@@ -26,9 +26,8 @@ from ..kernels import (
     RationalQuadratic,
     Sigmoid,
 )
-from ..kernels.compose import Constant, Product, Sum
-from ..kernels.family import positive
-from ..kernels.radial import Radial
+from ..kernels.base import Constant, Product, Sum, positive
+from ..kernels.distance import Radial
 from ..numerics.arrays import to_numpy
 from .graph import Value, refusal
 
@@ -140,7 +139,7 @@ def nonzero_divisor(size: Value) -> Value:
 
 
 def _squared_distances(X: Value, Z: np.ndarray) -> Value:  # (n, m)
-    """‖x − z‖² from centred rows, as in `kernels.pairs`."""
+    """‖x − z‖² from centred rows, as in `kernels.distance`."""
     centre = Z.mean(axis=0)
     X, Z = X - centre, Z - centre
     norm_sums = squared_norms(X) + np.square(Z).sum(axis=1)

@@ -11,11 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..base.constraints import AT_LEAST_1, LEARNER, NOT_NEGATIVE
 from ..base.estimator import Estimator
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.check import check_rows
 from ..data.masks import fill_missing
 from ..data.rows import map_rows
-from ..kernels import resolve
+from ..kernels import Kernel, resolve
 from ..kernels.complete import fill_in, observed_moments, refine, usual_kernel
 from ..learners.base import DictionaryLearner
 from ..numerics.arrays import as_like, to_numpy

@@ -12,20 +12,20 @@ training rows in the same way, because κ(x, y) needs the same features of both.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.masks import column_means, fill_missing, has_missing, split_mask
 from ..data.missing_rows import all_in_memory
 from ..data.weights import Weights, are_whole
 from ..numerics.arrays import as_like, index_like, to_numpy
 from ..numerics.convergence import warn_unfinished
 from ..numerics.threads import parallel
+from .base import Kernel
+from .distance import RBF
 from .dot import Linear
-from .radial import RBF
 
 MOST_COPIES = 100  # of a row that its weight repeats: more than it has neighbours
 PIECE = 64  # rows that one thread works on
@@ -48,7 +48,11 @@ def completed_rows(X: Any, weights: Weights = None) -> Any:
     rows = to_numpy(X)
     mean, scale = observed_moments(rows)
     rows = (rows - mean) / scale
-    step = partial(_round, rows, usual_kernel(rows.shape[1]))
+    kernel, row_numbers = usual_kernel(rows.shape[1]), np.arange(len(rows))
+
+    def step(samples: np.ndarray) -> np.ndarray:
+        return fill_in(rows, samples, kernel, NEIGHBORS, RIDGE, row_numbers)
+
     start = fill_missing(rows, rows.dtype.type(0))
     complete_rows, _, converged = refine(rows, start, step, ROUNDS, TOL)
     if not converged:
@@ -72,10 +76,6 @@ def filled_over(X: Array, samples: Array) -> Array:  # (n, p), (N, p) -> (n, p)
     rows, reference = (rows - mean) / scale, (reference - mean) / scale
     complete_rows = fill_in(rows, reference, usual_kernel(X.shape[1]), NEIGHBORS, RIDGE)
     return fill_missing(X, as_like(complete_rows * scale + mean, X))
-
-
-def _round(rows: np.ndarray, kernel: Kernel, samples: np.ndarray) -> np.ndarray:
-    return fill_in(rows, samples, kernel, NEIGHBORS, RIDGE, np.arange(len(rows)))
 
 
 def usual_kernel(p: int) -> Kernel:
@@ -111,19 +111,13 @@ def fill_in(
         return fill_missing(X, X.dtype.type(0))
 
     def fill_piece(rows: np.ndarray) -> None:
-        near = neighbors(
-            X[rows],
-            samples,
-            count,
-            None if self_indices is None else self_indices[rows],
-        )
+        not_near = None if self_indices is None else self_indices[rows]
+        near = neighbors(X[rows], samples, count, not_near)
         for i, indices in zip(rows, near, strict=True):
             complete_rows[i] = _fill_row(X[i], samples[indices], kernel, ridge)
 
-    parallel(
-        fill_piece,
-        [incomplete[i : i + PIECE] for i in range(0, len(incomplete), PIECE)],
-    )
+    starts = range(0, len(incomplete), PIECE)
+    parallel(fill_piece, [incomplete[i : i + PIECE] for i in starts])
     return complete_rows
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, POSITIVE
-from ..contracts import Array, Kernel
-from ..data.sparse_rows import row_lengths, scaled_rows
+from ..contracts import Array
+from ..data.sparse_rows import as_dense, row_lengths, scaled_rows
 from ..data.weights import Weights
 from ..numerics.arrays import namespace, row_norms
 from ..numerics.overwrite import tanh, times
-from .family import ElementwiseKernel, Identity, positive, reset
-from .pairs import products
+from ..numerics.products import matmul, outer_products
+from .base import Kernel, positive
+from .elementwise import ElementwiseKernel, Identity
 
 
 class Dot(ElementwiseKernel):
@@ -65,7 +66,7 @@ class Polynomial(Dot):
     """
 
     tamed_by = ", lower degree or scale"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints = {
         "degree": [AT_LEAST_1],
         "coef0": [NOT_NEGATIVE],
         "scale": [POSITIVE],
@@ -79,7 +80,7 @@ class Polynomial(Dot):
         self.scale = scale
 
     @property
-    def homogeneous(self) -> bool:
+    def homogeneous(self) -> bool:  # type: ignore[override]
         return self.coef0 == 0
 
     def restricted_share(self, share: float) -> float:
@@ -130,22 +131,12 @@ class Sigmoid(Dot):
     """
 
     psd: ClassVar[bool] = False
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "scale": [POSITIVE, None],
-        "coef0": [Real],
-    }
+    rate_parameter = "scale"
+    _parameter_constraints = {"scale": [POSITIVE, None], "coef0": [Real]}
 
     def __init__(self, scale: float | None = None, coef0: float = 1.0) -> None:
         self.scale = scale
         self.coef0 = coef0
-
-    @property
-    def unset(self) -> bool:
-        return self.scale is None
-
-    def with_rate(self, rate: float) -> Kernel:
-        return reset(self, scale=rate)
 
     def default_rate(self, X: Array, weights: Weights = None) -> float:
         return 1.0 / X.shape[1]
@@ -224,3 +215,11 @@ def _inverse_lengths(X: Array) -> Array:  # (n,)
 
 def _unit_rows(X: Array) -> Array:  # (n, p)
     return scaled_rows(X, _inverse_lengths(X))
+
+
+def products(
+    X: Array,  # (n, p), dense or CSR
+    Y: Array,  # (m, p), dense or CSR
+) -> Array:  # (n, m)
+    """xᵢᵀyⱼ, dense; takes half the operations when X and Y are the same object."""
+    return as_dense(outer_products(X) if Y is X else matmul(X, Y.T))

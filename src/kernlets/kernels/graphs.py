@@ -1,211 +1,218 @@
-"""Graphs with labelled nodes, from adjacency matrices, networkx or GraKeL."""
+"""Kernels of graphs: Weisfeiler-Lehman subtrees, shortest paths and random walks.
+
+A graph is an adjacency matrix, (adjacency, labels), a networkx graph with the node
+attribute ``label``, or GraKeL's [edges, labels]. Graphs without labels have one label
+for all nodes. `CountMap` gives the features themselves as a sparse matrix.
+"""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from numbers import Integral
-from typing import Any, ClassVar
+from math import log10
+from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
+from scipy.sparse import csgraph
 
-from ..schema import Declared, Floats, Indices
+from ..base.constraints import AT_LEAST_0, POSITIVE
+from .base import positive
+from .samples import Graph
+from .structured import Counting, digest_numbers, digest_sequences
 
-LARGEST_LABEL = 2**53 - 1  # labels are integers that float64 represents exactly
-FORMS = (
-    "an adjacency matrix, (adjacency, labels), a networkx graph, or GraKeL's "
-    "[edges, labels]"
-)
-
-
-@dataclass(frozen=True)
-class Graph:
-    """An undirected graph: a label for each node, and edges in both directions."""
-
-    _declared: ClassVar[Declared] = {
-        "labels": Indices("n", like="int64"),
-        "edges": Indices("e>=0", 2, below="n", like="int64"),
-        "lengths": Floats("e>=0", like="float64"),
-    }
-
-    labels: np.ndarray  # (n,) whole numbers
-    edges: np.ndarray  # (e, 2) numbers of nodes, sorted; each edge twice
-    lengths: np.ndarray  # (e,) of the edges
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def adjacency(self) -> sparse.csr_array:  # (n, n)
-        """The lengths of the edges as a matrix."""
-        # older versions of SciPy find shortest paths with short indices only
-        indices = tuple(self.edges.astype(np.int32).T)
-        return sparse.csr_array((self.lengths, indices), shape=(len(self), len(self)))
+DIGITS = 9  # lengths of paths are compared after rounding to so many decimals
+MAX_LABELS = 200_000  # largest number of labels of one graph in all rounds
 
 
-def as_graph(sample: Any, i: int = 0) -> Graph:
-    """Convert one of the forms in `FORMS` to a graph; nodes without labels get 0."""
-    if isinstance(sample, Graph):
-        return sample
-    if hasattr(sample, "get_edge_dictionary"):  # grakel.Graph
-        edges, labels = sample.get_edge_dictionary(), sample.get_labels()
-        return _from_parts(edges, labels, i)
-    if hasattr(sample, "nodes") and hasattr(sample, "edges"):
-        return _from_networkx(sample, i)
-    if isinstance(sample, (list, tuple)) and _are_parts(sample):
-        return _from_parts(sample[0], sample[1] if len(sample) > 1 else None, i)
-    return _from_matrix(sample, None, i)
+class WeisfeilerLehman(Counting):
+    """κ(G, H) = Σ over rounds of the labels of nodes that both graphs have.
 
+    In each round a node gets a new label, which stands for its own and the sorted
+    labels of its neighbours; all labels of all rounds are counted, the first ones
+    included.
 
-def _are_parts(sample: list[Any] | tuple[Any, ...]) -> bool:
-    """Whether a sequence is (edges or adjacency, labels, ...), not rows of a matrix."""
-    if not 1 <= len(sample) <= 3:
-        return False
-    head = sample[0]
-    if isinstance(head, (Mapping, set, frozenset)):
-        return True
-    return getattr(head, "ndim", 0) == 2 or _are_rows(head)
+    Parameters
+    ----------
+    n_iter : int, default=5
+        Number of rounds.
 
+    Notes
+    -----
+    N. Shervashidze et al., Weisfeiler-Lehman graph kernels, JMLR 2011. Use
+    ``Normalized(WeisfeilerLehman())`` for graphs of different sizes.
 
-def _are_rows(head: Any) -> bool:
-    """Whether this is a list of lists, an adjacency matrix itself."""
-    return isinstance(head, (list, tuple)) and all(
-        isinstance(row, (list, tuple, np.ndarray)) for row in head
-    )
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import WeisfeilerLehman
+    >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    >>> WeisfeilerLehman(1)([(path, "COC"), (path, "CCC")]).tolist()
+    [[10.0, 6.0], [6.0, 14.0]]
+    """
 
+    takes: ClassVar[str] = "graphs"
+    _parameter_constraints = {"n_iter": [AT_LEAST_0]}
 
-def _from_networkx(graph: Any, i: int) -> Graph:
-    """Read the attribute ``label`` of nodes and ``weight`` of edges."""
-    if graph.is_directed():
-        raise ValueError(f"graph {i} is directed: pass graph.to_undirected()")
-    data = dict(graph.nodes(data="label"))
-    node_labels = [label for label in data.values() if label is not None]
-    if node_labels and len(node_labels) < len(data):
-        raise ValueError(f"graph {i} has labels for some nodes only: label all or none")
-    labels = data if node_labels else None
-    edges = {(a, b): 1.0 if w is None else w for a, b, w in graph.edges(data="weight")}
-    return _from_pairs(edges, list(data), labels, i)
+    def __init__(self, n_iter: int = 5) -> None:
+        self.n_iter = n_iter
 
-
-def _from_parts(edges: Any, labels: Any, i: int) -> Graph:
-    """Build a graph from a matrix or edges; labels are a dict, a sequence or None."""
-    if not isinstance(edges, (Mapping, set, frozenset)):
-        return _from_matrix(edges, labels, i)
-    pairs = _pairs(edges, i)
-    nodes = sorted(
-        {*(n for pair in pairs for n in pair), *_labelled_nodes(labels)}, key=_order
-    )
-    return _from_pairs(pairs, nodes, labels, i)
-
-
-def _pairs(edges: Any, i: int) -> dict[tuple[Any, Any], float]:
-    """Convert GraKeL's dicts, or pairs of nodes, to a dict of pairs and lengths."""
-    try:
-        if not isinstance(edges, Mapping):
-            return {(a, b): 1.0 for a, b in edges}
-        if all(isinstance(ends, Mapping) for ends in edges.values()):
-            return {(a, b): w for a, ends in edges.items() for b, w in ends.items()}
-        if all(isinstance(pair, tuple) for pair in edges):
-            return {(a, b): w for (a, b), w in edges.items()}
-        return {(a, b): 1.0 for a, ends in edges.items() for b in ends}
-    except (TypeError, ValueError):
-        problem = "has edges that are no pairs"
-        raise ValueError(f"graph {i} {problem}: pass {FORMS}") from None
-
-
-def _labelled_nodes(labels: Any) -> list[Any]:
-    return list(labels) if isinstance(labels, Mapping) else []
-
-
-def _order(node: Any) -> tuple[str, Any]:
-    """A sort key for nodes, also for nodes of several types."""
-    return (
-        ("", int(node)) if isinstance(node, Integral) else (type(node).__name__, node)
-    )
-
-
-def _from_pairs(
-    pairs: dict[tuple[Any, Any], Any], nodes: list[Any], labels: Any, i: int
-) -> Graph:
-    number = {node: k for k, node in enumerate(nodes)}
-    ends = np.array([(number[a], number[b]) for a, b in pairs], np.int64).reshape(-1, 2)
-    lengths = np.array([float(w) for w in pairs.values()])
-    if isinstance(labels, Mapping):
-        unlabelled = [node for node in nodes if node not in labels]
-        if unlabelled:
+    def parts(self, sample: Graph) -> tuple[np.ndarray, np.ndarray]:
+        labels = digest_numbers(sample.labels)
+        if int(self.n_iter) * len(labels) > MAX_LABELS:
             raise ValueError(
-                f"graph {i} has no label for node {unlabelled[0]!r}: label all or none"
+                f"WeisfeilerLehman: n_iter={self.n_iter} gives more than {MAX_LABELS} "
+                f"labels to a graph of {len(labels)} nodes: lower n_iter; more rounds "
+                "than nodes tell nothing new"
             )
-        labels = [labels[node] for node in nodes]
-    return _build_graph(len(nodes), ends, lengths, labels, i)
+        label_rounds = [labels]
+        for _ in range(int(self.n_iter)):
+            labels = _relabel(labels, sample.edges)
+            label_rounds.append(labels)
+        digests = np.concatenate(label_rounds)
+        return digests, np.ones(len(digests))
 
 
-def _from_matrix(adjacency: Any, labels: Any, i: int) -> Graph:
-    try:
-        matrix = sparse.coo_array(adjacency)
-        square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
-        square = square and not np.iscomplexobj(matrix.data)
-        values = np.asarray(matrix.data.real, dtype=np.float64)
-    except (TypeError, ValueError):
-        square = False
-    if not square:
-        raise ValueError(
-            f"graph {i} is a {type(adjacency).__name__} that cannot be read: pass "
-            f"{FORMS}"
-        )
-    if matrix.nnz and abs(matrix - matrix.T).max() > 0:
-        raise ValueError(
-            f"graph {i} has an adjacency matrix that is not symmetric: pass "
-            "np.maximum(A, A.T) if edges have no direction"
-        )
-    n = matrix.shape[0]
-    if isinstance(labels, Mapping):
-        labels = [labels.get(k, labels.get(str(k))) for k in range(n)]
-    ends = np.stack([matrix.row, matrix.col], axis=1).astype(np.int64)
-    return _build_graph(n, ends[values != 0], values[values != 0], labels, i)
+def _relabel(labels: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Return a digest of each node's label and its neighbours' labels, in any order."""
+    neighbor_sums = np.zeros(len(labels), dtype=np.uint64)
+    np.add.at(
+        neighbor_sums,
+        edges[:, 0],
+        digest_numbers(labels[edges[:, 1]] ^ np.uint64(0x5851F42D)),
+    )
+    degrees = np.bincount(edges[:, 0], minlength=len(labels)).astype(np.uint64)
+    return digest_sequences([labels, degrees, neighbor_sums])
 
 
-def _build_graph(
-    n: int, ends: np.ndarray, lengths: np.ndarray, labels: Any, i: int
-) -> Graph:
-    """Build a graph that has each edge once in both directions, and no loops."""
-    if n == 0:
-        raise ValueError(f"graph {i} has no nodes: leave it out")
-    if not np.isfinite(lengths).all() or (lengths <= 0).any():
-        raise ValueError(
-            f"graph {i} has edges whose length is not a positive number: pass an "
-            "adjacency matrix of 0 and 1, or of positive lengths"
-        )
-    directed = np.concatenate([ends, ends[:, ::-1]])
-    directed_lengths = np.concatenate([lengths, lengths])
-    is_no_loop = directed[:, 0] != directed[:, 1]
-    directed, directed_lengths = directed[is_no_loop], directed_lengths[is_no_loop]
-    _, first = np.unique(directed[:, 0] * n + directed[:, 1], return_index=True)
-    return Graph(
-        _label_numbers(labels, n, i),
-        directed[first].reshape(-1, 2),
-        directed_lengths[first],
+class ShortestPath(Counting):
+    """κ(G, H) = number of pairs of shortest paths with equal ends and equal length.
+
+    A path counts by the labels of its two ends and by its length: the number of edges,
+    or the sum of their lengths.
+
+    Parameters
+    ----------
+    with_labels : bool, default=True
+        Whether the labels of the ends count.
+
+    Notes
+    -----
+    K. Borgwardt and H.-P. Kriegel, Shortest-path kernels on graphs, ICDM 2005. Pairs of
+    nodes are ordered, as in GraKeL; pairs without a path between them do not count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import ShortestPath
+    >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    >>> ShortestPath()([(path, "COC"), (path, "CCC")]).tolist()
+    [[12.0, 4.0], [4.0, 20.0]]
+    """
+
+    takes: ClassVar[str] = "graphs"
+    _parameter_constraints = {"with_labels": ["boolean"]}
+
+    def __init__(self, with_labels: bool = True) -> None:
+        self.with_labels = with_labels
+
+    def parts(self, sample: Graph) -> tuple[np.ndarray, np.ndarray]:
+        lengths = csgraph.shortest_path(sample.adjacency(), directed=False)
+        first, last = np.nonzero(np.isfinite(lengths) & (lengths > 0))
+        rounded = np.round(lengths[first, last], DIGITS).view(np.uint64)
+        columns = [rounded]
+        if self.with_labels:
+            columns += [sample.labels[first], sample.labels[last]]
+        digests = digest_sequences(columns)
+        return digests, np.ones(len(digests))
+
+
+LARGEST_POWER = 100  # largest power of ten that a weight of walks may have
+MAX_WALKS = 2_000_000  # largest number of different walks of one graph
+MAX_STEPS = 1000  # largest number of steps of a walk that may return
+
+
+class RandomWalk(Counting):
+    """κ(G, H) = Σ over k of λᵏ times the pairs of walks of k steps with equal labels.
+
+    Walks may return to a node. κ is Σ λᵏ 1ᵀAₓᵏ1 with the adjacency matrix Aₓ of the
+    direct product of G and H, in which pairs of nodes have equal labels; the sum ends
+    after `n_steps` steps, so that it is finite for every λ.
+
+    Parameters
+    ----------
+    n_steps : int, default=4
+        The most steps of a walk.
+    decay : float, default=0.1
+        Factor λ for each step.
+
+    Notes
+    -----
+    T. Gärtner et al., On graph kernels, COLT 2003. Graphs without labels have one label
+    for all nodes. Use ``Normalized(RandomWalk())`` for graphs of different sizes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import RandomWalk
+    >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    >>> RandomWalk(1, decay=1.0)([(path, "COC"), (path, "CCC")]).tolist()
+    [[13.0, 6.0], [6.0, 25.0]]
+    """
+
+    takes: ClassVar[str] = "graphs"
+    _parameter_constraints = {"n_steps": [AT_LEAST_0], "decay": [POSITIVE]}
+
+    def __init__(self, n_steps: int = 4, decay: float = 0.1) -> None:
+        self.n_steps = n_steps
+        self.decay = decay
+
+    def parts(self, sample: Graph) -> tuple[np.ndarray, np.ndarray]:
+        decay = positive(self, "decay")
+        if int(self.n_steps) * log10(decay) > LARGEST_POWER:
+            raise ValueError(
+                f"RandomWalk: decay^n_steps overflows: lower decay={decay:g} (it is "
+                f"usually below 1) or n_steps={self.n_steps!r}"
+            )
+        labels = digest_numbers(sample.labels)
+        edges = sample.edges[np.argsort(sample.edges[:, 0], kind="stable")]
+        ends, walks, counts = np.arange(len(labels)), labels, np.ones(len(labels))
+        digest_blocks, weight_blocks, n_walks = [walks], [counts], len(walks)
+        for step in range(1, int(self.n_steps) + 1):
+            ends, walks, counts = _extend_walks(ends, walks, counts, labels, edges)
+            n_walks += len(walks)
+            if not len(walks):
+                break  # no walk has so many steps
+            if n_walks > MAX_WALKS or step > MAX_STEPS:
+                raise _too_many_walks()
+            digest_blocks.append(walks)
+            weight_blocks.append(decay ** (step / 2) * counts)
+        return np.concatenate(digest_blocks), np.concatenate(weight_blocks)
+
+
+def _too_many_walks() -> ValueError:
+    return ValueError(
+        f"RandomWalk: a graph has more than {MAX_WALKS} walks with different labels, "
+        f"or walks of more than {MAX_STEPS} steps: lower n_steps, or give fewer "
+        "different labels"
     )
 
 
-def _label_numbers(labels: Any, n: int, i: int) -> np.ndarray:  # (n,)
-    if labels is None:
-        return np.zeros(n, dtype=np.int64)
-    node_labels = list(labels)
-    if len(node_labels) != n:
-        raise ValueError(f"graph {i} has {n} nodes, but {len(node_labels)} labels")
-    return np.array([_number(label, i) for label in node_labels], dtype=np.int64)
-
-
-def _number(label: Any, i: int) -> int:
-    """A whole number for a label: itself, or a digest, the same in every process."""
-    if isinstance(label, Integral) and 0 <= int(label) <= LARGEST_LABEL:
-        return int(label)
-    if label is None or not isinstance(label, Hashable):
-        raise ValueError(
-            f"graph {i} has the label {label!r}: labels are numbers, text or tuples of "
-            "these; put vectors into classes first"
-        )
-    text = repr(label.item() if isinstance(label, np.generic) else label)
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest(), "big")
+def _extend_walks(
+    ends: np.ndarray,  # (w,) the last node of each walk
+    walks: np.ndarray,  # (w,) digests of the labels along each walk
+    counts: np.ndarray,  # (w,) number of walks with this end and digest
+    labels: np.ndarray,  # (n,)
+    edges: np.ndarray,  # (m, 2)
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Extend walks by one step, and count those with equal ends and labels."""
+    first_edges = np.searchsorted(edges[:, 0], ends, "left")
+    n_ways = np.searchsorted(edges[:, 0], ends, "right") - first_edges
+    if n_ways.sum() > MAX_WALKS:
+        raise _too_many_walks()
+    offsets = np.repeat(first_edges - np.cumsum(n_ways) + n_ways, n_ways)
+    heads = edges[offsets + np.arange(len(offsets)), 1]
+    extended = digest_numbers(np.repeat(walks, n_ways) ^ digest_numbers(labels[heads]))
+    pairs = np.stack([heads.astype(np.uint64), extended], axis=1)
+    distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)
+    sums = np.bincount(
+        inverse.ravel(), np.repeat(counts, n_ways), minlength=len(distinct)
+    )
+    return distinct[:, 0].astype(np.int64), distinct[:, 1], sums

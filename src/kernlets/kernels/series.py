@@ -1,4 +1,4 @@
-"""Kernels of time series: global alignment, DTW and cross-correlation.
+"""Kernels of time series: global alignment, DTW, soft-DTW and cross-correlation.
 
 Series may have different lengths and several channels: a list of arrays (T,) or (T, c),
 or an array (n, T) or (n, T, c) padded with NaN.
@@ -6,7 +6,6 @@ or an array (n, T) or (n, T, c) padded with NaN.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar
@@ -20,11 +19,10 @@ from ..data.rows import evenly_spaced_rows
 from ..loops import ops
 from ..loops.ops import Lanes, Series
 from ..numerics.scaling import quiet
-from ..numerics.threads import parallel
-from .family import positive
-from .pairs import squared_distances
+from .base import positive
+from .distance import squared_distances
 from .samples import spread_parts
-from .structured import Structured
+from .structured import AllAlignments, Structured, median_positive
 
 SOME_STEPS = 1000  # number of steps whose distances set a bandwidth
 SOME_SERIES = 100  # number of series whose distances set gamma
@@ -38,6 +36,10 @@ class PackedSeries:
     series: Series
     lanes: Lanes
 
+    def rows(self, rows: slice) -> Series:
+        """Return consecutive series as a view."""
+        return slice_series(self.series, rows)
+
 
 class Alignment(Structured):
     """A kernel that aligns pairs of series."""
@@ -45,14 +47,18 @@ class Alignment(Structured):
     takes: ClassVar[str] = "series"
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
+        """Sort the series by length, so that groups of eight need little padding."""
         samples = self.samples(X)
-        order = _by_length(samples)
+        order = Y_order = _by_length(samples)
         if Y is None or Y is X:
-            return _restore_order(super().__call__(samples[order]), order, order)
-        Y_samples = self.samples(Y)
-        Y_order = _by_length(Y_samples)
-        K = super().__call__(samples[order], Y_samples[Y_order])
-        return _restore_order(K, order, Y_order)
+            sorted_K = super().__call__(samples[order])
+        else:
+            Y_samples = self.samples(Y)
+            Y_order = _by_length(Y_samples)
+            sorted_K = super().__call__(samples[order], Y_samples[Y_order])
+        K = np.empty_like(sorted_K)
+        K[np.ix_(order, Y_order)] = sorted_K
+        return K
 
     def prepare(self, samples: np.ndarray) -> PackedSeries:
         series = Series.of(list(samples))
@@ -62,40 +68,11 @@ class Alignment(Structured):
         return np.ones(len(prepared.series.lengths))
 
 
-class AllAlignments(Alignment):
-    """A kernel that sums over all alignments; tiles have logarithms of the sums."""
-
-    @abstractmethod
-    def logs(self, rows: Series, columns: Lanes, which: slice) -> np.ndarray:
-        """Logarithms of the sums over alignments of rows with columns[which]."""
-
-    def tile(
-        self, left: PackedSeries, right: PackedSeries, rows: slice, columns: slice
-    ) -> np.ndarray:
-        """The logarithms of k, which `finish` normalises."""
-        _check_channels(left, right)
-        return self.logs(slice_series(left.series, rows), right.lanes, columns)
-
-    def normalize(
-        self, K: np.ndarray, left: PackedSeries, right: PackedSeries
-    ) -> np.ndarray:
-        """Apply `normalized_logs` to the logarithms of all tiles."""
-        left_logs = (
-            np.diagonal(K).copy() if right is left else self._own_logs(left.series)
-        )
-        right_logs = left_logs if right is left else self._own_logs(right.series)
-        return normalized_logs(K, left_logs, right_logs)
-
-    def _own_logs(self, series: Series) -> np.ndarray:  # (n,)
-        numbers = range(len(series.lengths))
-        return np.array(parallel(lambda i: self._own_log(series, i), numbers))
-
-    def _own_log(self, series: Series, i: int) -> float:
-        single = slice_series(series, slice(i, i + 1))
-        return float(self.logs(single, Lanes.of(single), slice(0, 1))[0, 0])
+def _by_length(samples: np.ndarray) -> np.ndarray:
+    return np.argsort([len(sample) for sample in samples], kind="stable")
 
 
-class GAK(AllAlignments):
+class GAK(Alignment, AllAlignments):
     """Global alignment kernel: a sum over all alignments of two series, normalised.
 
     k(x, y) = Σ_π Π κ(x_π(i), y_π(i)) with κ = ωe/(2 - ωe), e = exp(-‖x - y‖²/(2σ²)),
@@ -126,34 +103,25 @@ class GAK(AllAlignments):
     [[1.0, 0.747, 0.302], [0.747, 1.0, 0.202], [0.302, 0.202, 1.0]]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "sigma": [POSITIVE, None],
-        "triangular": [AT_LEAST_0],
-    }
+    set_from_data = ("sigma",)
+    _parameter_constraints = {"sigma": [POSITIVE, None], "triangular": [AT_LEAST_0]}
 
     def __init__(self, sigma: float | None = None, triangular: int = 0) -> None:
         self.sigma = sigma
         self.triangular = triangular
 
-    @property
-    def unset(self) -> bool:
-        return self.sigma is None
-
     def defaults(self, samples: np.ndarray) -> dict[str, Any]:
         length = float(np.median([len(sample) for sample in samples]))
         return {"sigma": (median_distance(samples) or 1.0) * sqrt(length)}
 
-    def finish(
-        self, K: np.ndarray, left: PackedSeries, right: PackedSeries
+    def tile(
+        self, left: PackedSeries, right: PackedSeries, rows: slice, columns: slice
     ) -> np.ndarray:
-        K = self.normalize(K, left, right)
-        return np.exp(np.minimum(K, 0.0, out=K), out=K)  # above 0 by rounding only
-
-    def logs(self, rows: Series, columns: Lanes, which: slice) -> np.ndarray:
+        _check_channels(left.series.values[:1], right.series.values[:1])
         sigma = 1.0 if self.sigma is None else positive(self, "sigma")
-        rate = 0.5 / sigma / sigma
-        ends = which.start, which.stop
-        return ops.log_gak(rows, columns, *ends, rate, int(self.triangular))
+        rate, T = 0.5 / sigma / sigma, int(self.triangular)
+        first, n = columns.start, columns.stop
+        return ops.log_gak(left.rows(rows), right.lanes, first, n, rate, T)
 
 
 class DTW(Alignment):
@@ -180,30 +148,24 @@ class DTW(Alignment):
     """
 
     psd: ClassVar[bool] = False
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "gamma": [POSITIVE, None],
-        "radius": [AT_LEAST_0, None],
-    }
+    set_from_data = ("gamma",)
+    _parameter_constraints = {"gamma": [POSITIVE, None], "radius": [AT_LEAST_0, None]}
 
     def __init__(self, gamma: float | None = None, radius: int | None = None) -> None:
         self.gamma = gamma
         self.radius = radius
 
-    @property
-    def unset(self) -> bool:
-        return self.gamma is None
-
     def defaults(self, samples: np.ndarray) -> dict[str, Any]:
         sample = self.prepare(samples[evenly_spaced_rows(len(samples), SOME_SERIES)])
         n = len(sample.series.lengths)
         squares = self._squares(sample.series, sample.lanes, slice(0, n))
-        return {"gamma": 1.0 / median_square(squares)}
+        return {"gamma": 1.0 / median_positive(squares)}
 
     def tile(
         self, left: PackedSeries, right: PackedSeries, rows: slice, columns: slice
     ) -> np.ndarray:
-        _check_channels(left, right)
-        squares = self._squares(slice_series(left.series, rows), right.lanes, columns)
+        _check_channels(left.series.values[:1], right.series.values[:1])
+        squares = self._squares(left.rows(rows), right.lanes, columns)
         with quiet():  # exp(-∞) = 0 is intended
             squares *= -(1.0 if self.gamma is None else positive(self, "gamma"))
         return np.exp(squares)
@@ -211,6 +173,84 @@ class DTW(Alignment):
     def _squares(self, rows: Series, columns: Lanes, which: slice) -> np.ndarray:
         radius = -1 if self.radius is None else int(self.radius)
         return ops.dtw(rows, columns, which.start, which.stop, radius)
+
+
+class SoftDTW(Alignment, AllAlignments):
+    """κ(x, y) = exp(-γ D(x, y)), D the soft-DTW divergence of two series.
+
+    D(x, y) = s(x, y) - ½ s(x, x) - ½ s(y, y) with s(x, y) = -β log Σ_π exp(-c_π/β),
+    where c_π = Σ‖xᵢ - yⱼ‖² is the cost of an alignment π. For small β, D becomes the
+    squared DTW distance; more smoothing lets more alignments count. It is not positive
+    semi-definite in general: `GAK` is. Make it so by ``Clipped(SoftDTW())``.
+
+    Parameters
+    ----------
+    gamma : float, default=None
+        Factor γ. None sets it to 1 over the median divergence among training series.
+    smoothing : float, default=None
+        Smoothing β. None sets it to the median squared distance of steps of the
+        training series.
+
+    Notes
+    -----
+    M. Cuturi and M. Blondel, Soft-DTW, ICML 2017; M. Blondel et al., Differentiable
+    divergences between time series, AISTATS 2021. tslearn calls β gamma.
+
+    Examples
+    --------
+    >>> from kernlets import SoftDTW
+    >>> series = [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
+    >>> SoftDTW(1.0, smoothing=0.1)(series).round(3).tolist()
+    [[1.0, 0.947, 0.145], [0.947, 1.0, 0.137], [0.145, 0.137, 1.0]]
+    """
+
+    psd: ClassVar[bool] = False
+    set_from_data = ("gamma", "smoothing")
+    _parameter_constraints = {"gamma": [POSITIVE, None], "smoothing": [POSITIVE, None]}
+
+    def __init__(
+        self, gamma: float | None = None, smoothing: float | None = None
+    ) -> None:
+        self.gamma = gamma
+        self.smoothing = smoothing
+
+    def defaults(self, samples: np.ndarray) -> dict[str, Any]:
+        smoothing, gamma = self.smoothing, self.gamma
+        if smoothing is None:
+            smoothing = median_distance(samples) ** 2 or 1.0
+        if gamma is None:
+            sample = samples[evenly_spaced_rows(len(samples), SOME_SERIES)]
+            gamma = 1.0 / median_positive(
+                type(self)(1.0, smoothing).divergences(sample)
+            )
+        return {"gamma": gamma, "smoothing": smoothing}
+
+    def divergences(self, samples: np.ndarray) -> np.ndarray:  # (n, n)
+        """D of checked samples with each other."""
+        packed, n = self.prepare(samples), len(samples)
+        logs = self.matrix(packed, packed, n, n)
+        return -self._beta * self.normalized_logs(logs, packed, packed)
+
+    def finish(
+        self, K: np.ndarray, left: PackedSeries, right: PackedSeries
+    ) -> np.ndarray:
+        gamma = 1.0 if self.gamma is None else positive(self, "gamma")
+        K = self.normalized_logs(K, left, right)
+        with quiet():  # exp(-∞) = 0 is intended
+            K *= self._beta
+            K *= gamma
+        return np.exp(K, out=K)
+
+    def tile(
+        self, left: PackedSeries, right: PackedSeries, rows: slice, columns: slice
+    ) -> np.ndarray:
+        _check_channels(left.series.values[:1], right.series.values[:1])
+        x, rate, ends = left.rows(rows), 1 / self._beta, (columns.start, columns.stop)
+        return ops.log_gak(x, right.lanes, *ends, rate, 0, geometric=False)
+
+    @property
+    def _beta(self) -> float:
+        return 1.0 if self.smoothing is None else positive(self, "smoothing")
 
 
 @dataclass(frozen=True)
@@ -248,9 +288,7 @@ class CrossCorrelation(Structured):
     """
 
     takes: ClassVar[str] = "series"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "gamma": [POSITIVE],
-    }
+    _parameter_constraints = {"gamma": [POSITIVE]}
 
     def __init__(self, gamma: float = 10.0) -> None:
         self.gamma = gamma
@@ -276,7 +314,7 @@ class CrossCorrelation(Structured):
         self, left: UnitSeries, right: UnitSeries, rows: slice, columns: slice
     ) -> np.ndarray:
         xs, ys = left.samples[rows], right.samples[columns]
-        _check_n_channels([*xs[:1], *ys[:1]])
+        _check_channels(*xs[:1], *ys[:1])
         K = np.empty((len(xs), len(ys)))
         size = _fast_length(xs, ys)
         n_channels = xs[0].shape[1] if xs else 1
@@ -317,40 +355,13 @@ def _inverse_roots(energies: np.ndarray) -> np.ndarray:
     return 1.0 / np.sqrt(np.where(energies > 0, energies, np.inf))
 
 
-def _by_length(samples: np.ndarray) -> np.ndarray:
-    """Indices of the series by length, so that groups of eight need little padding."""
-    return np.argsort([len(sample) for sample in samples], kind="stable")
-
-
-def _restore_order(K: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Undo the sorting of the rows and columns of a matrix."""
-    out = np.empty_like(K)
-    out[np.ix_(rows, columns)] = K
-    return out
-
-
-def normalized_logs(
-    K: np.ndarray,  # (n, m), overwritten
-    row_logs: np.ndarray,  # (n,)
-    column_logs: np.ndarray,  # (m,)
-) -> np.ndarray:
-    """log k(x, y) - ½ log k(x, x) - ½ log k(y, y)."""
-    K -= row_logs[:, None] / 2
-    K -= column_logs / 2
-    return K
-
-
 def slice_series(series: Series, rows: slice) -> Series:
     """Return consecutive series as a view."""
     starts = series.starts[rows.start : rows.stop + 1]
     return Series(series.values[starts[0] : starts[-1]], starts - starts[0])
 
 
-def _check_channels(left: PackedSeries, right: PackedSeries) -> None:
-    _check_n_channels([left.series.values[:1], right.series.values[:1]])
-
-
-def _check_n_channels(arrays: list[np.ndarray]) -> None:
+def _check_channels(*arrays: np.ndarray) -> None:
     counts = {values.shape[1] for values in arrays if len(values)}
     if len(counts) > 1:
         few, many = sorted(counts)[:2]
@@ -366,10 +377,3 @@ def median_distance(samples: np.ndarray) -> float:
     squares = squared_distances(steps, steps)
     upper = squares[np.triu_indices(len(steps), 1)]
     return float(np.median(np.sqrt(upper))) if len(upper) else 0.0
-
-
-def median_square(squares: np.ndarray) -> float:
-    """The median of the positive squared distances, or 1 if there are none."""
-    positive_squares = squares[np.isfinite(squares) & (squares > 0)]
-    # the median of an even count adds two numbers, which may overflow
-    return float(2 * np.median(positive_squares / 2)) if len(positive_squares) else 1.0

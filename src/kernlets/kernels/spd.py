@@ -18,9 +18,9 @@ from ..data.rows import evenly_spaced_rows
 from ..loops import ops
 from ..loops.ops import LANES
 from ..numerics.scaling import power_of_two, quiet
-from .family import positive
-from .pairs import squared_distances
-from .structured import Structured
+from .base import positive
+from .distance import squared_distances
+from .structured import Structured, median_positive
 
 SOME_MATRICES = 100  # number of matrices whose distances set gamma or theta
 ROUNDING = 1e-14  # squared distances below this share of the traces are set to 0
@@ -37,55 +37,67 @@ class Matrices:
     lanes: np.ndarray | None = None  # (groups, d, d, LANES)
 
 
-class _Distance(Structured):
-    """κ = exp(-γ d²) for a distance d of matrices."""
+class _Dissimilarity(Structured):
+    """κ = exp(-γ s) for a squared distance or divergence s of matrices."""
 
     takes: ClassVar[str] = "matrices"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "gamma": [POSITIVE, None],
-    }
-
-    def __init__(self, gamma: float | None = None) -> None:
-        self.gamma = gamma
-
-    @property
-    def unset(self) -> bool:
-        return self.gamma is None
-
-    def defaults(self, samples: np.ndarray) -> dict[str, Any]:
-        sample = self.prepare(samples[evenly_spaced_rows(len(samples), SOME_MATRICES)])
-        all_columns = slice(0, len(sample.matrices))
-        squares = self._exact_squares(sample, sample, all_columns, all_columns)
-        positive_squares = squares[squares > 0]
-        return {
-            "gamma": 1.0 / float(np.median(positive_squares))
-            if len(positive_squares)
-            else 1.0
-        }
 
     @abstractmethod
     def squares(
         self, left: Matrices, right: Matrices, rows: slice, columns: slice
     ) -> np.ndarray:
-        """d² of the matrices left[rows] and right[columns]."""
+        """s of the matrices left[rows] and right[columns]."""
+
+    @property
+    @abstractmethod
+    def _rate(self) -> float:
+        """γ."""
 
     def tile(
         self, left: Matrices, right: Matrices, rows: slice, columns: slice
     ) -> np.ndarray:
-        _check_sizes(left, right)
+        sizes = left.matrices.shape[1], right.matrices.shape[1]
+        if sizes[0] != sizes[1]:
+            raise ValueError(
+                f"matrices of sizes {sizes[0]} and {sizes[1]} do not compare"
+            )
         with quiet():  # exp(-∞) = 0 is intended
             return np.exp(-self._rate * self._exact_squares(left, right, rows, columns))
 
     def _exact_squares(
         self, left: Matrices, right: Matrices, rows: slice, columns: slice
     ) -> np.ndarray:
-        """d², with exactly 0 for equal matrices instead of a rounding error."""
+        """s ≥ 0, with exactly 0 for matrices that agree instead of a rounding error."""
         squares = np.maximum(self.squares(left, right, rows, columns), 0.0)
-        squares[_equal(left.matrices[rows], right.matrices[columns])] = 0.0
+        A, B = left.matrices[rows], right.matrices[columns]
+        is_equal = A[:, :1, 0] == B[:, 0, 0]
+        for i in np.flatnonzero(is_equal.any(axis=1)):
+            is_equal[i, is_equal[i]] = (B[is_equal[i]] == A[i]).all(axis=(1, 2))
+        squares[is_equal] = 0.0
         return squares
 
     def energies(self, prepared: Matrices) -> np.ndarray:  # (n,)
         return np.ones(len(prepared.matrices))
+
+    def _typical_square(self, samples: np.ndarray, default: float) -> float:
+        """The median of s among up to SOME_MATRICES samples."""
+        sample = self.prepare(samples[evenly_spaced_rows(len(samples), SOME_MATRICES)])
+        all_matrices = slice(0, len(sample.matrices))
+        squares = self._exact_squares(sample, sample, all_matrices, all_matrices)
+        return median_positive(squares, default)
+
+
+class _Distance(_Dissimilarity):
+    """κ = exp(-γ d²) for a distance d of matrices."""
+
+    set_from_data = ("gamma",)
+    _parameter_constraints = {"gamma": [POSITIVE, None]}
+
+    def __init__(self, gamma: float | None = None) -> None:
+        self.gamma = gamma
+
+    def defaults(self, samples: np.ndarray) -> dict[str, Any]:
+        return {"gamma": 1.0 / self._typical_square(samples, 1.0)}
 
     @property
     def _rate(self) -> float:
@@ -119,7 +131,10 @@ class LogEuclidean(_Distance):
 
     def prepare(self, samples: np.ndarray) -> Matrices:
         matrices = _stack(samples)
-        values, vectors = _definite_eigen(self, matrices)
+        values, vectors = np.linalg.eigh(matrices)
+        singular = np.flatnonzero(values[:, 0] <= SINGULAR * np.abs(values[:, -1]))
+        if len(singular):
+            raise _not_definite(self, int(singular[0]), "singular or negative")
         logs = (vectors * np.log(values)[:, None, :]) @ vectors.swapaxes(1, 2)
         return Matrices(matrices, logs, np.empty(0))
 
@@ -133,7 +148,7 @@ class LogEuclidean(_Distance):
         )
 
 
-class Stein(Structured):
+class Stein(_Dissimilarity):
     """κ(A, B) = exp(-θ S(A, B)), S = log det((A + B)/2) - ½ log det(AB).
 
     For d × d matrices it is positive definite if 2θ is a whole number, or if
@@ -158,10 +173,8 @@ class Stein(Structured):
     [[1.0, 0.8]]
     """
 
-    takes: ClassVar[str] = "matrices"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "theta": [POSITIVE, None],
-    }
+    set_from_data = ("theta",)
+    _parameter_constraints = {"theta": [POSITIVE, None]}
 
     def __init__(self, theta: float | None = None) -> None:
         self.theta = theta
@@ -172,15 +185,11 @@ class Stein(Structured):
         return self.theta is None or float(2 * self.theta).is_integer()
 
     @property
-    def unset(self) -> bool:
-        return self.theta is None
+    def _rate(self) -> float:
+        return 0.5 if self.theta is None else positive(self, "theta")
 
     def defaults(self, samples: np.ndarray) -> dict[str, Any]:
-        sample = self.prepare(samples[evenly_spaced_rows(len(samples), SOME_MATRICES)])
-        all_columns = slice(0, len(sample.matrices))
-        S = self._divergences(sample, sample, all_columns, all_columns)
-        positive_S = S[S > 0]
-        theta = 1.0 / float(np.median(positive_S)) if len(positive_S) else 0.5
+        theta = 1.0 / self._typical_square(samples, default=2.0)
         return {"theta": max(1, round(2 * theta)) / 2}
 
     def prepare(self, samples: np.ndarray) -> Matrices:
@@ -188,20 +197,13 @@ class Stein(Structured):
         factors = _cholesky(self, matrices)
         pivots = np.diagonal(factors, axis1=1, axis2=2)
         logs = 2 * np.log(pivots).sum(axis=1)
-        return Matrices(matrices, factors, logs, _in_lanes(matrices))
+        n, d = matrices.shape[:2]
+        padded = np.empty((-(-n // LANES) * LANES, d, d))
+        padded[:n], padded[n:] = matrices, np.eye(d)  # fills up the last group
+        lanes = padded.reshape(-1, LANES, d, d).transpose(0, 2, 3, 1)
+        return Matrices(matrices, factors, logs, np.ascontiguousarray(lanes))
 
-    def tile(
-        self, left: Matrices, right: Matrices, rows: slice, columns: slice
-    ) -> np.ndarray:
-        _check_sizes(left, right)
-        theta = 0.5 if self.theta is None else positive(self, "theta")
-        S = self._divergences(left, right, rows, columns)
-        return np.exp(-theta * S)
-
-    def energies(self, prepared: Matrices) -> np.ndarray:  # (n,)
-        return np.ones(len(prepared.matrices))
-
-    def _divergences(
+    def squares(
         self, left: Matrices, right: Matrices, rows: slice, columns: slice
     ) -> np.ndarray:
         ends = columns.start, columns.stop
@@ -247,13 +249,9 @@ class AffineInvariant(_Distance):
         self, left: Matrices, right: Matrices, rows: slice, columns: slice
     ) -> np.ndarray:
         """Σ log² λ of the eigenvalues λ of L⁻¹ B L⁻ᵀ, with A = L Lᵀ."""
-        tiny = np.finfo(np.float64).tiny
-        return np.stack(
-            [
-                (np.log(np.maximum(values, tiny)) ** 2).sum(axis=1)
-                for values in _eigenvalues(left.roots[rows], right.matrices[columns])
-            ]
-        )
+        values = _eigenvalues(left.roots[rows], right.matrices[columns])
+        logs = np.log(np.maximum(values, np.finfo(np.float64).tiny))
+        return (logs**2).sum(axis=2)
 
 
 class Bures(_Distance):
@@ -294,14 +292,12 @@ class Bures(_Distance):
         self, left: Matrices, right: Matrices, rows: slice, columns: slice
     ) -> np.ndarray:
         left_traces, right_traces = left.numbers[rows], right.numbers[columns]
-        unit = _units(right_traces)
-        pairs = _eigenvalues(left.roots[rows], right.matrices[columns] / unit)
-        common = [np.sqrt(np.maximum(values, 0.0)).sum(axis=1) for values in pairs]
-        size = np.multiply.outer(
-            *(np.sqrt(_units(x)[:, 0, 0]) for x in (left_traces, right_traces))
-        )
+        left_units, right_units = _units(left_traces), _units(right_traces)
+        values = _eigenvalues(left.roots[rows], right.matrices[columns] / right_units)
+        common = np.sqrt(np.maximum(values, 0.0)).sum(axis=2)
+        size = np.sqrt(left_units[:, :, 0]) * np.sqrt(right_units[:, 0, 0])
         traces = np.add.outer(left_traces, right_traces)
-        d2 = traces - 2 * np.stack(common) * size
+        d2 = traces - 2 * common * size
         return np.where(d2 > ROUNDING * traces, d2, 0.0)
 
 
@@ -310,19 +306,13 @@ def _units(traces: np.ndarray) -> np.ndarray:  # (n,) -> (n, 1, 1)
     return power_of_two(traces)[:, None, None]
 
 
-def _equal(left: np.ndarray, right: np.ndarray) -> np.ndarray:  # (n, d, d), (m, d, d)
-    """Whether each two matrices have equal entries: (n, m)."""
-    same = left[:, :1, 0] == right[:, 0, 0]
-    for i in np.flatnonzero(same.any(axis=1)):
-        same[i, same[i]] = (right[same[i]] == left[i]).all(axis=(1, 2))
-    return same
-
-
-def _eigenvalues(left: np.ndarray, right: np.ndarray) -> Any:
-    """Eigenvalues of M B Mᵀ for each M with all B: arrays (m, d)."""
-    for factor in left:
-        inner = factor @ right @ factor.T
-        yield np.linalg.eigvalsh((inner + inner.swapaxes(1, 2)) / 2)
+def _eigenvalues(left: np.ndarray, right: np.ndarray) -> np.ndarray:  # (n, m, d)
+    """Eigenvalues of M B Mᵀ for each M with all B."""
+    values = np.empty((len(left), *right.shape[:2]))
+    for i, M in enumerate(left):
+        inner = M @ right @ M.T
+        values[i] = np.linalg.eigvalsh((inner + inner.swapaxes(1, 2)) / 2)
+    return values
 
 
 def _stack(samples: np.ndarray) -> np.ndarray:  # (n, d, d)
@@ -340,35 +330,9 @@ def _cholesky(kernel: Structured, matrices: np.ndarray) -> np.ndarray:
         raise _not_definite(kernel, worst, "singular or negative") from None
 
 
-def _definite_eigen(
-    kernel: Structured, matrices: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    values, vectors = np.linalg.eigh(matrices)
-    singular = np.flatnonzero(values[:, 0] <= SINGULAR * np.abs(values[:, -1]))
-    if len(singular):
-        raise _not_definite(kernel, int(singular[0]), "singular or negative")
-    return values, vectors
-
-
 def _not_definite(kernel: Structured, i: int, defect: str) -> ValueError:
     return ValueError(
         f"matrix {i} is not positive definite, an eigenvalue is {defect}: "
         f"{type(kernel).__name__} needs more samples per covariance than channels, or "
         "shrinkage, e.g. kernlets.datasets.covariances(..., shrinkage=0.1)"
     )
-
-
-def _in_lanes(matrices: np.ndarray) -> np.ndarray:  # (groups, d, d, LANES)
-    """Interleave groups of LANES matrices; unit matrices fill up the last group."""
-    n, d = matrices.shape[:2]
-    n_groups = -(-n // LANES)
-    padded = np.empty((n_groups * LANES, d, d))
-    padded[:n], padded[n:] = matrices, np.eye(d)
-    lanes = padded.reshape(n_groups, LANES, d, d).transpose(0, 2, 3, 1)
-    return np.ascontiguousarray(lanes)
-
-
-def _check_sizes(left: Matrices, right: Matrices) -> None:
-    if left.matrices.shape[1] != right.matrices.shape[1]:
-        sizes = left.matrices.shape[1], right.matrices.shape[1]
-        raise ValueError(f"matrices of sizes {sizes[0]} and {sizes[1]} do not compare")

@@ -1,21 +1,25 @@
-"""Kernels of strings by the substrings of length k that they share.
+"""Kernels of strings: the substrings of length k that they share, and local alignments.
 
 Samples are text, or sequences of characters or small whole numbers. Strings shorter
-than k have no substrings, and κ = 0. The kernels are sums of products of counts;
-`CountMap` gives the counts themselves as a sparse matrix.
+than k have no substrings, and κ = 0. Kernels of substrings are sums of products of
+counts; `CountMap` gives the counts themselves as a sparse matrix.
 """
 
 from __future__ import annotations
 
 from itertools import combinations, product
-from math import comb
-from numbers import Integral
+from math import comb, exp
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..base.constraints import AT_LEAST_0, AT_LEAST_1
-from .counting import Counting, digest_sequences
+from ..base.constraints import AT_LEAST_0, AT_LEAST_1, NOT_NEGATIVE, POSITIVE
+from ..loops import ops
+from ..loops.ops import Series
+from .base import positive
+from .series import slice_series
+from .structured import AllAlignments, Counting, digest_sequences
 
 MAX_VARIANTS = 20_000  # largest number of neighbours or parts of one substring
 NO_PARTS = np.empty(0, np.uint64), np.empty(0)  # of a string that is too short
@@ -32,11 +36,6 @@ class _Substrings(Counting):
         if len(codes) < size:
             return np.empty((0, size), np.uint32)
         return np.lib.stride_tricks.sliding_window_view(codes, size)
-
-    def _length(self) -> int:
-        if not isinstance(self.k, Integral) or self.k < 1:
-            raise ValueError(f"{type(self).__name__}: k={self.k!r} must be at least 1")
-        return int(self.k)
 
 
 def code_points(text: str) -> np.ndarray:  # (length,)
@@ -64,13 +63,13 @@ class Spectrum(_Substrings):
     [[9.0, 8.0, 0.0], [8.0, 9.0, 0.0], [0.0, 0.0, 0.0]]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"k": [AT_LEAST_1]}
+    _parameter_constraints = {"k": [AT_LEAST_1]}
 
     def __init__(self, k: int = 3) -> None:
         self.k = k
 
     def parts(self, sample: str) -> tuple[np.ndarray, np.ndarray]:
-        windows = self._windows(sample, self._length())
+        windows = self._windows(sample, int(self.k))
         if not len(windows):
             return NO_PARTS
         return digest_sequences(list(windows.T)), np.ones(len(windows))
@@ -105,20 +104,17 @@ class Mismatch(_Substrings):
     [[3.0, 2.0], [2.0, 3.0]]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints = {
         "k": [AT_LEAST_1],
         "m": [AT_LEAST_0],
         "alphabet": [str, None],
     }
+    set_from_data = ("alphabet",)
 
     def __init__(self, k: int = 4, m: int = 1, *, alphabet: str | None = None) -> None:
         self.k = k
         self.m = m
         self.alphabet = alphabet
-
-    @property
-    def unset(self) -> bool:
-        return self.alphabet is None
 
     def defaults(self, samples: np.ndarray) -> dict[str, Any]:
         return {"alphabet": "".join(sorted({c for sample in samples for c in sample}))}
@@ -131,11 +127,12 @@ class Mismatch(_Substrings):
         return kernel(X, Y)
 
     def parts(self, sample: str) -> tuple[np.ndarray, np.ndarray]:
-        size = self._length()
+        size = int(self.k)
         windows = self._windows(sample, size)
         if not len(windows):
             return NO_PARTS
-        letters = np.array([ord(c) for c in self._letters(sample)], dtype=np.uint32)
+        alphabet = sorted(set(sample)) if self.alphabet is None else self.alphabet
+        letters = np.array([ord(c) for c in alphabet], dtype=np.uint32)
         self._check_variants(size, len(letters))
         digest_blocks, weight_blocks = [], []
         for changes in range(min(int(self.m), size) + 1):
@@ -144,9 +141,6 @@ class Mismatch(_Substrings):
                 digest_blocks.append(digests)
                 weight_blocks.append(weights)
         return np.concatenate(digest_blocks), np.concatenate(weight_blocks)
-
-    def _letters(self, sample: str) -> str:
-        return "".join(sorted(set(sample))) if self.alphabet is None else self.alphabet
 
     def _check_variants(self, size: int, letters: int) -> None:
         number = 0
@@ -204,17 +198,14 @@ class Gappy(_Substrings):
     [[3.0, 2.0], [2.0, 3.0]]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "k": [AT_LEAST_1],
-        "g": [AT_LEAST_1],
-    }
+    _parameter_constraints = {"k": [AT_LEAST_1], "g": [AT_LEAST_1]}
 
     def __init__(self, k: int = 3, g: int = 4) -> None:
         self.k = k
         self.g = g
 
     def parts(self, sample: str) -> tuple[np.ndarray, np.ndarray]:
-        size = self._length()
+        size = int(self.k)
         if self.g < size:
             raise ValueError(f"Gappy: g={self.g!r} must be at least k={size}")
         windows = self._windows(sample, int(self.g))
@@ -236,3 +227,90 @@ class Gappy(_Substrings):
         is_repeat[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
         distinct = ordered[~is_repeat]
         return distinct, np.ones(len(distinct))
+
+
+MOST = 200.0  # β times a score, so that sums of a row are finite
+
+
+class LocalAlignment(AllAlignments):
+    """Σ over local alignments π of exp(β score(π)), divided by √(κ(x, x) κ(y, y)).
+
+    The score of an alignment is the sum over aligned characters of `match` or
+    `mismatch`, less `gap_open` and `gap_extend` for each gap. Where the Smith-Waterman
+    algorithm takes the best alignment, all of them are added, so that the kernel is
+    positive semi-definite.
+
+    Parameters
+    ----------
+    beta : float, default=0.5
+        Factor β of scores; the best alignment outweighs the others if it is large.
+    match, mismatch : float, default=2 and -1
+        Scores of equal and of different characters; `mismatch` is at most `match`.
+    gap_open, gap_extend : float, default=3 and 1
+        Costs of the first character and of each further one of a gap.
+
+    Notes
+    -----
+    J.-P. Vert, H. Saigo and T. Akutsu, Local alignment kernels for biological
+    sequences, 2004. Two empty strings have κ = 1: one alignment, of nothing.
+
+    Examples
+    --------
+    >>> from kernlets import LocalAlignment
+    >>> LocalAlignment()(["banana", "ananas", "kiwi"]).round(3).tolist()
+    [[1.0, 0.473, 0.058], [0.473, 1.0, 0.058], [0.058, 0.058, 1.0]]
+    """
+
+    takes: ClassVar[str] = "strings"
+    _parameter_constraints = {
+        "beta": [POSITIVE],
+        "match": [Real],
+        "mismatch": [Real],
+        "gap_open": [NOT_NEGATIVE],
+        "gap_extend": [NOT_NEGATIVE],
+    }
+
+    def __init__(
+        self,
+        beta: float = 0.5,
+        *,
+        match: float = 2.0,
+        mismatch: float = -1.0,
+        gap_open: float = 3.0,
+        gap_extend: float = 1.0,
+    ) -> None:
+        self.beta = beta
+        self.match = match
+        self.mismatch = mismatch
+        self.gap_open = gap_open
+        self.gap_extend = gap_extend
+
+    def prepare(self, samples: np.ndarray) -> Series:
+        codes = [code_points(sample)[:, None] for sample in samples]
+        return Series.of(codes)
+
+    def tile(
+        self, left: Series, right: Series, rows: slice, columns: slice
+    ) -> np.ndarray:
+        return ops.log_local(
+            slice_series(left, rows), slice_series(right, columns), *self._weights()
+        )
+
+    def energies(self, prepared: Series) -> np.ndarray:  # (n,)
+        return np.ones(len(prepared.lengths))
+
+    def _weights(self) -> tuple[float, float, float, float]:
+        """exp(β score) of a match, a mismatch, a new gap and a longer one."""
+        beta = positive(self, "beta")
+        if not self.mismatch <= self.match:
+            raise ValueError(
+                f"LocalAlignment: mismatch={self.mismatch!r} must be at most "
+                f"match={self.match!r}, or κ is not positive semi-definite"
+            )
+        scores = self.match, self.mismatch, -self.gap_open, -self.gap_extend
+        if beta * max(map(abs, scores)) > MOST:
+            raise ValueError(
+                f"LocalAlignment: exp(β score) overflows: lower beta={self.beta!r}, or "
+                "the scores"
+            )
+        return tuple(exp(beta * score) for score in scores)  # type: ignore

@@ -5,16 +5,13 @@ A sampler is a function ``(kernel, X, m, rng, **options) -> indices or points``;
 ``partial(coreset, replace=True)``.
 """
 
-from .column_norms import column_norm
-from .kmeans import kmeans
+from .choose import SAMPLERS, choose
 from .leverage import leverage, leverage_scores
 from .rpcholesky import rpcholesky
-from .select import SAMPLERS, Landmarks, choose
-from .weighted import coreset, diagonal, uniform
+from .samplers import column_norm, coreset, diagonal, kmeans, uniform
 
 __all__ = [
     "SAMPLERS",
-    "Landmarks",
     "choose",
     "column_norm",
     "coreset",

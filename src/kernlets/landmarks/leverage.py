@@ -11,9 +11,9 @@ from functools import partial
 
 import numpy as np
 
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.rows import map_rows, take_rows
-from ..kernels.user_kernels import known_by_index
+from ..kernels import Kernel
 from ..numerics.arrays import (
     as_like,
     double,
@@ -23,7 +23,7 @@ from ..numerics.arrays import (
     row_norms,
     to_numpy,
 )
-from .weighted import draw_rows
+from .samplers import draw_rows
 
 MAX_PILOT = 2048
 MIN_PILOT = 512
@@ -63,17 +63,16 @@ def leverage_scores(
     λ is the tail of the spectrum over q = m/2 (at most half the pilot),
     λ = Σ_{j>q} σⱼ / q, estimated from the pilot; the scores then sum to 2q at most.
     """
-    return _scorer(kernel, X, pilot, m, regularization)(X)
+    return _scorer(kernel, X, pilot, m, regularization)(X, 0)
 
 
 def _scorer(
     kernel: Kernel, X: Array, pilot: np.ndarray, m: int, ridge: float | None
-) -> Callable[[Array], np.ndarray]:
+) -> Callable[[Array, int], np.ndarray]:
     """A function that computes the scores of a block of rows."""
     share, sample = len(pilot) / X.shape[0], take_rows(X, pilot)
     # a precomputed kernel takes column indices of the whole matrix instead of rows
-    is_index_only = known_by_index(kernel, X)
-    columns = kernel.take(X, index_like(pilot, X)) if is_index_only else sample
+    columns = kernel.take(X, index_like(pilot, X)) if kernel.by_index else sample
     products = kernel(sample, columns)
     gram = double(products)
     values, vectors = namespace(gram).linalg.eigh(gram)
@@ -86,7 +85,7 @@ def _scorer(
 
 
 def _scores(
-    kernel: Kernel, columns: Array, whitener: Array, ridge: float, X: Array
+    kernel: Kernel, columns: Array, whitener: Array, ridge: float, X: Array, first: int
 ) -> np.ndarray:  # (n,)
     def explain(block: Array) -> Array:
         return row_norms(kernel(block, columns) @ whitener)

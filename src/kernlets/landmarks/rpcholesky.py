@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.memory_limits import OverMemory, memory_limit
-from ..kernels.definite import refuse_negative_energy
+from ..kernels import Kernel
+from ..kernels.indefinite import refuse_negative_energy
 from ..numerics.arrays import (
     as_like,
     double,
@@ -44,15 +45,36 @@ def rpcholesky(
     An (n, m) matrix must fit in memory.
     """
     _check_memory(X, m)
-    factor = _Factor(kernel, X, m)
+    energy = kernel.diag(X)
+    refuse_negative_energy(kernel, energy)
     block = block or min(max(m // 10, 1), 200)
-    while len(factor.pivots) < m and not factor.is_complete():
-        proposals = factor.propose(block, rng)
-        gram = factor.gram(proposals)
-        accepted, lower = _accept(gram, factor.floor, rng)
-        factor.extend(proposals[accepted], lower)
-        factor.forget(proposals[gram.diagonal() <= factor.floor])
-    return np.array(factor.pivots, dtype=np.intp)
+    F = empty((X.shape[0], m), like=energy)  # K ≈ F Fᵀ, a column for each pivot
+    pivots: list[int] = []
+    d = to_numpy(energy).astype(np.float64)
+    floor = 10 * eps(energy) * float(d.mean())  # rounding errors
+
+    def residual_matrix(rows: Any, columns: np.ndarray) -> Array:
+        """(K − F Fᵀ) at these rows and columns."""
+        indices, filled = index_like(columns, X), F[:, : len(pivots)]
+        K = kernel(X[rows], kernel.take(X, indices))
+        return K - matmul(filled[rows], filled[indices].T)
+
+    while len(pivots) < m and d.mean() > floor:
+        proposals = rng.choice(len(d), block, p=d / d.sum())
+        gram = residual_matrix(index_like(proposals, X), proposals)
+        gram = to_numpy(double(gram))
+        accepted, L = _accept(gram, floor, rng)
+        new = proposals[accepted][: m - len(pivots)]
+        if len(new):
+            # the columns of new pivots, orthogonalised by L⁻ᵀ
+            whitener = as_like(np.linalg.inv(L[: len(new), : len(new)]).T, F)
+            columns = matmul(residual_matrix(slice(None), new), whitener)
+            F[:, len(pivots) : len(pivots) + len(new)] = columns
+            pivots += new.tolist()
+            d = np.maximum(d - to_numpy(row_norms(columns)), 0.0)
+        # pivots, and rows whose residual is rounding, are never drawn again
+        d[new] = d[proposals[gram.diagonal() <= floor]] = 0.0
+    return np.array(pivots, dtype=np.intp)
 
 
 def _check_memory(X: Array, m: int) -> None:
@@ -84,52 +106,3 @@ def _accept(
             accepted.append(i)
             columns = np.column_stack([columns, column])
     return accepted, np.tril(columns[accepted])
-
-
-class _Factor:
-    """The growing factor F with K ≈ F Fᵀ, and the diagonal of the residual K − F Fᵀ."""
-
-    def __init__(self, kernel: Kernel, X: Array, m: int) -> None:
-        self._kernel, self._X = kernel, X
-        energy = kernel.diag(X)
-        refuse_negative_energy(kernel, energy)
-        self._F = empty((X.shape[0], m), like=energy)
-        self.pivots: list[int] = []
-        self.residual = to_numpy(energy).astype(np.float64)
-        self.floor = 10 * eps(energy) * float(self.residual.mean())  # rounding level
-
-    def is_complete(self) -> bool:
-        return bool(self.residual.mean() <= self.floor)
-
-    def propose(self, block: int, rng: np.random.Generator) -> np.ndarray:
-        share = self.residual / self.residual.sum()
-        return rng.choice(len(share), block, p=share)
-
-    def gram(self, rows: np.ndarray) -> np.ndarray:  # (b, b)
-        """(K − F Fᵀ) at these rows and columns."""
-        return to_numpy(double(self._residual_matrix(index_like(rows, self._X), rows)))
-
-    def extend(self, pivots: np.ndarray, lower: np.ndarray) -> None:
-        """Append the columns of new pivots, orthogonalised by L⁻ᵀ, up to m columns."""
-        if not len(pivots):
-            return
-        start = len(self.pivots)
-        pivots = pivots[: self._F.shape[1] - start]
-        lower = lower[: len(pivots), : len(pivots)]
-        whitened = as_like(np.linalg.inv(lower).T, self._F)
-        new = matmul(self._residual_matrix(slice(None), pivots), whitened)
-        self._F[:, start : start + len(pivots)] = new
-        self.pivots += pivots.tolist()
-        self.residual = np.maximum(self.residual - to_numpy(row_norms(new)), 0.0)
-        self.forget(pivots)
-
-    def forget(self, rows: np.ndarray) -> None:
-        """Never draw these rows again: pivots, or rows whose residual is rounding."""
-        self.residual[rows] = 0.0
-
-    def _residual_matrix(self, rows: Any, columns: np.ndarray) -> Array:
-        """(K − F Fᵀ) at these rows and columns."""
-        indices = index_like(columns, self._X)
-        F = self._F[:, : len(self.pivots)]
-        K = self._kernel(self._X[rows], self._kernel.take(self._X, indices))
-        return K - matmul(F[rows], F[indices].T)

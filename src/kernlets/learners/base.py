@@ -29,7 +29,7 @@ from ..data.rows import (
     sum_rows,
 )
 from ..kernels import resolve
-from ..kernels.check_samples import takes_missing
+from ..kernels.samples import takes_missing
 from ..numerics.arrays import to_numpy
 from ..schema import Declared, History, Part, Size, Whole
 from ..sklearn_base import ClassNamePrefixFeaturesOutMixin, TransformerMixin

@@ -15,7 +15,7 @@ from ..base.clipping import SAMPLES, clipped
 from ..base.constraints import AT_LEAST_1, StrOptions
 from ..coders import OMP, Lasso
 from ..coders.lasso import unfinished_message
-from ..contracts import Array, Kernel, SparseCoder
+from ..contracts import Array, SparseCoder
 from ..data.masks import drop_empty_rows, has_missing
 from ..data.missing_rows import all_in_memory, any_missing
 from ..data.rows import map_rows, row_batches, shuffled_batches, take_rows
@@ -23,10 +23,10 @@ from ..data.training_rows import training_rows
 from ..data.weights import check_weights, repeat_by_weight
 from ..dictionaries import KernelDictionary
 from ..io.checkpoint import Checkpoint, fitting
-from ..kernels import Precomputed, resolve
-from ..kernels.check_samples import check_samples, describe_input, takes_missing
+from ..kernels import Kernel, Precomputed, resolve
 from ..kernels.complete import completed_rows, filled_over
-from ..kernels.definite import check_kernel
+from ..kernels.indefinite import check_kernel
+from ..kernels.samples import check_samples, describe_input, takes_missing
 from ..loops import ops
 from ..numerics.arrays import diagonal, index_like, namespace, to_numpy
 from ..numerics.convergence import warn_unfinished

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.sparse_rows import stack_rows
+from ..kernels import Kernel
 from ..loops import ops
 from ..numerics.arrays import (
     as_like,

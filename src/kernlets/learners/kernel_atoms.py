@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.samples import is_objects
 from ..dictionaries import KernelDictionary
+from ..kernels import Kernel
 from ..loops.codes import decode
 from ..preimage import preimages
 from ..schema import Conditions, Declared, Part

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from ..contracts import AtomUpdate, Kernel, SparseCoder
+from ..contracts import AtomUpdate, SparseCoder
+from ..kernels import Kernel
 from .batch_learner import ksvd_update
 from .kernel_learner import KernelLearner
 

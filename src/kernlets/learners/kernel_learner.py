@@ -12,7 +12,7 @@ import numpy as np
 
 from ..base.clipping import SAMPLES, clipped
 from ..base.constraints import StrOptions
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.block_loop import stacked_rows
 from ..data.memory_limits import OverMemory, memory_limit
 from ..data.missing_rows import all_in_memory
@@ -27,10 +27,10 @@ from ..data.weights import (
     weights_as_counts,
 )
 from ..dictionaries import GramDictionary, KernelDictionary
-from ..kernels import Precomputed, resolve
-from ..kernels.check_samples import check_samples, describe_input, takes_rows
+from ..kernels import Kernel, Precomputed, resolve
 from ..kernels.complete import completed_rows
-from ..kernels.definite import check_matrix, refuse_negative_energy
+from ..kernels.indefinite import check_matrix, refuse_negative_energy
+from ..kernels.samples import check_samples, describe_input, takes_rows
 from ..numerics.arrays import as_like, diagonal, index_like, namespace, to_numpy
 from ..numerics.random import generator
 from ..numerics.text import size_text

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..contracts import AtomUpdate, Kernel, SparseCoder
+from ..contracts import AtomUpdate, SparseCoder
+from ..kernels import Kernel
 from ..updates import MODUpdate
 from .kernel_learner import KernelLearner
 

@@ -13,11 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from ..anchored_dictionary import AnchoredDictionary
 from ..base.clipping import SAMPLES, clipped
 from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, TRANSFORMER, StrOptions
 from ..coders import OMP
-from ..contracts import Array, AtomUpdate, Kernel, SparseCoder
+from ..contracts import Array, AtomUpdate, SparseCoder
 from ..data.check import check_rows
 from ..data.missing_rows import all_in_memory
 from ..data.rows import map_rows
@@ -30,11 +29,11 @@ from ..data.weights import (
     weights_as_counts,
     weights_of_rows,
 )
-from ..dictionaries import KernelDictionary
-from ..kernels import Precomputed, resolve
-from ..kernels.check_samples import takes_missing
+from ..dictionaries import AnchoredDictionary, KernelDictionary
+from ..kernels import Kernel, Precomputed, resolve
 from ..kernels.complete import completed_rows
-from ..kernels.definite import check_kernel
+from ..kernels.indefinite import check_kernel
+from ..kernels.samples import takes_missing
 from ..numerics.arrays import (
     as_like,
     check_points,

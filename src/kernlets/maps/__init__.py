@@ -9,9 +9,8 @@ from .fourier import FourierMap
 from .hybrid import HybridMap
 from .ika import IKAMap
 from .nystroem import NystroemMap
+from .scaling import Standardize, UnitNorm
 from .sketch import PolynomialSketchMap
-from .standardize import Standardize
-from .unit_norm import UnitNorm
 
 MAPS = {
     "nystroem": NystroemMap,

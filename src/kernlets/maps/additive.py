@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..base.constraints import AT_LEAST_1
-from ..contracts import Array, Kernel
-from ..kernels import Intersection, resolve
-from ..kernels.additive import AdditiveChi2, harmonic
+from ..contracts import Array
+from ..kernels import Intersection, Kernel, resolve
+from ..kernels.histogram import AdditiveChi2, harmonic
 from ..numerics.arrays import as_like, double, namespace, to_numpy
 from ..schema import Declared, Floats, Part
 from .base import FeatureMap
@@ -59,10 +59,8 @@ class AdditiveMap(FeatureMap):
     [[2.0], [2.5]]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [str, Kernel],
-        "n_knots": [AT_LEAST_1],
-    }
+    _model_attribute = "knots_"
+    _parameter_constraints = {"kernel": [str, Kernel], "n_knots": [AT_LEAST_1]}
     _declared: ClassVar[Declared] = {
         "kernel_": Part(Kernel),
         "knots_": Floats("p", "m"),
@@ -78,7 +76,13 @@ class AdditiveMap(FeatureMap):
     def fit(self, X: Any, y: Any = None) -> AdditiveMap:
         """Find the knots of each feature."""
         self._validate_params()
-        self.kernel_ = self._additive_kernel()
+        kernel = resolve(self.kernel)
+        if not isinstance(kernel, (Intersection, AdditiveChi2)):
+            raise ValueError(
+                f"kernel={self.kernel!r} is no sum over features: use 'intersection' "
+                "or 'additive_chi2', or NystroemMap"
+            )
+        self.kernel_ = kernel
         head, _ = self._head_and_rows(X)
         _refuse_negative(head)
         columns = to_numpy(double(head)).T
@@ -87,15 +91,6 @@ class AdditiveMap(FeatureMap):
         self.knots_ = as_like(_stack_with_zeros(knots), head)
         self.projections_ = as_like(_stack_with_zeros(factors), head)
         return self
-
-    def _additive_kernel(self) -> Kernel:
-        kernel = resolve(self.kernel)
-        if not isinstance(kernel, (Intersection, AdditiveChi2)):
-            raise ValueError(
-                f"kernel={self.kernel!r} is no sum over features: use 'intersection' "
-                "or 'additive_chi2', or NystroemMap"
-            )
-        return kernel
 
     def _choose_knots(self, column: np.ndarray) -> np.ndarray:  # (n,) -> (m,)
         values = np.unique(column[column > 0])
@@ -119,10 +114,6 @@ class AdditiveMap(FeatureMap):
     @property
     def _row_bytes(self) -> int:
         return 8 * (4 * self.knots_.shape[0] * self.knots_.shape[1])
-
-    @property
-    def _model_array(self) -> Array:
-        return self.knots_
 
     @property
     def _n_features_out(self) -> int:

@@ -10,13 +10,10 @@ from typing import Any, ClassVar
 from sklearn.utils.validation import check_is_fitted
 
 from ..base.estimator import Estimator
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.check import check_source
-from ..data.rows import (
-    apply_to_rows,
-    first_block,
-    map_rows,
-)
+from ..data.rows import apply_to_rows, first_block, map_rows
+from ..kernels import Kernel
 from ..numerics.arrays import namespace
 from ..numerics.scaling import all_finite, quiet
 from ..preimage import over_landmarks, preimages
@@ -43,6 +40,14 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
 
     _declared: ClassVar[Declared] = {"n_features_in_": Size("p")}
 
+    _accept_sparse: ClassVar[bool] = False
+    _keeps_missing: ClassVar[bool] = False
+    """Whether missing entries (NaN) of a row are missing in its features, too."""
+    _model_attribute: ClassVar[str | None] = None
+    """The fitted array that new rows are made alike: its library, device and dtype."""
+
+    n_components: Any
+
     @abstractmethod
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
         """ψ of one block of checked rows."""
@@ -53,18 +58,13 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
         """Working memory of `_features` for one row."""
 
     @property
-    @abstractmethod
     def _model_array(self) -> Array | None:
-        """New rows are converted to the library, device and dtype of this array."""
+        return self._model_attribute and getattr(self, self._model_attribute)
 
     @property
-    @abstractmethod
     def _n_features_out(self) -> int:
         """k."""
-
-    @property
-    def _accept_sparse(self) -> bool:
-        return False
+        return self.n_components
 
     def transform(self, X: Any) -> Any:
         """The features ψ of the rows of X.
@@ -82,7 +82,10 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
         """`_features`, or an error if they are not finite numbers."""
         with quiet():
             features = self._features(X)
-        if not all_finite(features) and not self._is_only_missing(features):
+        are_missing = self._keeps_missing and not bool(
+            namespace(features).isinf(features).any()
+        )
+        if not all_finite(features) and not are_missing:
             raise ValueError(
                 f"{type(self).__name__}: features are not finite in {features.dtype}, "
                 "the samples are too large. Scale them as those of the fit, or pass "
@@ -90,27 +93,16 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
             )
         return features
 
-    def _is_only_missing(self, features: Array) -> bool:
-        """Whether all features that are not finite are missing, as this map allows."""
-        return self._keeps_missing and not bool(
-            namespace(features).isinf(features).any()
-        )
-
-    @property
-    def _keeps_missing(self) -> bool:
-        """Whether missing entries (NaN) of a row are missing in its features, too."""
-        return False
-
     def _check_rows(self, X: Any, reset: bool = False) -> Any:
         """Check X: one array, or blocks that are checked as they are read."""
-        sparse, like = self._accept_sparse, None if reset else self._model_array
-        checks: dict[str, Any] = {"accept_sparse": sparse, "like": like}
-        checks["allow_nan"] = self._allows_missing(reset)
-        return check_source(self, X, reset=reset, **checks)
-
-    def _allows_missing(self, reset: bool) -> bool:
-        """Whether rows may have NaN: those of a fit (`reset`), or new ones."""
-        return self._keeps_missing
+        return check_source(
+            self,
+            X,
+            reset=reset,
+            accept_sparse=self._accept_sparse,
+            like=None if reset else self._model_array,
+            allow_nan=self._keeps_missing,
+        )
 
     def _head_and_rows(self, X: Any) -> tuple[Array, Any]:
         """The first block of rows, which sets the number of features, and all rows."""
@@ -138,9 +130,12 @@ class LandmarkMap(FeatureMap):
         "kernel_error_": Number(),
     }
 
+    kernel: Any
     kernel_: Kernel
     landmarks_: Array | None
     projection_: Array
+
+    _model_attribute = "projection_"
 
     def inverse_transform(self, F: Array) -> Array:  # (n, k) -> (n, p)
         """Points whose features are near the rows of F.
@@ -150,6 +145,15 @@ class LandmarkMap(FeatureMap):
         check_is_fitted(self)
         row_bytes = 16 * sum(self.projection_.shape)
         return apply_to_rows(partial(_preimage_points, self), F, row_bytes)
+
+    @property
+    def _row_bytes(self) -> int:
+        c, k = self.projection_.shape
+        return (2 * c + k) * self.projection_.dtype.itemsize
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.projection_.shape[1]
 
 
 def _preimage_points(feature_map: LandmarkMap, F: Array) -> Array:  # (n, k) -> (n, p)

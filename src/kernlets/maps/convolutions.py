@@ -12,7 +12,7 @@ from ..base.constraints import AT_LEAST_1
 from ..base.estimator import Estimator
 from ..data.rows import apply_to_rows
 from ..data.samples import float_like
-from ..kernels.check_samples import check_samples, describe_input
+from ..kernels.samples import check_samples, describe_input
 from ..kernels.series import GAK
 from ..loops import ops
 from ..loops.ops import Series, Waves
@@ -67,7 +67,7 @@ class ConvolutionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
     (2, 100)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints = {
         "n_waves": [AT_LEAST_1],
         "random_state": ["random_state", np.random.Generator],
     }
@@ -91,7 +91,10 @@ class ConvolutionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         rng, k = generator(self.random_state), int(self.n_waves)
         longest = max(len(sample) for sample in samples)
         self.lengths_ = rng.choice(LENGTHS, size=k)
-        self.gaps_ = _draw_gaps(rng, longest, self.lengths_)
+        # steps 2ᵘ with u uniform, so small that no wave is longer than a series
+        most_steps = np.maximum(1.0, (longest - 1) / (self.lengths_ - 1))
+        steps = 2 ** rng.uniform(0.0, np.log2(most_steps))
+        self.gaps_ = np.floor(steps).astype(np.int64)
         self.padded_ = rng.integers(0, 2, size=k)
         self.biases_ = rng.uniform(-1.0, 1.0, size=k)
         self.weights_ = _draw_weights(rng, samples[0].shape[1], self.lengths_)
@@ -104,14 +107,26 @@ class ConvolutionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         return apply_to_rows(copy(self)._features, samples, 16 * len(self.biases_))
 
     def _features(self, samples: np.ndarray) -> np.ndarray:  # (n,) -> (n, 2 n_waves)
-        self._check_channels(samples)
-        features = np.empty(
-            (len(samples), 2 * len(self.biases_)), float_like(samples).dtype
+        n_fitted = self.weights_.shape[1]
+        n_channels = samples[0].shape[1] if len(samples) else n_fitted
+        if n_fitted != n_channels:
+            raise ValueError(
+                f"series have {n_channels} channels, but {n_fitted} in the fit: "
+                "samples are arrays (steps, channels), or (steps,) for one channel"
+            )
+        shape = len(samples), self._n_features_out
+        features = np.empty(shape, float_like(samples).dtype)
+        waves = Waves(
+            np.asarray(self.weights_, np.float64),
+            np.asarray(self.lengths_, np.int64),
+            np.asarray(self.gaps_, np.int64),
+            np.asarray(self.padded_, np.int64),
+            np.asarray(self.biases_, np.float64),
         )
 
         def convolve_some(start: int) -> None:
             series = Series.of(list(samples[start : start + AT_ONCE]))
-            features[start : start + AT_ONCE] = ops.convolve(series, self._waves())
+            features[start : start + AT_ONCE] = ops.convolve(series, waves)
 
         with quiet():
             parallel(convolve_some, range(0, len(samples), AT_ONCE))
@@ -122,38 +137,12 @@ class ConvolutionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
             )
         return features
 
-    def _waves(self) -> Waves:
-        return Waves(
-            np.asarray(self.weights_, np.float64),
-            np.asarray(self.lengths_, np.int64),
-            np.asarray(self.gaps_, np.int64),
-            np.asarray(self.padded_, np.int64),
-            np.asarray(self.biases_, np.float64),
-        )
-
-    def _check_channels(self, samples: np.ndarray) -> None:
-        n_fitted = self.weights_.shape[1]
-        n_channels = samples[0].shape[1] if len(samples) else n_fitted
-        if n_fitted != n_channels:
-            raise ValueError(
-                f"series have {n_channels} channels, but {n_fitted} in the fit: "
-                "samples are arrays (steps, channels), or (steps,) for one channel"
-            )
-
     @property
     def _n_features_out(self) -> int:
         return 2 * len(self.biases_)
 
     def __sklearn_tags__(self) -> Any:
         return describe_input(super().__sklearn_tags__(), GAK())
-
-
-def _draw_gaps(
-    rng: np.random.Generator, longest: int, lengths: np.ndarray
-) -> np.ndarray:  # (k,)
-    """Steps 2ᵘ with u uniform, so small that no wave is longer than a series."""
-    longest_steps = np.maximum(1.0, (longest - 1) / (lengths - 1))
-    return np.floor(2 ** rng.uniform(0.0, np.log2(longest_steps))).astype(np.int64)
 
 
 def _draw_weights(

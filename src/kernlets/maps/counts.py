@@ -11,12 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..base.constraints import AT_LEAST_1
 from ..base.estimator import Estimator
-from ..contracts import Kernel
 from ..data.rows import apply_to_rows
 from ..data.samples import float_like
-from ..kernels import resolve
-from ..kernels.check_samples import check_samples, describe_input
-from ..kernels.counting import Counting
+from ..kernels import Kernel, kernel_or_class, resolve
+from ..kernels.samples import check_samples, describe_input
+from ..kernels.structured import Counting
 from ..schema import Declared, Digests, Part, Size
 from ..sklearn_base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
@@ -53,10 +52,7 @@ class CountMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     (2, 4)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [str, Kernel],
-        "min_samples": [AT_LEAST_1],
-    }
+    _parameter_constraints = {"kernel": [str, Kernel], "min_samples": [AT_LEAST_1]}
     _declared: ClassVar[Declared] = {
         "n_features_in_": Size("p"),
         "kernel_": Part(Counting),
@@ -72,10 +68,16 @@ class CountMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def fit(self, X: Any, y: Any = None) -> CountMap:
         """Learn which parts the samples in X have."""
         self._validate_params()
-        kernel = self._counting_kernel()
+        kernel = resolve(self.kernel)
+        if not isinstance(kernel, Counting):
+            raise ValueError(
+                f"kernel={self.kernel!r} has no sparse features: use Spectrum, "
+                "Mismatch, Gappy, WeisfeilerLehman, ShortestPath, RandomWalk or "
+                "PyramidMatch, or NystroemMap"
+            )
         samples = check_samples(self, X, kernel, reset=True)
         self.kernel_ = kernel.bound(samples)
-        counts = self.kernel_.counts(samples)
+        counts = self.kernel_.prepare(samples)
         digests, sample_counts = np.unique(counts.digests, return_counts=True)
         self.vocabulary_ = digests[sample_counts >= self.min_samples]
         if not len(self.vocabulary_):
@@ -95,22 +97,12 @@ class CountMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return apply_to_rows(copy(self)._counts, samples)
 
     def _counts(self, samples: np.ndarray) -> sparse.csr_array:  # (n,) -> (n, m)
-        counts = self.kernel_.counts(samples).matrix(self.vocabulary_)
+        counts = self.kernel_.prepare(samples).matrix(self.vocabulary_)
         return counts.astype(float_like(samples).dtype, copy=False)
-
-    def _counting_kernel(self) -> Counting:
-        kernel = resolve(self.kernel)
-        if not isinstance(kernel, Counting):
-            raise ValueError(
-                f"kernel={self.kernel!r} has no sparse features: use Spectrum, "
-                "Mismatch, Gappy, WeisfeilerLehman, ShortestPath, RandomWalk or "
-                "PyramidMatch, or NystroemMap"
-            )
-        return kernel
 
     @property
     def _n_features_out(self) -> int:
         return len(self.vocabulary_)
 
     def __sklearn_tags__(self) -> Any:
-        return describe_input(super().__sklearn_tags__(), resolve(self.kernel))
+        return describe_input(super().__sklearn_tags__(), kernel_or_class(self.kernel))

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ..base.constraints import AT_LEAST_1, StrOptions
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.read_blocks import empty_rows
-from ..kernels import resolve
+from ..kernels import Kernel, resolve
 from ..loops import ops
 from ..numerics.arrays import as_like, empty, index_like, namespace
 from ..numerics.random import generator
@@ -25,7 +25,7 @@ from ..schema import (
     Part,
 )
 from .base import FeatureMap
-from .frequencies import n_waves, radii, uniform, waves
+from .fourier import n_waves, radii, uniform, waves
 
 MIN_ORDER = 64  # smallest Hadamard matrix with ±1 as gains
 
@@ -85,7 +85,8 @@ class FastfoodMap(FeatureMap):
     90
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _model_attribute = "lengths_"
+    _parameter_constraints = {
         "kernel": [Kernel, str],
         "n_components": [AT_LEAST_1],
         "gains": [StrOptions({"signs", "normal"})],
@@ -102,7 +103,7 @@ class FastfoodMap(FeatureMap):
     _conditions: ClassVar[Conditions] = {
         "orders_ must be there with gains='normal'": lambda self: (
             (self.orders_ is None) == (self.gains != "normal")
-        ),
+        )
     }
 
     def __init__(
@@ -196,11 +197,3 @@ class FastfoodMap(FeatureMap):
     @property
     def _row_bytes(self) -> int:
         return (4 * self._d + 2 * self.n_components) * self.lengths_.dtype.itemsize
-
-    @property
-    def _model_array(self) -> Array:
-        return self.lengths_
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components

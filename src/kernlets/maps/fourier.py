@@ -1,24 +1,31 @@
 """`FourierMap`: random Fourier features of shift-invariant kernels.
 
-The spectral measures and the functions that sample them are in `frequencies.py`.
+By Bochner's theorem κ(x − y) = E cos(ωᵀ(x − y)) over the kernel's spectral measure.
+For RBF, Matérn and rational quadratic kernels ω is a standard normal vector times a
+random radius; for the Laplacian its components are independent Cauchy variables.
 """
 
 from __future__ import annotations
 
-from math import pi
-from typing import Any, ClassVar
+from math import pi, sqrt
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from scipy.special import gammaincinv, ndtri
+from scipy.stats import qmc
 
 from ..base.constraints import AT_LEAST_1, StrOptions
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.read_blocks import empty_rows
-from ..kernels import resolve
-from ..numerics.arrays import as_like
+from ..kernels import RBF, Kernel, Laplacian, Matern, RationalQuadratic, resolve
+from ..kernels.base import positive
+from ..numerics.arrays import as_like, empty, namespace
 from ..numerics.random import generator
 from ..schema import Declared, Floats, Number, Part
 from .base import FeatureMap
-from .frequencies import SAMPLINGS, Sampling, frequencies, n_waves, waves
+
+Sampling = Literal["plain", "orthogonal", "quasi"]
+SAMPLINGS: tuple[str, ...] = ("plain", "orthogonal", "quasi")
 
 
 class FourierMap(FeatureMap):
@@ -69,7 +76,9 @@ class FourierMap(FeatureMap):
     64
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _accept_sparse = True
+    _model_attribute = "frequencies_"
+    _parameter_constraints = {
         "kernel": [Kernel, str],
         "n_components": [AT_LEAST_1],
         "sampling": [StrOptions(set(SAMPLINGS))],
@@ -118,14 +127,103 @@ class FourierMap(FeatureMap):
     def _row_bytes(self) -> int:
         return 4 * self._n_features_out * self.frequencies_.dtype.itemsize
 
-    @property
-    def _model_array(self) -> Array:
-        return self.frequencies_
 
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components
+def radii(kernel: Kernel, u: np.ndarray) -> np.ndarray:  # (n,) in (0, 1) -> (n,)
+    """Factors that turn standard normal vectors into frequencies of the kernel.
 
-    @property
-    def _accept_sparse(self) -> bool:
-        return True
+    They are 1/σ for RBF; √(2ν/χ²)/l with 2ν degrees of freedom for Matérn, so that ω
+    follows a multivariate t; and √(Γ(α)/α)/l, a gamma mixture of widths, for the
+    rational quadratic kernel.
+    """
+    if type(kernel) is RBF:
+        return np.full(len(u), sqrt(2.0 * kernel.rate))
+    if type(kernel) is Matern:
+        nu, length_scale = positive(kernel, "nu"), positive(kernel, "length_scale")
+        return np.sqrt(nu / gammaincinv(nu, u)) / length_scale
+    if type(kernel) is RationalQuadratic:
+        alpha = positive(kernel, "alpha")
+        length_scale = positive(kernel, "length_scale")
+        return np.sqrt(gammaincinv(alpha, u) / alpha) / length_scale
+    raise ValueError(
+        f"kernel={kernel!r} has no known random frequencies: use RBF, Matern, "
+        "RationalQuadratic (or Laplacian with FourierMap), or NystroemMap, which takes "
+        "any kernel"
+    )
+
+
+def frequencies(
+    kernel: Kernel, n: int, p: int, sampling: Sampling, rng: np.random.Generator
+) -> np.ndarray:  # (n, p)
+    """n frequencies ω, each from the spectral measure of the kernel.
+
+    ``"plain"``: independent; ``"orthogonal"``: at right angles within groups of p,
+    with independent lengths (Yu et al., 2016); ``"quasi"``: from a scrambled Sobol
+    sequence, which fills the space more evenly (Yang et al., 2014).
+    """
+    if isinstance(kernel, Laplacian):
+        if sampling == "orthogonal":
+            raise ValueError(
+                "sampling='orthogonal' needs a kernel of the Euclidean distance, which "
+                "Laplacian (L1) is not: use 'plain' or 'quasi', or Matern(nu=0.5)"
+            )
+        return kernel.rate * np.tan(pi * (uniform(n, p, sampling, rng) - 0.5))
+    u = uniform(n, p + 1, sampling, rng)
+    normal = ndtri(u[:, :p])
+    if sampling == "orthogonal":
+        normal = _orthogonalize_groups(normal)
+    return normal * radii(kernel, u[:, p])[:, None]
+
+
+def uniform(
+    n: int, p: int, sampling: Sampling, rng: np.random.Generator
+) -> np.ndarray:  # (n, p)
+    """Random points in the open unit cube, where inverse distributions are finite."""
+    if sampling == "quasi":
+        if p > qmc.Sobol.MAXDIM:
+            raise ValueError(
+                f"sampling='quasi' takes at most {qmc.Sobol.MAXDIM - 1} features: use "
+                "'plain' or 'orthogonal'"
+            )
+        # a full power of two, so that the sequence is balanced, cut to the first n
+        u = qmc.Sobol(p, seed=rng).random_base2(int(n - 1).bit_length())[:n]
+    else:
+        u = rng.random((n, p))
+    epsilon = np.finfo(np.float64).epsneg
+    return np.clip(u, epsilon, 1.0 - epsilon)
+
+
+def _orthogonalize_groups(normal: np.ndarray) -> np.ndarray:  # (n, p)
+    """Gram-Schmidt within groups of p rows, each keeping its length.
+
+    The new directions depend only on the old directions, not on the lengths, so each
+    row remains a standard normal vector.
+    """
+    p = normal.shape[1]
+    lengths = np.linalg.norm(normal, axis=1, keepdims=True)
+    directions = []
+    for start in range(0, len(normal), p):
+        Q, R = np.linalg.qr(normal[start : start + p].T)
+        # each row keeps its sign, which LAPACK does not guarantee
+        directions.append((Q * np.sign(np.diagonal(R))).T)
+    return lengths * np.concatenate(directions)
+
+
+def n_waves(k: int) -> int:
+    """Number of frequencies for k features: pairs, and a single one if k is odd."""
+    return -(-k // 2)
+
+
+def waves(angles: Array, k: int, phase: float) -> Array:  # (n, ⌈k/2⌉) -> (n, k)
+    """√(2/k) [cos, sin] of the angles: rows of length 1, LKDL Algorithm 2.
+
+    For odd k the last frequency has only a cosine, which is unbiased if `phase` is
+    uniform on the circle; lengths are then 1 on average.
+    """
+    xp, (n, h) = namespace(angles), angles.shape
+    if k % 2:
+        angles[:, -1] += phase
+    features = empty((n, k), like=angles)
+    features[:, :h] = xp.cos(angles)
+    features[:, h:] = xp.sin(angles[:, : k - h])
+    features *= sqrt(2.0 / k)
+    return features

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..base.constraints import AT_LEAST_1, StrOptions
-from ..contracts import Array, Kernel
+from ..contracts import Array
+from ..kernels import Kernel
 from ..numerics.arrays import as_like, double, namespace
 from ..numerics.random import generator
 from ..schema import Declared, Either, Floats, Indices, Nothing, Part
 from .base import FeatureMap
-from .fourier import FourierMap
-from .frequencies import SAMPLINGS, Sampling
+from .fourier import SAMPLINGS, FourierMap, Sampling
 from .nystroem import NystroemMap
 
 
@@ -69,7 +69,8 @@ class HybridMap(FeatureMap):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _model_attribute = "removal_"
+    _parameter_constraints = {
         **NystroemMap._parameter_constraints,
         "kernel": [Kernel, str],
         "n_random": [AT_LEAST_1],
@@ -138,10 +139,6 @@ class HybridMap(FeatureMap):
     @property
     def _row_bytes(self) -> int:
         return self.head_._row_bytes + self.tail_._row_bytes
-
-    @property
-    def _model_array(self) -> Array:
-        return self.removal_
 
     @property
     def _n_features_out(self) -> int:

@@ -1,12 +1,12 @@
 """`IKAMap`: the leading eigenfunctions of a kernel, in any space of functions.
 
-Basis functions other than kernel functions are in `ika_bases.py`; `refine.py` moves
-filters by gradient descent.
+`eigenfunctions.py` draws the sample and solves the eigenproblem.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import pi
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -14,27 +14,32 @@ import numpy as np
 
 from ..base.clipping import clipped
 from ..base.constraints import AT_LEAST_0, AT_LEAST_1, SHARE, Interval, StrOptions
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.rows import evenly_spaced_rows, map_rows
 from ..data.sparse_rows import refuse_sparse
-from ..kernels import Precomputed, resolve
-from ..landmarks import choose
-from ..landmarks.select import count
+from ..kernels import Kernel, kernel_or_class, resolve
+from ..landmarks.choose import choose, count
 from ..numerics.arrays import as_like, eps, index_like, is_array, namespace
 from ..numerics.random import generator
+from ..numerics.scaling import check_range, least_energy, quiet
 from ..schema import Conditions, Declared, Either, Floats, Nothing, Whole
 from .base import LandmarkMap
-from .ika_bases import UNITS, draw_waves, switched_at_samples, units
-from .ika_eigenfunctions import (
+from .eigenfunctions import (
     Sample,
     draw_sample,
     gather_sample,
     orthonormal,
     projected_gram,
+    refined_filters,
 )
-from .nystroem_factor import check_definite, choose_rank, trace_error
-from .refine import refined_filters
-from .spectral import all_eigenpairs
+from .fourier import frequencies
+from .spectral import all_eigenpairs, check_definite, choose_rank, trace_error
+
+UNITS: dict[str, Callable[[Array], Array]] = {
+    "relu": lambda s: s * (s > 0),
+    "sigmoid": lambda s: 0.5 + 0.5 * namespace(s).tanh(0.5 * s),  # cannot overflow
+    "cosine": lambda s: namespace(s).cos(s),
+}
 
 
 class IKAMap(LandmarkMap):
@@ -112,7 +117,7 @@ class IKAMap(LandmarkMap):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints = {
         "kernel": [Kernel, str, callable],
         "basis": [StrOptions({"kernel", *UNITS}), callable],
         "landmarks": [str, callable, "array-like"],
@@ -130,7 +135,7 @@ class IKAMap(LandmarkMap):
     _conditions: ClassVar[Conditions] = {
         "offsets_ must be there unless basis='kernel'": lambda self: (
             (self.offsets_ is None) == (self.basis == "kernel")
-        ),
+        )
     }
 
     landmarks_: Array | None
@@ -162,41 +167,38 @@ class IKAMap(LandmarkMap):
         """Draw a sample, choose the functions, solve the eigenproblem."""
         self._validate_params()
         head, rows = self._head_and_rows(X)
-        self.kernel_ = resolve(self.kernel).bound(head)
+        self.kernel_ = kernel = resolve(self.kernel).bound(head)
         rng = generator(self.random_state)
 
-        # the sample and the functions b
+        # a sample of S rows, the functions b₁ … b_n, and B = b(sample)
         rows, row_numbers = gather_sample(rows, self.n_samples, rng)
-        self._check_landmarks(row_numbers)
-        sample = draw_sample(self.kernel_, rows, self.n_samples, rng)
+        sample = draw_sample(kernel, rows, self.n_samples, rng)
         self._choose_functions(rows, row_numbers, sample, rng)
-        if self.refine_filters:
-            self._refine(sample)
+        n = 1 if self.landmarks_ is None else self.landmarks_.shape[0]
+        row_bytes = 16 * max(n, sample.rows.shape[1])
+        B = map_rows(self._basis_functions, sample.rows, row_bytes)
+        self.n_samples_ = S = B.shape[0]
 
         # (5): M v = λ P v. With U = B R orthonormal and v = √S R u it is UᵀGU/S u = λ u
-        B = self._sample_functions(sample)
         U, R = orthonormal(B)
-        self.n_samples_ = S = U.shape[0]
-        UtGU = projected_gram(self.kernel_, sample, as_like(U, B))
+        UtGU = projected_gram(kernel, sample, as_like(U, B))
         pairs = all_eigenpairs(UtGU / S)
-        tolerance = 10 * eps(B)
-        check_definite(pairs, tolerance, getattr(self.kernel_, "psd", True))
-        m = choose_rank(pairs.values, self._clipped_components(B), tolerance)
-        self.eigenvalues_ = as_like(pairs.values[:m], B)
-
-        # ψ(x) = (√λᵢ Σⱼ vᵢⱼ bⱼ(x))ᵢ
-        scaled_vectors = pairs.vectors[:, :m] * (S * pairs.values[:m]) ** 0.5
-        self.projection_ = as_like(R @ scaled_vectors, B)
-        self.kernel_error_ = self._estimate_error(sample, B)
-        return self
-
-    def _check_landmarks(self, row_numbers: np.ndarray | None) -> None:
-        is_explicit = not (isinstance(self.landmarks, str) or callable(self.landmarks))
-        if row_numbers is not None and is_explicit and np.ndim(self.landmarks) == 1:
-            raise ValueError(
-                "landmarks are indices of rows, but X is an iterable of blocks: pass "
-                "the rows themselves as landmarks, or X as one array or memory map"
+        lambdas, u, tolerance = pairs.values, pairs.vectors, 10 * eps(B)
+        check_definite(pairs, tolerance, kernel.psd)
+        n_components = self.n_components
+        if isinstance(n_components, Integral):
+            n_components = clipped(
+                "n_components", int(n_components), B.shape[1], "basis functions"
             )
+        m = choose_rank(lambdas, n_components, tolerance)
+        self.eigenvalues_ = as_like(lambdas[:m], B)
+
+        # ψ(x) = (√λᵢ Σⱼ vᵢⱼ bⱼ(x))ᵢ, and its error on at most 2048 rows of the sample
+        self.projection_ = as_like(R @ (u[:, :m] * (S * lambdas[:m]) ** 0.5), B)
+        indices = index_like(evenly_spaced_rows(S), B)
+        F = B[indices] @ self.projection_
+        self.kernel_error_ = trace_error(sample.energies[indices], F)
+        return self
 
     def _choose_functions(
         self,
@@ -206,21 +208,28 @@ class IKAMap(LandmarkMap):
         rng: np.random.Generator,
     ) -> None:
         """Set landmarks and offsets; rows of a stream have `row_numbers` in it."""
+        is_sampler = isinstance(self.landmarks, str) or callable(self.landmarks)
+        if row_numbers is not None and not is_sampler and np.ndim(self.landmarks) == 1:
+            raise ValueError(
+                "landmarks are indices of rows, but X is an iterable of blocks: pass "
+                "the rows themselves as landmarks, or X as one array or memory map"
+            )
         self.landmarks_ = self.landmark_indices_ = self.offsets_ = None
-        if callable(self.basis):
-            return
         if self.basis == "cosine":
-            m = count(self.n_landmarks, sample.rows.shape[0])
-            waves = draw_waves(self.kernel_, m, sample.rows, rng)
-            self.landmarks_, self.offsets_ = waves
-            return
-        landmarks = choose(self.landmarks, self.kernel_, rows, self.n_landmarks, rng)
-        self.landmarks_, self.landmark_indices_ = landmarks.points, landmarks.indices
-        if row_numbers is not None and landmarks.indices is not None:
-            self.landmark_indices_ = row_numbers[landmarks.indices]
-        if self.basis != "kernel":
-            scaled = switched_at_samples(landmarks.rows, sample.rows, rng)
-            self.landmarks_, self.offsets_ = scaled
+            n, p = count(self.n_landmarks, sample.rows.shape[0]), sample.rows.shape[1]
+            omega = frequencies(self.kernel_, n, p, "plain", rng)
+            self.landmarks_ = as_like(omega, sample.rows)
+            self.offsets_ = as_like(rng.uniform(0.0, 2 * pi, n), sample.rows)
+        elif not callable(self.basis):
+            chosen = choose(self.landmarks, self.kernel_, rows, self.n_landmarks, rng)
+            self.landmarks_, self.landmark_indices_ = chosen.points, chosen.indices
+            if row_numbers is not None and chosen.indices is not None:
+                self.landmark_indices_ = row_numbers[chosen.indices]
+            if self.basis != "kernel":
+                scaled = switched_at_samples(chosen.rows, sample.rows, rng)
+                self.landmarks_, self.offsets_ = scaled
+        if self.refine_filters:
+            self._refine(sample)
 
     def _refine(self, sample: Sample) -> None:
         if self.basis != "kernel" or not self.kernel_.differentiable:
@@ -239,56 +248,26 @@ class IKAMap(LandmarkMap):
         )
         self.landmark_indices_ = None
 
-    def _sample_functions(self, sample: Sample) -> Array:  # (S, n)
-        """B = b(sample)."""
-        n = 1 if self.landmarks_ is None else self.landmarks_.shape[0]
-        row_bytes = 16 * max(n, sample.rows.shape[1])
-        return map_rows(self._basis_functions, sample.rows, row_bytes)
-
-    def _estimate_error(self, sample: Sample, B: Array) -> float:
-        """The trace error on at most 2048 rows of the sample."""
-        indices = index_like(evenly_spaced_rows(B.shape[0]), B)
-        F = B[indices] @ self.projection_
-        return trace_error(sample.energies[indices], F)
-
-    def _clipped_components(self, B: Array) -> int | float | None:
-        m, n = self.n_components, B.shape[1]
-        if isinstance(m, Integral):
-            return clipped("n_components", int(m), n, "basis functions")
-        return m
-
     def _basis_functions(self, X: Array) -> Array:  # (n, p) -> (n, n_functions)
         """b(X)."""
         if callable(self.basis):
             return _check_basis_values(self.basis(X), X)
         if self.basis == "kernel":
             return self.kernel_(X, self.landmarks_)
-        return units(self.basis, X, self.landmarks_, self.offsets_)
+        with quiet():  # a product that overflows is still on one side of the offset
+            s = X @ as_like(self.landmarks_, X).T - as_like(self.offsets_, X)
+            return UNITS[self.basis](s)
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, m)
         return self._basis_functions(X) @ self.projection_
 
     @property
-    def _row_bytes(self) -> int:
-        n, m = self.projection_.shape
-        return (2 * n + m) * self.projection_.dtype.itemsize
-
-    @property
-    def _model_array(self) -> Array:
-        return self.projection_
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.projection_.shape[1]
-
-    @property
-    def _accept_sparse(self) -> bool:
-        kernel_takes_sparse = getattr(resolve(self.kernel), "accept_sparse", False)
-        return kernel_takes_sparse and self.basis == "kernel"
+    def _accept_sparse(self) -> bool:  # type: ignore[override]
+        return self.basis == "kernel" and kernel_or_class(self.kernel).accept_sparse
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(resolve(self.kernel), Precomputed)
+        tags.input_tags.pairwise = kernel_or_class(self.kernel).by_index
         return tags
 
 
@@ -303,3 +282,22 @@ def _check_basis_values(values: Any, X: Array) -> Array:  # (n, n_functions)
     if not bool(namespace(values).all(namespace(values).isfinite(values))):
         raise ValueError("basis returned NaN or infinity: bound it or scale X")
     return values
+
+
+def switched_at_samples(
+    filters: Array, sample: Array, rng: np.random.Generator
+) -> tuple[Array, Array]:  # (m, p), (S, p) -> (m, p), (m,)
+    """Scale filters so that ⟨w, x⟩ has unit variance, and choose offsets tⱼ.
+
+    Each unit switches on at a random sample of its own.
+    """
+    xp, m = namespace(filters), filters.shape[0]
+    with quiet():
+        projections = sample @ filters.T
+    check_range(projections, "X · filters")
+    std = xp.std(projections, axis=0)
+    is_varying = std > least_energy(projections)
+    factors = 1.0 / xp.where(is_varying, std, xp.ones_like(std))
+    sample_rows = index_like(rng.integers(sample.shape[0], size=m), projections)
+    offsets = projections[sample_rows, index_like(np.arange(m), projections)]
+    return filters * factors[:, None], offsets * factors

@@ -16,9 +16,9 @@ import numpy as np
 
 from ..base.clipping import clipped
 from ..base.constraints import AT_LEAST_1, SHARE, Interval, StrOptions
-from ..contracts import Array, Kernel
-from ..data.check import check_rows
-from ..data.masks import apply_by_completeness
+from ..contracts import Array
+from ..data.check import check_source
+from ..data.masks import apply_by_completeness, group_by_mask, split_mask, take_observed
 from ..data.missing_rows import all_in_memory
 from ..data.rows import (
     evenly_spaced_rows,
@@ -27,32 +27,36 @@ from ..data.rows import (
     sum_rows,
     take_rows,
 )
-from ..data.samples import float_like
-from ..kernels import resolve
-from ..kernels.check_samples import (
-    are_objects,
-    check_samples,
-    describe_input,
-    takes_rows,
-)
+from ..data.samples import float_like, is_objects
+from ..kernels import Kernel, kernel_or_class, resolve
 from ..kernels.complete import completed_rows
-from ..kernels.definite import rounding
-from ..kernels.user_kernels import known_by_index, not_square
-from ..landmarks import Landmarks, choose
-from ..numerics.arrays import as_like, double, index_like, is_array, to_device
+from ..kernels.custom import not_square
+from ..kernels.indefinite import check_symmetric, rounding
+from ..kernels.samples import are_objects, check_samples, describe_input
+from ..landmarks.choose import Landmarks, choose
+from ..numerics.arrays import (
+    as_like,
+    diagonal,
+    double,
+    empty,
+    index_like,
+    is_array,
+    namespace,
+    to_device,
+    to_numpy,
+)
 from ..numerics.random import generator
 from ..numerics.scaling import quiet
 from ..schema import Declared, Size
 from .base import LandmarkMap
-from .incomplete import incomplete_features
-from .nystroem_factor import (
+from .spectral import (
+    all_eigenpairs,
     check_definite,
     choose_rank,
-    inverse_root,
-    landmark_matrix,
+    eigenpairs,
+    is_krylov_small,
     trace_error,
 )
-from .spectral import all_eigenpairs, eigenpairs, is_krylov_small
 
 
 class NystroemMap(LandmarkMap):
@@ -130,7 +134,7 @@ class NystroemMap(LandmarkMap):
 
     _fills_missing = True  # nothing is missing in what it returns
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints = {
         "kernel": [Kernel, str, callable],
         "landmarks": [str, callable, "array-like"],
         "n_landmarks": [AT_LEAST_1, SHARE, None],
@@ -163,92 +167,68 @@ class NystroemMap(LandmarkMap):
 
     def fit(self, X: Any, y: Any = None) -> NystroemMap:
         """Choose landmarks among the rows of X and factor their kernel matrix."""
-        rows, landmarks = self._fit_projection(X)
-        self._truncate_on_samples(rows)
-        self.kernel_error_ = self._estimate_error(rows, landmarks)
+        self._fit(X)
         return self
-
-    def _fit_projection(self, X: Any) -> tuple[Any, Landmarks]:
-        """LKDL equations (19) to (21); returns the checked rows and the landmarks."""
-        self._validate_params()
-        head, rows = self._head_and_rows(X)
-        self.kernel_ = self._bind_kernel(head)
-        rng = generator(self.random_state)
-
-        # (19): K ≈ C W⁺ Cᵀ with C = K(X, X_R) and W = K(X_R, X_R)
-        landmarks = choose(self.landmarks, self.kernel_, rows, self.n_landmarks, rng)
-        self._store_landmarks(landmarks)
-        n_pairs = self._n_pairs(self.n_landmarks_)
-        W = landmark_matrix(self.kernel_, landmarks, in_float64=n_pairs is None)
-
-        # (20): W = V Σ Vᵀ
-        pairs = eigenpairs(W, n_pairs, rng)
-        tolerance = rounding(W, float_like(landmarks.rows))
-        check_definite(pairs, tolerance, getattr(self.kernel_, "psd", True))
-
-        # (21): F = C V_k Σ_k^(-1/2)
-        k = choose_rank(pairs.values, self._n_components_of_W, tolerance)
-        like = float_like(landmarks.rows)
-        with quiet():  # transform checks that features are finite
-            self.eigenvalues_ = to_device(as_like(pairs.values[:k], like))
-        self.projection_ = to_device(inverse_root(pairs, k, like))
-        return rows, landmarks
 
     def fit_transform(  # type: ignore[override]
         self, X: Any, y: Any = None
     ) -> Any:
         """Fit, and return the virtual samples of X; C is computed only once."""
         _refuse_iterator(X, "fit_transform")
-        rows, landmarks = self._fit_projection(X)
-        F = map_rows(self._finite_features, rows, self._row_bytes)
-        if not is_array(F):  # not in memory: transform computes it when it is read
-            self._truncate_on_samples(rows)
-            self.kernel_error_ = self._estimate_error(rows, landmarks)
-            return self.transform(X)
+        F = self._fit(X, all_features=True)
+        return self.transform(X) if F is None else F
+
+    def _fit(self, X: Any, all_features: bool = False) -> Array | None:
+        """LKDL equations (19) to (23); returns F if it is wanted and fits in memory."""
+        self._validate_params()
         if self.truncation == "samples":
-            rotation = self._rotate(sum_rows(_gram, F, self._row_bytes))
-            F = map_rows(lambda block: block @ rotation, F, self._row_bytes)
-        self.kernel_error_ = trace_error(self._energies(rows), F)
+            _refuse_iterator(X, "truncation='samples'")
+        head, rows = self._head_and_rows(X)
+        self.kernel_ = kernel = resolve(self.kernel).bound(sample_objects(head))
+        if kernel.by_index and head.shape[0] != head.shape[1]:
+            raise ValueError(not_square(head))
+        rng = generator(self.random_state)
+
+        # (19): K ≈ C W⁺ Cᵀ with C = K(X, X_R) and W = K(X_R, X_R)
+        landmarks = choose(self.landmarks, kernel, rows, self.n_landmarks, rng)
+        self.landmarks_ = to_device(landmarks.points)  # a memory map's are on the host
+        self.landmark_indices_ = landmarks.indices
+        self.n_landmarks_ = c = landmarks.points.shape[0]
+        n_pairs = self._n_pairs(c)
+        W = landmark_matrix(kernel, landmarks, in_float64=n_pairs is None)
+
+        # (20): W = V Σ Vᵀ
+        pairs = eigenpairs(W, n_pairs, rng)
+        Sigma, V, like = pairs.values, pairs.vectors, float_like(landmarks.rows)
+        tolerance = rounding(W, like)
+        check_definite(pairs, tolerance, kernel.psd)
+
+        # (21): F = C V_k Σ_k^(-1/2)
+        n_components = self.n_components if self.truncation == "landmarks" else None
+        k = choose_rank(Sigma, n_components, tolerance)
+        with quiet():  # transform checks that features are finite
+            self.eigenvalues_ = to_device(as_like(Sigma[:k], like))
+        self.projection_ = to_device(as_like(V[:, :k] / Sigma[:k] ** 0.5, like))
+
+        # (22) and (23): the virtual samples of all rows, or of some for the error
+        F = None
+        if all_features:
+            F = map_rows(self._finite_features, rows, self._row_bytes)
+            F = F if is_array(F) else None  # not in memory: computed when it is read
+        if self.truncation == "samples":
+            F = self._truncate_on_samples(rows, F)
+        self.kernel_error_ = self._trace_error(rows, landmarks, F)
         return F
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
         """(22) and (23): the virtual samples K(X, X_R) V_k Σ_k^(-1/2) of a block."""
         return apply_by_completeness(
-            self._complete_features, self._incomplete_features, X
+            lambda rows: self.kernel_(rows, self.landmarks_) @ self.projection_,
+            lambda rows: incomplete_features(
+                self.kernel_, self.landmarks_, self.projection_, rows
+            ),
+            X,
         )
-
-    def _complete_features(self, X: Array) -> Array:
-        return self.kernel_(X, self.landmarks_) @ self.projection_
-
-    def _incomplete_features(self, X: Array) -> Array:
-        return incomplete_features(self.kernel_, self.landmarks_, self.projection_, X)
-
-    @property
-    def _row_bytes(self) -> int:
-        c, k = self.projection_.shape
-        return (2 * c + k) * self.projection_.dtype.itemsize
-
-    def _head_and_rows(self, X: Any) -> tuple[Array, Any]:
-        if self.truncation == "samples":
-            _refuse_iterator(X, "truncation='samples'")
-        return super()._head_and_rows(X)
-
-    def _bind_kernel(self, head: Array) -> Kernel:
-        """The kernel, with unset parameters from the first rows."""
-        kernel = resolve(self.kernel).bound(sample_objects(head))
-        if known_by_index(kernel, head) and head.shape[0] != head.shape[1]:
-            raise ValueError(not_square(head))
-        return kernel
-
-    def _store_landmarks(self, landmarks: Landmarks) -> None:
-        self.landmarks_ = to_device(landmarks.points)  # a memory map's are on the host
-        self.landmark_indices_ = landmarks.indices
-        self.n_landmarks_ = landmarks.points.shape[0]
-
-    @property
-    def _n_components_of_W(self) -> int | float | None:
-        """`n_components`, or None if the rank is cut on the samples instead of W."""
-        return self.n_components if self.truncation == "landmarks" else None
 
     def _n_pairs(self, c: int) -> int | None:
         """Number of leading eigenpairs for the randomized solver; None: compute all."""
@@ -263,84 +243,81 @@ class NystroemMap(LandmarkMap):
                 "set n_components to a count and truncation to 'landmarks', or use "
                 "eigen_solver='full'"
             )
-        if self.eigen_solver == "full" or k is None:
-            return None
-        is_randomized = self.eigen_solver == "randomized" or is_krylov_small(c, k)
+        is_randomized = self.eigen_solver == "randomized" or (
+            self.eigen_solver == "auto" and k is not None and is_krylov_small(c, k)
+        )
         return k if is_randomized else None
 
-    def _truncate_on_samples(self, rows: Any) -> None:
-        """With ``truncation="samples"``, cut to the best rank k in a pass over rows."""
-        if self.truncation == "samples":
-            gram = partial(_features_gram, copy(self)._features)
-            self._rotate(sum_rows(gram, rows, self._row_bytes))
+    def _truncate_on_samples(self, rows: Any, F: Array | None) -> Array | None:
+        """Rotate to the leading eigenvectors of FᵀF: the best rank k of F Fᵀ.
 
-    def _rotate(self, gram: Array) -> Array:  # (r, r) -> (r, k)
-        """Rotate to the leading eigenvectors of FᵀF: the best rank k of FFᵀ."""
+        If F is None, it is computed again in a pass over the rows.
+        """
+        if F is None:
+            features_gram = partial(_features_gram, copy(self)._features)
+            gram = sum_rows(features_gram, rows, self._row_bytes)
+        else:
+            gram = sum_rows(_gram, F, self._row_bytes)
         pairs = all_eigenpairs(gram)
         k = choose_rank(pairs.values, self.n_components, rounding(self.projection_))
         rotation = as_like(pairs.vectors[:, :k], self.projection_)
         self.projection_ = self.projection_ @ rotation
         self.eigenvalues_ = as_like(pairs.values[:k], rotation)
-        return rotation
+        if F is None:
+            return None
+        return map_rows(lambda block: block @ rotation, F, self._row_bytes)
 
-    def _estimate_error(self, rows: Any, landmarks: Landmarks) -> float:
-        """The trace error on at most 2048 rows, by equations (22) and (23)."""
-        sample, energies = self._sample_rows(rows, landmarks)
-        F = map_rows(self._features, sample, self._row_bytes)
-        return trace_error(energies, F)
-
-    def _sample_rows(self, rows: Any, landmarks: Landmarks) -> tuple[Array, Array]:
-        """Evenly spaced rows, or random rows of a stream, and their energies."""
-        if landmarks.probe is not None:
-            return landmarks.probe, self.kernel_.diag(landmarks.probe)
-        indices = evenly_spaced_rows(rows.shape[0])
-        if known_by_index(self.kernel_, rows):
-            indices = index_like(indices, rows)
-            return rows[indices], self.kernel_.diag(rows)[indices]
-        sample = to_device(take_rows(rows, indices))
-        return sample, self.kernel_.diag(sample)
-
-    def _energies(self, X: Array) -> Array:  # (n,)
-        if known_by_index(self.kernel_, X):
-            return self.kernel_.diag(X)
-        return map_rows(self.kernel_.diag, X, self._row_bytes)
-
-    def _allows_missing(self, reset: bool) -> bool:
-        return not reset and self.kernel_.restrictable
+    def _trace_error(self, rows: Any, landmarks: Landmarks, F: Array | None) -> float:
+        """The trace error on all rows if F is given, else on at most 2048 of them."""
+        kernel = self.kernel_
+        if F is not None and kernel.by_index:
+            return trace_error(kernel.diag(rows), F)
+        if F is not None:
+            return trace_error(map_rows(kernel.diag, rows, self._row_bytes), F)
+        if landmarks.probe is not None:  # random rows of a stream
+            sample, energies = landmarks.probe, kernel.diag(landmarks.probe)
+        elif kernel.by_index:
+            indices = index_like(evenly_spaced_rows(rows.shape[0]), rows)
+            sample, energies = rows[indices], kernel.diag(rows)[indices]
+        else:
+            sample = to_device(take_rows(rows, evenly_spaced_rows(rows.shape[0])))
+            energies = kernel.diag(sample)
+        return trace_error(energies, map_rows(self._features, sample, self._row_bytes))
 
     def _check_rows(self, X: Any, reset: bool = False) -> Any:
         """Check rows; in memory, missing entries of training rows are filled in."""
-        kernel = resolve(self.kernel) if reset else self.kernel_
-        if not takes_rows(kernel) and are_objects(X, kernel):
-            like = None if reset else self._model_array
+        kernel = kernel_or_class(self.kernel) if reset else self.kernel_
+        like = None if reset else self._model_array
+        if are_objects(X, kernel):
             return check_samples(self, X, kernel, reset=reset, lazy=True, like=like)
-        if not (reset and all_in_memory(X) and resolve(self.kernel).restrictable):
-            return super()._check_rows(X, reset)
-        rows = check_rows(
+        rows = check_source(
             self,
             X,
-            reset=True,
-            allow_nan=True,
-            accept_sparse=self._accept_sparse,
-            lazy=True,
+            reset=reset,
+            accept_sparse=kernel.accept_sparse,
+            like=like,
+            allow_nan=kernel.restrictable and (not reset or all_in_memory(X)),
         )
-        return completed_rows(rows)
-
-    @property
-    def _accept_sparse(self) -> bool:
-        return getattr(resolve(self.kernel), "accept_sparse", False)
-
-    @property
-    def _model_array(self) -> Array:
-        return self.projection_
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.projection_.shape[1]
+        return completed_rows(rows) if reset and kernel.restrictable else rows
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        return describe_input(tags, resolve(self.kernel), allow_nan=True)
+        return describe_input(tags, kernel_or_class(self.kernel), allow_nan=True)
+
+
+def landmark_matrix(
+    kernel: Kernel, landmarks: Landmarks, in_float64: bool
+) -> Array:  # (c, c)
+    """W = K(X_R, X_R), or an error if it is not symmetric.
+
+    In float64 even its smallest eigenvalues, down to rounding errors, can be used.
+    """
+    rows, points = landmarks.rows, landmarks.points
+    if in_float64 and points is rows and not is_objects(rows):
+        rows = points = double(rows)
+    W = kernel(rows, points)
+    check_symmetric(W)
+    return W
 
 
 def _gram(F: Array) -> Array:  # (n, k) -> (k, k)
@@ -357,3 +334,39 @@ def _refuse_iterator(X: Any, caller: str) -> None:
             f"X is an iterator that can be read only once, but {caller} reads it "
             "twice: pass a list of blocks, a memory map or an object with __iter__"
         )
+
+
+RIDGE = 0.1  # λ as a share of the mean κ(z_o, z_o)
+
+
+def incomplete_features(
+    kernel: Kernel,
+    landmarks: Array,  # (c, p)
+    projection: Array,  # (c, k)
+    X: Array,  # (n, p), NaN in every row
+) -> Array:  # (n, k)
+    """Features of rows by least squares on the landmarks' observed parts.
+
+    Rows with nothing observed get the features of the landmarks' mean in feature space.
+    """
+    rows, observed = split_mask(X)
+    KP = kernel(landmarks) @ projection
+    features = empty((X.shape[0], KP.shape[1]), like=KP)
+    features[...] = namespace(KP).mean(KP, axis=0)
+    for pattern in group_by_mask(to_numpy(observed)):
+        if len(pattern.features):
+            X_o = take_observed(rows, pattern)
+            kernel_o = kernel.restricted(len(pattern.features) / X.shape[1])
+            Z_o = landmarks[:, index_like(pattern.features, X)]
+            pattern_features = as_like(_landmark_coefs(kernel_o, Z_o, X_o), KP) @ KP
+            features[index_like(pattern.rows, X)] = pattern_features
+    return features
+
+
+def _landmark_coefs(kernel: Kernel, landmarks: Array, X: Array) -> Array:  # (n, c)
+    """K(x, Z)(K(Z, Z) + λI)⁻¹ over the observed features."""
+    xp = namespace(X)
+    W = double(kernel(landmarks))
+    mean_energy = float(xp.mean(diagonal(W))) or 1.0
+    ridge = as_like(xp.eye(W.shape[0], dtype=W.dtype), W) * (RIDGE * mean_energy)
+    return xp.linalg.solve(W + ridge, double(kernel(X, landmarks)).T).T

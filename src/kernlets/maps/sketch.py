@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..base.constraints import AT_LEAST_1
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.read_blocks import empty_rows
-from ..kernels import Polynomial, resolve
+from ..kernels import Kernel, Polynomial, resolve
 from ..numerics.arrays import as_like, empty, move_like, namespace
 from ..numerics.products import signed_sums
 from ..numerics.random import generator
@@ -60,7 +60,8 @@ class PolynomialSketchMap(FeatureMap):
     200
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _model_attribute = "signs_"
+    _parameter_constraints = {
         "kernel": [Kernel, str],
         "n_components": [AT_LEAST_1],
         "random_state": ["random_state", np.random.Generator],
@@ -73,7 +74,7 @@ class PolynomialSketchMap(FeatureMap):
     }
     _conditions: ClassVar[Conditions] = {
         # nothing that is stored grows with them
-        "n_components is too large": lambda self: self.n_components <= MAX_COMPONENTS,
+        "n_components is too large": lambda self: self.n_components <= MAX_COMPONENTS
     }
 
     kernel_: Polynomial
@@ -128,11 +129,3 @@ class PolynomialSketchMap(FeatureMap):
     @property
     def _row_bytes(self) -> int:
         return 6 * (self.n_components + self.signs_.shape[1]) * 8
-
-    @property
-    def _model_array(self) -> Array:
-        return self.signs_
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components

@@ -1,17 +1,18 @@
 """Eigenpairs of a kernel matrix: all of them, or the leading ones by block Krylov.
 
 It needs only matrix products, Cholesky factors and one small eigenproblem, so the same
-code runs on NumPy arrays and torch tensors. `nystroem.py` uses the eigenpairs (rank
-cut, virtual samples).
+code runs on NumPy arrays and torch tensors.
 """
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
 
 from ..contracts import Array
+from ..kernels.indefinite import refuse_negative
 from ..numerics.arrays import (
     as_like,
     cholesky_or_none,
@@ -20,6 +21,8 @@ from ..numerics.arrays import (
     empty,
     eps,
     namespace,
+    row_norms,
+    to_numpy,
     zeros,
 )
 from ..numerics.products import cross, matmul
@@ -167,3 +170,42 @@ def _is_orthonormal(basis: Array, rng: np.random.Generator) -> bool:
     x = as_like(rng.standard_normal(basis.shape[1]), basis)
     difference = basis.T @ (basis @ x) - x
     return float(difference @ difference) <= eps(basis) * float(x @ x)
+
+
+def choose_rank(
+    values: Array,  # (c,) eigenvalues, largest first
+    n_components: int | float | None,
+    tolerance: float,
+) -> int:
+    """The k of V_k and Σ_k: a count, a share of the trace, or the numerical rank.
+
+    It is never more than the numerical rank.
+    """
+    values = np.maximum(to_numpy(values), 0.0)
+    rank = int((values > tolerance * values[0]).sum())
+    if n_components is None:
+        return rank
+    if isinstance(n_components, Integral):
+        return min(int(n_components), rank)
+    k = int(np.searchsorted(np.cumsum(values), n_components * values.sum())) + 1
+    return min(k, rank)
+
+
+def check_definite(pairs: Eigenpairs, tolerance: float, psd: bool = True) -> None:
+    """Raise if W is zero, or has negative eigenvalues although it should have none."""
+    largest, lowest = float(pairs.values[0]), pairs.lowest
+    if psd:
+        refuse_negative(lowest, largest, tolerance)
+    if largest <= 0:
+        raise ValueError(
+            "kernel is zero on all landmarks, so nothing can be learned from "
+            "them: check X for zero rows, raise n_landmarks or use "
+            "landmarks='diagonal'"
+        )
+
+
+def trace_error(energies: Array, F: Array) -> float:  # (n,), (n, k)
+    """Σ(κ(x, x) − ‖f(x)‖²) / Σκ(x, x), at least 0."""
+    total = float(double(energies).sum())
+    explained = float(double(row_norms(F)).sum())
+    return max(0.0, 1.0 - explained / total) if total > 0 else 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..contracts import Array
+from .arrays import Array
 
 
 def smallest(values: Array, count: int) -> Array:  # (n, count)

@@ -21,7 +21,8 @@ from scipy import sparse
 from sklearn.utils.validation import check_array
 
 from ..config import options
-from ..contracts import Array, CodeArrays, SparseCodes
+
+Array = Any  # a NumPy array or a torch tensor; both go through the array API
 
 FLOATS = (np.float64, np.float32)
 SQUARES = 2**22  # entries that torch squares at once
@@ -375,26 +376,8 @@ def group_sums(
     return is_member.T @ rows
 
 
-class TensorCodes(CodeArrays):
-    """Operations of codes on tensors, on the device of these."""
-
-    def recognizes(self, array: Array) -> bool:
-        return is_torch(array)
-
-    def to_numpy(self, array: Array) -> np.ndarray:
-        return to_numpy(array)
-
-    def count(self, indices: Array, n: int) -> np.ndarray:  # (n,)
-        return to_numpy(indices.bincount(minlength=n))
-
-    def stack(self, first: Array, second: Array) -> Array:
-        return namespace(first).concat([first, second])
-
-    def dense(self, codes: SparseCodes) -> Array:  # (n, m)
-        rows = codes.values.new_zeros((len(codes), codes.n_atoms + 1))
-        slots = codes.indices.where(codes.indices >= 0, codes.n_atoms).long()
-        rows.scatter_(1, slots, codes.values)
-        return rows[:, : codes.n_atoms].contiguous()
-
-
-CodeArrays.libraries.append(TensorCodes())
+def bincount(numbers: Array, n: int) -> np.ndarray:  # (n,)
+    """How often each of the whole numbers below n occurs."""
+    if is_torch(numbers):
+        return to_numpy(numbers.bincount(minlength=n))
+    return np.bincount(numbers, minlength=n)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..contracts import Array
-from .arrays import is_torch
+from .arrays import Array, is_torch
 
 
 def times(a: Array, b: Array | float) -> Array:

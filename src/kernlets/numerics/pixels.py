@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ..contracts import Array
 from ..numerics.arrays import (
     as_float,
     double,
@@ -16,6 +15,7 @@ from ..numerics.arrays import (
     numpy_dtype,
     to_numpy,
 )
+from .arrays import Array
 
 
 def windows(image: Array, shape: tuple[int, ...]) -> Array:  # (a, b, ..., *shape)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from ..contracts import Array
+from .arrays import Array
 from .threads import parallel
 
 TILE = 512  # rows or columns that one thread works on: few enough for several threads

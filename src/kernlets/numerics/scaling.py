@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..contracts import Array
-from .arrays import is_torch, namespace, or_wider, row_norms, to_numpy
+from .arrays import Array, is_torch, namespace, or_wider, row_norms, to_numpy
 
 
 def least_energy(like: Array) -> float:

@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 from ..base.estimator import Estimator
 from ..base.pipelines import before_last, last_step
 from ..base.row_names import row_name, row_names
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.check import check_rows
 from ..data.rows import map_rows
 from ..data.samples import is_objects
-from ..kernels import resolve
-from ..kernels.check_samples import takes_rows
+from ..kernels import Kernel, resolve
+from ..kernels.samples import takes_rows
 from ..numerics.arrays import namespace, to_numpy
 from ..numerics.scaling import quiet
 from ..sklearn_base import OutlierMixin

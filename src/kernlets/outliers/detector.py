@@ -21,8 +21,8 @@ from ..data.rows import (
     take_rows,
 )
 from ..data.samples import float_like, is_objects
-from ..kernels.check_samples import check_samples
 from ..kernels.complete import completed_rows
+from ..kernels.samples import check_samples
 from ..learners.base import DictionaryLearner
 from ..numerics.arrays import index_like, to_numpy
 from ..numerics.random import generator

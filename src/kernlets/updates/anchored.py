@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..anchored_dictionary import AnchoredDictionary
 from ..base.constraints import NOT_NEGATIVE
 from ..coders import OMP
 from ..contracts import Array, Coded, SparseCoder, SparseCodes, Step
+from ..dictionaries import AnchoredDictionary
 from ..loops import ops
 from ..numerics.arrays import (
     as_like,

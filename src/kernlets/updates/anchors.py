@@ -16,9 +16,10 @@ from scipy.optimize import minimize
 
 from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE
 from ..coders.coded_sums import code_and_sum
-from ..contracts import Array, Kernel, SparseCoder
+from ..contracts import Array, SparseCoder
 from ..data.rows import sum_rows
 from ..dictionaries import ExplicitDictionary
+from ..kernels import Kernel
 from ..numerics.arrays import (
     as_like,
     double,

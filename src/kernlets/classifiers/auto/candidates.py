@@ -18,7 +18,8 @@ import numpy as np
 
 from ...coders import OMP
 from ...config import options
-from ...contracts import Array, Kernel, SparseCodes
+from ...contracts import Array, SparseCodes
+from ...kernels import Kernel
 from ...numerics.arrays import to_numpy
 from ...numerics.random import generator
 from ..ksad import KSADClassifier

@@ -12,7 +12,8 @@ import numpy as np
 
 from ...coders import OMP
 from ...config import options
-from ...contracts import Array, Kernel
+from ...contracts import Array
+from ...kernels import Kernel
 from ...learners import KernelKSVD
 from ...numerics.arrays import to_numpy
 from ..residual import ResidualClassifier

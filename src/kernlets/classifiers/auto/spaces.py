@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from ...contracts import Array, Kernel
-from ...kernels import resolve
+from ...contracts import Array
+from ...kernels import Kernel, resolve
 from ...maps import NystroemMap, UnitNorm
 from ...numerics.scaling import quiet
 

@@ -5,30 +5,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from math import sqrt
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ..base.clipping import clipped
 from ..base.names import guess
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.block_loop import stacked_rows
 from ..data.lazy_rows import is_lazy_or_dask
 from ..data.load_dask import dask_rows
 from ..data.memory_limits import memory_limit
 from ..data.read_blocks import empty_rows
-from ..data.rows import (
-    PROBE_ROWS,
-    is_blocks,
-    row_batches,
-    take_rows,
-)
-from ..kernels.user_kernels import known_by_index
+from ..data.rows import PROBE_ROWS, is_blocks, row_batches, take_rows
+from ..kernels import Kernel
 from ..numerics.arrays import (
     as_float,
     check_points,
@@ -38,13 +33,9 @@ from ..numerics.arrays import (
     to_device,
     to_numpy,
 )
-from ..schema import Declared, Either, Floats, Indices, Nothing, Samples
-from .block_sample import BlockSample, Sample
-from .column_norms import column_norm
-from .kmeans import kmeans
 from .leverage import leverage
 from .rpcholesky import rpcholesky
-from .weighted import coreset, diagonal, uniform
+from .samplers import column_norm, coreset, diagonal, kmeans, uniform
 
 Sampler = Callable[[Kernel, Array, int, np.random.Generator], Array]
 
@@ -65,15 +56,6 @@ BY_BLOCKS = (uniform, diagonal, column_norm, coreset, leverage, kmeans)
 @dataclass(frozen=True)
 class Landmarks:
     """Landmarks and their origin."""
-
-    _declared: ClassVar[Declared] = {
-        "rows": Either(Floats("c", "p", csr=True), Samples("c")),
-        "points": Either(
-            Floats("c", "p", csr=True), Indices("c", below="p"), Samples("c")
-        ),
-        "indices": Either(Nothing(), Indices("c")),
-        "probe": Either(Nothing(), Floats("n", "p")),
-    }
 
     rows: Array  # (c, p) the samples
     points: Array  # the samples, as the second argument of the kernel
@@ -105,7 +87,13 @@ def choose(
         Count, fraction of the samples, or `default_count`.
     rng : Generator
     """
-    choice = _choose(landmarks, kernel, X, n_landmarks, rng)
+    if is_blocks(X):
+        choice = _from_stream(landmarks, kernel, X, n_landmarks, rng)
+    elif _is_sampler(landmarks):
+        m = count(n_landmarks, X.shape[0])
+        choice = _from_sampler(find_sampler(landmarks), kernel, X, m, rng)
+    else:
+        choice = _user_landmarks(landmarks, kernel, X, n_landmarks)
     if choice.rows.shape[0] == 0:
         raise ValueError(
             f"landmarks={landmarks!r} found no sample to choose, because the kernel "
@@ -114,43 +102,35 @@ def choose(
     return choice
 
 
-def _choose(
-    landmarks: Any,
-    kernel: Kernel,
-    X: Any,
-    n_landmarks: int | float | None,
-    rng: np.random.Generator,
-) -> Landmarks:
-    if is_blocks(X):
-        return _from_stream(landmarks, kernel, X, n_landmarks, rng)
-    if not _is_sampler(landmarks):
-        return _user_landmarks(landmarks, kernel, X, n_landmarks)
-    sampler = find_sampler(landmarks)
-    m = count(n_landmarks, X.shape[0])
-    _check_vectors(sampler, kernel, X)
-    if is_lazy_or_dask(X) and not _takes_blocks(sampler, kernel, X):
-        return _from_outside_memory(sampler, kernel, X, m, rng)
-    return _as_landmarks(kernel, X, sampler(kernel, X, m, rng))
-
-
-def _takes_blocks(sampler: Sampler, kernel: Kernel, X: Any) -> bool:
-    """Whether the sampler needs only a block of X in memory at a time."""
-    return getattr(sampler, "func", sampler) in BY_BLOCKS and not known_by_index(
-        kernel, X
-    )
-
-
-def _from_outside_memory(
+def _from_sampler(
     sampler: Sampler, kernel: Kernel, X: Any, m: int, rng: np.random.Generator
 ) -> Landmarks:
-    """Choose from rows on disk or in Dask by a sampler that needs rows in memory."""
-    if is_dask(X):
-        _refuse_matrix(kernel, X)
-        return _from_chunks(sampler, kernel, X, m, rng)
-    if X.size * as_float(X[:1]).dtype.itemsize > memory_limit(X) // 4:
-        return _from_stream(sampler, kernel, _pieces(X), m, rng)
-    X = _load(X)
+    """Choose by a sampler, which may need rows on disk or in Dask to be in memory."""
+    if sampler in NEED_VECTORS and (X.ndim == 1 or kernel.by_index):
+        owner = "samples of this kind are not"
+        if X.ndim > 1:
+            owner = "a precomputed kernel does not have"
+        raise ValueError(
+            f"landmarks={sampler.__name__!r} needs sample vectors, which {owner}: use "
+            "'uniform', 'column-norm' or 'rpcholesky'"
+        )
+    takes_blocks = getattr(sampler, "func", sampler) in BY_BLOCKS
+    if is_lazy_or_dask(X) and (kernel.by_index or not takes_blocks):
+        if is_dask(X):
+            _refuse_matrix(kernel)
+            return _from_chunks(sampler, kernel, X, m, rng)
+        n_bytes, memory = X.size * as_float(X[:1]).dtype.itemsize, memory_limit(X)
+        if n_bytes > memory // 4:
+            n_rows = max(1, memory * X.shape[0] // (8 * n_bytes))
+            pieces = map(_load, row_batches(X, n_rows))
+            return _from_stream(sampler, kernel, pieces, m, rng)
+        X = _load(X)
     return _as_landmarks(kernel, X, sampler(kernel, X, m, rng))
+
+
+def _load(X: Any) -> np.ndarray:
+    """Read rows on disk into memory, as finite floating-point numbers."""
+    return stacked_rows(as_float, X, row_bytes=8 * X.shape[1])
 
 
 def _from_chunks(
@@ -230,19 +210,6 @@ def _at_most(n_landmarks: int | float | None, n: int) -> int:
     return max(1, round(float(n_landmarks) * n))
 
 
-def _check_vectors(sampler: Sampler, kernel: Kernel, X: Array) -> None:
-    if sampler in NEED_VECTORS and (X.ndim == 1 or known_by_index(kernel, X)):
-        owner = (
-            "samples of this kind are not"
-            if X.ndim == 1
-            else ("a precomputed kernel does not have")
-        )
-        raise ValueError(
-            f"landmarks={sampler.__name__!r} needs sample vectors, which {owner}: use "
-            "'uniform', 'column-norm' or 'rpcholesky'"
-        )
-
-
 def _as_landmarks(kernel: Kernel, X: Array, choice: Array) -> Landmarks:
     """Landmarks from the indices or points that a sampler returned."""
     if not hasattr(choice, "ndim"):
@@ -252,7 +219,7 @@ def _as_landmarks(kernel: Kernel, X: Array, choice: Array) -> Landmarks:
         )
     if choice.ndim == 1:
         return _from_indices(kernel, X, np.sort(to_numpy(choice)))
-    if known_by_index(kernel, X):
+    if kernel.by_index:
         raise ValueError(
             "landmarks are points, but a precomputed kernel knows samples by their "
             "index only: give indices of rows of X"
@@ -264,7 +231,7 @@ def _as_landmarks(kernel: Kernel, X: Array, choice: Array) -> Landmarks:
 
 def _from_indices(kernel: Kernel, X: Array, indices: np.ndarray) -> Landmarks:
     rows = points = take_rows(X, indices)
-    if known_by_index(kernel, X):
+    if kernel.by_index:
         points = kernel.take(X, index_like(indices, X))
     return Landmarks(rows, points, indices)
 
@@ -315,36 +282,26 @@ def _from_stream(
     rng: np.random.Generator,
 ) -> Landmarks:
     """Choose landmarks from blocks of rows that are read once."""
-    blocks = _with_vectors(kernel, blocks)
+    _refuse_matrix(kernel)
     probe = BlockSample(_taker(uniform, kernel, rng), lambda n: min(n, PROBE_ROWS), rng)
-    if not _is_sampler(landmarks):
-        return _user_points_and_probe(landmarks, n_landmarks, blocks, probe)
-    taker = _taker(find_sampler(landmarks), kernel, rng)
-    pool = BlockSample(taker, partial(_at_most, n_landmarks), rng)
-    for block in blocks:
-        pool.add(block)
-        probe.add(block)
-    count(n_landmarks, pool.n_seen)
-    return Landmarks(pool.rows, pool.rows, pool.indices, probe.rows)
-
-
-def _user_points_and_probe(
-    landmarks: Any,
-    n_landmarks: int | float | None,
-    blocks: Iterable[Array],
-    probe: BlockSample,
-) -> Landmarks:
-    """Read points that the user gave, and draw a probe from the blocks."""
-    values = _checked_values(landmarks, n_landmarks)
-    if values.ndim == 1:
+    pool = None
+    if _is_sampler(landmarks):
+        taker = _taker(find_sampler(landmarks), kernel, rng)
+        pool = BlockSample(taker, partial(_at_most, n_landmarks), rng)
+    elif (values := _checked_values(landmarks, n_landmarks)).ndim == 1:
         raise ValueError(
             "landmarks are indices of rows, but X is an iterable of blocks: pass the "
             "rows themselves as landmarks, or X as one array or memory map"
         )
     for block in blocks:
+        if pool is not None:
+            pool.add(block)
         probe.add(block)
-    points = check_points(values, probe.rows, "landmarks")
-    return Landmarks(points, points, None, probe.rows)
+    if pool is None:
+        points = check_points(values, probe.rows, "landmarks")
+        return Landmarks(points, points, None, probe.rows)
+    count(n_landmarks, pool.n_seen)
+    return Landmarks(pool.rows, pool.rows, pool.indices, probe.rows)
 
 
 def _taker(sampler: Sampler, kernel: Kernel, rng: np.random.Generator) -> Sample:
@@ -357,26 +314,57 @@ def _taker(sampler: Sampler, kernel: Kernel, rng: np.random.Generator) -> Sample
     return take
 
 
-def _with_vectors(kernel: Kernel, blocks: Iterable[Array]) -> Iterator[Array]:
-    for block in blocks:
-        _refuse_matrix(kernel, block)
-        yield block
-
-
-def _refuse_matrix(kernel: Kernel, X: Any) -> None:
-    if known_by_index(kernel, X):
+def _refuse_matrix(kernel: Kernel) -> None:
+    if kernel.by_index:
         raise ValueError(
             "a precomputed kernel needs the whole matrix: pass X as one array or "
             "memory map, not as blocks or chunks"
         )
 
 
-def _pieces(X: Any) -> Iterator[np.ndarray]:
-    """Rows on disk in pieces of an eighth of the memory budget."""
-    row_bytes = X.shape[1] * as_float(X[:1]).dtype.itemsize
-    return map(_load, row_batches(X, max(1, memory_limit(X) // (8 * row_bytes))))
+Sample = Callable[[Array, int], tuple[Array, np.ndarray | None]]
 
 
-def _load(X: Any) -> np.ndarray:
-    """Read rows on disk into memory, as finite floating-point numbers."""
-    return stacked_rows(as_float, X, row_bytes=8 * X.shape[1])
+class BlockSample:
+    """A sample of `target(n)` of the first n rows, with a fair share of each block.
+
+    When a block of b rows brings the number of rows to n, about b/n of the sample come
+    from this block, and they replace random other rows of the sample.
+    """
+
+    def __init__(
+        self,
+        sample: Sample,  # (block, m) -> m rows, their indices in the block or None
+        target: Callable[[int], int],
+        rng: np.random.Generator,
+    ) -> None:
+        self._sample, self._target, self._rng = sample, target, rng
+        self.rows: Array | None = None  # (m, p)
+        self.indices: np.ndarray | None = np.empty(0, dtype=np.intp)
+        self.n_seen = 0
+
+    def __len__(self) -> int:
+        return 0 if self.rows is None else self.rows.shape[0]
+
+    def add(self, block: Array) -> None:
+        """Take landmarks from one more block."""
+        n_block = block.shape[0]
+        n = self.n_seen + n_block
+        size = self._target(n)
+        # random rounding, so that blocks of a single row get their share, too
+        n_take = int(size * n_block / n + self._rng.random())
+        n_keep = min(max(size - n_take, 0), len(self))
+        n_take = min(size - n_keep, n_block)
+        retained = np.sort(self._rng.choice(len(self), n_keep, replace=False))
+        rows, indices = block[:0], np.empty(0, dtype=np.intp)
+        if n_take:
+            rows, indices = self._sample(block, n_take)
+        if self.rows is not None:
+            old_rows = self.rows[index_like(retained, self.rows)]
+            rows = namespace(rows).concat([old_rows, rows])
+        if indices is None or self.indices is None:
+            self.indices = None  # points of a sampler such as k-means are no rows of X
+        else:
+            new_indices = indices + self.n_seen
+            self.indices = np.concatenate([self.indices[retained], new_indices])
+        self.rows, self.n_seen = rows, n

@@ -10,13 +10,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..contracts import Array, Kernel
-from ..data.rows import is_blocks, n_rows_in_memory, sum_rows
-from ..kernels.user_kernels import known_by_index
-from ..landmarks.block_sample import BlockSample
-from ..landmarks.select import choose
-from ..numerics.arrays import double, eps, index_like, namespace
-from ..numerics.scaling import least_energy, lengths
+from ..contracts import Array
+from ..data.rows import is_blocks, map_rows, n_rows_in_memory, sum_rows
+from ..kernels import Kernel
+from ..landmarks.choose import BlockSample, choose
+from ..numerics.arrays import (
+    as_like,
+    double,
+    eps,
+    index_like,
+    inner,
+    namespace,
+    to_numpy,
+)
+from ..numerics.scaling import least_energy, lengths, quiet
 from ..numerics.threads import serial_blas
 
 CUT = 1e-9  # singular values of B below this share of the largest are dropped
@@ -61,7 +68,7 @@ def draw_sample(
     n_samples = min(n_samples, max_rows)
     row_numbers = np.sort(rng.choice(n, min(n_samples, n), replace=False))
     landmarks = choose(row_numbers, kernel, X, None, rng)
-    if known_by_index(kernel, X):
+    if kernel.by_index:
         energies = kernel.diag(X)[index_like(row_numbers, X)]
     else:
         energies = kernel.diag(landmarks.rows)
@@ -105,3 +112,58 @@ def projected_gram(kernel: Kernel, sample: Sample, U: Array) -> Array:  # (r, r)
 
     half_product = sum_rows(block_product, np.arange(S), 2 * S * U.dtype.itemsize)
     return half_product + half_product.T
+
+
+def refined_filters(
+    kernel: Kernel, sample: Array, filters: Array, max_iter: int
+) -> Array:  # (S, p), (n, p) -> (n, p)
+    """The filters after at most `max_iter` steps of L-BFGS on the sample error.
+
+    It always computes in float64, because the error is a small difference of large
+    numbers.
+    """
+    from scipy.optimize import minimize
+
+    sample64, filters64 = double(sample), double(filters)
+    gram_norm2 = _squared_norm(kernel, sample64)
+    scale = gram_norm2 - captured_norm2(kernel, sample64, filters64)[0] or 1.0
+
+    def error(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = captured_norm2(
+            kernel, sample64, as_like(flat.reshape(shape), filters64)
+        )
+        return (gram_norm2 - value) / scale, -to_numpy(gradient).ravel() / scale
+
+    shape = tuple(filters64.shape)
+    options = {"maxiter": max_iter, "ftol": 0.0, "gtol": 0.0}
+    flat_filters = to_numpy(filters64).ravel()
+    result = minimize(error, flat_filters, jac=True, method="L-BFGS-B", options=options)
+    return as_like(result.x.reshape(shape), filters)
+
+
+def captured_norm2(
+    kernel: Kernel, sample: Array, filters: Array
+) -> tuple[float, Array]:  # (S, p), (n, p)
+    """‖UᵀGU‖²_F and its gradient in the filters.
+
+    The gradient in B is 4 (I − UUᵀ) G U (UᵀGU) Rᵀ with U = B R; the kernel's own
+    gradient takes it to the filters.
+    """
+    U, R = orthonormal(kernel(sample, filters))
+    row_bytes = 2 * sample.shape[0] * sample.dtype.itemsize
+    GU = map_rows(lambda rows: kernel(rows, sample) @ U, sample, row_bytes)
+    with quiet():  # the kernel refuses a slope that is not finite
+        UtGU = U.T @ GU
+        GU_UtGU = GU @ UtGU
+        gradient_in_B = 4.0 * (GU_UtGU - U @ (U.T @ GU_UtGU)) @ R.T  # (S, n)
+    return inner(UtGU, UtGU), kernel.pull(filters, sample, gradient_in_B.T)
+
+
+def _squared_norm(kernel: Kernel, sample: Array) -> float:
+    """‖G‖²_F, a block of rows at a time."""
+
+    def squares(rows: Array) -> float:
+        K = kernel(rows, sample)
+        return inner(K, K)
+
+    return sum_rows(squares, sample, 2 * sample.shape[0] * sample.dtype.itemsize)

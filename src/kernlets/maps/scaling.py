@@ -1,4 +1,4 @@
-"""`Standardize`: columns of mean zero and variance one, wherever the rows are."""
+"""`Standardize` scales columns, `UnitNorm` rows, for every kind of row source."""
 
 from __future__ import annotations
 
@@ -18,7 +18,21 @@ from .base import FeatureMap
 FIRST = 64  # rows that are searched for the first observed entry of each column
 
 
-class Standardize(FeatureMap):
+class _Scaling(FeatureMap):
+    """A map to scaled rows, in which missing entries stay missing."""
+
+    _keeps_missing = True
+
+    @property
+    def _row_bytes(self) -> int:
+        return 16 * self.n_features_in_
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_features_in_
+
+
+class Standardize(_Scaling):
     """(x − mean) / std for each column; constant columns become zero.
 
     Mean and deviation are those of the observed entries; missing entries (NaN) stay
@@ -68,22 +82,6 @@ class Standardize(FeatureMap):
     def _features(self, X: Array) -> Array:  # (n, p)
         return (X - self.mean_) / self.scale_
 
-    @property
-    def _keeps_missing(self) -> bool:
-        return True
-
-    @property
-    def _row_bytes(self) -> int:
-        return 16 * self.n_features_in_
-
-    @property
-    def _model_array(self) -> Array:
-        return self.mean_
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_features_in_
-
 
 def _moments(origin: Array, block: Array) -> Array:  # (p,), (n, p) -> (3, p)
     """Count, sum and sum of squares of x − origin, in float64."""
@@ -94,9 +92,56 @@ def _moments(origin: Array, block: Array) -> Array:  # (p,), (n, p) -> (3, p)
         differences, observed = split_mask(differences)
         counts = xp.sum(xp.astype(observed, differences.dtype), axis=0)
     return xp.stack(
-        [
-            counts,
-            xp.sum(differences, axis=0),
-            xp.sum(differences * differences, axis=0),
-        ]
+        [counts, xp.sum(differences, axis=0), xp.sum(differences * differences, axis=0)]
     )
+
+
+class UnitNorm(_Scaling):
+    """x / ‖x‖₂ for each row; zero rows stay zero.
+
+    Missing entries (NaN) stay missing, and ‖x‖² is estimated from the observed
+    features o as (p/|o|)‖x_o‖², so that observed entries have the scale of a complete
+    row.
+
+    It does what scikit-learn's `Normalizer` does in memory, for every source of rows
+    that the maps accept: memory maps, Dask arrays and dataframes, iterables of blocks.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features seen by `fit`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import UnitNorm
+    >>> UnitNorm().fit_transform(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
+
+    def fit(self, X: Any, y: Any = None) -> UnitNorm:
+        """Store the number of features."""
+        self._head_and_rows(X)
+        return self
+
+    def _features(self, X: Array) -> Array:  # (n, p)
+        """Divide by the largest entry first, so that no square under- or overflows."""
+        xp = namespace(X)
+        if has_missing(X):
+            return self._observed_features(X)
+        X = X / _nonzero(xp.max(xp.abs(X), axis=1, keepdims=True))
+        return X / _nonzero(xp.linalg.vector_norm(X, axis=1, keepdims=True))
+
+    def _observed_features(self, X: Array) -> Array:  # (n, p)
+        xp, (rows, observed) = namespace(X), split_mask(X)
+        largest = _nonzero(xp.max(xp.abs(rows), axis=1, keepdims=True))
+        norms = xp.linalg.vector_norm(rows / largest, axis=1, keepdims=True)
+        observed_share = xp.mean(xp.astype(observed, rows.dtype), axis=1, keepdims=True)
+        return X / largest / _nonzero(norms / xp.sqrt(_nonzero(observed_share)))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+
+def _nonzero(scale: Array) -> Array:
+    return namespace(scale).where(scale == 0, 1.0, scale)

@@ -1,29 +1,120 @@
-"""Kernels built from kernels: sums, products, constants and normalisation.
+"""The contract of a kernel, and kernels built from kernels.
 
-Samples may be of any kind that the inner kernels accept.
+A kernel says what κ(x, y) is on blocks of samples. Sums, products, constants and
+normalised kernels take samples of any kind that the inner kernels accept.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 
 from ..base.constraints import NOT_NEGATIVE
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.rows import map_rows
 from ..data.weights import Weights
-from ..numerics.arrays import as_float, as_like, broadcast, namespace
+from ..numerics.arrays import (
+    as_float,
+    as_like,
+    broadcast,
+    holds_floats,
+    namespace,
+    or_wider,
+)
 from ..numerics.overwrite import plus, times
-from .family import ElementwiseKernel, finite, no_overflow
-from .user_kernels import floats_like, length
+from ..numerics.scaling import all_finite
+from ..sklearn_base import BaseEstimator
 
 
-def is_definite(kernel: Kernel) -> bool:
-    """Whether a kernel is said to be positive semi-definite, as most are."""
-    return bool(getattr(kernel, "psd", True))
+class Kernel(BaseEstimator, ABC):
+    """A positive semi-definite function κ(x, y) = ⟨φ(x), φ(y)⟩ on rows.
+
+    Parameters are constructor arguments, so that grid search reaches them by name
+    (``nystroemmap__kernel__sigma``).
+    """
+
+    differentiable: ClassVar[bool] = False
+    """Whether `pull` is defined."""
+    restrictable: ClassVar[bool] = False
+    """Whether `restricted` is defined."""
+    psd: ClassVar[bool] = True
+    """Whether κ is positive semi-definite, as most kernels are."""
+    accept_sparse: ClassVar[bool] = False
+    """Whether X and Y may be SciPy sparse matrices."""
+    non_negative: ClassVar[bool] = False
+    """Whether κ is defined only on rows without negative entries."""
+    by_index: ClassVar[bool] = False
+    """Whether samples are only indices into a precomputed matrix, without vectors."""
+    returns_new_array: ClassVar[bool] = False
+    """Whether a caller may overwrite what `__call__` returns."""
+    takes: ClassVar[str] = "rows"
+    """The kind of samples: "rows" of numbers, "series", "strings", ..., or "any"."""
+
+    @abstractmethod
+    def __call__(
+        self,
+        X: Array,  # (n, p)
+        Y: Array | None = None,  # (m, p), X itself if None
+    ) -> Array:  # (n, m)
+        """The matrix of κ(xᵢ, yⱼ)."""
+
+    @abstractmethod
+    def diag(self, X: Array) -> Array:  # (n,)
+        """The energies κ(xᵢ, xᵢ), the diagonal of the matrix."""
+
+    def pull(
+        self, X: Array, Y: Array, W: Array
+    ) -> Array:  # (n, p), (m, p), (n, m) -> (n, p)
+        """Weighted gradients Σⱼ Wᵢⱼ ∂κ(xᵢ, yⱼ)/∂xᵢ."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no gradient; use a differentiable kernel "
+            "such as RBF or Polynomial"
+        )
+
+    def restricted(self, share: float) -> Kernel:
+        """The kernel of rows of which this share of the features was observed.
+
+        It takes only these features of x and y, and estimates κ(x, y) from them.
+        """
+        raise TypeError(
+            f"{type(self).__name__} is not defined on a part of a sample, so values "
+            "cannot be missing: fill them in, e.g. with kernlets.DictionaryImputer, or "
+            "use a kernel such as RBF or Polynomial"
+        )
+
+    def stretch(self, share: float) -> Kernel:
+        """The kernel of this share of the features, with the scale of all features."""
+        return self.restricted(share)
+
+    def restricted_share(self, share: float) -> float:
+        """The expected value of the `restricted` κ(x, y), as a share of κ(x, y)."""
+        return 1.0
+
+    def bound(self, X: Array, weights: np.ndarray | None = None) -> Kernel:
+        """A copy with parameters of None set from the data, or the kernel itself.
+
+        With weights (n,) a sample counts as often as its weight says.
+        """
+        return self
+
+    def take(self, X: Array, indices: Array) -> Array:
+        """The samples `indices` of X, in the form that `__call__` takes as Y."""
+        return X[indices]
+
+    def __add__(self, other: Kernel | float) -> Kernel:
+        return Sum(self, as_kernel(other))
+
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        return Product(self, as_kernel(other))
+
+    __radd__ = __add__
+    __rmul__ = __mul__
 
 
 def as_kernel(value: Kernel | float) -> Kernel:
@@ -38,10 +129,8 @@ def as_kernel(value: Kernel | float) -> Kernel:
 class _Pair(Kernel):
     """A combination of two kernels on the same samples."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "first": [Kernel],
-        "second": [Kernel],
-    }
+    returns_new_array: ClassVar[bool] = True
+    _parameter_constraints = {"first": [Kernel], "second": [Kernel]}
 
     def __init__(self, first: Kernel, second: Kernel) -> None:
         self.first = first
@@ -56,9 +145,13 @@ class _Pair(Kernel):
         return self.first.restrictable and self.second.restrictable
 
     @property
-    def psd(self) -> bool:
+    def psd(self) -> bool:  # type: ignore[override]
         """Whether both kernels are positive semi-definite."""
-        return is_definite(self.first) and is_definite(self.second)
+        return self.first.psd and self.second.psd
+
+    @property
+    def by_index(self) -> bool:  # type: ignore[override]
+        return self.first.by_index or self.second.by_index
 
     @property
     def takes(self) -> str:  # type: ignore[override]
@@ -73,8 +166,7 @@ class _Pair(Kernel):
 
     def restricted(self, share: float) -> Kernel:
         """Scale both kernels alike; scaling only one of them would change the sum."""
-        kernels = (_stretch(kernel, share) for kernel in (self.first, self.second))
-        return type(self)(*kernels)
+        return type(self)(self.first.stretch(share), self.second.stretch(share))
 
     @abstractmethod
     def combine(self, a: Array, b: Array) -> Array:
@@ -136,9 +228,7 @@ class Constant(Kernel):
     restrictable: ClassVar[bool] = True
     takes: ClassVar[str] = "any"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "value": [NOT_NEGATIVE],
-    }
+    _parameter_constraints = {"value": [NOT_NEGATIVE]}
 
     def __init__(self, value: float = 1.0) -> None:
         self.value = value
@@ -164,7 +254,25 @@ class Constant(Kernel):
         return broadcast(floats_like(self.value, X), shape)
 
 
-class Normalized(Kernel):
+class Wrapped(Kernel):
+    """A kernel made of another one, on the same samples."""
+
+    kernel: Kernel
+
+    @property
+    def by_index(self) -> bool:  # type: ignore[override]
+        return self.kernel.by_index
+
+    @property
+    def takes(self) -> str:  # type: ignore[override]
+        """The samples of the inner kernel."""
+        return self.kernel.takes
+
+    def take(self, X: Array, indices: Array) -> Array:
+        return self.kernel.take(X, indices)
+
+
+class Normalized(Wrapped):
     """κ(x, y)/√(κ(x, x) κ(y, y)), which gives every φ(x) unit norm.
 
     The value is 0 where κ(x, x) or κ(y, y) is 0.
@@ -182,9 +290,8 @@ class Normalized(Kernel):
     [[1.0, 0.5], [0.5, 1.0]]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [Kernel],
-    }
+    returns_new_array: ClassVar[bool] = True
+    _parameter_constraints = {"kernel": [Kernel]}
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -198,14 +305,9 @@ class Normalized(Kernel):
         return self.kernel.restrictable
 
     @property
-    def psd(self) -> bool:
+    def psd(self) -> bool:  # type: ignore[override]
         """Whether the inner kernel is positive semi-definite."""
-        return is_definite(self.kernel)
-
-    @property
-    def takes(self) -> str:  # type: ignore[override]
-        """The samples of the inner kernel."""
-        return self.kernel.takes
+        return self.kernel.psd
 
     def restricted(self, share: float) -> Kernel:
         return Normalized(self.kernel.restricted(share))
@@ -232,9 +334,6 @@ class Normalized(Kernel):
         kernel = self.kernel.bound(X, weights)
         return self if kernel is self.kernel else type(self)(kernel)
 
-    def take(self, X: Array, indices: Array) -> Array:
-        return self.kernel.take(X, indices)
-
     def _inverse_norms(self, X: Array) -> Array:  # (n,)
         energies = self.kernel.diag(X)
         xp = namespace(energies)
@@ -255,29 +354,63 @@ class Normalized(Kernel):
         return map_rows(block, X, row_bytes=8 * X.shape[1])
 
 
-def _stretch(kernel: Kernel, share: float) -> Kernel:
-    """Return a kernel of the observed features with the scale of all features."""
-    if isinstance(kernel, ElementwiseKernel):
-        return kernel.stretch(share)
-    return kernel.restricted(share)
-
-
 def _writable_matrix(kernel: Kernel, X: Array, Y: Array | None) -> Array:  # (n, m)
-    """Kernel values in an array that the caller may overwrite.
-
-    The arrays of kernels outside this package are copied, because such a kernel may
-    still use the array that it returned.
-    """
+    """Kernel values in an array that may be overwritten: a copy where needed."""
     K = kernel(X, Y)
-    return K if isinstance(kernel, (ElementwiseKernel, _Pair, Normalized)) else K * 1.0
+    return K if kernel.returns_new_array else K * 1.0
 
 
-def _add(kernel: Kernel, other: Kernel | float) -> Sum:
-    return Sum(kernel, as_kernel(other))
+def reset(kernel: Kernel, **params: Any) -> Kernel:
+    """A copy of the kernel with some parameters changed."""
+    return clone(kernel).set_params(**params)
 
 
-def _multiply(kernel: Kernel, other: Kernel | float) -> Product:
-    return Product(kernel, as_kernel(other))
+def positive(kernel: Kernel, name: str, value: Any = None) -> float:
+    """Return a kernel parameter as a float; raise if it is not finite and positive."""
+    parameter = getattr(kernel, name)
+    value = parameter if value is None else value
+    if not isinstance(value, Real) or not 0 < float(value) < np.inf:
+        raise ValueError(
+            f"{type(kernel).__name__}: {name}={parameter!r} must be a positive number"
+        )
+    return float(value)
 
 
-Kernel.combinations.update({"+": _add, "*": _multiply})
+@contextmanager
+def no_overflow(kernel: Kernel, dtype: Any) -> Iterator[None]:
+    """Turn NumPy's overflow flag into an error; reading the flag costs nothing.
+
+    Threads of BLAS have flags of their own, and torch has none: see `finite`.
+    """
+    try:
+        with np.errstate(over="raise", invalid="ignore"):
+            yield
+    except FloatingPointError:
+        raise overflow_error(kernel, dtype) from None
+
+
+def finite(kernel: Kernel, values: Array) -> Array:
+    """The values of a kernel, or an error if one is NaN or infinite."""
+    if not all_finite(values):
+        raise overflow_error(kernel, values.dtype)
+    return values
+
+
+def overflow_error(kernel: Kernel, dtype: Any) -> ValueError:
+    tamed = getattr(kernel, "tamed_by", "")
+    return ValueError(
+        f"{kernel!r} overflows on these data: scale them, e.g. to rows of unit norm "
+        f"or with StandardScaler{tamed}{or_wider(dtype)}"
+    )
+
+
+def length(X: Any) -> int:
+    """Number of samples in X."""
+    return X.shape[0] if hasattr(X, "shape") else len(X)
+
+
+def floats_like(values: Any, X: Any) -> Array:
+    """Values as floats like those of X, or as a NumPy array if X holds no floats."""
+    if holds_floats(X):
+        return as_like(values, as_float(X[:0]))
+    return as_float(np.asarray(values))

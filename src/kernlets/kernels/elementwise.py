@@ -8,21 +8,18 @@ blocks, diagonal, gradient, default bandwidth and overflow check follow from the
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
 
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.rows import as_source, sum_rows, take_rows
 from ..data.sparse_rows import float_rows, refuse_sparse, stored_entries, variance
 from ..data.weights import Weights
 from ..numerics.arrays import as_float, namespace, or_wider
 from ..numerics.overwrite import exp, times
-from ..numerics.scaling import all_finite, least_energy
+from ..numerics.scaling import least_energy
+from .base import Kernel, finite, no_overflow, overflow_error, reset
 
 HEADROOM = 2.0**20  # sums over κ may be larger than κ by this factor
 
@@ -34,15 +31,14 @@ class ElementwiseKernel(Kernel):
     """
 
     differentiable: ClassVar[bool] = True
-    accept_sparse: ClassVar[bool] = False
-    """Whether X and Y may be SciPy sparse matrices."""
-    psd: ClassVar[bool] = True
-    """Whether κ is positive semi-definite."""
-    non_negative: ClassVar[bool] = False
-    """Whether κ is defined only on rows without negative entries."""
     bounded: ClassVar[bool] = False
     """Whether κ is finite wherever s is a number, so that blocks are not checked."""
     restrictable: ClassVar[bool] = True
+    returns_new_array: ClassVar[bool] = True
+    homogeneous: ClassVar[bool] = False
+    """Whether κ is a power of s, up to a factor: a scale of s is one of κ."""
+    rate_parameter: ClassVar[str] = ""
+    """The parameter that `bound` sets to `default_rate` if it is None."""
     tamed_by: ClassVar[str] = ""
     """A remedy against overflow besides scaling the data, for the error message."""
 
@@ -66,11 +62,6 @@ class ElementwiseKernel(Kernel):
     def weighted_gradient(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
         """Σⱼ Vᵢⱼ ∂s(xᵢ, yⱼ)/∂xᵢ."""
 
-    @property
-    def homogeneous(self) -> bool:
-        """Whether κ is a power of s, up to a factor: a scale of s is one of κ."""
-        return False
-
     def restricted(self, share: float) -> Kernel:
         """κ(x, y) ≈ profile(s(x_o, y_o)/share) from the observed features o.
 
@@ -86,12 +77,13 @@ class ElementwiseKernel(Kernel):
 
     @property
     def unset(self) -> bool:
-        """Whether a parameter is still None and will be set from the data."""
-        return False
+        """Whether the rate is still None and will be set from the data."""
+        has_rate = bool(self.rate_parameter)
+        return has_rate and getattr(self, self.rate_parameter) is None
 
     def with_rate(self, rate: float) -> Kernel:
         """A copy whose unset parameter is chosen so that κ varies with rate · s."""
-        raise NotImplementedError(f"{type(self).__name__} has no unset parameter")
+        return reset(self, **{self.rate_parameter: rate})
 
     def default_rate(self, X: Array, weights: Weights = None) -> float:
         """The rate that `bound` sets: 1/(p·var), scikit-learn's ``gamma="scale"``."""
@@ -132,7 +124,7 @@ class ElementwiseKernel(Kernel):
             counts = sum_rows(kernel._row_counts, X, row_bytes=8 * X.shape[1])
         n_large, n_usable, n_nonzero = counts.tolist()
         if n_large:
-            raise _overflow(self, X.dtype)
+            raise overflow_error(self, X.dtype)
         if n_nonzero and not n_usable:
             raise ValueError(
                 f"{self!r} vanishes on these data, which are tiny: scale them, e.g. to "
@@ -211,9 +203,7 @@ class Exponential(ElementwiseKernel):
 class Identity(ElementwiseKernel):
     """κ = s."""
 
-    @property
-    def homogeneous(self) -> bool:
-        return True
+    homogeneous = True
 
     def restricted_share(self, share: float) -> float:
         return share
@@ -261,47 +251,3 @@ class Stretched(ElementwiseKernel):
 def decay(s: Array, rate: float = 1.0) -> Array:
     """exp(-rate · s), in place on NumPy arrays."""
     return exp(times(s, -rate))
-
-
-def reset(kernel: Kernel, **params: Any) -> Kernel:
-    """A copy of the kernel with some parameters changed."""
-    return clone(kernel).set_params(**params)
-
-
-def positive(kernel: Kernel, name: str, value: Any = None) -> float:
-    """Return a kernel parameter as a float; raise if it is not finite and positive."""
-    parameter = getattr(kernel, name)
-    value = parameter if value is None else value
-    if not isinstance(value, Real) or not 0 < float(value) < np.inf:
-        raise ValueError(
-            f"{type(kernel).__name__}: {name}={parameter!r} must be a positive number"
-        )
-    return float(value)
-
-
-@contextmanager
-def no_overflow(kernel: Kernel, dtype: Any) -> Iterator[None]:
-    """Turn NumPy's overflow flag into an error; reading the flag costs nothing.
-
-    Threads of BLAS have flags of their own, and torch has none: see `finite`.
-    """
-    try:
-        with np.errstate(over="raise", invalid="ignore"):
-            yield
-    except FloatingPointError:
-        raise _overflow(kernel, dtype) from None
-
-
-def finite(kernel: Kernel, values: Array) -> Array:
-    """The values of a kernel, or an error if one is NaN or infinite."""
-    if not all_finite(values):
-        raise _overflow(kernel, values.dtype)
-    return values
-
-
-def _overflow(kernel: Kernel, dtype: Any) -> ValueError:
-    tamed = getattr(kernel, "tamed_by", "")
-    return ValueError(
-        f"{kernel!r} overflows on these data: scale them, e.g. to rows of unit norm "
-        f"or with StandardScaler{tamed}{or_wider(dtype)}"
-    )

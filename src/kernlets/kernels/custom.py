@@ -10,16 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..contracts import Array, Kernel
+from ..contracts import Array
 from ..data.rows import row_diagonal
-from ..numerics.arrays import (
-    as_float,
-    as_like,
-    holds_floats,
-    index_like,
-    is_array,
-)
+from ..numerics.arrays import as_float, is_array
 from ..numerics.scaling import all_finite
+from .base import Kernel, floats_like, length
 
 
 class Callable(Kernel):
@@ -50,7 +45,7 @@ class Callable(Kernel):
     """
 
     takes: ClassVar[str] = "any"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints = {
         "function": [callable],
         "pairwise": ["boolean"],
         "diagonal": [callable, None],
@@ -79,7 +74,10 @@ class Callable(Kernel):
         if not self.pairwise:
             K = self.function(X, X if Y is None else Y)
         elif Y is None:
-            K = self._symmetric(X)
+            K = np.empty(shape)
+            for i, x in enumerate(X):
+                for j in range(i + 1):
+                    K[i, j] = K[j, i] = float(self.function(x, X[j]))
         else:
             K = [[float(self.function(x, y)) for y in Y] for x in X]
         return self._check_values(K, X, shape)
@@ -100,13 +98,6 @@ class Callable(Kernel):
 
     def take(self, X: Array, indices: Array) -> Array:
         return X[indices] if hasattr(X, "shape") else [X[i] for i in indices]
-
-    def _symmetric(self, X: Array) -> np.ndarray:  # (n, n)
-        K = np.empty((length(X), length(X)))
-        for i, x in enumerate(X):
-            for j in range(i + 1):
-                K[i, j] = K[j, i] = float(self.function(x, X[j]))
-        return K
 
     def _check_values(self, values: Any, X: Array, shape: tuple[int, ...]) -> Array:
         values = floats_like(values, X)
@@ -137,6 +128,8 @@ class Precomputed(Kernel):
     >>> Precomputed()(K, np.array([1])).tolist()
     [[1.0], [3.0]]
     """
+
+    by_index: ClassVar[bool] = True
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
         X = as_float(X if is_array(X) else np.asarray(X))
@@ -179,20 +172,3 @@ def not_square(X: Any) -> str:
         f"X of shape {tuple(X.shape)} is not the square matrix K(X, X) of the training "
         "samples, which kernel='precomputed' needs"
     )
-
-
-def length(X: Any) -> int:
-    """Number of samples in X."""
-    return X.shape[0] if hasattr(X, "shape") else len(X)
-
-
-def floats_like(values: Any, X: Any) -> Array:
-    """Values as floats like those of X, or as a NumPy array if X holds no floats."""
-    if holds_floats(X):
-        return as_like(values, as_float(X[:0]))
-    return as_float(np.asarray(values))
-
-
-def known_by_index(kernel: Kernel, X: Array) -> bool:
-    """Whether samples are only indices into a precomputed matrix, without vectors."""
-    return X.ndim > 1 and kernel.take(X, index_like([0], X)).ndim == 1

@@ -1,4 +1,4 @@
-"""Kernels of a distance: RBF, Matérn, rational quadratic and Laplacian (L1).
+"""Distances of rows, and kernels of them: RBF, Matérn, rational quadratic, Laplacian.
 
 A radial kernel is defined by two functions of the squared distance s = ‖x - y‖². If
 its bandwidth is None, `bound` sets it from the data to gamma = 1/(p·var(X)). A kernel
@@ -7,6 +7,7 @@ that is called without being bound uses 1/p, like scikit-learn's pairwise kernel
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import sqrt
 from numbers import Real
 from typing import Any, ClassVar
@@ -14,13 +15,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..base.constraints import POSITIVE, Options
-from ..contracts import Array, Kernel
+from ..contracts import Array
+from ..data.rows import map_rows
 from ..data.sparse_rows import centre_rows, variance
 from ..data.weights import Weights
-from ..numerics.arrays import namespace, row_norms, zeros
-from ..numerics.overwrite import power, root
-from .family import ElementwiseKernel, Exponential, decay, positive, reset
-from .pairs import feature_pull, l1_distances, squared_distances
+from ..loops import ops
+from ..numerics.arrays import namespace, or_wider, row_norms, zeros
+from ..numerics.overwrite import not_negative, power, root, zero_diagonal
+from .base import Kernel, positive, reset
+from .dot import products
+from .elementwise import ElementwiseKernel, Exponential, decay
 
 
 class Radial(ElementwiseKernel):
@@ -65,10 +69,8 @@ class RBF(Exponential, Radial):
     [[1.0, 0.3679]]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "sigma": [POSITIVE, None],
-        "gamma": [POSITIVE, None],
-    }
+    rate_parameter = "gamma"
+    _parameter_constraints = {"sigma": [POSITIVE, None], "gamma": [POSITIVE, None]}
 
     def __init__(self, sigma: float | None = None, gamma: float | None = None) -> None:
         self.sigma = sigma
@@ -86,9 +88,6 @@ class RBF(Exponential, Radial):
     def unset(self) -> bool:
         return self.sigma is None and self.gamma is None
 
-    def with_rate(self, rate: float) -> Kernel:
-        return reset(self, gamma=rate)
-
     @property
     def rate(self) -> float:
         self._check_spelling()
@@ -102,10 +101,7 @@ class _LengthScale(Radial):
     """A radial kernel with a length scale l; l² = 1/(2γ), by analogy with RBF."""
 
     length_scale: float | None
-
-    @property
-    def unset(self) -> bool:
-        return self.length_scale is None
+    rate_parameter = "length_scale"
 
     def with_rate(self, rate: float) -> Kernel:
         return reset(self, length_scale=sqrt(0.5 / rate))
@@ -136,7 +132,7 @@ class Matern(_LengthScale):
     [[1.0, 0.3679]]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints = {
         "length_scale": [POSITIVE, None],
         "nu": [Options(Real, {0.5, 1.5, 2.5})],
     }
@@ -158,7 +154,8 @@ class Matern(_LengthScale):
         r = self._radius(s)
         factor = -self._squared_frequency()
         if self.nu == 0.5:
-            return _reciprocal(r) * decay(r) * (factor / 2)
+            inverse = 1.0 / namespace(r).where(r > 0, r, np.inf)  # 0 at r = 0
+            return inverse * decay(r) * (factor / 2)
         if self.nu == 1.5:
             return decay(r) * (factor / 2)
         return (r + 1.0) * decay(r) * (factor / 6)
@@ -193,10 +190,7 @@ class RationalQuadratic(_LengthScale):
     [[1.0, 0.3333]]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "length_scale": [POSITIVE, None],
-        "alpha": [POSITIVE],
-    }
+    _parameter_constraints = {"length_scale": [POSITIVE, None], "alpha": [POSITIVE]}
 
     def __init__(self, length_scale: float | None = None, alpha: float = 1.0) -> None:
         self.length_scale = length_scale
@@ -238,19 +232,11 @@ class Laplacian(Exponential):
     [[0.3679]]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "gamma": [POSITIVE, None],
-    }
+    rate_parameter = "gamma"
+    _parameter_constraints = {"gamma": [POSITIVE, None]}
 
     def __init__(self, gamma: float | None = None) -> None:
         self.gamma = gamma
-
-    @property
-    def unset(self) -> bool:
-        return self.gamma is None
-
-    def with_rate(self, rate: float) -> Kernel:
-        return reset(self, gamma=rate)
 
     def default_rate(self, X: Array, weights: Weights = None) -> float:
         return 1.0 / (X.shape[1] * sqrt(variance(X, weights) or 1.0))
@@ -279,6 +265,59 @@ def _horner(r: Array) -> Array:
     return value
 
 
-def _reciprocal(r: Array) -> Array:
-    """1/r, and 0 at r = 0."""
-    return 1.0 / namespace(r).where(r > 0, r, np.inf)
+def squared_distances(
+    X: Array,  # (n, p), dense or CSR
+    Y: Array,  # (m, p), dense or CSR
+) -> Array:  # (n, m)
+    """|xᵢ - yⱼ|² by one matrix product, never negative.
+
+    Dense rows are centred first: |x|² + |y|² - 2xᵀy then subtracts no large numbers
+    when the data lie far from the origin.
+    When X and Y are one object the product is symmetric, at half the operations, and
+    the diagonal is exactly 0.
+    """
+    X, Y = centre_rows(X, Y)
+    same = Y is X
+    norms_X = row_norms(X)
+    norms_Y = norms_X if same else row_norms(Y)
+    _refuse_overflow(norms_X, norms_Y)
+    if same:
+        s = products(X, X)
+        s *= -2.0
+    else:
+        s = products(X, Y * -2.0)
+    s += norms_X[:, None]
+    s += norms_Y
+    s = not_negative(s)  # rounding can make a distance slightly negative
+    if same:
+        zero_diagonal(s)
+    return s
+
+
+def l1_distances(X: Array, Y: Array) -> Array:  # (n, p), (m, p) -> (n, m)
+    """Σ |xᵢ - yⱼ|, in blocks of rows."""
+    row_bytes = X.dtype.itemsize * Y.shape[0]
+    return map_rows(lambda block: ops.l1_distances(block, Y), X, row_bytes)
+
+
+def feature_pull(
+    X: Array, Y: Array, V: Array, derivative: Callable[[Array, Array], Array]
+) -> Array:  # (n, p), (m, p), (n, m) -> (n, p)
+    """Σⱼ Vᵢⱼ derivative(xᵢ, yⱼ) for each feature, with one (n, m) array at a time."""
+    xp = namespace(X)
+    columns = [
+        xp.vecdot(V, derivative(X[:, c, None], Y[None, :, c]))
+        for c in range(X.shape[1])
+    ]
+    return xp.stack(columns, axis=1)
+
+
+def _refuse_overflow(*norms: Any) -> None:
+    """With norms near the end of the dtype's range |x|² + |y|² - 2xᵀy is ∞ - ∞."""
+    for values in norms:
+        xp = namespace(values)
+        if not bool(xp.all(values <= float(xp.finfo(values.dtype).max) / 8)):
+            raise ValueError(
+                f"squared distances overflow in {values.dtype}: scale the data, "
+                f"e.g. with StandardScaler{or_wider(values.dtype)}"
+            )

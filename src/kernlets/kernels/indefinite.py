@@ -1,7 +1,10 @@
-"""Remedies for kernels that are not positive semi-definite.
+"""Checks that a kernel is positive semi-definite, and remedies if it is not.
 
-Such a kernel, e.g. of DTW distances, has negative eigenvalues on some sets of samples,
-and no feature space. Each class below turns it into a kernel that has one, by its
+A kernel that is not, e.g. of DTW distances, has negative eigenvalues on some sets of
+samples, and no feature space. Feature maps check the matrix that they factor; learners
+and classifiers check a sample of their rows, because residuals need a feature space.
+
+`Clipped`, `Squared` and `Shifted` turn such a kernel into one that is definite, by its
 matrix on reference samples, at most 500 of the training samples. New samples and
 reference samples are treated in the same way.
 """
@@ -9,54 +12,38 @@ reference samples are treated in the same way.
 from __future__ import annotations
 
 import hashlib
-import os
-import threading
 from abc import abstractmethod
-from typing import Any, ClassVar
+from math import inf, sqrt
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from ..base.constraints import NOT_NEGATIVE
-from ..contracts import Array, Kernel
-from ..data.rows import evenly_spaced_rows, load_row_subset
+from ..contracts import Array
+from ..data.rows import evenly_spaced_rows, first_block, load_row_subset, take_rows
 from ..data.samples import is_objects
+from ..data.sparse_rows import stored_entries
 from ..data.weights import Weights, row_numbers_by_weight
-from ..numerics.arrays import as_like, double, to_numpy
-from .definite import rounding
-from .user_kernels import length
+from ..numerics.arrays import (
+    as_like,
+    cholesky_or_none,
+    diagonal,
+    double,
+    eps,
+    holds_floats,
+    index_like,
+    namespace,
+    to_numpy,
+)
+from .base import Kernel, Wrapped, length
+from .custom import Precomputed, not_square
 
 REFERENCE = 500  # samples on which a kernel is corrected
 
 
-class _Factor:
-    """P of one kernel, and the reference samples that it was computed for."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.reference: Any = None
-        self.P: Any = None
-
-
-_factors: WeakKeyDictionary[Kernel, _Factor] = WeakKeyDictionary()
-if hasattr(os, "register_at_fork"):  # no thread is left that would unlock them
-    os.register_at_fork(after_in_child=_factors.clear)
-
-
-class _Corrected(Kernel):
+class _Corrected(Wrapped):
     """A definite kernel made of another one."""
-
-    psd: ClassVar[bool] = True
-
-    kernel: Kernel
-
-    @property
-    def takes(self) -> str:  # type: ignore[override]
-        """The samples of the inner kernel."""
-        return self.kernel.takes
-
-    def take(self, X: Array, indices: Array) -> Array:
-        return self.kernel.take(X, indices)
 
     def _reference_samples(self, kernel: Kernel, X: Any, weights: Weights) -> Array:
         """Choose samples of X, evenly spaced, on which the kernel is corrected."""
@@ -73,13 +60,14 @@ class _Corrected(Kernel):
         return self.kernel.samples(X) if hasattr(self.kernel, "samples") else X
 
 
+# P of each kernel with its reference samples; a model file does not hold it
+_factors: WeakKeyDictionary[Kernel, tuple[Any, np.ndarray]] = WeakKeyDictionary()
+
+
 class _Projected(_Corrected):
     """κ'(x, y) = κ(x, R) P Pᵀ κ(R, y) with reference samples R."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [Kernel],
-        "reference": ["array-like", None],
-    }
+    _parameter_constraints = {"kernel": [Kernel], "reference": ["array-like", None]}
 
     def __init__(self, kernel: Kernel, reference: Any = None) -> None:
         self.kernel = kernel
@@ -117,13 +105,12 @@ class _Projected(_Corrected):
 
     def _factor(self) -> np.ndarray:  # (r, k)
         """P, computed once for these reference samples."""
-        factor = _factors.setdefault(self, _Factor())
-        with factor.lock:  # one for each kernel: the inner one may be corrected, too
-            if factor.reference is not self.reference:
-                W = double(self.kernel(self.reference))
-                factor.P = self.projection(to_numpy((W + W.T) / 2))
-                factor.reference = self.reference
-            return factor.P
+        reference, P = _factors.get(self, (None, None))
+        if P is None or reference is not self.reference:
+            W = double(self.kernel(self.reference))
+            P = self.projection(to_numpy((W + W.T) / 2))
+            _factors[self] = self.reference, P
+        return P
 
 
 class Clipped(_Projected):
@@ -212,10 +199,7 @@ class Shifted(_Corrected):
     (True, True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [Kernel],
-        "shift": [NOT_NEGATIVE, None],
-    }
+    _parameter_constraints = {"kernel": [Kernel], "shift": [NOT_NEGATIVE, None]}
 
     def __init__(self, kernel: Kernel, shift: float | None = None) -> None:
         self.kernel = kernel
@@ -257,7 +241,8 @@ def _digests(X: Any) -> np.ndarray:  # (n,)
 
 
 def _digest(sample: Any) -> int:
-    fields = [sample] if isinstance(sample, (str, np.ndarray)) else _fields(sample)
+    is_record = hasattr(sample, "__dict__") and not isinstance(sample, np.ndarray)
+    fields = vars(sample).values() if is_record else [sample]
     sha = hashlib.blake2b(digest_size=8)
     for field in fields:
         if isinstance(field, str):  # text may hold half a surrogate pair
@@ -268,5 +253,111 @@ def _digest(sample: Any) -> int:
     return int.from_bytes(sha.digest(), "big")
 
 
-def _fields(sample: Any) -> list[Any]:
-    return list(vars(sample).values()) if hasattr(sample, "__dict__") else [sample]
+CORNER = 500  # rows of a matrix that are compared with its columns
+ASYMMETRY = 1e-4  # relative difference from which on a matrix is not symmetric
+SAMPLE = 200  # samples whose kernel matrix a learner checks
+BEYOND_ROUNDING = 100  # values beyond so many tolerances are no rounding errors
+
+
+def rounding(W: Array, rows: Array | None = None) -> float:
+    """Eigenvalues of W below this share of the largest are rounding errors.
+
+    They come from the dtype of W, or from that of the rows if it is less precise.
+    """
+    coarse = eps(W) if rows is None else eps(as_like(0.0, rows))
+    return max(sqrt(W.shape[0]) * eps(W), 10 * eps(W), coarse)
+
+
+def check_symmetric(W: Array) -> None:
+    """Raise if a kernel is not symmetric, judged by a corner of its matrix."""
+    xp = namespace(W)
+    corner = W[:CORNER, :CORNER]
+    worst, size = xp.max(xp.abs(corner - corner.T)), xp.max(xp.abs(corner))
+    if float(worst) > ASYMMETRY * float(size):
+        raise ValueError(
+            "kernel is not symmetric: κ(x, y) and κ(y, x) differ by up to "
+            f"{float(worst):.2g}; use (κ(x, y) + κ(y, x))/2, or check the precomputed X"
+        )
+
+
+def refuse_negative(
+    lowest: float, largest: float, tolerance: float, where: str = "the landmarks"
+) -> None:
+    """Raise if the lowest eigenvalue of a kernel matrix is negative beyond rounding."""
+    if lowest < -BEYOND_ROUNDING * tolerance * max(largest, -lowest):
+        raise ValueError(
+            f"kernel is not positive semi-definite: its matrix on {where} has "
+            f"eigenvalues from {lowest:.3g} to {largest:.3g}; use a kernel such as RBF "
+            "or Polynomial, or add a constant to the diagonal of a precomputed X"
+        )
+
+
+def refuse_negative_energy(kernel: Kernel, energy: Array) -> None:
+    """Raise if κ(x, x) is negative for some sample."""
+    if bool((energy < 0).any()):
+        raise ValueError(
+            f"kernel={kernel!r} is not positive semi-definite on these samples: "
+            "κ(x, x) is negative for some; use another kernel"
+        )
+
+
+def check_matrix(
+    kernel: Kernel,
+    matrix: Array,  # (n, n)
+    rows: Array | None = None,  # the rows, if their dtype is coarser
+) -> None:
+    """Raise if a kernel matrix is not symmetric or not positive semi-definite.
+
+    Kernels that say that they are indefinite (``psd = False``) are not checked.
+    """
+    if not kernel.psd:
+        return
+    indices = index_like(evenly_spaced_rows(matrix.shape[0], SAMPLE), matrix)
+    W = matrix[indices][:, indices]
+    check_symmetric(W)
+    where, tolerance = f"{W.shape[0]} samples", rounding(W, rows)
+    W64 = double(W)
+    if _is_clearly_definite(W64, tolerance):
+        return
+    values = namespace(W).linalg.eigvalsh(W64)
+    refuse_negative(float(values[0]), float(values[-1]), tolerance, where)
+
+
+def _is_clearly_definite(W: Array, tolerance: float) -> bool:
+    """Whether a Cholesky factor shows that `refuse_negative` would pass.
+
+    The largest diagonal entry is a lower bound of the largest eigenvalue. Eigenvalues
+    are slow on a GPU, and needed only where there is no factor.
+    """
+    xp = namespace(W)
+    shift = BEYOND_ROUNDING * tolerance * float(xp.max(diagonal(W)))
+    diagonal_indices = index_like(np.arange(W.shape[0]), W)
+    shifted = xp.asarray(W, copy=True)
+    shifted[diagonal_indices, diagonal_indices] += shift
+    return 0 < shift < inf and cholesky_or_none(shifted) is not None
+
+
+def check_kernel(kernel: Kernel, X: Any) -> None:
+    """Call `check_matrix` for at most `SAMPLE` rows of X, in memory or on disk.
+
+    In a stream of blocks, only the first block is checked.
+    """
+    if not kernel.psd:
+        return
+    X, _ = first_block(X)
+    indices = evenly_spaced_rows(length(X), SAMPLE)
+    if isinstance(kernel, Precomputed):
+        if X.shape[1] < length(X):
+            raise ValueError(not_square(X))
+        rows = take_rows(X, indices)
+        check_matrix(kernel, rows[:, index_like(indices, rows)])
+    else:
+        _check_samples(kernel, kernel.take(*load_row_subset(X, indices)))
+
+
+def _check_samples(kernel: Kernel, samples: Any) -> None:
+    """Check the matrix of some samples; for rows of numbers it is made in float64."""
+    if holds_floats(samples):
+        check_matrix(kernel, kernel(double(samples)), stored_entries(samples)[:0])
+    else:
+        check_matrix(kernel, kernel(samples))
