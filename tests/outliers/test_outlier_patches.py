@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernlets import RLSDictionary, StreamOutlierDetector, load, options, plotting, save
+from kernlets import (
+    DictionaryOutlierDetector,
+    RLSDictionary,
+    StreamOutlierDetector,
+    load,
+    options,
+    plotting,
+    save,
+)
 from kernlets.outliers import PatchOutlierDetector
 from kernlets.outliers.patches import average_scores
 
@@ -96,13 +104,13 @@ def test_patches_are_made_a_few_at_a_time(rng, monkeypatch):
     """A small memory option changes the blocks, and no score."""
     image = stripes(rng, (90, 90))
     model = PatchOutlierDetector(patch_size=8, stride=1, random_state=0).fit(image)
-    sizes, made = [], PatchOutlierDetector._rows
+    sizes, score = [], DictionaryOutlierDetector.score_samples
 
-    def watched(self, picture, corners):
-        sizes.append(len(corners[0]))
-        return made(self, picture, corners)
+    def watched(self, rows):
+        sizes.append(len(rows))
+        return score(self, rows)
 
-    monkeypatch.setattr(PatchOutlierDetector, "_rows", watched)
+    monkeypatch.setattr(DictionaryOutlierDetector, "score_samples", watched)
     plain = model.score_map(image)
     with options(memory=2**21):
         small = model.score_map(image)

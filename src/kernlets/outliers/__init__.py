@@ -2,8 +2,8 @@
 
 `detector.py` has the estimator for a fixed set of rows, with `sampled.py` for its
 default dictionaries, `stream.py` the one for streams of rows, and `patches.py` the one
-for images and series. `thresholds.py` turns scores into labels and odds,
-`reasons.py` into words.
+for images and series. `thresholds.py` turns scores into labels and odds, `explain.py`
+into words.
 """
 
 from .detector import DictionaryOutlierDetector

@@ -10,33 +10,33 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..base.estimator import Estimator
 from ..base.pipelines import before_last, last_step
-from ..base.row_names import row_name, row_names
 from ..contracts import Array
 from ..data.check import check_rows
 from ..data.rows import map_rows
 from ..data.samples import is_objects
 from ..kernels import Kernel, resolve
-from ..kernels.samples import takes_rows
-from ..numerics.arrays import namespace, to_numpy
-from ..numerics.scaling import quiet
+from ..kernels.samples import check_samples, takes_rows
+from ..numerics.arrays import as_like, eps, namespace, to_numpy
+from ..numerics.scaling import peaks, power_of_two, quiet
 from ..sklearn_base import OutlierMixin
-from .attribution import Attribution, attribute
-from .reasons import OutlierExplanation
+from .explain import OutlierExplanation, explain_scores
 from .thresholds import ODDS, confidence
 
+MIDDLE = 0.9  # share of the values between the quantiles that make the robust scale
 ERROR_COPIES = 4  # scoring a block needs this many arrays of its size
 
 
 class OutlierDetector(OutlierMixin, Estimator, ABC):
     """A detector that scales rows by `mean_` and `scale_` and scores by `learner_`.
 
-    A subclass defines `fit`, `score_samples` and `_training_scores`, and sets
-    `threshold_` and `offset_`.
+    A subclass defines `fit` and `_training_scores`, and sets `threshold_` and
+    `offset_`.
     """
 
     learner: Any
@@ -46,28 +46,30 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
     scale_: Array
     threshold_: float
     offset_: float
-    _takes_nan: bool = False
 
-    @abstractmethod
     def score_samples(self, X: Any) -> Array:  # (n,)
-        """The negative score: the lower, the more abnormal."""
+        """Return the negative score: the lower, the more abnormal."""
+        check_is_fitted(self)
+        like, kernel = self.mean_, self._kernel()
+        X = check_samples(self, X, kernel, by_blocks=True, like=like, allow_nan=True)
+        return -self._errors(X)
 
     @abstractmethod
     def _training_scores(self) -> np.ndarray:  # (n,)
-        """Scores of training rows, in memory, with which new scores are compared."""
+        """Return scores of training rows, with which new scores are compared."""
 
     def decision_function(self, X: Any) -> Array:  # (n,)
-        """`score_samples` shifted so that outliers are negative."""
+        """Return `score_samples`, shifted so that outliers are negative."""
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> Array:  # (n,)
-        """-1 for outliers, 1 for inliers."""
+        """Return -1 for outliers and 1 for inliers."""
         decision = self.decision_function(X)
         xp = namespace(decision)
         return 1 - 2 * xp.astype(decision < 0, xp.int64)
 
     def predict_proba(self, X: Any, method: str = "linear") -> np.ndarray:  # (n, 2)
-        """Probabilities of samples to be normal and to be outliers, as in PyOD.
+        """Return probabilities of samples to be normal and to be outliers, as in PyOD.
 
         Parameters
         ----------
@@ -85,16 +87,17 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
         return np.stack([1 - odds, odds], axis=1)
 
     def predict_confidence(self, X: Any) -> np.ndarray:  # (n,)
-        """The probability that another training set would give a sample the same label.
+        """Return how certain the label of each sample is, from 0 to 1, as in PyOD.
 
-        From 0 to 1, as in PyOD: Perini et al. 2020.
+        It is the probability that another training set would give the sample the same
+        label: Perini et al. 2020.
         """
         scores, training = self._scores(X), self._training_scores()
         share = float(np.mean(training > self.threshold_))
         return confidence(scores, training, scores > self.threshold_, share)
 
     def explain(self, X: Any) -> list[OutlierExplanation]:
-        """Why samples get their scores, one explanation for each.
+        """Explain why samples get their scores, one explanation for each.
 
         A printed explanation lists the features with the largest shares, and their
         usual values; `plotting.plot_outlier` draws it.
@@ -110,20 +113,19 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
                 "explain tells the shares of features, which these samples do not "
                 "have: compare them with score_samples"
             )
-        X = check_rows(self, X, like=self.mean_, allow_nan=self._takes_nan)
+        X = check_rows(self, X, like=self.mean_, allow_nan=True)
         scores = to_numpy(self._errors(X))
-        attribution = attribute(self, self._standardize(X))
-        return [self._explanation(attribution, i, s) for i, s in enumerate(scores)]
+        return explain_scores(self, self._standardize(X), scores)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self._takes_nan
+        tags.input_tags.allow_nan = True
         return tags
 
     # ------------------------------------------------------------------ learning
 
     def _kernel(self) -> Kernel | None:
-        """The kernel that takes the samples, if they are not rows of numbers."""
+        """Return the kernel that takes the samples, if they are not rows of numbers."""
         steps = getattr(self.learner, "steps", [("", self.learner)])
         kernel = getattr(steps[0][1], "kernel", None)
         kernel = None if kernel is None else resolve(kernel)
@@ -141,53 +143,25 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
             scaled = (X - self.mean_) / self.scale_
             if bool(namespace(scaled).isinf(scaled).any()):  # X - mean overflows
                 scaled = X / self.scale_ - self.mean_ / self.scale_
-        return _clip(scaled)
+        # Entries are clipped so that sums of their fourth powers do not overflow. They
+        # are extremely abnormal anyway.
+        limit = float(namespace(scaled).finfo(scaled.dtype).max) ** 0.2
+        return namespace(scaled).clip(scaled, -limit, limit)
 
     def _scores(self, X: Any) -> np.ndarray:  # (n,)
         return -to_numpy(self.score_samples(X))
 
     def _errors(self, X: Array) -> Array:  # (n,)
-        """Scores of rows before standardisation, block by block."""
-
-        def errors(block: Array) -> Array:
-            return self._learned_errors(self._standardize(block))
-
-        return map_rows(errors, X, row_bytes=ERROR_COPIES * 8 * X.shape[-1])
-
-    def _learned_errors(self, X: Array) -> Array:  # (n,)
-        """Scores of standardised rows."""
-        X = before_last(self.learner_, X)
-        return last_step(self.learner_).reconstruction_error(X, per_sample=True)
-
-    def _explanation(
-        self, attribution: Attribution, row: int, score: float
-    ) -> OutlierExplanation:
-        lower = float(np.mean(self._training_scores() < score))
-        number = int(attribution.numbers[row])
-        return OutlierExplanation(
-            float(score),
-            self.threshold_,
-            lower,
-            attribution.contributions[row],
-            self._in_original_units(attribution.rows[row]),
-            self._in_original_units(attribution.expected[row]),
-            self._in_original_units(attribution.nearest[row]),
-            number,
-            self._feature_names(),
-            row_name(row_names(self), number),
+        """Return scores of rows before standardisation, block by block."""
+        row_bytes = ERROR_COPIES * 8 * X.shape[-1]
+        return map_rows(
+            lambda X: self._learned_errors(self._standardize(X)), X, row_bytes
         )
 
-    def _in_original_units(self, row: np.ndarray) -> np.ndarray:  # (p,)
-        """Convert a standardised row to the original units."""
-        if not self.standardize:
-            return row
-        return row * to_numpy(self.scale_) + to_numpy(self.mean_)
-
-    def _feature_names(self) -> tuple[str, ...]:
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None:
-            return tuple(map(str, names))
-        return tuple(f"x{j}" for j in range(self.n_features_in_))
+    def _learned_errors(self, X: Array) -> Array:  # (n,)
+        """Return scores of standardised rows."""
+        X = before_last(self.learner_, X)
+        return last_step(self.learner_).reconstruction_error(X, per_sample=True)
 
 
 def with_seed(learner: Any, seed: int) -> Any:
@@ -199,11 +173,31 @@ def with_seed(learner: Any, seed: int) -> Any:
     return learner
 
 
-def _clip(X: Array) -> Array:  # (n, p)
-    """Clip standardised entries so that sums of their fourth powers do not overflow.
+def moments(X: Array) -> tuple[Array, Array]:  # (p,), (p,)
+    """Return mean and deviation; features constant up to rounding are only shifted."""
+    xp, power = namespace(X), power_of_two(peaks(X, axis=0))[0]
+    deviation, mean = xp.std(X / power, axis=0), xp.mean(X / power, axis=0)
+    return mean * power, _nonzero_scale(deviation, mean, power)
 
-    Clipped entries are extremely abnormal anyway.
+
+def robust_moments(X: Array) -> tuple[Array, Array]:  # (p,), (p,)
+    """Return the median, and the range of the middle values, which is 1 for N(0, 1).
+
+    Where most values of a feature are equal, the scale is the deviation.
     """
-    xp = namespace(X)
-    limit = float(xp.finfo(X.dtype).max) ** 0.2
-    return xp.clip(X, -limit, limit)
+    # Powers of two near the largest entries, so that no square overflows
+    xp, power = namespace(X), power_of_two(peaks(X, axis=0))[0]
+    scaled, tail = X / power, (1 - MIDDLE) / 2
+    quantiles = np.quantile(to_numpy(scaled), [tail, 0.5, 1 - tail], axis=0)
+    low, centre, high = (as_like(quantile, X) for quantile in quantiles)
+    scale = (high - low) / (2 * float(norm.ppf(1 - tail)))
+    varies = scale > 4 * eps(X) * xp.abs(centre)
+    scale = xp.where(varies, scale, xp.std(scaled, axis=0))
+    return centre * power, _nonzero_scale(scale, centre, power)
+
+
+def _nonzero_scale(scale: Array, centre: Array, power: Array) -> Array:
+    xp = namespace(scale)
+    varies = scale > 4 * eps(scale) * xp.abs(centre)
+    varies = varies & (scale * power > 0)  # it may underflow
+    return xp.where(varies, scale, 1.0) * power

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .. import schema
 from ..base.constraints import LEARNER, Interval, StrOptions
 from ..base.pipelines import last_step
 from ..contracts import Array
@@ -26,27 +27,9 @@ from ..kernels.samples import check_samples
 from ..learners.base import DictionaryLearner
 from ..numerics.arrays import index_like, to_numpy
 from ..numerics.random import generator
-from ..schema import (
-    Conditions,
-    Declared,
-    Either,
-    Floats,
-    Indices,
-    Maybe,
-    Number,
-    Part,
-    Samples,
-    Size,
-)
-from .base import OutlierDetector, with_seed
+from .base import OutlierDetector, moments, robust_moments, with_seed
 from .sampled import SampledDictionaries
-from .scaling import moments, robust_moments
-from .thresholds import (
-    conformal_threshold,
-    fence,
-    p_values,
-    share_threshold,
-)
+from .thresholds import conformal_threshold, fence, p_values, share_threshold
 
 LEARNING_SHARE = 16  # training rows of a file take 1/16 of the memory option
 REFERENCE_ROWS = 256  # normal rows that are stored for explanations of a learner
@@ -136,26 +119,28 @@ class DictionaryOutlierDetector(OutlierDetector):
         "random_state": ["random_state", np.random.Generator],
     }
 
-    _declared: ClassVar[Declared] = {
-        "n_features_in_": Size("p"),
-        "mean_": Floats("p"),
-        "scale_": Floats("p"),
-        "learner_": Part(DictionaryLearner, Pipeline, SampledDictionaries, p="p"),
-        "decision_scores_": Floats("n"),
-        "threshold_": Number(),
-        "offset_": Number(),
-        "labels_": Indices("n", below=2),
-        "calibration_scores_": Maybe(Floats("k")),
-        "reference_": Maybe(Either(Floats("r", "p"), Samples("r"))),
-        "reference_rows_": Maybe(Indices("r")),
+    _declared: ClassVar[schema.Declared] = {
+        "n_features_in_": schema.Size("p"),
+        "mean_": schema.Floats("p"),
+        "scale_": schema.Floats("p"),
+        "learner_": schema.Part(
+            DictionaryLearner, Pipeline, SampledDictionaries, p="p"
+        ),
+        "decision_scores_": schema.Floats("n"),
+        "threshold_": schema.Number(),
+        "offset_": schema.Number(),
+        "labels_": schema.Indices("n", below=2),
+        "calibration_scores_": schema.Maybe(schema.Floats("k")),
+        "reference_": schema.Maybe(
+            schema.Either(schema.Floats("r", "p"), schema.Samples("r"))
+        ),
+        "reference_rows_": schema.Maybe(schema.Indices("r")),
     }
-    _conditions: ClassVar[Conditions] = {
+    _conditions: ClassVar[schema.Conditions] = {
         "learner_ must end in a dictionary learner": lambda self: isinstance(
             last_step(self.learner_), (DictionaryLearner, SampledDictionaries)
         ),
     }
-
-    _takes_nan = True
 
     def __init__(
         self,
@@ -179,40 +164,29 @@ class DictionaryOutlierDetector(OutlierDetector):
     def fit(self, X: Any, y: Any = None) -> DictionaryOutlierDetector:
         """Learn from the rows of X, which are mostly normal; y is ignored."""
         self._validate_params()
-        allow_nan = all_in_memory(X)
-        X = check_samples(
-            self,
-            X,
-            self._kernel(),
-            reset=True,
-            ensure_min_samples=2,
-            by_blocks=True,
-            allow_nan=allow_nan,
-        )
+        checks: dict[str, Any] = {"ensure_min_samples": 2, "by_blocks": True}
+        checks["allow_nan"] = all_in_memory(X)
+        X = check_samples(self, X, self._kernel(), reset=True, **checks)
         X = completed_rows(X)
         rng = generator(self.random_state)
         learning, calibration = self._split(X, rng)
-        takes_all = calibration is None  # then rows in memory need no copy
-        rows = (
-            evenly_spaced_sample(X, len(learning))
-            if takes_all
-            else take_rows(X, learning)
-        )
-        self._measure_features(rows)
+        if calibration is None:  # rows in memory need no copy then
+            rows = evenly_spaced_sample(X, len(learning))
+        else:
+            rows = take_rows(X, learning)
+        if is_objects(rows):
+            dtype = float_like(rows).dtype
+            self.mean_, self.scale_ = np.zeros(1, dtype), np.ones(1, dtype)
+        else:
+            measure = robust_moments if self.learner is None else moments
+            self.mean_, self.scale_ = measure(rows)
         self._learn(self._standardize(rows), learning, rng)
         self.decision_scores_ = self._errors(X)
         self._choose_threshold(calibration)
         return self
 
-    def score_samples(self, X: Any) -> Array:  # (n,)
-        """The negative score: the lower, the more abnormal."""
-        check_is_fitted(self)
-        like, kernel = self.mean_, self._kernel()
-        X = check_samples(self, X, kernel, by_blocks=True, like=like, allow_nan=True)
-        return -self._errors(X)
-
     def p_values(self, X: Any) -> np.ndarray:  # (n,)
-        """Conformal p-values: the share of calibration samples at least as abnormal.
+        """Return p-values: the share of calibration samples at least as abnormal.
 
         Those of fresh normal samples are at most a with a probability of at most a.
         Needs a fit with `alpha`.
@@ -227,14 +201,13 @@ class DictionaryOutlierDetector(OutlierDetector):
     def _split(
         self, X: Array, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Numbers of the rows to learn from, and of the calibration rows, if any.
+        """Choose the rows to learn from, and the calibration rows, if any.
 
         From a file larger than a part of the memory option, evenly spaced rows are
         taken.
         """
-        rows = evenly_spaced_rows(
-            X.shape[0], max(2, n_rows_in_memory(X, LEARNING_SHARE))
-        )
+        count = max(2, n_rows_in_memory(X, LEARNING_SHARE))
+        rows = evenly_spaced_rows(X.shape[0], count)
         if self.alpha is None:
             return rows, None
         if len(rows) < 4:
@@ -245,46 +218,30 @@ class DictionaryOutlierDetector(OutlierDetector):
         rows = rng.permutation(rows)
         return np.sort(rows[len(rows) // 2 :]), np.sort(rows[: len(rows) // 2])
 
-    def _measure_features(self, X: Array) -> None:
-        if is_objects(X):
-            kind = float_like(X).dtype
-            self.mean_, self.scale_ = np.zeros(1, kind), np.ones(1, kind)
-            return
-        measure = robust_moments if self.learner is None else moments
-        self.mean_, self.scale_ = measure(X)
-
     def _learn(
         self, scaled: Array, numbers: np.ndarray, rng: np.random.Generator
     ) -> None:
         seed = int(rng.integers(2**31))
+        trims = not self.novelty if self.trim is None else self.trim
         for name in ("reference_", "reference_rows_"):
             self.__dict__.pop(name, None)
         if self.learner is None:
-            self.learner_ = self._new_dictionaries(seed).fit(scaled)
+            sizes = ALL_NORMAL if self.novelty else AMONG_OUTLIERS
+            trim = 0.3 if trims else 0.0
+            dictionaries = SampledDictionaries(**sizes, trim=trim, random_state=seed)
+            self.learner_ = dictionaries.fit(scaled)
             self.learner_.row_numbers_ = numbers[self.learner_.row_numbers_]
             return
         learner = with_seed(self.learner, seed)
         self.learner_ = clone(learner).fit(scaled)
         errors = to_numpy(self._learned_errors(scaled))
-        usual = np.flatnonzero(errors <= self._usual(errors))
-        if self._trims():
+        share = 0.1 if isinstance(self.contamination, str) else self.contamination
+        usual = np.flatnonzero(errors <= share_threshold(errors, share))
+        if trims:
             self.learner_ = learner.fit(scaled[index_like(usual, scaled)])
         usual = usual[evenly_spaced_rows(len(usual), REFERENCE_ROWS)]
         self.reference_ = scaled[index_like(usual, scaled)]
         self.reference_rows_ = numbers[usual]
-
-    def _trims(self) -> bool:
-        return not self.novelty if self.trim is None else self.trim
-
-    def _new_dictionaries(self, seed: int) -> SampledDictionaries:
-        sizes = ALL_NORMAL if self.novelty else AMONG_OUTLIERS
-        trim = 0.3 if self._trims() else 0.0
-        return SampledDictionaries(**sizes, trim=trim, random_state=seed)
-
-    def _usual(self, errors: np.ndarray) -> float:
-        """The error up to which rows count as normal."""
-        share = 0.1 if isinstance(self.contamination, str) else self.contamination
-        return share_threshold(errors, share)
 
     def _choose_threshold(self, calibration: np.ndarray | None) -> None:
         self.__dict__.pop("calibration_scores_", None)

@@ -13,7 +13,7 @@ from ..base.constraints import AT_LEAST_1
 from ..base.estimator import Estimator
 from ..data.rows import map_rows
 from ..numerics.arrays import to_numpy
-from ..numerics.pixels import as_pixels, window_starts, windows
+from ..numerics.pixels import as_pixels, random_patches, window_starts, windows
 from ..numerics.random import generator
 from ..schema import Declared, Number, Part, Whole
 from .base import OutlierDetector, with_seed
@@ -112,15 +112,18 @@ class PatchOutlierDetector(Estimator):
                 else f"images have {sorted(channels)} channels: pass those of one kind"
             )
         rng = generator(self.random_state)
-        n_rows = -(-self.n_patches // len(pictures))
-        rows = np.concatenate([self._some_rows(p, n_rows, rng) for p in pictures])
-        self.detector_ = self._new_detector(int(rng.integers(2**31))).fit(rows)
+        shape, count = self._shape(), -(-self.n_patches // len(pictures))
+        rows = [random_patches(picture, shape, count, rng) for picture in pictures]
+        detector, seed = self.detector, int(rng.integers(2**31))
+        if detector is None:
+            detector = DictionaryOutlierDetector(novelty=True)
+        self.detector_ = with_seed(detector, seed).fit(np.concatenate(rows))
         self.threshold_ = -self.detector_.offset_
         (self.n_channels_,) = channels
         return self
 
     def score_map(self, image: Any) -> np.ndarray:
-        """The mean score, at each pixel or step, of the patches that it is in.
+        """Return the mean score, at each pixel or step, of the patches that it is in.
 
         Large scores are abnormal; compare them with `threshold_`.
         """
@@ -139,8 +142,9 @@ class PatchOutlierDetector(Estimator):
 
         def score(numbers: np.ndarray) -> np.ndarray:  # (k,)
             steps = np.unravel_index(numbers, grid)
-            corners = [a[i] for a, i in zip(starts, steps, strict=True)]
-            return self._scores(picture, tuple(corners))
+            corners = tuple(a[i] for a, i in zip(starts, steps, strict=True))
+            rows = windows(picture, shape)[corners].reshape(len(numbers), -1)
+            return -to_numpy(self.detector_.score_samples(rows)).astype(np.float64)
 
         row_bytes = 4 * 8 * prod(shape) * self.n_channels_
         scores = map_rows(score, np.arange(prod(grid)), row_bytes)
@@ -180,32 +184,6 @@ class PatchOutlierDetector(Estimator):
                 "for channels; set patch_size, (50,) for series"
             )
         return pixels
-
-    def _some_rows(
-        self, picture: np.ndarray, count: int, rng: np.random.Generator
-    ) -> np.ndarray:  # (k, ·)
-        """Draw patches at distinct random positions; take all if there are few."""
-        sizes = zip(picture.shape, self._shape(), strict=False)
-        grid = tuple(n - size + 1 for n, size in sizes)
-        n = prod(grid)
-        numbers = np.arange(n) if n <= count else rng.choice(n, count, replace=False)
-        return self._rows(picture, np.unravel_index(numbers, grid))
-
-    def _rows(
-        self, picture: np.ndarray, corners: tuple[np.ndarray, ...]
-    ) -> np.ndarray:  # (k, ·)
-        return windows(picture, self._shape())[corners].reshape(len(corners[0]), -1)
-
-    def _scores(
-        self, picture: np.ndarray, corners: tuple[np.ndarray, ...]
-    ) -> np.ndarray:  # (k,)
-        rows = self._rows(picture, corners)
-        return -to_numpy(self.detector_.score_samples(rows)).astype(np.float64)
-
-    def _new_detector(self, seed: int) -> Any:
-        if self.detector is None:
-            return DictionaryOutlierDetector(novelty=True, random_state=seed)
-        return with_seed(self.detector, seed)
 
 
 def average_scores(

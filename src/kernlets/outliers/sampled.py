@@ -6,7 +6,7 @@ probabilities and explanations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
@@ -167,13 +167,13 @@ class SampledDictionaries(Estimator):
         return self
 
     def errors(self, X: Array) -> Array:  # (n,)
-        """Scores of rows; the larger, the less usual."""
+        """Return scores of rows; the larger, the less usual."""
         check_is_fitted(self)
-        score = self._scorer()
-        return map_rows(score, X, row_bytes=self._row_bytes())
+        row_bytes = 8 * (4 * self.n_features_in_ + 2 * self.atoms_.shape[1])
+        return map_rows(self._block_errors, X, row_bytes)
 
     def parts(self, X: Array) -> tuple[Array, Array]:  # (n, p), (n, t)
-        """The contributions of the features to the scores, and the nearest atoms.
+        """Return contributions of the features to the scores, and the nearest atoms.
 
         Contributions of a row sum up to its `errors`; atoms are indices into `rows_`.
         """
@@ -182,12 +182,11 @@ class SampledDictionaries(Estimator):
         xp, self_atoms = namespace(X), self._self_atoms(X)
         contributions, nearest = xp.zeros_like(X), []
         for member, rows, atoms in self._iterate_views(X):
-            differences, atom_indices = self._nearest_differences(
-                member, rows, atoms, self_atoms
-            )
-            nearest.append(atom_indices)
+            distances = _atom_distances(rows, atoms, member, self_atoms)
+            indices = xp.argmin(distances, axis=1)
             features = index_like(member.features, X)
-            contributions[:, features] += differences * member.factor
+            contributions[:, features] += xp.abs(rows - atoms[indices]) * member.factor
+            nearest.append(index_like(member.atoms, X)[indices])
         return contributions, xp.stack(nearest, axis=1)
 
     def completed(self, X: Array) -> Array:
@@ -201,7 +200,7 @@ class SampledDictionaries(Estimator):
     # ------------------------------------------------------------------ learning
 
     def _usual_rows(self, X: Array) -> np.ndarray:
-        """Numbers of the rows that score lowest, at least two."""
+        """Return numbers of the rows that score lowest, at least two."""
         scores = to_numpy(self.errors(X))
         count = max(2, round((1 - self.trim) * len(scores)))
         return np.sort(np.argsort(scores, kind="stable")[:count])
@@ -224,13 +223,12 @@ class SampledDictionaries(Estimator):
             self.features_[t, rng.permutation(p)[(p + 1) // 2 :]] = 0
 
     def _decorrelate(self, X: Array) -> None:
-        """The inverse root of the covariance of the more usual rows."""
+        """Compute the inverse root of the covariance of the more usual rows."""
         self.__dict__.pop("whitening_", None)
         if not 2 <= X.shape[1] <= MAX_DECORRELATED:
             return
-        rows = np.clip(
-            to_numpy(double(evenly_spaced_sample(X, 10 * UNIT_ROWS))), -FAR, FAR
-        )
+        sample = evenly_spaced_sample(X, 10 * UNIT_ROWS)
+        rows = np.clip(to_numpy(double(sample)), -FAR, FAR)
         usual, rounds = rows, TRIM_ROUNDS if self.trim else 1
         for _ in range(rounds):
             whitening = _whitening(usual)
@@ -242,16 +240,14 @@ class SampledDictionaries(Estimator):
         """Compute units (median distances, or means where those are 0) and weights."""
         sample = evenly_spaced_sample(X, UNIT_ROWS)
         self.units_ = self.weights_ = np.ones(len(self.atoms_))
-        self_atoms = self._self_atoms(sample)
-        distances = [
-            to_numpy(double(self._distances(member, rows, atoms, self_atoms)))
-            for member, rows, atoms in self._iterate_views(sample)
-        ]
+        xp, self_atoms = namespace(sample), self._self_atoms(sample)
+        distances = []
+        for member, rows, atoms in self._iterate_views(sample):
+            nearest = xp.min(_atom_distances(rows, atoms, member, self_atoms), axis=1)
+            distances.append(to_numpy(double(nearest)))
         self.units_ = np.array([_typical_distance(values) for values in distances])
-        self._weigh(np.stack(distances) / self.units_[:, None])
-
-    def _weigh(self, relative: np.ndarray) -> None:  # (t, n)
-        """Weigh views in inverse proportion to the deviation of their scores."""
+        # Views weigh in inverse proportion to the deviation of their scores.
+        relative = np.stack(distances) / self.units_[:, None]
         weights = np.empty(len(relative))
         for view in np.unique(self.views_):
             members = self.views_ == view
@@ -261,22 +257,14 @@ class SampledDictionaries(Estimator):
 
     # ------------------------------------------------------------------- scoring
 
-    def _scorer(self) -> Callable[[Array], Array]:
-        index_of = _index_by_key(to_numpy(self.rows_), self.is_single_)
-
-        def score(block: Array) -> Array:  # (n,)
-            block = self.completed(block)
-            self_atoms, total = (
-                _equal_atoms(index_of, block),
-                namespace(block).zeros_like(block[:, 0]),
-            )
-            for member, rows, atoms in self._iterate_views(block):
-                total += (
-                    self._distances(member, rows, atoms, self_atoms) * member.factor
-                )
-            return total
-
-        return score
+    def _block_errors(self, X: Array) -> Array:  # (n,)
+        X = self.completed(X)
+        xp, self_atoms = namespace(X), self._self_atoms(X)
+        total = xp.zeros_like(X[:, 0])
+        for member, rows, atoms in self._iterate_views(X):
+            distances = _atom_distances(rows, atoms, member, self_atoms)
+            total += xp.min(distances, axis=1) * member.factor
+        return total
 
     def _members(self) -> Iterator[Member]:
         factors = self.weights_ / self.units_
@@ -285,44 +273,38 @@ class SampledDictionaries(Estimator):
             yield Member(atoms, np.flatnonzero(is_used), bool(view == 2), float(factor))
 
     def _iterate_views(self, X: Array) -> Iterator[tuple[Member, Array, Array]]:
-        """Each dictionary, with the features of rows and of atoms that it uses."""
-        decorrelated = None
+        """Yield each dictionary, with the features of rows and atoms that it uses."""
         if hasattr(self, "whitening_"):
-            decorrelated = X @ self.whitening_, self.rows_ @ self.whitening_
+            whitened = X @ self.whitening_, self.rows_ @ self.whitening_
         for member in self._members():
-            if member.decorrelated and decorrelated is not None:
-                rows, atoms = decorrelated
-            else:
-                rows, atoms = X, self.rows_
+            rows, atoms = whitened if member.decorrelated else (X, self.rows_)
             atoms = atoms[index_like(member.atoms, X)]
             if len(member.features) < X.shape[1]:
                 columns = index_like(member.features, X)
                 rows, atoms = rows[:, columns], atoms[:, columns]
             yield member, rows, atoms
 
-    def _distances(
-        self, member: Member, rows: Array, atoms: Array, self_atoms: np.ndarray
-    ) -> Array:  # (n,)
-        """‖x − z‖₁ for the nearest atom z that is not the row itself."""
-        xp = namespace(rows)
-        return xp.min(
-            _mask_self(ops.l1_distances(rows, atoms), member, self_atoms), axis=1
-        )
-
-    def _nearest_differences(
-        self, member: Member, rows: Array, atoms: Array, self_atoms: np.ndarray
-    ) -> tuple[Array, Array]:  # (n, q), (n,)
-        """|x − z| feature by feature for the nearest atom z, and its index."""
-        xp = namespace(rows)
-        distances = _mask_self(ops.l1_distances(rows, atoms), member, self_atoms)
-        nearest = xp.argmin(distances, axis=1)
-        return xp.abs(rows - atoms[nearest]), index_like(member.atoms, rows)[nearest]
-
     def _self_atoms(self, X: Array) -> np.ndarray:  # (n,)
-        return _equal_atoms(_index_by_key(to_numpy(self.rows_), self.is_single_), X)
+        """Return the index of the atom that alone equals each row, or -1."""
+        atoms = to_numpy(self.rows_)
+        index_of = {_key(atoms[i]): int(i) for i in np.flatnonzero(self.is_single_)}
+        indices = [index_of.get(_key(row), -1) for row in to_numpy(X)]
+        return np.array(indices, dtype=np.int64)
 
-    def _row_bytes(self) -> int:
-        return 8 * (4 * self.n_features_in_ + 2 * self.atoms_.shape[1])
+
+def _atom_distances(
+    rows: Array,  # (n, q)
+    atoms: Array,  # (m, q)
+    member: Member,
+    self_atoms: np.ndarray,  # (n,)
+) -> Array:  # (n, m)
+    """‖x − z‖₁ for all atoms z, infinite for the atom that is the row itself."""
+    distances = ops.l1_distances(rows, atoms)
+    if not (self_atoms >= 0).any():
+        return distances
+    numbers = index_like(member.atoms, distances)
+    is_self = index_like(self_atoms, distances)[:, None] == numbers
+    return namespace(distances).where(is_self, float("inf"), distances)
 
 
 def _whitening(rows: np.ndarray) -> np.ndarray:  # (n, p) -> (p, p)
@@ -331,16 +313,6 @@ def _whitening(rows: np.ndarray) -> np.ndarray:  # (n, p) -> (p, p)
     values, vectors = np.linalg.eigh(centred.T @ centred / len(rows))
     level = SHRINKAGE * float(values.mean()) or 1.0
     return (vectors / np.sqrt(np.maximum(values, 0) + level)) @ vectors.T
-
-
-def _mask_self(distances: Array, member: Member, self_atoms: np.ndarray) -> Array:
-    """Set the distance from a row to the equal atom to infinity."""
-    if not (self_atoms >= 0).any():
-        return distances
-    is_self = index_like(self_atoms, distances)[:, None] == index_like(
-        member.atoms, distances
-    )
-    return namespace(distances).where(is_self, float("inf"), distances)
 
 
 def _singles(rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:  # (r,)
@@ -352,24 +324,12 @@ def _singles(rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:  # (r,)
     return np.array([counts[_key(rows[i])] == 1 for i in numbers]).astype(np.int64)
 
 
-def _index_by_key(rows: np.ndarray, is_single: np.ndarray) -> dict[bytes, int]:
-    """Indices of the rows that equal no other row, by the bytes of a row."""
-    return {_key(rows[i]): int(i) for i in np.flatnonzero(is_single)}
-
-
 def _key(row: np.ndarray) -> bytes:
     return (row + 0.0).tobytes()  # -0.0 equals 0.0
 
 
-def _equal_atoms(index_of: dict[bytes, int], X: Array) -> np.ndarray:  # (n,)
-    """The index of the atom that equals each row, or -1."""
-    return np.array(
-        [index_of.get(_key(row), -1) for row in to_numpy(X)], dtype=np.int64
-    )
-
-
 def _typical_distance(distances: np.ndarray) -> float:
-    """The median of the distances, or the mean if the median is almost zero."""
+    """Return the median of the distances, or the mean if the median is almost zero."""
     least = LEAST_UNIT * float(distances.max())
     candidates = (float(value) for value in (np.median(distances), distances.mean()))
     return next((value for value in candidates if value > least), 1.0)

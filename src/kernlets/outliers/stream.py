@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
+from .. import schema
 from ..base.constraints import AT_LEAST_1, LEARNER, Interval
 from ..base.pipelines import before_last, last_step
 from ..contracts import Array
@@ -21,19 +21,7 @@ from ..learners import BudgetKernelDL
 from ..learners.base import DictionaryLearner
 from ..numerics.arrays import index_like, namespace, to_numpy
 from ..numerics.random import generator
-from ..schema import (
-    Conditions,
-    Declared,
-    Floats,
-    Indices,
-    Maybe,
-    Number,
-    Part,
-    Size,
-    Whole,
-)
-from .base import OutlierDetector, with_seed
-from .scaling import robust_moments
+from .base import OutlierDetector, robust_moments, with_seed
 from .thresholds import far_out, p_values, running_threshold
 
 SLOW = "rational_quadratic"  # decays slowly, so that scores of far rows differ
@@ -127,7 +115,7 @@ class StreamOutlierDetector(OutlierDetector):
     (True, True)
     """
 
-    _takes_nan = True
+    pending_: Array
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "learner": [LEARNER, None],
@@ -138,29 +126,29 @@ class StreamOutlierDetector(OutlierDetector):
         "random_state": ["random_state", np.random.Generator],
     }
 
-    _declared: ClassVar[Declared] = {
-        "n_features_in_": Size("p"),
-        "n_samples_seen_": Whole(),
-        "decision_scores_": Floats("n", like="float64"),
-        "labels_": Indices("n", below=2),
-        "pending_": Maybe(Floats("k", "p", finite=False)),
-        "mean_": Floats("p"),
-        "scale_": Floats("p"),
-        "learner_": Part(DictionaryLearner, Pipeline, p="p"),
-        "ceiling_": Number(least=0, finite=False),
-        "recent_scores_": Floats("w", like="float64"),
-        "recent_rows_": Floats("r", "p"),
-        "recent_far_": Indices("f", below=2),
-        "threshold_": Number(),
-        "offset_": Number(),
-        "n_restarts_": Whole(),
+    _declared: ClassVar[schema.Declared] = {
+        "n_features_in_": schema.Size("p"),
+        "n_samples_seen_": schema.Whole(),
+        "decision_scores_": schema.Floats("n", like="float64"),
+        "labels_": schema.Indices("n", below=2),
+        "pending_": schema.Maybe(schema.Floats("k", "p", finite=False)),
+        "mean_": schema.Floats("p"),
+        "scale_": schema.Floats("p"),
+        "learner_": schema.Part(DictionaryLearner, Pipeline, p="p"),
+        "ceiling_": schema.Number(least=0, finite=False),
+        "recent_scores_": schema.Floats("w", like="float64"),
+        "recent_rows_": schema.Floats("r", "p"),
+        "recent_far_": schema.Indices("f", below=2),
+        "threshold_": schema.Number(),
+        "offset_": schema.Number(),
+        "n_restarts_": schema.Whole(),
     }
     # while rows are gathered for a start
     _early = (
         *("n_features_in_", "n_samples_seen_", "decision_scores_", "labels_"),
         *("pending_", "n_restarts_"),
     )
-    _conditions: ClassVar[Conditions] = {
+    _conditions: ClassVar[schema.Conditions] = {
         "learner_ must end in a learner with partial_fit": lambda self: hasattr(
             last_step(self.learner_), "partial_fit"
         ),
@@ -192,8 +180,7 @@ class StreamOutlierDetector(OutlierDetector):
         A first dictionary is learned however few rows there are.
         """
         self._validate_params()
-        options: dict[str, Any] = {"ensure_min_samples": 2, "allow_nan": True}
-        X = check_rows(self, X, reset=True, **options)
+        X = check_rows(self, X, reset=True, ensure_min_samples=2, allow_nan=True)
         for name in ("learner_", "pending_"):
             self.__dict__.pop(name, None)
         self.n_samples_seen_ = self.n_restarts_ = 0
@@ -208,28 +195,28 @@ class StreamOutlierDetector(OutlierDetector):
         """
         self._validate_params()
         begins = not hasattr(self, "n_features_in_")
-        like = self._stream_array()
+        is_fitted = self.__sklearn_is_fitted__()
+        like = getattr(self, "mean_" if is_fitted else "pending_", None)
         X = check_rows(self, X, reset=begins, like=like, allow_nan=True)
         n_new = X.shape[0]
         if begins:
             self.n_samples_seen_ = self.n_restarts_ = 0
-        if not self.__sklearn_is_fitted__():
-            X = self._with_pending(X)
+        if not is_fitted:
+            X = read_rows(X, slice(0, n_new))
+            xp = namespace(X)
+            if hasattr(self, "pending_"):
+                X = xp.concat([self.pending_, X])
             if X.shape[0] < self._n_first():
-                self._gather(X, n_new)
+                self.pending_ = xp.asarray(X, copy=True)  # X may be overwritten
+                self.decision_scores_ = np.zeros(n_new)
+                self.labels_ = np.zeros(n_new, dtype=np.int64)
+                self.n_samples_seen_ += n_new
                 return self
         self._follow(X, n_new)
         return self
 
-    def score_samples(self, X: Any) -> Array:  # (n,)
-        """The negative score: the lower, the more abnormal. Nothing is learned."""
-        check_is_fitted(self)
-        like = self.mean_
-        X = check_rows(self, X, by_blocks=True, like=like, allow_nan=True)
-        return -self._errors(X)
-
     def p_values(self, X: Any) -> np.ndarray:  # (n,)
-        """The share of recent scores that are at least as abnormal, and of the sample.
+        """Return the share of recent scores, and its own, that are as abnormal or more.
 
         For samples like the recent ones they are at most a with a probability of at
         most a.
@@ -253,27 +240,10 @@ class StreamOutlierDetector(OutlierDetector):
 
     # ------------------------------------------------------------ the first samples
 
-    def _stream_array(self) -> Array | None:
-        """An array whose type the next rows must have; None before the first rows."""
-        name = "mean_" if self.__sklearn_is_fitted__() else "pending_"
-        return getattr(self, name, None)
-
     def _n_first(self) -> int:
-        """The number of rows that a first dictionary and first scores need."""
+        """Return the number of rows that a first dictionary and first scores need."""
         n_atoms = getattr(last_step(self.learner), "n_components", None) or 1
         return min(self.window, max(self.window // RARE, 2 * n_atoms))
-
-    def _with_pending(self, X: Array) -> Array:
-        X = read_rows(X, slice(0, X.shape[0]))
-        if not hasattr(self, "pending_"):
-            return X
-        return namespace(X).concat([self.pending_, X])
-
-    def _gather(self, X: Array, n_new: int) -> None:
-        self.pending_ = namespace(X).asarray(X, copy=True)  # X may be overwritten
-        self.decision_scores_ = np.zeros(n_new)
-        self.labels_ = np.zeros(n_new, dtype=np.int64)
-        self.n_samples_seen_ += n_new
 
     def _start(self, X: Array) -> tuple[np.ndarray, np.ndarray]:  # (n,), (n,)
         """Learn everything from these rows, and return their scores and labels.
@@ -364,19 +334,19 @@ class StreamOutlierDetector(OutlierDetector):
         self._set_threshold(threshold)
 
     def _latest(self, rows: Array) -> Array:
-        """A copy of the last rows, as many as a restart needs."""
+        """Return a copy of the last rows, as many as a restart needs."""
         return namespace(rows).asarray(rows[-self._n_first() :], copy=True)
 
     # ----------------------------------------------------------------------- scoring
 
     def _recent_usual(self) -> np.ndarray:
-        """Indices of the recent rows that are not far out, or of all if all are."""
+        """Return indices of the recent rows that are not far out, or all if all are."""
         is_far = self.recent_far_[-self.recent_rows_.shape[0] :]
         usual = np.flatnonzero(is_far == 0)
         return usual if len(usual) else np.arange(len(is_far))
 
     def _ceiling(self, scaled: Array) -> float:
-        """The error of a code without entries, if it is the same for all rows."""
+        """Return the error of an empty code if it is the same for all rows, or ∞."""
         rows = before_last(self.learner_, scaled)
         energies = to_numpy(last_step(self.learner_).dictionary_.energy(rows))
         low, high = float(energies.min()), float(energies.max())

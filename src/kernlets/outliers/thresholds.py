@@ -13,12 +13,12 @@ MEDCOUPLE_ROWS = 1000  # number of scores for the skewness, which compares all p
 
 
 def share_threshold(scores: np.ndarray, share: float) -> float:
-    """The score that the given share of the scores exceeds."""
+    """Return the score that the given share of the scores exceeds."""
     return float(np.quantile(scores, 1 - share))
 
 
 def fence(scores: np.ndarray) -> float:
-    """The upper fence of the boxplot for skewed samples.
+    """Return the upper fence of the boxplot for skewed samples.
 
     Q₃ + 1.5 · exp(3·MC) · IQR with the medcouple MC, or exp(4·MC) if that is negative:
     Hubert and Vandervieren, "An adjusted boxplot for skewed distributions", 2008. Of
@@ -32,7 +32,7 @@ def fence(scores: np.ndarray) -> float:
 
 
 def far_out(scores: np.ndarray, ceiling: float = inf) -> float:
-    """Tukey's outer fence Q₃ + 3 IQR, robust against a quarter of outlying scores.
+    """Return Tukey's outer fence Q₃ + 3 IQR, robust against a quarter of outliers.
 
     Scores s that cannot exceed a ceiling c crowd below it: there the fence is that of
     s / (c − s), and nothing is beyond it if more than a quarter of them are c.
@@ -48,7 +48,7 @@ def far_out(scores: np.ndarray, ceiling: float = inf) -> float:
 
 
 def medcouple(values: np.ndarray) -> float:
-    """The median of ((b − m) − (m − a)) / (b − a) over all a ≤ m ≤ b, m the median."""
+    """Return the median of ((b − m) − (m − a)) / (b − a), a ≤ m ≤ b, m the median."""
     values = np.sort(values)
     if len(values) > MEDCOUPLE_ROWS:
         indices = np.linspace(0, len(values) - 1, MEDCOUPLE_ROWS).round().astype(int)
@@ -61,7 +61,7 @@ def medcouple(values: np.ndarray) -> float:
 
 
 def conformal_threshold(scores: np.ndarray, alpha: float) -> float:
-    """The score that a fresh row exceeds with a probability of at most alpha.
+    """Return the score that a fresh row exceeds with a probability of at most alpha.
 
     Of n calibration scores it is the ⌈(1 − alpha)(n + 1)⌉-th smallest.
     """
@@ -77,13 +77,13 @@ def conformal_threshold(scores: np.ndarray, alpha: float) -> float:
 
 
 def running_threshold(scores: np.ndarray, alpha: float) -> float:
-    """The conformal threshold, or the largest score while there are too few for it."""
+    """Return the conformal threshold, or the largest score if they are too few."""
     rank = min(_conformal_rank(len(scores), alpha), len(scores))
     return float(np.partition(scores, rank - 1)[rank - 1])
 
 
 def _conformal_rank(n: int, alpha: float) -> int:
-    """The rank ⌈(1 − alpha)(n + 1)⌉ of the threshold among n ascending scores."""
+    """Return the rank ⌈(1 − alpha)(n + 1)⌉ of the threshold among n scores."""
     return ceil((1 - alpha) * (n + 1) - 1e-9)
 
 
@@ -95,7 +95,7 @@ def p_values(scores: np.ndarray, calibration: np.ndarray) -> np.ndarray:  # (n,)
 
 
 def linear_odds(scores: np.ndarray, training: np.ndarray) -> np.ndarray:  # (n,)
-    """Scores from the smallest to the largest training score, mapped to 0 to 1."""
+    """Map scores from the smallest to the largest training score to 0 to 1."""
     low, high = float(training.min()), float(training.max())
     if high <= low:
         return (scores > low).astype(np.float64)
@@ -118,7 +118,7 @@ def confidence(
     is_outlier: np.ndarray,  # (n,)
     share: float,
 ) -> np.ndarray:  # (n,)
-    """The probability that another training set of this size gives the same label.
+    """Return the probability that another training set gives the same label.
 
     Perini, Vercruyssen and Davis, "Quantifying the confidence of anomaly detectors in
     their example-wise predictions", 2020, as PyOD computes it.
