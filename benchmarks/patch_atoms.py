@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernlets.images import ImageDenoiser
-from kernlets.images.bundled import PATH
+from kernlets.images.patches import PATH
 
 PICTURES = (
     "astronaut",

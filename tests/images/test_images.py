@@ -8,11 +8,11 @@ import pytest
 from kernlets import OMP, ExplicitDictionary, options
 from kernlets.coders import encode
 from kernlets.images import ImageDenoiser, denoise, estimate_noise, psnr, ssim
-from kernlets.images.denoising import cosine_atoms
 from kernlets.images.groups import Grouping
-from kernlets.images.patches import filter_patches, random_rows
+from kernlets.images.patches import cosine_atoms, filter_patches
 from kernlets.images.picture import from_channels, to_channels
 from kernlets.images.wiener import Filter, wiener_filter
+from kernlets.numerics.pixels import random_patches
 
 SIGMA = 20.0
 
@@ -115,7 +115,7 @@ def test_bundled_atoms(photograph, picture, noisy, rng):
     assert atoms.shape == (256, 64)
     np.testing.assert_allclose(atoms.mean(axis=1), 0, atol=1e-6)
     np.testing.assert_allclose((atoms**2).sum(axis=1), 1, rtol=1e-5)
-    rows = random_rows(photograph.astype(float), 8, 500, rng)
+    rows = random_patches(photograph.astype(float), (8, 8), 500, rng)
     rows -= rows.mean(axis=1, keepdims=True)
     errors = [
         encode(ExplicitDictionary(each), OMP(4), rows).residual.sum()
@@ -182,7 +182,7 @@ def test_patches_put_back_give_the_picture(picture):
 
     found = filter_patches(picture, 6, 3, same, lambda share: None)
     np.testing.assert_allclose(found, picture)
-    rows = random_rows(picture, 6, 10**9, np.random.default_rng(0))
+    rows = random_patches(picture, (6, 6), 10**9, np.random.default_rng(0))
     assert rows.shape == (67 * 59, 36)
 
 

@@ -8,7 +8,7 @@ import pytest
 from kernlets import options
 from kernlets.images import ImageInpainter, inpaint, psnr
 from kernlets.images.groups import Grouping, Tile, similar_patches
-from kernlets.images.holes import (
+from kernlets.images.inpainting import (
     FILLED,
     TRUST,
     _expect_patches,

@@ -6,8 +6,7 @@ use ``kernlets denoise`` and ``kernlets inpaint``.
 
 from .denoising import ImageDenoiser, denoise
 from .inpainting import ImageInpainter, inpaint
-from .noise import estimate_noise
-from .quality import psnr, ssim
+from .quality import estimate_noise, psnr, ssim
 
 __all__ = [
     "ImageDenoiser",

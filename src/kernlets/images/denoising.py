@@ -23,19 +23,38 @@ from ..dictionaries import ExplicitDictionary
 from ..learners import KSVD
 from ..loops import ops
 from ..numerics.arrays import as_like, namespace
+from ..numerics.pixels import random_patches
 from ..numerics.random import generator
 from ..numerics.threads import serial_blas
 from ..sklearn_base import BaseEstimator
-from .bundled import SIZE, bundled_atoms
 from .groups import Grouping
-from .noise import noise_of
-from .patches import filter_patches, random_rows
-from .picture import Picture
+from .patches import SIZE, bundled_atoms, cosine_atoms, filter_patches
+from .picture import Picture, check_size
+from .quality import noise_of
 from .wiener import Filter, wiener_filter
 
 GAIN = 1.15  # codes stop when the residual is this many times the noise
 LEAST = 1e-4  # noise below this share of the pixels' range counts as zero
 Progress = Callable[[float], Any]
+
+
+class Effort(NamedTuple):
+    """How long a dictionary is learned, and the stride between coded patches."""
+
+    max_iter: int
+    n_patches: int
+    stride: int
+
+
+EFFORTS = {"best": Effort(10, 20_000, 1), "fast": Effort(3, 10_000, 2)}
+PASSES = {
+    "best": (
+        Filter(Grouping(9, stride=5)),
+        Filter(Grouping(8, stride=4), returned=0.1),
+        Filter(Grouping(7, stride=3), returned=0.1),
+    ),
+    "fast": (Filter(Grouping(8, stride=5), scale=1.5, updates=1),),
+}
 
 
 def denoise(
@@ -185,72 +204,61 @@ class ImageDenoiser(BaseEstimator):
     def fit(self, images: Any, y: Any = None) -> ImageDenoiser:
         """Learn atoms from patches of one picture, or of a list of them."""
         self._validate_params()
-        is_list = isinstance(images, Sequence)
-        pictures = [
-            self._picture_and_noise(image)
-            for image in (images if is_list else [images])
-        ]
-        if not pictures:
+        images = images if isinstance(images, Sequence) else [images]
+        if not images:
             raise ValueError("images is an empty list: pass at least one picture")
-        return self._learn(pictures)
+        return self._learn([self._picture_and_noise(image) for image in images])
 
     def _learn(self, pictures: list[tuple[Picture, float]]) -> ImageDenoiser:
         sigmas = [sigma for _, sigma in pictures]
         self.sigma_ = float(np.sqrt(np.mean(np.square(sigmas))))
+        size, channels = (
+            self.patch_size,
+            [picture.channels[0] for picture, _ in pictures],
+        )
         if self.atoms == "bundled":
-            self._refuse_other_sizes()
-            self.components_ = as_like(bundled_atoms(), pictures[0][0].channels)
+            if size != SIZE:
+                raise ValueError(
+                    f"atoms='bundled' have patches of {SIZE} x {SIZE} pixels: leave "
+                    f"patch_size={size} out, or learn atoms"
+                )
+            self.components_ = as_like(bundled_atoms(), channels[0])
             return self
         rng = generator(self.random_state)
         n_patches = self._effort.n_patches if self.n_patches is None else self.n_patches
-        n_rows = -(-n_patches // len(pictures))
-        rows = [
-            random_rows(picture.channels[0], self.patch_size, n_rows, rng)
-            for picture, _ in pictures
-        ]
+        count = -(-n_patches // len(channels))
+        rows = [random_patches(c, (size, size), count, rng) for c in channels]
         with serial_blas:
             self.components_ = self._atoms(namespace(rows[0]).concat(rows), rng)
         return self
 
-    def _refuse_other_sizes(self) -> None:
-        if self.patch_size != SIZE:
-            raise ValueError(
-                f"atoms='bundled' have patches of {SIZE} x {SIZE} pixels: leave "
-                f"patch_size={self.patch_size} out, or learn atoms"
-            )
-
     def transform(self, image: Any) -> Any:
-        """The picture without its noise."""
+        """Return the picture without its noise."""
         check_is_fitted(self)
         return self._remove_noise(*self._picture_and_noise(image), image)
-
-    def _remove_noise(self, picture: Picture, sigma: float, image: Any) -> Any:
-        if sigma < LEAST:
-            return picture.to_image(picture.channels, image)
-        with serial_blas:
-            channels = self._estimate(picture.channels, sigma)
-        return picture.to_image(channels, image)
 
     def fit_transform(self, image: Any, y: Any = None) -> Any:
         """Learn from a picture, and return it without its noise."""
         self._validate_params()
-        picture_and_noise = self._picture_and_noise(image)
-        return self._learn([picture_and_noise])._remove_noise(*picture_and_noise, image)
+        picture, sigma = self._picture_and_noise(image)
+        return self._learn([(picture, sigma)])._remove_noise(picture, sigma, image)
+
+    def _remove_noise(self, picture: Picture, sigma: float, image: Any) -> Any:
+        channels = picture.channels
+        if sigma >= LEAST:
+            with serial_blas:
+                channels = self._estimate(channels, sigma)
+        return picture.to_image(channels, image)
 
     def _picture_and_noise(self, image: Any) -> tuple[Picture, float]:
-        """The channels of a picture, and its noise as a share of their range."""
+        """Return the channels of a picture, and its noise as a share of their range."""
         picture = Picture.of(image)
-        height, width = picture.channels.shape[1:]
-        if min(height, width) < self.patch_size:
-            raise ValueError(
-                f"image has {height} x {width} pixels, fewer than a patch of "
-                f"{self.patch_size}: lower patch_size to {min(height, width)}"
-            )
+        check_size(picture.channels.shape[1:], self.patch_size)
         sigma = noise_of(picture) if self.sigma is None else self.sigma
         return picture, sigma / picture.unit
 
     def _atoms(self, rows: Array, rng: np.random.Generator) -> Array:
-        """K-SVD from a cosine dictionary, on patches without their mean."""
+        """Run K-SVD from a cosine dictionary, on patches without their mean."""
         rows = rows - namespace(rows).mean(rows, axis=1, keepdims=True)
         start = cosine_atoms(self.patch_size, self.n_components)
         max_iter = self._effort.max_iter if self.max_iter is None else self.max_iter
@@ -270,17 +278,14 @@ class ImageDenoiser(BaseEstimator):
         return EFFORTS[self.quality]
 
     def _coder(self, sigma: float, n_atoms: int) -> OMP:
-        """OMP that stops where the residual is as large as the noise."""
+        """Return an OMP that stops where the residual is as large as the noise."""
         length = self.patch_size**2
         return OMP(min(length // 2, n_atoms), tol=(GAIN * sigma) ** 2 * length)
 
     def _estimate(self, channels: Array, sigma: float) -> Array:  # (c, h, w)
-        passes = filters(self.quality, channels.shape[1:])
+        passes, xp = filters(self.quality, channels.shape[1:]), namespace(channels)
         progress = _StepProgress(self.progress, channels.shape[0] + len(passes))
-        stack = namespace(channels).stack
-        pilot = stack(
-            [self._code_channel(channel, sigma, progress) for channel in channels]
-        )
+        pilot = xp.stack([self._code_channel(c, sigma, progress) for c in channels])
         for settings in passes:
             pilot = wiener_filter(channels, pilot, sigma, settings, progress)
             progress.next()
@@ -322,42 +327,11 @@ class _StepProgress:
         self._done += 1
 
 
-class Effort(NamedTuple):
-    """How long a dictionary is learned, and the stride between coded patches."""
-
-    max_iter: int
-    n_patches: int
-    stride: int
-
-
-EFFORTS = {"best": Effort(10, 20_000, 1), "fast": Effort(3, 10_000, 2)}
-PASSES = {
-    "best": (
-        Filter(Grouping(9, stride=5)),
-        Filter(Grouping(8, stride=4), returned=0.1),
-        Filter(Grouping(7, stride=3), returned=0.1),
-    ),
-    "fast": (Filter(Grouping(8, stride=5), scale=1.5, updates=1),),
-}
-
-
 def filters(quality: str, shape: tuple[int, ...]) -> list[Filter]:
-    """The passes over groups of similar patches, in an image of this shape."""
+    """Return the passes over groups of similar patches, in an image of this shape."""
 
     def fit_size(settings: Filter) -> Filter:
         size = min(settings.grouping.size, *shape)
         return replace(settings, grouping=replace(settings.grouping, size=size))
 
     return [fit_size(settings) for settings in PASSES[quality]]
-
-
-def cosine_atoms(size: int, count: int) -> np.ndarray:  # (count, size²)
-    """Products of cosines of growing frequency, without mean, of unit norm."""
-    per_axis = int(np.ceil(np.sqrt(count + 1)))
-    frequencies = np.arange(per_axis) * np.pi / per_axis
-    waves = np.cos((np.arange(size) + 0.5) * frequencies[:, None])
-    waves[1:] -= waves[1:].mean(axis=1, keepdims=True)
-    atoms = np.kron(waves, waves)
-    order = np.add.outer(np.arange(per_axis), np.arange(per_axis)).ravel()
-    atoms = atoms[np.argsort(order, kind="stable")][1 : count + 1]
-    return atoms / np.linalg.norm(atoms, axis=1, keepdims=True)

@@ -1,7 +1,7 @@
 """Search for groups of similar patches, and images averaged from estimates of them.
 
-Similar patches are collected around each reference patch. `wiener.py` and `holes.py`
-estimate the patches of a group.
+Similar patches are collected around each reference patch. `wiener.py` and
+`inpainting.py` estimate the patches of a group.
 
 The image is cut into tiles of reference patches. Tiles do not depend on the number of
 threads, and their results are added in order, so that the image does not depend on it
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import isqrt, prod
 
 import numpy as np
 
@@ -46,20 +46,19 @@ class Tile:
     cols: np.ndarray  # (c,)
 
     def covers(self, size: int) -> tuple[slice, slice]:
-        """Slices with all pixels of the reference patches."""
+        """Return slices with all pixels of the reference patches."""
         return self.around(size, 0, (np.inf, np.inf))
 
     def around(
         self, size: int, reach: int, shape: tuple[float, ...]
     ) -> tuple[slice, slice]:
-        """Slices with all patches that can be similar, in an image of this shape."""
-        down, across = (
-            slice(
-                max(0, int(starts[0]) - reach), int(min(n, starts[-1] + size + reach))
-            )
-            for starts, n in zip((self.rows, self.cols), shape, strict=True)
-        )
-        return down, across
+        """Return slices with all patches that can be similar, in an image."""
+
+        def span(starts: np.ndarray, n: float) -> slice:
+            last = min(n, starts[-1] + size + reach)
+            return slice(max(0, int(starts[0]) - reach), int(last))
+
+        return span(self.rows, shape[0]), span(self.cols, shape[1])
 
 
 #: Takes the patches of each group in each image, (g, k, p), and returns estimates of
@@ -76,21 +75,19 @@ def filter_groups(
     progress: Progress = lambda share: None,
     mask: np.ndarray | None = None,  # (h, w) booleans
 ) -> Array:  # (c, h, w)
-    """The weighted mean, at each pixel, of all estimates of it.
+    """Return the weighted mean, at each pixel, of all estimates of it.
 
     Similarity is measured in the first channel of the pilot. Tiles without a pixel of
     the mask are left out; pixels without an estimate stay as in the pilot.
     """
-    xp = namespace(pilot)
+    xp, size = namespace(pilot), grouping.size
     total, weight = xp.zeros_like(pilot), xp.zeros_like(pilot)
-    tiles = [
-        tile
-        for tile in _tiles(pilot, grouping)
-        if mask is None or mask[tile.covers(grouping.size)].any()
-    ]
+    tiles = _tiles(pilot, grouping)
+    if mask is not None:
+        tiles = [tile for tile in tiles if mask[tile.covers(size)].any()]
 
     def work(tile: Tile) -> tuple[tuple[slice, ...], Array, Array]:
-        window = tile.around(grouping.size, grouping.reach, pilot.shape[1:])
+        window = tile.around(size, grouping.reach, pilot.shape[1:])
         region = slice(None), *window
         local = Tile(tile.rows - window[0].start, tile.cols - window[1].start)
         regions = [image[region] for image in images]
@@ -124,19 +121,21 @@ def _filter_tile(
     estimate: Estimate,
     tile: Tile,
 ) -> tuple[Array, Array]:  # (c, h, w), (c, h, w)
-    """Sums of the estimates around a tile, and of their weights."""
-    size, stack = grouping.size, namespace(pilot).stack
+    """Return sums of the estimates around a tile, and of their weights."""
+    size, xp = grouping.size, namespace(pilot)
     rows, cols = similar_patches(pilot[0], tile, grouping)
     sums, weights = [], []
     for channel in zip(*images, strict=True):
-        groups = (gather_patches(image, rows, cols, size) for image in channel)
-        patches, share = estimate(*groups)
+        views = (windows(image, (size, size)) for image in channel)
+        groups = (view[rows, cols].reshape(*rows.shape, -1) for view in views)
+        patches, group_weights = estimate(*groups)
         n = patches.shape[1]
-        pixels = _pixels(rows[:, :n], cols[:, :n], size, pilot.shape[2])
-        sums_and_weights = _sum_patches(patches, share, pixels, channel[0].shape)
-        sums.append(sums_and_weights[0])
-        weights.append(sums_and_weights[1])
-    return stack(sums), stack(weights)
+        sum_and_weight = _sum_patches(
+            patches, group_weights, rows[:, :n], cols[:, :n], channel[0].shape
+        )
+        sums.append(sum_and_weight[0])
+        weights.append(sum_and_weight[1])
+    return xp.stack(sums), xp.stack(weights)
 
 
 def similar_patches(
@@ -144,8 +143,9 @@ def similar_patches(
     tile: Tile,
     grouping: Grouping,
 ) -> tuple[Array, Array]:  # (g, k), (g, k)
-    """Rows and columns of the patches most similar to each reference patch, itself
-    first.
+    """Return rows and columns of the patches most similar to each reference patch.
+
+    The first is the reference patch itself.
 
     Squared differences of the image and all its shifts are summed over patches by two
     products with matrices of zeros and ones.
@@ -177,7 +177,7 @@ def _add_frame(image: Array, reach: int) -> Array:
 
 
 def _patch_indicators(starts: np.ndarray, size: int) -> np.ndarray:  # (r, h)
-    """Indicators of the pixels of each patch along one axis."""
+    """Return indicators of the pixels of each patch along one axis."""
     pixels = np.arange(starts[-1] - starts[0] + size) - (starts - starts[0])[:, None]
     return (pixels >= 0) & (pixels < size)
 
@@ -198,28 +198,20 @@ def _nearest(
     return rows + shifts // n_cols - reach, cols + shifts % n_cols - reach
 
 
-def gather_patches(image: Array, rows: Array, cols: Array, size: int) -> Array:
-    """Patches as rows, (g, k, size²)."""
-    return windows(image, (size, size))[rows, cols].reshape(*rows.shape, -1)
-
-
-def _pixels(rows: Array, cols: Array, size: int, width: int) -> Array:  # (g·k·size²,)
-    """Indices into the flat image of all pixels of all patches."""
-    step = index_like(np.arange(size), rows)
-    inside = (step[:, None] * width + step).reshape(-1)
-    return ((rows * width + cols)[..., None] + inside).reshape(-1)
-
-
 def _sum_patches(
-    estimates: Array,  # (g, k, size²)
+    patches: Array,  # (g, k, size²)
     weights: Array,  # (g,)
-    pixels: Array,  # (g·k·size²,)
+    rows: Array,  # (g, k)
+    cols: Array,  # (g, k)
     shape: tuple[int, ...],
 ) -> tuple[Array, Array]:
-    """Weighted sums at each pixel of all patches that cover it, and of the weights."""
-    xp = namespace(estimates)
-    pixel_weights = xp.broadcast_to(weights[:, None, None], estimates.shape)
-    n_pixels = shape[0] * shape[1]
-    total = xp.bincount(pixels, (estimates * pixel_weights).reshape(-1), n_pixels)
-    weight = xp.bincount(pixels, pixel_weights.reshape(-1), n_pixels)
+    """Sum all weighted patches that cover each pixel, and their weights."""
+    xp, (height, width) = namespace(patches), shape
+    step = index_like(np.arange(isqrt(patches.shape[2])), rows)
+    inside = (step[:, None] * width + step).reshape(-1)
+    pixels = ((rows * width + cols)[..., None] + inside).reshape(-1)
+    pixel_weights = xp.broadcast_to(weights[:, None, None], patches.shape)
+    values = (patches * pixel_weights).reshape(-1)
+    total = xp.bincount(pixels, values, height * width)
+    weight = xp.bincount(pixels, pixel_weights.reshape(-1), height * width)
     return total.reshape(shape), weight.reshape(shape)

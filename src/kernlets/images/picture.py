@@ -62,13 +62,13 @@ def to_channels(planes: Array) -> Array:  # (h, w) or (h, w, c) -> (c, h, w)
 
 
 def from_channels(channels: Array) -> Array:  # (c, h, w) -> (h, w, c)
-    """The inverse of `to_channels`."""
+    """Return the inverse of `to_channels`."""
     planes = namespace(channels).permute_dims(channels, (1, 2, 0))
     return planes @ as_like(_cosine_transform(planes.shape[2]), planes)
 
 
 def _cosine_transform(n_channels: int) -> np.ndarray:  # (c, c)
-    """The orthonormal matrix of the cosine transform; its first row is constant."""
+    """Return the matrix of the cosine transform; its first row is constant."""
     return dct(np.eye(n_channels), axis=0, norm="ortho")
 
 
@@ -86,3 +86,12 @@ def check_pixels(image: Any) -> Array:
             "channels: the channels come last; of a stack pass one image at a time"
         )
     return to_device(pixels)
+
+
+def check_size(shape: tuple[int, ...], patch_size: int) -> None:
+    """Refuse an image, (h, w), that is smaller than a patch."""
+    if min(shape) < patch_size:
+        raise ValueError(
+            f"image has {shape[0]} x {shape[1]} pixels, fewer than a patch of "
+            f"{patch_size}: lower patch_size to {min(shape)}"
+        )

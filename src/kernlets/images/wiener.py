@@ -43,7 +43,7 @@ def wiener_filter(
     settings: Filter,
     progress: Progress = lambda share: None,
 ) -> Array:  # (c, h, w)
-    """The noisy image, filtered group by group with covariances of the pilot."""
+    """Return the noisy image, filtered group by group with covariances of the pilot."""
     enhanced = pilot + settings.returned * (noisy - pilot)
     estimate = partial(_estimates, sigma=sigma, settings=settings)
     return filter_groups(
@@ -77,7 +77,7 @@ def _means(
     sigma: float,
     count: int,
 ) -> Array:  # (g, 1, p)
-    """Mean patches between the means of the noisy image and of the pilot.
+    """Return mean patches between the means of the noisy image and of the pilot.
 
     The former have the noise σ²/k, the latter have lost detail. If the two differ by
     the noise only, then nothing was lost, and the pilot counts; the more they differ,

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from .. import schema
 from ..base.constraints import AT_LEAST_1, LEARNER, NOT_NEGATIVE
 from ..base.estimator import Estimator
 from ..contracts import Array
@@ -20,18 +21,6 @@ from ..kernels.complete import fill_in, observed_moments, refine, usual_kernel
 from ..learners.base import DictionaryLearner
 from ..numerics.arrays import as_like, to_numpy
 from ..numerics.convergence import warn_unfinished
-from ..schema import (
-    Declared,
-    Either,
-    Flag,
-    Floats,
-    Indices,
-    Many,
-    Nothing,
-    Part,
-    Size,
-    Whole,
-)
 from ..sklearn_base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
 WORKING_COPIES = 8  # copies of a row in memory while it is filled in
@@ -113,17 +102,17 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         "add_indicator": ["boolean"],
     }
 
-    _declared: ClassVar[Declared] = {
-        "n_features_in_": Size("p"),
-        "mean_": Floats("p"),
-        "scale_": Floats("p"),
-        "samples_": Either(Nothing(), Floats("n", "p")),
-        "learner_": Many(Part(DictionaryLearner, p="p"), None),
-        "kernel_": Part(Kernel),
-        "n_iter_": Whole(),
-        "converged_": Flag(),
-        "changes_": Floats("i>=0"),
-        "indicator_features_": Indices("f>=0", below="p"),
+    _declared: ClassVar[schema.Declared] = {
+        "n_features_in_": schema.Size("p"),
+        "mean_": schema.Floats("p"),
+        "scale_": schema.Floats("p"),
+        "samples_": schema.Either(schema.Nothing(), schema.Floats("n", "p")),
+        "learner_": schema.Many(schema.Part(DictionaryLearner, p="p"), None),
+        "kernel_": schema.Part(Kernel),
+        "n_iter_": schema.Whole(),
+        "converged_": schema.Flag(),
+        "changes_": schema.Floats("i>=0"),
+        "indicator_features_": schema.Indices("f>=0", below="p"),
     }
 
     def __init__(
@@ -162,14 +151,21 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         return self._to_original_units(rows, complete_rows)
 
     def _learn(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Fit; return the rows, and the rows standardised and filled in."""
+        """Fit, and return the rows, and the rows standardised and filled in."""
         self._validate_params()
         options: dict[str, Any] = {"ensure_min_samples": 2, "allow_nan": True}
         checked = check_rows(self, X, reset=True, whole=True, **options)
         X = to_numpy(checked)
-        self._measure(X, checked)
+        mean, scale = observed_moments(X)
+        if self.learner is not None:
+            scale = np.ones_like(scale)
+        self.mean_, self.scale_ = as_like(mean, checked), as_like(scale, checked)
         rows = self._standardize(X)
-        self.kernel_ = self._kernel(rows)
+        if self.kernel is None:
+            self.kernel_ = usual_kernel(rows.shape[1])
+        else:
+            centred_rows = fill_missing(rows, rows.dtype.type(0))
+            self.kernel_ = resolve(self.kernel).bound(centred_rows)
         self.learner_: list[Any] = []
         self.samples_: Any = None
         if self.learner is None:
@@ -177,29 +173,14 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
             self.samples_ = as_like(complete_rows, checked)
         else:
             complete_rows = self._by_learner(rows)
-        has_missing = np.isnan(X).any(axis=0)
-        self.indicator_features_ = np.flatnonzero(
-            has_missing if self.add_indicator else []
-        )
+        has_missing = np.isnan(X).any(axis=0) & self.add_indicator
+        self.indicator_features_ = np.flatnonzero(has_missing)
         return X, complete_rows
-
-    def _measure(self, X: np.ndarray, like: Array) -> None:
-        """Compute mean and scale; rows are only centred if there is a learner."""
-        mean, scale = observed_moments(X)
-        if self.learner is not None:
-            scale = np.ones_like(scale)
-        self.mean_, self.scale_ = as_like(mean, like), as_like(scale, like)
-
-    def _kernel(self, rows: np.ndarray) -> Kernel:
-        if self.kernel is not None:
-            return resolve(self.kernel).bound(fill_missing(rows, rows.dtype.type(0)))
-        return usual_kernel(rows.shape[1])
 
     def _complete(self, rows: np.ndarray) -> np.ndarray:
         """Fill in training rows from the other rows, starting with the means."""
         start = fill_missing(rows, rows.dtype.type(0))
-        self_indices = np.arange(len(rows))
-        step = partial(self._step, rows, self_indices)
+        step = partial(self._step, rows, np.arange(len(rows)))
         complete_rows, changes, _ = refine(rows, start, step, self.max_iter, self.tol)
         self.changes_, self.n_iter_ = np.array(changes), len(changes)
         size = float(np.square(complete_rows, dtype=np.float64).mean())
@@ -248,13 +229,12 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         return map_rows(self._fill_block, X, WORKING_COPIES * 8 * X.shape[1])
 
     def _fill_block(self, block: Array) -> Array:
-        rows = to_numpy(block)
-        complete_rows = self._standardize(rows)
+        rows = self._standardize(to_numpy(block))
         if self.learner_:
-            complete_rows = self._decode(complete_rows)
+            complete_rows = self._decode(rows)
         else:
-            complete_rows = self._step(complete_rows, None, to_numpy(self.samples_))
-        return self._to_original_units(rows, complete_rows)
+            complete_rows = self._step(rows, None, to_numpy(self.samples_))
+        return self._to_original_units(to_numpy(block), complete_rows)
 
     def _standardize(self, X: np.ndarray) -> np.ndarray:
         return (X - to_numpy(self.mean_)) / to_numpy(self.scale_)
@@ -269,7 +249,7 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         return as_like(imputed, self.mean_)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the features and of the indicator columns."""
+        """Return names of the features and of the indicator columns."""
         names = super().get_feature_names_out(input_features)
         marks = [f"missingindicator_{names[j]}" for j in self.indicator_features_]
         return np.concatenate([names, np.array(marks, dtype=object)])

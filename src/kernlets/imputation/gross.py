@@ -156,9 +156,8 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
         Numbers that are no labels, as of a regression, are ignored.
         """
         self._validate_params()
-        complete = completed_rows(
-            check_rows(self, X, reset=True, whole=True, allow_nan=True)
-        )
+        X = check_rows(self, X, reset=True, whole=True, allow_nan=True)
+        complete = completed_rows(X)
         rows = to_numpy(complete)
         nonzero = nonzero_rows(rows)
         if len(nonzero) == 0:
@@ -171,35 +170,33 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
         return self
 
     def _groups(self, y: Any, n: int) -> np.ndarray:  # (n,)
-        """The class of each row, or 0 for all rows if labels are not used."""
-        if y is None or not self.by_class:
-            return np.zeros(n, dtype=np.intp)
-        labels = to_numpy(y) if is_array(y) else np.asarray(y)
-        check_consistent_length(labels, np.empty(n))
-        if labels.ndim != 1 or type_of_target(labels) not in ("binary", "multiclass"):
-            return np.zeros(n, dtype=np.intp)
-        return np.unique(labels, return_inverse=True)[1].astype(np.intp)
+        """Return the class of each row, or 0 for all rows if labels are not used."""
+        if y is not None and self.by_class:
+            labels = to_numpy(y) if is_array(y) else np.asarray(y)
+            check_consistent_length(labels, np.empty(n))
+            if labels.ndim == 1 and type_of_target(labels) in ("binary", "multiclass"):
+                return np.unique(labels, return_inverse=True)[1].astype(np.intp)
+        return np.zeros(n, dtype=np.intp)
 
     def _atom_sets(self) -> list[_Atoms]:
-        """Sets of samples over which rows are coded: one per class, or one of all."""
+        """Return the samples over which rows are coded: a set per class, or one."""
         samples = to_numpy(self.samples_)
         classes = np.unique(self.groups_)
         return [_Atoms(samples[self.groups_ == c], self.ridge) for c in classes]
 
     def _training_level(self) -> float:
-        """The largest unexplained share of the energy of a training sample."""
-        ones = np.ones(self.mean_.shape[0], dtype=to_numpy(self.mean_).dtype)
-        sets = self._atom_sets()
-        residuals = (
-            atoms.atoms - atoms.reconstruct(atoms.atoms, ones) for atoms in sets
-        )
-        largest = max(float(np.square(e).sum(axis=1).max()) for e in residuals)
-        return 1.01 * largest  # more than rounding errors
+        """Return the largest unexplained share of the energy of a training sample."""
+        level = 0.0
+        for atoms in self._atom_sets():
+            ones = np.ones(atoms.atoms.shape[1], dtype=atoms.atoms.dtype)
+            residuals = atoms.atoms - atoms.reconstruct(atoms.atoms, ones)
+            level = max(level, float(np.square(residuals).sum(axis=1).max()))
+        return 1.01 * level  # more than rounding errors
 
     def _unexplained_share(
         self, x: np.ndarray, observed: np.ndarray, sets: list[_Atoms]
     ) -> float:
-        """The least ‖x − γD‖²/‖x‖² over the sets; observed entries have weight 1."""
+        """Return the least ‖x − γD‖²/‖x‖² over the sets, for observed entries."""
         weights = observed.astype(x.dtype)
         residuals = ((x - atoms.reconstruct(x, weights)) * observed for atoms in sets)
         least = min(float(e @ e) for e in residuals)
@@ -224,13 +221,12 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
     def _find_errors(
         self, row: np.ndarray, sets: list[_Atoms], mean: np.ndarray
     ) -> np.ndarray:  # (p,)
-        """Mask of the gross errors and the missing entries of one row."""
+        """Return a mask of the gross errors and the missing entries of one row."""
         observed = ~np.isnan(row)
         x = np.where(observed, row, 0)
-        if (
-            not observed.any()
-            or self._unexplained_share(x, observed, sets) <= self.level_
-        ):
+        if not observed.any():
+            return ~observed
+        if self._unexplained_share(x, observed, sets) <= self.level_:
             return ~observed
         candidates = [self._robust_weights(x, observed, atoms, mean) for atoms in sets]
         return min(candidates, key=lambda pair: pair[0])[1] < 0.5
@@ -254,7 +250,7 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
         return float(weights @ (residual * residual)) / total, weights
 
     def _weights_of(self, residual: np.ndarray, observed: np.ndarray) -> np.ndarray:
-        """Weights 1/(1 + exp(8(e²/δ − 1))); for δ = 0, 1 where the error is 0."""
+        """Return 1/(1 + exp(8(e²/δ − 1))); for δ = 0, 1 where the error is 0."""
         squares = residual * residual
         delta = np.quantile(squares[observed], self.quantile)
         if not delta > 0:

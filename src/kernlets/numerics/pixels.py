@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from ..numerics.arrays import (
     as_float,
     double,
+    index_like,
     is_torch,
     namespace,
     numpy_dtype,
@@ -30,6 +32,21 @@ def windows(image: Array, shape: tuple[int, ...]) -> Array:  # (a, b, ..., *shap
 def window_starts(last: int, stride: int) -> np.ndarray:
     """The starts of windows: 0, stride, 2 stride, ... and the last one."""
     return np.append(np.arange(0, last, stride), last)
+
+
+def random_patches(
+    image: Array,  # (a, b, ...)
+    shape: tuple[int, ...],
+    count: int,
+    rng: np.random.Generator,
+) -> Array:  # (count, ·)
+    """Draw patches at distinct random positions as rows; take all if there are few."""
+    view = windows(image, shape)
+    grid = tuple(view.shape[: len(shape)])
+    n = prod(grid)
+    numbers = np.arange(n) if n <= count else rng.choice(n, count, replace=False)
+    corners = [index_like(axis, image) for axis in np.unravel_index(numbers, grid)]
+    return view[tuple(corners)].reshape(len(numbers), -1)
 
 
 def as_array(image: Any) -> Any:
