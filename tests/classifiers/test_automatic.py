@@ -14,19 +14,26 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 import kernlets
 from kernlets import OMP, RBF, AutoDictionaryClassifier, SRCClassifier, datasets
-from kernlets.classifiers.auto import clock
-from kernlets.classifiers.auto.candidates import Design, Features, labels_by_nonzeros
-from kernlets.classifiers.auto.class_samples import residuals_by_nonzeros
-from kernlets.classifiers.auto.clock import Clock
-from kernlets.classifiers.auto.folds import (
+from kernlets.classifiers.auto import trials
+from kernlets.classifiers.auto.candidates import (
+    FAMILIES,
+    Design,
+    Features,
+    labels_by_nonzeros,
+    residuals_by_nonzeros,
+)
+from kernlets.classifiers.auto.search import Search
+from kernlets.classifiers.auto.spaces import Space, SpaceKernels
+from kernlets.classifiers.auto.trials import (
+    Clock,
+    Outcome,
+    Stage,
+    Trial,
+    plan_stages,
     sampling_order,
     stratified_folds,
     validation_rows,
 )
-from kernlets.classifiers.auto.learned_candidates import FAMILIES
-from kernlets.classifiers.auto.search import Search
-from kernlets.classifiers.auto.spaces import Space, SpaceKernels
-from kernlets.classifiers.auto.trials import Outcome, Stage, Trial, plan_stages
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +129,7 @@ class Machine:
 
     def __init__(self, monkeypatch, speed):
         self.now, self.speed = 0.0, speed
-        monkeypatch.setattr(clock, "current_time", lambda: self.now)
+        monkeypatch.setattr(trials, "current_time", lambda: self.now)
         for family in FAMILIES.values():
             monkeypatch.setattr(family, "score", self.slow(family))
 
@@ -279,13 +286,13 @@ def test_stages_grow_to_all_rows():
 
 def test_one_width_for_all_rows_and_classes():
     X = np.random.default_rng(0).normal(0, 3, (400, 5))
-    kernel = SpaceKernels.of(X).kernel(Space("none", "rbf", 0.5))
+    kernel = SpaceKernels(X).kernel(Space("none", "rbf", 0.5))
     assert kernel.gamma == pytest.approx(0.5 / (5 * X.var()))
 
 
 def test_every_family_says_what_its_settings_are():
     for family in FAMILIES.values():
-        for setting in family.first_settings():
+        for setting in family.first_settings:
             assert len(setting) == len(family.setting_names)
             for near in family.near_settings(setting):
                 assert len(near) == len(setting) and near != setting

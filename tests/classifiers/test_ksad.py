@@ -10,10 +10,14 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernlets import KSADClassifier, Lasso, NystroemMap, datasets, load, save
-from kernlets.classifiers.ksad_codes import CodesThenAtoms, KSADCodes, soft_threshold
-from kernlets.classifiers.neighbors import count_votes, smallest
+from kernlets.classifiers.ksad_codes import (
+    CodesThenAtoms,
+    count_votes,
+    soft_threshold,
+)
 from kernlets.classifiers.scatter import NormScatter, Scatter, fisher_directions
 from kernlets.datasets import unit_norm
+from kernlets.numerics.argsmallest import smallest
 from kernlets.updates.orthogonal import nearest_orthonormal, procrustes
 from papers.exhibits.common import Searched
 from papers.written import Fista
@@ -114,9 +118,9 @@ def test_printed_scatter_decides_the_objective(digits):
     params = {"n_components": 20, "beta2": 5.0, "max_iter": 3, "random_state": 0}
     model = KSADClassifier(**params, between="norm").fit(X, y)
     F, Z = model.map_.transform(X), model.dictionary_.atoms
-    steps = CodesThenAtoms(KSADCodes(F, y, 0.1, 5.0, NormScatter), Z)
+    steps = CodesThenAtoms(F, y, Z, 0.1, 5.0, NormScatter)
     found = steps.step(lambda: None)["objective"]
-    Q, Z = steps._codes.codes, steps.atoms
+    Q, Z = steps.codes, steps.atoms
     ratio = naive_traces(Q, y)[0] / naive_norm(Q, y)
     error = ((F - Q @ Z) ** 2).sum() + 0.1 * np.abs(Q).sum() + 5 * ratio
     assert found == pytest.approx(error)
@@ -175,19 +179,19 @@ def test_fisher_directions_solve_the_eigenproblem(xp, rng):
 def test_codes_and_sums_of_one_pass(xp, rng):
     F, labels = groups(rng)
     Z = nearest_orthonormal(rng.standard_normal((7, 7)))
-    codes = KSADCodes(xp.asarray(F), labels, beta1=0.4, beta2=3.0)
-    first = codes.code(xp.asarray(Z), None)
+    steps = CodesThenAtoms(xp.asarray(F), labels, xp.asarray(Z), 0.4, 3.0)
+    first = steps.code()
     Q = soft_threshold(F @ Z.T, 0.2)
-    np.testing.assert_allclose(xp.to_numpy(codes.codes), Q, atol=1e-12)
+    np.testing.assert_allclose(xp.to_numpy(steps.codes), Q, atol=1e-12)
     np.testing.assert_allclose(xp.to_numpy(first.cross), Q.T @ F, atol=1e-10)
-    again = codes.code(xp.asarray(Z), first.scatter)
+    again = steps.code()
     scale, shift = Scatter.of(Q, labels, 4).slope()
     gradient = scale[labels][:, None] * Q - shift[labels]
     Q = soft_threshold(F @ Z.T - 1.5 * gradient, 0.2)
-    np.testing.assert_allclose(xp.to_numpy(codes.codes), Q, atol=1e-12)
+    np.testing.assert_allclose(xp.to_numpy(steps.codes), Q, atol=1e-12)
     within, between = naive_traces(Q, labels)
     expected = ((F - Q @ Z) ** 2).sum() + 0.4 * np.abs(Q).sum() + 3 * within / between
-    assert codes.objective(again, xp.asarray(Z)) == pytest.approx(expected)
+    assert steps.objective(again) == pytest.approx(expected)
 
 
 def test_soft_threshold():

@@ -176,6 +176,7 @@ def test_first_atoms_are_those_of_each_class(digits):
     X, y, *_ = digits
     model = LCKSVDClassifier(**SMALL)
     model.atom_classes_ = np.repeat(range(10), 10)
+    model.coder_ = OMP(6)
     start = model._first_atoms(X, y, np.full(10, 10), np.random.default_rng(3))
     seed = int(np.random.default_rng(3).integers(2**31, size=10)[7])
     alone = KSVD(10, 6, max_iter=20, random_state=seed).fit(X[y == 7])

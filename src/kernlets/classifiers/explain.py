@@ -6,7 +6,7 @@ use that of their last step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,6 +39,9 @@ class AtomUse:
     atom: int  # index in the dictionary of its class, or of all classes
     label: Any  # its class, or None if it belongs to no class
     weight: float
+
+    def __str__(self) -> str:
+        return f"atom {self.atom}{_class_text(self.label)}: {self.weight:+.4g}"
 
 
 @dataclass(frozen=True)
@@ -76,28 +79,18 @@ class Explanation:
         return np.argsort(best_first, kind="stable")
 
     def __str__(self) -> str:
-        label = f"label {printable(self.label)}"
-        return "\n".join([label, *self._class_lines(), *self._use_lines()])
-
-    def _class_lines(self) -> list[str]:
-        lines = [
-            f"  class {printable(self.classes[c])}: {self.scores[c]:.4g}"
-            for c in self.order[:MAX_SHOWN]
-        ]
-        n_omitted = len(self.classes) - len(lines)
-        omission = [f"  and {n_omitted} more"] if n_omitted > 0 else []
-        return [f"{self.measure} of each class:", *lines, *omission]
-
-    def _use_lines(self) -> list[str]:
-        atoms = [
-            f"  atom {use.atom}{_class_text(use.label)}: {use.weight:+.4g}"
-            for use in self.atoms[:MAX_SHOWN]
-        ]
-        rows = [f"  {use}" for use in self.samples[:MAX_SHOWN]]
-        return [
-            *(["atoms of largest weight:", *atoms] if atoms else []),
-            *(["training rows behind them:", *rows] if rows else []),
-        ]
+        lines = [f"label {printable(self.label)}", f"{self.measure} of each class:"]
+        for c in self.order[:MAX_SHOWN]:
+            lines.append(f"  class {printable(self.classes[c])}: {self.scores[c]:.4g}")
+        if len(self.classes) > MAX_SHOWN:
+            lines.append(f"  and {len(self.classes) - MAX_SHOWN} more")
+        if self.atoms:
+            lines.append("atoms of largest weight:")
+            lines += [f"  {use}" for use in self.atoms[:MAX_SHOWN]]
+        if self.samples:
+            lines.append("training rows behind them:")
+            lines += [f"  {use}" for use in self.samples[:MAX_SHOWN]]
+        return "\n".join(lines)
 
 
 def _class_text(label: Any) -> str:
@@ -133,17 +126,16 @@ def explain(model: Any, x: Any) -> Explanation:
     """
     row = _one_row(x)
     model = _best_estimator(model)
-    if not isinstance(model, AutoDictionaryClassifier):
-        return _with_names(_explain_row(model, row), row_names(model))
-    check_is_fitted(model)
-    explanation = _explain_row(model.best_pipeline_, row)
-    row_numbers = getattr(model, "best_rows_", None)
-    if row_numbers is not None:
-        samples = (
-            replace(use, row=int(row_numbers[use.row])) for use in explanation.samples
-        )
-        explanation = replace(explanation, samples=tuple(samples))
-    return _with_names(explanation, row_names(model))
+    is_automatic = isinstance(model, AutoDictionaryClassifier)
+    if is_automatic:
+        check_is_fitted(model)
+    explanation = _explain_row(model.best_pipeline_ if is_automatic else model, row)
+    names, row_numbers = row_names(model), getattr(model, "best_rows_", None)
+    samples = []
+    for use in explanation.samples:
+        number = use.row if row_numbers is None else int(row_numbers[use.row])
+        samples.append(replace(use, row=number, name=row_name(names, number)))
+    return replace(explanation, samples=tuple(samples))
 
 
 def _best_estimator(model: Any) -> Any:
@@ -156,41 +148,22 @@ def _best_estimator(model: Any) -> Any:
     return getattr(model, "best_estimator_", model)
 
 
-def _with_names(explanation: Explanation, names: np.ndarray | None) -> Explanation:
-    """Add the names of training rows to an explanation, if they have any."""
-    samples = (
-        replace(use, name=row_name(names, use.row)) for use in explanation.samples
-    )
-    return replace(explanation, samples=tuple(samples))
-
-
 def _explain_row(model: Any, row: Array) -> Explanation:
     classifier = last_step(model)
-    explain_row = next(
-        (
-            function
-            for kind, function in EXPLAINERS.items()
-            if isinstance(classifier, kind)
-        ),
-        None,
+    for kind, explain_row in EXPLAINERS.items():
+        if isinstance(classifier, kind):
+            label = to_numpy(model.predict(row))[0]
+            is_behind_map = isinstance(model, Pipeline) and len(model) > 1
+            feature_map = model[-2] if is_behind_map else None
+            return explain_row(classifier, before_last(model, row), label, feature_map)
+    advice = (
+        "detectors explain themselves: call its method explain(X)"
+        if is_outlier_detector(classifier)
+        else "use a classifier of kernlets, or a pipeline that ends in one"
     )
-    if explain_row is None:
-        advice = (
-            "detectors explain themselves: call its method explain(X)"
-            if is_outlier_detector(classifier)
-            else "use a classifier of kernlets, or a pipeline that ends in one"
-        )
-        raise TypeError(
-            f"{type(classifier).__name__} has no atoms to explain a label by: {advice}"
-        )
-    label = to_numpy(model.predict(row))[0]
-    return explain_row(classifier, before_last(model, row), label, _step_before(model))
-
-
-def _step_before(model: Any) -> Any:
-    """Return the pipeline step before the last one, or None."""
-    has_steps_before = isinstance(model, Pipeline) and len(model) > 1
-    return model[-2] if has_steps_before else None
+    raise TypeError(
+        f"{type(classifier).__name__} has no atoms to explain a label by: {advice}"
+    )
 
 
 def _one_row(x: Any) -> Array:
@@ -208,27 +181,19 @@ def _explain_residual_classifier(
 ) -> Explanation:
     """Explain by the codes over the dictionary of the winning class."""
     winner = int(np.flatnonzero(model.classes_ == label)[0])
-    learner = model.learners_[winner]
+    learner, rows = model.learners_[winner], model.class_rows_[winner]
     weights = _dense(learner.encode(row))
-    atoms = _atom_uses(weights, lambda atom: label)
-    # The anchors of these learners are all training rows of the class, in order.
-    class_rows = (
-        model.class_rows_[winner] if isinstance(learner, KernelLearner) else None
+    atoms = _atom_uses(weights, [label] * len(weights))
+    # The anchors of a kernel learner are all training rows of the class, in order.
+    anchor_rows = rows if isinstance(learner, KernelLearner) else None
+    rows, row_weights = _sample_weights(
+        learner.dictionary_, weights, feature_map, anchor_rows
     )
-    sample_weights = _sample_weights(
-        learner.dictionary_, weights, feature_map, class_rows
-    )
-    samples = _sample_uses(*sample_weights, lambda row: _label_of(model, row))
+    class_rows = zip(model.classes_, model.class_rows_, strict=True)
+    labels = {int(row): c for c, rows in class_rows for row in rows}
+    samples = _sample_uses(rows, row_weights, labels)
     scores = to_numpy(model.residuals(row))[0]
     return Explanation(label, model.classes_, scores, RESIDUAL, atoms, samples)
-
-
-def _label_of(model: ResidualClassifier, row: int) -> Any:
-    """Return the class of a training row, or None."""
-    for label, rows in zip(model.classes_, model.class_rows_, strict=True):
-        if row in rows:
-            return label
-    return None
 
 
 def _explain_src(
@@ -236,11 +201,9 @@ def _explain_src(
 ) -> Explanation:
     """Explain by codes whose atoms are training rows."""
     weights = _dense(model.encode(row))
-    labels = model.classes_[model.atom_classes_]
-    atoms = _atom_uses(weights, labels.__getitem__)
-    rows = model.atom_rows_
-    classes = dict(zip(rows.tolist(), labels, strict=True))
-    samples = _sample_uses(rows, weights, classes.__getitem__)
+    rows, labels = model.atom_rows_, model.classes_[model.atom_classes_]
+    atoms = _atom_uses(weights, labels)
+    samples = _sample_uses(rows, weights, dict(zip(rows.tolist(), labels, strict=True)))
     scores = to_numpy(model.residuals(row))[0]
     return Explanation(label, model.classes_, scores, RESIDUAL, atoms, samples)
 
@@ -250,10 +213,9 @@ def _explain_coding_classifier(
 ) -> Explanation:
     """Explain by codes over one dictionary whose atoms belong to classes."""
     weights = _dense(model.encode(row))
-    labels = model.classes_[model.atom_classes_]
-    atoms = _atom_uses(weights, labels.__getitem__)
+    atoms = _atom_uses(weights, model.classes_[model.atom_classes_])
     sample_weights = _sample_weights(model.dictionary_, weights, feature_map, None)
-    samples = _sample_uses(*sample_weights, lambda row: None)
+    samples = _sample_uses(*sample_weights, {})
     has_residuals = hasattr(model, "residuals")
     scores = to_numpy(model.residuals(row) if has_residuals else model._scores(row))[0]
     measure = RESIDUAL if has_residuals else "score"
@@ -265,15 +227,13 @@ def _explain_ksad(
 ) -> Explanation:
     """Explain by the nearest training codes, whose weights are shares of the votes."""
     code = _dense(model.encode(row))
+    atoms = _atom_uses(code, [None] * len(code))
     distances = np.sum((to_numpy(model.codes_) - code) ** 2, axis=1)
-    nearest_rows = np.argsort(distances, kind="stable")[: model.n_neighbors]
-    share = 1 / model.n_neighbors
-    rows = getattr(model, "code_rows_", np.arange(len(distances)))[nearest_rows]
-    labels = model.classes_[model.code_classes_[nearest_rows]]
-    classes = dict(zip(rows.tolist(), labels, strict=True))
-    shares = np.full(len(rows), share)
-    samples = _sample_uses(rows, shares, classes.__getitem__)
-    atoms = _atom_uses(code, lambda atom: None)
+    nearest = np.argsort(distances, kind="stable")[: model.n_neighbors]
+    rows = getattr(model, "code_rows_", np.arange(len(distances)))[nearest]
+    labels = model.classes_[model.code_classes_[nearest]]
+    shares = np.full(len(rows), 1 / model.n_neighbors)
+    samples = _sample_uses(rows, shares, dict(zip(rows.tolist(), labels, strict=True)))
     scores = to_numpy(model.predict_proba(row))[0]
     return Explanation(label, model.classes_, scores, "share of votes", atoms, samples)
 
@@ -282,13 +242,10 @@ def _dense(codes: SparseCodes) -> np.ndarray:  # (m,)
     return to_numpy(codes.toarray())[0]
 
 
-def _atom_uses(
-    weights: np.ndarray, label_of: Callable[[int], Any]
-) -> tuple[AtomUse, ...]:
-    atom_indices = _largest(weights)
+def _atom_uses(weights: np.ndarray, labels: Sequence[Any]) -> tuple[AtomUse, ...]:
     return tuple(
-        AtomUse(int(atom), label_of(atom), float(weights[atom]))
-        for atom in atom_indices
+        AtomUse(int(atom), labels[atom], float(weights[atom]))
+        for atom in _largest(weights)
     )
 
 
@@ -302,20 +259,19 @@ def _sample_weights(
     dictionary: Dictionary,
     weights: np.ndarray,  # (m,)
     feature_map: Any,
-    class_rows: np.ndarray | None,
+    rows: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray]:  # (r,), (r,)
     """Return training rows and their weights γA in the representation of the sample.
 
-    `class_rows` are the training rows of a class, if they are the anchors of its kernel
-    dictionary. Behind a map the landmarks are the anchors.
+    `rows` are the training rows that are the anchors of a kernel dictionary. Behind a
+    map the landmarks are the anchors.
     """
-    rows = None
-    if isinstance(dictionary, KernelDictionary) and class_rows is not None:
-        rows = class_rows
-    indices = getattr(feature_map, "landmark_indices_", None)
-    is_mapped = indices is not None and hasattr(feature_map, "projection_")
-    if is_mapped and isinstance(dictionary, ExplicitDictionary):
-        dictionary, rows = KernelDictionary.behind(feature_map, dictionary), indices
+    if isinstance(dictionary, ExplicitDictionary):
+        rows = None
+        if hasattr(feature_map, "projection_"):
+            rows = getattr(feature_map, "landmark_indices_", None)
+        if rows is not None:
+            dictionary = KernelDictionary.behind(feature_map, dictionary)
     coefs = getattr(dictionary, "coefs", None)
     if rows is None or coefs is None or len(rows) != coefs.shape[1]:
         return np.empty(0, dtype=np.intp), np.empty(0)
@@ -323,19 +279,15 @@ def _sample_weights(
 
 
 def _sample_uses(
-    rows: np.ndarray, weights: np.ndarray, label_of: Callable[[int], Any]
+    rows: np.ndarray, weights: np.ndarray, labels: dict[int, Any]
 ) -> tuple[SampleUse, ...]:
     """List the rows by weight; the weights of a repeated row are added."""
-    distinct_rows, first_positions, positions = np.unique(
-        rows, return_index=True, return_inverse=True
-    )
-    order = np.argsort(first_positions)  # rows of equal weight stay in this order
-    sums = np.bincount(positions, weights, len(distinct_rows))[order]
-    rows = distinct_rows[order]
-    return tuple(
-        SampleUse(int(rows[i]), label_of(int(rows[i])), float(sums[i]))
-        for i in _largest(sums)
-    )
+    sums: dict[int, float] = dict.fromkeys(rows.tolist(), 0.0)
+    for row, weight in zip(rows.tolist(), weights.tolist(), strict=True):
+        sums[row] += weight
+    numbers, totals = list(sums), np.array(list(sums.values()))
+    uses = [(numbers[i], float(totals[i])) for i in _largest(totals)]
+    return tuple(SampleUse(row, labels.get(row), weight) for row, weight in uses)
 
 
 EXPLAINERS: dict[type, Callable[..., Explanation]] = {

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from scipy.linalg import block_diag
 from sklearn.utils.validation import check_is_fitted
 
 from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
@@ -18,10 +20,17 @@ from ..data.rows import map_rows
 from ..data.weights import Weights
 from ..dictionaries import ExplicitDictionary
 from ..io.checkpoint import Checkpoint
-from ..kernels.complete import completed_rows
 from ..learners.initial_atoms import start_atoms
 from ..learners.loop import Monitor, iterate
-from ..numerics.arrays import as_like, empty, index_like, namespace, row_norms
+from ..numerics.arrays import (
+    as_like,
+    empty,
+    index_like,
+    namespace,
+    row_norms,
+    to_numpy,
+    zeros,
+)
 from ..numerics.convergence import warn_unfinished
 from ..numerics.random import generator
 from ..numerics.scaling import quiet
@@ -30,13 +39,8 @@ from ..schema import Conditions, Declared, Floats
 from .class_atoms import class_atoms, class_sizes
 from .coding import CodingClassifier
 from .fddl_codes import FisherProblem, FisherProblems
-from .fddl_objective import ClassLayout, Penalties, consecutive_slices, zeros
-from .labels import (
-    ResidualVoting,
-    check_labels,
-    class_residuals,
-    repeat_samples,
-)
+from .fddl_objective import ClassLayout, Penalties, consecutive_slices
+from .labels import ResidualVoting, class_residuals, complete_samples
 
 DEFAULT_GAMMA = {"local": 0.005, "global": 0.5}  # default weight of the class means
 MAX_PASSES = 100_000  # of the lasso of new samples: atoms of a class are much alike
@@ -178,29 +182,26 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         """
         self._validate_params()
         X = self._training_rows(X)
-        X, y, _ = repeat_samples(self, X, y, sample_weight)
-        X = completed_rows(X)
-        labels = check_labels(self, y, X.shape[0])
-        self.classes_, labels = np.unique(labels, return_inverse=True)
-        self.class_count_ = np.bincount(labels)
+        X, labels, _ = complete_samples(self, X, y, sample_weight)
         order = np.argsort(labels, kind="stable")
         X, labels = X[index_like(order, X)], labels[order]
-        size_arguments = (
-            self.n_atoms_per_class,
-            half_of_samples,
-            X,
-            labels,
-            self.classes_,
-        )
-        sizes = class_sizes(*size_arguments)
+        self.class_count_ = counts = np.bincount(labels)
+
+        # Atoms D_j of each class from k-means clusters
+        n_atoms = self.n_atoms_per_class
+        sizes = class_sizes(n_atoms, half_of_samples, X, labels, self.classes_)
         self.atom_classes_ = np.repeat(np.arange(len(sizes)), sizes)
         rng = generator(self.random_state)
         first_atoms = class_atoms(X, labels, sizes, rng, cluster_atoms)
-        problems = self._make_problems(X, np.bincount(labels), sizes, first_atoms)
+
+        # Codes Γ and atoms D that minimise eq. (7) in turn
+        problems = self._make_problems(X, counts, sizes, first_atoms)
         self._learn(problems)
-        half_weight = self.lambda1 / 2  # the squared error of the coder is halved
-        self.coder_ = Lasso(half_weight, max_iter=MAX_PASSES)
-        self.class_means_ = _join_means([problem.means for problem in problems])
+
+        # Means μ_c, and the coder of new samples, whose squared error is halved
+        means = [to_numpy(problem.means) for problem in problems]
+        self.class_means_ = as_like(block_diag(*means), X)
+        self.coder_ = Lasso(self.lambda1 / 2, max_iter=MAX_PASSES)
         return self
 
     def _make_problems(
@@ -219,33 +220,30 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
                 f"of {X.dtype}: the weights of the paper are below 1"
             )
         layout = ClassLayout.of(counts, sizes)
-        class_slices = list(zip(layout.rows, layout.columns, strict=True))
+        classes = list(zip(layout.rows, layout.columns, counts, sizes, strict=True))
         class_problems = [
-            FisherProblem(
-                X[rows],
-                atoms[columns],
-                ClassLayout.of([n_samples], [n_atoms]),
-                penalties,
-            )
-            for (rows, columns), n_samples, n_atoms in zip(
-                class_slices, counts, sizes, strict=True
-            )
+            FisherProblem(X[rows], atoms[columns], ClassLayout.of([n], [m]), penalties)
+            for rows, columns, n, m in classes
         ]
         if self.simplified:
             return class_problems
         parallel(FisherProblem.code, class_problems)
         codes = zeros(layout.shape, X)
-        for problem, class_slice in zip(class_problems, class_slices, strict=True):
-            codes[class_slice] = problem.codes
+        for problem, (rows, columns, _, _) in zip(class_problems, classes, strict=True):
+            codes[rows, columns] = problem.codes
         return [FisherProblem(X, atoms, layout, penalties, codes)]
 
     def _learn(self, problems: list[FisherProblem]) -> None:
         """Alternate between codes and atoms, then update the codes once more."""
         alternation = FisherProblems(problems)
         monitor = Monitor.of(self, measure="mean objective")
-        self.history_, self.n_iter_ = iterate(
-            alternation, monitor, self._checkpoint(problems)
+        checkpoint = Checkpoint.of(
+            self,
+            samples=[problem.X for problem in problems],
+            labels=np.concatenate([problem.layout.counts for problem in problems]),
+            start=[problem.atoms for problem in problems],
         )
+        self.history_, self.n_iter_ = iterate(alternation, monitor, checkpoint)
         self.dictionary_ = alternation.current()
         descents = parallel(FisherProblem.code, problems)
         # Earlier descents need not converge, because the next iteration continues them.
@@ -255,25 +253,15 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
                 f"after max_iter={self.max_iter} iterations: raise max_iter"
             )
 
-    def _checkpoint(self, problems: list[FisherProblem]) -> Checkpoint:
-        return Checkpoint.of(
-            self,
-            samples=[problem.X for problem in problems],
-            labels=np.concatenate([problem.layout.counts for problem in problems]),
-            start=[problem.atoms for problem in problems],
-        )
-
     def residuals(self, X: Any) -> Array:  # (n, C)
         """Compute the residual of each sample for each class, by the `scheme`."""
         check_is_fitted(self)
-        residuals_of_rows = (
-            self._local_scheme if self.scheme == "local" else self._global_scheme()
-        )
+        scheme = self._local_scheme
+        if self.scheme == "global":
+            scheme = partial(self._global_scheme, self.dictionary_.gram())
 
         def block(rows: Array) -> Array:
-            return self._prior_residuals(
-                residuals_of_rows(self._fill_missing(rows)), rows
-            )
+            return self._prior_residuals(scheme(self._fill_missing(rows)), rows)
 
         return map_rows(block, self._new_rows(X), 3 * self.dictionary_.row_bytes)
 
@@ -289,45 +277,38 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         return DEFAULT_GAMMA[self.scheme] if self.gamma is None else self.gamma
 
     def _local_scheme(self, X: Array) -> Array:  # (n, C)
-        """min over γ of ‖x − γD_c‖² + lambda1 ‖γ‖₁ + gamma ‖γ − μ_c^c‖², for each c."""
+        """min over γ of ‖x − γD_c‖² + lambda1 ‖γ‖₁ + gamma ‖γ − μ_c^c‖², for each c.
+
+        This is a lasso: the last term adds gamma I to the Gram matrix, gamma μ to corr.
+        """
+        xp, gamma = namespace(X), self._mean_weight
+        lambda1 = min(float(self.lambda1), float(xp.finfo(X.dtype).max))
         residuals = empty((X.shape[0], len(self.classes_)), like=X)
-        for c, columns in enumerate(
-            consecutive_slices(np.bincount(self.atom_classes_))
-        ):
+        class_columns = consecutive_slices(np.bincount(self.atom_classes_))
+        for c, columns in enumerate(class_columns):
             atoms, mean = self.components_[columns], self.class_means_[c, columns]
-            residuals[:, c] = self._local_residuals(X, atoms, mean)
+            gram = atoms @ atoms.T + as_like(gamma * np.eye(len(atoms)), atoms)
+            energy = row_norms(X) + gamma * (mean @ mean)
+            codes = self.coder_.solve(gram, X @ atoms.T + gamma * mean, energy)
+            # Sums of `codes.values` are rounded otherwise where other rows are wider.
+            l1_norms = xp.abs(codes.toarray()).sum(1)
+            residuals[:, c] = codes.residual + lambda1 * l1_norms
         return residuals
 
-    def _local_residuals(self, X: Array, atoms: Array, mean: Array) -> Array:  # (n,)
-        """A lasso: the last term adds gamma I to the Gram matrix, gamma μ to corr."""
-        gamma = self._mean_weight
-        gram = atoms @ atoms.T + as_like(gamma * np.eye(len(atoms)), atoms)
-        energy = row_norms(X) + gamma * (mean @ mean)
-        codes = self.coder_.solve(gram, X @ atoms.T + gamma * mean, energy)
-        xp = namespace(codes.values)
-        weight = min(float(self.lambda1), float(xp.finfo(X.dtype).max))
-        # sums of `codes.values` are rounded in another way where other rows are wider
-        return codes.residual + weight * xp.abs(codes.toarray()).sum(1)
-
-    def _global_scheme(self) -> Callable[[Array], Array]:
+    def _global_scheme(
+        self, gram: Array, X: Array
+    ) -> Array:  # (m, m), (n, p) -> (n, C)
         """‖x − γ^c D_c‖² + gamma ‖γ − μ_c‖², with codes over all atoms."""
-        dictionary, gram = self.dictionary_, self.dictionary_.gram()
-        atom_classes, gamma = self.atom_classes_, self._mean_weight
-        means = ExplicitDictionary(self.class_means_)
-
-        def block(X: Array) -> Array:
-            with quiet():  # the coder refuses values that overflow
-                corr, energy = dictionary.correlate(X), dictionary.energy(X)
-            codes = self.coder_.solve(gram, corr, energy)
-            dense = codes.toarray()
-            mean_distances = means.energy(dense)[:, None] - 2 * means.correlate(dense)
-            mean_distances = mean_distances + row_norms(self.class_means_)
-            squared_errors = class_residuals(
-                codes, gram, corr, energy, atom_classes, len(self.classes_)
-            )
-            return squared_errors + gamma * mean_distances
-
-        return block
+        dictionary, means = self.dictionary_, ExplicitDictionary(self.class_means_)
+        with quiet():  # the coder refuses values that overflow
+            corr, energy = dictionary.correlate(X), dictionary.energy(X)
+        codes = self.coder_.solve(gram, corr, energy)
+        dense = codes.toarray()
+        mean_distances = means.energy(dense)[:, None] - 2 * means.correlate(dense)
+        mean_distances = mean_distances + row_norms(self.class_means_)
+        classes = self.atom_classes_, len(self.classes_)
+        squared_errors = class_residuals(codes, gram, corr, energy, *classes)
+        return squared_errors + self._mean_weight * mean_distances
 
 
 def half_of_samples(usable: np.ndarray) -> np.ndarray:  # (C,)
@@ -340,14 +321,3 @@ def cluster_atoms(
 ) -> Array:  # (m, p)
     """Return the centres of k-means clusters as first atoms of a class."""
     return start_atoms("kmeans", rows, size, np.random.default_rng(seed), weights)
-
-
-def _join_means(means: list[Array]) -> Array:  # (C, m)
-    """Return one matrix unchanged, or several of one row each as a block diagonal."""
-    if len(means) == 1:
-        return means[0]
-    column_slices = consecutive_slices([mean.shape[1] for mean in means])
-    joint_means = zeros((len(means), column_slices[-1].stop), means[0])
-    for row, (mean, columns) in enumerate(zip(means, column_slices, strict=True)):
-        joint_means[row, columns] = mean[0]
-    return joint_means

@@ -16,7 +16,7 @@ from ..contracts import Array
 from ..dictionaries import ExplicitDictionary
 from ..io.checkpoint import fitting
 from ..learners.loop import Alternation
-from ..numerics.arrays import as_like, double, empty, inner, namespace, row_norms
+from ..numerics.arrays import as_like, double, inner, namespace, row_norms, zeros
 from ..numerics.threads import parallel
 from .fddl_objective import (
     ClassLayout,
@@ -24,7 +24,6 @@ from .fddl_objective import (
     Moments,
     Penalties,
     improve_atoms,
-    zeros,
 )
 from .ksad_codes import soft_threshold
 
@@ -40,9 +39,8 @@ class Quadratic:
         self.atoms, self.columns = atoms, layout.columns
         class_atoms = [atoms[columns] for columns in layout.columns]
         self.grams = [D_j @ D_j.T for D_j in class_atoms]
-        self.bound = largest_eigenvalue(atoms) + max(
-            largest_eigenvalue(D_j) for D_j in class_atoms
-        )
+        bounds = [largest_eigenvalue(D_j) for D_j in class_atoms]
+        self.bound = largest_eigenvalue(atoms) + max(bounds)
         self.dense: Array | None = None
         if atoms.shape[0] <= 2 * atoms.shape[1]:
             self.dense = atoms @ atoms.T
@@ -84,16 +82,14 @@ class CodeDescent:
         self.energy = 2 * float(double(row_norms(X)).sum())
         self.blocks = layout.blocks(X)
         self.codes, self.converged = codes, False
-        self.previous_codes, self.products, self.previous_products, self.target = (
-            empty(codes.shape, like=codes) for _ in range(4)
-        )
+        empty_like = namespace(codes).empty_like
+        self.previous_codes, self.target = empty_like(codes), empty_like(codes)
+        self.products, self.previous_products = empty_like(codes), empty_like(codes)
         self.sums = self.previous_sums = self._sum_blocks(self._start_block, X, atoms)
 
-    def value(self) -> float:
-        """J."""
-        return self._value(self.sums)
-
-    def _value(self, sums: FisherSums) -> float:
+    def value(self, sums: FisherSums | None = None) -> float:
+        """J of codes with these sums, or of the current codes."""
+        sums = self.sums if sums is None else sums
         return self.energy + sums.data_terms + self.penalties.value(sums, self.counts)
 
     def run(self, max_steps: int, tol: float) -> float:
@@ -108,7 +104,7 @@ class CodeDescent:
             t_previous, t = t, (1 + (1 + 4 * t * t) ** 0.5) / 2
             momentum = (t_previous - 1) / t
             sums = self._step(momentum)
-            decrease = value - self._value(sums)
+            decrease = value - self.value(sums)
             if decrease >= 0:
                 self._accept(sums)
                 value -= decrease
@@ -122,22 +118,21 @@ class CodeDescent:
 
     def _start_block(self, c: int, rows: slice, X: Array, atoms: Array) -> FisherSums:
         """Set up one block: its target XDᵀ, doubled for atoms of its class, and ΓQ."""
+        products = self.quadratic(self.codes[rows])
         self.previous_codes[rows] = self.codes[rows]
-        self.products[rows] = self.previous_products[rows] = self.quadratic(
-            self.codes[rows]
-        )
+        self.products[rows] = self.previous_products[rows] = products
         self.target[rows] = X[rows] @ atoms.T
         self.target[rows, self.layout.columns[c]] *= 2
         return self._block_sums(c, rows, self.codes, self.products)
 
     def _step(self, momentum: float) -> FisherSums:
         """Step from codes + momentum · (codes − previous), overwriting the previous."""
-        current, previous = self.sums.class_sums, self.previous_sums.class_sums
-        mean_terms = self.penalties.mean_terms(
-            current + momentum * (current - previous), self.counts
+        sums, previous_sums = self.sums.class_sums, self.previous_sums.class_sums
+        class_sums = sums + momentum * (sums - previous_sums)
+        mean_terms = self.penalties.mean_terms(class_sums, self.counts)
+        return self._sum_blocks(
+            self._block_step, momentum, as_like(mean_terms, self.codes)
         )
-        mean_terms = as_like(mean_terms, self.codes)
-        return self._sum_blocks(self._block_step, momentum, mean_terms)
 
     def _block_step(
         self,
@@ -148,17 +143,16 @@ class CodeDescent:
     ) -> FisherSums:
         """γ ← T(γ − slope/L) with the soft threshold T at λ₁/L, L twice the bound."""
         penalties, scale = self.penalties, 1 / self.curvature
-        point = _extrapolate(self.codes[rows], self.previous_codes[rows], momentum)
-        slope = _extrapolate(
-            self.products[rows], self.previous_products[rows], momentum
-        )
+        previous_codes, previous_products = self.previous_codes, self.previous_products
+        point = _extrapolate(self.codes[rows], previous_codes[rows], momentum)
+        slope = _extrapolate(self.products[rows], previous_products[rows], momentum)
         slope -= self.target[rows]
         slope += penalties.lambda2 * (1 + penalties.eta) * point
         slope -= mean_terms[c]
         point -= scale * slope
-        self.previous_codes[rows] = soft_threshold(point, penalties.lambda1 * scale / 2)
-        self.previous_products[rows] = self.quadratic(self.previous_codes[rows])
-        return self._block_sums(c, rows, self.previous_codes, self.previous_products)
+        previous_codes[rows] = soft_threshold(point, penalties.lambda1 * scale / 2)
+        previous_products[rows] = self.quadratic(previous_codes[rows])
+        return self._block_sums(c, rows, previous_codes, previous_products)
 
     def _accept(self, sums: FisherSums) -> None:
         """Make the last step the current codes, and these the previous codes."""
@@ -169,19 +163,16 @@ class CodeDescent:
     def _block_sums(
         self, c: int, rows: slice, codes: Array, products: Array
     ) -> FisherSums:
-        block_codes = codes[rows]
-        data_terms = inner(block_codes, products[rows]) - 2 * inner(
-            block_codes, self.target[rows]
-        )
-        return FisherSums.of(block_codes, c, len(self.layout.rows), data_terms)
+        codes, products, target = codes[rows], products[rows], self.target[rows]
+        data_terms = inner(codes, products) - 2 * inner(codes, target)
+        return FisherSums.of(codes, c, len(self.layout.rows), data_terms)
 
     def _sum_blocks(
         self, sum_block: Callable[..., FisherSums], *arguments: Any
     ) -> FisherSums:
         """Add up what `sum_block` returns for each block of samples."""
-        return reduce(
-            add, parallel(lambda block: sum_block(*block, *arguments), self.blocks)
-        )
+        block_sums = parallel(lambda block: sum_block(*block, *arguments), self.blocks)
+        return reduce(add, block_sums)
 
 
 def _extrapolate(current: Array, previous: Array, momentum: float) -> Array:
@@ -221,8 +212,9 @@ class FisherProblem:
 
     def code(self) -> CodeDescent:
         """Improve the codes for the current atoms."""
-        arguments = self.X, self.atoms, self.codes, self.layout, self.penalties
-        descent = CodeDescent(*arguments)
+        descent = CodeDescent(
+            self.X, self.atoms, self.codes, self.layout, self.penalties
+        )
         descent.run(self._steps, TOLERANCE)
         self.codes, self._steps = descent.codes, STEPS
         return descent
@@ -259,11 +251,7 @@ class FisherProblems(Alternation):
         return {"objective": value / self._n_samples}
 
     def state(self) -> dict[str, Any]:
-        problems = [
-            {"atoms": problem.atoms, "codes": problem.codes}
-            for problem in self.problems
-        ]
-        return {"parts": problems}
+        return {"parts": [{"atoms": p.atoms, "codes": p.codes} for p in self.problems]}
 
     def resume(self, state: dict[str, Any]) -> None:
         for problem, problem_state in zip(self.problems, state["parts"], strict=True):

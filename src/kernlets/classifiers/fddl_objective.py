@@ -21,14 +21,9 @@ from ..contracts import Array
 from ..data.block_loop import block_slices
 from ..data.sparse_rows import as_dense
 from ..loops.codes import to_csr
-from ..numerics.arrays import (
-    double,
-    empty,
-    inner,
-    namespace,
-    row_norms,
-)
+from ..numerics.arrays import double, inner, namespace, row_norms, zeros
 from ..numerics.scaling import peaks, power_of_two
+from .scatter import Sums
 
 Sizes = Sequence[int] | np.ndarray
 
@@ -37,13 +32,6 @@ def consecutive_slices(sizes: Sizes) -> list[slice]:
     """Return consecutive slices of these lengths."""
     ends = np.cumsum(sizes).tolist()
     return [slice(a, b) for a, b in zip([0, *ends], ends, strict=False)]
-
-
-def zeros(shape: tuple[int, ...], like: Array) -> Array:
-    """Return zeros of the library, dtype and device of `like`."""
-    array = empty(shape, like=like)
-    array[...] = 0
-    return array
 
 
 @dataclass(frozen=True)
@@ -78,8 +66,8 @@ class ClassLayout:
 
 
 @dataclass(frozen=True)
-class FisherSums:
-    """Sums over codes in float64; those of several blocks of samples can be added."""
+class FisherSums(Sums):
+    """Sums over codes in float64."""
 
     class_sums: Array  # (C, m) sums of the codes of each class
     absolute: float  # ‖Γ‖₁
@@ -95,14 +83,6 @@ class FisherSums:
         class_sums[c] = double(codes).sum(0)
         absolute = double(namespace(codes).abs(codes).sum(1)).sum()
         return cls(class_sums, float(absolute), inner(codes, codes), data_terms)
-
-    def __add__(self, other: FisherSums) -> FisherSums:
-        return FisherSums(
-            self.class_sums + other.class_sums,
-            self.absolute + other.absolute,
-            self.squares + other.squares,
-            self.data_terms + other.data_terms,
-        )
 
 
 @dataclass(frozen=True)
@@ -127,11 +107,8 @@ class Penalties:
         """tr(S_W − S_B) = ‖Γ‖² − 2 Σ_i n_i‖μ_i‖² + n‖μ‖², from eq. (6)."""
         class_terms = float((row_norms(sums.class_sums) / counts).sum())
         code_sum = sums.class_sums.sum(0)
-        return (
-            sums.squares
-            - 2 * class_terms
-            + float((code_sum * code_sum).sum()) / self.n_total
-        )
+        mean_term = float((code_sum * code_sum).sum()) / self.n_total
+        return sums.squares - 2 * class_terms + mean_term
 
     def mean_terms(self, class_sums: Array, counts: Array) -> Array:  # (C, m)
         """λ₂(2μ_i − μ): half the slope of the Fisher term is λ₂(1 + η)γ less this."""
@@ -187,18 +164,10 @@ def improve_atoms(
         scale = power_of_two(xp.maximum(peaks(S_j, 1), peaks(V_j, 1)))
         D_j, S_j, V_j = atoms[columns], S_j / scale, V_j / scale
         S_jj = S_j[:, columns]
-        _sweep(D_j, 2 * S_jj, V_j - S_j @ atoms + S_jj @ D_j)
+        V_j = V_j - S_j @ atoms + S_jj @ D_j
+        for k in range(D_j.shape[0]):
+            v = V_j[k] - 2 * S_jj[k] @ D_j + 2 * S_jj[k, k] * D_j[k]
+            norm = (v @ v) ** 0.5
+            if norm > 0:  # otherwise no sample uses the atom, and it does not change
+                D_j[k] = v / norm
     return atoms
-
-
-def _sweep(
-    atoms: Array,  # (m, p) changed in place
-    gram: Array,  # (m, m)
-    V: Array,  # (m, p)
-) -> None:
-    """Take a coordinate descent sweep on ⟨gram, DDᵀ⟩ − 2⟨V, D⟩ over unit atoms."""
-    for k in range(atoms.shape[0]):
-        v = V[k] - gram[k] @ atoms + gram[k, k] * atoms[k]
-        norm = (v @ v) ** 0.5
-        if norm > 0:  # otherwise no sample uses the atom, and it does not change
-            atoms[k] = v / norm

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .. import schema
 from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, SHARE, StrOptions
 from ..base.estimator import Estimator
 from ..coders.bookkeeping import pack
@@ -19,30 +20,16 @@ from ..data.rows import load_values, map_rows
 from ..dictionaries import ExplicitDictionary, KernelDictionary
 from ..io.checkpoint import Checkpoint
 from ..kernels import Kernel, resolve
-from ..kernels.complete import completed_rows
 from ..kernels.samples import check_samples, describe_input
 from ..learners.initial_atoms import start_atoms
 from ..learners.loop import Monitor, iterate
 from ..maps import NystroemMap
 from ..numerics.arrays import as_like, move_like, namespace, row_norms, to_numpy
 from ..numerics.random import generator
-from ..schema import (
-    Conditions,
-    Declared,
-    Floats,
-    History,
-    Indices,
-    Labels,
-    Maybe,
-    Part,
-    Size,
-    Whole,
-)
 from ..sklearn_base import ClassifierMixin
 from ..updates.orthogonal import nearest_orthonormal
-from .ksad_codes import CodesThenAtoms, KSADCodes, soft_threshold
-from .labels import check_labels, repeat_samples
-from .neighbors import count_votes
+from .ksad_codes import CodesThenAtoms, count_votes, soft_threshold
+from .labels import complete_samples
 from .scatter import NormScatter, Scatter, fisher_directions, scatter_of_rows
 
 BETWEEN = {"trace": Scatter, "norm": NormScatter}
@@ -156,19 +143,19 @@ class KSADClassifier(ClassifierMixin, Estimator):
         "threshold_new": ["boolean"],
     }
 
-    _declared: ClassVar[Declared] = {
-        "n_features_in_": Size("p"),
-        "classes_": Labels("C"),
-        "map_": Part(NystroemMap, p="p", k="k"),
-        "dictionary_": Part(ExplicitDictionary, m="m", p="k"),
-        "codes_": Floats("n", "m"),
-        "code_classes_": Indices("n", below="C"),
-        "code_rows_": Maybe(Indices("n")),  # earlier files have none
-        "centre_": Maybe(Floats("k")),
-        "history_": History(),
-        "n_iter_": Whole(),
+    _declared: ClassVar[schema.Declared] = {
+        "n_features_in_": schema.Size("p"),
+        "classes_": schema.Labels("C"),
+        "map_": schema.Part(NystroemMap, p="p", k="k"),
+        "dictionary_": schema.Part(ExplicitDictionary, m="m", p="k"),
+        "codes_": schema.Floats("n", "m"),
+        "code_classes_": schema.Indices("n", below="C"),
+        "code_rows_": schema.Maybe(schema.Indices("n")),  # earlier files have none
+        "centre_": schema.Maybe(schema.Floats("k")),
+        "history_": schema.History(),
+        "n_iter_": schema.Whole(),
     }
-    _conditions: ClassVar[Conditions] = {
+    _conditions: ClassVar[schema.Conditions] = {
         "centre_ must be there with dictionary='fisher'": lambda self: (
             hasattr(self, "centre_") == (self.dictionary == "fisher")
         ),
@@ -211,7 +198,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
         self.threshold_new = threshold_new
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KSADClassifier:
-        """Map the samples, learn the atoms and keep the codes.
+        """Learn atoms and codes from labelled rows.
 
         A row is repeated as often as `sample_weight`, a whole number, says.
         """
@@ -220,31 +207,61 @@ class KSADClassifier(ClassifierMixin, Estimator):
         checks: dict[str, Any] = {"ensure_min_samples": 2, "whole": True}
         checks["allow_nan"] = all_in_memory(X)
         X = check_samples(self, X, kernel, reset=True, **checks)
-        X, y, self.code_rows_ = repeat_samples(self, X, y, sample_weight, kernel)
-        X = completed_rows(X)
-        labels = check_labels(self, y, X.shape[0])
+        X, labels, rows = complete_samples(self, X, y, sample_weight, kernel)
+        self.code_rows_ = rows
         self._check_neighbors(X.shape[0])
-        self.classes_, labels = np.unique(labels, return_inverse=True)
         rng = generator(self.random_state)
+
+        # Stage 1, lines 2 to 8 of Algorithm 1: virtual samples Φ, eq. (9)
         self.map_ = self._feature_map(X.shape[0], int(rng.integers(2**31)))
         F = self.map_.fit_transform(X)
         _warn_of_uneven_energies(to_numpy(self.map_.kernel_.diag(X)))
+
+        # Stage 2, lines 9 to 14: atoms Z, and the codes Q of stage 3
         return self._learn(F, labels, rng)
 
     def _learn(
         self, F: Array, labels: np.ndarray, rng: np.random.Generator
     ) -> KSADClassifier:
         """Learn from virtual samples, which a search shares among classifiers."""
-        learn = (
-            self._learn_orthogonal
-            if self.dictionary == "orthogonal"
-            else self._learn_fisher
-        )
-        atoms, self.codes_ = learn(F, labels, rng)
-        self.dictionary_ = ExplicitDictionary(atoms)
-        self.code_classes_ = labels
+        if self.dictionary == "fisher":
+            Z, Q = self._learn_fisher(F, labels)
+        else:
+            Z, Q = self._learn_orthogonal(F, labels, rng)
+        self.dictionary_ = ExplicitDictionary(Z)
+        self.codes_, self.code_classes_ = Q, labels
         self.n_iter_ = len(self.history_["objective"])
         return self
+
+    def _learn_orthogonal(
+        self, F: Array, labels: np.ndarray, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        """Compute codes and orthonormal atoms in turn, lines 9 to 14 of Algorithm 1."""
+        Z_0 = as_like(nearest_orthonormal(_first_atoms(F, rng)), F)
+        penalties = self.beta1, self.beta2, BETWEEN[self.between]
+        alternation = CodesThenAtoms(F, labels, Z_0, *penalties)
+        checkpoint = Checkpoint.of(self, samples=F, labels=labels, start=Z_0)
+        monitor = Monitor.of(self, measure="objective")
+        self.history_, _ = iterate(alternation, monitor, checkpoint)
+        alternation.code()
+        return alternation.atoms, alternation.codes
+
+    def _learn_fisher(self, F: Array, labels: np.ndarray) -> tuple[Array, Array]:
+        """Compute the atoms that separate classes best, and the training codes."""
+        start = time.perf_counter()
+        scatter = scatter_of_rows(F, labels, int(labels.max()) + 1)
+        # The mean of the class means does not depend on the sizes of the classes.
+        self.centre_ = as_like(scatter.means.mean(0), F)
+        atoms, criterion = fisher_directions(F, scatter, self.shrinkage)
+        if not criterion > 0:
+            raise ValueError(
+                "the means of all classes agree in feature space, so that no atom "
+                "tells them apart: check X for constant samples, or use "
+                "dictionary='orthogonal'"
+            )
+        seconds = time.perf_counter() - start
+        self.history_ = {"objective": [1 / criterion], "seconds": [seconds]}
+        return atoms, load_values(self._code_rows(F, atoms))
 
     def _check_neighbors(self, n_samples: int) -> None:
         if self.n_neighbors > n_samples:
@@ -266,39 +283,8 @@ class KSADClassifier(ClassifierMixin, Estimator):
             random_state=seed,
         )
 
-    def _learn_orthogonal(
-        self, F: Array, labels: np.ndarray, rng: np.random.Generator
-    ) -> tuple[Array, Array]:
-        """Learn atoms and codes in turn, K-SAD Algorithm 1, stage 2."""
-        atoms = as_like(nearest_orthonormal(_first_atoms(F, rng)), F)
-        penalties = self.beta1, self.beta2, BETWEEN[self.between]
-        alternation = CodesThenAtoms(KSADCodes(F, labels, *penalties), atoms)
-        checkpoint = Checkpoint.of(self, samples=F, labels=labels, start=atoms)
-        monitor = Monitor.of(self, measure="objective")
-        self.history_, _ = iterate(alternation, monitor, checkpoint)
-        return alternation.atoms, alternation.codes()
-
-    def _learn_fisher(
-        self, F: Array, labels: np.ndarray, rng: np.random.Generator
-    ) -> tuple[Array, Array]:
-        """Compute the atoms that separate classes best, and the training codes."""
-        n_classes = int(labels.max()) + 1
-        start, scatter = time.perf_counter(), scatter_of_rows(F, labels, n_classes)
-        # The mean of the class means does not depend on the sizes of the classes.
-        self.centre_ = as_like(scatter.means.mean(0), F)
-        atoms, criterion = fisher_directions(F, scatter, self.shrinkage)
-        if not criterion > 0:
-            raise ValueError(
-                "the means of all classes agree in feature space, so that no atom "
-                "tells them apart: check X for constant samples, or use "
-                "dictionary='orthogonal'"
-            )
-        seconds = time.perf_counter() - start
-        self.history_ = {"objective": [1 / criterion], "seconds": [seconds]}
-        return atoms, load_values(self._code_rows(F, atoms))
-
     def encode(self, X: Any) -> SparseCodes:
-        """Sparse codes of new samples, in the form compared with training codes."""
+        """Compute codes of new samples, as they are compared with training codes."""
         return pack(load_values(self._new_codes(X)), None)
 
     def _new_codes(self, X: Any) -> Any:  # (n, m)
@@ -309,11 +295,11 @@ class KSADClassifier(ClassifierMixin, Estimator):
         return self._codes(self.map_.transform(X))
 
     def _codes(self, F: Any) -> Any:  # (n, k) -> (n, m)
-        """Codes of virtual samples."""
+        """Compute codes of virtual samples."""
         return self._code_rows(F, self.dictionary_.atoms)
 
     def _code_rows(self, F: Any, atoms: Array) -> Any:  # (n, k), (m, k) -> (n, m)
-        """Codes over these atoms; of rows on disk they are read when needed, too."""
+        """Compute codes over these atoms; of rows on disk, when they are read."""
 
         def code_block(block: Array) -> Array:
             if self.dictionary == "fisher":
@@ -324,14 +310,14 @@ class KSADClassifier(ClassifierMixin, Estimator):
         return map_rows(code_block, F, 2 * sum(atoms.shape) * atoms.dtype.itemsize)
 
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
-        """The share of the neighbours' votes for each class."""
+        """Return the share of the neighbours' votes for each class."""
         codes = self._new_codes(X)
         self._check_neighbors(self.codes_.shape[0])
         votes = count_votes(codes, self.codes_, self.code_classes_, self.n_neighbors)
         return load_values(votes) / self.n_neighbors
 
     def predict(self, X: Any) -> Array:  # (n,)
-        """The label with the most votes among the nearest training codes."""
+        """Return the label with the most votes among the nearest training codes."""
         class_indices = to_numpy(self.predict_proba(X)).argmax(axis=1)
         labels = self.classes_[class_indices]
         return move_like(labels, X) if labels.dtype.kind in "iufb" else labels
@@ -373,6 +359,5 @@ def _first_atoms(F: Array, rng: np.random.Generator) -> Array:  # (n, k) -> (k, 
         warnings.simplefilter("ignore", UserWarning)  # random atoms fill the shortage
         sample_atoms = start_atoms("samples", F, F.shape[1], rng)
     random_atoms = rng.standard_normal((F.shape[1] - sample_atoms.shape[0], F.shape[1]))
-    return namespace(sample_atoms).concat(
-        [sample_atoms, as_like(random_atoms, sample_atoms)]
-    )
+    random_atoms = as_like(random_atoms, sample_atoms)
+    return namespace(sample_atoms).concat([sample_atoms, random_atoms])

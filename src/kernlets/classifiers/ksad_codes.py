@@ -1,4 +1,4 @@
-"""The codes and the alternation of K-SAD, computed by blocks of samples."""
+"""K-SAD: the alternation between codes and atoms, and neighbours among codes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..contracts import Array
-from ..data.rows import sum_rows
+from ..data.rows import map_rows, sum_rows
 from ..io.checkpoint import fitting
 from ..learners.loop import Alternation
+from ..numerics.argsmallest import smallest
 from ..numerics.arrays import (
     as_like,
     double,
@@ -21,131 +22,104 @@ from ..numerics.arrays import (
     namespace,
     row_norms,
 )
-from ..numerics.scaling import quiet
+from ..numerics.scaling import peaks, power_of_two, quiet
 from ..schema import check
 from ..updates.orthogonal import procrustes
-from .scatter import Scatter
+from .scatter import Scatter, Sums
 
 
 @dataclass(frozen=True)
-class KSADSums:
-    """Sums over samples and their codes, which can be added for several blocks."""
+class KSADSums(Sums):
+    """Sums over samples and their codes."""
 
     cross: Array  # (m, k) QᵀΦ, float64
     l1_norm: float  # ‖Q‖₁
     scatter: Scatter
 
-    def __add__(self, other: KSADSums) -> KSADSums:
-        return KSADSums(
-            self.cross + other.cross,
-            self.l1_norm + other.l1_norm,
-            self.scatter + other.scatter,
-        )
 
+class CodesThenAtoms(Alternation):
+    """K-SAD Algorithm 1, stage 2: codes Q for the atoms Z, then Z for Q.
 
-class KSADCodes:
-    """The codes Q of ‖Φ − QZ‖² + beta1‖Q‖₁ + beta2 G(Q), coded anew for each Z."""
+    Together they minimise ‖Φ − QZ‖² + beta1‖Q‖₁ + beta2 G(Q), eq. (5).
+    """
 
     def __init__(
         self,
-        F: Array,  # (n, k)
+        F: Array,  # (n, k) Φ
         labels: np.ndarray,  # (n,)
+        atoms: Array,  # (k, k) Z
         beta1: float,
         beta2: float,
         scatter_class: type[Scatter] = Scatter,
     ) -> None:
-        self.F, self.labels, self.scatter_class = F, labels, scatter_class
-        self.beta1, self.beta2 = beta1, beta2
+        self.F, self.labels, self.atoms = F, labels, atoms
+        self.beta1, self.beta2, self.scatter_class = beta1, beta2, scatter_class
         self.n_classes = int(labels.max()) + 1
         self.codes = empty(F.shape, like=F)
-        self._squared_norm = float(sum_rows(_squared_norm, F, 8 * F.shape[1]))
-
-    def code(
-        self,
-        atoms: Array,  # (k, k)
-        scatter: Scatter | None,  # of the current codes; None before the first
-    ) -> KSADSums:
-        """Q ← T(ΦZᵀ − ½ beta2 ∇G(Q)), K-SAD Proposition 1, and the sums over Q."""
-        slopes = None
-        if scatter is not None and self.beta2 > 0:
-            slopes = [
-                as_like(term * (self.beta2 / 2), atoms) for term in scatter.slope()
-            ]
-
-        def code_block(rows: Array) -> KSADSums:
-            term = slice(int(rows[0]), int(rows[-1]) + 1)
-            corr = self.F[term] @ atoms.T
-            if slopes is not None:
-                row_classes = index_like(self.labels[term], corr)
-                corr -= self.codes[term] * slopes[0][row_classes][:, None]
-                corr += slopes[1][row_classes]
-            self.codes[term] = soft_threshold(corr, self.beta1 / 2)
-            return self._block_sums(term)
-
-        rows = index_like(np.arange(self.F.shape[0]), self.F)
-        return sum_rows(code_block, rows, 4 * self.F.shape[1] * self.F.dtype.itemsize)
-
-    def state(self, atoms: Array, scatter: Scatter | None) -> dict[str, Any]:
-        """Return all that the next iteration depends on, for a checkpoint."""
-        return {"atoms": atoms, "scatter": vars(scatter), "codes": self.codes}
-
-    def resume(self, state: dict[str, Any], atoms: Array) -> tuple[Array, Scatter]:
-        """Restore the codes of a `state`; return its atoms and scatter."""
-        self.codes = fitting(state["codes"], self.codes)
-        scatter = self.scatter_class(**state["scatter"])
-        if check(scatter) != {"C": self.n_classes, "k": self.codes.shape[1]}:
-            raise ValueError("it has sums over other classes")
-        return fitting(state["atoms"], atoms), scatter
-
-    def _block_sums(self, rows: slice) -> KSADSums:
-        F, codes = self.F[rows], self.codes[rows]
-        l1_norms = namespace(codes).abs(codes).sum(1)
-        return KSADSums(
-            cross=double(codes.T @ F),
-            l1_norm=float(double(l1_norms).sum()),
-            scatter=self.scatter_class.of(codes, self.labels[rows], self.n_classes),
-        )
-
-    def objective(self, sums: KSADSums, atoms: Array) -> float:
-        """‖Φ − QZ‖² + beta1‖Q‖₁ + beta2 G(Q) for orthonormal Z, K-SAD eq. (5)."""
-        energy = float(sums.scatter.energies.sum())
-        error = self._squared_norm - 2 * inner(sums.cross, double(atoms)) + energy
-        return error + self.beta1 * sums.l1_norm + self.beta2 * sums.scatter.ratio
-
-
-class CodesThenAtoms(Alternation):
-    """K-SAD Algorithm 1, stage 2: codes Q for the atoms Z, then Z for Q."""
-
-    def __init__(self, codes: KSADCodes, atoms: Array) -> None:
-        self._codes, self.atoms = codes, atoms
         self.scatter: Scatter | None = None  # of the codes, before the first None
+        self._energy = float(
+            sum_rows(lambda rows: double(row_norms(rows)).sum(), F, 8 * F.shape[1])
+        )
 
     def current(self) -> Array:
         return self.atoms
 
     def step(self, keep: Callable[[], None]) -> dict[str, float]:
-        if self.scatter is None:
-            self.scatter = self._codes.code(self.atoms, None).scatter
-        code_sums = self._codes.code(self.atoms, self.scatter)
-        self.scatter = code_sums.scatter
-        self.atoms = procrustes(code_sums.cross, self.atoms)
+        """Lines 10 to 12: Q = T(ΦZᵀ, G(Q)), then Z = UVᵀ for QᵀΦ = UΣVᵀ."""
+        if self.scatter is None:  # G is a function of codes, which are there after this
+            self.code()
+        sums = self.code()
+        self.atoms = procrustes(sums.cross, self.atoms)
         with quiet():  # the loop checks that the objective is finite
-            return {"objective": self._codes.objective(code_sums, self.atoms)}
+            return {"objective": self.objective(sums)}
 
-    def codes(self) -> Array:  # (n, m)
-        """Compute the codes of the samples over the last atoms."""
-        self._codes.code(self.atoms, self.scatter)
-        return self._codes.codes
+    def code(self) -> KSADSums:
+        """Q ← T(ΦZᵀ − ½ beta2 ∇G(Q)), K-SAD Proposition 1, and the sums over Q."""
+        slopes = None
+        if self.scatter is not None and self.beta2 > 0:
+            terms = self.scatter.slope()
+            slopes = [as_like(term * (self.beta2 / 2), self.atoms) for term in terms]
+
+        def code_block(row_numbers: Array) -> KSADSums:
+            rows = slice(int(row_numbers[0]), int(row_numbers[-1]) + 1)
+            F, labels = self.F[rows], self.labels[rows]
+            corr = F @ self.atoms.T
+            if slopes is not None:
+                row_classes = index_like(labels, corr)
+                corr -= self.codes[rows] * slopes[0][row_classes][:, None]
+                corr += slopes[1][row_classes]
+            codes = self.codes[rows] = soft_threshold(corr, self.beta1 / 2)
+            return KSADSums(
+                cross=double(codes.T @ F),
+                l1_norm=float(double(namespace(codes).abs(codes).sum(1)).sum()),
+                scatter=self.scatter_class.of(codes, labels, self.n_classes),
+            )
+
+        row_numbers = index_like(np.arange(self.F.shape[0]), self.F)
+        row_bytes = 4 * self.F.shape[1] * self.F.dtype.itemsize
+        sums: KSADSums = sum_rows(code_block, row_numbers, row_bytes)
+        self.scatter = sums.scatter
+        return sums
+
+    def objective(self, sums: KSADSums) -> float:
+        """‖Φ − QZ‖² + beta1‖Q‖₁ + beta2 G(Q) for orthonormal Z, K-SAD eq. (5)."""
+        energy = float(sums.scatter.energies.sum())
+        error = self._energy - 2 * inner(sums.cross, double(self.atoms)) + energy
+        return error + self.beta1 * sums.l1_norm + self.beta2 * sums.scatter.ratio
 
     def state(self) -> dict[str, Any]:
-        return self._codes.state(self.atoms, self.scatter)
+        return {
+            "atoms": self.atoms,
+            "scatter": vars(self.scatter),
+            "codes": self.codes,
+        }
 
     def resume(self, state: dict[str, Any]) -> None:
-        self.atoms, self.scatter = self._codes.resume(state, self.atoms)
-
-
-def _squared_norm(rows: Array) -> Array:
-    return double(row_norms(rows)).sum()
+        self.codes = fitting(state["codes"], self.codes)
+        self.scatter = self.scatter_class(**state["scatter"])
+        if check(self.scatter) != {"C": self.n_classes, "k": self.codes.shape[1]}:
+            raise ValueError("it has sums over other classes")
+        self.atoms = fitting(state["atoms"], self.atoms)
 
 
 def soft_threshold(values: Array, threshold: float) -> Array:
@@ -153,3 +127,29 @@ def soft_threshold(values: Array, threshold: float) -> Array:
     xp = namespace(values)
     threshold = min(float(threshold), float(xp.finfo(values.dtype).max))
     return values - xp.clip(values, -threshold, threshold)
+
+
+def count_votes(
+    Q: Any,  # (n, k)
+    points: Array,  # (N, k)
+    labels: np.ndarray,  # (N,) integers from 0
+    n_neighbors: int,
+) -> Array:  # (n, C)
+    """Count the labels among the nearest points of each row of Q, by brute force.
+
+    scikit-learn's neighbours need host memory, but codes may be on a GPU.
+    """
+    xp, point_labels = namespace(points), index_like(labels, points)
+    classes = range(int(labels.max()) + 1)
+    factors = xp.concat([points * -2, row_norms(points)[:, None]], axis=1).T
+
+    def votes_of_block(rows: Array) -> Array:
+        # One product gives (‖z‖² − 2qᵀz) / scale. ‖q‖² is omitted because it is equal
+        # for all points. The scale avoids overflow and does not change the order.
+        scale = power_of_two(xp.clip(peaks(rows, axis=1), 1.0, None))
+        distances = xp.concat([rows / scale, 1 / scale], axis=1) @ factors
+        neighbors = point_labels[smallest(distances, n_neighbors)]
+        is_class = [xp.astype(neighbors == c, rows.dtype) for c in classes]
+        return xp.stack([xp.sum(votes, axis=1) for votes in is_class], axis=1)
+
+    return map_rows(votes_of_block, Q, 2 * points.shape[0] * Q.dtype.itemsize)

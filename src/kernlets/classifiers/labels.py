@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 
-from ..base.scoring import accuracy
 from ..contracts import Array, SparseCodes
 from ..data.labels import label_values
+from ..data.load_dask import dask_labels
 from ..data.masks import has_missing
 from ..data.rows import apply_to_rows
 from ..data.weights import check_weights, repeat_by_weight
 from ..kernels import Precomputed
+from ..kernels.base import Kernel
+from ..kernels.complete import completed_rows
 from ..numerics.arrays import (
     as_like,
     empty,
     index_like,
+    is_dask,
     move_like,
     namespace,
     or_wider,
@@ -40,23 +45,25 @@ class ScoreVoting:
     classes_: np.ndarray
 
     def _scores(self, X: Any) -> Array:  # (n, n_classes)
-        """Score of each class for each sample; the largest wins."""
+        """Return the score of each class for each sample; the largest wins."""
         raise NotImplementedError
 
     def predict(self, X: Any) -> Array:  # (n,)
-        """The label with the best score."""
+        """Return the label with the best score."""
         scores = self._scores(X)  # first, because it checks that this is fitted
         labels = apply_to_rows(partial(_winners, self.classes_), scores)
-        is_number = self.classes_.dtype.kind in "iufb"
-        return move_like(labels, X) if is_number else labels
+        return move_like(labels, X) if labels.dtype.kind in "iufb" else labels
 
     def decision_function(self, X: Any) -> Array:  # (n, n_classes), (n,) for two
-        """The score of each class; with two classes, the second minus the first."""
+        """Return the score of each class; of two, the second minus the first."""
         return apply_to_rows(_margins, self._scores(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the rows of X whose label is predicted correctly."""
-        return accuracy(self.predict(X), y, sample_weight)
+        """Return the share of the rows whose label is predicted correctly."""
+        predicted = self.predict(X)
+        if is_dask(predicted):
+            return dask_labels().weighted_accuracy(predicted, y, sample_weight)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -70,15 +77,11 @@ class ResidualVoting(ScoreVoting):
     """The class with the smallest of the `residuals` wins."""
 
     def residuals(self, X: Any) -> Array:  # (n, n_classes)
-        """Squared residual of each sample for each class."""
+        """Return the squared residual of each sample for each class."""
         raise NotImplementedError
 
     def _scores(self, X: Any) -> Array:  # (n, n_classes)
-        return apply_to_rows(_negate, self.residuals(X))
-
-
-def _negate(residuals: Array) -> Array:
-    return -residuals
+        return apply_to_rows(operator.neg, self.residuals(X))
 
 
 def _winners(classes: np.ndarray, scores: Array) -> np.ndarray:  # (n,)
@@ -117,10 +120,8 @@ def class_residuals(
         atoms = index_like(np.flatnonzero(atom_classes == c), corr)
         class_codes = dense[:, atoms]
         with quiet():  # `_check_finite` refuses scores that overflow
-            explained = class_codes * (
-                2 * corr[:, atoms] - class_codes @ gram[atoms][:, atoms]
-            )
-            residuals[:, c] = energy - xp.sum(explained, axis=1)
+            slopes = 2 * corr[:, atoms] - class_codes @ gram[atoms][:, atoms]
+            residuals[:, c] = energy - xp.sum(class_codes * slopes, axis=1)
     return xp.clip(residuals, 0, None)
 
 
@@ -174,28 +175,31 @@ def check_labels(
     return labels
 
 
-def repeat_samples(
-    estimator: Any, X: Array, y: Any, sample_weight: Any, kernel: Any = None
-) -> tuple[Array, Any, np.ndarray]:
-    """Repeat samples and labels by their weights, which must be whole numbers.
+def complete_samples(
+    estimator: Any, X: Array, y: Any, sample_weight: Any, kernel: Kernel | None = None
+) -> tuple[Array, np.ndarray, np.ndarray]:
+    """Repeat samples by their weights, fill them in, and set `classes_`.
 
-    The third result are the row numbers in X. This is for classifiers that compare
-    samples with each other and cannot use weights.
+    This is for classifiers that compare samples with each other and cannot use weights,
+    which must be whole numbers. Return the samples, the index in `classes_` of the
+    class of each, and its row number in X.
     """
     weights = check_weights(sample_weight, X)
     row_numbers = repeat_by_weight(X.shape[0], weights, type(estimator).__name__)
-    if row_numbers is None or y is None:
-        return X, y, np.arange(X.shape[0])
-    if isinstance(kernel, Precomputed):
+    labels = check_labels(estimator, y, X.shape[0])
+    if row_numbers is None:
+        row_numbers = np.arange(X.shape[0])
+    elif isinstance(kernel, Precomputed):
         raise ValueError(
             "sample_weight cannot repeat the columns that new samples have of a "
             "precomputed kernel: repeat rows and columns of the matrix, or use "
             "ResidualClassifier"
         )
-    labels = label_values(y)
-    if len(labels) != X.shape[0]:
-        return X, y, np.arange(X.shape[0])  # the labels are refused later
-    return X[index_like(row_numbers, X)], labels[row_numbers], row_numbers
+    else:
+        X, labels = X[index_like(row_numbers, X)], labels[row_numbers]
+        check_class_count(estimator, np.unique(labels))
+    estimator.classes_, class_indices = np.unique(labels, return_inverse=True)
+    return completed_rows(X), class_indices, row_numbers
 
 
 def check_class_count(

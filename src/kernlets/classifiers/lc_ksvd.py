@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..base.clipping import clipped
 from ..base.constraints import (
     AT_LEAST_1,
     NOT_NEGATIVE,
     POSITIVE,
     Options,
+    clipped,
 )
 from ..coders import OMP, encode
 from ..coders.coded_sums import statistics
@@ -102,24 +102,19 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         X = completed_rows(X, weights)
         self.classes_, labels = np.unique(labels, return_inverse=True)
         self.class_count_ = np.rint(np.bincount(labels, weights)).astype(np.int64)
-        rng = generator(self.random_state)
-        size_arguments = self.n_atoms_per_class, equal_shares, X, labels, self.classes_
-        sizes = class_sizes(*size_arguments, weights)
+        rng, per_class = generator(self.random_state), self.n_atoms_per_class
+        sizes = class_sizes(per_class, equal_shares, X, labels, self.classes_, weights)
         self.atom_classes_ = np.repeat(np.arange(len(sizes)), sizes)
-        n_atoms = len(self.atom_classes_)
-        if self.n_nonzero_coefs is not None:
-            atoms = "atoms of all classes"
-            clipped("n_nonzero_coefs", self.n_nonzero_coefs, n_atoms, atoms)
-        self.coder_ = OMP(self._n_nonzeros(n_atoms, X.shape[1]))
-        H = one_hot(labels, len(sizes), X)
+        self.coder_ = OMP(self._n_nonzeros(X.shape[1]))
         atoms = self._first_atoms(X, labels, sizes, rng, weights)
-        self._learn(X, H, atoms, sizes, rng, weights)
+        self._learn(X, one_hot(labels, len(sizes), X), atoms, sizes, rng, weights)
         return self
 
-    def _n_nonzeros(self, n_atoms: int, n_features: int) -> int:
-        if self.n_nonzero_coefs is None:
+    def _n_nonzeros(self, n_features: int) -> int:
+        n_atoms, n_nonzeros = len(self.atom_classes_), self.n_nonzero_coefs
+        if n_nonzeros is None:
             return min(30, max(1, n_features // 4), n_atoms)
-        return min(int(self.n_nonzero_coefs), n_atoms)
+        return clipped("n_nonzero_coefs", n_nonzeros, n_atoms, "atoms of all classes")
 
     def _first_atoms(
         self,
@@ -131,16 +126,12 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
     ) -> Array:  # (m, p)
         """Run K-SVD on each class separately."""
 
-        def learn_class(
-            rows: Array, size: int, seed: int, class_weights: Weights
-        ) -> Array:
-            n_nonzeros = min(
-                self._n_nonzeros(len(self.atom_classes_), X.shape[1]), size
-            )
+        def learn_class(rows: Array, size: int, seed: int, weights: Weights) -> Array:
+            n_nonzeros = min(self.coder_.n_nonzero_coefs, size)
             learner = KSVD(
                 size, n_nonzeros, max_iter=START_ITERATIONS, random_state=seed
             )
-            return learner.fit(rows, sample_weight=class_weights).components_
+            return learner.fit(rows, sample_weight=weights).components_
 
         return class_atoms(X, labels, sizes, rng, learn_class, weights)
 
@@ -161,45 +152,36 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
                 + or_wider(X.dtype)
             )
         root_weights = as_like(root_weights, X)
-        dictionary = ExplicitDictionary(atoms)
-        Theta = ridge(dictionary, self.coder_, X, H, self.tau, weights)
+        Theta = ridge(ExplicitDictionary(atoms), self.coder_, X, H, self.tau, weights)
         joint_atoms = join_columns(atoms, Theta * root_weights)
         norms = namespace(joint_atoms).sqrt(row_norms(joint_atoms))[:, None]
-        dictionary, joint_rows = (
-            ExplicitDictionary(joint_atoms / norms),
-            join_columns(X, H * root_weights),
+        start = ExplicitDictionary(joint_atoms / norms)
+        rows = join_columns(X, H * root_weights)
+        checkpoint = Checkpoint.of(
+            self, samples=rows, start=start, **weights_for_digest(weights)
         )
-        checkpoint_data = {
-            "samples": joint_rows,
-            "start": dictionary,
-            **weights_for_digest(weights),
-        }
-        checkpoint = Checkpoint.of(self, **checkpoint_data)
-        settings = self.coder_, KSVDUpdate(), rng
-        alternation = CodeAndUpdate(dictionary, joint_rows, *settings, weights=weights)
+        alternation = CodeAndUpdate(
+            start, rows, self.coder_, KSVDUpdate(), rng, weights=weights
+        )
         self.history_, self.n_iter_ = iterate(
-            alternation, Monitor.of(self), checkpoint, joint_rows
+            alternation, Monitor.of(self), checkpoint, rows
         )
-        atoms, weighted_Theta = split_joint_atoms(
-            alternation.dictionary.weights, X.shape[1]
-        )
+        joint_atoms = alternation.dictionary.weights
+        atoms, weighted_Theta = split_joint_atoms(joint_atoms, X.shape[1])
         self.dictionary_ = ExplicitDictionary(atoms)
-        self._set_classifier(X, H, weighted_Theta, root_weights, weights)
+        has_weights = bool((root_weights > 0).all())
+        Theta = weighted_Theta / root_weights if has_weights else None
+        self._set_classifier(Theta, X, H, weights)
 
     def _set_classifier(
-        self,
-        X: Array,
-        H: Array,
-        weighted_Theta: Array,
-        root_weights: Array,
-        weights: Weights,
+        self, Theta: Array | None, X: Array, H: Array, weights: Weights
     ) -> None:
-        """Set Θ from √w Θ, which was learned together with the atoms."""
-        if not bool((root_weights > 0).all()):
+        """Set the final classifier; Θ is None if labels had no weight in training."""
+        if Theta is None:
             raise ValueError(
                 "the labels have no weight in training: raise beta above 0"
             )
-        self.classifier_ = self.label_map_ = weighted_Theta / root_weights
+        self.classifier_ = self.label_map_ = Theta
 
     def _scores(self, X: Any) -> Array:  # (n, C)
         """Compute γΘ by blocks of rows."""
@@ -330,21 +312,14 @@ class LCKSVDClassifier(JointKSVD):
         return float(self.alpha) * sizes + float(beta)
 
     def _set_classifier(
-        self,
-        X: Array,
-        H: Array,
-        weighted_Theta: Array,
-        root_weights: Array,
-        weights: Weights,
+        self, Theta: Array | None, X: Array, H: Array, weights: Weights
     ) -> None:
         if self.variant == 2:
-            super()._set_classifier(X, H, weighted_Theta, root_weights, weights)
+            super()._set_classifier(Theta, X, H, weights)
             return
         settings = self.coder_, X, H, self.tau
         self.classifier_ = ridge(self.dictionary_, *settings, weights)
-        self.label_map_ = (
-            weighted_Theta / root_weights if self.alpha > 0 else self.classifier_
-        )
+        self.label_map_ = self.classifier_ if Theta is None else Theta
 
     @property
     def consistency_(self) -> Array:  # (m, m)

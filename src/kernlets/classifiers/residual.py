@@ -13,9 +13,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..base.callbacks import part_of
 from ..base.constraints import LEARNER
 from ..base.estimator import Estimator
+from ..base.progress import part_of
 from ..coders import encode
 from ..coders.bookkeeping import side_by_side
 from ..config import options

@@ -8,26 +8,31 @@ the samples of each class. Labels are whole numbers from 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..contracts import Array
 from ..data.rows import sum_rows
-from ..numerics.arrays import (
-    as_like,
-    double,
-    group_sums,
-    namespace,
-    row_norms,
-)
+from ..numerics.arrays import as_like, double, group_sums, namespace, row_norms
 from ..numerics.scaling import quiet
 from ..schema import Declared, Floats
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Sums:
+    """Sums over samples, the fields of a dataclass; those of blocks can be added."""
+
+    def __add__(self, other: Self) -> Self:
+        sums, others = vars(self), vars(other)
+        return type(self)(**{name: sums[name] + others[name] for name in sums})
+
 
 @dataclass(frozen=True)
-class Scatter:
-    """Sums over the samples of each class, in float64; those of blocks can be added."""
+class Scatter(Sums):
+    """Sums over the samples of each class, in float64."""
 
     _declared: ClassVar[Declared] = {
         "counts": Floats("C"),
@@ -42,17 +47,11 @@ class Scatter:
     @classmethod
     def of(cls, Q: Array, labels: np.ndarray, n_classes: int) -> Scatter:
         """Sum over the rows of Q (n, k)."""
-        n_columns = Q.shape[1]
-        sums = group_sums(_with_energy(Q), labels, n_classes)
+        wide = double(Q)
+        with_energy = namespace(wide).concat([wide, row_norms(wide)[:, None]], axis=1)
+        sums = group_sums(with_energy, labels, n_classes)
         counts = as_like(np.bincount(labels, minlength=n_classes), sums)
-        return cls(counts, sums[:, :n_columns], sums[:, n_columns])
-
-    def __add__(self, other: Scatter) -> Scatter:
-        return type(self)(
-            self.counts + other.counts,
-            self.sums + other.sums,
-            self.energies + other.energies,
-        )
+        return cls(counts, sums[:, :-1], sums[:, -1])
 
     @property
     def means(self) -> Array:  # (C, k)
@@ -125,11 +124,6 @@ class NormScatter(Scatter):
         """2 B(μ_c − μ), where B is the matrix whose norm is taken."""
         products = self.offsets @ self.offsets.T
         return 2 * (products * self.counts) @ self.offsets
-
-
-def _with_energy(Q: Array) -> Array:  # (n, k + 1)
-    wide = double(Q)
-    return namespace(wide).concat([wide, row_norms(wide)[:, None]], axis=1)
 
 
 def scatter_of_rows(F: Any, labels: np.ndarray, n_classes: int) -> Scatter:

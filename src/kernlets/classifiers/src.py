@@ -24,19 +24,12 @@ from ..data.missing_rows import all_in_memory
 from ..data.rows import map_rows
 from ..dictionaries import KernelDictionary
 from ..kernels import Kernel, resolve
-from ..kernels.complete import completed_rows
 from ..kernels.samples import check_samples, describe_input
 from ..learners.kernel_learner import kernel_matrix
-from ..numerics.arrays import as_like, empty, index_like, namespace, to_numpy
+from ..numerics.arrays import as_like, index_like, namespace, to_numpy, zeros
 from ..schema import Declared, Indices, Part
 from ..sklearn_base import ClassifierMixin
-from .labels import (
-    ResidualVoting,
-    check_labels,
-    class_residuals,
-    prior_residuals,
-    repeat_samples,
-)
+from .labels import ResidualVoting, class_residuals, complete_samples, prior_residuals
 
 
 class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
@@ -118,49 +111,45 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         X = check_samples(
             self, X, kernel, reset=True, ensure_min_samples=2, allow_nan=allow_nan
         )
-        X, y, row_numbers = repeat_samples(self, X, y, sample_weight, kernel)
-        X = completed_rows(X)
-        self.classes_, class_indices = np.unique(
-            check_labels(self, y, X.shape[0]), return_inverse=True
-        )
+        X, labels, rows = complete_samples(self, X, y, sample_weight, kernel)
         self.kernel_ = kernel.bound(X)
         matrix = kernel_matrix(self.kernel_, X, type(self).__name__)
         energy = to_numpy(self.kernel_.diag(X))
-        usable_rows = np.flatnonzero(energy > 0)
-        if len(usable_rows) == 0:
+        usable = np.flatnonzero(energy > 0)
+        if len(usable) == 0:
             raise ValueError(
                 "X has no sample other than zero (in feature space) to serve as an atom"
             )
-        self._set_dictionary(X, matrix, usable_rows, energy[usable_rows])
-        self.atom_rows_, self.atom_classes_ = (
-            row_numbers[usable_rows],
-            class_indices[usable_rows],
-        )
-        self.coder_ = self._choose_coder(len(usable_rows))
+        self._set_dictionary(X, matrix, usable, energy[usable])
+        self.atom_rows_, self.atom_classes_ = rows[usable], labels[usable]
+        self.coder_ = self._choose_coder(len(usable))
         return self
+
+    def _set_dictionary(
+        self, X: Array, matrix: Array, usable: np.ndarray, energy: np.ndarray
+    ) -> None:
+        """Set the atoms φ(xᵢ)/‖φ(xᵢ)‖ of the usable samples."""
+        rows = index_like(usable, X)
+        scale = as_like(1 / np.sqrt(energy), matrix)
+        coefs = as_like(namespace(matrix).eye(len(usable), dtype=matrix.dtype), matrix)
+        self.dictionary_ = KernelDictionary(
+            self.kernel_,
+            self.kernel_.take(X, rows),
+            coefs * scale,
+            known_gram=matrix[rows][:, rows] * scale * scale[:, None],
+            typical_energy=float(energy.mean()),
+        )
 
     def _choose_coder(self, n_atoms: int) -> SparseCoder:
         n_nonzeros = self.n_nonzero_coefs
-        if self.coder is not None:
-            if n_nonzeros is not None:
-                raise ValueError(BOTH)
-            return at_most_all(resolve_coder(self.coder), n_atoms)
-        coder = OMP(min(30, max(1, n_atoms // 2)) if n_nonzeros is None else n_nonzeros)
-        return at_most_all(coder, n_atoms)
-
-    def _set_dictionary(
-        self, X: Array, matrix: Array, usable_rows: np.ndarray, energy: np.ndarray
-    ) -> None:
-        row_indices = index_like(usable_rows, X)
-        scale = as_like(1 / np.sqrt(energy), matrix)
-        coefs = namespace(matrix).eye(len(usable_rows), dtype=matrix.dtype)
-        self.dictionary_ = KernelDictionary(
-            self.kernel_,
-            self.kernel_.take(X, row_indices),
-            as_like(coefs, matrix) * scale,
-            known_gram=matrix[row_indices][:, row_indices] * scale * scale[:, None],
-            typical_energy=float(energy.mean()),
-        )
+        if self.coder is None:
+            default = min(30, max(1, n_atoms // 2))
+            return at_most_all(
+                OMP(default if n_nonzeros is None else n_nonzeros), n_atoms
+            )
+        if n_nonzeros is not None:
+            raise ValueError(BOTH)
+        return at_most_all(resolve_coder(self.coder), n_atoms)
 
     def encode(self, X: Any) -> SparseCodes:
         """Compute sparse codes of the rows of X over the training samples."""
@@ -178,16 +167,13 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         )
         dictionary, gram = self.dictionary_, self.dictionary_.gram()
 
-        def residuals_of_complete_rows(rows: Array) -> Array:
+        def complete_residuals(rows: Array) -> Array:
             corr, energy = dictionary.correlate(rows), dictionary.energy(rows)
             codes = self.coder_.solve(gram, corr, energy)
             return self._class_residuals(codes, gram, corr, energy)
 
-        residuals_of_block = partial(
-            apply_by_completeness,
-            residuals_of_complete_rows,
-            self._incomplete_residuals,
-        )
+        functions = complete_residuals, self._incomplete_residuals
+        residuals_of_block = partial(apply_by_completeness, *functions)
         with keep_groups_together(self.coder_):
             return map_rows(residuals_of_block, X, 3 * dictionary.row_bytes)
 
@@ -195,23 +181,22 @@ class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
         """Compute residuals over the observed features of each row."""
         refuse_incomplete_groups(self.coder_)
         (rows, is_observed), all_features = split_mask(X), AllFeatures(self.dictionary_)
-        residuals = empty((X.shape[0], len(self.classes_)), like=X)
-        residuals[...] = 0
+        residuals = zeros((X.shape[0], len(self.classes_)), X)
         for pattern in group_by_mask(to_numpy(is_observed)):
             if len(pattern.features):
                 problem = restricted_products(all_features, rows, pattern)
                 codes = restricted_solve(self.coder_, problem)
-                residuals[index_like(pattern.rows, X)] = self._class_residuals(
-                    codes, problem.gram, problem.corr, problem.energy
-                )
+                products = problem.gram, problem.corr, problem.energy
+                pattern_rows = index_like(pattern.rows, X)
+                residuals[pattern_rows] = self._class_residuals(codes, *products)
         counts = np.bincount(self.atom_classes_, minlength=len(self.classes_))
         return prior_residuals(residuals, X, counts)
 
     def _class_residuals(
         self, codes: SparseCodes, gram: Array, corr: Array, energy: Array
     ) -> Array:  # (n, n_classes)
-        arguments = gram, corr, energy, self.atom_classes_, len(self.classes_)
-        return class_residuals(codes, *arguments)
+        classes = self.atom_classes_, len(self.classes_)
+        return class_residuals(codes, gram, corr, energy, *classes)
 
     def __sklearn_tags__(self) -> Any:
         kernel = resolve(self.kernel)

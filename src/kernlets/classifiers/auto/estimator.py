@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from ... import schema
 from ...base.constraints import AT_LEAST_1, POSITIVE
 from ...base.estimator import Estimator
 from ...base.pipelines import takes_missing
@@ -24,26 +25,11 @@ from ...imputation import DictionaryImputer
 from ...kernels.complete import completed_rows
 from ...numerics.arrays import as_like, move_like, to_numpy
 from ...numerics.random import generator
-from ...schema import (
-    Declared,
-    Facts,
-    Floats,
-    History,
-    Indices,
-    Labels,
-    Many,
-    Maybe,
-    Number,
-    Part,
-    Size,
-    Whole,
-)
 from ...sklearn_base import ClassifierMixin
 from ..labels import check_labels
-from .clock import Clock
-from .learned_candidates import FAMILIES
-from .search import Search, as_host_array
-from .trials import Outcome, describe_outcome
+from .candidates import FAMILIES
+from .search import Search
+from .trials import Clock, Outcome
 
 OVERTIME = 0.2  # the last fit may exceed the budget by this share of it
 
@@ -142,17 +128,17 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         "callback": [callable, None],
     }
 
-    _declared: ClassVar[Declared] = {
-        "n_features_in_": Size("p"),
-        "classes_": Labels("C"),
-        "rows_like_": Floats(0, "p"),
-        "history_": History("score"),
-        "best_score_": Number(),
-        "best_params_": Facts(),
-        "table_": Many(Facts(), "t"),
-        "n_candidates_": Whole(least=1),
-        "best_pipeline_": Part(Pipeline, p="p"),
-        "best_rows_": Maybe(Indices(None)),
+    _declared: ClassVar[schema.Declared] = {
+        "n_features_in_": schema.Size("p"),
+        "classes_": schema.Labels("C"),
+        "rows_like_": schema.Floats(0, "p"),
+        "history_": schema.History("score"),
+        "best_score_": schema.Number(),
+        "best_params_": schema.Facts(),
+        "table_": schema.Many(schema.Facts(), "t"),
+        "n_candidates_": schema.Whole(least=1),
+        "best_pipeline_": schema.Part(Pipeline, p="p"),
+        "best_rows_": schema.Maybe(schema.Indices(None)),
     }
 
     def __init__(
@@ -178,25 +164,14 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         """Search, then fit the winner to all rows."""
         clock = Clock(self.seconds)
         self._validate_params()
+        allow_nan = all_in_memory(X)
         X = check_rows(
-            self,
-            X,
-            reset=True,
-            ensure_min_samples=2,
-            whole=True,
-            allow_nan=all_in_memory(X),
+            self, X, reset=True, ensure_min_samples=2, whole=True, allow_nan=allow_nan
         )
         labels = check_labels(self, y, X.shape[0])
         self.classes_, class_indices = np.unique(labels, return_inverse=True)
         families = self._family_names()
         seed = int(generator(self.random_state).integers(2**31))
-        search_settings = (
-            clock,
-            self.robust,
-            self.max_candidates,
-            seed,
-            self._report_progress,
-        )
         self.history_: dict[str, list[float]] = {"score": [], "seconds": []}
         self._reported_stage = -1
         self.rows_like_ = as_like(np.empty((0, X.shape[1])), X)
@@ -204,22 +179,24 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         # would be repeated for every fold.
         with options(checkpoint=None, device=None), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            host_rows = as_host_array(X)
+            host_rows = np.ascontiguousarray(to_numpy(X))
             search = Search(
-                completed_rows(host_rows), class_indices, families, *search_settings
+                completed_rows(host_rows),
+                class_indices,
+                families,
+                clock,
+                self.robust,
+                self.max_candidates,
+                seed,
+                self._report_progress,
             )
-            best = search.run()
-            self._fit_winner(search, best, host_rows)
+            self._fit_winner(search, search.run(), host_rows)
         return self
 
     def _family_names(self) -> list[str]:
         if self.families is None:
-            family_items = FAMILIES.items()
-            return [
-                name
-                for name, family in family_items
-                if self.robust or not family.is_for_corruption
-            ]
+            families = FAMILIES.values()
+            return [f.name for f in families if self.robust or not f.is_for_corruption]
         names = np.atleast_1d(np.asarray(self.families, dtype=object)).tolist()
         unknown_names = [name for name in names if name not in list(FAMILIES)]
         if unknown_names or not names:
@@ -248,7 +225,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         """Fit the pipeline of the best trial and store the results of the search."""
         row_numbers = self._affordable_rows(search, best)
         self.best_score_ = float(best.score)
-        self.best_params_ = describe_outcome(best)
+        self.best_params_ = best.row_of_table()
         self.table_ = search.table
         self.n_candidates_ = len(search.outcomes)
         imputer_steps = [DictionaryImputer()] if has_missing(X) else []
@@ -280,8 +257,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         """Return the labels that the best pipeline predicts."""
         class_indices = to_numpy(self._call_best_pipeline("predict", X)).astype(np.intp)
         labels = self.classes_[class_indices]
-        is_number = labels.dtype.kind in "iufb"
-        return move_like(labels, X) if is_number else labels
+        return move_like(labels, X) if labels.dtype.kind in "iufb" else labels
 
     @available_if(_best_pipeline_has("predict_proba"))
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)

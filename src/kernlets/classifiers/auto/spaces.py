@@ -1,13 +1,13 @@
 """The spaces that a search considers: a scaling of the rows, and a kernel.
 
-A `Space` is a plain value, so that a search can compare, sort and record it. The
-width of its kernel, which depends on the data, is a multiple of the kernel's default.
+A `Space` is a plain value, so that a search can compare and record it. The width of its
+kernel, which depends on the data, is a multiple of the kernel's default.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,6 @@ SCALES: dict[str, tuple[Callable[[], Any], ...]] = {
     "centred unit": (partial(StandardScaler, with_std=False), UnitNorm),
     "none": (),
 }
-KERNELS_WITHOUT_WIDTH = ("linear",)
 POLYNOMIAL = "polynomial"
 SAMPLE_ROWS = 1000  # the default width of a kernel is computed from so many rows
 MIDDLE_WIDTH = 0.3  # the first width of slow families
@@ -34,7 +33,7 @@ NARROW_FACTOR = 10.0  # a robust search multiplies the first widths by this
 WIDTH_STEP = 10**0.5  # ratio of adjacent widths
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Space:
     """A scaling, a kernel, its width relative to the default, and a map's landmarks."""
 
@@ -43,54 +42,37 @@ class Space:
     width: float = 1.0
     n_landmarks: int = 500
 
-    @property
-    def has_width(self) -> bool:
-        return self.kernel not in KERNELS_WITHOUT_WIDTH
 
-    def __str__(self) -> str:
-        width = f" x {self.width:.3g}" if self.has_width else ""
-        return f"{self.scale}, {self.kernel}{width}"
-
-
-def first_spaces(is_short: bool, n_landmarks: int, robust: bool = False) -> list[Space]:
+def first_spaces(is_short: bool, n_landmarks: int, robust: bool) -> list[Space]:
     """Return the spaces of the first stage; `is_short` is for few rows.
 
     A robust search uses narrower kernels: noise then multiplies all values of a kernel
     by about the same factor and does not add up over many atoms.
     """
-    scales = ("standard", "unit") if is_short else tuple(SCALES)
+    scales = ["standard", "unit"] if is_short else list(SCALES)
     if robust:  # standardising amplifies the noise of features of little variance
-        scales = tuple(sorted(scales, key=lambda scale: scale == "standard"))
+        scales.sort(key=lambda scale: scale == "standard")
     width_factor = NARROW_FACTOR if robust else 1.0
     widths = (MIDDLE_WIDTH,) if is_short else (0.1, MIDDLE_WIDTH, 1.0)
-    spaces = []
-    for scale in scales:
-        spaces += [
-            Space(scale, "rbf", width_factor * width, n_landmarks) for width in widths
-        ]
-        spaces.append(Space(scale, "linear", 1.0, n_landmarks))
-    return spaces
+    kernels = [("rbf", width_factor * width) for width in widths] + [("linear", 1.0)]
+    return [
+        Space(scale, *kernel, n_landmarks) for scale in scales for kernel in kernels
+    ]
 
 
 def near_spaces(space: Space, max_landmarks: int) -> list[Space]:
     """Return spaces that differ in the width, the kernel or the number of landmarks."""
-    scale, kernel, width = space.scale, space.kernel, space.width
-    n_landmarks = space.n_landmarks
     spaces = []
-    if space.has_width:
-        spaces += [
-            Space(scale, kernel, width * factor, n_landmarks)
-            for factor in (WIDTH_STEP, 1 / WIDTH_STEP)
-        ]
-    if kernel == "rbf":
-        spaces += [
-            Space(scale, other_kernel, width, n_landmarks)
-            for other_kernel in ("laplacian", POLYNOMIAL)
-        ]
-    if kernel == "linear":
-        spaces += [Space(scale, POLYNOMIAL, 1.0, n_landmarks)]
-    if 2 * n_landmarks <= max_landmarks:
-        spaces += [Space(scale, kernel, width, 2 * n_landmarks)]
+    if space.kernel == "linear":
+        spaces.append(replace(space, kernel=POLYNOMIAL, width=1.0))
+    else:
+        widths = space.width * WIDTH_STEP, space.width / WIDTH_STEP
+        spaces += [replace(space, width=width) for width in widths]
+    if space.kernel == "rbf":
+        kernels = "laplacian", POLYNOMIAL
+        spaces += [replace(space, kernel=kernel) for kernel in kernels]
+    if 2 * space.n_landmarks <= max_landmarks:
+        spaces.append(replace(space, n_landmarks=2 * space.n_landmarks))
     return spaces
 
 
@@ -99,37 +81,31 @@ def scalers(scale: str) -> list[Any]:
     return [make() for make in SCALES[scale]]
 
 
-@dataclass(frozen=True)
-class SpaceKernels:
-    """Kernels of spaces, with default widths computed from rows of each scaling."""
-
-    scaled_rows: dict[str, Array]
-
-    @classmethod
-    def of(cls, X: np.ndarray) -> SpaceKernels:
-        """Take evenly spaced rows, which are the same in every search."""
-        sample = X[:: -(-len(X) // SAMPLE_ROWS)]
-        return cls({scale: scale_rows(scalers(scale), sample) for scale in SCALES})
-
-    def kernel(self, space: Space) -> Kernel:
-        """Return the kernel of a space with all parameters set."""
-        rows = self.scaled_rows[space.scale]
-        if not space.has_width:
-            return resolve(space.kernel)
-        name = "rbf" if space.kernel == POLYNOMIAL else space.kernel
-        bound_kernel: Any = resolve(name).bound(rows)
-        rate = bound_kernel.rate * space.width
-        if space.kernel == POLYNOMIAL:
-            return resolve(POLYNOMIAL, degree=2, coef0=1.0, scale=rate)
-        return resolve(space.kernel, gamma=rate)
-
-
 def scale_rows(steps: list[Any], X: Array) -> Array:
     """Fit the steps to the rows, one after the other, and return the scaled rows."""
     with quiet():  # candidates refuse rows that overflow
         for step in steps:
             X = step.fit_transform(X)
     return X
+
+
+class SpaceKernels:
+    """Kernels of spaces, with default widths computed from rows of each scaling."""
+
+    def __init__(self, X: np.ndarray) -> None:
+        sample = X[:: -(-len(X) // SAMPLE_ROWS)]  # the same rows in every search
+        self.scaled_rows = {name: scale_rows(scalers(name), sample) for name in SCALES}
+
+    def kernel(self, space: Space) -> Kernel:
+        """Return the kernel of a space with all parameters set."""
+        if space.kernel == "linear":
+            return resolve("linear")
+        name = "rbf" if space.kernel == POLYNOMIAL else space.kernel
+        bound_kernel: Any = resolve(name).bound(self.scaled_rows[space.scale])
+        rate = bound_kernel.rate * space.width
+        if space.kernel == POLYNOMIAL:
+            return resolve(POLYNOMIAL, degree=2, coef0=1.0, scale=rate)
+        return resolve(space.kernel, gamma=rate)
 
 
 def feature_map(kernel: Kernel, n_landmarks: int, n_rows: int, seed: int) -> Any:

@@ -1,18 +1,51 @@
-"""The trials of a search, its stages, and the outcome of a trial in a stage."""
+"""The trials of a search: their stages and folds, the time limit, and the outcomes."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from math import inf
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .candidates import Hits, Setting
-from .learned_candidates import FAMILIES
+from ...datasets.corrupt import add_noise, drop_pixels
+from .candidates import FAMILIES, Hits, Setting
 from .spaces import Space
 
 FIRST_ROWS, ROWS_PER_CLASS, FACTOR = 300, 10, 3
 FEW_ROWS = 100  # with fewer rows, folds cannot distinguish many candidates
+LEADING_ROWS = 4  # of each class, which come first in the sampling order
+TRAINING_ONLY = -1  # fold number of rows that are never held out
+# standard deviation of the noise, in those of all entries; share of features set to 0
+NOISE_LEVEL, DROPPED_SHARE = 1.0, 0.5
+MARGIN = 1.25  # safety factor on predicted seconds
+current_time = time.perf_counter
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The time since the start and a budget of seconds; None is no limit."""
+
+    seconds: float | None
+    start_time: float = field(default_factory=lambda: current_time())
+
+    @property
+    def budget(self) -> float:
+        return inf if self.seconds is None else float(self.seconds)
+
+    @property
+    def elapsed(self) -> float:
+        return current_time() - self.start_time
+
+    @property
+    def seconds_left(self) -> float:
+        return self.budget - self.elapsed
+
+    def allows(self, seconds: float, share: float = 1.0) -> bool:
+        """Whether so many more seconds fit into this share of the budget."""
+        return self.elapsed + MARGIN * seconds <= share * self.budget
 
 
 @dataclass(frozen=True)
@@ -39,6 +72,20 @@ class Stage:
         return round(self.n_rows * (1 - 1 / n_parts))
 
 
+def plan_stages(n_rows: int, n_classes: int) -> list[Stage]:
+    """Return stages of growing numbers of rows; few rows get more folds at the end."""
+    sizes = [max(FIRST_ROWS, ROWS_PER_CLASS * n_classes)]
+    while sizes[-1] < 0.7 * n_rows:
+        sizes.append(sizes[-1] * FACTOR)
+    sizes[-1] = n_rows
+    stages = [Stage(n, 3 if n <= 1500 else 2 if n <= 4000 else 1) for n in sizes]
+    if n_rows <= 3000:
+        stages.append(Stage(n_rows, 5))
+    if FEW_ROWS <= n_rows <= 600:
+        stages.append(Stage(n_rows, 10, 2))
+    return stages
+
+
 @dataclass
 class Outcome:
     """The results of a trial so far."""
@@ -61,12 +108,8 @@ class Outcome:
         """Return the hits at a value, smoothed over the two adjacent values."""
         values = list(self.hits)
         i = values.index(value)
-        adjacent_hits = [
-            self.hits[adjacent_value]
-            for adjacent_value in values[max(i - 1, 0) : i + 2]
-        ]
-        hits = self.hits[value]
-        return hits + 0.25 * sum(other_hits - hits for other_hits in adjacent_hits)
+        hits, adjacent_values = self.hits[value], values[max(i - 1, 0) : i + 2]
+        return hits + 0.25 * sum(self.hits[other] - hits for other in adjacent_values)
 
     @property
     def score(self) -> float:
@@ -92,52 +135,84 @@ class Outcome:
 
     def _cost(self, n_rows: int) -> float:
         cost, space = FAMILIES[self.trial.family].cost, self.trial.space
-        return cost(space, n_rows) + (
-            cost(space, self.overhead_rows) if self.overhead_rows else 0.0
-        )
+        overhead = cost(space, self.overhead_rows) if self.overhead_rows else 0.0
+        return cost(space, n_rows) + overhead
 
     def stage_seconds(self, stage: Stage) -> float:
         """Predict the time of a trial in another stage."""
         return stage.n_folds * stage.repeats * self.fit_seconds(stage.n_train)
 
+    def row_of_table(self) -> dict[str, Any]:
+        """Return a row of `table_`, which has plain values only."""
+        space, family = self.trial.space, FAMILIES[self.trial.family]
+        names = family.setting_names
+        setting = dict(zip(names, map(float, self.trial.setting), strict=True))
+        if family.value_name and self.hits:
+            setting[family.value_name] = int(self.best_value)
+        return {
+            "n_rows": self.stage.n_rows,
+            "n_folds": self.stage.n_folds * self.stage.repeats,
+            "scale": space.scale,
+            "kernel": space.kernel,
+            "width": float(space.width),
+            "n_landmarks": int(space.n_landmarks),
+            "family": self.trial.family,
+            "setting": setting,
+            "score": float(self.score) if self.error is None else None,
+            "seconds": float(self.seconds),
+            "error": self.error,
+        }
 
-def plan_stages(n_rows: int, n_classes: int) -> list[Stage]:
-    """Return stages of growing numbers of rows; few rows get more folds at the end."""
-    n_stage_rows = max(FIRST_ROWS, ROWS_PER_CLASS * n_classes)
-    stage_sizes = []
-    while n_stage_rows < 0.7 * n_rows:
-        stage_sizes.append(n_stage_rows)
-        n_stage_rows *= FACTOR
-    stages = [
-        Stage(stage_size, _n_folds(stage_size)) for stage_size in (*stage_sizes, n_rows)
-    ]
-    if n_rows <= 3000:
-        stages.append(Stage(n_rows, 5))
-    if FEW_ROWS <= n_rows <= 600:
-        stages.append(Stage(n_rows, 10, 2))
-    return stages
+
+class Fold(NamedTuple):
+    """Row numbers for training and for validation."""
+
+    train: np.ndarray
+    valid: np.ndarray
 
 
-def _n_folds(n_rows: int) -> int:
-    return 3 if n_rows <= 1500 else 2 if n_rows <= 4000 else 1
+def sampling_order(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:  # (n,)
+    """Return an order in which the first n rows are a stratified sample for every n.
+
+    The first few rows of all classes come first, so that no class is left out.
+    """
+    ranks = _ranks(labels, rng)
+    class_share = ranks / np.bincount(labels)[labels]
+    return np.lexsort((ranks, class_share, ranks >= LEADING_ROWS))
 
 
-def describe_outcome(outcome: Outcome) -> dict[str, Any]:
-    """Return a row of `table_`, which has plain values only."""
-    trial, family = outcome.trial, FAMILIES[outcome.trial.family]
-    setting = dict(zip(family.setting_names, map(float, trial.setting), strict=True))
-    if family.value_name and outcome.hits:
-        setting[family.value_name] = int(outcome.best_value)
-    return {
-        "n_rows": outcome.stage.n_rows,
-        "n_folds": outcome.stage.n_folds * outcome.stage.repeats,
-        "scale": trial.space.scale,
-        "kernel": trial.space.kernel,
-        "width": float(trial.space.width),
-        "n_landmarks": int(trial.space.n_landmarks),
-        "family": trial.family,
-        "setting": setting,
-        "score": float(outcome.score) if outcome.error is None else None,
-        "seconds": float(outcome.seconds),
-        "error": outcome.error,
-    }
+def _ranks(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:  # (n,)
+    """Draw a random rank, counted from 0, of each row within its class."""
+    ranks = np.empty(len(labels), dtype=np.intp)
+    for c in range(int(labels.max()) + 1):
+        rows = np.flatnonzero(labels == c)
+        ranks[rows] = rng.permutation(len(rows))
+    return ranks
+
+
+def stratified_folds(
+    rows: np.ndarray, labels: np.ndarray, n_folds: int, rng: np.random.Generator
+) -> Iterator[Fold]:
+    """Yield stratified folds of these rows; a single fold holds out a quarter.
+
+    The only row of a class is never held out, nor are rows if that left one class.
+    """
+    row_labels = labels[rows]
+    n_parts = 4 if n_folds == 1 else n_folds
+    offsets = rng.permutation(int(labels.max()) + 1)  # spread small classes over folds
+    folds = (_ranks(row_labels, rng) + offsets[row_labels]) % n_parts
+    folds[np.bincount(row_labels)[row_labels] < 2] = TRAINING_ONLY
+    for fold in range(n_folds):
+        is_held_out = folds == fold
+        if is_held_out.any() and len(np.unique(row_labels[~is_held_out])) > 1:
+            yield Fold(rows[~is_held_out], rows[is_held_out])
+
+
+def validation_rows(
+    X: np.ndarray, std: float, robust: bool, seed: int
+) -> list[np.ndarray]:
+    """Return the rows unchanged and, if robust, with noise and with zeros."""
+    if not robust:
+        return [X]
+    noisy = add_noise(X, NOISE_LEVEL * std, seed)
+    return [X, noisy, drop_pixels(X, DROPPED_SHARE, seed)]
