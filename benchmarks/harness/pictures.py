@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernlets.base.png import data_address
+from kernlets.base.notebook import data_address
 
 from .html import Html, tag
 

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 from benchmarks.harness.timing import timed
-from kernlets.base.png import png
+from kernlets.base.notebook import png
 from kernlets.classifiers import (
     FDDLClassifier,
     KSADClassifier,

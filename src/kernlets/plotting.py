@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .base.notebook import image_side
-from .base.png import tiles
+from .base.notebook import image_side, tiles
 from .dictionaries import KernelDictionary
 from .numerics.arrays import to_numpy
 

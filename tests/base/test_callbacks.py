@@ -31,7 +31,7 @@ from kernlets import (
     load,
     save,
 )
-from kernlets.base import callbacks
+from kernlets.base import progress
 
 WITHOUT = """
 import sys
@@ -177,7 +177,7 @@ def test_callbacks_end_when_a_fit_fails(data):
     with pytest.raises(ValueError, match="infinity"):
         MOD(8, 2).set_callbacks(diary).fit(np.full((20, 3), np.inf))
     assert diary.told[-1] == ("teardown", "fit")
-    assert not callbacks._RUNNING
+    assert not progress._RUNNING
     with pytest.raises(ValueError, match="max_iter"):
         MOD(8, 2, max_iter=0).set_callbacks(diary).fit(data[0])
 

@@ -34,7 +34,7 @@ from demo.methods import (
 from demo.reasons import _chosen
 from demo.terminal import verdict
 from kernlets import explain
-from kernlets.base.png import png
+from kernlets.base.notebook import png
 from kernlets.cli import app
 
 

@@ -57,7 +57,7 @@ from kernlets import (
 )
 from kernlets.base.estimator import Estimator
 from kernlets.base.pipelines import takes_missing
-from kernlets.classifiers.neighbors import count_votes
+from kernlets.classifiers.ksad_codes import count_votes
 from kernlets.data.lazy_rows import LazyRows
 from kernlets.data.rows import load_values
 from kernlets.data.sparse_rows import _sparse_variance

@@ -1,1 +1,1 @@
-"""Checks of parameters, progress, names and scores that all estimators share."""
+"""Checks of parameters, progress and names that all estimators share."""

@@ -6,6 +6,7 @@ constants are the constraints that many estimators share.
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any
 
@@ -55,16 +56,34 @@ LEARNER = Final(["fit", "reconstruction_error"])
 TRANSFORMER = Final(["fit", "transform"])
 """An estimator that needs no labels, not a kernel or a coder."""
 
+SAMPLES = "non-zero samples (in feature space)"
+"""What the counts of atoms and landmarks are limited by, for `clipped`."""
+
 __all__ = [
     "AT_LEAST_0",
     "AT_LEAST_1",
     "LEARNER",
     "NOT_NEGATIVE",
     "POSITIVE",
+    "SAMPLES",
     "SHARE",
     "TRANSFORMER",
     "Interval",
     "Options",
     "StrOptions",
+    "clipped",
     "validate_parameter_constraints",
 ]
+
+
+def clipped(name: str, requested: int, available: int, of_what: str) -> int:
+    """`requested`, or `available` with a warning; ValueError if none is available."""
+    if available < 1:
+        raise ValueError(f"there are no {of_what}: {name} needs at least one")
+    if requested > available:
+        warnings.warn(
+            f"{name}={requested} is more than the {available} {of_what}, and "
+            f"{available} is used instead",
+            stacklevel=3,
+        )
+    return min(int(requested), available)

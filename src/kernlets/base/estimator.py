@@ -15,8 +15,8 @@ from sklearn.base import clone
 from ..config import options
 from ..data.context import at_work
 from ..sklearn_base import BaseEstimator, CallbackSupportMixin
-from .callbacks import fit_with_callbacks, has_callbacks
 from .notebook import portrait
+from .progress import fit_with_callbacks, has_callbacks
 from .row_names import note_row_names
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ MAX_VALUE = 40  # characters of a parameter in a name
 
 
 def similar(name: str, names: Iterable[str], n: int = 1) -> list[str]:
-    """Up to n of the names that are spelt like `name`, the most similar first."""
+    """Return up to n of the names that are spelt like `name`, the nearest first."""
     return get_close_matches(name, list(names), n=n)
 
 
@@ -31,7 +31,7 @@ def guess(name: str, names: Iterable[str]) -> str:
 
 
 def build(kind_name: str, spec: str, table: Mapping[str, type]) -> Any:
-    """The object that a name with parameters describes.
+    """Return the object that a name with parameters describes.
 
     >>> from fractions import Fraction
     >>> build("number", "fraction:3,denominator=4", {"fraction": Fraction})
@@ -46,7 +46,7 @@ def parse(
     table: Mapping[str, type],
     aliases: Mapping[str, str] | None = None,  # further names of entries
 ) -> tuple[type, dict[str, Any]]:
-    """The class that a name with parameters stands for, and the parameters."""
+    """Return the class that a name with parameters stands for, and the parameters."""
     name, _, arguments = spec.partition(":")
     name, aliases = name.strip().lower(), aliases or {}
     kind = table.get(aliases.get(name, name))
@@ -57,7 +57,7 @@ def parse(
 
 
 def make(kind: type, params: Mapping[str, Any]) -> Any:
-    """An object of the class; ValueError if it does not have one of the parameters."""
+    """Make an object of the class; refuse parameters that it does not have."""
     names = list(signature(kind).parameters)
     unknown = [name for name in params if name not in names]
     if unknown:
@@ -69,22 +69,19 @@ def make(kind: type, params: Mapping[str, Any]) -> Any:
 
 
 def _parameters(kind_name: str, kind: type, arguments: str) -> dict[str, Any]:
-    """Parameters by name; a value without a name is assigned by its position."""
+    """Return parameters by name; a value without a name is assigned by its position."""
     names = list(signature(kind).parameters)
     params: dict[str, Any] = {}
-    for position, argument in enumerate(arguments.split(",")):
+    for i, argument in enumerate(arguments.split(",")):
         name, equals, value = argument.rpartition("=")
         if not equals:
-            name = (
-                names[position] if position < len(names) else f"number {position + 1}"
-            )
-        params[name.strip()] = _value(kind_name, value.strip())
+            name = names[i] if i < len(names) else f"number {i + 1}"
+        value = value.strip()
+        try:
+            # Python's parser does not survive everything that is long and deep.
+            literal = literal_eval(value if len(value) <= MAX_VALUE else "")
+        except (ValueError, SyntaxError):
+            message = f"{kind_name} parameter {value!r} is not a number"
+            raise ValueError(message) from None
+        params[name.strip()] = literal
     return params
-
-
-def _value(kind_name: str, text: str) -> Any:
-    try:
-        # Python's parser does not survive everything that is long and deep
-        return literal_eval(text if len(text) <= MAX_VALUE else "")
-    except (ValueError, SyntaxError):
-        raise ValueError(f"{kind_name} parameter {text!r} is not a number") from None

@@ -9,17 +9,17 @@ from sklearn.utils import get_tags
 
 
 def last_step(model: Any) -> Any:
-    """The learner or classifier at the end of a pipeline, or the model itself."""
+    """Return the learner or classifier at the end of a pipeline, or the model."""
     return model[-1] if isinstance(model, Pipeline) else model
 
 
 def steps_of(model: Any) -> list[Any]:
-    """The steps of a pipeline in order, or the model itself."""
+    """Return the steps of a pipeline in order, or the model itself."""
     return list(model.named_steps.values()) if isinstance(model, Pipeline) else [model]
 
 
 def before_last(model: Any, X: Any) -> Any:
-    """The rows that the last step of a fitted pipeline gets.
+    """Return the rows that the last step of a fitted pipeline gets.
 
     scikit-learn slices a pipeline of one step to an empty one, which cannot transform.
     """

@@ -5,7 +5,7 @@ from numbers import Integral
 from sklearn.base import clone
 
 from .. import _classes_by_name
-from ..base.clipping import clipped
+from ..base.constraints import clipped
 from ..base.estimator import NAMED
 from ..base.names import build
 from ..contracts import SparseCoder

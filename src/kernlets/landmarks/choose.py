@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.clipping import clipped
+from ..base.constraints import clipped
 from ..base.names import guess
 from ..contracts import Array
 from ..data.block_loop import stacked_rows

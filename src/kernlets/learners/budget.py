@@ -11,8 +11,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from ..base.clipping import SAMPLES, clipped
-from ..base.constraints import AT_LEAST_1, StrOptions
+from ..base.constraints import AT_LEAST_1, SAMPLES, StrOptions, clipped
 from ..coders import OMP, Lasso
 from ..coders.lasso import unfinished_message
 from ..contracts import Array, SparseCoder

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.clipping import clipped
+from ..base.constraints import clipped
 from ..clustering import lloyd
 from ..contracts import Array
 from ..data.missing_rows import all_in_memory

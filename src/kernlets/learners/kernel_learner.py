@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..base.clipping import SAMPLES, clipped
-from ..base.constraints import StrOptions
+from ..base.constraints import SAMPLES, StrOptions, clipped
 from ..contracts import Array
 from ..data.block_loop import stacked_rows
 from ..data.memory_limits import OverMemory, memory_limit

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.callbacks import FitTasks, running
-from ..base.progress import RowClock
+from ..base.progress import FitTasks, RowClock, running
 from ..coders import encode
 from ..coders.coded_sums import code_and_sum
 from ..contracts import (

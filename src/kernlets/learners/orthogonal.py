@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..base.clipping import clipped
-from ..base.constraints import NOT_NEGATIVE
+from ..base.constraints import NOT_NEGATIVE, clipped
 from ..coders import Threshold
 from ..contracts import Array, AtomUpdate, SparseCoder
 from ..data.weights import Weights

@@ -13,8 +13,14 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from ..base.clipping import SAMPLES, clipped
-from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, TRANSFORMER, StrOptions
+from ..base.constraints import (
+    AT_LEAST_1,
+    NOT_NEGATIVE,
+    SAMPLES,
+    TRANSFORMER,
+    StrOptions,
+    clipped,
+)
 from ..coders import OMP
 from ..contracts import Array, AtomUpdate, SparseCoder
 from ..data.check import check_rows

@@ -12,8 +12,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..base.clipping import clipped
-from ..base.constraints import AT_LEAST_0, AT_LEAST_1, SHARE, Interval, StrOptions
+from ..base.constraints import (
+    AT_LEAST_0,
+    AT_LEAST_1,
+    SHARE,
+    Interval,
+    StrOptions,
+    clipped,
+)
 from ..contracts import Array
 from ..data.rows import evenly_spaced_rows, map_rows
 from ..data.sparse_rows import refuse_sparse

@@ -14,8 +14,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ..base.clipping import clipped
-from ..base.constraints import AT_LEAST_1, SHARE, Interval, StrOptions
+from ..base.constraints import AT_LEAST_1, SHARE, Interval, StrOptions, clipped
 from ..contracts import Array
 from ..data.check import check_source
 from ..data.masks import apply_by_completeness, group_by_mask, split_mask, take_observed
