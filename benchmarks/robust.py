@@ -39,7 +39,7 @@ def image_splits(name: str) -> Iterator[Split]:
 
 def damaged(kind: str, X: np.ndarray, spread: float, seed: int) -> np.ndarray:
     """Images as they are, with noise, or with half of the pixels zero."""
-    from kernlets.datasets.corrupt import add_noise, drop_pixels
+    from kernlets.datasets import add_noise, drop_pixels
 
     if kind == "clean":
         return X

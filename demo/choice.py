@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from sklearn.model_selection import ParameterGrid, RepeatedStratifiedKFold
 
-from kernlets.datasets.base import Split
+from kernlets.datasets.catalogue import Split
 from kernlets.numerics.threads import parallel
 
 from .methods import METHODS, SAMPLES, TOLD

@@ -15,9 +15,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness.timing import timed
-from kernlets.datasets import load, remove_mean_and_normalize
-from kernlets.datasets.base import Split
-from kernlets.datasets.corrupt import add_noise, drop_pixels
+from kernlets.datasets import (
+    add_noise,
+    drop_pixels,
+    load,
+    remove_mean_and_normalize,
+)
+from kernlets.datasets.catalogue import Split
 from kernlets.landmarks import SAMPLERS
 from kernlets.maps import NystroemMap
 from kernlets.numerics.threads import serial_blas

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from kernlets import KSVD, RBF, KernelKSVD, datasets, preimage
-from kernlets.datasets.corrupt import add_noise
+from kernlets.datasets import add_noise
 
 NOISE = 0.4  # of pixels between 0 and 1
 

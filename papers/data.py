@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernlets.datasets import Dataset, DatasetNotFoundError, unit_norm
-from kernlets.datasets.base import Split
+from kernlets.datasets.catalogue import Split
 
 from .datasets import load
 from .spec import Sizes

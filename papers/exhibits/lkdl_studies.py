@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 
 from benchmarks.harness.timing import timed
 from kernlets.classifiers import ResidualClassifier
-from kernlets.datasets import corrupt, remove_mean_and_normalize
+from kernlets.datasets import add_noise, drop_pixels, remove_mean_and_normalize
 from kernlets.datasets.catalogue import blur_images
 from kernlets.landmarks import SAMPLERS
 from kernlets.learners import KSVD, KernelKSVD
@@ -248,15 +248,15 @@ class Corrupted(Study):
             return percent_correct(model, remove_mean_and_normalize(raw), data.y_test)
 
         def noisy(s: float) -> float:
-            return correct(corrupt.add_noise(data.X_test, s, seed))
+            return correct(add_noise(data.X_test, s, seed))
 
         def incomplete(percent: int) -> float:
-            return correct(corrupt.drop_pixels(data.X_test, percent / 100, seed))
+            return correct(drop_pixels(data.X_test, percent / 100, seed))
 
         plain = digit_images("usps", sizes).X_test
 
         def before(percent: int) -> float:
-            return correct(smoothed(corrupt.drop_pixels(plain, percent / 100, seed)))
+            return correct(smoothed(drop_pixels(plain, percent / 100, seed)))
 
         return {
             "noise": {str(s): noisy(s) for s in NOISES},
@@ -272,7 +272,7 @@ class Corrupted(Study):
 
         def correct(percent: int) -> float:
             lost = percent / 100, seed, np.nan
-            rows = corrupt.drop_pixels(data.X_test, *lost)
+            rows = drop_pixels(data.X_test, *lost)
             return percent_correct(model, rows, data.y_test)
 
         return {str(percent): correct(percent) for percent in MISSING}

@@ -176,7 +176,7 @@ def test_robust_choice_scores_spoiled_rows():
 def test_robust_choice_is_better_under_noise():
     data = datasets.load("digits", dtype=np.float64)
     X, y = data.X_train[:200], data.y_train[:200]
-    noisy = datasets.corrupt.add_noise(data.X_test, float(X.std()), 1)
+    noisy = datasets.add_noise(data.X_test, float(X.std()), 1)
     given = {"seconds": None, "families": ["fisher"], "random_state": 0}
     plain = AutoDictionaryClassifier(max_candidates=16, **given).fit(X, y)
     robust = AutoDictionaryClassifier(max_candidates=16, robust=True, **given).fit(X, y)

@@ -11,7 +11,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from kernlets import datasets
-from kernlets.datasets import Dataset, DatasetNotFoundError, corrupt
+from kernlets.datasets import Dataset, DatasetNotFoundError, add_noise, drop_pixels
 from kernlets.datasets import locations as sources
 from kernlets.datasets.catalogue import CATALOGUE
 
@@ -309,18 +309,18 @@ def test_bytes_become_float64() -> None:
 
 def test_noise_has_the_asked_deviation_and_dtype() -> None:
     X = np.ones((200, 500), dtype=np.float32)
-    noisy = corrupt.add_noise(X, 0.4, random_state=0)
+    noisy = add_noise(X, 0.4, random_state=0)
     assert noisy.dtype == np.float32
     # Mean and deviation of 100000 draws: 5 standard errors each.
     assert abs(noisy.mean() - 1) < 5 * 0.4 / np.sqrt(1e5)
     assert abs(noisy.std() - 0.4) < 5 * 0.4 / np.sqrt(2e5)
-    np.testing.assert_array_equal(noisy, corrupt.add_noise(X, 0.4, random_state=0))
-    np.testing.assert_array_equal(corrupt.add_noise(X, 0), X)
+    np.testing.assert_array_equal(noisy, add_noise(X, 0.4, random_state=0))
+    np.testing.assert_array_equal(add_noise(X, 0), X)
 
 
 def test_drop_pixels_zeroes_an_exact_share_of_each_row() -> None:
     X = np.ones((50, 40))
-    dropped = corrupt.drop_pixels(X, 0.3, random_state=0)
+    dropped = drop_pixels(X, 0.3, random_state=0)
     assert ((dropped == 0).sum(axis=1) == 12).all()
     assert X.all(), "the input is left alone"
     assert len(np.unique(dropped, axis=0)) > 45, "rows lose different pixels"
@@ -330,9 +330,9 @@ def test_drop_pixels_zeroes_an_exact_share_of_each_row() -> None:
 @pytest.mark.parametrize("share", [-0.1, 1.1, np.nan])
 def test_drop_pixels_refuses_what_is_no_share(share: float) -> None:
     with pytest.raises(ValueError, match="share="):
-        corrupt.drop_pixels(np.ones((2, 3)), share)
+        drop_pixels(np.ones((2, 3)), share)
 
 
 def test_noise_refuses_a_negative_deviation() -> None:
     with pytest.raises(ValueError, match="s=-1"):
-        corrupt.add_noise(np.ones((2, 3)), -1)
+        add_noise(np.ones((2, 3)), -1)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 from kernlets import KSVD, KernelKSVD, NystroemMap, ResidualClassifier, datasets
-from kernlets.datasets.preprocess import unit_norm
+from kernlets.datasets import unit_norm
 from papers.published import numbers
 
 from .usps import accuracies, kernel_ksvd, ksvd, lkdl

@@ -8,8 +8,7 @@ import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from kernlets import KSVD, KernelKSVD, NystroemMap, ResidualClassifier, datasets
-from kernlets.datasets.corrupt import add_noise
-from kernlets.datasets.preprocess import remove_mean_and_normalize
+from kernlets.datasets import add_noise, remove_mean_and_normalize
 
 ATOMS, ITERATIONS = 300, 5
 

@@ -21,8 +21,8 @@ from ..classifiers import explain
 from ..data.check import check_rows
 from ..data.rows import apply_to_rows, count_rows, load_values
 from ..datasets import Table
-from ..datasets.errors import DataFileError
 from ..export import to_onnx
+from ..io.data_file import DataFileError
 from ..numerics.arrays import to_numpy
 from ..numerics.text import printable
 from .input_data import Columns, Source, apply_by_batches

@@ -28,8 +28,8 @@ from ..data.lazy_rows import COPIES
 from ..data.masks import has_missing
 from ..data.rows import comes_in_blocks, count_rows, fits_in_memory
 from ..datasets import Table
-from ..datasets.header import is_number
 from ..imputation import DictionaryImputer
+from ..io.text_layout import is_number
 from ..landmarks.choose import default_count
 from ..learners import KSVD, BudgetKernelDL
 from ..learners.linear_atoms import LinearAtoms

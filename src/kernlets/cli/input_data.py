@@ -19,11 +19,9 @@ from ..config import options
 from ..data.load_dask import dask_files
 from ..data.rows import count_rows, row_batches
 from ..datasets import DataFileError, Table, open_rows, read_table
-from ..datasets.errors import optional_import
-from ..datasets.find_columns import label_column, refuse_missing
-from ..datasets.parquet import numeric_columns
-from ..datasets.rows_on_disk import parquet_bytes, parquet_files
-from ..datasets.table import Request
+from ..io.columns import label_column, refuse_missing
+from ..io.data_file import Request, optional_import
+from ..io.parquet import numeric_columns, parquet_bytes, parquet_files
 from ..numerics.arrays import is_dask
 from .model_info import feature_names
 from .progress import rows_progress

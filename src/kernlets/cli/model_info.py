@@ -16,8 +16,8 @@ from sklearn.pipeline import Pipeline
 
 from ..base.names import guess
 from ..base.pipelines import last_step, steps_of
-from ..datasets.errors import list_names
 from ..io import ModelFileError, info, is_model, load
+from ..io.data_file import list_names
 from ..numerics.text import markdown_text, printable, size_text
 from ..outliers import SampledDictionaries
 from ..registry import TABLES, summary, table

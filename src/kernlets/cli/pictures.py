@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 import typer
 
-from ..datasets.errors import DataFileError, optional_import, reading
-from ..datasets.image_folder import (
+from ..images import denoise, estimate_noise, inpaint
+from ..io.atomic_write import atomic_write
+from ..io.data_file import DataFileError, optional_import, reading
+from ..io.image_folder import (
     has_transparency,
     open_picture,
     read_pixels,
     turn_upright,
 )
-from ..images import denoise, estimate_noise, inpaint
-from ..io.atomic_write import atomic_write
 from ..numerics.text import size_text
 from .model_info import show_facts
 from .output_files import check_inputs, check_place

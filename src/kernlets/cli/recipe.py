@@ -24,8 +24,8 @@ from ..coders import resolve_coder
 from ..data.check import check_rows
 from ..data.rows import evenly_spaced_rows, first_block, take_rows
 from ..datasets import Table
-from ..datasets.row_ids import are_positions
 from ..imputation import DictionaryImputer
+from ..io.columns import are_positions
 from ..kernels import resolve
 from ..maps import Standardize, UnitNorm
 from ..numerics.arrays import to_numpy

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from ..io.atomic_write import atomic_write
-from .errors import DataFileError
-from .read_files import read_arrays
+from ..io.data_file import DataFileError
+from ..io.tables import read_arrays
 
 DATA_VARIABLE = "KERNLETS_DATA"
 

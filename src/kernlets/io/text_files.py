@@ -11,103 +11,45 @@ from __future__ import annotations
 import csv
 import re
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
-from .errors import MAX_NAMES, DataFileError, quote_cell
-from .find_columns import feature_columns, label_column
-from .header import LOOKED_AT, MISSING, has_header, is_number
-from .row_ids import are_row_names, check_keep, warn_of_left_out
-from .table import Request, Table, text_array
+from .columns import are_row_names, warn_of_left_out
+from .data_file import (
+    DataFileError,
+    Request,
+    Table,
+    list_texts,
+    quote_cell,
+    text_array,
+)
+from .text_layout import (
+    COMMA,
+    DOUBTFUL,
+    MISSING,
+    NEVER_IN_LABELS,
+    ZEROS,
+    TextLayout,
+    find_layout,
+    is_number,
+    open_text,
+    text_rows,
+)
 
 #: Marks of missing values that are never labels.
 NO_LABELS = ("", "?", "nan")
-ZEROS = "bytes of zero, as no text has: save it as UTF-8"
-NEVER_IN_LABELS = ("\n", "\r", "\0")
 WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")  # as Python writes it, at most 18 digits
-COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")  # 1,5
-DOUBTFUL = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234: of a thousand, or of one
 DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ].*)?")
-
-
-@dataclass
-class TextLayout:
-    """The layout of a text file, and the labels and commas that parsing met."""
-
-    delimiter: str
-    names: list[str] | None
-    n_columns: int
-    label: int | None
-    features: list[int]
-    gaps: bool = False
-    unnamed: tuple[int, ...] = ()  # columns that number the rows, or have to be empty
-    comma: bool = False  # whether decimals are written with a comma
-    keep: tuple[str, ...] | None = None  # as in a `Request`, of a file with names
-    codes: dict[str, int] = field(default_factory=dict)
-    doubtful: str = ""  # a number whose comma may be one of thousands ...
-    is_certain: bool = False  # ... unless another one cannot be
-
-    def converters(self, as_written: bool) -> dict[int | str, Callable[[str], float]]:
-        """Return converters for NumPy's reader: labels become codes, row names NaN.
-
-        Features are converted, too, if `as_written` is true: cells may then be empty,
-        and decimals may be written with a comma.
-        """
-        converters: dict[int | str, Callable[[str], float]] = {
-            j: _ignore_cell for j in range(self.n_columns) if j not in self.features
-        }
-        for j in self.unnamed:
-            converters[j] = _row_number if j == 0 else _require_empty
-        if self.label is not None:
-            converters[self.label] = self._label_code
-        return (
-            {**converters, **dict.fromkeys(self.features, self.number)}
-            if as_written
-            else converters
-        )
-
-    def number(self, cell: str) -> float:
-        """Return the number in a cell, or NaN for a mark of a missing value."""
-        cell = cell.strip()
-        if self.gaps and cell.lower() in MISSING:
-            return np.nan
-        if self.comma and "." in cell:
-            raise ValueError("a decimal point beside decimal commas")
-        if self.comma and COMMA.fullmatch(cell):
-            if DOUBTFUL.fullmatch(cell):
-                self.doubtful = self.doubtful or cell
-            else:
-                self.is_certain = True
-            cell = cell.replace(",", ".")
-        if not is_number(cell):
-            raise ValueError("no number")
-        return float(cell)
-
-    def title(self, j: int) -> str:
-        """Return the name of a column for a message, or its index."""
-        return quote_cell(self.names[j]) if self.names else str(j)
-
-    @property
-    def other_label(self) -> str:
-        """Advice for a column of text, which may hold the labels."""
-        advice = ", or set label to the column of labels"
-        return advice if self.label is None else ""
-
-    def _label_code(self, text: str) -> float:
-        if any(mark in text for mark in NEVER_IN_LABELS):
-            raise ValueError("a label on several lines")
-        return self.codes.setdefault(text.strip(), len(self.codes))
 
 
 def read_text(path: Path, request: Request) -> Table:
     """Read .csv or .tsv text; a header line and a label column are optional."""
     try:
-        layout = _find_layout(path, request)
+        layout = find_layout(path, request)
         return _parse(path, layout)
     except UnicodeDecodeError as error:
         raise DataFileError(
@@ -119,104 +61,6 @@ def read_text(path: Path, request: Request) -> Table:
         raise DataFileError(
             path, f"has a cell that is no table's ({error}): close its quotation mark"
         ) from error
-
-
-def _find_layout(path: Path, request: Request) -> TextLayout:
-    delimiter = _find_delimiter(path)
-    head = _first_rows(path, delimiter)
-    comma = _has_decimal_commas(head, delimiter)
-    if comma:
-        head = [[_with_point(cell) for cell in row] for row in head]
-    is_named = has_header(path, head, request)
-    data = head[is_named:]
-    if not data:
-        raise DataFileError(path, "has no rows of data: write or download it again")
-    names = [name.strip() for name in head[0]] if is_named else None
-    if any("\n" in name for name in names or []):
-        raise DataFileError(path, "has a name on several lines: fix the header")
-    if names is not None and len(names) != len(data[0]):
-        raise DataFileError(
-            path, f"names {len(names)} columns but has {len(data[0])}: fix the header"
-        )
-    # a single word, or a column without a value, does not make a column of labels
-    numeric = [
-        any(map(is_number, cells)) or all(c.strip().lower() in MISSING for c in cells)
-        for cells in zip(*data, strict=False)
-    ]
-    label = label_column(path, names, numeric, request)
-    features = feature_columns(path, names, len(data[0]), label, request)
-    if names is not None:
-        check_keep(path, [names[j] for j in features], request)
-    n_columns, keep = len(data[0]), request.keep if names else None
-    unnamed = tuple(j for j, n in enumerate(names or []) if not n and j != label)
-    return TextLayout(
-        delimiter, names, n_columns, label, features, request.gaps, unnamed, comma, keep
-    )
-
-
-def _open_text(path: Path) -> IO[str]:
-    with path.open("rb") as file:
-        is_wide = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
-    return path.open(encoding="utf-16" if is_wide else "utf-8-sig", newline="")
-
-
-def _first_rows(path: Path, delimiter: str) -> list[list[str]]:
-    """Read the first rows of cells."""
-    with _open_text(path) as file:
-        return [row for _, row in islice(_text_rows(file, delimiter), LOOKED_AT)]
-
-
-def _find_delimiter(path: Path) -> str:
-    """Return the one of comma, semicolon and tab that gives the most numbers.
-
-    If none gives any number, the most frequent one in the first line is returned.
-    """
-    with _open_text(path) as file:
-        first_line = file.readline()
-    if "\0" in first_line:
-        raise DataFileError(path, f"has {ZEROS}")
-
-    def score_delimiter(mark: str) -> tuple[int, int]:
-        cells = [cell for row in _first_rows(path, mark) for cell in row]
-        if mark != ",":
-            cells = [_with_point(cell) for cell in cells]
-        return sum(map(is_number, cells)), first_line.count(mark)
-
-    return max(",;\t", key=score_delimiter)
-
-
-def _has_decimal_commas(head: list[list[str]], delimiter: str) -> bool:
-    """Whether cells such as 1,5 are there and cells such as 1.5 are not."""
-    cells = [cell.strip() for row in head for cell in row]
-    if delimiter == "," or not any(map(COMMA.fullmatch, cells)):
-        return False
-    return not any("." in cell and is_number(cell) for cell in cells)
-
-
-def _with_point(cell: str) -> str:
-    is_decimal = COMMA.fullmatch(cell.strip())
-    return cell.replace(",", ".") if is_decimal else cell
-
-
-def _text_rows(file: IO[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, cells) of each line that is not blank."""
-    reader = csv.reader(file, delimiter=delimiter)
-    return ((reader.line_num, row) for row in reader if "".join(row).strip() or row[1:])
-
-
-def _ignore_cell(cell: str) -> float:
-    return 0.0
-
-
-def _row_number(cell: str) -> float:
-    """Return the number of a row, or NaN if the row has a name."""
-    return float(cell) if is_number(cell) else np.nan
-
-
-def _require_empty(cell: str) -> float:
-    if cell.strip():
-        raise ValueError("a cell in a column without a name")
-    return 0.0
 
 
 def _parse(path: Path, layout: TextLayout) -> Table:
@@ -274,7 +118,7 @@ def _read_cells(path: Path, layout: TextLayout) -> np.ndarray:
 
 
 def _loadtxt(path: Path, layout: TextLayout, as_written: bool) -> np.ndarray:
-    with _open_text(path) as file:
+    with open_text(path) as file:
         lines = (line for line in file if line.strip(" \r\n"))
         return np.loadtxt(
             islice(lines, int(layout.names is not None), None),
@@ -336,40 +180,9 @@ def _data_rows(
     path: Path, layout: TextLayout, first_row: int = 0
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield (line number, cells) of the rows of data from the row `first` on."""
-    with _open_text(path) as file:
-        rows = _text_rows(file, layout.delimiter)
+    with open_text(path) as file:
+        rows = text_rows(file, layout.delimiter)
         yield from islice(rows, first_row + int(layout.names is not None), None)
-
-
-def _blame_cells(path: Path, layout: TextLayout) -> None:
-    """Raise for the first row that does not fit, all columns of text, or one cell."""
-    first_problem: tuple[int, int, str] | None = None
-    texts: dict[int, str] = {}
-    in_first_line = True
-    for line, row in _data_rows(path, layout):
-        _check_row(path, layout, line, row)
-        for j in layout.features:
-            problem = _cell_problem(row[j].strip(), layout)
-            if problem is None:
-                continue
-            first_problem = first_problem or (line, j, problem)
-            if not is_number(row[j]) and row[j].strip().lower() not in MISSING:
-                in_first_line &= line == 1 or j in texts
-                texts.setdefault(
-                    j, f"{layout.title(j)} (line {line}: {quote_cell(row[j])})"
-                )
-    if len(texts) > 1:
-        ending = f" and {len(texts) - MAX_NAMES} more" if len(texts) > MAX_NAMES else ""
-        raise DataFileError(
-            path,
-            f"columns {', '.join([*texts.values()][:MAX_NAMES])}{ending} hold "
-            f"something else than numbers: encode them as numbers or remove "
-            f"them{layout.other_label}"
-            + (", or header if line 1 names the columns" if in_first_line else ""),
-        )
-    if first_problem is not None:
-        line, j, problem = first_problem
-        raise DataFileError(path, f"column {layout.title(j)}, line {line}: {problem}")
 
 
 def _without_row_names(path: Path, layout: TextLayout) -> list[int]:
@@ -393,6 +206,35 @@ def _without_row_names(path: Path, layout: TextLayout) -> list[int]:
         return layout.features
     warn_of_left_out(path, [layout.names[j] for j in left_out])
     return [j for j in layout.features if j not in left_out]
+
+
+def _blame_cells(path: Path, layout: TextLayout) -> None:
+    """Raise for the first row that does not fit, all columns of text, or one cell."""
+    first_problem: tuple[int, int, str] | None = None
+    texts: dict[int, str] = {}
+    in_first_line = True
+    for line, row in _data_rows(path, layout):
+        _check_row(path, layout, line, row)
+        for j in layout.features:
+            problem = _cell_problem(row[j].strip(), layout)
+            if problem is None:
+                continue
+            first_problem = first_problem or (line, j, problem)
+            if not is_number(row[j]) and row[j].strip().lower() not in MISSING:
+                in_first_line &= line == 1 or j in texts
+                texts.setdefault(
+                    j, f"{layout.title(j)} (line {line}: {quote_cell(row[j])})"
+                )
+    if len(texts) > 1:
+        raise DataFileError(
+            path,
+            f"columns {list_texts([*texts.values()])} hold something else than "
+            f"numbers: encode them as numbers or remove them{layout.other_label}"
+            + (", or header if line 1 names the columns" if in_first_line else ""),
+        )
+    if first_problem is not None:
+        line, j, problem = first_problem
+        raise DataFileError(path, f"column {layout.title(j)}, line {line}: {problem}")
 
 
 def _check_row(path: Path, layout: TextLayout, line: int, row: list[str]) -> None:

@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 
 from ..numerics.text import printable
-from .errors import (
+from .data_file import (
     DataFileError,
+    Request,
+    Table,
     list_names,
     optional_import,
     reading,
     refuse_large,
     refuse_special,
 )
-from .table import Request, Table
 
 SUFFIXES = frozenset(
     ".png .jpg .jpeg .bmp .gif .pgm .ppm .pnm .tif .tiff .webp".split()

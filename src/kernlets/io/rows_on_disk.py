@@ -1,39 +1,34 @@
 """Opens files of rows that stay on disk, and writes rows to a file by blocks.
 
-`read_table` in `read_files.py` reads whole files instead, and more formats.
+`read_table` in `tables.py` reads whole files instead, and more formats.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from ..config import options
 from ..data.block_loop import stacked_rows
 from ..data.lazy_rows import LazyRows
-from ..data.rows import Blocks, iter_blocks, no_blocks_error
-from ..io.atomic_write import atomic_write
-from .errors import DataFileError, optional_import, reading, refuse_special
-from .find_columns import label_column
-from .parquet import (
-    column_labels,
-    columns_of_row_names,
-    numeric_columns,
-    refuse_nulls,
-    text_columns,
+from ..data.rows import iter_blocks, no_blocks_error
+from .atomic_write import atomic_write
+from .columns import (
+    check_keep,
+    columns_to_use,
+    label_column,
+    position_names,
+    positions,
 )
-from .row_ids import check_keep, columns_to_use, position_names, positions
-from .table import Request, Table
+from .data_file import DataFileError, Request, Table, reading, refuse_special
+from .parquet import open_parquet, parquet_files
 
-BLOCK_SHARE = 16  # a block read from a file takes this part of the memory option
 FIRST_ROWS = 10_000  # of a file, that tell whether a column numbers rows
-WIDTH = 512  # assumed number of features per row after a map
 
 
 def open_rows(
@@ -94,27 +89,7 @@ def open_rows(
             raise DataFileError(
                 path, "is not a .npy or .parquet file, nor a folder of .parquet files"
             )
-        return _open_parquet(path, files, request)
-
-
-def parquet_files(path: Path) -> list[Path]:
-    """Return the files of a table in Parquet: one, or all in a folder, by name."""
-    files = [path] if path.suffix.lower() == ".parquet" else []
-    if path.is_dir():
-        files = sorted(path.glob("*.parquet"))
-    for file in files:
-        refuse_special(file)
-    return files
-
-
-def parquet_bytes(path: Path) -> int:
-    """Return the bytes of a Parquet file in memory, or on disk if it is damaged."""
-    try:
-        parquet = optional_import("pyarrow.parquet", "parquet", path)
-        metadata = parquet.read_metadata(path)
-    except (DataFileError, OSError, ValueError):  # reading it will raise a better error
-        return path.stat().st_size if path.exists() else 0
-    return 8 * metadata.num_rows * metadata.num_columns
+        return open_parquet(path, files, request)
 
 
 def _open_npy(path: Path, request: Request) -> Table:
@@ -149,56 +124,6 @@ def _take_columns(columns: int | list[int], block: np.ndarray) -> np.ndarray:
     return block[:, columns].copy()
 
 
-def _open_parquet(path: Path, files: list[Path], request: Request) -> Table:
-    """Return blocks of the numeric columns, and all labels."""
-    parquet = optional_import("pyarrow.parquet", "parquet", path)
-    schema = parquet.read_schema(files[0])
-    row_names = columns_of_row_names(files[0], request)
-    names, features, label = numeric_columns(path, schema, request, row_names)
-    n_rows = sum(parquet.read_metadata(file).num_rows for file in files)
-    y = None
-    if label is not None:
-        read_options = {"columns": [label], "read_dictionary": text_columns(schema)}
-        tables = [parquet.read_table(file, **read_options) for file in files]
-        y = np.concatenate([column_labels(table.column(0)) for table in tables])
-    first_block = (
-        None if request.keep is None else next(_parquet_blocks(files, features), None)
-    )
-    if first_block is not None:
-        selected = columns_to_use(path, first_block, names, request)
-        names, features = [names[j] for j in selected], [features[j] for j in selected]
-    return Table(Blocks(partial(_parquet_blocks, files, features), n_rows), y, names)
-
-
-def _parquet_blocks(files: list[Path], features: list[str]) -> Iterator[np.ndarray]:
-    """Yield blocks of rows of Parquet files."""
-    parquet = optional_import("pyarrow.parquet", "parquet", files[0])
-    n_features = max(len(features), WIDTH)
-    step = max(1, options.memory // (BLOCK_SHARE * 8 * n_features))
-    for file in files:
-        first_row = 0
-        with parquet.ParquetFile(file) as parquet_file:
-            for batch in parquet_file.iter_batches(step, columns=features):
-                yield _batch_matrix(file, batch, features, first_row)
-                first_row += batch.num_rows
-
-
-def _batch_matrix(
-    path: Path, batch: Any, features: list[str], first_row: int
-) -> np.ndarray:
-    """Return the columns in the requested order, which may differ in a file."""
-    columns, present = [], set(batch.schema.names)
-    for name in features:
-        if name not in present:
-            raise DataFileError(
-                path, f"lacks the column {name!r} of the other files: add it"
-            )
-        column = batch.column(name)
-        refuse_nulls(path, name, column, first_row)
-        columns.append(column.to_numpy(zero_copy_only=False))
-    return np.stack(columns, axis=1)
-
-
 def write_rows(path: str | Path | IO[bytes], X: Any) -> int:
     """Write rows from any source to a `.npy` file, block by block.
 
@@ -230,7 +155,8 @@ def write_rows(path: str | Path | IO[bytes], X: Any) -> int:
     >>> np.load(file).sum(axis=1).tolist()
     [0.0, 0.0, 3.0]
     """
-    with _open_for_writing(path) as file:
+    is_name = isinstance(path, (str, Path))
+    with atomic_write(path) if is_name else nullcontext(path) as file:
         start, n_rows, empty_block = file.tell(), 0, None
         for block in iter_blocks(X, row_bytes=64):
             block = np.ascontiguousarray(block)
@@ -242,9 +168,8 @@ def write_rows(path: str | Path | IO[bytes], X: Any) -> int:
         if empty_block is None:
             raise no_blocks_error()
         file.seek(start)
-        _write_header(
-            file, empty_block, n_rows
-        )  # the first header left room for more digits
+        # the first header left room for more digits
+        _write_header(file, empty_block, n_rows)
         file.seek(0, os.SEEK_END)
     return n_rows
 
@@ -253,9 +178,3 @@ def _write_header(file: IO[bytes], empty_block: np.ndarray, n_rows: int) -> None
     header = np.lib.format.header_data_from_array_1_0(empty_block)
     header["shape"] = (n_rows, *empty_block.shape[1:])
     np.lib.format.write_array_header_1_0(file, header)
-
-
-def _open_for_writing(
-    path: str | Path | IO[bytes],
-) -> AbstractContextManager[IO[bytes]]:
-    return atomic_write(path) if isinstance(path, (str, Path)) else nullcontext(path)

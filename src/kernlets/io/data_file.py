@@ -1,4 +1,4 @@
-"""Errors of reading data files, and the names and texts in their messages."""
+"""What all readers of data files share: `Table`, `Request`, errors and their texts."""
 
 from __future__ import annotations
 
@@ -6,13 +6,74 @@ import importlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..config import options
 
 MAX_NAMES = 5  # names of columns in a message
 MAX_CHARACTERS = 60  # characters of a name in a message
+
+
+class Table(NamedTuple):
+    """Rows of a file, with labels, column names and image shape if it has them.
+
+    Parameters
+    ----------
+    X : array (n, p)
+        Floats, or a memory map in its stored type; from `open_rows` also blocks.
+    y : array (n,) or None
+        Labels, numbers or strings.
+    feature_names : list of str, optional
+        Column names.
+    image_shape : tuple of int, optional
+        Shape of an image.
+    files : array (n,), optional
+        Of a folder of images the file of each row, from the folder on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlets import datasets
+    >>> datasets.Table(np.zeros((2, 3)), np.array(["no", "yes"])).class_names
+    ['no', 'yes']
+    """
+
+    X: Any  # (n, p), float, or a memory map as stored; from `open_rows` also blocks
+    y: np.ndarray | None  # (n,), numbers or strings
+    feature_names: list[str] | None = None
+    image_shape: tuple[int, ...] | None = None
+    files: np.ndarray | None = None  # (n,) text
+
+    @property
+    def class_names(self) -> list[str] | None:
+        """The distinct labels in sorted order, as text."""
+        return None if self.y is None else [str(label) for label in np.unique(self.y)]
+
+
+@dataclass(frozen=True)
+class Request:
+    """Options of `read_table`, handed to every reader."""
+
+    label: str | int | bool | None = None
+    key: str | None = None
+    size: tuple[int, int] | None = None
+    color: bool = False
+    header: bool | None = None
+    columns: tuple[str, ...] | None = None  # the features, in this order
+    gaps: bool = False  # whether cells without a value are NaN, or an error
+    keep: tuple[str, ...] | None = None  # features that look like numbers of rows
+
+
+def text_array(text: list[str]) -> np.ndarray:
+    """Make an array of objects of texts, so that a long one does not widen all."""
+    texts = np.empty(len(text), dtype=object)
+    texts[:] = text
+    return texts
 
 
 class DataFileError(ValueError):
@@ -76,14 +137,17 @@ def _explain_unreadable(error: Exception) -> str:
 
 
 def list_names(names: list[str]) -> str:
-    """List the first few names, and the number of the others."""
-    first_names = ", ".join(repr(printable(name)) for name in names[:MAX_NAMES])
-    return first_names + (
-        f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    )
+    """List the first few names in quotation marks, and the number of the others."""
+    return list_texts([repr(short_text(name)) for name in names])
 
 
-def printable(text: str) -> str:
+def list_texts(texts: list[str]) -> str:
+    """List the first few texts, and the number of the others."""
+    n_more = len(texts) - MAX_NAMES
+    return ", ".join(texts[:MAX_NAMES]) + (f" and {n_more} more" if n_more > 0 else "")
+
+
+def short_text(text: str) -> str:
     """Shorten text from a file, and replace its control characters."""
     text = "".join(c if c.isprintable() else "?" for c in text)
     return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}..."
@@ -102,4 +166,4 @@ def optional_import(module: str, extra: str, path: Path) -> ModuleType:
 
 def quote_cell(cell: str) -> str:
     """Return the content of a cell in quotation marks, fit for a message."""
-    return repr(printable(cell.strip()))
+    return repr(short_text(cell.strip()))

@@ -17,12 +17,18 @@ from typing import NamedTuple
 import numpy as np
 
 from ..data.sparse_rows import as_dense
+from ..numerics.arrays import as_float
 from . import image_folder, parquet, text_files
-from .errors import DataFileError, reading, refuse_large, refuse_special
-from .find_columns import label_column
-from .preprocess import as_float
-from .row_ids import without_row_ids
-from .table import Request, Table, text_array
+from .columns import label_column, without_row_ids
+from .data_file import (
+    DataFileError,
+    Request,
+    Table,
+    reading,
+    refuse_large,
+    refuse_special,
+    text_array,
+)
 
 HEADER_BYTES = 2**16  # that hold the header of an array file
 #: Names under which array files usually keep (rows, labels), in order of preference.
